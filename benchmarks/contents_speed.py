@@ -16,9 +16,9 @@ import numpy as np
 
 from oracle import isa
 from oracle.forms import Form
+from oracle.ops import Op
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Load, Multiply, Store
 from oracle.storage import Tile
 from strategies.contents import Recipe, ValueClass, expand
 
@@ -38,14 +38,14 @@ def plain_program(form: Form) -> Program:
         access = next(
             each
             for each in forms
-            if (each.matrix, each.layout, each.space) == (matrix, layout, "global")
+            if (each.matrix(), each.layout, each.space) == (matrix, layout, "global")
         )
         place = Place(buffer="g" + operand)
-        if access.mnemonic == "wmma.store":
-            steps += [Multiply(form=form, d="d", a="a", b="b", c="c")]
-            steps += [Store(form=access, fragment="d", place=place)]
+        if access.is_store:
+            steps += [Op.of(form=form, d="d", a="a", b="b", c="c")]
+            steps += [Op.of(form=access, fragment="d", place=place)]
         else:
-            steps += [Load(form=access, fragment=operand, place=place)]
+            steps += [Op.of(form=access, fragment=operand, place=place)]
     return Program(buffers=tuple(buffers), steps=tuple(steps))
 
 

@@ -27,9 +27,10 @@ import numpy as np
 
 from oracle.execution import execute
 from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
+from oracle.ops import Op
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Load, Multiply, Step, Store
+from oracle.steps import Step
 from oracle.targets import Module
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit
@@ -61,13 +62,13 @@ def program() -> Program:
                 if row.matrix().operand == name
                 and (row.layout, row.shape, row.space, row.type()) == wanted
             )
-            steps.append(Load(form=load, fragment=name, place=Place(buffer=name)))
+            steps.append(Op.of(form=load, fragment=name, place=Place(buffer=name)))
             continue
-        steps.append(Multiply(form=form, d="d", a="a", b="b", c="c"))
+        steps.append(Op.of(form=form, d="d", a="a", b="b", c="c"))
         store = next(
             row for row in STORE_FORMS if (row.layout, row.shape, row.space, row.type()) == wanted
         )
-        steps.append(Store(form=store, fragment=name, place=Place(buffer=name)))
+        steps.append(Op.of(form=store, fragment=name, place=Place(buffer=name)))
     return Program(buffers=tuple(buffers), steps=tuple(steps))
 
 

@@ -24,9 +24,10 @@ from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
 from oracle.matrices import Matrix
 from oracle.models import model_for
 from oracle.multiply import multiply
+from oracle.ops import Op
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import Branch, Load, Multiply, Step, Store
+from oracle.steps import Branch, Step
 from oracle.storage import Tile, read
 
 OPCODES = (
@@ -52,9 +53,9 @@ def program(form: Form, products: int, *, branch: bool = False) -> Program:
         load = next(
             f for f in LOAD_FORMS if (f.matrix(), f.layout, f.space) == (matrix, layout, "")
         )
-        steps.append(Load(form=load, fragment=operand, place=Place(buffer=operand)))
-    first = Multiply(form=form, d="d", a="a", b="b", c="c")
-    more = Multiply(form=form, d="d", a="a", b="b", c="d")
+        steps.append(Op.of(form=load, fragment=operand, place=Place(buffer=operand)))
+    first = Op.of(form=form, d="d", a="a", b="b", c="c")
+    more = Op.of(form=form, d="d", a="a", b="b", c="d")
     steps.append(first)
     later: tuple[Step, ...] = (more,) * (products - 1)
     word = Word(place=Place(buffer="control"), mask=1)
@@ -63,7 +64,7 @@ def program(form: Form, products: int, *, branch: bool = False) -> Program:
         f for f in STORE_FORMS if (f.matrix(), f.layout, f.space) == (form.matrix("d"), "row", "")
     )
     buffers.append(Buffer(name="d", space="global", size=_bytes(form.matrix("d"))))
-    steps.append(Store(form=store, fragment="d", place=Place(buffer="d")))
+    steps.append(Op.of(form=store, fragment="d", place=Place(buffer="d")))
     return Program(buffers=tuple(buffers), steps=tuple(steps))
 
 

@@ -31,7 +31,7 @@ import psutil
 from oracle.execution import execute
 from oracle.targets import Module
 from runners.emission import emit_all
-from runners.front_ends.llvm import discover
+from runners.front_ends.llvm import Llvmlite
 from runners.protocol import Failure, Trouble
 from runners.simulated_runner import SimulatedRunner
 from strategies.draws import Selection
@@ -71,7 +71,7 @@ class Figures:
 
 def measured(rounds: int, level: int) -> Figures:
     """Measure so many rounds."""
-    installed = discover()[0]
+    installed = Llvmlite.discover()[0]
     figures = Figures(llvm=installed.version)
     seconds = figures.seconds
     own = psutil.Process()

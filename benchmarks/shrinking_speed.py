@@ -24,10 +24,9 @@ from hypothesis import strategies as st
 from corpus import Kind, ShrinkStatus
 from fuzz.findings.replay import Subject, attempt
 from fuzz.shrinking import runner_verdicts, shrink
-from oracle.availability import is_available
 from oracle.execution import execute
 from oracle.forms import Form
-from oracle.isa import LDMATRIX_FORMS, MMA_FORMS
+from oracle.isa import LDMATRIX_FORMS, MMA_FORMS, is_available
 from oracle.program import walk
 from oracle.targets import Module, parse_target, parse_version
 from runners.emission import emit

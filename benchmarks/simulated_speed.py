@@ -25,9 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
+from oracle.ops import Op
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Load, Multiply, Step, Store
+from oracle.steps import Step
 from oracle.targets import Module
 from runners.emission import emit, emit_all
 from runners.faults import by_name
@@ -68,11 +69,11 @@ def program(opcode: str) -> Program:
         place = Place(buffer=operand)
         if operand == "d":
             store = next(f for f in STORE_FORMS if (f.matrix(), f.layout, f.space) == wanted)
-            steps.append(Multiply(form=form, d="d", a="a", b="b", c="c"))
-            steps.append(Store(form=store, fragment="d", place=place))
+            steps.append(Op.of(form=form, d="d", a="a", b="b", c="c"))
+            steps.append(Op.of(form=store, fragment="d", place=place))
         else:
             load = next(f for f in LOAD_FORMS if (f.matrix(), f.layout, f.space) == wanted)
-            steps.append(Load(form=load, fragment=operand, place=place))
+            steps.append(Op.of(form=load, fragment=operand, place=place))
     return Program(buffers=tuple(buffers), steps=tuple(steps))
 
 

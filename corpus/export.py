@@ -1,6 +1,7 @@
 """Findings on their way to somebody else, as one file, and back out of it.
 
-The same findings give the same bytes."""
+The same findings give the same bytes.
+"""
 
 from __future__ import annotations
 

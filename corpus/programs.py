@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, get_type_hints
 
 import msgspec
@@ -10,50 +11,29 @@ import msgspec
 from oracle.errors import InfrastructureError, UsageError
 from oracle.formats import format_named
 from oracle.forms import Form
+from oracle.held import StepBase
+from oracle.instructions import INSTRUCTIONS
+from oracle.instructions.row import Instruction
 from oracle.isa import form_of
 from oracle.lane_steps import (
     LoadRegisters,
-    LoadRows,
     MoveRegisters,
-    MultiplyLanes,
     PackRegisters,
     SetRegisters,
     StoreRegisters,
-    StoreRows,
-    TransposeRegisters,
 )
 from oracle.matrices import SHAPES, Matrix
 from oracle.operations import Operation
+from oracle.ops import Op, is_repeated, memory_of, operands_of
 from oracle.places import Buffer, Place, Uniform, Word
 from oracle.program import Program
-from oracle.steps import (
-    MAX_NESTING,
-    Barrier,
-    Branch,
-    Copy,
-    Elementwise,
-    Load,
-    Loop,
-    Multiply,
-    Step,
-    Store,
-)
+from oracle.steps import MAX_NESTING, Barrier, Branch, Copy, Elementwise, Loop, Step
 
-_STEPS: dict[str, type[Any]] = {
-    step.__name__: step
-    for step in (
-        Load, Multiply, Store, Elementwise, LoadRows, StoreRows, LoadRegisters, StoreRegisters,
-        MultiplyLanes, TransposeRegisters, PackRegisters, SetRegisters, MoveRegisters,
-        Copy, Barrier, Branch, Loop,
-    )
+_NAMES = {
+    "wmma.load": "Load", "wmma.mma": "Multiply", "wmma.store": "Store", "ldmatrix": "LoadRows",
+    "stmatrix": "StoreRows", "mma": "MultiplyLanes", "movmatrix": "TransposeRegisters",
 }  # fmt: skip
-_MNEMONICS: dict[type[Any], str] = {
-    Load: "wmma.load", Multiply: "wmma.mma", Store: "wmma.store", LoadRows: "ldmatrix",
-    StoreRows: "stmatrix", MultiplyLanes: "mma", TransposeRegisters: "movmatrix",
-}  # fmt: skip
-"""The instruction of which the form of a step has to be."""
-_HINTS = {kind: get_type_hints(kind) for kind in (*_STEPS.values(), Buffer, Place, Word)}
-"""The type of every field of a row of `oracle`."""
+"""What steps are called that are instructions of these mnemonics; all others as those."""
 _FORMAT = 1
 """Version of what is written here."""
 _LEFT_OUT = ("address",)
@@ -99,7 +79,7 @@ def decode_program(data: bytes, source: str) -> Program:
                 f"its format is {document.get('format')!r:.80}, and {_FORMAT} is known here"
             )
         return Program(
-            buffers=tuple(_made(Buffer, row) for row in _listed(document.get("buffers"))),
+            buffers=tuple(_made(_BUFFER, row) for row in _listed(document.get("buffers"))),
             steps=_steps(document.get("steps"), 0),
         )
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, UsageError) as error:
@@ -110,7 +90,10 @@ def decode_program(data: bytes, source: str) -> Program:
 
 
 def _row(value: Any) -> dict[str, object]:
-    fields = {name: getattr(value, name) for name in value.__dataclass_fields__}
+    if isinstance(value, Op):
+        fields = value.fields
+    else:
+        fields = {name: getattr(value, name) for name in value.__dataclass_fields__}
     return {
         name: _value(one)
         for name, one in fields.items()
@@ -118,8 +101,13 @@ def _row(value: Any) -> dict[str, object]:
     }
 
 
-def _step(step: Step) -> dict[str, object]:
-    return {"step": type(step).__name__, **_row(step)}
+def _step(step: StepBase) -> dict[str, object]:
+    name = _name(step.form) if isinstance(step, Op) else type(step).__name__
+    return {"step": name, **_row(step)}
+
+
+def _name(form: Form) -> str:
+    return _NAMES.get(form.mnemonic, form.mnemonic)
 
 
 def _value(value: Any) -> object:
@@ -130,7 +118,7 @@ def _value(value: Any) -> object:
     if isinstance(value, Place | Word):
         return _row(value)
     if isinstance(value, tuple):
-        return [_step(one) if type(one).__name__ in _STEPS else one for one in value]
+        return [_step(one) if isinstance(one, StepBase) else one for one in value]
     return value
 
 
@@ -144,36 +132,63 @@ def _made_step(row: dict[str, object], depth: int) -> Step:
     kind = _STEPS.get(str(row.get("step")))
     if kind is None:
         raise UsageError(f"there is no step {row.get('step')!r:.80}")
-    fields = {k: v for k, v in row.items() if k != "step"}
-    if kind in _MNEMONICS and "form" in fields:
-        form_of(_text(fields["form"]), _MNEMONICS[kind])
-    made: Step = _made(kind, fields, depth)
+    made: Step = _made(kind, {k: v for k, v in row.items() if k != "step"}, depth)
     return made
 
 
-def _made(kind: type[Any], value: object, depth: int = 0) -> Any:
-    """Make a row of `oracle` from its fields, each by the type that the row declares."""
+@dataclass(frozen=True, kw_only=True)
+class _Kind:
+    """How a row of `oracle` is made from its fields."""
+
+    name: str
+    make: Callable[..., Any]
+    fields: Mapping[str, Any]
+    """Their types; of a form, its mnemonic."""
+    optional: Collection[str]
+
+
+def _made(kind: _Kind, value: object, depth: int = 0) -> Any:
     row = _object(value)
-    fields = kind.__dataclass_fields__
     for name in row:
-        if name not in fields:
-            raise UsageError(f"{kind.__name__} has no field {name!r:.80}")
+        if name not in kind.fields:
+            raise UsageError(f"{kind.name} has no field {name!r:.80}")
     try:
-        made = {name: _field(_HINTS[kind][name], one, depth) for name, one in row.items()}
+        made = {name: _field(kind.fields[name], one, depth) for name, one in row.items()}
     except UsageError as error:
-        raise UsageError(f"{kind.__name__}: {error}") from None
-    missing = [name for name in fields if name not in made and not hasattr(kind, name)]
+        raise UsageError(f"{kind.name}: {error}") from None
+    missing = [name for name in kind.fields if name not in made and name not in kind.optional]
     if missing:
-        raise UsageError(f"{kind.__name__} lacks its field {missing[0]}")
-    return kind(**made)
+        raise UsageError(f"{kind.name} lacks its field {missing[0]}")
+    return kind.make(**made)
 
 
 def _field(hint: Any, value: object, depth: int) -> object:
     if hint == tuple[Step, ...]:
         return _steps(value, depth + 1)
     if hint == Uniform:
-        return _made(Word, value) if isinstance(value, dict) else _whole(value)
-    return _FIELDS[hint](value)
+        return _made(_WORD, value) if isinstance(value, dict) else _whole(value)
+    return form_of(_text(value), hint) if isinstance(hint, str) else _FIELDS[hint](value)
+
+
+def _kind(row: type[Any]) -> _Kind:
+    fields = get_type_hints(row)
+    fields = {name: fields[name] for name in row.__dataclass_fields__}
+    optional = [name for name in fields if hasattr(row, name)]
+    return _Kind(name=row.__name__, make=row, fields=fields, optional=optional)
+
+
+def _op_kind(row: Instruction) -> _Kind:
+    """Return how the step of an instruction is made, its memory's fields among its own."""
+    form = row.forms[0]
+    access = memory_of(form)
+    memory = _kind(access) if access else None
+    fields: dict[str, Any] = {"form": row.mnemonic}
+    fields |= {name: str for name, *_ in operands_of(form)}
+    fields |= memory.fields if memory else {}
+    fields |= {"address": int | None} if form.is_load else {}
+    fields |= {"count": int} if is_repeated(form) else {}
+    optional = {"address", *(memory.optional if memory else ())}
+    return _Kind(name=_name(form), make=Op.of, fields=fields, optional=optional)
 
 
 def _exactly(kind: type, name: str) -> Callable[[object], Any]:
@@ -212,9 +227,23 @@ _FIELDS: dict[Any, Callable[[Any], object]] = {
     str: _text,
     bool: _exactly(bool, "truth value"),
     tuple[int, ...]: lambda value: tuple(map(_whole, _listed(value))),
-    Place: lambda value: _made(Place, value),
+    Place: lambda value: _made(_PLACE, value),
     Matrix: _matrix,
     Operation: _operation,
-    Form: lambda value: form_of(_text(value)),
 }
 """How a value is made, by the type that a field of a row declares."""
+_BUFFER = _kind(Buffer)
+_PLACE: _Kind = _kind(Place)
+_WORD = _kind(Word)
+_KINDS = [
+    *map(_op_kind, INSTRUCTIONS.values()),
+    *map(
+        _kind,
+        (
+            Elementwise, LoadRegisters, StoreRegisters, PackRegisters, SetRegisters, MoveRegisters,
+            Copy, Barrier, Branch, Loop,
+        ),
+    ),
+]  # fmt: skip
+_STEPS = {kind.name: kind for kind in _KINDS}
+"""How steps are made, by what they are called in a file."""

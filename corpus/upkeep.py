@@ -1,6 +1,7 @@
 """Putting corpora together, dropping what others stand for, and finding what is broken.
 
-Merging leaves what a corpus has as it is, and adds what it lacks."""
+Merging leaves what a corpus has as it is, and adds what it lacks.
+"""
 
 from __future__ import annotations
 

@@ -42,15 +42,16 @@ from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, NoDevice, device_of, members_of, placed
 from fuzz.output import counted
 from fuzz.runner import RunnerChoice
-from oracle.availability import is_available
 from oracle.errors import InfrastructureError
 from oracle.execution import execute, expansions, has_figures
 from oracle.forms import Form
+from oracle.isa import is_available
 from oracle.models import NO_FIGURES
+from oracle.ops import multiplies
 from oracle.permission import contradicting
 from oracle.program import Program, requirements, walk
 from oracle.sharing import overlaps
-from oracle.steps import Branch, Elementwise, Loop, Product
+from oracle.steps import Branch, Elementwise, Loop
 from oracle.targets import Module
 from runners.assemblers.disassembly import Disassembler, find_disassembler
 from runners.assemblers.machine_code import kernel_digests
@@ -132,7 +133,7 @@ def is_plain(program: Program) -> bool:
     """Whether a program multiplies once, and only moves matrices besides."""
     steps = list(walk(program.steps))
     others = any(isinstance(step, Branch | Loop | Elementwise) for step in steps)
-    return not others and sum(isinstance(step, Product) for step in steps) == 1
+    return not others and sum(multiplies(step) for step in steps) == 1
 
 
 def shared_ways(program: Program) -> str:
@@ -140,7 +141,7 @@ def shared_ways(program: Program) -> str:
     found = [
         str(one)
         for step in walk(program.steps)
-        if isinstance(step, Product)
+        if multiplies(step)
         for one in overlaps(step, program.shared_banks)
     ]
     return "; ".join(dict.fromkeys(found))

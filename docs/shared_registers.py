@@ -34,18 +34,19 @@ from fuzz.runner import RunnerChoice
 from oracle.forms import Form
 from oracle.held import Registers
 from oracle.isa import mma_form, mma_sync_form
-from oracle.lane_steps import LoadRegisters, MultiplyLanes, StoreRegisters
+from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.matrices import LANES
+from oracle.ops import Op
 from oracle.places import Buffer
 from oracle.places import Place as At
 from oracle.program import Program
-from oracle.steps import Load, Multiply, Step, Store
+from oracle.steps import Step
 from oracle.targets import Module
 from runners.compilers import all_fetched, fetched_compiler, parse_levels, select
 from runners.emission import emit
 from strategies.features import main_form
-from strategies.programs.bare import exact_elements
-from strategies.programs.forms import load_form, store_form
+from strategies.programs.forms import access_form
+from strategies.programs.single_instruction import exact_elements
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,15 +87,15 @@ class Cause:
 def _of_fragments(form: Form, names: dict[str, str]) -> Program:
     layouts = {"a": form.a_layout, "b": form.b_layout, "c": "row"}
     steps: list[Step] = [
-        Load(
-            form=load_form(form.matrix(operand), layout, "global"), fragment=names[operand],
+        Op.of(
+            form=access_form(form.matrix(operand), layout, "global"), fragment=names[operand],
             place=At(buffer=operand),
         )
         for operand, layout in layouts.items()
     ]  # fmt: skip
-    steps.append(Multiply(form=form, **names))
-    store = store_form(form.matrix("d"), "row", "global")
-    steps.append(Store(form=store, fragment=names["d"], place=At(buffer="d")))
+    steps.append(Op.of(form=form, **names))
+    store = access_form(form.matrix("d"), "row", "global")
+    steps.append(Op.of(form=store, fragment=names["d"], place=At(buffer="d")))
     sizes = {name: _bytes(form, name) for name in "abcd"}
     return Program(buffers=_buffers(sizes), steps=tuple(steps))
 
@@ -114,7 +115,7 @@ def _of_lanes(form: Form, names: dict[str, str]) -> Program:
         }  # fmt: skip
 
     steps: list[Step] = [LoadRegisters(**moved(name)) for name in "abc"]  # type: ignore[arg-type]
-    steps.append(MultiplyLanes(form=form, **names))
+    steps.append(Op.of(form=form, **names))
     steps.append(StoreRegisters(**moved("d")))  # type: ignore[arg-type]
     sizes = {name: LANES * 4 * form.words(name) for name in "abcd"}
     return Program(buffers=_buffers(sizes), steps=tuple(steps))

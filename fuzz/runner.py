@@ -452,7 +452,6 @@ def _fronted(runner: Runner, front_end: FrontEndToolchain, level: int | None) ->
 
 
 def _own_target(targets: frozenset[str]) -> str:
-    """Return the highest portable target that runs: the device's own."""
     plain = [TARGETS[name] for name in targets if not TARGETS[name].is_specific]
     return max(plain, key=lambda target: target.number).name
 

@@ -25,23 +25,17 @@ from oracle.arithmetic.conversions import packed
 from oracle.elementwise import CANONICAL_NAN, FLOATS, apply
 from oracle.enclosure import enclosure
 from oracle.formats import FORMATS, Format
-from oracle.forms import ROW_BYTES, Form
+from oracle.forms import Form
 from oracle.held import Use
 from oracle.lane_fragments import pack, unpack
-from oracle.lane_steps import (
-    LoadRows,
-    MultiplyLanes,
-    PackRegisters,
-    SetRegisters,
-    StoreRows,
-    TransposeRegisters,
-)
-from oracle.matrix_moves import distribute
+from oracle.lane_steps import PackRegisters, SetRegisters
+from oracle.matrix_moves import bytes_of, is_packed, moves, unit, words_of
 from oracle.models import Model
 from oracle.operations import Operation
-from oracle.places import Place, Word
+from oracle.ops import AnyOp, MatrixAccess, Product, RowAccess
+from oracle.places import Word
 from oracle.program import Program
-from oracle.steps import Copy, Elementwise, Load, Multiply, Store
+from oracle.steps import Copy, Elementwise
 from oracle.tags import (
     BOUNDED,
     BOUNDED_OR_NAN,
@@ -51,7 +45,7 @@ from oracle.tags import (
     spread,
     without_torn,
 )
-from oracle.warps import Planes, Warps, transposed_registers
+from oracle.warps import Planes, Warps
 
 
 class BoundedWarps(Warps):
@@ -82,7 +76,7 @@ class BoundedWarps(Warps):
         """Return registers that hold one number, each with the tags of its bytes."""
         return _exactly(super().constants(step)["bits"], np.uint32)
 
-    def load(self, step: Load) -> Planes:
+    def load(self, step: MatrixAccess) -> Planes:
         """Return the matrix at a place; bounds of exact elements are their bits."""
         matrix = super().load(step)
         # A tag cut into 4-bit or single-bit elements may leave some of them 0, that is exact. Every
@@ -93,14 +87,27 @@ class BoundedWarps(Warps):
         matrix["tag"] = gather(words, step.form.type())
         return _filled(matrix)
 
-    def store(self, step: Store, matrix: Planes) -> None:
+    def store(self, step: MatrixAccess, matrix: Planes) -> None:
         """Write a matrix to a place."""
         super().store(step, {**matrix, "tag": spread(matrix["tag"], step.form.type())})
 
-    def multiply(self, step: Multiply) -> Planes:
+    def multiply(self, step: Product) -> Planes:
         """Return A x B + C."""
         a, b, c = self.operands(step)
         return self._product(step.form, a, b, c, super().multiply(step)["bits"])
+
+    def multiply_registers(self, step: Product) -> Planes:
+        """Return the registers of A x B + C, each element with the tag of its bytes."""
+        form, exact = step.form, super().multiply_registers(step)["bits"]
+        a, b, c = (self._elements(form, use.field, self.held(use)) for use in step.reads)
+        bits = unpack(form, "d", exact)
+        found = self._product(form, a, b, c, bits)
+        found["tag"] = spread(found["tag"], form.d_type)
+        registers = {}
+        for plane in self.PLANES:
+            registers[plane] = np.empty_like(exact)
+            pack(form, found[plane].astype(bits.dtype, copy=False), registers[plane])
+        return registers
 
     def _product(self, form: Form, a: Planes, b: Planes, c: Planes, bits: NDArray[Any]) -> Planes:
         """Return the matrices D with what is known of them; `bits` are those of the model."""
@@ -113,20 +120,6 @@ class BoundedWarps(Warps):
         low, high, nan = enclosure(form, a["bits"], b["bits"], least, most)
         nan |= c["tag"] == BOUNDED_OR_NAN
         return _bounded(bits, low, high, nan, unknown, form.d_type)
-
-    def multiply_lanes(self, step: MultiplyLanes) -> Planes:
-        """Return the registers of A x B + C, each element with the tag of its bytes."""
-        form = step.form
-        a, b, c = (self._elements(form, use.field, self.held(use)) for use in step.reads)
-        exact = super().multiply_lanes(step)["bits"]
-        bits = unpack(form, "d", exact)
-        found = self._product(form, a, b, c, bits)
-        found["tag"] = spread(found["tag"], form.d_type)
-        registers = {}
-        for plane in self.PLANES:
-            registers[plane] = np.empty_like(exact)
-            pack(form, found[plane].astype(bits.dtype, copy=False), registers[plane])
-        return registers
 
     def _elements(self, form: Form, operand: str, registers: Planes) -> Planes:
         """Return the matrices of an operand, (form.groups * count, rows, columns)."""
@@ -159,25 +152,26 @@ class BoundedWarps(Warps):
             "tag": halves[..., 0::2] | halves[..., 1::2] << np.uint32(16),
         }
 
-    def transpose_registers(self, step: TransposeRegisters) -> Planes:
-        """Return what movmatrix gives; only what stays together in 16 bits stays bounded."""
-        registers = super().transpose_registers(step)
-        source = np.ascontiguousarray(self.operands(step)[0]["tag"])
-        whole = without_torn(source.view(np.uint8).reshape(*source.shape, 2, 2))
-        tags = whole.reshape(*source.shape, 4).view(np.uint32)[..., 0]
-        registers["tag"] = transposed_registers(tags)
-        return registers
+    def load_rows(self, step: RowAccess) -> Planes:
+        """Return what ldmatrix loads; only what stays together in a register stays bounded."""
+        registers = super().load_rows(step)
+        if is_packed(step.form):
+            memory, rows = self.rows(step)
+            tags = np.take(memory["tag"], rows, axis=1)
+            torn = (tags != EXACT).any(axis=-1, keepdims=True)
+            tags[...] = np.where(torn, np.uint8(UNKNOWN), tags)
+            registers["tag"] = words_of(tags.reshape(len(tags), -1)[:, moves(step.form)])
+        return {**registers, "tag": _together(step.form, registers["tag"])}
 
-    def store_rows(self, step: StoreRows) -> None:
-        """Write rows as stmatrix does; transposed, only whole units of 16 bits stay bounded."""
-        super().store_rows(step)
-        memory, start = self.at(Place(buffer=step.buffer))
-        unit = 2 if step.form.transposed else 4
-        rows = np.array(step.addresses[: step.form.addresses], dtype=np.int64) + start
-        index = rows[:, None] + np.arange(ROW_BYTES)
-        tags = memory["tag"][:, index]
-        whole = without_torn(tags.reshape(*tags.shape[:-1], -1, unit))
-        memory["tag"][:, index] = whole.reshape(tags.shape)
+    def store_rows(self, step: RowAccess, registers: Planes) -> None:
+        """Write rows from registers; only what stays together in memory stays bounded."""
+        tags = _together(step.form, registers["tag"])
+        super().store_rows(step, {**registers, "tag": tags})
+
+    def moved(self, step: AnyOp, registers: Planes) -> Planes:
+        """Return registers moved between lanes; what stays together in 16 bits stays bounded."""
+        tags = _together(step.form, registers["tag"])
+        return super().moved(step, {**registers, "tag": tags})
 
     def elementwise(self, step: Elementwise) -> Planes:
         """Return a fragment after an element-wise operation."""
@@ -193,24 +187,6 @@ class BoundedWarps(Warps):
         if type_.name in FLOATS:
             result = _reordered(source, result, step.operation, step.constant, type_)
         return _filled(result)
-
-    def load_rows(self, step: LoadRows) -> Planes:
-        """Return what ldmatrix loads; only what stays together in a register stays bounded."""
-        registers = super().load_rows(step)
-        form = step.form
-        memory, start = self.at(Place(buffer=step.buffer))
-        rows = np.array(step.addresses[: form.addresses], dtype=np.int64) + start
-        tags = np.take(memory["tag"], rows[:, None] + np.arange(ROW_BYTES), axis=1)
-        if form.element_bits < 8:
-            tags = np.where((tags != EXACT).any(axis=-1, keepdims=True), np.uint8(UNKNOWN), tags)
-            dealt = distribute(form, tags)
-            bytes_ = np.where(dealt.view(np.uint8) == 0, np.uint8(EXACT), np.uint8(UNKNOWN))
-            registers["tag"] = bytes_.view(np.uint32)
-        else:
-            unit = form.element_bits // 8 if form.transposed else 4
-            whole = without_torn(tags.reshape(*tags.shape[:-1], -1, unit))
-            registers["tag"] = distribute(form, whole.reshape(tags.shape))
-        return registers
 
     def copy(self, step: Copy) -> None:
         """Copy bytes; elements that are torn at the ends become unknown."""
@@ -232,6 +208,13 @@ def _ends(matrix: Planes, type_: Format) -> tuple[NDArray[Any], NDArray[Any]]:
     only_nan = (matrix["tag"] == BOUNDED_OR_NAN) & (low > high)
     nan = np.array(CANONICAL_NAN[type_.name], dtype=type_.raw)
     return np.where(only_nan, nan, matrix["low"]), np.where(only_nan, nan, matrix["high"])
+
+
+def _together(form: Form, tags: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return tags of registers with what an instruction tears apart turned to unknown."""
+    bytes_ = bytes_of(tags)
+    whole = without_torn(bytes_.reshape(*bytes_.shape[:-1], -1, unit(form)))
+    return words_of(whole.reshape(bytes_.shape))
 
 
 def _exactly(bits: NDArray[Any], tags: type[np.unsignedinteger[Any]]) -> Planes:

@@ -29,29 +29,23 @@ from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.wmma import FRAGMENTS, STORAGE
 from oracle.lane_steps import (
     LoadRegisters,
-    LoadRows,
     MoveRegisters,
-    MultiplyLanes,
     PackRegisters,
     SetRegisters,
     StoreRegisters,
-    StoreRows,
-    TransposeRegisters,
 )
 from oracle.operations import Operation
+from oracle.ops import MatrixAccess, Op, RowAccess, accesses_matrix, accesses_rows
 from oracle.places import SPACES, Place, Uniform
-from oracle.program import Program
+from oracle.program import Program, space_of
 from oracle.registers import Register, listed
 from oracle.steps import (
     Barrier,
     Branch,
     Copy,
     Elementwise,
-    Load,
     Loop,
-    Multiply,
     Step,
-    Store,
     Straight,
 )
 from oracle.targets import DEFAULT_TARGET, parse_target, split_compiler
@@ -236,6 +230,10 @@ def _repeats(constant: int, holds: Fragment) -> bool:
     return constant == sum(element << shift for shift in range(0, holds.bits, bits))
 
 
+def _kind(step: Straight) -> str:
+    return "write" if step.stores else "read"
+
+
 class _Analysis:
     """One pass over a program, collecting reasons."""
 
@@ -257,32 +255,19 @@ class _Analysis:
 
     def step(self, step: Step, at: str, state: _State) -> _State:
         match step:
-            case Load():
-                self.uses(step, LOAD, at, state)
-                self.tile(step, "read", at, state)
-            case Store():
+            case Op():
                 self.uses(step, step.form.section, at, state)
-                self.tile(step, "write", at, state)
-            case Multiply():
-                self.uses(step, step.form.section, at, state)
+                if accesses_matrix(step):
+                    self.tile(step, at, state)
+                elif accesses_rows(step):
+                    self.rows(step, at, state)
             case Elementwise():
                 self.uses(step, FRAGMENTS, at, state)
-            case LoadRows():
-                self.uses(step, LDMATRIX, at, state)
-                self.load_rows(step, at, state)
-            case StoreRows():
-                self.uses(step, step.form.section, at, state)
-                self.store_rows(step, at, state)
             case LoadRegisters() | StoreRegisters():
                 self.uses(step, LDMATRIX, at, state)
                 what = f"a lane's {step.bits}-bit registers"
                 if self.aligned(step.place, step.bits // 8, what, at):
-                    kind = "write" if step.stores else "read"
-                    self.run_of_bytes(step.place, step.size, kind, at, state)
-            case MultiplyLanes():
-                self.uses(step, MMA_SYNC, at, state)
-            case TransposeRegisters():
-                self.uses(step, step.form.section, at, state)
+                    self.run_of_bytes(step.place, step.size, _kind(step), at, state)
             case PackRegisters() | SetRegisters() | MoveRegisters():
                 self.uses(step, MMA_SYNC, at, state)
             case Copy():
@@ -346,19 +331,16 @@ class _Analysis:
                 f"register {twice} stands more than once in the destination {made.name}; which "
                 "result it holds afterwards is said nowhere, so give each a register of its own",
             )
-        if isinstance(step, Load | LoadRows | LoadRegisters) and step.address is not None:
-            self.own_address(step, made.holds.bits, at)
+        if step.address is not None and made.holds.bits == 32:
+            self.own_address(step, at)
         constant = _constant(step, state)
         for index, register in enumerate(registers):
             state.registers[register] = _Cell(at, made.holds, index, constant)
 
-    def own_address(self, step: Load | LoadRows | LoadRegisters, bits: int, at: str) -> None:
-        """Check that an address in a register of the destination can name what is read."""
-        if isinstance(step, LoadRegisters):
-            space = self.program.buffer(step.place.buffer).space
-        else:
-            space = step.form.space
-        if bits == 32 and not space.startswith("shared"):
+    def own_address(self, step: Straight, at: str) -> None:
+        """Check that an address in a destination's register of 32 bits can name what is read."""
+        space = space_of(self.program, step)
+        if not space.startswith("shared"):
             self.report(
                 at,
                 Cause.SHORT_ADDRESS,
@@ -428,12 +410,13 @@ class _Analysis:
                     at, Cause.CONTENT, section, f"{name} holds {held}; it must hold {needed}"
                 )
 
-    def tile(self, step: Load | Store, kind: str, at: str, state: _State) -> None:
+    def tile(self, step: MatrixAccess, at: str, state: _State) -> None:
         """Check stride, alignment, bounds and races of a load or a store of a matrix."""
-        form, matrix = step.form, step.form.matrix()
-        self.space(form.space, step.place.buffer, form.section, at)
+        form, matrix, memory = step.form, step.form.matrix(), step.memory
+        place = memory.place
+        self.space(form.space, place.buffer, form.section, at)
         least = matrix.default_stride(form.layout)
-        stride = least if step.stride is None else step.stride
+        stride = least if memory.stride is None else memory.stride
         if stride < least:
             self.report(
                 at, Cause.STRIDE, LOAD, f"stride {stride} is below the default {least}; raise it"
@@ -452,63 +435,31 @@ class _Analysis:
                 f"multiple of the fragment's {size} bytes",
             )
             return
-        if self.aligned(step.place, size, "the fragment", at, STORAGE):
+        if self.aligned(place, size, "the fragment", at, STORAGE):
             tile = step.tile
-            if self.inside(step.place, tile.extent, at):
-                start = self.start(step.place)
-                self.access(step.place.buffer, start + tile.byte_offsets.ravel(), kind, at, state)
+            if self.inside(place, tile.extent, at):
+                bytes_ = self.start(place) + tile.byte_offsets.ravel()
+                self.access(place.buffer, bytes_, _kind(step), at, state)
 
-    def load_rows(self, step: LoadRows, at: str, state: _State) -> None:
-        form = step.form
-        self.space(form.space or "shared", step.buffer, LDMATRIX, at)
-        every = self.target <= LAST_WITH_ALL_ADDRESSES
-        size = ROW_BYTES
-        addresses = step.addresses if every else step.addresses[: form.addresses]
-        if self.read_rows(step.buffer, addresses, form.addresses, state):
+    def rows(self, step: RowAccess, at: str, state: _State) -> None:
+        """Check space, alignment, bounds and races of a load or a store of rows."""
+        form, buffer, kind = step.form, step.memory.buffer, _kind(step)
+        self.space(form.space or "shared", buffer, form.section, at)
+        every = kind == "read" and self.target <= LAST_WITH_ALL_ADDRESSES
+        addresses = step.memory.addresses[: None if every else form.addresses]
+        if kind == "read" and self.read_rows(step, addresses, state):
             return
-        for lane, address in enumerate(addresses):
-            place = Place(buffer=step.buffer, offset=address)
-            what = f"the row of lane {lane}"
-            if not (
-                self.aligned(place, size, what, at, LDMATRIX) and self.inside(place, size, at, what)
-            ):
-                continue
-            if lane < form.addresses:
-                start = self.start(place)
-                self.access(step.buffer, slice(start, start + size), "read", at, state)
-
-    def read_rows(self, buffer: str, addresses: Sequence[int], count: int, state: _State) -> bool:
-        """Note the first `count` rows as read if nothing is wrong with any; tell whether it is so.
-
-        Programs are drawn to be right, and this is many times faster than lane by lane.
-        """
-        own, size = self.program.buffer(buffer), ROW_BYTES
-        starts = np.array(addresses, np.int64)
-        if starts.min() < 0 or starts.max() > own.size - size:
-            return False
-        starts += self.program.offset(buffer)
-        if np.bitwise_or.reduce(starts) % size:
-            return False
-        rows = starts[:count, None] + np.arange(size)
-        shared = own.space == "shared"
-        if state.writes[own.space][rows].any() or (shared and not state.filled[rows].all()):
-            return False
-        state.reads[own.space][rows] = True
-        return True
-
-    def store_rows(self, step: StoreRows, at: str, state: _State) -> None:
-        self.space(step.form.space or "shared", step.buffer, step.form.section, at)
         size = ROW_BYTES
         written: dict[int, int] = {}
-        for lane, address in enumerate(step.addresses[: step.form.addresses]):
-            place = Place(buffer=step.buffer, offset=address)
+        for lane, address in enumerate(addresses):
+            place = Place(buffer=buffer, offset=address)
             what = f"the row of lane {lane}"
             if not (
-                self.aligned(place, size, what, at, step.form.section)
+                self.aligned(place, size, what, at, form.section)
                 and self.inside(place, size, at, what)
             ):
                 continue
-            if address in written:
+            if kind == "write" and written.setdefault(address, lane) != lane:
                 self.report(
                     at,
                     Cause.RACE,
@@ -516,10 +467,27 @@ class _Analysis:
                     f"lanes {written[address]} and {lane} name the same row; which is written "
                     "last is open, so part them",
                 )
-                continue
-            written[address] = lane
-            start = self.start(place)
-            self.access(step.buffer, slice(start, start + size), "write", at, state)
+            elif lane < form.addresses:
+                start = self.start(place)
+                self.access(buffer, slice(start, start + size), kind, at, state)
+
+    def read_rows(self, step: RowAccess, addresses: Sequence[int], state: _State) -> bool:
+        """Note rows as read if nothing is wrong with any address; tell whether it is so.
+
+        Programs are drawn to be right, and this is many times faster than lane by lane.
+        """
+        own, size = self.program.buffer(step.memory.buffer), ROW_BYTES
+        if min(addresses) < 0 or max(addresses) > own.size - size:
+            return False
+        start = self.program.offset(own.name)
+        if any((start + address) % size for address in addresses):
+            return False
+        rows = start + step.memory.offsets(step.form)
+        shared = own.space == "shared"
+        if state.writes[own.space][rows].any() or (shared and not state.filled[rows].all()):
+            return False
+        state.reads[own.space][rows] = True
+        return True
 
     def copy(self, step: Copy, at: str, state: _State) -> None:
         inside = [self.inside(place, step.size, at) for place in (step.source, step.destination)]

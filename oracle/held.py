@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from oracle.matrices import Matrix, Vector
 from oracle.places import Span, Uniform
 from oracle.registers import Register, listed, text_of, vector
+
+if TYPE_CHECKING:
+    from oracle.forms import Form
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +75,7 @@ class Registers:
     @staticmethod
     @cache
     def of(vector: Vector) -> Registers:
-        """Return the registers of an operand of mma.sync, ldmatrix or stmatrix."""
+        """Return the registers of an operand whose layout is known."""
         return Registers(
             registers=vector.registers, bits=64 if vector.register_type == "f64" else 32
         )
@@ -146,8 +149,15 @@ class StepBase:
     has to put together it keeps.
     """
 
-    stores: ClassVar[bool] = False
-    """Whether it writes to memory what a name holds."""
+    @property
+    def instruction(self) -> Form | None:
+        """Form of the matrix instruction that it is."""
+        return None
+
+    @property
+    def address(self) -> int | None:
+        """Which register of the destination has the address before a load, counted from 0."""
+        return None
 
     @cached_property
     def uses(self) -> tuple[Use, ...]:
@@ -163,6 +173,16 @@ class StepBase:
     def writes(self) -> Use | None:
         """The name that is written."""
         return next((use for use in self.uses if use.written), None)
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """Names, or lists of registers, by the fields that say them."""
+        return {use.field: use.name for use in self.uses}
+
+    @cached_property
+    def stores(self) -> bool:
+        """Whether it writes to memory what a name holds."""
+        return bool(self.bytes_written and self.reads)
 
     @property
     def carried(self) -> str | None:
@@ -199,11 +219,10 @@ class StepBase:
         """Steps inside, by the field that holds them."""
         return {}
 
-    def with_blocks(self, blocks: Mapping[str, tuple[Any, ...]]) -> Self:
-        """Return the step with other steps inside, by the fields of `blocks`."""
-        return replace(self, **blocks) if blocks else self  # type: ignore[type-var]
+    def changed(self, **changes: Any) -> Self:
+        """Return the step with other fields."""
+        return replace(self, **changes) if changes else self  # type: ignore[type-var]
 
     def reading(self, old: str, new: str) -> Self:
         """Return the step with one name read where it reads another."""
-        changes = {use.field: new for use in self.reads if use.name == old}
-        return replace(self, **changes) if changes else self  # type: ignore[type-var]
+        return self.changed(**{use.field: new for use in self.reads if use.name == old})

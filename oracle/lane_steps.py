@@ -1,132 +1,22 @@
 """Steps on registers whose contents are known lane by lane: what lies around mma.sync.
 
-ldmatrix and plain loads fill them, stmatrix and plain stores write them to memory, movmatrix and
-conversions take them from lane to lane and from format to format.
+Plain loads fill them, plain stores write them to memory, conversions take them from format to
+format.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from oracle.forms import ROW_BYTES, Form
 from oracle.held import Registers, StepBase, Use
 from oracle.matrices import LANES
+from oracle.ops import COUNTS, address_text, check_address
 from oracle.places import Place, Span, check, check_range
 from oracle.registers import check_vector
 
 PACKED_TYPES = ("f16", "bf16")
 """Formats of which `cvt.rn.{f16x2,bf16x2}.f32` puts two into a register (PTX ISA 9.7.9.23)."""
-COUNTS = (1, 2, 4, 8)
-"""Registers that an operand of ldmatrix, stmatrix or mma.sync has."""
-
-
-def _check_rows(addresses: tuple[int, ...], immediate: int, mnemonic: str) -> None:
-    check(
-        len(addresses) == LANES,
-        f"{len(addresses)} addresses given; {mnemonic} takes one for each of {LANES} lanes",
-    )
-    for address in (min(addresses), max(addresses)):
-        check_range(address, -(1 << 31), (1 << 31) - 1, "address of a row, in bytes,")
-    check_range(immediate, -(1 << 31), (1 << 31) - 1, "immediate part of an address, in bytes,")
-
-
-def check_address(address: int | None, registers: int) -> None:
-    """Raise UsageError unless the address of a load can stand in a register of its destination.
-
-    Parameters
-    ----------
-    address
-        Which register; None for none.
-    registers
-        How many there are.
-    """
-    if address is not None:
-        check_range(address, 0, registers - 1, "register of the destination with the address")
-
-
-def address_text(step: Any) -> str:
-    """Return what to add to a load in words where a register that it writes has its address."""
-    if step.address is None:
-        return ""
-    return f", address in register {step.address} of them"
-
-
-@dataclass(frozen=True, kw_only=True)
-class LoadRows(StepBase):
-    """ldmatrix: rows at 32 addresses of shared memory into registers (9.7.14.5.15)."""
-
-    form: Form
-    registers: str
-    """Name of the destination: `form.registers` registers of 32 bits in each lane."""
-    buffer: str
-    addresses: tuple[int, ...]
-    """For each of the 32 lanes, bytes from the start of the buffer. Those of the lanes that
-    `form.addresses` leaves out are not used, except on sm_75, where they must be valid."""
-    immediate: int = 0
-    """Bytes of every address that stand in the instruction; the lanes' registers hold the
-    rest."""
-    address: int | None = None
-    """Which register of the destination holds the addresses before the load, counted from 0;
-    None: one that is no part of it."""
-
-    def __post_init__(self) -> None:
-        check_vector(self.registers, "vector of registers")
-        check_address(self.address, self.form.registers)
-        _check_rows(self.addresses, self.immediate, "ldmatrix")
-
-    @cached_property
-    def uses(self) -> tuple[Use, ...]:
-        holds = Registers(registers=self.form.registers)
-        return (Use(field="registers", name=self.registers, holds=holds, written=True),)
-
-    @cached_property
-    def bytes_read(self) -> tuple[Span, ...]:
-        """Rows at the addresses that are used, in the order of the lanes."""
-        return tuple(
-            Span.block(self.buffer, address, ROW_BYTES)
-            for address in self.addresses[: self.form.addresses]
-        )
-
-    def __str__(self) -> str:
-        return f"load rows {self.registers} from {self.buffer}{address_text(self)}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoreRows(StepBase):
-    """stmatrix: registers into rows at 32 addresses of shared memory (9.7.14.5.16)."""
-
-    form: Form
-    registers: str
-    """Name of the source: `form.registers` registers of 32 bits in each lane."""
-    buffer: str
-    addresses: tuple[int, ...]
-    """As in LoadRows. The rows that are written must lie apart."""
-    immediate: int = 0
-    """As in LoadRows."""
-
-    stores = True
-
-    def __post_init__(self) -> None:
-        check_vector(self.registers, "vector of registers")
-        _check_rows(self.addresses, self.immediate, "stmatrix")
-
-    @cached_property
-    def uses(self) -> tuple[Use, ...]:
-        holds = Registers(registers=self.form.registers)
-        return (Use(field="registers", name=self.registers, holds=holds),)
-
-    @cached_property
-    def bytes_written(self) -> tuple[Span, ...]:
-        """Rows at the addresses that are used, in the order of the lanes."""
-        return tuple(
-            Span.block(self.buffer, address, ROW_BYTES)
-            for address in self.addresses[: self.form.addresses]
-        )
-
-    def __str__(self) -> str:
-        return f"store rows {self.registers} to {self.buffer}"
 
 
 def _check_registers(name: str, count: int, bits: int) -> None:
@@ -183,7 +73,7 @@ class LoadRegisters(_PlacedRegisters):
         return (self._span,)
 
     def __str__(self) -> str:
-        return f"load registers {self.registers} from {self.place}{address_text(self)}"
+        return f"load registers {self.registers} from {self.place}{address_text(self.address)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,8 +82,6 @@ class StoreRegisters(_PlacedRegisters):
 
     lanes: int = LANES
     """Lanes that store, from the first on; the others skip it under a condition."""
-
-    stores = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -215,70 +103,6 @@ class StoreRegisters(_PlacedRegisters):
     def __str__(self) -> str:
         who = "" if self.lanes == LANES else f" of lanes below {self.lanes}"
         return f"store registers {self.registers}{who} to {self.place}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class MultiplyLanes(StepBase):
-    """mma.sync: D = A x B + C (9.7.14.5.14). `d` may have registers of any of the other three."""
-
-    form: Form
-    d: str
-    a: str
-    b: str
-    c: str
-
-    def __post_init__(self) -> None:
-        for name in (self.d, self.a, self.b, self.c):
-            check_vector(name, "vector of registers")
-
-    @cached_property
-    def uses(self) -> tuple[Use, ...]:
-        return tuple(
-            Use(
-                field=operand,
-                name=name,
-                holds=Registers.of(self.form.vector(operand)),
-                written=operand == "d",
-            )
-            for operand, name in zip("dabc", (self.d, self.a, self.b, self.c), strict=True)
-        )
-
-    @property
-    def carried(self) -> str:
-        return self.c
-
-    def __str__(self) -> str:
-        return f"{self.d} = {self.a} x {self.b} + {self.c}, lane by lane"
-
-
-@dataclass(frozen=True, kw_only=True)
-class TransposeRegisters(StepBase):
-    """movmatrix of each register: an 8 x 8 matrix of 16 bits, transposed (9.7.14.5.17)."""
-
-    form: Form
-    source: str
-    destination: str
-    count: int
-    """Registers in each lane: 1, 2, 4 or 8."""
-
-    def __post_init__(self) -> None:
-        for name in (self.source, self.destination):
-            _check_registers(name, self.count, 32)
-
-    @cached_property
-    def uses(self) -> tuple[Use, ...]:
-        holds = Registers(registers=self.count)
-        return (
-            Use(field="source", name=self.source, holds=holds),
-            Use(field="destination", name=self.destination, holds=holds, written=True),
-        )
-
-    @property
-    def carried(self) -> str:
-        return self.source
-
-    def __str__(self) -> str:
-        return f"{self.destination} = {self.source}, every register transposed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -385,15 +209,5 @@ class MoveRegisters(StepBase):
         return f"{self.destination} = {self.source}"
 
 
-LaneStep = (
-    LoadRows
-    | StoreRows
-    | LoadRegisters
-    | StoreRegisters
-    | MultiplyLanes
-    | TransposeRegisters
-    | PackRegisters
-    | SetRegisters
-    | MoveRegisters
-)
+LaneStep = LoadRegisters | StoreRegisters | PackRegisters | SetRegisters | MoveRegisters
 """The steps on registers that are known lane by lane."""

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from oracle.availability import deprecations, needs_aligned, refusals
 from oracle.errors import UsageError
 from oracle.forms import ROW_BYTES, Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.wmma import STORAGE
-from oracle.isa import forms_by_opcode
+from oracle.isa import deprecations, forms_by_opcode, needs_aligned, refusals
 from oracle.matrices import Matrix
 from oracle.opcodes import KEYWORDS, Resolution, is_unjudged, resolve
 from oracle.reasons import Reason, Rule

@@ -38,6 +38,7 @@ at the low end and zeros above, and needs no shift for 6 bits.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -122,10 +123,12 @@ def stmatrix(
             "registers": registers.shape[:-2],
         }
     )
-    rows = collect(form, np.broadcast_to(registers, (*leading, *registers.shape[-2:])))
     result = np.array(np.broadcast_to(shared, (*leading, shared.shape[-1])))
-    index = _row_bytes(used, leading)
-    np.put_along_axis(result, index, rows.reshape(index.shape), axis=-1)
+    # As they lie in memory: of rows at one address, the last is what stays.
+    order = np.argsort(moves(form), axis=None)
+    held = bytes_of(np.broadcast_to(registers, (*leading, *registers.shape[-2:])))
+    rows = _joined(held)[..., order]
+    np.put_along_axis(result, _row_bytes(used, leading), rows, axis=-1)
     return result
 
 
@@ -148,17 +151,9 @@ def movmatrix(opcode: str, registers: NDArray[Any]) -> NDArray[np.uint32]:
     UsageError
         If the opcode is no form of movmatrix, or the dtype or shape is wrong.
     """
-    form_of(opcode, "movmatrix")
+    form = form_of(opcode, "movmatrix")
     _check_registers(registers, 1)
-    return transposed(registers)
-
-
-def transposed(registers: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Return the registers of the transposed matrices, uint32 (..., 32, 1)."""
-    leading = registers.shape[:-2]
-    elements = np.ascontiguousarray(registers).view("<u2").reshape(*leading, 8, 8)
-    turned = np.ascontiguousarray(elements.swapaxes(-1, -2)).view("<u4")
-    return turned.reshape(*leading, LANES, 1).astype(np.uint32, copy=False)
+    return moved(form, registers)
 
 
 def _used_addresses(form: Form, shared: NDArray[Any], addresses: NDArray[Any]) -> NDArray[np.int64]:
@@ -199,6 +194,56 @@ def _row_bytes(used: NDArray[np.int64], leading: tuple[int, ...]) -> NDArray[np.
     return np.broadcast_to(index.reshape(*used.shape[:-1], size), (*leading, size))
 
 
+@cache
+def moves(form: Form, count: int = 1) -> NDArray[np.int64]:
+    """Return which byte each byte of the lanes' registers is.
+
+    Parameters
+    ----------
+    count
+        Registers of movmatrix, each of which is moved by itself.
+
+    Returns
+    -------
+    int64 (32, bytes)
+        Of ldmatrix and stmatrix, a byte of the rows in the order of the lanes that give their
+        addresses, packed elements widened to bytes; of movmatrix, a byte of the source's registers,
+        lane by lane.
+
+    Raises
+    ------
+    UsageError
+        If the layout of the form is not known here.
+    """
+    if not form.vectors:
+        lane, byte = np.divmod(np.arange(4 * LANES).reshape(8, 8, 2).swapaxes(0, 1), 4)
+        lane, byte = lane.reshape(LANES, 1, 4), byte.reshape(LANES, 1, 4)
+        register = np.arange(count)[:, None]
+        return ((lane * count + register) * 4 + byte).reshape(LANES, -1)
+    if form.is_store and form.element_bits != 16:
+        raise UsageError(
+            f"which element of {form.opcode} goes where is not known here; take a form of m8n8"
+        )
+    rows = np.arange(form.addresses * ROW_BYTES)
+    elements = rows.reshape(form.number, form.rows, form.columns, -1)
+    if form.transposed:
+        elements = elements.swapaxes(1, 2)
+    return elements.reshape(form.registers, LANES, 4).swapaxes(0, 1).reshape(LANES, -1)
+
+
+@cache
+def unit(form: Form) -> int:
+    """Return of how many bytes that lie together in registers all do in memory, too: 1, 2 or 4."""
+    found = moves(form).reshape(-1, 4)
+    together = found[:, 1:] == found[:, :1] + np.arange(1, 4)
+    return 4 if together.all() else 2 if together[:, 0].all() else 1
+
+
+def is_packed(form: Form) -> bool:
+    """Whether elements are narrower than a byte in memory, and widened to one in registers."""
+    return "p" in form.operands and form.element_bits < 8
+
+
 def distribute(form: Form, rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
     """Deal rows out to the lanes' registers.
 
@@ -212,51 +257,63 @@ def distribute(form: Form, rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
     -------
     uint32 (..., 32, form.registers)
     """
-    leading = rows.shape[:-2]
-    elements = _elements(form, rows).reshape(*leading, form.number, form.rows, form.columns)
-    if form.transposed:
-        elements = elements.swapaxes(-1, -2)
-    pieces = np.ascontiguousarray(elements).view("<u4")  # (..., number, rows, 4)
-    registers = pieces.reshape(*leading, form.registers, LANES)
-    return np.ascontiguousarray(registers.swapaxes(-1, -2)).astype(np.uint32, copy=False)
+    if is_packed(form):
+        rows = _widened(form, rows)
+    return words_of(_joined(rows)[..., moves(form)])
 
 
-def collect(form: Form, registers: NDArray[np.uint32]) -> NDArray[np.uint8]:
-    """Gather the rows that stmatrix writes from the lanes' registers.
+def load_rows(form: Form, memory: NDArray[np.uint8], rows: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """Return the registers into which rows of memory are loaded.
 
     Parameters
     ----------
-    form : Form
-    registers : uint32 (..., 32, form.registers)
+    memory : uint8 (count, bytes)
+    rows : int64 (form.addresses, 16)
+        Every byte of the rows.
 
     Returns
     -------
-    uint8 (..., form.addresses, 16)
-        The bytes for each row address, in the order of the lanes that give them.
-
-    Raises
-    ------
-    UsageError
-        If the layout of the form is not known here.
+    uint32 (count, 32, form.registers)
     """
-    if form.element_bits != 16:
-        raise UsageError(
-            f"which element of {form.opcode} goes where is not known here; take a form of m8n8"
-        )
-    leading = registers.shape[:-2]
-    pieces = np.ascontiguousarray(registers.swapaxes(-1, -2)).astype("<u4", copy=False)
-    elements = pieces.view("<u2").reshape(*leading, form.number, 8, 8)
-    if form.transposed:
-        elements = np.ascontiguousarray(elements.swapaxes(-1, -2))
-    return elements.view(np.uint8).reshape(*leading, form.addresses, ROW_BYTES)
+    if is_packed(form):
+        return distribute(form, np.take(memory, rows, axis=1))
+    return words_of(np.take(memory, rows.ravel()[moves(form)], axis=1))
 
 
-def _elements(form: Form, rows: NDArray[np.uint8]) -> NDArray[Any]:
-    """Elements of each row: uint16 (..., 8) for b16, uint8 (..., 16) otherwise."""
-    if form.element_bits == 16:
-        return rows.view("<u2")
-    if form.element_bits == 8:
-        return rows
+def store_rows(
+    form: Form,
+    memory: NDArray[np.uint8],
+    rows: NDArray[np.int64],
+    registers: NDArray[np.uint32],
+) -> None:
+    """Write rows of memory from registers, in place; parameters as of `load_rows`."""
+    memory[:, rows.ravel()[moves(form)]] = bytes_of(registers)
+
+
+def moved(form: Form, registers: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return registers as movmatrix gives each of them, uint32 (..., 32, registers)."""
+    index = moves(form, registers.shape[-1])
+    return words_of(_joined(bytes_of(registers))[..., index])
+
+
+def _joined(bytes_: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return the bytes of rows, or of lanes, one behind the other."""
+    *leading, rows, size = bytes_.shape
+    return bytes_.reshape(*leading, rows * size)
+
+
+def words_of(bytes_: NDArray[np.uint8]) -> NDArray[np.uint32]:
+    """Return the registers that hold bytes, uint32 (..., 32, words); the first is the lowest."""
+    return np.ascontiguousarray(bytes_).view("<u4").astype(np.uint32, copy=False)
+
+
+def bytes_of(registers: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """Return the bytes of registers, uint8 (..., 32, bytes), the lowest first."""
+    return np.ascontiguousarray(registers).astype("<u4", copy=False).view(np.uint8)
+
+
+def _widened(form: Form, rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return rows of elements narrower than a byte with a byte for each."""
     bits = np.unpackbits(rows, axis=-1, bitorder="little")[..., : form.columns * form.element_bits]
     elements = bits.reshape(*bits.shape[:-1], form.columns, form.element_bits)
     # packbits fills up with zeros at the high end

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oracle.arithmetic import integers
-from oracle.arithmetic.dots import dot_product
+from oracle.arithmetic.dots import dot_product, scalar_dot
 from oracle.arithmetic.double_chain import chain
-from oracle.arithmetic.scalar import scalar_dot
 from oracle.batches import chunks, matrices
 from oracle.enclosure import enclosure
 from oracle.forms import Form
@@ -139,7 +138,7 @@ def chunk_tiles(form: Form) -> int:
     if form.a_type.name == "f64":
         return 1 << (_CHUNK_DOUBLES_BYTES * 8 // bits).bit_length() - 1
     products, groups = _CHUNK_PRODUCTS, 1
-    if form.mnemonic == "mma":
+    if not form.opaque:
         products, groups = 2 * products, form.groups
     tiles = min(products // (m * n * k), _CHUNK_BYTES * 8 // bits) // groups
     return tiles - tiles % _CHUNK_STEP if tiles > _CHUNK_STEP else tiles

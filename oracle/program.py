@@ -32,7 +32,7 @@ from oracle.held import Use
 from oracle.lane_steps import SetRegisters
 from oracle.places import IMAGE_ALIGNMENT, Buffer, Word, check
 from oracle.registers import listed
-from oracle.steps import Instruction, Step
+from oracle.steps import Step
 
 MAX_WORK = 2048
 """Most work of a program, see `work`; drawn programs have 350 at most (30,000 of them, 2026-11)."""
@@ -160,8 +160,15 @@ def by_register(step: Step, use: Use) -> bool:
     That is where a step lists them, where one of them holds an address, or where a fragment may be
     what was set register by register.
     """
-    own = isinstance(step, SetRegisters) or getattr(step, "address", None) is not None
+    own = isinstance(step, SetRegisters) or step.address is not None
     return listed(use.name) or (use.written and own)
+
+
+def space_of(program: Program, step: Step) -> str:
+    """Return the state space that a step accesses memory through; "" is generic addressing."""
+    (span, *_) = (*step.bytes_read, *step.bytes_written)
+    space: str = getattr(step.instruction, "space", program.buffer(span.buffer).space)
+    return space
 
 
 def fresh_bank(program: Program, like: str) -> str:
@@ -173,7 +180,7 @@ def fresh_bank(program: Program, like: str) -> str:
 
 def requirements(program: Program) -> frozenset[Form]:
     """Return the forms of instructions that a program uses."""
-    return frozenset(step.form for step in walk(program.steps) if isinstance(step, Instruction))
+    return frozenset(step.instruction for step in walk(program.steps) if step.instruction)
 
 
 def _lay_out(buffers: tuple[Buffer, ...], space: str) -> tuple[dict[str, int], int]:

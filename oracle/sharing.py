@@ -67,7 +67,7 @@ def _overlaps(step: Step, shared: Collection[tuple[str, int]]) -> Iterator[Overl
         if len(set(registers)) < len(registers):
             way = Way.ONE if len(set(registers)) == 1 else Way.REPEATED
             yield Overlap(operand=use.field, other="", way=way)
-        if use.written and getattr(step, "address", None) is not None:
+        if use.written and step.address is not None:
             yield Overlap(operand=use.field, other="", way=Way.ADDRESS)
     # D is the operand that is compared; so a step's result comes first in each pair.
     for one, other in combinations(sorted(step.uses, key=lambda use: not use.written), 2):

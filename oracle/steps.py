@@ -12,23 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from oracle.forms import Form
 from oracle.held import Fragment, StepBase, Use
-from oracle.lane_steps import (
-    LaneStep,
-    LoadRows,
-    MoveRegisters,
-    MultiplyLanes,
-    StoreRows,
-    TransposeRegisters,
-    address_text,
-    check_address,
-)
+from oracle.lane_steps import LaneStep, MoveRegisters
 from oracle.matrices import Matrix
 from oracle.operations import Operation, operations
+from oracle.ops import AnyOp
 from oracle.places import WORD_BYTES, Place, Span, Uniform, Word, check, check_range
 from oracle.registers import check_vector
-from oracle.storage import Tile
 
 MAX_ITERATIONS = 15
 """Most iterations of one loop: enough to unroll, few enough that nested loops end soon."""
@@ -38,155 +28,6 @@ MAX_NESTING = 8
 into steps calls itself as often."""
 _COPIED_AT_ONCE = 4096
 """Bytes of a copy that count as one step."""
-
-
-def _check_access(stride: int | None, stride_in_register: bool, immediate: int) -> None:
-    if stride is None:
-        check(not stride_in_register, "a default stride stands in no register; give a stride")
-    else:
-        # "stride is an optional 32-bit integer operand" (9.7.14.4.3)
-        check_range(stride, 0, (1 << 32) - 1, "stride, in elements,")
-    check_range(immediate, -(1 << 31), (1 << 31) - 1, "immediate part of an address, in bytes,")
-
-
-def _lines(matrix: Matrix, layout: str, place: Place, stride: int | None) -> Span:
-    """Return the bytes of a matrix: its rows, or its columns where they are what is contiguous."""
-    length = matrix.default_stride(layout)
-    return Span(
-        buffer=place.buffer,
-        start=place.offset,
-        run=length * matrix.type.bits // 8,
-        pitch=(length if stride is None else stride) * matrix.type.bits // 8,
-        runs=matrix.leading_instances(layout),
-    )
-
-
-def _tile_text(matrix: Matrix, layout: str, place: Place, stride: int | None) -> str:
-    return (
-        f"{matrix.operand.upper()} {matrix.rows}x{matrix.columns} {matrix.type.name} "
-        f"{layout}-major at {place}, stride {'default' if stride is None else stride}"
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Load(StepBase):
-    """wmma.load of a fragment (9.7.14.4.3)."""
-
-    form: Form
-    fragment: str
-    place: Place
-    stride: int | None = None
-    """Elements from one row (or column) to the next; None: the operand is left out."""
-    stride_in_register: bool = False
-    """Whether the stride operand is a register; otherwise an immediate."""
-    immediate: int = 0
-    """Bytes of the address that stand in the instruction, as in `[p+immediate]`; the register
-    holds the rest."""
-    address: int | None = None
-    """Which register of the destination holds the address before the load, counted from 0; None:
-    one that is no part of it."""
-
-    def __post_init__(self) -> None:
-        check_vector(self.fragment, "fragment")
-        check_address(self.address, self.form.matrix().registers)
-        _check_access(self.stride, self.stride_in_register, self.immediate)
-
-    @cached_property
-    def tile(self) -> Tile:
-        """The matrix as it lies in memory, from `place` on."""
-        return Tile(matrix=self.form.matrix(), layout=self.form.layout, stride=self.stride)
-
-    @cached_property
-    def uses(self) -> tuple[Use, ...]:
-        holds = Fragment.of(self.form.matrix(), self.form.layout)
-        return (Use(field="fragment", name=self.fragment, holds=holds, written=True),)
-
-    @cached_property
-    def bytes_read(self) -> tuple[Span, ...]:
-        return (_lines(self.form.matrix(), self.form.layout, self.place, self.stride),)
-
-    def __str__(self) -> str:
-        tile = _tile_text(self.form.matrix(), self.form.layout, self.place, self.stride)
-        return f"load {self.fragment} = {tile}{address_text(self)}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Multiply(StepBase):
-    """wmma.mma: D = A x B + C (9.7.14.4.5). `d` may have registers of any of the other three."""
-
-    form: Form
-    d: str
-    a: str
-    b: str
-    c: str
-
-    def __post_init__(self) -> None:
-        for name in (self.d, self.a, self.b, self.c):
-            check_vector(name, "fragment")
-
-    @cached_property
-    def uses(self) -> tuple[Use, ...]:
-        form = self.form
-        return tuple(
-            Use(
-                field=operand,
-                name=name,
-                holds=Fragment.of(form.matrix(operand), layout),
-                written=operand == "d",
-            )
-            for operand, name, layout in (
-                ("d", self.d, None),
-                ("a", self.a, form.a_layout),
-                ("b", self.b, form.b_layout),
-                ("c", self.c, None),
-            )
-        )
-
-    @property
-    def carried(self) -> str:
-        return self.c
-
-    def __str__(self) -> str:
-        return f"{self.d} = {self.a} x {self.b} + {self.c}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Store(StepBase):
-    """wmma.store of a fragment (9.7.14.4.4)."""
-
-    form: Form
-    fragment: str
-    place: Place
-    stride: int | None = None
-    """As in Load."""
-    stride_in_register: bool = False
-    """As in Load."""
-    immediate: int = 0
-    """As in Load."""
-
-    stores = True
-
-    def __post_init__(self) -> None:
-        check_vector(self.fragment, "fragment")
-        _check_access(self.stride, self.stride_in_register, self.immediate)
-
-    @cached_property
-    def tile(self) -> Tile:
-        """The matrix as it lies in memory, from `place` on."""
-        return Tile(matrix=self.form.matrix(), layout=self.form.layout, stride=self.stride)
-
-    @cached_property
-    def uses(self) -> tuple[Use, ...]:
-        holds = Fragment.of(self.form.matrix(), None)
-        return (Use(field="fragment", name=self.fragment, holds=holds),)
-
-    @cached_property
-    def bytes_written(self) -> tuple[Span, ...]:
-        return (_lines(self.form.matrix(), self.form.layout, self.place, self.stride),)
-
-    def __str__(self) -> str:
-        tile = _tile_text(self.form.matrix(), self.form.layout, self.place, self.stride)
-        return f"store {self.fragment} to {tile}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -366,16 +207,7 @@ def copied(use: Use, source: str, destination: str) -> Elementwise | MoveRegiste
     )
 
 
-Straight = Load | Multiply | Store | Elementwise | LaneStep | Copy | Barrier
+Straight = AnyOp | Elementwise | LaneStep | Copy | Barrier
 """The steps that hold no other steps."""
 
 Step = Straight | Branch | Loop
-
-Product = Multiply | MultiplyLanes
-"""The steps that multiply matrices."""
-
-Main = Product | LoadRows | StoreRows | TransposeRegisters
-"""The steps that a program can be about: each is a matrix instruction that computes or moves."""
-
-Instruction = Load | Store | Main
-"""The steps that are matrix instructions of one form each, `form`."""

@@ -7,33 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, assert_never
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oracle.definedness import check_defined
 from oracle.execution import run
-from oracle.forms import ROW_BYTES
 from oracle.image import check_images, position
-from oracle.lane_steps import (
-    LoadRegisters,
-    LoadRows,
-    MoveRegisters,
-    MultiplyLanes,
-    PackRegisters,
-    SetRegisters,
-    StoreRegisters,
-    StoreRows,
-    TransposeRegisters,
-)
-from oracle.matrices import LANES
-from oracle.matrix_moves import collect
+from oracle.lane_steps import StoreRegisters
+from oracle.matrix_moves import moves
 from oracle.models import Model, model_for
+from oracle.ops import MatrixAccess, accesses_matrix, accesses_rows, is_producer
 from oracle.places import Place
 from oracle.program import Program
 from oracle.registers import Register
-from oracle.steps import Barrier, Copy, Elementwise, Load, Multiply, Product, Store, Straight
+from oracle.steps import Copy, Straight
 from oracle.warps import Warps
 
 _NOBODY = -1
@@ -61,7 +50,7 @@ class Written:
     """Who wrote a byte of the image last."""
 
     event: Event
-    """A Store, a StoreRegisters or a StoreRows."""
+    """Of a step that stores what registers hold."""
     row: int
     """Row of the matrix, or the lane."""
     column: int
@@ -110,7 +99,7 @@ class Trace:
     def producer(self, written: Written) -> Event | None:
         """Return the last multiplication or ldmatrix behind a store, None if there is none."""
         for event in reversed(self.history(written)):
-            if isinstance(event.step, Product | LoadRows):
+            if is_producer(event.step):
                 return event
         return None
 
@@ -194,60 +183,30 @@ class _Recorder(Warps):
         for use in step.reads:
             seen.inputs[use.field] = self.held(use)["bits"][0]
             seen.makers[use.name] = max(self._makers[register] for register in use.registers)
-        if isinstance(step, LoadRows):
-            memory, start = self.at(Place(buffer=step.buffer))
-            rows = np.array(step.addresses[: step.form.addresses]) + start
-            index = rows[:, None] + np.arange(ROW_BYTES)
-            seen.inputs["rows"] = memory["bits"][0][index].copy()
+        if accesses_rows(step) and not step.stores:
+            memory, rows = self.rows(step)
+            seen.inputs["rows"] = memory["bits"][0][rows]
         return seen
 
     def _note_writes(self, step: Straight, number: int) -> None:
-        match step:
-            case Store():
-                self._note(step.place, *_tile_cells(step), number)
-            case StoreRegisters():
-                offsets = np.arange(step.size)
-                cells = offsets // (step.bits // 8)
-                self._note(step.place, offsets, cells.astype(np.int32), number)
-            case StoreRows():
-                self._note_rows(step, number)
-            case Copy():
-                source, start = self._bytes(step.source)
-                destination, offset = self._bytes(step.destination)
-                for name in ("events", "cells"):
-                    part = getattr(source, name)[start : start + step.size].copy()
-                    getattr(destination, name)[offset : offset + step.size] = part
-            case (
-                Load()
-                | Multiply()
-                | Elementwise()
-                | LoadRows()
-                | LoadRegisters()
-                | MultiplyLanes()
-                | TransposeRegisters()
-                | PackRegisters()
-                | SetRegisters()
-                | MoveRegisters()
-                | Barrier()
-            ):
-                pass
-            case _:
-                assert_never(step)
+        if isinstance(step, Copy):
+            source, start = self._bytes(step.source)
+            destination, offset = self._bytes(step.destination)
+            for name in ("events", "cells"):
+                part = getattr(source, name)[start : start + step.size].copy()
+                getattr(destination, name)[offset : offset + step.size] = part
+        elif accesses_matrix(step) and step.stores:
+            self._note(step.memory.place, *_tile_cells(step), number)
+        elif isinstance(step, StoreRegisters):
+            offsets = np.arange(step.size)
+            self._note(step.place, offsets, offsets // (step.bits // 8), number)
+        elif accesses_rows(step) and step.stores:
+            index = moves(step.form)
+            cells = np.arange(index.size) // 4
+            offsets = step.memory.offsets(step.form).ravel()[index.ravel()]
+            self._note(Place(buffer=step.memory.buffer), offsets, cells, number)
 
-    def _note_rows(self, step: StoreRows, number: int) -> None:
-        """Note which register of which lane every byte of the rows of stmatrix comes from."""
-        form, count = step.form, step.form.registers
-        cells = np.arange(LANES * count, dtype=np.uint32).reshape(LANES, count)
-        # A register's halves may go apart, so that each carries its number on its own.
-        halves = collect(form, cells << np.uint32(16) | cells).view("<u2")
-        of_bytes = halves.astype(np.int32).repeat(2, axis=-1)
-        rows = np.array(step.addresses[: form.addresses])
-        offsets = rows[:, None] + np.arange(ROW_BYTES)
-        self._note(Place(buffer=step.buffer), offsets, of_bytes, number)
-
-    def _note(
-        self, place: Place, offsets: NDArray[Any], cells: NDArray[np.int32], number: int
-    ) -> None:
+    def _note(self, place: Place, offsets: NDArray[Any], cells: NDArray[Any], number: int) -> None:
         written, start = self._bytes(place)
         written.events[start + offsets] = number
         written.cells[start + offsets] = cells
@@ -259,13 +218,13 @@ class _Recorder(Warps):
 
 def _columns(step: Straight) -> int:
     """Return the columns of what a store writes."""
-    if isinstance(step, Store):
+    if accesses_matrix(step):
         return step.form.matrix().columns
     (stored,) = step.reads
     return stored.holds.registers
 
 
-def _tile_cells(step: Store) -> tuple[NDArray[Any], NDArray[np.int32]]:
+def _tile_cells(step: MatrixAccess) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """Return the bytes of a stored tile, and the element to which each belongs."""
     tile = step.tile
     line = np.arange(tile.lines)[:, None]

@@ -15,30 +15,36 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import packed
 from oracle.elementwise import apply
-from oracle.forms import ROW_BYTES, Form
 from oracle.held import Fragment, Use
 from oracle.image import position
 from oracle.lane_products import multiply_lanes
 from oracle.lane_steps import (
     LoadRegisters,
-    LoadRows,
     MoveRegisters,
-    MultiplyLanes,
     PackRegisters,
     SetRegisters,
     StoreRegisters,
-    StoreRows,
-    TransposeRegisters,
 )
-from oracle.matrices import LANES
-from oracle.matrix_moves import collect, distribute, transposed
+from oracle.matrices import LANES, Matrix
+from oracle.matrix_moves import load_rows, moved, store_rows
 from oracle.models import Model
 from oracle.multiply import multiply
 from oracle.operations import Operation
+from oracle.ops import (
+    AnyOp,
+    MatrixAccess,
+    Op,
+    Product,
+    RowAccess,
+    accesses_matrix,
+    accesses_rows,
+    multiplies_fragments,
+    multiplies_registers,
+)
 from oracle.places import Place, Word
 from oracle.program import Program
 from oracle.registers import Register
-from oracle.steps import Barrier, Copy, Elementwise, Load, Multiply, Store, Straight
+from oracle.steps import Barrier, Copy, Elementwise, Straight
 from oracle.storage import Tile, read, write
 from oracle.transposition import in_order
 
@@ -98,27 +104,15 @@ class Warps:
     def take(self, step: Straight) -> None:
         """Take one step."""
         match step:
-            case Load():
-                self.write(step, self.load(step))
-            case Multiply():
-                self.write(step, self.multiply(step))
-            case Store():
-                self.store(step, *self.operands(step))
+            case Op():
+                self.op(step)
             case Elementwise():
                 copied = step.operation is Operation.COPY
                 self.write(step, self.elementwise(step), self.constant(step) if copied else None)
-            case LoadRows():
-                self.write(step, self.load_rows(step))
-            case StoreRows():
-                self.store_rows(step)
             case LoadRegisters():
                 self.write(step, self.load_registers(step))
             case StoreRegisters():
                 self.store_registers(step)
-            case MultiplyLanes():
-                self.write(step, self.multiply_lanes(step))
-            case TransposeRegisters():
-                self.write(step, self.transpose_registers(step))
             case PackRegisters():
                 self.write(step, self.pack_registers(step))
             case SetRegisters():
@@ -132,6 +126,25 @@ class Warps:
                 pass
             case _:
                 assert_never(step)
+
+    def op(self, step: AnyOp) -> None:
+        """Take a step that is a matrix instruction."""
+        if multiplies_fragments(step):
+            self.write(step, self.multiply(step))
+        elif multiplies_registers(step):
+            self.write(step, self.multiply_registers(step))
+        elif accesses_matrix(step):
+            if step.stores:
+                self.store(step, *self.operands(step))
+            else:
+                self.write(step, self.load(step))
+        elif accesses_rows(step):
+            if step.stores:
+                self.store_rows(step, *self.operands(step))
+            else:
+                self.write(step, self.load_rows(step))
+        else:
+            self.write(step, self.moved(step, *self.operands(step)))
 
     def write(self, step: Straight, planes: Planes, constant: int | None = None) -> None:
         """Put what a step made into its destination."""
@@ -194,46 +207,52 @@ class Warps:
         words = np.array(number * step.count, np.uint32)
         return {"bits": np.tile(words, (self.count, LANES, 1))}
 
-    def load(self, step: Load) -> Planes:
+    def load(self, step: MatrixAccess) -> Planes:
         """Return the matrix at a place."""
-        memory, offset = self.at(step.place)
-        tile, order = step.tile, _arithmetic_order(step.form)
+        memory, offset = self.at(step.memory.place)
+        tile, order = step.tile, _arithmetic_order(step.form.matrix())
         return {plane: in_order(read(memory[plane], offset, tile), order) for plane in self.PLANES}
 
-    def store(self, step: Store, matrix: Planes) -> None:
+    def store(self, step: MatrixAccess, matrix: Planes) -> None:
         """Write a matrix to a place."""
-        memory, offset = self.at(step.place)
+        memory, offset = self.at(step.memory.place)
         for plane in self.PLANES:
             write(memory[plane], offset, step.tile, matrix[plane])
 
-    def multiply(self, step: Multiply) -> Planes:
+    def multiply(self, step: Product) -> Planes:
         """Return A x B + C."""
         a, b, c = (planes["bits"] for planes in self.operands(step))
         return {"bits": multiply(step.form, a, b, c, model=self.model)}
+
+    def multiply_registers(self, step: Product) -> Planes:
+        """Return the registers of A x B + C."""
+        a, b, c = (planes["bits"] for planes in self.operands(step))
+        return {"bits": multiply_lanes(step.form, a, b, c, model=self.model)}
 
     def elementwise(self, step: Elementwise) -> Planes:
         """Return a fragment after an element-wise operation."""
         (source,) = self.operands(step)
         return {"bits": apply(step.operation, step.matrix.type, source["bits"], step.constant)}
 
-    def load_rows(self, step: LoadRows) -> Planes:
-        """Return what ldmatrix loads."""
-        memory, start = self.at(Place(buffer=step.buffer))
-        rows = np.array(step.addresses[: step.form.addresses], dtype=np.int64) + start
-        index = rows[:, None] + np.arange(ROW_BYTES)
-        return {
-            plane: distribute(step.form, np.take(memory[plane], index, axis=1))
-            for plane in self.PLANES
-        }
+    def rows(self, step: RowAccess) -> tuple[Planes, NDArray[np.int64]]:
+        """Return the memory of rows and every byte of them, (addresses, 16)."""
+        memory, start = self.at(Place(buffer=step.memory.buffer))
+        return memory, step.memory.offsets(step.form) + start
 
-    def store_rows(self, step: StoreRows) -> None:
-        """Write rows as stmatrix does."""
-        memory, start = self.at(Place(buffer=step.buffer))
-        rows = np.array(step.addresses[: step.form.addresses], dtype=np.int64) + start
-        index = rows[:, None] + np.arange(ROW_BYTES)
-        (registers,) = self.operands(step)
+    def load_rows(self, step: RowAccess) -> Planes:
+        """Return registers loaded from rows."""
+        memory, rows = self.rows(step)
+        return {plane: load_rows(step.form, memory[plane], rows) for plane in self.PLANES}
+
+    def store_rows(self, step: RowAccess, registers: Planes) -> None:
+        """Write rows from registers."""
+        memory, rows = self.rows(step)
         for plane in self.PLANES:
-            memory[plane][:, index] = collect(step.form, registers[plane])
+            store_rows(step.form, memory[plane], rows, registers[plane])
+
+    def moved(self, step: AnyOp, registers: Planes) -> Planes:
+        """Return registers moved between lanes."""
+        return {plane: moved(step.form, registers[plane]) for plane in self.PLANES}
 
     def load_registers(self, step: LoadRegisters) -> Planes:
         """Return a copy of words of memory, lane after lane, uint32 (count, 32, words)."""
@@ -255,16 +274,6 @@ class Warps:
             words = np.ascontiguousarray(registers[plane][:, : step.lanes])
             lanes = words.astype("<u4", copy=False).view(np.uint8)
             memory[plane][:, offset : offset + step.size] = lanes.reshape(self.count, step.size)
-
-    def multiply_lanes(self, step: MultiplyLanes) -> Planes:
-        """Return the registers of A x B + C."""
-        a, b, c = (planes["bits"] for planes in self.operands(step))
-        return {"bits": multiply_lanes(step.form, a, b, c, model=self.model)}
-
-    def transpose_registers(self, step: TransposeRegisters) -> Planes:
-        """Return every register as movmatrix gives it."""
-        (source,) = self.operands(step)
-        return {plane: transposed_registers(source[plane]) for plane in self.PLANES}
 
     def pack_registers(self, step: PackRegisters) -> Planes:
         """Return pairs of f32 registers, rounded to a narrower format."""
@@ -348,12 +357,6 @@ def _part(planes: Planes, mask: NDArray[np.bool_]) -> Planes:
     return {plane: array[mask] for plane, array in planes.items()}
 
 
-def transposed_registers(registers: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Return every register as movmatrix gives it, uint32 (count, 32, registers)."""
-    apart = registers.transpose(0, 2, 1)[..., None]  # (count, registers, 32, 1)
-    return transposed(apart)[..., 0].transpose(0, 2, 1)
-
-
 def _joined(mask: NDArray[np.bool_], yes: NDArray[Any], no: NDArray[Any]) -> NDArray[Any]:
     array = np.empty((len(mask), *yes.shape[1:]), dtype=yes.dtype)
     array[mask] = yes
@@ -361,12 +364,12 @@ def _joined(mask: NDArray[np.bool_], yes: NDArray[Any], no: NDArray[Any]) -> NDA
     return array
 
 
-def _arithmetic_order(form: Form) -> tuple[int, int, int]:
+def _arithmetic_order(matrix: Matrix) -> tuple[int, int, int]:
     """Order of the axes (warp, row, column) in memory that the arithmetic wants.
 
     In floating point it works on arrays with the warp last and, of multiplicands, k first; in
     this order it need not copy. Integers go through matrix products, warp by warp.
     """
-    if not form.type().is_float:
+    if not matrix.type.is_float:
         return (0, 1, 2)
-    return (2, 1, 0) if form.matrix().operand == "a" else (1, 2, 0)
+    return (2, 1, 0) if matrix.operand == "a" else (1, 2, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -11,7 +11,8 @@ from typing import TypeVar
 from oracle.errors import UsageError
 from runners.assemblers.assembler import Assembler, identify
 from runners.cuda.compilation import LEVELS
-from runners.front_ends import cuda_cpp_compilers, llvm
+from runners.front_ends.cuda_cpp_compilers import Nvcc, Nvrtc
+from runners.front_ends.llvm import Llvmlite
 from runners.front_ends.protocol import FrontEndToolchain
 from runners.toolchains import (
     DRIVER,
@@ -42,37 +43,8 @@ class Found:
     """A sentence for each file that is called ptxas and is none."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Language:
-    """A language in which programs are given to front ends, and who reads it."""
-
-    discover: Callable[[], Sequence[FrontEndToolchain]]
-    """Those that are installed or were fetched, newest first."""
-    in_folder: Callable[[Path], FrontEndToolchain]
-    """That of a build or a toolkit."""
-    by_command: Callable[[str], FrontEndToolchain] | None
-    """A command that reads the language; None where that is none."""
-    in_cache: Callable[[Path, str], FrontEndToolchain]
-    """That of a folder that was fetched, and its version."""
-    version_in: Callable[[Path], str] | None = None
-    """As `runners.wheels.unpacked` takes it."""
-
-
-LANGUAGES = {
-    "llvm": Language(
-        discover=llvm.discover, in_folder=llvm.in_folder, by_command=llvm.by_command,
-        in_cache=llvm.in_cache, version_in=llvm.version_in,
-    ),
-    "nvcc": Language(
-        discover=cuda_cpp_compilers.discover_nvcc, in_folder=cuda_cpp_compilers.nvcc_in_folder,
-        by_command=cuda_cpp_compilers.nvcc_by_command, in_cache=cuda_cpp_compilers.nvcc_in_cache,
-    ),
-    "nvrtc": Language(
-        discover=cuda_cpp_compilers.discover_nvrtc, in_folder=cuda_cpp_compilers.nvrtc_in_folder,
-        by_command=None, in_cache=cuda_cpp_compilers.nvrtc_in_cache,
-    ),
-}  # fmt: skip
-"""By what stands before the colon."""
+LANGUAGES: dict[str, type[FrontEndToolchain]] = {one.kind: one for one in (Llvmlite, Nvcc, Nvrtc)}
+"""Who reads the languages in which programs are given to front ends, by what precedes the colon."""
 
 
 # Finding
@@ -83,7 +55,8 @@ def discover_assemblers() -> Found:
     found: dict[str, Assembler] = {}
     problems = []
     seen: set[Path] = set()
-    for path, origin in [*places("ptxas"), *_fetched_assemblers()]:
+    in_cache = [(folder / "ptxas", Origin.CACHE) for folder, _ in fetched_folders("ptxas")]
+    for path, origin in [*places("ptxas"), *in_cache]:
         real = path.resolve()
         if real in seen or not path.is_file():
             continue
@@ -98,23 +71,13 @@ def discover_assemblers() -> Found:
     return Found(assemblers=tuple(newest_first), problems=tuple(problems))
 
 
-def _fetched_assemblers() -> Iterator[tuple[Path, Origin]]:
-    for folder, _ in fetched_folders("ptxas"):
-        yield folder / "ptxas", Origin.CACHE
-
-
 def discover_front_ends() -> list[FrontEndToolchain]:
     """Return all front ends that are installed or were fetched, newest first in each language."""
     return [one for language in LANGUAGES.values() for one in language.discover()]
 
 
 def find_assembler(wanted: str | None = None) -> Assembler:
-    """Return one assembler.
-
-    Parameters
-    ----------
-    wanted : str, optional
-        A path, or a version such as "13.5" or "13.5.37"; the newest where it is not given.
+    """Return the assembler of a path or a version such as "13.5"; the newest without one.
 
     Raises
     ------
@@ -136,9 +99,7 @@ def find_assembler(wanted: str | None = None) -> Assembler:
 
 
 def named_assembler(wanted: str, *, elsewhere: bool = False) -> Assembler:
-    """Return an assembler as `find_assembler` does; a file need not be one that works.
-
-    What is wrong with it is for campaigns to find.
+    """Return an assembler as `find_assembler` does; what is wrong with a file, campaigns find.
 
     Parameters
     ----------
@@ -164,8 +125,6 @@ def find_front_end(spelled: str) -> FrontEndToolchain:
     ------
     UsageError
         If there is none such.
-    InfrastructureError
-        If it cannot be run.
     """
     name, which = parted(spelled)
     language = _language(name, spelled)
@@ -178,26 +137,14 @@ def find_front_end(spelled: str) -> FrontEndToolchain:
         raise UsageError(
             f"no {name} {which or 'at all'} is here (found: {versions}); fetch one with `warpfuzz "
             f"compilers fetch {name}:{which or WHEELS[name].releases[-1]}`, or give `{name}:FOLDER`"
-            f"{f' or `{name}:COMMAND`' if language.by_command else ''}"
+            f"{f' or `{name}:COMMAND`' if language.takes_commands else ''}"
         )
     folder = Path(which).expanduser()
-    if folder.is_dir():
-        return language.in_folder(folder)
-    if language.by_command is None:
-        raise UsageError(f"{spelled!r:.200} names no folder, and commands of {name} are not known")
-    return language.by_command(which)
+    return language.in_folder(folder) if folder.is_dir() else language.by_command(which)
 
 
 def find_front_ends(spelled: Sequence[str]) -> tuple[FrontEndToolchain, ...]:
-    """Return the front ends that texts name, each once; "all" names those that are here.
-
-    Raises
-    ------
-    UsageError
-        If there is none such, or all are asked for, and none is here.
-    InfrastructureError
-        If one cannot be run.
-    """
+    """Return the front ends that texts name, each once; "all" names those that are here."""
     found: list[FrontEndToolchain] = []
     for one in each(spelled):
         here = discover_front_ends() if one == ALL else [find_front_end(one)]
@@ -211,24 +158,12 @@ def find_front_ends(spelled: Sequence[str]) -> tuple[FrontEndToolchain, ...]:
 
 
 def assembler_on_this_host(assembler: Assembler) -> Assembler:
-    """Return an assembler as it lies here, of a fleet's hosts: by its name if not at its path.
-
-    Raises
-    ------
-    UsageError
-        If it is not here.
-    """
+    """Return an assembler as it lies here, of a fleet's hosts: by its name if not at its path."""
     return assembler if assembler.path.is_file() else find_assembler(assembler.spelled)
 
 
 def front_end_on_this_host(front_end: FrontEndToolchain) -> FrontEndToolchain:
-    """Return a front end as it lies here, of a fleet's hosts: by its version if not at its path.
-
-    Raises
-    ------
-    UsageError, InfrastructureError
-        If it is not here.
-    """
+    """Return a front end as it lies here, of a fleet's hosts: by its name if not at its path."""
     is_here = not version_order(front_end.version) or Path(front_end.path).exists()
     return front_end if is_here else find_front_end(front_end.spelled)
 
@@ -247,7 +182,7 @@ def _newest(here: Sequence[T], version: str | None) -> T | None:
     return next((one for one in here if version is None or one.has_version(version)), None)
 
 
-def _language(name: str, spelled: str) -> Language:
+def _language(name: str, spelled: str) -> type[FrontEndToolchain]:
     if name not in LANGUAGES:
         raise UsageError(
             f"{spelled!r:.200} names no front end; there are {', '.join(LANGUAGES)}, each alone or "
@@ -269,23 +204,25 @@ def fetched_compiler(name: str, progress: Progress | None = None) -> Assembler |
     InfrastructureError
         If it cannot be downloaded, or does not work.
     """
-    if ":" in name:
-        return _fetched_front_end(name, progress)
-    return fetched_assembler(name, progress)
+    if ":" not in name:
+        return fetched_assembler(name, progress)
+    kind, version = parted(name)
+    language = _language(kind, name)
+    found = _newest(language.discover(), version) if VERSION.fullmatch(version) else None
+    if found is not None:
+        return found
+    folder = fetched_wheels(kind, version, progress, version_of=language.version_of)
+    return language.in_cache(folder, folder.name.removeprefix(WHEELS[kind].prefix))
 
 
 def fetched_assembler(version: str, progress: Progress | None = None) -> Assembler:
-    """Return the newest assembler of a version in the cache, fetched unless it is there.
-
-    Raises as `fetched_compiler` does.
-    """
+    """Return the newest assembler of a version in the cache, fetched unless it is there."""
     WHEELS["ptxas"].requirements(version)  # refuses what is no version
     here = []
-    for path, origin in _fetched_assemblers():
+    for folder, _ in fetched_folders("ptxas"):
         with contextlib.suppress(UsageError):  # a damaged one is fetched again
-            here.append(identify(path, origin))
-    here.sort(key=lambda one: one.order, reverse=True)
-    found = _newest(here, version)
+            here.append(identify(folder / "ptxas", Origin.CACHE))
+    found = _newest(sorted(here, key=lambda one: one.order, reverse=True), version)
     if found is not None:
         return found
     folder = fetched_wheels("ptxas", version, progress, version_of=assembler_version)
@@ -295,17 +232,6 @@ def fetched_assembler(version: str, progress: Progress | None = None) -> Assembl
 def assembler_version(folder: Path) -> str:
     """Return the version of the ptxas in a folder of the cache; UsageError if it does not work."""
     return identify(folder / "ptxas").version.removeprefix("V")
-
-
-def _fetched_front_end(spelled: str, progress: Progress | None) -> FrontEndToolchain:
-    name, which = parted(spelled)
-    language = _language(name, spelled)
-    if VERSION.fullmatch(which):
-        found = _newest(language.discover(), which)
-        if found is not None:
-            return found
-    folder = fetched_wheels(name, which, progress, version_of=language.version_in)
-    return language.in_cache(folder, folder.name.removeprefix(WHEELS[name].prefix))
 
 
 # Choosing several
@@ -345,24 +271,12 @@ class Selected:
 
     @property
     def toolchains(self) -> tuple[Toolchain, ...]:
-        """The compilers that are here, oldest first.
-
-        Raises
-        ------
-        UsageError
-            If one is not.
-        """
+        """The compilers that are here, oldest first; UsageError if one is not."""
         return tuple(one.toolchain for one in self.candidates)
 
 
 def parse_levels(text: str | None) -> tuple[int, ...]:
-    """Return the -O levels that a text such as "0,1,2,3" names; all of them where it is None.
-
-    Raises
-    ------
-    UsageError
-        If it names something else.
-    """
+    """Return the -O levels that a text such as "0,1,2,3" names; all of them where it is None."""
     if text is None:
         return LEVELS
     parts = [part.strip().removeprefix("-O").removeprefix("O") for part in text.split(",")]
@@ -416,13 +330,7 @@ def front_ends_selected(front_ends: Sequence[FrontEndToolchain]) -> Selected:
 
 
 def front_ends_of(language: str) -> Selected:
-    """Return the versions of a language's front end that are here, oldest first.
-
-    Raises
-    ------
-    UsageError
-        If there is none.
-    """
+    """Return the versions of a language's front end that are here, oldest first."""
     here = [one for one in discover_front_ends() if one.kind == language]
     if not here:
         raise UsageError(

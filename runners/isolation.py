@@ -101,8 +101,6 @@ def isolate(
 
 
 class _Search:
-    """The state of one isolation."""
-
     def __init__(
         self,
         *,

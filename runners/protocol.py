@@ -10,13 +10,15 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import IntEnum
 from types import TracebackType
-from typing import Protocol, Self, runtime_checkable
+from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
 from runners.kernels import Kernel, KernelModule, ScreeningKernel
+
+T_co = TypeVar("T_co", covariant=True)
 
 Images = NDArray[np.uint8]
 """Memory images, uint8 of shape (count, image_bytes)."""
@@ -126,6 +128,17 @@ class Pending(Protocol):
     def collect(self) -> Ran | Failure:
         """Wait for the batch; a second call returns the same value."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collected(Generic[T_co]):
+    """A batch, or a screening launch, that is over already."""
+
+    outcome: T_co
+
+    def collect(self) -> T_co:
+        """Return what came of it."""
+        return self.outcome
 
 
 @runtime_checkable

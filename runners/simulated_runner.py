@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,18 +18,19 @@ from runners.ledger import ledger_bytes, read_ledger
 from runners.protocol import (
     Capabilities,
     ClosedAtTheEnd,
+    Collected,
     Compiled,
     Failure,
     Images,
+    Pending,
     Ran,
     Trouble,
     check_images,
 )
 from runners.ptx_text import is_ptx
-from runners.screening import References, Screened, screening_kernel
+from runners.screening import References, Screened, Screening, screening_kernel
 from runners.simulated import Module, SimulatedDevice, SimulatedTrap, TrapKind
-from runners.simulated.chip import Chip
-from runners.simulated.silicon import Planted, Target
+from runners.simulated.silicon import Chip, Planted, Target
 from runners.simulated.special import MULTIPROCESSORS
 
 _MODULES = 16
@@ -51,28 +52,6 @@ _TROUBLES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Finished:
-    """A batch that is over already."""
-
-    outcome: Ran | Failure
-
-    def collect(self) -> Ran | Failure:
-        """Return what came of it."""
-        return self.outcome
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Ended:
-    """A screening launch that is over already."""
-
-    outcome: Screened | Failure
-
-    def collect(self) -> Screened | Failure:
-        """Return what came of it."""
-        return self.outcome
-
-
 class SimulatedRunner(ClosedAtTheEnd):
     """A simulated device; batches run when they are submitted.
 
@@ -89,7 +68,7 @@ class SimulatedRunner(ClosedAtTheEnd):
         machine code (`runners.ptx_text.is_ptx`), and the device runs that text: a wrapper
         around a ptxas says so what it assembled. Machine code is refused: it does not run here.
     chip
-        Its floating-point units (`runners.simulated.chip`); those of the target if none are given.
+        Its floating-point units (`runners.simulated.silicon`); those of the target if none.
 
     Raises
     ------
@@ -189,9 +168,9 @@ class SimulatedRunner(ClosedAtTheEnd):
         self._modules.move_to_end(key)
         return self._modules[key]
 
-    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> _Finished:
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
         """Run a batch; raises UsageError as the protocol says."""
-        return _Finished(outcome=self.run(compiled, images, entry=entry))
+        return Collected(outcome=self.run(compiled, images, entry=entry))
 
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         """Run a batch; raises UsageError as the protocol says."""
@@ -225,13 +204,13 @@ class SimulatedRunner(ClosedAtTheEnd):
         limit: int,
         entry: str | None = None,
         examine: bool = False,
-    ) -> _Ended:
+    ) -> Screening:
         """Screen; raises as `runners.screening.Screener` says. There are no sensors."""
         self._check_open()
         kernel = screening_kernel(compiled.module, entry, references, limit)
         module = self._load(compiled)
         if isinstance(module, Failure):
-            return _Ended(outcome=module)
+            return Collected(outcome=module)
         scratch = kernel.image_bytes * kernel.warps_per_block * MULTIPROCESSORS
         start = time.perf_counter()
         try:
@@ -246,8 +225,8 @@ class SimulatedRunner(ClosedAtTheEnd):
                 blocks=1,
             )
         except SimulatedTrap as trap:
-            return _Ended(outcome=_failure(trap, compiled.module.ptx))
-        return _Ended(
+            return Collected(outcome=_failure(trap, compiled.module.ptx))
+        return Collected(
             outcome=Screened(
                 ledger=read_ledger(book, kernel.image_bytes),
                 seconds=time.perf_counter() - start,

@@ -31,7 +31,7 @@ _TOOLKIT_FOLDER = Path("/usr/local")  # where NVIDIA's installers put cuda-13.5 
 
 @dataclass(frozen=True, kw_only=True)
 class Toolchain(ABC):
-    """A compiler that is here."""
+    """A compiler that is here; an InfrastructureError says if it cannot be run after all."""
 
     kind: str
     """"ptxas", "driver", or the language that a front end reads: "llvm", "nvcc", "nvrtc"."""
@@ -78,33 +78,15 @@ class Toolchain(ABC):
 
     @abstractmethod
     def knows(self, target: str, version: str, architecture: str) -> bool:
-        """Whether it compiles modules of a target and PTX ISA version for an architecture.
-
-        Raises
-        ------
-        InfrastructureError
-            If it cannot be run.
-        """
+        """Whether it compiles modules of a target and PTX ISA version for an architecture."""
 
     @abstractmethod
     def newest(self, target: str, architecture: str) -> PtxVersion | None:
-        """Return the newest PTX ISA version of such modules; None if it knows none.
-
-        Raises
-        ------
-        InfrastructureError
-            If it cannot be run.
-        """
+        """Return the newest PTX ISA version of such modules; None if it knows none."""
 
     @abstractmethod
     def compiler(self, level: int, **limits: Unpack[CompilerLimits]) -> Compiler:
-        """Return what compiles at a level; whoever asked closes it.
-
-        Raises
-        ------
-        UsageError, InfrastructureError
-            If there is no such level, or it cannot be run.
-        """
+        """Return what compiles at a level; whoever asked closes it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,26 +29,28 @@ RELEASES = (
     "13.1", "13.2", "13.3", "13.4", "13.5",
 )  # fmt: skip
 """Releases of CUDA of which there are wheels (the package index, 2026-11)."""
-_NVCC = {13: "nvidia-cuda-nvcc", 12: "nvidia-cuda-nvcc-cu12", 11: "nvidia-cuda-nvcc-cu11"}
-"""Distribution that holds the ptxas of each major version; the newest also of later ones."""
 HOLDING = {
-    "ptxas": tuple(_NVCC.values()),
-    "nvcc": tuple(_NVCC.values()),
+    "ptxas": ("nvidia-cuda-nvcc", "nvidia-cuda-nvcc-cu12", "nvidia-cuda-nvcc-cu11"),
+    "nvcc": ("nvidia-cuda-nvcc", "nvidia-cuda-nvcc-cu12", "nvidia-cuda-nvcc-cu11"),
     "nvdisasm": ("nvidia-cuda-nvdisasm",),
 }
 """Distributions that hold a program, where a person installed them."""
-_LLVMLITE = {"14": "0.43", "15": "0.44", "20": "0.47", "22": "0.50"}
+_LLVMLITE = {14: "0.43", 15: "0.44", 20: "0.47", 22: "0.50"}
 """Release of llvmlite that carries a major version of LLVM (asked of the wheels of 0.43 to 0.50,
 2026-11)."""
 _LLVMLITE_PYTHON = "3.11"
 """Python of the wheel that is fetched. llvmlite reaches LLVM through ctypes, so that any later
 Python runs it, too (0.43 to 0.50 with 3.11 to 3.13, tried 2026-11)."""
+# Nothing of cccl 13.4 is there (2026-11); cuda_fp16.h takes one header of it, nv/target.
+_HEADERS = (
+    "nvidia-cuda-runtime=={release}.*", "nvidia-cuda-crt=={release}.*",
+    "nvidia-cuda-cccl>=13.0,<13.{next}",
+)  # fmt: skip
 _VERSION = re.compile(r"(\d+)\.(\d+)(\.\d+)?")
 _LICENCE = r"[^/]+\.dist-info/(?:licenses/)?(licen[cs]e[^/]*)"
 _TOP = r"nvidia/(?:cu\d+|cuda_\w+|nvvm)/"
 _NAMED_VERSION = re.compile(r"[^-]+-(\d+(?:\.\d+)+)-")
 """The version in the name of a wheel."""
-
 _PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
 # The first pip that prints progress for programs to read (pip changelog, 24.1).
 _RAW_PROGRESS = (24, 1)
@@ -63,61 +65,6 @@ Progress = Callable[[int, int], None]
 """Told the bytes that are there and the bytes that there will be."""
 
 
-def _wheel_of_ptxas(version: str) -> Sequence[str]:
-    match = _VERSION.fullmatch(version)
-    if match is None:
-        raise UsageError(
-            f'{version!r} is not a version; they are written like "13.5" or "12.4.131"'
-        )
-    major = int(match[1])
-    if major < min(_NVCC):
-        raise UsageError(f"there is no wheel of ptxas {version}; the oldest are 11.7 and 11.8")
-    return [f"{_NVCC[min(major, max(_NVCC))]}=={version}" + ("" if match[3] else ".*")]
-
-
-def _wheel_of_llvm(version: str) -> Sequence[str]:
-    if version not in _LLVMLITE:
-        raise _no_wheel("LLVM", version, [f"llvm:{one}" for one in _LLVMLITE])
-    return [f"llvmlite=={_LLVMLITE[version]}.*"]
-
-
-def _wheels_of_nvcc(version: str) -> Sequence[str]:
-    return _wheels_of_cuda("nvcc", version, "; nvrtc:VERSION is the same compiler as a library")
-
-
-def _wheels_of_nvrtc(version: str) -> Sequence[str]:
-    return _wheels_of_cuda("nvrtc", version, "")
-
-
-def _wheels_of_cuda(name: str, version: str, other: str) -> Sequence[str]:
-    """Return the distributions of a compiler and of its headers."""
-    if ".".join(version.split(".")[:2]) not in WHEELS[name].releases:
-        raise _no_wheel(name, version, WHEELS[name].releases, other)
-    major, minor = version.split(".")[:2]
-    same = f"=={major}.{minor}.*"
-    first = f"=={version}" if version.count(".") > 1 else same
-    if major != "13":
-        return [f"nvidia-cuda-{part}-cu{major}{same}" for part in ("runtime", "nvcc")] + [
-            f"nvidia-cuda-nvrtc-cu{major}{first}"
-        ]
-    # Nothing of cccl 13.4 is there (2026-11); cuda_fp16.h takes one header of it, nv/target.
-    headers = [
-        f"nvidia-cuda-runtime{same}",
-        f"nvidia-cuda-crt{same}",
-        f"nvidia-cuda-cccl>=13.0,<13.{int(minor) + 1}",
-    ]
-    if name == "nvrtc":
-        return [*headers, f"nvidia-cuda-nvrtc{first}"]
-    return [*headers, f"nvidia-nvvm{first}", f"nvidia-cuda-nvcc{first}"]
-
-
-def _no_wheel(title: str, version: str, there: Sequence[str], more: str = "") -> UsageError:
-    return UsageError(
-        f"there is no wheel of {title} {version or 'without a version'}; there are "
-        f"{', '.join(there)}{more}"
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class Wheels:
     """Which wheels hold a toolchain, and what of them is kept."""
@@ -126,8 +73,11 @@ class Wheels:
     """What is in them, for messages."""
     releases: tuple[str, ...]
     """Versions that can be fetched, oldest first."""
-    requirements: Callable[[str], Sequence[str]]
-    """Distributions of a version, as pip reads them, that of the compiler last."""
+    unlisted: bool = False
+    """Whether pip is asked for other releases, too."""
+    distributions: Mapping[int, tuple[str, ...]]
+    """By major version, the newest also for later ones: what pip is asked for, the compiler last.
+    {exact} is the version, {release} the release, {next} the minor one behind it."""
     kept: str
     """Expression for the files that are kept; its first group is where, in the folder."""
     needed: str
@@ -138,28 +88,78 @@ class Wheels:
     """Of the name of that, before the version."""
     options: tuple[str, ...] = ()
     """More options of `pip download`."""
+    spelled: str = ""
+    """What a message has before each of the releases."""
+    more: str = ""
+    """What a message about a version that is not there adds."""
+
+    def requirements(self, version: str) -> list[str]:
+        """Return what pip is asked for; UsageError if there is no wheel of a version."""
+        match = _VERSION.fullmatch(version)
+        release = f"{match[1]}.{match[2]}" if match else version
+        if self.unlisted and match is None:
+            raise UsageError(
+                f'{version!r} is not a version; they are written like "13.5" or "12.4.131"'
+            )
+        if self.unlisted and int(version.partition(".")[0]) < min(self.distributions):
+            raise UsageError(
+                f"there is no wheel of {self.title} {version}; the oldest are "
+                f"{' and '.join(self.releases[:2])}"
+            )
+        if not self.unlisted and release not in self.releases:
+            raise UsageError(
+                f"there is no wheel of {self.title} {version or 'without a version'}; there are "
+                f"{', '.join(self.spelled + one for one in self.releases)}{self.more}"
+            )
+        major, _, minor = release.partition(".")
+        values = {
+            "exact": f"=={version}" if match and match[3] else f"=={release}.*",
+            "release": release,
+            "next": int(minor or 0) + 1,
+        }
+        own = self.distributions[min(int(major), max(self.distributions))]
+        return [one.format(**values) for one in own]
 
 
 WHEELS = {
     "ptxas": Wheels(
-        title="ptxas", releases=RELEASES, requirements=_wheel_of_ptxas, folder="assemblers",
+        title="ptxas", releases=RELEASES, unlisted=True, folder="assemblers",
+        distributions={
+            11: ("nvidia-cuda-nvcc-cu11{exact}",), 12: ("nvidia-cuda-nvcc-cu12{exact}",),
+            13: ("nvidia-cuda-nvcc{exact}",),
+        },
         kept=r"(?:.*/)?bin/(ptxas)", needed="bin/ptxas",
     ),
     "llvm": Wheels(
-        title="LLVM", releases=tuple(_LLVMLITE), requirements=_wheel_of_llvm, folder="front-ends",
-        prefix="llvm-", kept=r"(llvmlite/.*)", needed="llvmlite",
+        title="LLVM", releases=tuple(map(str, _LLVMLITE)), folder="front-ends", prefix="llvm-",
+        spelled="llvm:",
+        distributions={llvm: (f"llvmlite=={one}.*",) for llvm, one in _LLVMLITE.items()},
+        kept=r"(llvmlite/.*)", needed="llvmlite",
         options=("--python-version", _LLVMLITE_PYTHON),
     ),
     # The wheels of CUDA 11 and 12 hold no nvcc. It is unpacked as a toolkit's folder.
     "nvcc": Wheels(
         title="nvcc", releases=tuple(one for one in RELEASES if one.startswith("13.")),
-        requirements=_wheels_of_nvcc, folder="front-ends", prefix="nvcc-", needed="bin/nvcc",
+        distributions={13: (*_HEADERS, "nvidia-nvvm{exact}", "nvidia-cuda-nvcc{exact}")},
+        folder="front-ends", prefix="nvcc-", needed="bin/nvcc",
         kept=rf"{_TOP}(bin/nvcc(?:\.profile)?|nvvm/bin/cicc|nvvm/libdevice/.*|include/.*)",
+        more="; nvrtc:VERSION is the same compiler as a library",
     ),
     "nvrtc": Wheels(
-        title="nvrtc", releases=RELEASES, requirements=_wheels_of_nvrtc, folder="front-ends",
-        prefix="nvrtc-", needed="lib/libnvrtc.so",
+        title="nvrtc", releases=RELEASES, folder="front-ends", prefix="nvrtc-",
+        distributions={
+            **{
+                major: (
+                    f"nvidia-cuda-runtime-cu{major}=={{release}}.*",
+                    f"nvidia-cuda-nvcc-cu{major}=={{release}}.*",
+                    f"nvidia-cuda-nvrtc-cu{major}{{exact}}",
+                )
+                for major in (11, 12)
+            },
+            13: (*_HEADERS, "nvidia-cuda-nvrtc{exact}"),
+        },
         kept=rf"{_TOP}(lib/libnvrtc(?:-builtins)?\.so[.\d]*|include/.*)",
+        needed="lib/libnvrtc.so",
     ),
 }  # fmt: skip
 """By the name of a toolchain."""
@@ -183,8 +183,6 @@ def fetched(
 
     Parameters
     ----------
-    name
-        As in `WHEELS`.
     version
         "13.5", or a full version such as "12.4.131".
     progress
@@ -222,9 +220,8 @@ def unpacked(
     Parameters
     ----------
     version_of
-        Tells the version of what lies in a folder by running it; a WarpfuzzError if it does not
-        work. What is there already and works stays. None: the version is that of the last wheel,
-        and what is there is replaced.
+        Tells the version of what lies in a folder by running it. What is there already and works
+        stays. None: the version is that of the last wheel, and what is there is replaced.
 
     Raises
     ------
@@ -244,16 +241,35 @@ def unpacked(
                 )
             note = {"wheels": [wheel.name for wheel in wheels], "member": kept[-1]}
             (fresh / "origin.json").write_text(json.dumps(note, indent=2) + "\n")
-        version = _version_in(fresh, last, row, version_of)
+        try:
+            version = (version_of or (lambda _: _version_named(last)))(fresh)
+        except UsageError as error:
+            raise InfrastructureError(
+                f"{last.name} holds no working {row.title}: {error}"
+            ) from None
         final = target / f"{row.prefix}{version}"
-        if version_of is None or not _works(final, last, row, version_of):
-            with writing(target):
-                shutil.rmtree(final, ignore_errors=True)
-                fresh.chmod(0o755)
-                _rename(fresh, final)
+        with contextlib.suppress(UsageError, InfrastructureError):
+            if version_of is not None and final.is_dir() and version_of(final):
+                return final
+        with writing(target):
+            shutil.rmtree(final, ignore_errors=True)
+            fresh.chmod(0o755)
+            try:
+                fresh.rename(final)
+            except OSError as error:
+                # Where another process was faster, its folder stays.
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                    raise
         return final
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _version_named(wheel: Path) -> str:
+    found = _NAMED_VERSION.match(wheel.name)
+    if found is None:
+        raise InfrastructureError(f"the name of {wheel.name} tells no version")
+    return found[1]
 
 
 def _made(row: Wheels) -> Path:
@@ -261,35 +277,6 @@ def _made(row: Wheels) -> Path:
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def _version_in(
-    folder: Path, wheel: Path, row: Wheels, version_of: Callable[[Path], str] | None
-) -> str:
-    if version_of is None:
-        found = _NAMED_VERSION.match(wheel.name)
-        if found is None:
-            raise InfrastructureError(f"the name of {wheel.name} tells no version")
-        return found[1]
-    try:
-        return version_of(folder)
-    except (UsageError, InfrastructureError) as error:
-        raise InfrastructureError(f"{wheel.name} holds no working {row.title}: {error}") from None
-
-
-def _works(folder: Path, wheel: Path, row: Wheels, version_of: Callable[[Path], str]) -> bool:
-    with contextlib.suppress(InfrastructureError):
-        return folder.is_dir() and bool(_version_in(folder, wheel, row, version_of))
-    return False
-
-
-def _rename(fresh: Path, final: Path) -> None:
-    try:
-        fresh.rename(final)
-    except OSError as error:
-        # Where another process was faster, its folder stays.
-        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-            raise
 
 
 def _extract(wheel: Path, row: Wheels, folder: Path) -> list[str]:
@@ -372,7 +359,6 @@ def _downloaded(
 
 
 def _pip_error(told: str, wanted: str, what: str, folder: Path) -> Exception:
-    """Return a sentence for what pip said."""
     if "No module named pip" in told:
         return InfrastructureError(
             f"this Python ({sys.executable}) has no pip to fetch with; install it (`python -m "

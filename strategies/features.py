@@ -17,17 +17,27 @@ from oracle.forms import ROW_BYTES, Form
 from oracle.held import Use
 from oracle.lane_steps import (
     LoadRegisters,
-    LoadRows,
     MoveRegisters,
-    MultiplyLanes,
     PackRegisters,
     SetRegisters,
     StoreRegisters,
-    StoreRows,
-    TransposeRegisters,
 )
 from oracle.matrices import LANES, Matrix
 from oracle.operations import Operation
+from oracle.ops import (
+    AnyOp,
+    MatrixAccess,
+    Op,
+    Product,
+    RowAccess,
+    accesses_matrix,
+    accesses_rows,
+    is_main,
+    loads_rows,
+    multiplies,
+    multiplies_registers,
+    stores_rows,
+)
 from oracle.places import Span, Word
 from oracle.program import Program, walk
 from oracle.registers import MOST_REGISTERS, Register, listed
@@ -37,15 +47,9 @@ from oracle.steps import (
     Branch,
     Copy,
     Elementwise,
-    Load,
     Loop,
-    Main,
-    Multiply,
-    Product,
     Step,
-    Store,
 )
-from oracle.storage import Tile
 from strategies.fragment_flow import flow_of, most_live
 
 HUGE_PITCH = 4096
@@ -256,52 +260,47 @@ def features_of(program: Program) -> frozenset[Feature]:
     found = set(_structure(program))
     for step in walk(program.steps):
         found.update(_of_step(step, program))
-        if isinstance(step, Load | Store):
-            found.update(_of_access(program, step))
     found.update(_of_memory(program))
     return frozenset(found)
 
 
-_OF_OPERAND = {"a": Feature.LOAD_A, "b": Feature.LOAD_B, "c": Feature.LOAD_C}
+_OF_PRODUCT = {"wmma.mma": Feature.MULTIPLICATION, "mma": Feature.MMA_SYNC}
+"""By mnemonics."""
+
+
+def _of_op(step: AnyOp, program: Program) -> Iterator[Feature]:
+    """Yield what an instruction is, and how it addresses memory and shares registers."""
+    if accesses_matrix(step):
+        yield from _of_access(program, step)
+    elif accesses_rows(step):
+        form = step.form
+        yield Feature(form.mnemonic)
+        yield Feature(f"{form.mnemonic}: {'.' + form.space if form.space else 'generic'}")
+        yield from _of_immediate(step.memory.immediate)
+        if step.stores and _repeats(step.reads[0]):
+            yield Feature.STMATRIX_REPEATED
+    elif multiplies(step):
+        yield _OF_PRODUCT[step.form.mnemonic]
+        yield from _of_sharing(step, program)
+        d, *multiplicands, _ = step.uses
+        if not d.is_fragment and any(
+            use.name == d.name and use.holds.words > d.holds.words for use in multiplicands
+        ):
+            yield Feature.OVER_PART
+    else:
+        yield Feature(step.form.mnemonic)
+        if step.names["source"] == step.names["destination"]:
+            yield Feature.MOVMATRIX_IN_PLACE
 
 
 def _of_step(step: Step, program: Program) -> Iterator[Feature]:
     match step:
-        case Load():
-            yield _OF_OPERAND[step.form.matrix().operand]
-        case Multiply():
-            yield Feature.MULTIPLICATION
-            yield from _of_sharing(step, program)
-        case Store():
-            yield Feature.STORE
+        case Op():
+            yield from _of_op(step, program)
         case Elementwise():
             yield Feature(f"elements: {step.operation}")
             multiplicand = step.matrix.operand in "ab"
             yield Feature.CHANGED_MULTIPLICAND if multiplicand else Feature.CHANGED_ACCUMULATOR
-        case LoadRows():
-            yield Feature.LDMATRIX
-            yield Feature(f"ldmatrix: {'.' + step.form.space if step.form.space else 'generic'}")
-            yield from _of_immediate(step.immediate)
-        case StoreRows():
-            yield Feature.STMATRIX
-            yield Feature(f"stmatrix: {'.' + step.form.space if step.form.space else 'generic'}")
-            yield from _of_immediate(step.immediate)
-            if _repeats(step.reads[0]):
-                yield Feature.STMATRIX_REPEATED
-        case MultiplyLanes():
-            yield Feature.MMA_SYNC
-            yield from _of_sharing(step, program)
-            for use in step.reads:
-                if (
-                    use.field != "c"
-                    and use.name == step.d
-                    and use.holds.words > step.form.words("d")
-                ):
-                    yield Feature.OVER_PART
-        case TransposeRegisters():
-            yield Feature.MOVMATRIX
-            if step.destination == step.source:
-                yield Feature.MOVMATRIX_IN_PLACE
         case PackRegisters():
             yield Feature.PACKED
         case SetRegisters() | MoveRegisters():
@@ -327,7 +326,7 @@ def _of_step(step: Step, program: Program) -> Iterator[Feature]:
             yield Feature.LOOP_WORD if isinstance(step.count, Word) else Feature.LOOP_CONSTANT
         case _:
             assert_never(step)
-    if getattr(step, "address", None) is not None:
+    if step.address is not None:
         yield Feature.ADDRESS_LOADED
     if any(inner.blocks for inside in step.blocks.values() for inner in inside):
         yield Feature.NESTED
@@ -369,33 +368,33 @@ def _of_immediate(immediate: int) -> Iterator[Feature]:
         yield Feature.OFFSET_NEGATIVE
 
 
-def _of_access(program: Program, step: Load | Store) -> Iterator[Feature]:
-    form, matrix = step.form, step.form.matrix()
-    buffer = program.buffer(step.place.buffer)
+def _of_access(program: Program, step: MatrixAccess) -> Iterator[Feature]:
+    form, matrix, place = step.form, step.form.matrix(), step.memory.place
+    yield Feature.STORE if step.stores else Feature(f"load {matrix.operand}")
+    buffer = program.buffer(place.buffer)
     shared = buffer.space == "shared"
     verb = "store" if step.stores else "load"
     yield Feature(f"{verb}: {'.' + form.space if form.space else 'generic, ' + buffer.space}")
-    yield from _of_immediate(step.immediate)
+    yield from _of_immediate(step.memory.immediate)
     yield from _of_stride(step, shared=shared)
     unit = unit_bytes(matrix, shared=shared)
-    address = program.offset(buffer.name) + step.place.offset
+    address = program.offset(buffer.name) + place.offset
     if address % 128 == 0:
         yield Feature.ALIGNED_128
     elif address % (2 * unit) == 0:
         yield Feature.ALIGNED_MORE
     else:
         yield Feature.ALIGNED_LEAST
-    tile = Tile(matrix=matrix, layout=form.layout, stride=step.stride)
-    if step.place.offset + tile.extent == buffer.size:
+    if place.offset + step.tile.extent == buffer.size:
         yield Feature.BUFFER_END
 
 
-def _of_stride(step: Load | Store, *, shared: bool) -> Iterator[Feature]:
-    form, matrix, stride = step.form, step.form.matrix(), step.stride
+def _of_stride(step: MatrixAccess, *, shared: bool) -> Iterator[Feature]:
+    form, matrix, stride = step.form, step.form.matrix(), step.memory.stride
     if stride is None:
         yield Feature.STRIDE_OMITTED
         return
-    yield Feature.STRIDE_REGISTER if step.stride_in_register else Feature.STRIDE_IMMEDIATE
+    yield Feature.STRIDE_REGISTER if step.memory.stride_in_register else Feature.STRIDE_IMMEDIATE
     default = matrix.default_stride(form.layout)
     if stride == default:
         yield Feature.STRIDE_DEFAULT
@@ -415,12 +414,12 @@ def _of_stride(step: Load | Store, *, shared: bool) -> Iterator[Feature]:
 def _structure(program: Program) -> Iterator[Feature]:
     """Yield what follows from the steps' order and from the names, not from addresses."""
     steps = tuple(walk(program.steps))
-    multiplies = [step for step in steps if isinstance(step, Product)]
-    if len(multiplies) == 1:
+    products = [step for step in steps if multiplies(step)]
+    if len(products) == 1:
         yield Feature.ONE_MULTIPLICATION
-    if len({step.form.shape for step in multiplies}) > 1:
+    if len({step.form.shape for step in products}) > 1:
         yield Feature.SEVERAL_SHAPES
-    if len({step.form.a_type for step in multiplies}) > 1:
+    if len({step.form.a_type for step in products}) > 1:
         yield Feature.SEVERAL_TYPES
     yield from _of_registers(steps)
     flow = flow_of(program.steps)
@@ -452,18 +451,16 @@ def _of_registers(steps: tuple[Step, ...]) -> Iterator[Feature]:
         sources = {
             use.field: [makers.get(register) for register in use.registers] for use in step.reads
         }
-        if isinstance(step, MultiplyLanes):
-            if any(isinstance(one, LoadRows) for source in sources.values() for one in source):
+        if multiplies_registers(step):
+            if any(loads_rows(one) for source in sources.values() for one in source):
                 yield Feature.FED_BY_LDMATRIX
-            if any(isinstance(one, MultiplyLanes) for name in "ab" for one in sources[name]):
+            if any(multiplies_registers(one) for name in "ab" for one in sources[name]):
                 yield Feature.D_AS_MULTIPLICAND
-        elif isinstance(step, StoreRows) and any(
-            isinstance(one, MultiplyLanes) for one in sources["registers"]
-        ):
+        elif stores_rows(step) and any(map(multiplies_registers, sources["registers"])):
             yield Feature.STMATRIX_OF_D
         if step.writes is not None:
             # What is moved, packed or transposed is still the D that it was.
-            moved = isinstance(step, PackRegisters | TransposeRegisters | MoveRegisters)
+            moved = "source" in sources and not step.writes.is_fragment
             carried = sources["source"][0] if moved else None
             makers |= dict.fromkeys(step.writes.registers, step if carried is None else carried)
 
@@ -471,18 +468,18 @@ def _of_registers(steps: tuple[Step, ...]) -> Iterator[Feature]:
 def _of_memory(program: Program) -> Iterator[Feature]:
     """Yield what follows from where the accesses lie to each other."""
     spaces = set()
-    seen: list[tuple[Load | Store, Span]] = []
+    seen: list[tuple[MatrixAccess, Span]] = []
     stored: list[Span] = []
     registers: list[Span] = []
     for step in walk(program.steps):
-        if isinstance(step, LoadRows) and any(_rows(step).meets(one) for one in stored):
+        if loads_rows(step) and any(_rows(step).meets(one) for one in stored):
             yield Feature.LDMATRIX_OF_STORE
         if isinstance(step, StoreRegisters):
             registers += step.bytes_written
-        if not isinstance(step, Load | Store):
+        if not accesses_matrix(step):
             continue
-        spaces.add(program.buffer(step.place.buffer).space)
         (span,) = (*step.bytes_read, *step.bytes_written)
+        spaces.add(program.buffer(span.buffer).space)
         for other, its in seen:
             if its.buffer == span.buffer:
                 yield from _of_pair(other, its, step, span)
@@ -495,13 +492,14 @@ def _of_memory(program: Program) -> Iterator[Feature]:
         yield Feature.GLOBAL_AND_SHARED
 
 
-def _rows(step: LoadRows) -> Span:
+def _rows(step: RowAccess) -> Span:
     """Return the bytes from the first to the last that ldmatrix may read."""
-    low, high = min(step.addresses), max(step.addresses) + ROW_BYTES
-    return Span.block(step.buffer, low, high - low)
+    addresses = step.memory.addresses
+    low, high = min(addresses), max(addresses) + ROW_BYTES
+    return Span.block(step.memory.buffer, low, high - low)
 
 
-def _of_pair(first: Load | Store, its: Span, second: Load | Store, span: Span) -> Iterator[Feature]:
+def _of_pair(first: MatrixAccess, its: Span, second: MatrixAccess, span: Span) -> Iterator[Feature]:
     """Yield what two accesses to one buffer make, the first earlier in the text."""
     meet = its.meets(span)
     if meet and not second.stores:
@@ -540,7 +538,7 @@ def main_form(program: Program) -> Form:
     UsageError
         If it has none.
     """
-    found = [step.form for step in walk(program.steps) if isinstance(step, Main)]
+    found = [step.form for step in walk(program.steps) if is_main(step)]
     if not found:
         raise UsageError("the program has no matrix instruction; there is nothing to judge")
     return next((form for form in found if form.is_product and not form.opaque), found[0])

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from oracle.lane_steps import MultiplyLanes
+from oracle.ops import multiplies
 from oracle.places import Uniform, Word
 from oracle.registers import Register
 from oracle.steps import (
     Branch,
     Loop,
-    Multiply,
     Step,
 )
 
@@ -65,7 +64,7 @@ class _Tracer:
 
     def step(self, step: Step, values: _Values) -> _Values:
         match step:
-            case Multiply() | MultiplyLanes():
+            case _ if multiplies(step):
                 d, a, b, c = step.uses
                 for use in (a, b):
                     key = use.field, use.registers

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice
 
-from oracle.availability import is_available
 from oracle.forms import Form
+from oracle.isa import is_available
 from oracle.targets import Module, PtxVersion, Target
 from strategies.drafts import Draft
 from strategies.draws import derived_seed, draw, draw_several

@@ -24,9 +24,11 @@ from strategies.drafts import (
     canonical,
     dealt_once,
     described,
+    documented,
+    foreign,
+    tokens,
     vector,
 )
-from strategies.vocabulary import documented, foreign, tokens
 
 ADDRESSES: tuple[str, ...] = ("[%addr]", "[%addr+64]", "[tile]", "[tile+128]")
 """Addresses that every instruction takes; multiples of 64 bytes keep any fragment aligned."""
@@ -230,7 +232,7 @@ def _swap_operands(draw: st.DrawFn, draft: Draft) -> Draft:
 
 def _change_vector(draw: st.DrawFn, draft: Draft) -> Draft:
     vectors = [i for i, operand in enumerate(draft.operands) if operand.startswith("{")]
-    if not vectors:  # movmatrix
+    if not vectors:
         return _swap_operands(draw, draft)
     at = draw(st.sampled_from(vectors))
     items = draft.operands[at].strip("{}").split(", ")

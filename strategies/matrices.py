@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from oracle.forms import ROW_BYTES
 from oracle.image import position
-from oracle.lane_steps import StoreRegisters, StoreRows
+from oracle.lane_steps import StoreRegisters
+from oracle.ops import RowAccess, loads_fragment, stores_fragment, stores_rows
 from oracle.places import Place
 from oracle.program import Program, walk
-from oracle.steps import Copy, Load, Store
+from oracle.steps import Copy
 from oracle.storage import Tile
 
 
@@ -37,9 +38,9 @@ def inputs(program: Program) -> tuple[Placed, ...]:
     return tuple(
         Placed(operand=step.form.matrix().operand, place=place, tile=tile)
         for step in walk(program.steps)
-        if isinstance(step, Load)
+        if loads_fragment(step)
         for tile in (step.tile,)
-        for place in _ends(program, step.place, tile.extent, backwards=True)
+        for place in _ends(program, step.memory.place, tile.extent, backwards=True)
     )
 
 
@@ -48,9 +49,9 @@ def outputs(program: Program) -> tuple[Placed, ...]:
     return tuple(
         Placed(operand="d", place=place, tile=tile)
         for step in walk(program.steps)
-        if isinstance(step, Store)
+        if stores_fragment(step)
         for tile in (step.tile,)
-        for place in _ends(program, step.place, tile.extent, backwards=False)
+        for place in _ends(program, step.memory.place, tile.extent, backwards=False)
     )
 
 
@@ -111,8 +112,8 @@ class Result:
     """A matrix, or registers of all lanes, that a program leaves in its image."""
 
     name: str
-    """"d", or "d1", "d2", … where there are several; "r" for registers, "s" for the rows of
-    stmatrix."""
+    """"d", or "d1", "d2", … where there are several; "r" for registers, "s" for rows of
+    moved matrices."""
     type: str
     """Name of the format of an element; "b32" or "b64" for registers, "b16" for rows."""
     bits: int
@@ -176,22 +177,19 @@ def results(program: Program) -> tuple[Result, ...]:
         for place in places_of(program, step.place, size=step.size, stored=True)
     ]  # fmt: skip
     rows = [
-        one
-        for step in walk(program.steps)
-        if isinstance(step, StoreRows)
-        for one in _rows(program, step)
+        one for step in walk(program.steps) if stores_rows(step) for one in _rows(program, step)
     ]
     return (*_numbered(matrices), *_numbered(registers), *_numbered(rows))
 
 
-def _rows(program: Program, step: StoreRows) -> Iterator[Result]:
-    """Find the rows that stmatrix leaves in the image, in runs that are equally far apart."""
+def _rows(program: Program, step: RowAccess) -> Iterator[Result]:
+    """Find the rows that a step leaves in the image, in runs that are equally far apart."""
     row = ROW_BYTES
     starts = sorted(
         position(program, place)
-        for address in step.addresses[: step.form.addresses]
+        for span in step.bytes_written
         for place in places_of(
-            program, Place(buffer=step.buffer, offset=address), size=row, stored=True
+            program, Place(buffer=span.buffer, offset=span.start), size=row, stored=True
         )
     )
     runs: list[list[int]] = []

@@ -24,10 +24,9 @@ from typing import Self
 
 from hypothesis import strategies as st
 
-from oracle.availability import is_available
 from oracle.errors import UsageError
 from oracle.forms import Form
-from oracle.isa import FORMS
+from oracle.isa import FORMS, is_available
 from oracle.models import model_for
 from oracle.program import Program, requirements
 from oracle.targets import VERSIONS, Module, PtxVersion, parse_target, parse_version

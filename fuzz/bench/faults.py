@@ -9,11 +9,10 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cache
 
-from oracle.availability import is_available
 from oracle.errors import InfrastructureError, UsageError
 from oracle.forms import Form
 from oracle.image import different
-from oracle.isa import FORMS
+from oracle.isa import FORMS, is_available
 from oracle.targets import Module, parse_target, parse_version
 from runners.faults import CATALOGUE, Fault, Place, by_name
 from runners.faults.statements import statements

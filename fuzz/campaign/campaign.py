@@ -12,7 +12,6 @@ from typing import Protocol
 from corpus import Corpus
 from corpus.known import Known
 from fuzz.campaign.crew import Crew, Event, Finished, GaveUp, Lost, Noticed
-from fuzz.campaign.heartbeat import Blame
 from fuzz.campaign.hosts import Changed, Hosts
 from fuzz.campaign.rounds import Budget, Rounds
 from fuzz.campaign.status import CampaignStatus, statistics, summary
@@ -243,7 +242,6 @@ class Campaign:
         return self.crew.workers > 0
 
     def _left(self) -> int | None:
-        """Return the cases that the budget leaves; None without a limit."""
         limit = self.budget.cases
         return None if limit is None else max(0, limit - self._state.cases)
 
@@ -282,7 +280,7 @@ class Campaign:
                 # Who looks at the files is told with the next tick.
                 self._recorded = 0.0
             case GaveUp(broken=broken):
-                if broken.blame is not Blame.DEVICE_LOST:
+                if broken.cause is not DeviceLostError:
                     raise broken.error()
                 self._lost = broken.message
 
@@ -306,7 +304,6 @@ class Campaign:
             self.crew.give(job)
 
     def _commit(self) -> None:
-        """Commit reports in the order of the rounds, as far as there are all of them."""
         for report in self._rounds.ready(self._left, self.triage.settled):
             self._take(report)
         self._reached.settle(self._rounds.next)
@@ -314,7 +311,6 @@ class Campaign:
             raise InfrastructureError(trouble)
 
     def _take(self, report: RoundReport) -> None:
-        """Count what a round, or a part of one, has come to."""
         state = self._state
         # First what has to be stored: what is counted has to be on the disk.
         new = self._take_suspects(report.suspects.values())
@@ -341,7 +337,6 @@ class Campaign:
         return any(new)
 
     def _take_screening(self, report: ScreeningReport) -> None:
-        """Count what was screened; it is no part of any round."""
         if self._take_suspects(report.suspects):
             self._newest = time.monotonic()
         self._state.screened += report.comparisons
@@ -433,7 +428,6 @@ class Campaign:
         )
 
     def _rate(self, now: float, done: int) -> float:
-        """Return the cases a second that the workers compared lately."""
         self._recent.append((now, done))
         while len(self._recent) > 2 and now - self._recent[0][0] > _RECENT_SECONDS:
             self._recent.popleft()
@@ -508,12 +502,10 @@ class _History:
 
     @property
     def rates(self) -> list[float]:
-        """Cases a second, the oldest first."""
         pairs = zip(self._marks, self._marks[1:], strict=False)
         return [max(0.0, (more - less) / (end - start)) for (start, less), (end, more) in pairs]
 
     def add(self, now: float, cases: int) -> None:
-        """Hear how many cases there are by now."""
         if now - self._marks[-1][0] < self._seconds:
             return
         self._marks.append((now, cases))

@@ -271,7 +271,6 @@ class Triage:
         return mine is not None and its is not None and mine.id == its.id
 
     def _lost(self, result: Examined) -> None:
-        """Keep what ran when the device went away."""
         if result.family.key in self.members:
             self.members[result.family.key].cases += 1
             return
@@ -329,7 +328,6 @@ class Triage:
         member.provisional, member.asked = is_provisional(case), asked_of(case)
 
     def _shrinks(self, member: FamilyState) -> bool:
-        """Whether a finding is still to be made smaller."""
         saved = member.saved
         if member.shrink is not ShrinkStatus.RAW or saved is None:
             return False
@@ -390,5 +388,4 @@ class Triage:
 
 
 def _to_be_examined(suspect: Suspect) -> bool:
-    """Whether it can be replayed, and was not."""
     return suspect.kind is not Kind.DEVICE_LOST and not suspect.replayed

@@ -20,8 +20,8 @@ from fuzz.checks.compiler_suspects import (
 )
 from fuzz.checks.protocol import (
     BY_MEMBER,
+    Heartbeat,
     Note,
-    Pulse,
     Stage,
     Stored,
 )
@@ -52,8 +52,6 @@ _FORMS_OF_A_ROUND = 16
 
 @dataclass(kw_only=True)
 class _Results:
-    """What the variants of a program made of some images."""
-
     wrong: dict[int, list[Member]]
     """Members whose binaries differ from the oracle, by the first image that does."""
     failed: dict[tuple[Kind, str], tuple[Failure, list[Member]]]
@@ -81,7 +79,7 @@ class MatrixRounds(Rounds):
         Of the campaign.
     disassembler
         What shows machine instructions; None if none is here.
-    pulse
+    heartbeat
         Is told of every stage.
     """
 
@@ -94,7 +92,7 @@ class MatrixRounds(Rounds):
         versions: Versions,
         seed: int,
         disassembler: Disassembler | None,
-        pulse: Pulse,
+        heartbeat: Heartbeat,
     ) -> None:
         self._matrix, self._place, self._disassembler = matrix, place, disassembler
         self._failed_alone: set[tuple[str, Member]] = set()
@@ -105,14 +103,14 @@ class MatrixRounds(Rounds):
             forms=forms,
             versions=versions,
             seed=seed,
-            pulse=pulse,
+            heartbeat=heartbeat,
             parts=ROUNDS_OF_A_MODULE[NOWHERE if place.opened is None else place.opened.choice.name],
         )
 
     def _carry_out(self) -> bool:
         self._failed_alone.clear()
         complete = super()._carry_out()
-        if self._job.skip == 0 and not self._pulse.interrupted:
+        if self._job.skip == 0 and not self._heartbeat.interrupted:
             self._note_expansions()
         return complete
 
@@ -163,7 +161,6 @@ class MatrixRounds(Rounds):
             report.counts["differences",] += different
 
     def _count_members(self, batch: Batch, built: Built) -> None:
-        """Count for each member whether it reads a program, and whether it compiles it."""
         counts = self._report.counts
         readers = set(self._matrix.readers(batch.version))
         for member in self._matrix.members:
@@ -199,9 +196,9 @@ class MatrixRounds(Rounds):
         report = self._report
         for variant in variants:
             self._place.check_runs(variant.compiled)
-        self._pulse.enter(Stage.EXPAND)
+        self._heartbeat.enter(Stage.EXPAND)
         images = batch.images(count, first=first)
-        self._pulse.enter(Stage.RUN)
+        self._heartbeat.enter(Stage.RUN)
         pending = self._matrix.submit(variants, images, batch.entry)
         expected: dict[tuple[str, ...], list[Images]] = {}
         results = _Results(wrong={}, failed={}, right=[], first={})
@@ -211,7 +208,7 @@ class MatrixRounds(Rounds):
             bounds_alone |= NO_FIGURES in expansions(batch.program, target=target)
             differ = self._wrong(batch, target, images, one.collect, expected)
             outcome = one.collect()
-            self._pulse.beat()
+            self._heartbeat.beat()
             if isinstance(outcome, Failure) and outcome.trouble is Trouble.UNSUPPORTED:
                 self._unsupported(outcome, variant.members)
                 continue
@@ -239,13 +236,13 @@ class MatrixRounds(Rounds):
         report.counts["images",] += ran * count
         report.counts["wrong",] += bool(results.wrong)
         report.counts["bounds alone",] += bounds_alone and first == 0
-        self._pulse.count(count)
+        self._heartbeat.count(count)
         for (kind, _), (failure, failing) in results.failed.items():
             self._wrong_with(batch, images[0], first, kind, failing, results.right, failure)
         for index, wrong in results.wrong.items():
             image, (actual, target) = images[index], results.first[index]
-            (verdict,) = judge(batch.program, image[None], actual[None], target=target)
-            self._wrong_with(batch, image, first + index, verdict.kind, wrong, results.right)
+            (kind,) = filter(None, judge(batch.program, image[None], actual[None], target=target))
+            self._wrong_with(batch, image, first + index, kind, wrong, results.right)
         return len(distinct) > 1
 
     def _judged(self, batch: Batch, variant: Variant) -> str:
@@ -278,7 +275,7 @@ class MatrixRounds(Rounds):
         stored = None
         opened = self._place.opened
         if not self._told(family) and opened is not None:
-            self._pulse.enter(Stage.RUN)
+            self._heartbeat.enter(Stage.RUN)
             subject = Subject(
                 module=self._emitted(batch), program=batch.program, image=image.copy()
             )
@@ -304,7 +301,6 @@ class MatrixRounds(Rounds):
         self._suspect(family, kind, 1, stored)
 
     def _refused(self, built: Built, form: Form | None, failed: Sequence[Member]) -> None:
-        """Ask those who did not compile a module what they say of it."""
         compiled = [one for one, made in built.made.items() if isinstance(made, Compiled)]
         verdicts = verdicts_on(
             built.module, failed, compiled, architecture=self._place.architecture
@@ -326,11 +322,9 @@ class MatrixRounds(Rounds):
         self._suspect(family, kind, 1, stored)
 
     def _ordered(self, members: Sequence[Member]) -> tuple[Member, ...]:
-        """Return some members in their own order."""
         return tuple(member for member in self._matrix.members if member in members)
 
     def _unsupported(self, failure: Failure, members: Sequence[Member]) -> None:
-        """Count a program that some members cannot say, or whose code the device does not run."""
         self._report.counts["unsupported",] += len(members)
         self._report.said = f"{members[0].name}: {failure.line}"
 

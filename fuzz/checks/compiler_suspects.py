@@ -23,13 +23,12 @@ from corpus import (
 from corpus.programs import encode_program
 from fuzz import warpfuzz_version
 from fuzz.campaign.heartbeat import BeatingRunner
+from fuzz.checks.examining import Examiner
 from fuzz.checks.protocol import (
-    ConfirmJob,
     Examination,
     Examined,
     Gone,
-    Pulse,
-    ShrinkJob,
+    Heartbeat,
     Stage,
     Stored,
 )
@@ -40,16 +39,14 @@ from fuzz.compilers.members import (
     MemberRunner,
     Place,
 )
-from fuzz.diagnosis.culprit import culprit_of, in_company
+from fuzz.diagnosis.culprit import culprit_of
 from fuzz.diagnosis.experiments import Bench, Culprit
 from fuzz.findings.case import (
     MODULE,
     PROGRAM,
     Evidence,
     case_of,
-    files_of,
     is_value_finding,
-    subject_of,
 )
 from fuzz.findings.families import (
     family_of_flaky,
@@ -57,12 +54,12 @@ from fuzz.findings.families import (
     under_a_condition,
     what_was_said,
 )
-from fuzz.findings.replay import Subject, attempt, conclusion, replays_of
+from fuzz.findings.replay import Attempt, Subject, attempt, conclusion
 from fuzz.findings.spans import Named, described, versions_described
 from fuzz.findings.stored import EXPANSION
 from fuzz.kinds import BY_OUTCOME, KINDS
 from fuzz.runner import OpenRunner
-from fuzz.shrinking import runner_verdicts, shrink
+from fuzz.shrinking import Verdicts, runner_verdicts
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.targets import Module
@@ -134,7 +131,11 @@ def value_case(
         The member that the evidence is of.
     """
     ready = replace(opened, choice=wrong.choice(opened.choice))
-    case = case_of(evidence, ready, origin=origin, status=status)
+    return with_outcomes(case_of(evidence, ready, origin=origin, status=status), outcomes)
+
+
+def with_outcomes(case: Case, outcomes: Mapping[Member, str]) -> Case:
+    """Return a case with what each member's binary does."""
     (own, *_) = case.runners
     others = [
         RunnerVerdict(
@@ -142,7 +143,7 @@ def value_case(
             version=member.version,
             options=f"-O{member.level}",
             outcome=outcome,
-            device=opened.device,
+            device=own.device,
         )
         for member, outcome in outcomes.items()
     ]
@@ -283,12 +284,12 @@ class MatrixExaminer:
         Who compiles, and the device.
     place
         Where binaries run.
-    pulse
+    heartbeat
         Is told of every stage.
     """
 
-    def __init__(self, matrix: Matrix, place: Place, pulse: Pulse) -> None:
-        self._matrix, self._place, self._pulse = matrix, place, pulse
+    def __init__(self, matrix: Matrix, place: Place, heartbeat: Heartbeat) -> None:
+        self._matrix, self._place, self._heartbeat = matrix, place, heartbeat
         self._members = matrix.members
 
     def examine(self, job: Examination) -> Examined | Gone:
@@ -299,19 +300,18 @@ class MatrixExaminer:
         WarpfuzzError
             If it cannot be read or run at all.
         """
-        self._pulse.enter(Stage.RUN)
+        self._heartbeat.enter(Stage.RUN)
         entry = open_corpus(job.corpus).get(job.id)
+        wrong, right = self._parties(entry)
         try:
             if not is_value_finding(entry):
-                return self._refusal(entry, job)
-            if isinstance(job, ConfirmJob):
-                return self._confirmed(entry, job)
-            return self._shrunk(entry, job)
+                return self._refusal(entry, job, wrong, right)
+            opened = self._place.opened
+            if opened is None or entry.finding.origin is None or not wrong:
+                return Gone(id=job.id)
         finally:
-            self._pulse.enter(Stage.WAIT)
-
-    def _runner(self, member: Member) -> Runner:
-        return BeatingRunner(MemberRunner(self._matrix.device, member), self._pulse)
+            self._heartbeat.enter(Stage.WAIT)
+        return _MemberExaminer(self._matrix, opened, wrong, right, self._heartbeat).examine(job)
 
     def _parties(self, entry: Entry) -> tuple[list[Member], list[Member]]:
         """Return the members that showed a finding, and those that did as the oracle says."""
@@ -328,14 +328,14 @@ class MatrixExaminer:
                 (right if outcome in ("match", "accepted") else wrong).append(member)
         return wrong, right
 
-    def _refusal(self, entry: Entry, job: Examination) -> Examined | Gone:
-        """Ask about a module again, of which compilers said different things."""
+    def _refusal(
+        self, entry: Entry, job: Examination, wrong: Sequence[Member], right: Sequence[Member]
+    ) -> Examined | Gone:
         finding = entry.finding
         text = entry.read(MODULE).decode(errors="replace")
         module = KernelModule(
             ptx=text, target=finding.target, version=finding.ptx_version, kernels=()
         )
-        wrong, right = self._parties(entry)
         verdicts = verdicts_on(module, wrong, right, architecture=self._place.architecture)
         again = Refusal(module=module, form=None, verdicts=verdicts)
         if again.kind is not finding.kind or finding.origin is None:
@@ -349,132 +349,105 @@ class MatrixExaminer:
             stored=Stored(case=case, files={MODULE: entry.read(MODULE)}),
         )
 
-    def _confirmed(self, entry: Entry, job: ConfirmJob) -> Examined | Gone:
-        """Run a finding again, by itself."""
-        wrong, right = self._parties(entry)
-        opened, origin = self._place.opened, entry.finding.origin
-        if opened is None or origin is None or not wrong:
-            return Gone(id=job.id)
-        subject, runner = subject_of(entry), self._runner(wrong[0])
-        attempts = [attempt(runner, subject) for _ in range(replays_of(entry.finding.kind))]
-        kind, family = conclusion(attempts), job.family
-        if kind is None:
-            # Gone in every replay: the first run is all the evidence there is.
-            return Gone(id=job.id)
-        if kind is not entry.finding.kind:
-            form = main_form(subject.program)
-            flaky = kind is Kind.FLAKY
-            last = attempts[-1].failure
-            family = (
-                family_of_flaky(form)
-                if flaky
-                else family_of(kind, form, wrong, self._readers(subject), last)
-            )
-        evidence = Evidence(kind=kind, family=family, subject=subject, attempts=attempts)
-        evidence = self._named(evidence, self._culprit(kind, subject, runner), wrong)
-        outcomes = {
-            member: kind.value if member in wrong else "match"
-            for member in self._members
-            if member in wrong or member in right
-        }
-        return self._examined(
-            job, evidence, opened, origin, ShrinkStatus.RAW, outcomes=outcomes, wrong=wrong[0]
-        )
 
-    def _shrunk(self, entry: Entry, job: ShrinkJob) -> Examined | Gone:
-        """Return a finding in fewer steps and elements, wrong only where it was wrong."""
-        wrong, right = self._parties(entry)
-        opened, origin = self._place.opened, entry.finding.origin
-        if opened is None or origin is None or not wrong:
-            return Gone(id=job.id)
-        kind = entry.finding.kind
-        runner = self._runner(wrong[0])
-        bad = runner_verdicts(runner)
-        good = runner_verdicts(self._runner(right[0])) if right else None
+class _MemberExaminer(Examiner):
+    """Examines a finding with a member that showed it, beside those that do as the oracle says."""
 
-        def verdicts(subjects: Sequence[Subject]) -> Sequence[Kind | None]:
-            found = bad(subjects)
-            if good is None:
-                return found
-            return [
-                None if there is not None else here
-                for here, there in zip(found, good(subjects), strict=True)
-            ]
+    def __init__(
+        self,
+        matrix: Matrix,
+        opened: OpenRunner,
+        wrong: Sequence[Member],
+        right: Sequence[Member],
+        heartbeat: Heartbeat,
+    ) -> None:
+        self._matrix, self._wrong, self._right = matrix, wrong, right
+        runner, choice = MemberRunner(matrix.device, wrong[0]), wrong[0].choice(opened.choice)
+        super().__init__(replace(opened, runner=runner, choice=choice), heartbeat)
 
-        culprit = self._culprit(kind, subject_of(entry), runner)
-        shrunk = shrink(subject_of(entry), verdicts, wanted=kind, seconds=job.seconds)
-        attempts = [attempt(runner, shrunk.subject) for _ in range(replays_of(kind))]
-        lasts = shrunk.status is not ShrinkStatus.FLAKY and conclusion(attempts) is kind
-        subject = shrunk.subject if lasts else subject_of(entry)
-        if not lasts:
-            attempts = [attempt(runner, subject)]
-            if attempts[0].kind is None:
-                return Gone(id=job.id)
-        evidence = Evidence(kind=kind, family=job.family, subject=subject, attempts=attempts)
-        left = self._culprit(kind, subject, runner)
-        if culprit is None or (
-            left is not None and (left.key == culprit.key or in_company(culprit))
-        ):
-            culprit = left
-        evidence = self._named(evidence, culprit, wrong)
-        return self._examined(
-            job,
-            evidence,
-            opened,
-            origin,
-            shrunk.status if lasts else ShrinkStatus.FLAKY,
-            outcomes=self._outcomes(subject),
-            wrong=wrong[0],
-        )
+    def _lanes_apart(self, subject: Subject) -> None:
+        # What the simulated device says of a front end's PTX is its own finding.
+        return None
 
-    def _culprit(self, kind: Kind, subject: Subject, runner: Runner) -> Culprit | None:
-        """Find out which step is wrong, by experiment; a divergence names it itself."""
-        if not KINDS[kind].has_culprit or kind is Kind.DIVERGENCE:
-            return None
-        return culprit_of(Bench(runner, subject.module), subject.program, subject.image)
+    def _replayed(
+        self, entry: Entry, subject: Subject
+    ) -> tuple[Kind | None, Subject, Sequence[Attempt]]:
+        attempts = self._repeated(subject, entry.finding.kind)
+        # Gone in every replay: the first run is all the evidence there is.
+        return conclusion(attempts), subject, attempts
 
-    def _named(
-        self, evidence: Evidence, culprit: Culprit | None, wrong: Sequence[Member]
-    ) -> Evidence:
+    def _nothing_compiles(self, subject: Subject) -> bool:
+        return False
+
+    def _family(self, kind: Kind, subject: Subject, attempts: Sequence[Attempt]) -> Family:
+        form = main_form(subject.program)
+        if kind is Kind.FLAKY:
+            return family_of_flaky(form)
+        return family_of(kind, form, self._wrong, self._readers(subject), attempts[-1].failure)
+
+    def _named(self, evidence: Evidence, culprit: Culprit | None) -> Evidence:
         """Name a finding after what is wrong, and after the members that alone have it.
 
         What all have is no compiler's own: its name is that which a campaign with one compiler
         gives it.
         """
         among = self._readers(evidence.subject)
-        return evidence.named(culprit, who=who_alone(evidence.kind, wrong, among))
+        return evidence.named(culprit, who=who_alone(evidence.kind, self._wrong, among))
+
+    def _bare(self, kind: Kind, subject: Subject, culprit: Culprit | None) -> Subject:
+        return subject
+
+    @property
+    def _verdicts(self) -> Verdicts:
+        """Of candidates for a smaller finding, which is wrong only where it was wrong."""
+        bad = runner_verdicts(self._ready.runner)
+        if not self._right:
+            return bad
+        good = runner_verdicts(self._runner_of(self._right[0]))
+        return lambda subjects: [
+            None if there is not None else here
+            for here, there in zip(bad(subjects), good(subjects), strict=True)
+        ]
+
+    def _runner_of(self, member: Member) -> Runner:
+        return BeatingRunner(MemberRunner(self._matrix.device, member), self._heartbeat)
+
+    def _as_it_was(self, entry: Entry, subject: Subject) -> list[Attempt]:
+        again = attempt(self._ready.runner, subject)
+        return [] if again.kind is None else [again]
+
+    def _culprit(self, kind: Kind, subject: Subject) -> Culprit | None:
+        # A divergence names it itself.
+        if not KINDS[kind].has_culprit or kind is Kind.DIVERGENCE:
+            return None
+        bench = Bench(self._ready.runner, subject.module)
+        return culprit_of(bench, subject.program, subject.image)
 
     def _readers(self, subject: Subject) -> Sequence[Member]:
         """Return the members that read a subject's module: all that can be wrong about it."""
         return self._matrix.readers(subject.module.version)
 
-    def _examined(
-        self,
-        job: Examination,
-        evidence: Evidence,
-        opened: OpenRunner,
-        origin: Origin,
-        status: ShrinkStatus,
-        *,
-        outcomes: Mapping[Member, str],
-        wrong: Member,
-    ) -> Examined:
-        case = value_case(
-            evidence, opened, origin=origin, status=status, outcomes=outcomes, wrong=wrong
-        )
-        return Examined(
-            id=job.id,
-            kind=evidence.kind,
-            family=evidence.family,
-            stored=Stored(case=case, files=files_of(evidence)),
-        )
+    def _compared(self, case: Case, evidence: Evidence) -> Case:
+        raw = case.shrink is ShrinkStatus.RAW
+        return with_outcomes(case, self._before(case.kind) if raw else self._now(evidence.subject))
 
-    def _outcomes(self, subject: Subject) -> Mapping[Member, str]:
+    def _before(self, kind: Kind) -> Mapping[Member, str]:
+        """Return what each member did when the finding was made."""
+        return {
+            member: kind.value if member in self._wrong else "match"
+            for member in self._matrix.members
+            if member in self._wrong or member in self._right
+        }
+
+    def _now(self, subject: Subject) -> Mapping[Member, str]:
         """Compile a subject with every member, and run what is distinct."""
-        built = self._matrix.start(subject.module).wait(self._pulse.beat)
+        built = self._matrix.start(subject.module).wait(self._heartbeat.beat)
         found = dict.fromkeys(built.failed, Kind.COMPILE_FAILURE.value)
         for variant in self._matrix.variants(built, subject.module.kernels[0].entry):
-            one = attempt(self._runner(variant.members[0]), subject)
+            runner = BeatingRunner(
+                MemberRunner(self._matrix.device, variant.members[0]), self._heartbeat
+            )
+            one = attempt(runner, subject)
             said = "match" if one.kind is None else one.kind.value
             found.update(dict.fromkeys(variant.members, said))
         self._matrix.forget()

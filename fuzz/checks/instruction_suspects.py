@@ -24,8 +24,8 @@ from fuzz.checks.protocol import (
     Examination,
     Examined,
     Gone,
+    Heartbeat,
     NotExamined,
-    Pulse,
     ShrinkJob,
     Stage,
     Stored,
@@ -173,23 +173,28 @@ class Examiner:
         Which forms the campaign is about.
     seed
         Of the campaign.
-    pulse
+    heartbeat
         Is told of every stage.
     """
 
     def __init__(
-        self, assemblers: Sequence[Assembler], selection: Selection, *, seed: int, pulse: Pulse
+        self,
+        assemblers: Sequence[Assembler],
+        selection: Selection,
+        *,
+        seed: int,
+        heartbeat: Heartbeat,
     ) -> None:
         self._assemblers, self._forms, self._seed = assemblers, selection.forms(), seed
         self._suspects = Suspects(assemblers, seed=seed)
-        self._pulse = pulse
+        self._heartbeat = heartbeat
         self._drafts: dict[str, Draft] = {}
         """By the id of a finding that was replayed: it is shrunk later."""
 
     def examine(self, job: Examination) -> Examined | Gone | NotExamined:
         """Replay a disagreement, or make it plainer; one of another campaign stays as it is."""
         entry = open_corpus(job.corpus).get(job.id)
-        self._pulse.enter(Stage.RUN)
+        self._heartbeat.enter(Stage.RUN)
         try:
             one = self._read(entry)
             if one is None:
@@ -201,7 +206,7 @@ class Examiner:
                 return Gone(id=job.id)
             return self._examined(entry, one, job, job.family, ShrinkStatus.RAW)
         finally:
-            self._pulse.enter(Stage.WAIT)
+            self._heartbeat.enter(Stage.WAIT)
 
     def _read(self, entry: Entry) -> Disagreement | None:
         """Return a stored disagreement, whose instruction is drawn again for its parts.
@@ -260,7 +265,6 @@ class Examiner:
         )  # fmt: skip
 
     def _replays(self, one: Disagreement) -> bool:
-        """Assemble the minimal modules again, each by itself, and compare the outcomes."""
         return all(
             self._judge(which, one.draft, judged).outcome is judged.outcome
             for which, judged in one.judgements.items()
@@ -337,8 +341,7 @@ class Examiner:
     def _judge(
         self, which: int, draft: Draft, like: Judgement, deadline: float = DEADLINE_SECONDS
     ) -> Judgement:
-        """Judge an instruction in a minimal module like that of another judgement."""
-        self._pulse.beat()
+        self._heartbeat.beat()
         changed = replace(like, instruction=draft.text)
         verdict = judge_module(
             self._assemblers[which], changed.module, target=like.target, deadline=deadline

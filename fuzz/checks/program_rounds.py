@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from corpus import Family, Kind, ShrinkStatus
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.protocol import (
+    Heartbeat,
     Outcomes,
-    Pulse,
     RoundJob,
     RoundReport,
     Stage,
@@ -36,7 +36,7 @@ from fuzz.findings.families import (
     family_of_failure,
 )
 from fuzz.findings.replay import Attempt, Subject, attempt
-from fuzz.findings.verdicts import Verdict, differences, judge
+from fuzz.findings.verdicts import differences, judge
 from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.execution import CHUNK_IMAGES, execute
 from oracle.forms import Form
@@ -108,8 +108,6 @@ class _Compiled(ForwardingRunner):
 
 @dataclass(kw_only=True, eq=False)
 class _Group:
-    """Images of one batch that came out wrong in one way."""
-
     kind: Kind
     family: Family
     chosen: list[int]
@@ -132,7 +130,7 @@ class ProgramRounds(Rounds):
         Which forms it is about.
     smallest
         Whether every program is the smallest one of its form, as for measuring speed.
-    pulse
+    heartbeat
         Is told of every stage.
     """
 
@@ -144,10 +142,10 @@ class ProgramRounds(Rounds):
         seed: int,
         selection: Selection,
         smallest: bool,
-        pulse: Pulse,
+        heartbeat: Heartbeat,
     ) -> None:
         self._ready, self._smallest = ready, smallest
-        self._runner = BeatingRunner(ready.runner, pulse)
+        self._runner = BeatingRunner(ready.runner, heartbeat)
         self._remembered = Remembered()
         self.verified: list[Batch] = []
         """Programs of the last report of which every image that was run came out as it must."""
@@ -159,7 +157,7 @@ class ProgramRounds(Rounds):
             forms=selected_forms(selection, target=ready.target, version=versions.newest),
             versions=versions,
             seed=seed,
-            pulse=pulse,
+            heartbeat=heartbeat,
         )
 
     def report(self, job: RoundJob) -> RoundReport:
@@ -217,7 +215,6 @@ class ProgramRounds(Rounds):
             self._run(batch, built, variant.compiled, first, count)
 
     def _uncompiled(self, batch: Batch, failure: Failure) -> None:
-        """Report a program that does not compile, or cannot be asked about."""
         self._report.cases += 1
         if failure.trouble is Trouble.UNSUPPORTED:
             self._unsupported(failure, 1)
@@ -228,19 +225,17 @@ class ProgramRounds(Rounds):
         self._failure(batch, batch.images(1)[0], 0, failure)
 
     def _unsupported(self, failure: Failure, images: int) -> None:
-        """Count a program that the front end cannot say, or whose PTX the device does not run."""
         self._report.counts["programs", "unsupported"] += 1
         self._report.unasked += images
         self._report.said = failure.line
 
     def _run(self, batch: Batch, built: Built, compiled: Compiled, first: int, count: int) -> None:
-        """Fill some images of a program, run them, and compare them with what the oracle says."""
         report, target = self._report, compiled.oracle_target
-        self._pulse.enter(Stage.EXPAND)
+        self._heartbeat.enter(Stage.EXPAND)
         # What the oracle works on together is of one kind: special values slow down their company.
         images = self._runner.lease(count, batch.program.image_bytes)
         numbers = expand_by_class(batch.recipe, batch.program, images, first=first)
-        self._pulse.enter(Stage.RUN)
+        self._heartbeat.enter(Stage.RUN)
         pending = self._runner.submit(compiled, images, entry=batch.entry)
         wrong = self._wrong(batch, target, images, pending.collect)
         ran = pending.collect()
@@ -264,7 +259,7 @@ class ProgramRounds(Rounds):
         report.compared += judged
         report.failed += failed
         report.unasked += count - judged - failed
-        self._pulse.count(judged)
+        self._heartbeat.count(judged)
         if len(wrong):
             # The code is of the emitted text, unless a pass has rewritten it.
             own = replace(compiled, code=b"") if compiled.module.ptx == built.module.ptx else None
@@ -335,7 +330,6 @@ class ProgramRounds(Rounds):
     def _failure(
         self, batch: Batch, image: NDArray[np.uint8], index: int, failure: Failure
     ) -> None:
-        """Report an image at which the runner failed."""
         lost = failure.trouble is Trouble.DEVICE_LOST
         kind = Kind.DEVICE_LOST if lost else kind_of_failure(failure)
         alone = kind is Kind.COMPILE_FAILURE and self._nothing_compiles
@@ -372,13 +366,14 @@ class ProgramRounds(Rounds):
         judged = wrong[:: -(-len(wrong) // _JUDGED)]
         target = compiled.oracle_target
         expectations = execute(batch.program, images[judged], target=target).images
-        verdicts = judge(
+        judgement = judge(
             batch.program, images[judged], actual[judged], target=target, expected=expectations
         )
+        kinds = list(filter(None, judgement))
         some = wrong[:MOST_SEEN]
         seen = Seen(program=batch.program, images=images[some], actual=actual[some], target=target)
         module = _Compiled(self._runner, self._emitted(batch))
-        looks = self._looks(batch, seen, verdicts, expectations, actual[judged])
+        looks = self._looks(batch, seen, kinds, expectations, actual[judged])
 
         def again() -> NDArray[np.bool_] | None:
             ran = self._runner.run(compiled, images[judged], entry=batch.entry)
@@ -397,19 +392,19 @@ class ProgramRounds(Rounds):
         if any(family.key not in self._job.settled for family in looks.values()):
             bench = Bench(self._runner, module.module, remembered=self._remembered)
             culprits = shared_register_culprits(bench, batch.program, images[judged], again)
-        places: dict[tuple[Verdict, str], list[int]] = {}
-        for place, (verdict, culprit) in enumerate(zip(verdicts, culprits, strict=True)):
+        places: dict[tuple[Kind, str], list[int]] = {}
+        for place, (kind, culprit) in enumerate(zip(kinds, culprits, strict=True)):
             key = "" if culprit is None else culprit.key
-            places.setdefault((verdict, key), []).append(place)
+            places.setdefault((kind, key), []).append(place)
         rest = len(wrong) - len(judged)
         groups: list[_Group] = []
-        for (verdict, _), chosen in sorted(places.items(), key=lambda item: -item[0][0]):
+        for (kind, _), chosen in sorted(places.items(), key=lambda item: -item[0][0].severity):
             # What was not judged counts with the first.
             count = len(chosen) + rest * (chosen[0] == 0)
-            kind, culprit = verdict.kind, culprits[chosen[0]]
+            culprit = culprits[chosen[0]]
             self._report.counts["verdicts", kind.value] += count
             index = int(judged[chosen[0]])
-            family = looks[verdict]
+            family = looks[kind]
             if culprit is not None:
                 found = differences(batch.program, expectations[chosen[0]], actual[index])
                 family = family_of_culprit(kind, culprit, found)
@@ -434,22 +429,22 @@ class ProgramRounds(Rounds):
         self,
         batch: Batch,
         seen: Seen,
-        verdicts: Sequence[Verdict],
+        kinds: Sequence[Kind],
         expected: Images,
         actual: Images,
-    ) -> Mapping[Verdict, Family]:
-        """Return by verdict what wrong images are named after what they look like."""
-        first: dict[Verdict, int] = {}
-        for place, verdict in enumerate(verdicts):
-            first.setdefault(verdict, place)
+    ) -> Mapping[Kind, Family]:
+        """Return by kind what wrong images are named after what they look like."""
+        first: dict[Kind, int] = {}
+        for place, kind in enumerate(kinds):
+            first.setdefault(kind, place)
         return {
-            verdict: family_of_difference(
-                verdict.kind,
+            kind: family_of_difference(
+                kind,
                 batch.form,
                 differences(batch.program, expected[place], actual[place]),
                 seen,
             )
-            for verdict, place in first.items()
+            for kind, place in first.items()
         }
 
     def _by_themselves(

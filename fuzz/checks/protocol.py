@@ -80,7 +80,7 @@ class Stage(StrEnum):
     """Waiting for the next round."""
 
 
-class Pulse(Protocol):
+class Heartbeat(Protocol):
     """What a check tells while it works, so that nobody takes it for stuck."""
 
     @property
@@ -465,7 +465,7 @@ class Check(Protocol):
         """Return the same for a worker that has this device."""
         ...
 
-    def opened(self, pulse: Pulse) -> AbstractContextManager[OpenCheck]:
+    def opened(self, heartbeat: Heartbeat) -> AbstractContextManager[OpenCheck]:
         """Open what a worker needs.
 
         Raises

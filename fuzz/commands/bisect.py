@@ -25,15 +25,15 @@ from fuzz.compilers.bisection import (
 from fuzz.compilers.matrix import ExpansionProbe
 from fuzz.compilers.members import Device, Member, MemberRunner, device_of
 from fuzz.findings.case import is_runnable
-from fuzz.findings.making import Making, ReplayOptions, replay_options
+from fuzz.findings.making import ReplayOptions, replay_options
 from fuzz.findings.questions import HandQuestion, ModuleQuestion, ProgramQuestion, is_by_hand
 from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked, by_way
 from fuzz.findings.stored import is_expansion
 from fuzz.options import Bisect
 from fuzz.output import console, counted, emit, fetcher, say, table
 from fuzz.runner import OpenRunner, opened
-from oracle.availability import is_available
 from oracle.errors import InfrastructureError, UsageError
+from oracle.isa import is_available
 from oracle.program import requirements
 from oracle.targets import Module, parse_target, parse_version
 from runners.assemblers.assembler import Assembler
@@ -43,23 +43,19 @@ from runners.compilers import (
     Selected,
     fetched,
     fetched_compiler,
-    find_front_ends,
-    front_ends_of,
-    front_ends_selected,
     parse_levels,
-    select,
 )
 from runners.faults import Place, by_name
 from runners.protocol import Failure, Runner
 from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner
-from runners.toolchains import DRIVER, parted
+from runners.toolchains import DRIVER
 
 
 def bisect_case(options: Bisect) -> bool:
     """Bisect a finding; tell whether any compiler disagrees with the ISA."""
     entry, made = named_entry(options.case, options.corpus), replay_options(options)
     wanted = parse_levels(options.levels)
-    selected = _selected(entry, options.compilers, made)
+    selected = made.compilers(entry, options.compilers, runs=is_runnable(entry))
     _check(entry, selected, options)
     candidates = list(selected.candidates)
     rate = rate_of(entry.finding)
@@ -107,30 +103,6 @@ def bisect_case(options: Bisect) -> bool:
         _print(entry, conclusion, modules, runs=runs, rate=rate)
     _check_answers(entry, conclusion, least=options.at_least or 1)
     return conclusion.bad
-
-
-def _selected(entry: Entry, compilers: str | None, options: ReplayOptions) -> Selected:
-    """Return the compilers that are asked; of what a front end wrote, versions of that."""
-    made = options.fronted(entry)
-    if compilers is None and made is None and _has_no_compiler(entry, options):
-        raise UsageError(
-            f"finding {entry.id} came out on the simulated device, which runs the PTX itself: no "
-            "compiler made its code, so there is none to bisect; give --runner cuda on a machine "
-            "with a GPU, or name compilers that write PTX with --compilers"
-        )
-    if made is None or compilers is not None:
-        return select(compilers)
-    if options.front_end is not None:
-        return front_ends_selected(find_front_ends((options.front_end,)))
-    return front_ends_of(parted(made)[0])
-
-
-def _has_no_compiler(entry: Entry, options: ReplayOptions) -> bool:
-    """Whether the simulated device ran what warpfuzz, or a pass that may be run, wrote."""
-    options.passed(entry)  # the user's word comes first
-    first = Making.of(entry)
-    device = options.runner or first.runner
-    return is_runnable(entry) and device == "sim" and first.assembler is None
 
 
 def _module(probe: Probe, member: Member) -> str:
@@ -207,7 +179,7 @@ def _row(
             "id": entry.id,
             "kind": entry.finding.kind.value,
             "family": entry.finding.family.key,
-            "course": conclusion.course.value,
+            "course": conclusion.progression.value,
             "flaky": conclusion.flaky,
             "first": None
             if first is None
@@ -236,7 +208,7 @@ def _level_row(column: Column, conclusion: Conclusion) -> dict[str, object]:
     names = conclusion.names
     return {
         "level": column.level,
-        "course": column.course.value,
+        "course": column.progression.value,
         "changes": [
             {"before": names[one.before], "after": names[one.after]} for one in column.changes
         ],

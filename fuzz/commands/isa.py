@@ -6,8 +6,8 @@ from collections import Counter
 
 from fuzz.options import Isa
 from fuzz.output import console, emit, table
-from oracle.availability import is_available, notes_of
 from oracle.forms import Form
+from oracle.isa import is_available, notes_of
 from oracle.targets import Module, parse_target, parse_version
 from strategies.drafts import canonical
 from strategies.draws import Selection

@@ -21,9 +21,9 @@ from fuzz.compilers.members import Device, Member
 from fuzz.findings.case import MODULE, PROGRAM
 from fuzz.findings.replay import CannotBeAskedError, Sample, Way
 from fuzz.findings.stored import EXPANSION
-from oracle.availability import is_available
 from oracle.errors import InfrastructureError, UsageError
 from oracle.forms import Form
+from oracle.isa import is_available
 from oracle.program import Program, requirements
 from oracle.targets import Module, PtxVersion, parse_target, parse_version
 from runners.assemblers.disassembly import WHEEL, Disassembler

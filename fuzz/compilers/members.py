@@ -27,10 +27,12 @@ from runners.cuda.compilation import Compiler
 from runners.kernels import KernelModule
 from runners.protocol import (
     ClosedAtTheEnd,
+    Collected,
     Compiled,
     Failure,
     ForwardingRunner,
     Images,
+    Pending,
     Runner,
     Trouble,
 )
@@ -146,17 +148,6 @@ def given(members: Iterable[Member]) -> dict[str, str | None]:
     return {option: ", ".join(versions) or None for option, versions in found.items()}
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Refused:
-    """A batch that is not run."""
-
-    failure: Failure
-
-    def collect(self) -> Failure:
-        """Say why."""
-        return self.failure
-
-
 class NoDevice(ClosedAtTheEnd):
     """A device for compilers alone: nothing runs on it."""
 
@@ -179,9 +170,9 @@ class NoDevice(ClosedAtTheEnd):
         """Return the target itself."""
         return target
 
-    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> _Refused:
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
         """Say that nothing runs here."""
-        return _Refused(failure=self.capabilities())
+        return Collected(outcome=self.capabilities())
 
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Failure:
         """Say that nothing runs here."""

@@ -17,21 +17,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import Bench, Culprit
-from fuzz.diagnosis.lone_steps import CONTROL, NAMES, wrong_copy, wrong_lane_step
+from fuzz.diagnosis.lone_steps import CONTROL, name_of, wrong_copy, wrong_lane_step
 from fuzz.diagnosis.multiplication import wrong_alone
 from fuzz.diagnosis.shared_registers import shared_register_culprits
 from oracle.errors import WarpfuzzError
 from oracle.forms import Form
-from oracle.held import Fragment, Registers, Use
+from oracle.held import Fragment, Use
 from oracle.isa import MMA_FORMS
-from oracle.lane_steps import LaneStep, StoreRegisters
 from oracle.matrices import Matrix
+from oracle.ops import (
+    Op,
+    loads_fragment,
+    multiplies_fragments,
+    stores_fragment,
+)
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Branch, Elementwise, Load, Loop, Multiply, Step, Store
+from oracle.steps import Branch, Elementwise, Loop, Step
 from oracle.tracing import Event, Trace, trace
-from strategies.programs.bare import Bare, Content, Values, alone, apart, exact, image_of
-from strategies.programs.forms import store_form
+from strategies.programs.single_instruction import (
+    Access,
+    Content,
+    SingleProduct,
+    Values,
+    apart,
+    exact,
+    image_of,
+    plain_access,
+    single_product,
+)
 
 _MULTIPLICATIONS = 512
 """Most that are tried by themselves, of a program with loops."""
@@ -63,8 +77,6 @@ def culprit_of(bench: Bench, program: Program, image: NDArray[np.uint8]) -> Culp
 
 
 class _Search:
-    """The experiments on one program, the plainest steps first."""
-
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
 
@@ -124,7 +136,7 @@ class _Search:
                 (
                     (other, use.field)
                     for other in traced.events
-                    if isinstance(other.step, Multiply)
+                    if multiplies_fragments(other.step)
                     for use in other.step.reads
                     if other.makers.get(use.name) == event.number
                 ),
@@ -133,10 +145,10 @@ class _Search:
             if consumer is None:
                 continue
             other, operand = consumer
-            assert isinstance(other.step, Multiply)
+            assert multiplies_fragments(other.step)
             contents: dict[str, Content] = {**other.inputs}
             if not self._changed(
-                alone(other.step.form), step, operand, {**contents, operand: source}
+                single_product(other.step.form), step, operand, {**contents, operand: source}
             ):
                 continue
             # Right by itself, as far as it can be looked at: only both together are wrong.
@@ -149,7 +161,7 @@ class _Search:
 
     def _changed(
         self,
-        base: Bare,
+        base: SingleProduct,
         step: Elementwise,
         operand: str,
         contents: Mapping[str, Content],
@@ -161,7 +173,7 @@ class _Search:
         at = next(
             index
             for index, one_ in enumerate(program.steps)
-            if isinstance(one_, Load) and one_.fragment == operand
+            if loads_fragment(one_) and operand in one_.operands
         )
         own = replace(
             step, source=operand, destination=operand,
@@ -172,7 +184,7 @@ class _Search:
 
     def _instructions(self, program: Program, traced: Trace) -> Culprit | None:
         """Blame what is wrong by itself of loads, multiplications and stores."""
-        tried: dict[Bare, list[Mapping[str, Content]]] = {}
+        tried: dict[SingleProduct, list[Mapping[str, Content]]] = {}
         for found, contents in islice(_bare(program, traced), _MULTIPLICATIONS):
             tried.setdefault(found, []).append(contents)
         for found, some in tried.items():
@@ -186,49 +198,48 @@ _ELEMENTWISE = "element-wise operation"
 
 
 def _shaped(values: Values, matrix: Matrix) -> Values:
-    """Return as many of some elements as another matrix has."""
     return np.resize(values, (matrix.rows, matrix.columns))
 
 
-def _accumulating(matrix: Matrix) -> Bare | None:
+def _accumulating(matrix: Matrix) -> SingleProduct | None:
     """Return a multiplication that has such an accumulator for C and D; None if none has."""
     for form in MMA_FORMS:
         if form.shape == matrix.shape and form.c_type == form.d_type == matrix.type:
-            return alone(form)
+            return single_product(form)
     return None
 
 
-def _bare(program: Program, traced: Trace) -> Iterator[tuple[Bare, Mapping[str, Content]]]:
+def _bare(program: Program, traced: Trace) -> Iterator[tuple[SingleProduct, Mapping[str, Content]]]:
     """Iterate over the multiplications of a program, and over what is only loaded and stored.
 
     Each has the loads that are next to it in the program, and one of the stores of its result.
     """
     for event in traced.events:
         step = event.step
-        if isinstance(step, Multiply):
-            base = alone(step.form)
+        if multiplies_fragments(step):
+            base = single_product(step.form)
             loads = {}
             for operand in base.loads:
-                maker = _maker(traced, event, getattr(step, operand))
-                if maker is not None and isinstance(maker.step, Load):
+                maker = _maker(traced, event, step.names[operand])
+                if maker is not None and loads_fragment(maker.step):
                     loads[operand] = apart(program, maker.step, operand)
             loaded = base.loading(loads)
             # What one store of a result hides, another may show; a store that the program has not
             # is no part of what is wrong with it.
             alike = [
-                (apart(program, other.step, "d"), _maker(traced, other, other.step.fragment))
+                (apart(program, other.step, "d"), _maker(traced, other, *other.step.operands))
                 for other in traced.events
-                if isinstance(other.step, Store)
+                if stores_fragment(other.step)
                 and other.step.form.matrix() == base.store.form.matrix()
             ]
             own = [store for store, maker in alike if maker is event]
             stores = own or [store for store, _ in alike[:1]]
             for store in dict.fromkeys(stores or [base.store]):
                 yield replace(loaded, store=store), event.inputs
-        elif isinstance(step, Store):
-            maker = _maker(traced, event, step.fragment)
+        elif stores_fragment(step):
+            maker = _maker(traced, event, *step.operands)
             plain = _accumulating(replace(step.form.matrix(), operand="c"))
-            if maker is not None and isinstance(maker.step, Load) and plain is not None:
+            if maker is not None and loads_fragment(maker.step) and plain is not None:
                 a, b = (exact(plain.form.matrix(operand), 0) for operand in "ab")
                 yield (
                     replace(
@@ -288,7 +299,7 @@ def _wrong_in_company(
         store = _stored(event.step.writes, f"seen{event.number}")
         if store is not None:
             (span,) = store.bytes_written
-            buffers.append(Buffer(name=store.place.buffer, space="global", size=span.end))
+            buffers.append(Buffer(name=span.buffer, space="global", size=span.end))
             looked_at.append((event.step, buffers[-1]))
             steps.append(store)
     tried = Program(buffers=tuple(buffers), steps=tuple(steps))
@@ -304,9 +315,7 @@ def _wrong_in_company(
     for step, buffer in looked_at:
         start = tried.offset(buffer.name)
         if differs[start : start + buffer.size].any():
-            return Culprit(
-                steps=_names(step), condition=_IN_COMPANY, form=getattr(step, "form", None)
-            )
+            return Culprit(steps=_names(step), condition=_IN_COMPANY, form=step.instruction)
     return None
 
 
@@ -314,42 +323,29 @@ def _looking(traced: Trace) -> Iterator[Form]:
     """Iterate over the stores by which fragments are looked at."""
     for event in traced.events:
         store = None if event.step.writes is None else _stored(event.step.writes, "seen")
-        if isinstance(store, Store):
+        if stores_fragment(store):
             yield store.form
 
 
 def _shows(bench: Bench, form: Form) -> bool:
-    """Whether a store by itself shows what a fragment holds, as far as that can be asked."""
     plain = _accumulating(replace(form.matrix(), operand="c"))
     if plain is None:
         return True
-    store = Store(form=form, fragment="d", place=Place(buffer="d"))
+    store = Op.of(form=form, fragment="d", place=Place(buffer="d"))
     return wrong_alone(bench, replace(plain, store=store), ()) is None
 
 
-def _stored(use: Use, name: str) -> Store | StoreRegisters | None:
+def _stored(use: Use, name: str) -> Access | None:
     """Return a store of what a step wrote, in a buffer of its own; None of a multiplicand."""
-    holds, place = use.holds, Place(buffer=name)
-    if isinstance(holds, Registers):
-        return StoreRegisters(
-            registers=use.name, count=holds.registers, bits=holds.bits, place=place
-        )
-    assert isinstance(holds, Fragment)
-    if holds.matrix.operand != "c":
+    if isinstance(use.holds, Fragment) and use.holds.matrix.operand != "c":
         return None
-    form = store_form(replace(holds.matrix, operand="d"), "row", "global")
-    return Store(form=form, fragment=use.name, place=place)
+    return plain_access(use, Place(buffer=name), store=True)
 
 
 def _names(step: Step) -> tuple[str, ...]:
     """Name a step, and those before it that nothing shows: loads of A and B."""
-    match step:
-        case Multiply():
-            return ("wmma.mma", "wmma.load")
-        case Load():
-            return ("wmma.load.c",)
-        case Elementwise():
-            return ("element-wise operation",)
-        case _:
-            assert isinstance(step, LaneStep)
-            return (NAMES[type(step)],)
+    if isinstance(step, Elementwise):
+        return (_ELEMENTWISE,)
+    if multiplies_fragments(step):
+        return ("wmma.mma", "wmma.load")
+    return ("wmma.load.c",) if loads_fragment(step) else (name_of(step),)

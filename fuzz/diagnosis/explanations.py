@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,20 @@ from oracle.errors import WarpfuzzError
 from oracle.execution import run
 from oracle.formats import Format
 from oracle.forms import Form
-from oracle.lane_steps import LoadRows
 from oracle.models import Figure, Model, model_for
 from oracle.multiply import multiply
 from oracle.operations import Operation
+from oracle.ops import (
+    MatrixAccess,
+    Product,
+    RowAccess,
+    accesses_matrix,
+    loads_fragment,
+    loads_rows,
+    multiplies_fragments,
+)
 from oracle.program import Program, walk
-from oracle.steps import Branch, Elementwise, Load, Multiply, Step, Store
+from oracle.steps import Branch, Elementwise, Step
 from oracle.warps import Planes, Warps
 
 _SIGNS = {"s8": "u8", "u8": "s8", "s4": "u4", "u4": "s4"}
@@ -38,8 +46,6 @@ _Kind = TypeVar("_Kind", bound=Step)
 
 @dataclass(frozen=True, kw_only=True)
 class _Cause:
-    """One thing that could be wrong."""
-
     text: str
     program: Program
     model: Model
@@ -96,8 +102,8 @@ def _causes(program: Program, model: Model) -> Iterator[_Cause]:
 def _changed(steps: tuple[Step, ...], change: Change) -> tuple[Step, ...]:
     made = []
     for step in steps:
-        inside = step.with_blocks(
-            {field: _changed(part, change) for field, part in step.blocks.items()}
+        inside = step.changed(
+            **{field: _changed(part, change) for field, part in step.blocks.items()}
         )
         other = change(inside)
         if other is not None:
@@ -108,62 +114,64 @@ def _changed(steps: tuple[Step, ...], change: Change) -> tuple[Step, ...]:
 # Changes of the program
 
 
-def _each(kind: type[_Kind], change: Callable[[_Kind], Step]) -> Change:
-    """Return a change of every step of one kind."""
-    return lambda step: change(step) if isinstance(step, kind) else step
+def _each(kind: Callable[[Step], TypeGuard[_Kind]], change: Callable[[_Kind], Step]) -> Change:
+    return lambda step: change(step) if kind(step) else step
 
 
-def _access(operand: str, change: Callable[[Load | Store], Step]) -> Change:
-    """Return a change of every load of an operand, or of every store of D."""
+def _branches(step: Step) -> TypeGuard[Branch]:
+    return isinstance(step, Branch)
 
+
+def _is_elementwise(step: Step) -> TypeGuard[Elementwise]:
+    return isinstance(step, Elementwise)
+
+
+def _access(operand: str, change: Callable[[MatrixAccess], Step]) -> Change:
     def changed(step: Step) -> Step:
-        if isinstance(step, Load | Store) and step.form.matrix().operand == operand:
+        if accesses_matrix(step) and step.form.matrix().operand == operand:
             return change(step)
         return step
 
     return changed
 
 
-def _flipped(step: Load | Store) -> Step:
-    form: Any = step.form.varied(layout="col" if step.form.layout == "row" else "row")
+def _flipped(step: MatrixAccess) -> Step:
+    form = step.form.varied(layout="col" if step.form.layout == "row" else "row")
     return replace(step, form=form)
 
 
-def _moved(lines: int) -> Callable[[Load | Store], Step]:
-    """Reach another line."""
+def _moved(lines: int) -> Callable[[MatrixAccess], Step]:
     return lambda step: _displaced(step, lines * step.tile.pitch)
 
 
-def _further(step: Load | Store) -> Step:
+def _further(step: MatrixAccess) -> Step:
     """Reach an address that is a word, or an element if that is longer, further."""
     return _displaced(step, max(_WORD_BITS, step.form.matrix().type.bits) // 8)
 
 
-def _displaced(step: Load | Store, by: int) -> Step:
-    return replace(step, place=replace(step.place, offset=step.place.offset + by))
+def _displaced(step: MatrixAccess, by: int) -> Step:
+    place = step.memory.place
+    return step.changed(place=replace(place, offset=place.offset + by))
 
 
-def _restrided(lines_apart: int | None) -> Callable[[Load | Store], Step]:
+def _restrided(lines_apart: int | None) -> Callable[[MatrixAccess], Step]:
     """Take a longer stride, by the fewest elements that fill a word; or the default one."""
 
-    def change(step: Load | Store) -> Step:
+    def change(step: MatrixAccess) -> Step:
         if lines_apart is None:
-            return replace(step, stride=None, stride_in_register=False)
-        matrix = step.form.matrix()
-        usual = matrix.default_stride(step.form.layout) if step.stride is None else step.stride
-        fewest = max(1, _WORD_BITS // matrix.type.bits) if matrix.type.bits < _HALF_BITS else 1
-        return replace(step, stride=usual + lines_apart * fewest)
+            return step.changed(stride=None, stride_in_register=False)
+        bits = step.form.matrix().type.bits
+        fewest = max(1, _WORD_BITS // bits) if bits < _HALF_BITS else 1
+        return step.changed(stride=step.tile.elements + lines_apart * fewest)
 
     return change
 
 
 def _misplaced(operand: str, other: str) -> Callable[[Program], Change]:
-    """Load from where another operand lies."""
-
     def of(program: Program) -> Change:
-        loads = (step for step in walk(program.steps) if isinstance(step, Load))
-        places = [load.place for load in loads if load.form.matrix().operand == other][:1]
-        return _access(operand, lambda step: replace(step, place=places[0]) if places else step)
+        loads = (step for step in walk(program.steps) if loads_fragment(step))
+        places = [load.memory.place for load in loads if load.form.matrix().operand == other][:1]
+        return _access(operand, lambda step: step.changed(place=places[0]) if places else step)
 
     return of
 
@@ -180,7 +188,7 @@ def causes_of_load(operand: str) -> tuple[str, ...]:
 
 
 def _multiplication(change: Callable[[Form], Form]) -> Change:
-    return _each(Multiply, lambda step: replace(step, form=change(step.form)))
+    return _each(multiplies_fragments, lambda step: replace(step, form=change(step.form)))
 
 
 def _saturating(form: Form) -> Form:
@@ -201,30 +209,29 @@ def _other_operation(form: Form) -> Form:
 
 def _other_sign(operands: str) -> Change:
     def change(step: Step) -> Step:
-        match step:
-            case Load(form=form):
-                matrix = form.matrix()
-                if matrix.operand in operands and matrix.type.name in _SIGNS:
-                    return replace(step, form=form.varied(type=_SIGNS[matrix.type.name]))
-            case Multiply(form=form) if form.a_type.name in _SIGNS:
-                types = {f"{name}type": _SIGNS[form.type(name).name] for name in operands}
-                return replace(step, form=form.varied(**types))
+        if loads_fragment(step):
+            matrix = step.form.matrix()
+            if matrix.operand in operands and matrix.type.name in _SIGNS:
+                return replace(step, form=step.form.varied(type=_SIGNS[matrix.type.name]))
+        elif multiplies_fragments(step) and step.form.a_type.name in _SIGNS:
+            types = {f"{name}type": _SIGNS[step.form.type(name).name] for name in operands}
+            return replace(step, form=step.form.varied(**types))
         return step
 
     return change
 
 
-def _transposed(step: LoadRows) -> Step:
+def _transposed(step: RowAccess) -> Step:
     form = step.form.varied(trans="" if step.form.transposed else "trans")
     return replace(step, form=form)
 
 
-def _rows_behind(step: LoadRows) -> Step:
-    return replace(step, addresses=tuple(address + 16 for address in step.addresses))
+def _rows_behind(step: RowAccess) -> Step:
+    return step.changed(addresses=tuple(address + 16 for address in step.memory.addresses))
 
 
-def _pairs_exchanged(step: LoadRows) -> Step:
-    return replace(step, addresses=tuple(step.addresses[lane ^ 1] for lane in range(32)))
+def _pairs_exchanged(step: RowAccess) -> Step:
+    return step.changed(addresses=tuple(step.memory.addresses[lane ^ 1] for lane in range(32)))
 
 
 def _inverted(step: Branch) -> Step:
@@ -253,11 +260,11 @@ _CHANGES: tuple[tuple[str, Change], ...] = (
     ),
     *((f"{name} from another address", _access(name, _further)) for name in "abc"),
     *(("d to another line", _access("d", _moved(lines))) for lines in (1, -1)),
-    ("rows transposed, or not", _each(LoadRows, _transposed)),
-    ("rows from 16 bytes behind", _each(LoadRows, _rows_behind)),
-    ("the row addresses of neighbouring lanes exchanged", _each(LoadRows, _pairs_exchanged)),
-    ("a branch the other way", _each(Branch, _inverted)),
-    ("an element-wise operation left out", _each(Elementwise, _left_out)),
+    ("rows transposed, or not", _each(loads_rows, _transposed)),
+    ("rows from 16 bytes behind", _each(loads_rows, _rows_behind)),
+    ("the row addresses of neighbouring lanes exchanged", _each(loads_rows, _pairs_exchanged)),
+    ("a branch the other way", _each(_branches, _inverted)),
+    ("an element-wise operation left out", _each(_is_elementwise, _left_out)),
 )
 
 
@@ -273,13 +280,13 @@ _MISPLACED = tuple(
 
 
 class _WithoutC(Warps):
-    def multiply(self, step: Multiply) -> Planes:
+    def multiply(self, step: Product) -> Planes:
         a, b, c = (planes["bits"] for planes in self.operands(step))
         return {"bits": multiply(step.form, a, b, np.zeros_like(c), model=self.model)}
 
 
 class _WithoutProduct(Warps):
-    def multiply(self, step: Multiply) -> Planes:
+    def multiply(self, step: Product) -> Planes:
         a, b, c = (planes["bits"] for planes in self.operands(step))
         if step.form.c_type == step.form.d_type:
             return {"bits": c}
@@ -288,14 +295,14 @@ class _WithoutProduct(Warps):
 
 
 class _Twice(Warps):
-    def multiply(self, step: Multiply) -> Planes:
+    def multiply(self, step: Product) -> Planes:
         a, b, _ = (planes["bits"] for planes in self.operands(step))
         once = super().multiply(step)["bits"]
         return {"bits": multiply(step.form, a, b, once, model=self.model)}
 
 
 class _Exchanged(Warps):
-    def multiply(self, step: Multiply) -> Planes:
+    def multiply(self, step: Product) -> Planes:
         a, b, c = (planes["bits"] for planes in self.operands(step))
         return {"bits": multiply(step.form, b, a, c, model=self.model)}
 
@@ -305,7 +312,7 @@ class _Flushed(Warps):
 
     flushed = "ab"
 
-    def multiply(self, step: Multiply) -> Planes:
+    def multiply(self, step: Product) -> Planes:
         a, b, c = (
             _flushed(planes["bits"], step.form.matrix(operand).type)
             if operand in self.flushed
@@ -334,7 +341,7 @@ class _FlushedAll(_Flushed):
 class _FlushedResult(Warps):
     """Subnormal results are zero."""
 
-    def multiply(self, step: Multiply) -> Planes:
+    def multiply(self, step: Product) -> Planes:
         return {"bits": _flushed(super().multiply(step)["bits"], step.form.d_type)}
 
 

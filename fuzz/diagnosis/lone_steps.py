@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,39 +24,39 @@ from oracle.formats import Format
 from oracle.forms import Form
 from oracle.held import Registers, Use
 from oracle.image import position
+from oracle.instructions import INSTRUCTIONS
 from oracle.lane_steps import (
-    LaneStep,
     LoadRegisters,
-    LoadRows,
     MoveRegisters,
-    MultiplyLanes,
     PackRegisters,
     SetRegisters,
     StoreRegisters,
-    StoreRows,
-    TransposeRegisters,
 )
 from oracle.matrices import LANES
+from oracle.ops import Op, multiplies, multiplies_registers
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.registers import listed
-from oracle.steps import Barrier, Copy, Loop, Step
+from oracle.steps import Barrier, Copy, Loop, Step, Straight
 from oracle.tracing import Event, Trace
 from runners.protocol import Images
-from strategies.programs.bare import exact_elements
+from strategies.programs.single_instruction import (
+    buffers_of,
+    exact_elements,
+    plain_access,
+    product_of,
+)
 
-NAMES: Mapping[type[LaneStep], str] = {
+_NAMES: Mapping[type[Step], str] = {
     LoadRegisters: "loading registers",
     StoreRegisters: "storing registers",
-    LoadRows: "ldmatrix",
-    StoreRows: "stmatrix",
-    TransposeRegisters: "movmatrix",
+    Op: "",
     PackRegisters: "packing",
     SetRegisters: "setting registers",
     MoveRegisters: "moving registers",
-    MultiplyLanes: "mma.sync",
 }
-"""What steps are called, those first of which the trials of others are made."""
+"""What steps are called that are no instructions, those first of which the trials of others are
+made."""
 _VECTORS = 4, 2
 """Registers of 32 bits that are stored or loaded at once (`ld` and `st` with `.v4`, `.v2`)."""
 _MET, _DRAWN = 8, 8
@@ -84,14 +84,31 @@ def wrong_lane_step(bench: Bench, program: Program, traced: Trace) -> Culprit | 
     """
     tried: dict[_Alone, list[Event]] = {}
     for event in traced.events:
-        if isinstance(event.step, LaneStep):
+        if works_on_registers(event.step):
             tried.setdefault(_Alone.of(event.step, program), []).append(event)
-    order = list(NAMES)
-    for alone in sorted(tried, key=lambda one: order.index(type(one.step))):
+    for alone in sorted(tried, key=lambda one: _order(one.step)):
         found = alone.culprit(bench, tried[alone])
         if found is not None:
             return found
     return None
+
+
+def works_on_registers(step: Step) -> bool:
+    """Whether a step has operands, and knows of each in which lane an element of it stands."""
+    return bool(step.uses) and not any(use.is_fragment for use in step.uses)
+
+
+def name_of(step: Step) -> str:
+    """Return what a step on registers is called."""
+    if step.instruction:
+        return INSTRUCTIONS[step.instruction.mnemonic].name
+    return _NAMES[type(step)]
+
+
+def _order(step: Step) -> tuple[int, ...]:
+    """Return a key by which the plainest steps come first, and multiplications last."""
+    moves = not (step.bytes_read or step.bytes_written)
+    return multiplies(step), [*_NAMES].index(type(step)), moves, step.stores
 
 
 def wrong_vector(bench: Bench) -> Culprit | None:
@@ -109,8 +126,7 @@ def wrong_vector(bench: Bench) -> Culprit | None:
 
 def wrong_multiplication(bench: Bench, form: Form) -> Culprit | None:
     """Find out whether a form of mma.sync is wrong with every operand in its own registers."""
-    step = MultiplyLanes(form=form, d="d", a="a", b="b", c="c")
-    return _Alone(step=step, buffers=()).culprit(bench, ())
+    return _Alone(step=product_of(form), buffers=()).culprit(bench, ())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,12 +136,12 @@ class _Alone:
     The registers that the step names are called after its operands, and so are their buffers.
     """
 
-    step: LaneStep
+    step: Straight
     buffers: tuple[Buffer, ...]
     """Memory that the step itself reads or writes."""
 
     @staticmethod
-    def of(step: LaneStep, program: Program) -> _Alone:
+    def of(step: Straight, program: Program) -> _Alone:
         """Return a step of a program alone, with operands that share registers as they do."""
         names: dict[str, str] = {}
         changes: dict[str, Any] = {}
@@ -134,7 +150,7 @@ class _Alone:
                 names.setdefault(use.name, use.field)
             changes = {use.field: names[use.name] for use in step.uses}
         touched = dict.fromkeys(span.buffer for span in (*step.bytes_read, *step.bytes_written))
-        return _Alone(step=replace(step, **changes), buffers=tuple(map(program.buffer, touched)))
+        return _Alone(step=step.changed(**changes), buffers=tuple(map(program.buffer, touched)))
 
     @property
     def program(self) -> Program:
@@ -150,20 +166,15 @@ class _Alone:
                 after += [Barrier(), Copy(source=here, destination=there, size=buffer.size)]
         before += self._loads.values()
         if self.step.writes is not None:
-            after.append(_access(StoreRegisters, self.step.writes))
-        accesses = [step for step in (*before, *after) if isinstance(step, _ACCESSES)]
-        buffers += [
-            Buffer(name=one.place.buffer, space="global", size=one.place.offset + one.size)
-            for one in accesses
-        ]
+            after.append(_access(self.step.writes))
+        buffers += buffers_of((*before, *after))
         return Program(buffers=tuple(buffers), steps=(*before, self.step, *after))
 
     @cached_property
     def _loads(self) -> dict[Use, LoadRegisters]:
-        """Loads of what the step reads: of operands, or of each register where some are listed."""
         reads = {use.name: use for use in self.step.reads}.values()
         if not any(listed(use.name) for use in reads):
-            return {use: _access(LoadRegisters, use) for use in reads}
+            return {use: _access(use) for use in reads}
         single = {
             register: Use(
                 field=f"{register.bank}_{register.number}", name=f"{register}",
@@ -172,7 +183,7 @@ class _Alone:
             for use in reads
             for register in use.registers
         }  # fmt: skip
-        return {use: _access(LoadRegisters, use) for use in single.values()}
+        return {use: _access(use) for use in single.values()}
 
     def _filled(self, use: Use, values: NDArray[Any]) -> Iterator[tuple[Place, NDArray[Any]]]:
         """Iterate over the places from which an operand is loaded, and what is to stand there."""
@@ -217,7 +228,7 @@ class _Alone:
 
     def _drawn(self, number: int) -> Iterator[tuple[Place, NDArray[Any]]]:
         """Iterate over operands that are multiplied exactly; other steps work on noise."""
-        if not isinstance(self.step, MultiplyLanes):
+        if not multiplies_registers(self.step):
             return
         for use in self.step.reads:
             type_ = self.step.form.type(use.field)
@@ -227,18 +238,17 @@ class _Alone:
             yield from self._filled(use, _joined(type_, elements))
 
     def culprit(self, bench: Bench, events: Sequence[Event]) -> Culprit | None:
-        """Return the step if it comes out wrong."""
         images = self.images(events)
         results = bench.results(self.program, images)
         if results is None or not results.wrong.any():
             return None
         step = self.step
         found = Culprit(
-            steps=(NAMES[type(step)],),
-            form=getattr(step, "form", None),
+            steps=(name_of(step),),
+            form=step.instruction,
             witness=Witness(program=self.program, images=images[results.wrong]),
         )
-        if not isinstance(step, MultiplyLanes):
+        if not multiplies_registers(step):
             return found
         if results.wrong[-_DRAWN:].any():
             return found
@@ -246,23 +256,15 @@ class _Alone:
         return replace(found, within=arithmetic_of(step.form))
 
 
-_ACCESSES = (LoadRegisters, StoreRegisters)
-_Access = TypeVar("_Access", LoadRegisters, StoreRegisters)
-
-
-def _access(kind: type[_Access], use: Use) -> _Access:
-    """Return a load or store of what an operand names, in a buffer of its own, one by one."""
-    holds = use.holds
-    assert isinstance(holds, Registers)
-    size = holds.bits // 8
-    # No vector of registers is aligned one register behind the start.
+def _access(use: Use) -> Any:
+    """Return a load of what a step reads, or a store of what it writes, in a buffer of its own."""
+    # No vector of registers is aligned one register behind the start: they move one by one.
     name = use.field if listed(use.name) else use.name
-    place = Place(buffer=f"{name}_{'out' if use.written else 'in'}", offset=size)
-    return kind(registers=use.name, count=holds.registers, bits=holds.bits, place=place)
+    place = Place(buffer=f"{name}_{'out' if use.written else 'in'}", offset=use.holds.bits // 8)
+    return plain_access(use, place, store=use.written)
 
 
 def _home(buffer: Buffer) -> str:
-    """Return the buffer of the image in which the bytes of another stand."""
     return f"{buffer.name}_home" if buffer.space == "shared" else buffer.name
 
 

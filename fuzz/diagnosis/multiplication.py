@@ -16,10 +16,16 @@ import numpy as np
 
 from fuzz.diagnosis.experiments import Bench, Culprit, Witness, arithmetic_of
 from fuzz.diagnosis.explanations import cause_of, causes_of_load
-from oracle.availability import is_available
 from oracle.forms import Form
-from oracle.isa import MMA_FORMS
-from strategies.programs.bare import Bare, Content, alone, exact, image_of, one
+from oracle.isa import MMA_FORMS, is_available
+from strategies.programs.single_instruction import (
+    Content,
+    SingleProduct,
+    exact,
+    image_of,
+    one,
+    single_product,
+)
 
 _SIBLINGS = 3
 """Other multiplications of one fragment that are tried."""
@@ -30,7 +36,7 @@ _DRAWN = 2
 
 
 def wrong_alone(
-    bench: Bench, base: Bare, contents: Sequence[Mapping[str, Content]]
+    bench: Bench, base: SingleProduct, contents: Sequence[Mapping[str, Content]]
 ) -> Culprit | None:
     """Find out which step of a bare multiplication is to blame.
 
@@ -60,7 +66,7 @@ def wrong_alone(
 
 
 def _wrong_first(
-    bench: Bench, base: Bare, contents: Sequence[Mapping[str, Content]]
+    bench: Bench, base: SingleProduct, contents: Sequence[Mapping[str, Content]]
 ) -> Sequence[Mapping[str, Content]]:
     """Return operands in another order: those that come out wrong before the others."""
     if len(contents) <= _MET:
@@ -90,7 +96,9 @@ _NEEDS = {
 
 
 class _Spectrum:
-    def __init__(self, bench: Bench, base: Bare, contents: Sequence[Mapping[str, Content]]) -> None:
+    def __init__(
+        self, bench: Bench, base: SingleProduct, contents: Sequence[Mapping[str, Content]]
+    ) -> None:
         self._bench, self._base = bench, base
         form = base.form
         drawn = [
@@ -124,11 +132,9 @@ class _Spectrum:
 
     @property
     def reloads_wrong(self) -> bool:
-        """Whether C, or D, is wrong when it is only loaded and stored."""
         return self._reloads is not None
 
     def culprit(self) -> Culprit:
-        """Return what is to blame, with the form that stands for it and what shows it."""
         found = self._culprit()
         steps: dict[str, Form] = {"wmma.mma": self._base.form, "wmma.store": self._base.store.form}
         steps |= {f"wmma.load.{operand}": load.form for operand, load in self._base.loads.items()}
@@ -212,7 +218,6 @@ class _Spectrum:
         return all(self._bench.right(program, image_of(program, {"c": c})) for c in contents)
 
     def _stored_alike(self) -> bool:
-        """Whether D comes out wrong in the same way if it is loaded and not multiplied."""
         assert self._results is not None
         base, form = self._base, self._base.form
         chosen = [index for index, (_, run) in enumerate(self._runs) if run in ("c0", "a1", "b1")]
@@ -254,7 +259,6 @@ class _Spectrum:
         return Culprit(steps=(load, "wmma.mma"))
 
     def _loads(self, operand: str, effect: str) -> Culprit:
-        """Blame one load; or all of them, if others that are like it are wrong as well."""
         form = self._base.form
         # Lines of A and B that are both along k may change places together, and nothing shows.
         across = [one for one in MMA_FORMS if one == form.varied(alayout="row", blayout="col")]
@@ -319,7 +323,7 @@ class _Spectrum:
                 and (other.shape.m, other.shape.n) == (form.shape.m, form.shape.n)
                 and (other.a_layout, other.b_layout) == (form.a_layout, form.b_layout)
             )  # fmt: skip
-            base = alone(next(halves))
+            base = single_product(next(halves))
         type_ = base.form.matrix(operand).type
         for raw in dict.fromkeys((0, one(type_))):
             program = base.making(operand, raw)
@@ -357,7 +361,6 @@ class _Spectrum:
         return list(found.values())[:_SIBLINGS]
 
     def _is_right(self, form: Form, operand: str) -> bool:
-        """Whether another multiplication of exact contents is right."""
         other = _Spectrum(self._bench, self._base.with_form(form, operand), ())
         return not other.wrong
 

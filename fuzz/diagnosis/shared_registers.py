@@ -22,11 +22,12 @@ from fuzz.diagnosis.multiplication import wrong_alone
 from oracle.forms import Form
 from oracle.held import Use
 from oracle.instructions import INSTRUCTIONS
+from oracle.ops import Product, multiplies
 from oracle.program import Program, fresh_bank
 from oracle.sharing import way_of
-from oracle.steps import Product, Step, copied
+from oracle.steps import Step, copied
 from runners.protocol import Images
-from strategies.programs.bare import alone
+from strategies.programs.single_instruction import single_product
 from strategies.simplification.examples import Site, edited, visit
 
 C_ELSEWHERE = "c has d's registers in another order"
@@ -82,8 +83,6 @@ def shared_register_culprits(
 
 
 class _Search:
-    """The experiments on one program."""
-
     def __init__(self, bench: Bench, program: Program, images: Images) -> None:
         self._bench, self._program, self._images = bench, program, images
         self._suspects = _suspects(program)
@@ -105,7 +104,6 @@ class _Search:
         return self.culprits()
 
     def culprits(self) -> Sequence[Culprit | None]:
-        """Return what is to blame, by all experiments that it takes."""
         found: list[Culprit | None] = [None] * len(self._images)
         everything = frozenset(self._suspects)
         after = self._wrong(everything) if everything else None
@@ -143,12 +141,11 @@ class _Search:
 
 
 def _right_alone(bench: Bench, form: Form | None) -> bool:
-    """Whether a multiplication is right by itself, with every operand in its own registers."""
     assert form is not None
     right_alone = bench.remembered.right_alone
     if form.opcode not in right_alone:
         if form.opaque:
-            found = wrong_alone(bench, alone(form), ())
+            found = wrong_alone(bench, single_product(form), ())
         else:
             found = wrong_multiplication(bench, form)
         right_alone[form.opcode] = found is None
@@ -157,7 +154,7 @@ def _right_alone(bench: Bench, form: Form | None) -> bool:
 
 def _conditions(step: Step, program: Program) -> Mapping[str, tuple[str, ...]]:
     """Return in which ways D shares registers with operands of a step, and with which."""
-    if not isinstance(step, Product):
+    if not multiplies(step):
         return {}
     uses = {use.field: use for use in step.uses}
     shared = [name for name in "abc" if way_of(uses["d"], uses[name], program.shared_banks)]
@@ -189,7 +186,7 @@ def _suspects(program: Program) -> Mapping[str, tuple[Culprit, ...]]:
         _culprit(step.form, condition)
         for _, step in visit(program.steps)
         for condition in _conditions(step, program)
-        if isinstance(step, Product)
+        if multiplies(step)
     )
     by_key: dict[str, tuple[Culprit, ...]] = {}
     for one in sorted(found, key=lambda one: _ORDER.index(one.condition)):
@@ -212,7 +209,7 @@ def _with_operands_apart(program: Program, keys: Collection[str]) -> Program:
     edits: dict[Site, tuple[Step, ...]] = {}
     for site, step in visit(program.steps):
         ways = _conditions(step, program)
-        if not isinstance(step, Product) or not ways:
+        if not multiplies(step) or not ways:
             continue
         apart = [way for way in ways if _culprit(step.form, way).key in keys]
         fields = ("d",) if len(apart) == len(ways) else sum((ways[way] for way in apart), ())
@@ -226,5 +223,5 @@ def _apart(step: Product, fields: Collection[str], fresh: Iterator[str]) -> Iter
     uses = [use for use in step.uses if use.field in fields]
     names: dict[str, Any] = {use.field: next(fresh) for use in uses}
     yield from (copied(use, use.name, names[use.field]) for use in uses if not use.written)
-    yield replace(step, **names)
+    yield step.changed(**names)
     yield from (copied(use, names[use.field], use.name) for use in uses if use.written)

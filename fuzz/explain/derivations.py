@@ -18,10 +18,10 @@ from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.wmma import STORAGE
 from oracle.lane_fragments import places, unpack
-from oracle.lane_steps import LoadRows, MultiplyLanes
 from oracle.models import Model
 from oracle.operations import Operation
-from oracle.steps import Elementwise, Multiply
+from oracle.ops import loads_rows, multiplies, multiplies_fragments
+from oracle.steps import Elementwise
 from oracle.tracing import Event
 
 _IN_MEMORY = (
@@ -47,32 +47,25 @@ def derivation(event: Event, row: int, column: int, model: Model) -> Derivation 
     row, column
         Of the matrix, or lane and register.
     """
-    match event.step:
-        case Multiply(form=form):
-            element = _element(event, form, row, column)
-            if form.a_type.is_float:
-                return derive(form, element, model)
-            return _counted(form, element) if form.op else _summed(form, element)
-        case MultiplyLanes(form=form):
-            return _of_lanes(event, form, row, column, model)
-        case Elementwise() as step:
-            before = raw(event.inputs["source"][row, column], step.matrix.type)
-            return _changed(step, before)
-        case LoadRows(form=form):
-            return _loaded(form, event.inputs["rows"], row, column)
-        case _:
+    step = event.step
+    if multiplies(step):
+        return _product(event, step.form, row, column, model)
+    if isinstance(step, Elementwise):
+        return _changed(step, raw(event.inputs["source"][row, column], step.matrix.type))
+    if loads_rows(step):
+        return _loaded(step.form, event.inputs["rows"], row, column)
+    return None
+
+
+def _product(event: Event, form: Form, row: int, column: int, model: Model) -> Derivation | None:
+    """Derive an element of D; None of a register that holds two, or where no steps are known."""
+    if not form.opaque:
+        if form.groups > 1 or form.d_type.bits != 32:
             return None
-
-
-def _of_lanes(
-    event: Event, form: Form, lane: int, register: int, model: Model
-) -> Derivation | None:
-    """Derive a register of D; None where it holds two elements, or no unit's steps are known."""
-    if form.groups > 1 or form.d_type.bits != 32:
-        return None
-    _, row, column = places(form, "d")[lane, register].tolist()
-    matrices = {operand: unpack(form, operand, event.inputs[operand][None])[0] for operand in "abc"}
-    element = _element(replace(event, inputs=matrices), form, row, column)
+        matrices = {name: unpack(form, name, event.inputs[name][None])[0] for name in "abc"}
+        event = replace(event, inputs=matrices)
+        _, row, column = places(form, "d")[row, column].tolist()
+    element = _element(event, form, row, column)
     if form.a_type.is_float:
         return derive(form, element, model)
     return _counted(form, element) if form.op else _summed(form, element)
@@ -203,10 +196,7 @@ def _loaded(form: Form, rows: NDArray[np.uint8], lane: int, register: int) -> De
 
 def type_of(event: Event) -> Format | None:
     """Return the format of the elements that a step made; None for registers."""
-    match event.step:
-        case Multiply(form=form):
-            return form.d_type
-        case Elementwise(matrix=matrix):
-            return matrix.type
-        case _:
-            return None
+    step = event.step
+    if isinstance(step, Elementwise):
+        return step.matrix.type
+    return step.form.d_type if multiplies_fragments(step) else None

@@ -15,19 +15,18 @@ from corpus import Entry, Finding, RunnerVerdict
 from corpus.images import unpack
 from fuzz.explain.notation import hexadecimal, number, ordinal, signed
 from fuzz.findings.case import ACTUAL, EXPECTED, JUDGED, PROGRAM, REWRITTEN, subject_of
-from fuzz.findings.making import Making
+from fuzz.findings.making import MadeWith
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Difference, differences
 from fuzz.kinds import KINDS
 from oracle.errors import InfrastructureError
 from oracle.formats import Format, format_named
 from oracle.forms import Form
-from oracle.lane_steps import LoadRows
+from oracle.ops import is_main, is_producer
 from oracle.permission import Bound, permitted
 from oracle.program import Program, walk
-from oracle.steps import Main, Product
 from oracle.tracing import Event, Trace, Written, trace
-from runners.front_ends.sources import Source, source_of
+from runners.front_ends.sources import Source
 from strategies.features import main_form
 from strategies.matrices import Result, results
 
@@ -256,13 +255,7 @@ class ValueFacts:
     @cached_property
     def source(self) -> Source | None:
         """What the front end was given; None where warpfuzz wrote the PTX."""
-        spelled = Making.of(self.entry).front_end
-        if spelled is None:
-            return None
-        level = self.finding.details.get("opt")
-        return source_of(
-            spelled, self.subject.module, level=level if isinstance(level, int) else None
-        )
+        return MadeWith.of(self.entry).source(self.subject.module)
 
     @cached_property
     def trace(self) -> Trace:
@@ -300,11 +293,11 @@ class ValueFacts:
     @cached_property
     def form(self) -> Form | None:
         """The form of the producer, or the first that the program has."""
-        if self.producer is not None and isinstance(self.producer.step, Product | LoadRows):
+        if self.producer is not None and is_producer(self.producer.step):
             return self.producer.step.form
         if self.written is not None:
             return None
-        if any(isinstance(step, Main) for step in walk(self.program.steps)):
+        if any(is_main(step) for step in walk(self.program.steps)):
             return main_form(self.program)
         return None
 

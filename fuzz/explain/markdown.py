@@ -10,15 +10,15 @@ from fuzz.explain.derivations import derivation, raw, sentences_about
 from fuzz.explain.facts import ValueFacts, apart, facts_of, meaning_of, outcomes_of
 from fuzz.explain.notation import code, decimal, escaped, fenced, hexadecimal, table
 from fuzz.findings.case import MODULE
-from fuzz.findings.making import Making
 from fuzz.findings.verdicts import Difference
 from oracle.formats import Format
-from oracle.lane_steps import LoadRows, MultiplyLanes, PackRegisters, TransposeRegisters
+from oracle.lane_steps import PackRegisters
 from oracle.legality import Verdict, explain
 from oracle.models import NO_FIGURES, Figure, NanRule
+from oracle.ops import is_main, is_producer, loads_fragment, multiplies_registers
 from oracle.program import walk
 from oracle.sharing import in_brackets, overlaps
-from oracle.steps import Elementwise, Instruction, Load, Multiply
+from oracle.steps import Elementwise, Step
 from oracle.tracing import Event
 
 _DIFFERENCES = 48
@@ -107,7 +107,7 @@ def _kernel(facts: ValueFacts) -> list[str]:
             "**The PTX was changed on its way to the compiler**, by a pass or a planted fault: "
             "`kernel.ptx` is what was run, `module.ptx` what was written first."
             if facts.source is None
-            else f"**A front end wrote the PTX**, `{Making.of(facts.entry).front_end}` at "
+            else f"**A front end wrote the PTX**, `{facts.source.compiler}` at "
             f"-O{facts.source.level}, from `{facts.source.name}`: `kernel.ptx` is what was run, "
             "`module.ptx` what the program means."
         )
@@ -118,16 +118,16 @@ def _kernel(facts: ValueFacts) -> list[str]:
 def _steps(facts: ValueFacts) -> Iterator[str]:
     for step in walk(facts.program.steps):
         shown = f"{step}{in_brackets(overlaps(step, facts.program.shared_banks))}"
-        yield f"`{step.form.opcode}`: {shown}" if isinstance(step, Instruction) else shown
+        yield f"`{step.instruction.opcode}`: {shown}" if step.instruction else shown
 
 
 def _inputs(facts: ValueFacts) -> list[str]:
     """List the elements that are not zero of whatever is loaded."""
     rows: list[tuple[str, str, str]] = []
     for event in facts.trace.events:
-        if not isinstance(event.step, Load) or event.result is None:
+        if not loads_fragment(event.step) or event.result is None:
             continue
-        type_, name = event.step.form.type(), event.step.fragment
+        type_, name = event.step.form.type(), event.step.names["fragment"]
         for row, values in enumerate(event.result):
             for column, value in enumerate(values):
                 bits = raw(value, type_)
@@ -181,8 +181,8 @@ def _arithmetic(facts: ValueFacts) -> list[str]:
             "writes: it has to stay as it was.",
             "",
         ]
-    history = [event for event in facts.trace.history(written) if not isinstance(event.step, Load)]
-    if any(isinstance(event.step, PackRegisters | TransposeRegisters) for event in history):
+    history = [event for event in facts.trace.history(written) if not loads_fragment(event.step)]
+    if any(_rearranges(event.step) for event in history):
         history = []  # an element of what is stored stood in another lane or register before
     if len(history) > _MULTIPLICATIONS:
         lines += [f"The first {len(history) - _MULTIPLICATIONS} steps are left out.", ""]
@@ -193,7 +193,7 @@ def _arithmetic(facts: ValueFacts) -> list[str]:
             continue
         lines += [f"### {_heading(event)}", "", *derived.lines]
         end = derived.bits
-    if end is None and isinstance(facts.producer and facts.producer.step, MultiplyLanes):
+    if end is None and multiplies_registers(facts.producer and facts.producer.step):
         actual = hexadecimal(shown.actual, shown.bits)
         return [
             *lines,
@@ -204,13 +204,15 @@ def _arithmetic(facts: ValueFacts) -> list[str]:
 
 
 def _heading(event: Event) -> str:
-    match event.step:
-        case Multiply(form=form) | MultiplyLanes(form=form) | LoadRows(form=form):
-            return f"`{form.opcode}`"
-        case Elementwise(operation=operation):
-            return f"{operation}, element by element"
-        case _:
-            return "step"
+    step = event.step
+    if isinstance(step, Elementwise):
+        return f"{step.operation}, element by element"
+    return f"`{step.instruction.opcode}`" if step.instruction else "step"
+
+
+def _rearranges(step: Step) -> bool:
+    """Whether elements stand in other lanes or registers than they were read from."""
+    return isinstance(step, PackRegisters) or (is_main(step) and not is_producer(step))
 
 
 def _check(end: int | None, shown: Difference) -> str:

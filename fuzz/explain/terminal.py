@@ -33,11 +33,10 @@ from fuzz.findings.verdicts import Difference
 from fuzz.output import in_ascii, kind_style, plain
 from oracle.formats import Format
 from oracle.forms import Form
+from oracle.ops import multiplies_fragments
 from oracle.program import Program
 from oracle.sharing import in_brackets, overlaps
 from oracle.steps import (
-    Instruction,
-    Multiply,
     Step,
 )
 from strategies.matrices import Result
@@ -146,7 +145,7 @@ def step_lines(program: Program) -> list[tuple[str, str]]:
 def _lines(
     step: Step, indent: str, banks: Collection[tuple[str, int]]
 ) -> Iterator[tuple[str, str]]:
-    opcode = step.form.opcode if isinstance(step, Instruction) else ""
+    opcode = step.instruction.opcode if step.instruction else ""
     shared = in_brackets(overlaps(step, banks))
     yield f"{indent}{step}{shared}{':' if step.blocks else ''}", opcode
     for field, inside in step.blocks.items():
@@ -372,7 +371,7 @@ class _Differences:
 
 def _inputs(facts: ValueFacts) -> list[RenderableType]:
     shown, written, event = facts.shown, facts.written, facts.producer
-    if shown is None or written is None or event is None or not isinstance(event.step, Multiply):
+    if shown is None or written is None or event is None or not multiplies_fragments(event.step):
         return []
     form, row, column = event.step.form, written.row, written.column
     a = [raw(value, form.a_type) for value in event.inputs["a"][row]]

@@ -33,9 +33,6 @@ from oracle.definedness import check_defined
 from oracle.errors import InfrastructureError, UndefinedProgramError
 from oracle.models import Confidence, model_for, weakest
 from oracle.program import Program, requirements, walk
-from oracle.steps import (
-    Instruction,
-)
 from oracle.targets import Module
 from runners.emission import emit
 from strategies.cells import complexity
@@ -47,7 +44,7 @@ JUDGED = "judged as"
 """Detail of a case: the target with its compiler (`oracle.targets.split_compiler`)."""
 _COPIED_BYTES = 1 << 28
 """Most bytes of all copies of an image that are run at once; the oracle takes several times that.
-Images have 1 MiB at most (2026-11), and `fuzz.checks.program_suspects` runs 256 copies."""
+Images have 1 MiB at most (2026-11), and `fuzz.checks.examining` runs 256 copies."""
 _SHOWN_DIFFERENCES = 8
 _TEXT_CHARACTERS = 4000
 """Of what a tool said; the rest rarely helps."""
@@ -196,7 +193,7 @@ def files_of(evidence: Evidence) -> Mapping[str, bytes]:
 
 def instructions_of(program: Program) -> tuple[str, ...]:
     """Return the opcodes of a program's matrix instructions in their order."""
-    return tuple(step.form.opcode for step in walk(program.steps) if isinstance(step, Instruction))
+    return tuple(step.instruction.opcode for step in walk(program.steps) if step.instruction)
 
 
 def confidence(program: Program, architecture: str) -> Confidence:

@@ -39,15 +39,13 @@ from oracle.execution import execute
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
-from oracle.lane_steps import LoadRows
 from oracle.legality import Explanation
+from oracle.ops import AnyOp, is_producer
 from oracle.program import Program
 from oracle.reasons import Rule
-from oracle.steps import Product
 from oracle.tracing import trace
 from runners.protocol import Failure
-from strategies.drafts import Draft, canonical, fits_declarations
-from strategies.vocabulary import documented
+from strategies.drafts import Draft, canonical, documented, fits_declarations
 
 # Rules about spelling and operands: a breach has nothing to do with shape and type.
 _SPELLING = frozenset(
@@ -86,7 +84,6 @@ _BESIDE = " | "
 
 
 def _about(kind: Kind, draft: Draft, explanation: Explanation, *, modifiers: bool) -> list[str]:
-    """Return what the instructions of a family share."""
     rules = rules_of(explanation)
     spelling = [rule for rule in sorted(rules) if rule in _SPELLING]
     if spelling and kind is not Kind.REJECTED:
@@ -194,7 +191,7 @@ class Seen:
         return Differences.joined([self.first, *parts])
 
     @cached_property
-    def producer(self) -> Product | LoadRows | None:
+    def producer(self) -> AnyOp | None:
         """The last multiplication or ldmatrix behind what differs first.
 
         None if nothing of the kind is behind it: it was only loaded and stored, or never written.
@@ -203,7 +200,7 @@ class Seen:
         for one in self.first:
             written = traced.writer(one.byte)
             event = None if written is None else traced.producer(written)
-            if event is not None and isinstance(event.step, Product | LoadRows):
+            if event is not None and is_producer(event.step):
                 return event.step
         return None
 
@@ -223,7 +220,6 @@ _LEFT_OUT = frozenset({"sync", "aligned", "matrix", "alayout", "blayout", "layou
 
 
 def _told_apart(form: Form) -> Iterable[str]:
-    """Return the qualifiers by which a person tells forms apart: shape, types, what is computed."""
     return (slot.text for slot in form.slots if slot.name not in _LEFT_OUT and slot.text)
 
 
@@ -340,7 +336,6 @@ def family_of_multiprocessor(
 
 
 def _listed(names: Sequence[str], most: int) -> str:
-    """Return as many names as fit, and how many more there are."""
     for shown in range(len(names), 0, -1):
         more = f" and {len(names) - shown} more" if shown < len(names) else ""
         text = ", ".join(names[:shown]) + more

@@ -32,8 +32,8 @@ from fuzz.findings.replay import (
 )
 from fuzz.findings.verdicts import Expectation, kind_of
 from fuzz.runner import kind_of_failure
-from oracle.availability import is_available
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
+from oracle.isa import is_available
 from oracle.legality import Verdict, explain
 from oracle.program import requirements
 from oracle.targets import Module, PtxVersion, parse_target, parse_version

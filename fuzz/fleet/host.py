@@ -19,7 +19,7 @@ from corpus import Finding, create_corpus
 from fuzz import warpfuzz_version
 from fuzz.campaign.carried import unpickled
 from fuzz.campaign.crew import Crew, Event, GaveUp, Lost, Noticed, Opened, ProcessCrew
-from fuzz.campaign.heartbeat import Blame, Broken
+from fuzz.campaign.heartbeat import Broken
 from fuzz.campaign.hosts import Changed
 from fuzz.campaign.status import WorkerStatus, stage_shares
 from fuzz.checks.protocol import (
@@ -110,7 +110,7 @@ Message = Opened | Done | Undone | GaveUp
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pulse:
+class HostProgress:
     """What the worker processes of an actor are doing, in one."""
 
     round: int
@@ -124,7 +124,7 @@ class Pulse:
     workers: int
 
     @classmethod
-    def of(cls, statuses: Sequence[WorkerStatus]) -> Pulse:
+    def of(cls, statuses: Sequence[WorkerStatus]) -> HostProgress:
         """Return what the states of worker processes come to."""
         own = [one for one in statuses if not one.examiner]
         stages = Counter(one.stage for one in own)
@@ -144,7 +144,7 @@ class News:
     """What happened since the last exchange."""
 
     messages: list[Message]
-    pulse: Pulse | None
+    progress: HostProgress | None
     """Now and then."""
     alive: bool
     """Whether any worker process is left."""
@@ -158,7 +158,7 @@ class MakeCrew(Protocol):
         ...
 
 
-_PULSE_SECONDS = 1.0
+_PROGRESS_SECONDS = 1.0
 """Between two pulses: as often as a person looks."""
 
 
@@ -191,7 +191,7 @@ class Host:
         try:
             self._crew = self.make_crew(unpickled(check), workers=workers)
         except WarpfuzzError as error:
-            return Broken(blame=Blame.of(error), message=str(error))
+            return Broken.of(error)
         return None
 
     def exchange(
@@ -216,7 +216,7 @@ class Host:
         """
         crew = self._crew
         if crew is None:
-            return News(messages=[], pulse=None, alive=False)
+            return News(messages=[], progress=None, alive=False)
         messages: list[Message] = []
         for ticket, given in jobs:
             if isinstance(given, Parcel):
@@ -247,7 +247,7 @@ class Host:
                 for ticket, _ in self._queue
             ]
             self._queue.clear()
-        return News(messages=messages, pulse=self._pulse(crew), alive=crew.workers > 0)
+        return News(messages=messages, progress=self._progress(crew), alive=crew.workers > 0)
 
     def end(self) -> None:
         """End all processes."""
@@ -256,12 +256,12 @@ class Host:
         for folder in self._folders.values():
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _pulse(self, crew: Crew) -> Pulse | None:
+    def _progress(self, crew: Crew) -> HostProgress | None:
         now = time.monotonic()
-        if now - self._told < _PULSE_SECONDS:
+        if now - self._told < _PROGRESS_SECONDS:
             return None
         self._told = now
-        return Pulse.of(crew.statuses())
+        return HostProgress.of(crew.statuses())
 
     def _unpack(self, ticket: int, parcel: Parcel, messages: list[Message]) -> None:
         """Lay a finding out where worker processes can read it."""

@@ -188,7 +188,9 @@ class Examiner:
         )
         again = [replay for replay in (hot, cool) if not isinstance(replay, Failure)]
         steady = bool(again) and all(here.wrong == here.cases for here, _ in again)
-        kind = verdict.kind if steady else Kind.FLAKY
+        if verdict is None:
+            return None  # by the bounds alone: the model has no figures of the compiler
+        kind = verdict if steady else Kind.FLAKY
         name = form_name(form)
         if _is_local(screen) and not any(others.wrong for _, others in again):
             key, family = self._multiprocessor(kind, one.sm, [name])
@@ -197,7 +199,7 @@ class Examiner:
             family = family_of_difference(kind, form, found) if steady else family_of_flaky(form)
             _, key = family.cause(kind)
         attempt = Attempt(
-            kind=verdict.kind,
+            kind=verdict,
             actual=one.actual[None],
             expected=expected,
             sms=(one.sm,),

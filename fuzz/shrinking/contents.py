@@ -169,7 +169,6 @@ def _left(trials: Trials, cells: Cells) -> Ids:
 
 
 def _zero(trials: Trials, cells: Cells, groups: Sequence[Ids]) -> bool:
-    """Zero groups of cells where the failure stays; return whether any was."""
     left = np.zeros(len(cells.starts), np.bool_)
     left[_left(trials, cells)] = True
     held = [group for group in groups if left[group].any()]
@@ -233,7 +232,6 @@ def _propose(trials: Trials, cells: Cells, dot: Dot, products: int, *, with_c: b
 
 
 def _take_first(trials: Trials, images: Sequence[Image]) -> bool:
-    """Take the first image that fails; return whether one did."""
     for smaller, fails in zip(images, trials.images_fail(images), strict=True):
         if fails and trials.take(trials.best.with_image(smaller)):
             return True

@@ -81,7 +81,6 @@ def shrink_program(trials: Trials) -> bool:
 
 
 def _reduce(trials: Trials, reduction: Reduction) -> None:
-    """Make one kind of change as long as the failure stays."""
     begin = 0
     while True:
         examples = _candidates(trials, reduction)
@@ -106,7 +105,6 @@ def _candidates(trials: Trials, reduction: Reduction) -> list[Example]:
 
 
 def _first(trials: Trials, examples: list[Example]) -> int | None:
-    """Take the first example that fails and return its number, None if none does."""
     start, size = 0, 1
     while start < len(examples):
         part = examples[start : start + size]

@@ -1,4 +1,7 @@
-"""A dot product of f16, bf16 or tf32 as a model's unit computes it, from operands to D."""
+"""A dot product of f16, bf16 or tf32 as a model's unit computes it, from operands to D.
+
+Where a target has no unit for f16, it is scalar f32 arithmetic that ptxas writes instead.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oracle.arithmetic import conversions
+from oracle.arithmetic.conversions import flushed, is_nan, rounded
 from oracle.arithmetic.error_free import odd_sum
-from oracle.arithmetic.rounding import rounded
 from oracle.arithmetic.truncated import truncated_dot
 from oracle.arithmetic.unusual import unusual_dot
 from oracle.formats import Format, format_named
@@ -18,7 +21,7 @@ from oracle.formats import Format, format_named
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from oracle.models import TruncatedDot
+    from oracle.models import ScalarDot, TruncatedDot
     from oracle.scratch import Scratch
 
     Array = NDArray[Any]
@@ -110,18 +113,6 @@ def result_type(fmt: Format) -> type[np.unsignedinteger[Any]]:
     return kind
 
 
-def flushed(bits: Array, fmt: Format) -> Array:
-    """Return patterns with zeros of their sign in place of subnormals."""
-    kind = bits.dtype.type
-    return np.where(bits & kind(fmt.infinity) == 0, bits & kind(fmt.magnitude + 1), bits)
-
-
-def is_nan(bits: Array, fmt: Format) -> NDArray[np.bool_]:
-    """Tell which patterns of a format with infinities are NaNs."""
-    nan: NDArray[np.bool_] = bits & bits.dtype.type(fmt.magnitude) > fmt.infinity
-    return nan
-
-
 def _prepared(bits: Array, fmt: Format, rule: TruncatedDot, subnormals: str) -> Array:
     """Return multiplicands as they reach the multiplier, their low bits not cut yet."""
     if rule.low_bits is not None and rule.low_bits.value == "rounded":
@@ -200,3 +191,48 @@ def _narrowed(bits: NDArray[np.uint32], rounding: str, overflow: str) -> NDArray
     result = np.where(finite, result, special)
     nan = np.uint16(conversions.CANONICAL_NAN["f16"])
     return np.where(np.isnan(values), nan, result)
+
+
+def scalar_dot(a: Array, b: Array, c: Array, *, rule: ScalarDot) -> Array:
+    """Return a @ b + c, on raw bit patterns, each operation rounded to nearest even f32.
+
+    Parameters
+    ----------
+    a, b : uint16 (tiles, m, 4), (tiles, 4, n)
+        Patterns of f16.
+    c : (tiles, m, n)
+        Patterns of f16 or f32.
+    rule
+        In which order the sums are formed.
+
+    Returns
+    -------
+    Raw patterns of the format of D, shape (m, n, tiles).
+
+    A product of two f16 has 22 significant bits and is a normal f32, or zero: a fused multiply-add
+    returns no other number than a multiplication and an addition.
+    """
+    left, right, addend = (
+        np.ascontiguousarray(x) for x in (a.T, b.transpose(1, 2, 0), c.transpose(1, 2, 0))
+    )
+    left, right = (conversions.widen(x).view(np.float32) for x in (left, right))
+    addend = (conversions.widen(addend) if rule.c_type == "f16" else addend).view(np.float32)
+    result = np.empty_like(addend)
+    term, pair = np.empty((2, *addend.shape[1:]), np.float32)
+    with np.errstate(all="ignore"):
+        for row, total in enumerate(result):  # what one row needs lies in the cache
+            factors = tuple(zip(left[:, row], right, strict=True))
+            if rule.order.value == "serial":
+                total[...] = 0.0
+                for factor in factors:
+                    total += np.multiply(*factor, out=term)
+                total += addend[row]
+            else:
+                total[...] = addend[row]
+                for k in (0, 2):
+                    np.multiply(*factors[k], out=pair)
+                    pair += np.multiply(*factors[k + 1], out=term)
+                    total += pair
+    bits = result.view(np.uint32)
+    bits[np.isnan(result)] = conversions.CANONICAL_NAN["f32"]
+    return conversions.narrow(bits) if rule.d_type == "f16" else bits

@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from oracle.arithmetic.conversions import flushed
 from oracle.arithmetic.error_free import odd_sum, product_error, split, two_sum
 from oracle.arithmetic.fma import Decoded, fma, rounded_sum
+from oracle.formats import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +98,7 @@ def chain(
         total = scratch.copy("f64 c", total)
     with np.errstate(all="ignore"):
         _chain(left, right, total, rounding, rule, scratch)
-    return _flushed(total) if rule.d_subnormals.value == "flushed" else total
+    return flushed(total, FORMATS["f64"]) if rule.d_subnormals.value == "flushed" else total
 
 
 def _tiles_last(
@@ -109,12 +111,7 @@ def _tiles_last(
         rows = scratch.array(name, (size, len(bits)), np.uint64)
         scratch.turn(rows.T, bits.reshape(len(bits), size))
         turned = rows.reshape(*bits.shape[1:], len(bits)).transpose(*(i - 1 for i in axes[:2]), 2)
-    return _flushed(turned) if subnormals == "flushed" else turned
-
-
-def _flushed(bits: Bits) -> Bits:
-    """Return patterns with zeros of their sign in place of subnormals."""
-    return np.where(bits & _EXPONENT == 0, bits & _SIGN, bits)
+    return flushed(turned, FORMATS["f64"]) if subnormals == "flushed" else turned
 
 
 def _chain(

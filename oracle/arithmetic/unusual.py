@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oracle.arithmetic.conversions import CANONICAL_NAN
+from oracle.arithmetic.conversions import CANONICAL_NAN, rounded
 from oracle.arithmetic.multiplicands import element_values
-from oracle.arithmetic.rounding import rounded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

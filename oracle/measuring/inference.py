@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.conversions import CANONICAL_NAN
-from oracle.arithmetic.dots import dot_product, is_nan
+from oracle.arithmetic.conversions import CANONICAL_NAN, is_nan
+from oracle.arithmetic.dots import dot_product
 from oracle.formats import FORMATS, Format
 from oracle.measuring.dots import Dots
 from oracle.models import TruncatedDot

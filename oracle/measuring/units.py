@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.availability import is_available
 from oracle.errors import UsageError
 from oracle.formats import Format
 from oracle.forms import Form
-from oracle.isa import MMA_FORMS, MMA_SYNC_FORMS
+from oracle.isa import FORMS, is_available
 from oracle.measuring.dots import NUMBERS
 from oracle.models import ExactSum, Model
 from oracle.models.figures import measured
@@ -28,7 +27,7 @@ Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
 
-_FORMS: tuple[Form, ...] = (*MMA_FORMS, *MMA_SYNC_FORMS)
+_FORMS = tuple(form for form in FORMS if form.is_product)
 OVERFLOWS = ("wrap", "clamp")
 _EXACT_SEED = 0x696E_7473
 _TOGETHER = 1024
@@ -56,14 +55,14 @@ class MeasuredUnit:
     @property
     def shapes(self) -> tuple[str, ...]:
         """Names of the shapes that the figures are for; none stands for all."""
-        return () if self.first.mnemonic == "wmma.mma" else (self.first.shape.name,)
+        return () if self.first.opaque else (self.first.shape.name,)
 
     @property
     def kind(self) -> str:
         """Return "dot", "scalar", "double" or "exact"."""
         if not self.first.a_type.is_float:
             return "exact"
-        if self.first.mnemonic == "mma" and self.first.groups > 1:
+        if self.first.groups > 1:
             return "scalar"
         return "double" if self.first.a_type.name == "f64" else "dot"
 
@@ -115,7 +114,7 @@ def units_of(module: Module, only: str = "*") -> tuple[MeasuredUnit, ...]:
     """
     grouped: dict[tuple[str, str], list[Form]] = {}
     for form in _FORMS:
-        if form.mnemonic == "wmma.mma" and form.satfinite and form.a_type.is_float:
+        if form.opaque and form.satfinite and form.a_type.is_float:
             continue  # removed in PTX ISA 6.5 (9.7.14.4.5, notes)
         if is_available(form, module) and fnmatchcase(form.opcode, only):
             grouped.setdefault(_unit_of(form), []).append(form)
@@ -136,7 +135,7 @@ def _unit_of(form: Form) -> tuple[str, str]:
     if form.a_type.name == "f64":
         return f"{types} .{form.rounding or 'rn'}", types
     words = [f"{form.mnemonic}{f'.{form.op}.popc' if form.op else ''}"]
-    if form.mnemonic == "mma" and form.a_type.is_float:
+    if not form.opaque and form.a_type.is_float:
         words.append(form.shape.name)
     words.append(f"{types}{'.satfinite' if form.satfinite else ''}")
     return " ".join(words), types
@@ -144,7 +143,7 @@ def _unit_of(form: Form) -> tuple[str, str]:
 
 def multiplied(form: Form, a: Array, b: Array, c: Array, model: Model) -> Array:
     """Return what a model says of some matrices, (count, m, n)."""
-    if form.mnemonic == "wmma.mma":
+    if form.opaque:
         return multiply(form, a, b, c, model=model)
     d = np.empty((len(c), form.shape.m, form.shape.n), form.d_type.raw)
     for start in range(0, len(c), _TOGETHER):

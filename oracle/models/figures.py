@@ -284,7 +284,7 @@ class TruncatedDot(DotUnit):
 
 @dataclass(frozen=True, kw_only=True)
 class ScalarDot(DotUnit):
-    """Four products of f16 in scalar f32 arithmetic: see `oracle.arithmetic.scalar`."""
+    """Four products of f16 in scalar f32 arithmetic: see `oracle.arithmetic.dots`."""
 
     order: Annotated[Figure[str], Words("serial", "pairs")]
     """"serial": the products are summed with rising k, then C is added. "pairs": the sum of the

@@ -35,6 +35,7 @@ from typing import Any, TypeVar
 from oracle.errors import UsageError
 from oracle.formats import FORMATS
 from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of
+from oracle.instructions import INSTRUCTIONS
 from oracle.models.figures import (
     Compilers,
     Confidence,
@@ -61,7 +62,7 @@ Table = Mapping[str, Any]
 _PATTERN = Whole(0, 0xFFFF_FFFF_FFFF_FFFF, hexadecimal=True)
 _RELEASE = r"[0-9]{1,3}\.[0-9]{1,3}"
 _COMPILERS = re.compile(rf"(?P<first>{_RELEASE})(?: to (?P<last>{_RELEASE})|(?P<open> and later))?")
-_INSTRUCTIONS = Words("wmma.mma", "mma")
+_INSTRUCTIONS = Words(*(name for name, row in INSTRUCTIONS.items() if "d" in row.operands))
 _NAN_ORDERS = ("a", "b", "c")
 
 

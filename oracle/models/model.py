@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from oracle.availability import notes_of
 from oracle.errors import UsageError
+from oracle.isa import notes_of
 from oracle.models.figures import Confidence, DotUnit, Figure, weakest
 from oracle.targets import parse_target
 

@@ -1,19 +1,26 @@
-"""One assembler: what it is, and what it accepts, by asking it."""
+"""One assembler: what it is, and what it accepts, by asking it.
+
+What it answers is kept in the user's cache folder, by the hash of the binary.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
+import tempfile
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Unpack
 
+import msgspec
+
 from oracle.errors import InfrastructureError, UsageError
 from oracle.targets import TARGETS, VERSIONS, PtxVersion
-from runners.assemblers.answers import Answers, digest
 from runners.assemblers.processes import Finished, run
-from runners.cuda.compilation import CompilerLimits, PtxasCompiler, version_told
-from runners.folders import temporary_folder, writing
+from runners.cuda.compilation import CompilerLimits, PtxasCompiler, digest_of, version_told
+from runners.folders import cache_folder, temporary_folder, writing
 from runners.instruction_modules import header
 from runners.toolchains import Origin, Toolchain
 
@@ -25,6 +32,57 @@ _MOST_MINOR = 12
 _TARGET = re.compile(r"sm_\d{1,4}[a-z]?")
 _PTX_VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})")
 _HELP_TARGET = re.compile(r"'(sm_\d+[a-z]?)'")
+
+
+# Changes whenever a question is asked otherwise, so that old answers are not read.
+_SCHEMA = 1
+
+Answer = str | bool | list[str]
+_MOST_BYTES = 4 << 20
+"""Most bytes of a file of answers; an answer takes 20, and there are a few hundred questions."""
+
+
+class _Stored(msgspec.Struct):
+    schema: int
+    answers: dict[str, Answer]
+
+
+class Answers:
+    """The answers of one binary, by question."""
+
+    def __init__(self, binary: str) -> None:
+        self._file = cache_folder() / "answers" / f"{binary}.json"
+        self._known = self._read()
+
+    def get(self, question: str) -> Answer | None:
+        """Return what was answered, None if it was never asked."""
+        return self._known.get(question)
+
+    def put(self, question: str, answer: Answer) -> None:
+        """Keep an answer, also for other processes.
+
+        A cache that cannot be written is left alone: the question is asked again next time.
+        """
+        self._known[question] = answer
+        # Another process may have added answers since.
+        merged = {**self._read(), **self._known}
+        with contextlib.suppress(OSError):
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(
+                "w", dir=self._file.parent, prefix=".fresh-", delete=False
+            ) as fresh:
+                json.dump({"schema": _SCHEMA, "answers": merged}, fresh)
+            Path(fresh.name).replace(self._file)
+
+    def _read(self) -> dict[str, Answer]:
+        # What is not whole, or not what was written here, was never answered.
+        try:
+            with self._file.open("rb") as file:
+                data = file.read(_MOST_BYTES + 1)
+            stored = msgspec.json.decode(data[:_MOST_BYTES], type=_Stored)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return {}
+        return stored.answers if stored.schema == _SCHEMA else {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +127,7 @@ class Assembler(Toolchain):
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the binary, in hexadecimal; InfrastructureError if it cannot be read."""
-        return digest(self.path)
+        return digest_of(self.path)
 
     @cached_property
     def _answers(self) -> Answers:

@@ -58,7 +58,6 @@ class Disassembler:
         return all_instructions(self._listing(cubin))
 
     def _listing(self, cubin: bytes) -> str:
-        """Disassemble a cubin."""
         with temporary_folder() as folder:
             with writing(folder):
                 (folder / "a.cubin").write_bytes(cubin)

@@ -19,7 +19,6 @@ from collections import deque
 import numpy as np
 
 from runners.cuda import self_check
-from runners.cuda.errors import LaunchError, LoadError, NotReadyError
 from runners.cuda.frames import FrameReader, encode
 from runners.cuda.launches import LANES, Started
 from runners.cuda.messages import (
@@ -42,8 +41,8 @@ from runners.cuda.messages import (
     decode_request,
 )
 from runners.cuda.messages import encode as encode_message
-from runners.cuda.modules import Loading
-from runners.cuda.session import Session
+from runners.cuda.modules import LaunchError, LoadError, Loading
+from runners.cuda.session import NotReadyError, Session
 
 _PARENT_CHECK = 0.5
 """Seconds between looks at whether the supervisor still lives."""
@@ -54,8 +53,6 @@ _SELF_CHECK_IMAGES = 2048
 
 
 class _Line:
-    """The child's end of the connection."""
-
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._reader = FrameReader()
@@ -65,14 +62,12 @@ class _Line:
         self._closed = False
 
     def receive(self) -> Request | None:
-        """Wait for the next request; None when the supervisor has hung up."""
         while self._next is None and not self._closed:
             self._read()
         payload, self._next = self._next, None
         return None if payload is None else decode_request(payload)
 
     def has_request(self) -> bool:
-        """Whether `receive` would not have to wait."""
         while self._next is None and not self._closed:
             if not select.select([self._connection], [], [], 0)[0]:
                 return False
@@ -80,7 +75,6 @@ class _Line:
         return True
 
     def _read(self) -> None:
-        """Read what is there, and wait for something if nothing is."""
         self._next = self._reader.next()
         if self._next is None:
             data, descriptors, _, _ = socket.recv_fds(self._connection, _RECEIVE, _DESCRIPTORS)
@@ -90,7 +84,6 @@ class _Line:
             self._next = self._reader.next()
 
     def descriptor(self) -> int:
-        """Return the file descriptor that came with the request."""
         return self._descriptors.popleft()
 
     def send(self, reply: Reply) -> None:
@@ -144,7 +137,6 @@ class _Server:
         """Kernels and modules on their way, in the order of their answers."""
 
     def serve(self) -> None:
-        """Answer until somebody wants an end, or the context is dead."""
         going = True
         while going:
             launches = sum(isinstance(one, Started) for one in self._waiting)
@@ -167,7 +159,6 @@ class _Server:
         return True
 
     def _finish(self) -> bool:
-        """Send all answers that are due; return whether to go on."""
         while self._waiting:
             if not self._finish_first():
                 return False
@@ -179,7 +170,6 @@ class _Server:
         return not error.sticky
 
     def _answer(self, request: Request) -> bool:
-        """Carry out a request; return whether to go on."""
         session, line = self._session, self._line
         match request:
             case MapSlot():

@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Protocol, TypedDict
 
-from oracle.errors import UsageError
+from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.machine_code import is_cubin
 from runners.folders import check_space, temporary_folder, writing
 from runners.kernels import KernelModule
@@ -101,9 +101,18 @@ class DriverCompiler:
         """Nothing is held open."""
 
 
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal; InfrastructureError if it cannot be read."""
+    try:
+        status = path.stat()
+        return _digest_of(path, status.st_size, status.st_mtime_ns)
+    except OSError as error:
+        raise InfrastructureError(f"{path} cannot be read: {error.strerror}") from None
+
+
 @cache
 def _digest_of(path: Path, size: int, modified: int) -> str:
-    """Return the SHA-256 of a file of this size and time, in nanoseconds, of its last change.
+    """Return the hash of a file of this size and time, in nanoseconds, of its last change.
 
     A bisection has a compiler for every answer, and a ptxas takes 70 ms to be hashed.
     """
@@ -157,9 +166,8 @@ class PtxasCompiler:
         self._lock = threading.Lock()
 
     @cached_property
-    def _binary_digest(self) -> str:
-        status = self.path.stat()
-        return _digest_of(self.path, status.st_size, status.st_mtime_ns)
+    def _digest(self) -> str:
+        return digest_of(self.path)
 
     @cached_property
     def version(self) -> str:
@@ -168,12 +176,12 @@ class PtxasCompiler:
             finished = run_tool([str(self.path), "--version"], deadline=_VERSION_DEADLINE)
         except OSError:
             return ""
-        told = version_told(finished.output.decode(errors="replace"))
-        return f"V{told}" if told else ""
+        words = [word.strip(",") for word in finished.output.decode(errors="replace").split()]
+        return next((word for word in words if word[:1] == "V" and word[1:2].isdigit()), "")
 
     def compile(self, module: KernelModule, architecture: str) -> Compiled | Failure:
         """Return a cubin; identical modules are compiled once."""
-        recipe = f"{self._binary_digest} -O{self.level} {architecture} {module.digest}"
+        recipe = f"{self._digest} -O{self.level} {architecture} {module.digest}"
         key = hashlib.sha256(recipe.encode()).hexdigest()
         code = self._memory.get(key)
         if code is None:

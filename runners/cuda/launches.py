@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runners import ledger
-from runners.cuda.errors import LaunchError
 from runners.cuda.messages import DeviceHealth, LaunchEnded, Screen
-from runners.cuda.modules import Modules
+from runners.cuda.modules import LaunchError, Modules
 
 Bytes = NDArray[np.uint8]
 _WARP = 32
@@ -156,7 +155,6 @@ class Launches:
         return blank
 
     def _head(self, lane: int) -> Bytes:
-        """Return pinned memory for the start of a ledger."""
         if lane not in self._heads:
             self._heads[lane] = self._driver.pagelocked_empty(ledger.IMAGES_AT, np.uint8)
         return self._heads[lane]

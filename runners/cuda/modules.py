@@ -7,12 +7,24 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from runners.cuda.driver_library import DriverLibrary
-from runners.cuda.errors import LaunchError, LoadError
+from runners.cuda.libraries import DriverLibrary
 from runners.cuda.messages import Loaded, LoadModule, Refused
 
 _COMPILERS = 8
 """Threads that compile ahead: 31 ms a program on one, 6.7 ms on eight (H200, 2026-11-22)."""
+
+
+class LoadError(Exception):
+    """The driver refused a module."""
+
+
+class LaunchError(Exception):
+    """A batch failed."""
+
+    def __init__(self, text: str, *, sticky: bool) -> None:
+        super().__init__(text)
+        self.text = text
+        self.sticky = sticky
 
 
 @dataclass(kw_only=True)

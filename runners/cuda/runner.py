@@ -5,29 +5,34 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from oracle.errors import UsageError
 from oracle.targets import TARGETS, Target
 from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler, release_of
-from runners.cuda.messages import DeviceFacts, DeviceHealth
+from runners.cuda.messages import DeviceFacts, DeviceHealth, RunBatch, Screen
 from runners.cuda.slots import PAGE, Lease, lease_of
 from runners.cuda.supervisor import Supervisor
-from runners.cuda.tasks import ExamineTask, RunTask, ScreenTask
+from runners.cuda.tasks import ExamineTask, RunTask, ScreenTask, Task
 from runners.kernels import KernelModule, ScreeningKernel
 from runners.protocol import (
     Capabilities,
     ClosedAtTheEnd,
+    Collected,
     Compiled,
     Failure,
     Images,
+    Pending,
     Ran,
     Trouble,
     check_images,
 )
 from runners.ptx_text import is_ptx
-from runners.screening import References, Screened, screening_kernel
+from runners.screening import References, Screening, screening_kernel
+
+T = TypeVar("T")
 
 _EXAMINE_SECONDS = 20.0
 _WARPS = 64
@@ -40,53 +45,14 @@ against 467 to 490 (H200, 2026-11-22)."""
 
 
 @dataclass(kw_only=True, eq=False)
-class _Batch:
-    """A batch on its way through the supervisor."""
+class _Waiting(Generic[T]):
+    """A batch or a screening launch on its way through the supervisor."""
 
     supervisor: Supervisor
-    task: RunTask
+    task: Task[T]
 
-    def collect(self) -> Ran | Failure:
-        """Wait for the batch."""
+    def collect(self) -> T | Failure:
         return self.supervisor.wait(self.task)
-
-
-@dataclass(kw_only=True, eq=False)
-class _Launch:
-    """A screening launch on its way through the supervisor."""
-
-    supervisor: Supervisor
-    task: ScreenTask
-
-    def collect(self) -> Screened | Failure:
-        """Wait for the launch."""
-        return self.supervisor.wait(self.task)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Lost:
-    """A launch that never began."""
-
-    failure: Failure
-
-    def collect(self) -> Failure:
-        """Return why."""
-        return self.failure
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Empty:
-    """A batch of no images."""
-
-    image_bytes: int
-
-    def collect(self) -> Ran:
-        """Return no images."""
-        return Ran(
-            images=np.zeros((0, self.image_bytes), np.uint8),
-            sms=np.zeros(0, np.uint32),
-            seconds=0.0,
-        )
 
 
 class CudaRunner(ClosedAtTheEnd):
@@ -191,13 +157,13 @@ class CudaRunner(ClosedAtTheEnd):
         compiled = self.compile_with(self.compiler, module)
         if isinstance(compiled, Failure):
             return compiled
-        return self._supervisor.load(compiled, compiled.optimization)
+        return self._supervisor.load(compiled)
 
     def prepare(self, module: KernelModule) -> Compiled | Failure:
         """Begin to compile a module for the device; the first launch says what came of it."""
         compiled = self.compile_with(self.compiler, module)
         if isinstance(compiled, Compiled):
-            self._supervisor.load_ahead(compiled, compiled.optimization)
+            self._supervisor.load_ahead(compiled)
         return compiled
 
     def compile_with(self, compiler: Compiler, module: KernelModule) -> Compiled | Failure:
@@ -256,9 +222,7 @@ class CudaRunner(ClosedAtTheEnd):
         lease = self._supervisor.pool.lease(count * image_bytes)
         return lease.array(np.uint8, (count, image_bytes))
 
-    def submit(
-        self, compiled: Compiled, images: Images, *, entry: str | None = None
-    ) -> _Batch | _Empty:
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
         """Start a batch.
 
         Raises
@@ -272,24 +236,32 @@ class CudaRunner(ClosedAtTheEnd):
         check_images(kernel, images)
         count = images.shape[0]
         if count == 0:
-            return _Empty(image_bytes=kernel.image_bytes)
+            nothing = np.zeros((0, kernel.image_bytes), np.uint8)
+            return Collected(outcome=Ran(images=nothing, sms=np.zeros(0, np.uint32), seconds=0.0))
         source, offset = self._source(images)
         sms_offset = -(-images.nbytes // PAGE) * PAGE
+        destination = self._supervisor.pool.lease(sms_offset + 4 * count)
         chunk = max(1, self._chunk_bytes // kernel.image_bytes // kernel.warps_per_block)
         task = RunTask(
             allowance=self.deadline,
             compiled=compiled,
-            optimization=compiled.optimization,
-            kernel=kernel,
-            count=count,
             source=source,
-            source_offset=offset,
-            destination=self._supervisor.pool.lease(sms_offset + 4 * count),
-            sms_offset=sms_offset,
-            chunk_images=min(chunk * kernel.warps_per_block, count),
+            destination=destination,
+            message=RunBatch(
+                key=compiled.key,
+                entry=kernel.entry,
+                image_bytes=kernel.image_bytes,
+                count=count,
+                warps_per_block=kernel.warps_per_block,
+                source=source.slot.number,
+                source_offset=offset,
+                destination=destination.slot.number,
+                sms_offset=sms_offset,
+                chunk_images=min(chunk * kernel.warps_per_block, count),
+            ),
         )
         self._supervisor.submit(task)
-        return _Batch(supervisor=self._supervisor, task=task)
+        return _Waiting(supervisor=self._supervisor, task=task)
 
     def _source(self, images: Images) -> tuple[Lease, int]:
         """Return a lease with the images in it, and where; copies them unless they are there."""
@@ -312,27 +284,33 @@ class CudaRunner(ClosedAtTheEnd):
         limit: int,
         entry: str | None = None,
         examine: bool = False,
-    ) -> _Launch | _Lost:
+    ) -> Screening:
         """Start a screening launch; raises as `runners.screening.Screener` says."""
         kernel = screening_kernel(compiled.module, entry, references, limit)
         facts = self.facts()
         if isinstance(facts, Failure):
-            return _Lost(failure=facts)
+            return Collected(outcome=facts)
         blocks = _blocks(kernel, facts.multiprocessors)
         scratch = kernel.image_bytes * kernel.warps_per_block * blocks
         task = ScreenTask(
             allowance=self.deadline,
             compiled=compiled,
-            optimization=compiled.optimization,
-            kernel=kernel,
             references=references,
-            limit=limit,
-            blocks=blocks,
-            scratch_bytes=scratch if kernel.scratch == "global" else 0,
-            examine=examine,
+            message=Screen(
+                key=compiled.key,
+                entry=kernel.entry,
+                references=references.number,
+                image_bytes=kernel.image_bytes,
+                count=len(references.images),
+                limit=limit,
+                blocks=blocks,
+                warps_per_block=kernel.warps_per_block,
+                scratch_bytes=scratch if kernel.scratch == "global" else 0,
+                examine=examine,
+            ),
         )
         self._supervisor.submit(task)
-        return _Launch(supervisor=self._supervisor, task=task)
+        return _Waiting(supervisor=self._supervisor, task=task)
 
     def close(self) -> None:
         """End the child and everything it started."""

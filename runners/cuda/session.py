@@ -10,16 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from runners.cuda.driver_library import DriverLibrary
-from runners.cuda.errors import LaunchError, NotReadyError
-from runners.cuda.health import Monitor
 from runners.cuda.launches import Bytes, Launches
+from runners.cuda.libraries import DriverLibrary, Monitor
 from runners.cuda.messages import DeviceFacts, DeviceHealth, RunBatch
-from runners.cuda.modules import Modules
+from runners.cuda.modules import LaunchError, Modules
 
 _STREAMS = 3
 """One chunk on its way in, one running, one on its way out."""
 _WARP = 32
+
+
+class NotReadyError(Exception):
+    """There is nothing to run on."""
+
+    def __init__(self, text: str, *, missing: bool, detail: str = "") -> None:
+        super().__init__(text)
+        self.text = text
+        self.missing = missing
+        self.detail = detail
 
 
 def import_driver() -> Any:
@@ -240,7 +248,6 @@ class Session:
         return staging
 
     def _finish(self, channel: _Channel) -> None:
-        """Wait for a channel's stream, and bring staged results home."""
         channel.stream.synchronize()
         for staging, destination in channel.outputs:
             np.copyto(destination, staging)
@@ -289,14 +296,11 @@ class Session:
 
 @dataclass(kw_only=True)
 class _Mapping:
-    """A slot in the child."""
-
     array: Bytes
     registered: bool = False
 
     @property
     def address(self) -> int:
-        """Where it lies."""
         return self.array.ctypes.data
 
 

@@ -67,11 +67,11 @@ def operand_registers(program: Program) -> OperandRegisters:
     return OperandRegisters(counts=counts, shared=shared)
 
 
-def _has_address(step: Step) -> bool:
-    return getattr(step, "address", None) is not None
-
-
 def _type(step: Step, use: Use) -> str:
     """Return the type with which a step needs an operand declared, without the dot."""
     # A float's register addresses nothing.
-    return f"b{use.holds.bits}" if use.written and _has_address(step) else use.holds.register_type
+    return (
+        f"b{use.holds.bits}"
+        if use.written and step.address is not None
+        else use.holds.register_type
+    )

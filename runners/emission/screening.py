@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from oracle.errors import UsageError
+from oracle.ops import accesses_matrix
 from oracle.places import IMAGE_ALIGNMENT
 from oracle.program import Program, walk
-from oracle.steps import Load, Store
 from oracle.targets import Module
 from runners import ledger
 from runners.emission.addresses import displaced
@@ -73,9 +73,10 @@ def _kernel(program: Program, entry: str) -> ScreeningKernel:
 def _fits_shared(program: Program) -> bool:
     """Whether all lines of matrices in the image are aligned as shared memory wants them."""
     for step in walk(program.steps):
-        if isinstance(step, Load | Store):
+        if accesses_matrix(step):
             tile = step.tile
-            start = program.offset(step.place.buffer) + step.place.offset
+            place = step.memory.place
+            start = program.offset(place.buffer) + place.offset
             if start % _SHARED_LINE or tile.pitch % _SHARED_LINE:
                 return False
     return True

@@ -5,23 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from oracle.forms import Form
 from oracle.held import Use
 from oracle.lane_steps import (
     LoadRegisters,
-    LoadRows,
     MoveRegisters,
-    MultiplyLanes,
     PackRegisters,
     SetRegisters,
     StoreRegisters,
-    StoreRows,
-    TransposeRegisters,
 )
 from oracle.matrices import LANES
+from oracle.ops import AnyOp, Op, RowAccess, accesses_matrix, accesses_rows, multiplies
 from oracle.places import Uniform, Word
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, Step
 from runners.emission.addresses import (
     address,
     base_register,
@@ -59,21 +55,13 @@ class StepWriter:
         body = self.body
         body.comment(f"{number}: {step}")
         match step:
-            case Load() | Store():
-                self._access(step)
-            case Multiply():
-                body.add(f"{self._opcode(step.form)} {', '.join(map(self._vector, step.uses))}")
+            case Op():
+                self._op(step)
             case Elementwise():
                 template = elementwise(body, step)
                 self._each(step, step.matrix.register_bits, template)
-            case LoadRows() | StoreRows():
-                self._rows(step)
             case LoadRegisters() | StoreRegisters():
                 self._registers_and_memory(step)
-            case MultiplyLanes():
-                body.add(f"{step.form.opcode} {', '.join(map(self._vector, step.uses))}")
-            case TransposeRegisters():
-                self._each(step, 32, f"{step.form.opcode} {{}}, {{}}")
             case PackRegisters():
                 self._each(step, 32, f"cvt.rn.{step.type}x2.f32 {{0}}, {{2}}, {{1}}")
             case MoveRegisters():
@@ -95,31 +83,42 @@ class StepWriter:
     def _vector(self, use: Use) -> str:
         return _vector(self._registers.of(use))
 
-    def _opcode(self, form: Form) -> str:
-        opcode = form.opcode if self.aligned else form.opcode.replace(".aligned", "")
-        return self.body.spelled(opcode)
-
-    def _access(self, step: Load | Store) -> None:
-        form = step.form
-        operand = address(self.body, self.program, step.place, form.space, immediate=step.immediate)
-        stride = stride_operand(self.body, step.stride, in_register=step.stride_in_register)
-        operand = self._own_address(step, operand)
+    def _op(self, step: AnyOp) -> None:
+        """Append a matrix instruction: its vectors, and its address before or behind them."""
+        opcode = step.form.opcode
+        if not self.aligned and opcode.startswith("wmma"):
+            opcode = opcode.replace(".aligned", "")
+        opcode = self.body.spelled(opcode)
+        stride = ""
+        if accesses_matrix(step):
+            memory = step.memory
+            where = address(
+                self.body, self.program, memory.place, step.form.space, immediate=memory.immediate
+            )
+            stride = stride_operand(self.body, memory.stride, in_register=memory.stride_in_register)
+        elif accesses_rows(step):
+            where = self._row_address(step)
+        elif multiplies(step):
+            self.body.add(f"{opcode} {', '.join(map(self._vector, step.uses))}")
+            return
+        else:
+            self._each(step, 32, f"{opcode} {{}}, {{}}")
+            return
+        where = self._own_address(step, where)
         (vector,) = map(self._vector, step.uses)
-        first, second = (operand, vector) if step.stores else (vector, operand)
-        self.body.add(f"{self._opcode(form)} {first}, {second}{stride}")
+        first, second = (where, vector) if step.stores else (vector, where)
+        self.body.add(f"{opcode} {first}, {second}{stride}")
 
-    def _rows(self, step: LoadRows | StoreRows) -> None:
-        body = self.body
-        offset = self.program.offset(step.buffer) - step.immediate
-        offsets = [address + offset for address in step.addresses]
-        register = base_register(body, self.program, step.buffer, step.form.space)
+    def _row_address(self, step: RowAccess) -> str:
+        """Return an operand with each lane's own of the 32 addresses."""
+        body, memory = self.body, step.memory
+        offset = self.program.offset(memory.buffer) - memory.immediate
+        offsets = [address + offset for address in memory.addresses]
+        register = base_register(body, self.program, memory.buffer, step.form.space)
         distance = _lane_offsets(body, offsets)
         total = body.scratch("b64")
         body.add(f"add.s64 {total}, {register}, {distance}")
-        (vector,) = map(self._vector, step.uses)
-        operand = self._own_address(step, displaced(total, step.immediate))
-        first, second = (operand, vector) if step.stores else (vector, operand)
-        body.add(f"{self._opcode(step.form)} {first}, {second}")
+        return displaced(total, memory.immediate)
 
     def _registers_and_memory(self, step: LoadRegisters | StoreRegisters) -> None:
         """Append accesses that are as wide as the alignment allows."""
@@ -140,7 +139,7 @@ class StepWriter:
         if offset % (width * together):
             together = 1
         indices = [*range(0, step.count, together)]
-        if isinstance(step, LoadRegisters) and step.address is not None:
+        if step.address is not None:
             operand = self._own_address(step, operand)
             # The load that overwrites the address comes last.
             last = step.address - step.address % together
@@ -155,15 +154,12 @@ class StepWriter:
             else:
                 body.add(f"ld.{space}.{kind} {value}, {where}")
 
-    def _own_address(
-        self, step: Load | Store | LoadRows | StoreRows | LoadRegisters, operand: str
-    ) -> str:
+    def _own_address(self, step: Step, operand: str) -> str:
         """Return an address as the register of the destination holds it that is to have it."""
-        number: int | None = getattr(step, "address", None)
-        if number is None:
+        if step.address is None:
             return operand
         (use,) = step.uses
-        register = self._registers.of(use)[number]
+        register = self._registers.of(use)[step.address]
         base, plus, rest = operand[1:-1].partition("+")
         convert = "cvt.u32.u64" if use.holds.bits == 32 else "mov.b64"
         self.body.add(f"{convert} {register}, {base}")

@@ -14,29 +14,23 @@ from typing import assert_never
 
 from oracle.lane_steps import (
     LoadRegisters,
-    LoadRows,
     MoveRegisters,
-    MultiplyLanes,
     PackRegisters,
     SetRegisters,
     StoreRegisters,
-    StoreRows,
-    TransposeRegisters,
 )
+from oracle.ops import Op
 from oracle.places import IMAGE_ALIGNMENT
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, Step
 from oracle.targets import Module
 from runners.front_ends.cuda_cpp_elements import HELPERS
 from runners.front_ends.cuda_cpp_steps import (
-    write_access,
     write_copy,
     write_elementwise,
-    write_multiply,
+    write_op,
     write_pack,
     write_registers,
-    write_rows,
-    write_transpose,
 )
 from runners.front_ends.cuda_cpp_text import CudaCppText
 from runners.front_ends.protocol import check_named
@@ -122,20 +116,12 @@ class CudaCppWriter(CudaCppText):
 
     def _step(self, step: Step) -> None:
         match step:
-            case Load() | Store():
-                write_access(self, step)
-            case Multiply():
-                write_multiply(self, step)
+            case Op():
+                write_op(self, step)
             case Elementwise():
                 write_elementwise(self, step)
-            case LoadRows() | StoreRows():
-                write_rows(self, step)
             case LoadRegisters() | StoreRegisters():
                 write_registers(self, step)
-            case MultiplyLanes():
-                self.asm(step.form.opcode, step.uses)
-            case TransposeRegisters():
-                write_transpose(self, step)
             case PackRegisters():
                 write_pack(self, step)
             case Copy():

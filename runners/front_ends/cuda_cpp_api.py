@@ -10,8 +10,9 @@ from __future__ import annotations
 from oracle.forms import Form
 from oracle.held import Fragment
 from oracle.matrices import Matrix
+from oracle.ops import accesses_matrix, multiplies_fragments
 from oracle.program import Program, walk
-from oracle.steps import Elementwise, Load, Multiply, Step, Store
+from oracle.steps import Elementwise, Step
 
 POINTER_BYTES = 32
 """"mptr must be a 256-bit aligned pointer" (load_matrix_sync, store_matrix_sync)."""
@@ -85,18 +86,11 @@ def multiplication(form: Form) -> tuple[str, list[str]]:
 
 
 def _is_said(program: Program, step: Step) -> bool:
-    match step:
-        case Load() | Store():
-            start = program.offset(step.place.buffer) + step.place.offset
-            stride = step.tile.stride
-            if stride is None:
-                stride = step.tile.matrix.default_stride(step.tile.layout)
-            pitch = stride * step.tile.matrix.type.bits // 8
-            return start % POINTER_BYTES == 0 and pitch % STRIDE_BYTES == 0
-        case Multiply():
-            return has_word(step.form)
-        case _:
-            return True
+    if accesses_matrix(step):
+        place = step.memory.place
+        start = program.offset(place.buffer) + place.offset
+        return start % POINTER_BYTES == 0 and step.tile.pitch % STRIDE_BYTES == 0
+    return not multiplies_fragments(step) or has_word(step.form)
 
 
 def layouts_of(program: Program) -> dict[tuple[str, Matrix], str] | None:

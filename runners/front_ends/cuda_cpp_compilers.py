@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -97,17 +97,7 @@ class CudaCppFrontEnd(FrontEnd):
 
 
 class NvccFrontEnd(CudaCppFrontEnd):
-    """A command at a level.
-
-    Parameters
-    ----------
-    command
-        As `stages` takes it.
-    who
-        The compiler in words.
-    level
-        Stands for `{level}`.
-    """
+    """A command, as `stages` takes it, at a level."""
 
     def __init__(self, command: str, *, who: str, level: int) -> None:
         super().__init__(who, level)
@@ -123,22 +113,7 @@ class NvccFrontEnd(CudaCppFrontEnd):
 
 
 class NvrtcFrontEnd(CudaCppFrontEnd):
-    """The NVRTC of a toolkit's folder, in a process that may crash.
-
-    Parameters
-    ----------
-    folder
-        With `lib` and `include`.
-    level
-        0 or 3.
-
-    Raises
-    ------
-    UsageError
-        If it has no such level.
-    InfrastructureError
-        If it cannot be run.
-    """
+    """The NVRTC of a toolkit's folder with `lib` and `include`, in a process that may crash."""
 
     def __init__(self, folder: Path, *, level: int) -> None:
         if level not in _NVRTC_OPTIONS:
@@ -188,91 +163,68 @@ class Nvcc(FrontEndToolchain):
     # `nvcuda::wmma` takes "256-bit aligned" pointers alone (CUDA C++ Programming Guide,
     # load_matrix_sync); programs with others are inline PTX.
     line_bytes: ClassVar[int] = 32
+    takes_commands: ClassVar[bool] = True
 
     def opened(self, level: int) -> CudaCppFrontEnd:
         """Return the compiler."""
         return NvccFrontEnd(self.command, who=self.who, level=level)
 
+    @classmethod
+    def discover(cls) -> Sequence[FrontEndToolchain]:
+        """Return the nvcc of PATH, toolkits and wheels, newest first, each version once."""
+        paths = [path for path, _ in places("nvcc")]
+        paths += [folder / "bin/nvcc" for folder, _ in fetched_folders("nvcc")]
+        versions = {
+            path: version
+            for path in paths
+            if path.is_file() and (version := _nvcc_version(path)) is not None
+        }
+        found: dict[str, Nvcc] = {}
+        for path in sorted(versions, key=lambda one: version_order(versions[one]), reverse=True):
+            # The wheel of nvcc alone has neither the compiler of device code nor all headers.
+            if versions[path] not in found and _works(path):
+                found[versions[path]] = cls._at(path, versions[path])
+        return list(found.values())
 
-@dataclass(frozen=True, kw_only=True)
-class Nvrtc(FrontEndToolchain):
-    """The NVRTC of a toolkit's folder, which is its `path`."""
+    @classmethod
+    def lies_in(cls, folder: Path) -> bool:
+        """Whether a folder of the cache holds one."""
+        return (folder / "bin/nvcc").is_file()
 
-    kind: str = "nvrtc"
-    line_bytes: ClassVar[int] = Nvcc.line_bytes
+    @classmethod
+    def in_cache(cls, folder: Path, version: str) -> Nvcc:
+        """Return the nvcc of a folder that was fetched."""
+        path = folder / "bin/nvcc"
+        return cls._at(path, _nvcc_version(path) or version)
 
-    @property
-    def levels(self) -> tuple[int, ...]:
-        """-O levels that it has."""
-        return tuple(_NVRTC_OPTIONS)
+    @classmethod
+    def in_folder(cls, folder: Path) -> Nvcc:
+        """Return the nvcc of a toolkit's folder, or of its bin."""
+        path = next((p for p in (folder / "bin/nvcc", folder / "nvcc") if p.is_file()), None)
+        version = None if path is None else _nvcc_version(path)
+        if path is None or version is None:
+            raise UsageError(f"no nvcc is in {folder}, or in its bin; give a toolkit's folder")
+        return cls._at(path.resolve(), version, spelled=f"nvcc:{folder}")
 
-    def opened(self, level: int) -> CudaCppFrontEnd:
-        """Return the compiler, with a process of its own; raises as `NvrtcFrontEnd` does."""
-        return NvrtcFrontEnd(Path(self.path), level=level)
+    @classmethod
+    def by_command(cls, command: str) -> Nvcc:
+        """Return a command that makes PTX of CUDA C++."""
+        check_there(stages(command), f"nvcc:{command}")
+        return cls(
+            version=command, spelled=f"nvcc:{command}", path=command, command=command,
+            who=f"nvcc ({command})",
+        )  # fmt: skip
 
-
-def nvcc_by_command(command: str) -> Nvcc:
-    """Return a command that makes PTX of CUDA C++."""
-    check_there(stages(command), f"nvcc:{command}")
-    return Nvcc(
-        version=command, spelled=f"nvcc:{command}", path=command, command=command,
-        who=f"nvcc ({command})",
-    )  # fmt: skip
-
-
-def nvcc_in_folder(folder: Path) -> Nvcc:
-    """Return the nvcc of a toolkit's folder, or of its bin.
-
-    Raises
-    ------
-    UsageError
-        If there is none that works.
-    """
-    path = next((p for p in (folder / "bin/nvcc", folder / "nvcc") if p.is_file()), None)
-    version = None if path is None else _nvcc_version(path)
-    if path is None or version is None:
-        raise UsageError(f"no nvcc is in {folder}, or in its bin; give a toolkit's folder")
-    return _nvcc(path.resolve(), version, spelled=f"nvcc:{folder}")
-
-
-def nvcc_in_cache(folder: Path, version: str) -> Nvcc:
-    """Return the nvcc of a folder that was fetched."""
-    path = folder / "bin/nvcc"
-    return _nvcc(path, _nvcc_version(path) or version)
-
-
-def discover_nvcc() -> Sequence[Nvcc]:
-    """Return the nvcc of PATH, toolkits and wheels, newest first, each version once."""
-    return list(_nvcc_here())
-
-
-def _nvcc_here() -> Iterator[Nvcc]:
-    """Iterate over what `discover_nvcc` returns; each is asked to compile before it is taken."""
-    paths = [path for path, _ in places("nvcc")]
-    paths += [folder / "bin/nvcc" for folder, _ in fetched_folders("nvcc")]
-    versions = {
-        path: version
-        for path in paths
-        if path.is_file() and (version := _nvcc_version(path)) is not None
-    }
-    taken = set()
-    for path in sorted(versions, key=lambda one: version_order(versions[one]), reverse=True):
-        # The wheel of nvcc alone has neither the compiler of device code nor all headers.
-        if versions[path] not in taken and _works(path):
-            taken.add(versions[path])
-            yield _nvcc(path, versions[path])
-
-
-def _nvcc(path: Path, version: str, *, spelled: str = "") -> Nvcc:
-    return Nvcc(
-        version=version, spelled=spelled or f"nvcc:{version}", path=str(path),
-        command=f"{shlex.quote(str(path))} {_COMPILE}", who=f"nvcc {version}",
-    )  # fmt: skip
+    @classmethod
+    def _at(cls, path: Path, version: str, *, spelled: str = "") -> Nvcc:
+        return cls(
+            version=version, spelled=spelled or f"nvcc:{version}", path=str(path),
+            command=f"{shlex.quote(str(path))} {_COMPILE}", who=f"nvcc {version}",
+        )  # fmt: skip
 
 
 @cache
 def _nvcc_version(path: Path) -> str | None:
-    """Return the version that an nvcc tells; None where it is none."""
     try:
         finished = run_tool([str(path), "--version"], deadline=_QUESTION_SECONDS)
     except OSError:
@@ -291,43 +243,42 @@ def _works(path: Path) -> bool:
         return False
 
 
-def nvrtc_in_folder(folder: Path) -> Nvrtc:
-    """Return the NVRTC of a toolkit's folder.
+@dataclass(frozen=True, kw_only=True)
+class Nvrtc(FrontEndToolchain):
+    """The NVRTC of a toolkit's folder, which is its `path`."""
 
-    Raises
-    ------
-    UsageError
-        If it has none.
-    InfrastructureError
-        If it cannot be run.
-    """
-    if _library(folder) is None:
-        raise UsageError(f"no libnvrtc.so is in {folder}/lib; give a toolkit's folder")
-    found = nvrtc_in_cache(folder.resolve(), _nvrtc_version(folder.resolve()))
-    return replace(found, spelled=f"nvrtc:{folder}")
+    kind: str = "nvrtc"
+    line_bytes: ClassVar[int] = Nvcc.line_bytes
 
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """-O levels that it has."""
+        return tuple(_NVRTC_OPTIONS)
 
-def nvrtc_in_cache(folder: Path, version: str) -> Nvrtc:
-    """Return the NVRTC of a folder that was fetched."""
-    return Nvrtc(version=version, spelled=f"nvrtc:{version}", path=str(folder))
+    def opened(self, level: int) -> CudaCppFrontEnd:
+        """Return the compiler, with a process of its own."""
+        return NvrtcFrontEnd(Path(self.path), level=level)
 
+    @classmethod
+    def lies_in(cls, folder: Path) -> bool:
+        """Whether a folder holds a library."""
+        return _library(folder) is not None
 
-def discover_nvrtc() -> Sequence[Nvrtc]:
-    """Return those that were fetched, newest first."""
-    found = {
-        version: nvrtc_in_cache(folder, version)
-        for folder, version in fetched_folders("nvrtc")
-        if version_order(version) and _library(folder) is not None
-    }
-    return sorted(found.values(), key=lambda one: one.order, reverse=True)
+    @classmethod
+    def in_cache(cls, folder: Path, version: str) -> Nvrtc:
+        """Return the NVRTC of a folder that was fetched."""
+        return cls(version=version, spelled=f"nvrtc:{version}", path=str(folder))
+
+    @classmethod
+    def in_folder(cls, folder: Path) -> Nvrtc:
+        """Return the NVRTC of a toolkit's folder."""
+        if not cls.lies_in(folder):
+            raise UsageError(f"no libnvrtc.so is in {folder}/lib; give a toolkit's folder")
+        with NvrtcFrontEnd(folder.resolve(), level=cls.default_level) as front_end:
+            found = cls.in_cache(folder.resolve(), front_end.version)
+        return replace(found, spelled=f"nvrtc:{folder}")
 
 
 def _library(folder: Path) -> Path | None:
     found = (path for one in _LIBRARIES for path in sorted((folder / one).glob("libnvrtc.so*")))
     return next(found, None)
-
-
-@cache
-def _nvrtc_version(folder: Path) -> str:
-    with NvrtcFrontEnd(folder, level=Nvrtc.default_level) as front_end:
-        return front_end.version

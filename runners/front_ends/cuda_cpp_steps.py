@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from oracle.forms import Form
-from oracle.held import Use
-from oracle.lane_steps import (
-    LoadRegisters,
-    LoadRows,
-    PackRegisters,
-    StoreRegisters,
-    StoreRows,
-    TransposeRegisters,
+from oracle.lane_steps import LoadRegisters, PackRegisters, StoreRegisters
+from oracle.ops import (
+    AnyOp,
+    MatrixAccess,
+    Product,
+    RowAccess,
+    accesses_matrix,
+    accesses_rows,
+    multiplies,
 )
 from oracle.places import Place
-from oracle.steps import Copy, Elementwise, Load, Multiply, Store
+from oracle.steps import Copy, Elementwise
 from runners.emission.addresses import progression
 from runners.emission.copies import pieces
 from runners.front_ends import cuda_cpp_api as api
@@ -29,48 +29,67 @@ _PACKED = {
 }
 
 
-def write_access(out: CudaCppText, step: Load | Store) -> None:
-    """Append a wmma.load or wmma.store, of the API or as inline PTX."""
-    form, stride = step.form, step.stride
-    (use,) = step.uses
-    in_register = f"{stride} + zero" if step.stride_in_register else f"{stride}"
-    if not out.is_fragment(use):
-        address = out.address(step.place, form.space, step.immediate)
-        operands: list[Use | tuple[str, str] | int] = [address, use]
-        if isinstance(step, Load):
-            operands.reverse()
-        if stride is not None:
-            operands.append((in_register, "r") if step.stride_in_register else stride)
-        out.asm(form.opcode, operands, immediate=step.immediate, memory=True)
-        return
-    if stride is None:
-        in_register = str(form.matrix().default_stride(form.layout))
-    _write_api_access(out, step, form, in_register)
-
-
-def _write_api_access(out: CudaCppText, step: Load | Store, form: Form, stride: str) -> None:
-    (use,) = step.uses
-    type_ = api.pointer_type(form.matrix().type.name)
-    const = "const " if isinstance(step, Load) else ""
-    pointer = f"reinterpret_cast<{const}{type_}*>({out.pointer(step.place)})"
-    accumulator = form.matrix().operand in "cd"
-    layout = f", wmma::mem_{form.layout}_major" if accumulator else ""
-    variable = out.variable(use)
-    if isinstance(step, Load):
-        out.add(f"wmma::load_matrix_sync({variable}, {pointer}, {stride}{layout});")
+def write_op(out: CudaCppText, step: AnyOp) -> None:
+    """Append a matrix instruction, of the API or as inline PTX."""
+    if multiplies(step):
+        _multiply(out, step)
+    elif accesses_matrix(step):
+        _access(out, step)
+    elif accesses_rows(step):
+        memory = step.memory
+        offset = _row_offsets(out, memory.addresses)
+        place = Place(buffer=memory.buffer)
+        address = out.address(place, step.form.space, memory.immediate, offset)
+        _inline_access(out, step, address)
     else:
-        out.add(f"wmma::store_matrix_sync({pointer}, {variable}, {stride}{layout});")
+        source, destination = map(out.variable, step.uses)
+        out.add(f"for (int i = 0; i < {step.count}; ++i)")
+        asm = f'"{step.form.opcode} %0, %1;"'
+        out.add(f'  asm volatile({asm} : "=r"({destination}[i]) : "r"({source}[i]));')
 
 
-def write_multiply(out: CudaCppText, step: Multiply) -> None:
-    """Append a wmma.mma, of the API or as inline PTX."""
-    form: Form = step.form
-    if out.layouts is None:
-        out.asm(form.opcode, step.uses)
+def _multiply(out: CudaCppText, step: Product) -> None:
+    if out.layouts is None or not step.form.opaque:
+        out.asm(step.form.opcode, step.uses)
         return
-    function, rest = api.multiplication(form)
+    function, rest = api.multiplication(step.form)
     arguments = ", ".join([*map(out.variable, step.uses), *rest])
     out.add(f"{function}({arguments});")
+
+
+def _inline_access(
+    out: CudaCppText,
+    step: MatrixAccess | RowAccess,
+    address: tuple[str, str],
+    *stride: tuple[str, str] | int,
+) -> None:
+    (use,) = step.uses
+    operands = (address, use) if step.stores else (use, address)
+    immediate = step.memory.immediate
+    out.asm(step.form.opcode, [*operands, *stride], immediate=immediate, memory=True)
+
+
+def _access(out: CudaCppText, step: MatrixAccess) -> None:
+    form, memory = step.form, step.memory
+    (use,) = step.uses
+    given = memory.stride
+    stride = f"{given} + zero" if memory.stride_in_register else f"{given}"
+    if not out.is_fragment(use):
+        address = out.address(memory.place, form.space, memory.immediate)
+        operand = (stride, "r") if memory.stride_in_register else given
+        _inline_access(out, step, address, *([] if operand is None else [operand]))
+        return
+    if given is None:
+        stride = str(form.matrix().default_stride(form.layout))
+    const = "" if step.stores else "const "
+    type_ = f"{const}{api.pointer_type(form.matrix().type.name)}"
+    pointer = f"reinterpret_cast<{type_}*>({out.pointer(memory.place)})"
+    layout = f", wmma::mem_{form.layout}_major" if form.matrix().operand in "cd" else ""
+    variable = out.variable(use)
+    if step.stores:
+        out.add(f"wmma::store_matrix_sync({pointer}, {variable}, {stride}{layout});")
+    else:
+        out.add(f"wmma::load_matrix_sync({variable}, {pointer}, {stride}{layout});")
 
 
 def write_elementwise(out: CudaCppText, step: Elementwise) -> None:
@@ -80,18 +99,6 @@ def write_elementwise(out: CudaCppText, step: Elementwise) -> None:
     cell = api.stored_type(step.matrix.type.name) if fragment else out.type_of(step.uses[0])
     count = None if fragment else step.uses[0].holds.registers
     out.add(elements.statement(step, cell, source, destination, count=count, fused=out.fused))
-
-
-def write_rows(out: CudaCppText, step: LoadRows | StoreRows) -> None:
-    """Append an ldmatrix or stmatrix."""
-    (use,) = step.uses
-    offset = _row_offsets(out, step.addresses)
-    place = Place(buffer=step.buffer, offset=0)
-    address = out.address(place, step.form.space, step.immediate, offset)
-    operands: list[Use | tuple[str, str] | int] = [address, use]
-    if isinstance(step, LoadRows):
-        operands.reverse()
-    out.asm(step.form.opcode, operands, immediate=step.immediate, memory=True)
 
 
 def _row_offsets(out: CudaCppText, addresses: tuple[int, ...]) -> str:
@@ -122,15 +129,6 @@ def write_registers(out: CudaCppText, step: LoadRegisters | StoreRegisters) -> N
         out.add(f"  if (lane < {LANES // 2}) {each} {memory} = {variable};")
         out.add(f"  else {each} {memory} = {variable};")
     out.add("}")
-
-
-def write_transpose(out: CudaCppText, step: TransposeRegisters) -> None:
-    """Append a movmatrix of each register."""
-    source, destination = map(out.variable, step.uses)
-    out.add(f"for (int i = 0; i < {step.count}; ++i)")
-    out.add(
-        f'  asm volatile("{step.form.opcode} %0, %1;" : "=r"({destination}[i]) : "r"({source}[i]));'
-    )
 
 
 def write_pack(out: CudaCppText, step: PackRegisters) -> None:

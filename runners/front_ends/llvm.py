@@ -6,7 +6,7 @@ import contextlib
 import shlex
 import sys
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
@@ -21,8 +21,6 @@ from runners.front_ends.protocol import FrontEnd, FrontEndToolchain
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Trouble
 from runners.ptx_text import header
-from runners.toolchains import version_order
-from runners.wheels import fetched_folders
 
 _LLVMLITE = Path(__file__).with_name("llvmlite_compiler.py")
 _MODULE_SECONDS = 60.0
@@ -85,16 +83,7 @@ def llvm_text(module: KernelModule, *, llvm: int) -> str:
 
 
 class LlvmliteFrontEnd(LlvmFrontEnd):
-    """The LLVM of an llvmlite, in a process of its own that may crash.
-
-    Parameters
-    ----------
-    packages
-        The folder in which llvmlite lies.
-    level
-        0 to 3: of the passes and of the back end.
-    python
-        What runs it.
+    """The LLVM of the llvmlite in a folder, in a process of its own that may crash.
 
     Raises
     ------
@@ -140,18 +129,14 @@ class LlvmliteFrontEnd(LlvmFrontEnd):
         self._child.close()
 
 
-class LlvmCommandFrontEnd(LlvmFrontEnd):
-    """A command at a level.
+@cache
+def _version_of(folder: Path) -> str:
+    with LlvmliteFrontEnd(folder, level=0) as front_end:
+        return front_end.version
 
-    Parameters
-    ----------
-    command
-        As `stages` takes it.
-    spelled
-        What a person calls it.
-    level
-        Stands for `{level}`.
-    """
+
+class LlvmCommandFrontEnd(LlvmFrontEnd):
+    """A command, as `stages` takes it, at a level."""
 
     def __init__(self, command: str, *, spelled: str, level: int) -> None:
         super().__init__(spelled, level)
@@ -204,10 +189,50 @@ class Llvmlite(FrontEndToolchain):
     kind: str = "llvm"
     default_level: ClassVar[int] = 2
     """That of clang -O2."""
+    takes_commands: ClassVar[bool] = True
+    version_of: ClassVar[Callable[[Path], str]] = staticmethod(_version_of)
 
     def opened(self, level: int) -> LlvmFrontEnd:
         """Return the compiler, with a process of its own."""
         return LlvmliteFrontEnd(Path(self.path), level=level)
+
+    @classmethod
+    def discover(cls) -> Sequence[FrontEndToolchain]:
+        """Return the LLVM of this Python's llvmlite and those that were fetched, newest first."""
+        found = {one.version: one for one in super().discover()}
+        spec = find_spec("llvmlite")
+        if spec is not None and spec.origin is not None:
+            folder = Path(spec.origin).parent.parent
+            with contextlib.suppress(InfrastructureError):
+                found.setdefault(_version_of(folder), cls.in_cache(folder, _version_of(folder)))
+        return sorted(found.values(), key=lambda one: one.order, reverse=True)
+
+    @classmethod
+    def lies_in(cls, folder: Path) -> bool:
+        """Whether a folder holds an llvmlite."""
+        return (folder / "llvmlite").is_dir()
+
+    @classmethod
+    def in_cache(cls, folder: Path, version: str) -> FrontEndToolchain:
+        """Return the LLVM of a folder with an llvmlite."""
+        return Llvmlite(version=version, spelled=f"llvm:{version}", path=str(folder))
+
+    @classmethod
+    def in_folder(cls, folder: Path) -> FrontEndToolchain:
+        """Return opt and llc of a folder, or of its bin."""
+        found = next((one for one in (folder, folder / "bin") if (one / "llc").is_file()), None)
+        if found is None or not (found / "opt").is_file():
+            raise UsageError(
+                f"no opt and llc are in {folder}, or in its bin; give the folder that has them"
+            )
+        command = _BUILD.format(folder=shlex.quote(str(found.resolve())))
+        return LlvmCommand(version=command, spelled=f"llvm:{folder}", path=str(folder))
+
+    @classmethod
+    def by_command(cls, command: str) -> FrontEndToolchain:
+        """Return a command that makes PTX of LLVM IR."""
+        check_there(stages(command), f"llvm:{command}")
+        return LlvmCommand(version=command, spelled=f"llvm:{command}", path=command)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,53 +246,3 @@ class LlvmCommand(Llvmlite):
     def opened(self, level: int) -> LlvmFrontEnd:
         """Return the compiler."""
         return LlvmCommandFrontEnd(self.version, spelled=self.spelled, level=level)
-
-
-def by_command(command: str) -> FrontEndToolchain:
-    """Return a command that makes PTX of LLVM IR."""
-    check_there(stages(command), f"llvm:{command}")
-    return LlvmCommand(version=command, spelled=f"llvm:{command}", path=command)
-
-
-def in_folder(folder: Path) -> FrontEndToolchain:
-    """Return opt and llc of a folder, or of its bin.
-
-    Raises
-    ------
-    UsageError
-        If they are not there.
-    """
-    found = next((one for one in (folder, folder / "bin") if (one / "llc").is_file()), None)
-    if found is None or not (found / "opt").is_file():
-        raise UsageError(
-            f"no opt and llc are in {folder}, or in its bin; give the folder that has them"
-        )
-    command = _BUILD.format(folder=shlex.quote(str(found.resolve())))
-    return LlvmCommand(version=command, spelled=f"llvm:{folder}", path=str(folder))
-
-
-def in_cache(folder: Path, version: str) -> FrontEndToolchain:
-    """Return the LLVM of a folder with an llvmlite."""
-    return Llvmlite(version=version, spelled=f"llvm:{version}", path=str(folder))
-
-
-@cache
-def version_in(folder: Path) -> str:
-    """Return the version of the LLVM of a folder with an llvmlite, by running it."""
-    with LlvmliteFrontEnd(folder, level=0) as front_end:
-        return front_end.version
-
-
-def discover() -> Sequence[FrontEndToolchain]:
-    """Return the LLVM of this Python's llvmlite and those that were fetched, newest first."""
-    found = {
-        version: in_cache(folder, version)
-        for folder, version in fetched_folders("llvm")
-        if version_order(version) and (folder / "llvmlite").is_dir()
-    }
-    spec = find_spec("llvmlite")
-    if spec is not None and spec.origin is not None:
-        folder = Path(spec.origin).parent.parent
-        with contextlib.suppress(InfrastructureError):
-            found.setdefault(version_in(folder), in_cache(folder, version_in(folder)))
-    return sorted(found.values(), key=lambda one: one.order, reverse=True)

@@ -12,7 +12,7 @@ from oracle.forms import Form
 OPAQUE_SINCE = 16
 """First LLVM that has no typed pointers by default wherever it is embedded: LLVM 15 still reads
 them, and llvmlite 0.44, which carries it, reads no others (seen 2026-11-22)."""
-_STMATRIX_SINCE = 22
+_LATE_SINCE = 22
 """stmatrix, ldmatrix of 8 bits and less, and mma of fp8 and of the larger f64 shapes: not in 20."""
 SPACES = {"": 0, "global": 1, "shared": 3, "shared::cta": 3}
 """Address spaces of NVPTX by the spelling of a state space (LLVM, User Guide for NVPTX)."""
@@ -37,28 +37,20 @@ def access_name(form: Form, *, stride: bool) -> str:
     )
 
 
-def multiply_name(form: Form) -> str:
-    """Return the name of the intrinsic of a wmma.mma."""
-    types = [form.matrix(operand).type.name for operand in "dca"]
-    signature = ".".join(types[:2]) if types[2] == "f16" else types[2]
-    parts = [
-        f"llvm.nvvm.wmma.{form.matrix('a').shape.name}.mma",
-        *([f"{form.op}.popc"] if form.op else []),
-        form.a_layout,
-        form.b_layout,
-        *([form.rounding] if form.rounding else []),
-        signature,
-        *(["satfinite"] if form.satfinite else []),
-    ]
-    return ".".join(parts)
-
-
-def multiply_lanes_name(form: Form, *, llvm: int) -> str | None:
-    """Return the name of the intrinsic of an mma.sync; None where this LLVM has none."""
-    d, a, b, c = (form.type(operand).name for operand in "dabc")
-    small = form.shape.name == "m8n8k4"
-    late = a in ("e4m3", "e5m2") or (a == "f64" and not small)
-    if form.rounding or (late and llvm < _STMATRIX_SINCE):
+def multiply_name(form: Form, *, llvm: int) -> str | None:
+    """Return the name of the intrinsic of a multiplication; None where this LLVM has none."""
+    d, a, b, c = (form.matrix(operand).type.name for operand in "dabc")
+    shape = form.shape.name
+    op = [f"{form.op}.popc"] if form.op else []
+    layouts = [form.a_layout, form.b_layout]
+    saturated = ["satfinite"] if form.satfinite else []
+    if form.opaque:
+        rounding = [form.rounding] if form.rounding else []
+        signature = [d, c] if a == "f16" else [a]
+        parts = ["wmma", shape, "mma", *op, *layouts, *rounding, *signature, *saturated]
+        return ".".join(("llvm.nvvm", *parts))
+    late = a in ("e4m3", "e5m2") or (a == "f64" and shape != "m8n8k4")
+    if form.rounding or (late and llvm < _LATE_SINCE):
         return None
     if a in ("e4m3", "e5m2"):
         signature = [d, a, b, c]
@@ -66,22 +58,12 @@ def multiply_lanes_name(form: Form, *, llvm: int) -> str | None:
         signature = [d, c]
     else:
         signature = [a] if a == b else [a, b]
-    parts = [
-        "llvm.nvvm.mma",
-        *([f"{form.op}.popc"] if form.op else []),
-        form.shape.name,
-        form.a_layout,
-        form.b_layout,
-        *(["satfinite"] if form.satfinite else []),
-        *signature,
-    ]
-    return ".".join(parts)
+    return ".".join(("llvm.nvvm.mma", *op, shape, *layouts, *saturated, *signature))
 
 
 def rows_name(form: Form, *, llvm: int) -> str | None:
     """Return the name of an ldmatrix or stmatrix without its pointer's suffix; None: none here."""
-    store = form.mnemonic == "stmatrix"
-    if llvm < _STMATRIX_SINCE and (store or form.texts["type"] != "b16"):
+    if llvm < _LATE_SINCE and (form.is_store or form.element_bits != 16):
         return None
     # The opcode, but for the state space, which the pointer says.
     words = [slot.text for slot in form.slots if slot.text and slot.name != "space"]

@@ -16,32 +16,22 @@ from typing import assert_never
 
 from oracle.lane_steps import (
     LoadRegisters,
-    LoadRows,
     MoveRegisters,
-    MultiplyLanes,
     PackRegisters,
     SetRegisters,
     StoreRegisters,
-    StoreRows,
-    TransposeRegisters,
 )
+from oracle.ops import Op
 from oracle.places import IMAGE_ALIGNMENT, Uniform, Word
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, Step
 from oracle.targets import Module
 from runners.emission.copies import Piece, pieces
-from runners.front_ends.llvm_fragment_steps import (
+from runners.front_ends.llvm_steps import (
     write_elementwise,
-    write_load,
-    write_multiply,
-    write_store,
-)
-from runners.front_ends.llvm_lane_steps import (
-    write_multiply_lanes,
+    write_op,
     write_pack,
     write_registers,
-    write_rows,
-    write_transpose,
 )
 from runners.front_ends.llvm_text import SCALED, SCALED_TEXT, LlvmText, signed
 from runners.front_ends.protocol import check_named
@@ -127,22 +117,12 @@ class LlvmWriter(LlvmText):
 
     def _step(self, step: Step) -> None:
         match step:
-            case Load():
-                write_load(self, step)
-            case Store():
-                write_store(self, step)
-            case Multiply():
-                write_multiply(self, step)
+            case Op():
+                write_op(self, step)
             case Elementwise():
                 write_elementwise(self, step)
-            case LoadRows() | StoreRows():
-                write_rows(self, step)
             case LoadRegisters() | StoreRegisters():
                 write_registers(self, step)
-            case MultiplyLanes():
-                write_multiply_lanes(self, step)
-            case TransposeRegisters():
-                write_transpose(self, step)
             case PackRegisters():
                 write_pack(self, step)
             case Copy():

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar, Self, Unpack
 
 from oracle.errors import UsageError
@@ -20,7 +21,8 @@ from runners.front_ends.child import refused
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Runner, Trouble
 from runners.ptx_pass import RewritingRunner
-from runners.toolchains import Toolchain
+from runners.toolchains import Toolchain, version_order
+from runners.wheels import fetched_folders
 
 _DRIVER_LEVEL = 3
 """-O level at which a driver compiles what a front end wrote: its default."""
@@ -33,8 +35,6 @@ class FrontEnd(ABC):
     ----------
     who
         The compiler in words: "nvcc 13.0.88".
-    level
-        -O level.
     refuser
         The compiler as failures name it; as `who` where it is not given.
     """
@@ -83,7 +83,6 @@ class FrontEnd(ABC):
         """Return a module with the PTX that was written for it, if that is what was asked for."""
 
     def _ptx_in(self, answer: Mapping[str, Any] | Failure) -> str | Failure:
-        """Return the PTX of what a `Child` answered, or that a module is refused."""
         if isinstance(answer, Failure):
             return answer
         if "error" in answer:
@@ -107,6 +106,10 @@ class FrontEndToolchain(Toolchain):
     path: str
     """Where it is; of a command the command."""
     writes_ptx: ClassVar[bool] = True
+    takes_commands: ClassVar[bool] = False
+    """Whether `by_command` gives one."""
+    version_of: ClassVar[Callable[[Path], str] | None] = None
+    """As `runners.wheels.unpacked` takes it."""
 
     @property
     def label(self) -> str:
@@ -127,13 +130,40 @@ class FrontEndToolchain(Toolchain):
 
     @abstractmethod
     def opened(self, level: int) -> FrontEnd:
-        """Return the compiler, ready to work; the caller closes it.
+        """Return the compiler, ready to work; UsageError if it has no such level."""
 
-        Raises
-        ------
-        UsageError, InfrastructureError
-            If it has no such level, or cannot be run.
-        """
+    @classmethod
+    def discover(cls) -> Sequence[FrontEndToolchain]:
+        """Return those that were installed or fetched, newest first, each version once."""
+        found = [
+            cls.in_cache(folder, version)
+            for folder, version in fetched_folders(cls.kind)
+            if version_order(version) and cls.lies_in(folder)
+        ]
+        return sorted(found, key=lambda one: one.order, reverse=True)
+
+    @classmethod
+    @abstractmethod
+    def lies_in(cls, folder: Path) -> bool:
+        """Whether a folder of the cache holds one."""
+
+    @classmethod
+    @abstractmethod
+    def in_cache(cls, folder: Path, version: str) -> FrontEndToolchain:
+        """Return that of a folder of the cache."""
+
+    @classmethod
+    @abstractmethod
+    def in_folder(cls, folder: Path) -> FrontEndToolchain:
+        """Return that of a build's or a toolkit's folder, or of its bin; UsageError without one."""
+
+    @classmethod
+    def by_command(cls, command: str) -> FrontEndToolchain:
+        """Return a command that reads the language and writes PTX; UsageError if it is none."""
+        raise UsageError(
+            f"{f'{cls.kind}:{command}'!r:.200} names no folder, and commands of {cls.kind} are not "
+            "known"
+        )
 
     def compiler(self, level: int, **limits: Unpack[CompilerLimits]) -> FrontEndCompiler:
         """Return what writes PTX at a level; raises as `opened` does."""
@@ -156,15 +186,7 @@ def _newest(toolchain: FrontEndToolchain, target: str) -> PtxVersion | None:
 
 
 class FrontEndRunner(RewritingRunner):
-    """A runner behind a front end; the front end is closed together with it.
-
-    Parameters
-    ----------
-    runner
-        Where the modules run.
-    front_end
-        What writes their PTX.
-    """
+    """A runner behind what writes the PTX of its modules, which is closed together with it."""
 
     def __init__(self, runner: Runner, front_end: FrontEnd) -> None:
         super().__init__(runner, [])
@@ -184,13 +206,7 @@ class FrontEndRunner(RewritingRunner):
 
 
 class FrontEndCompiler:
-    """A front end as a compiler whose code is PTX (`runners.cuda.compilation.Compiler`).
-
-    Parameters
-    ----------
-    front_end
-        What writes the PTX.
-    """
+    """A front end as a compiler whose code is PTX (`runners.cuda.compilation.Compiler`)."""
 
     def __init__(self, front_end: FrontEnd) -> None:
         self._front_end = front_end

@@ -4,15 +4,16 @@ Functions are put in place where they are called, each time with registers of th
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from runners.simulated import access, matrix_rows, mma_sync, scalar, wmma
-from runners.simulated.kernels import Decoded, Expansion, Kept, Kernel, Step, Waits
-from runners.simulated.memory import Space
-from runners.simulated.operands import Location, Operands, Surroundings
+from runners.simulated.memory import Space, Static
+from runners.simulated.operands import Held, Location, Operands, Source, Surroundings
 from runners.simulated.silicon import Silicon
 from runners.simulated.storage import Frame, Statics
 from runners.simulated.syntax import (
@@ -50,6 +51,68 @@ def _find(opcode: str) -> tuple[Callable[..., Operation], re.Match[str], bool] |
         if match := pattern.fullmatch(opcode):
             return plain, match, False
     return None
+
+
+class Waits(StrEnum):
+    """Who has to come to a step before it executes."""
+
+    WARP = "all lanes of the warp"
+    MEMBERS = "the lanes that the instruction names"
+    BLOCK = "all threads of the block"
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Step:
+    """One decoded instruction. Without operation, goals and waiting it ends the thread."""
+
+    line: int
+    guard: str | None = None
+    """Key of the predicate under which it executes."""
+    negated: bool = False
+    operation: Operation | None = None
+    goals: tuple[int, ...] = ()
+    """Indices of the steps that a branch can go to."""
+    index: Source | None = None
+    """Which of them, where there are several."""
+    waits: Waits | None = None
+    members: Source | None = None
+    """Lanes to wait for, a bit each."""
+
+    @property
+    def ends(self) -> bool:
+        """Whether it ends every thread that comes to it."""
+        return not (self.guard or self.operation or self.goals or self.waits)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Kernel:
+    """An entry that can run."""
+
+    name: str
+    steps: tuple[Step, ...]
+    parameters: tuple[tuple[int, int], ...]
+    """Offset in bytes and bits of each parameter."""
+    static: Static
+
+    def parameter_block(self, arguments: Sequence[int]) -> bytes:
+        """Return the parameters as they lie in memory."""
+        block = bytearray()
+        for (offset, bits), value in zip(self.parameters, arguments, strict=True):
+            block += bytes(offset - len(block)) + value.to_bytes(bits // 8, "little")
+        return bytes(block)
+
+
+Decoded = tuple[Operation, Waits | None, Source | None]
+"""What an instruction does, who waits for it, and the lanes that it names."""
+
+
+class _Kept(NamedTuple):
+    """What the text of an instruction was decoded to in the modules of a device."""
+
+    names: tuple[tuple[str, str, int], ...] | None
+    """`Operands.names`."""
+    decoded: dict[tuple[str, ...], Decoded]
+    """By what these mean (`Operands.meaning`)."""
 
 
 class _Linker:
@@ -97,7 +160,6 @@ class _Linker:
         """Put a function's body behind the steps that are there."""
         frame = Frame(self._statics, function, base, bound)
         self._local_bytes = max(self._local_bytes, frame.end)
-        expansion = Expansion()
         surroundings = Surroundings(
             version=self._listing.version,
             target=self._silicon.target,
@@ -106,8 +168,11 @@ class _Linker:
             in_function=not function.is_entry,
             functions=self._listing.functions,
         )
-        for instruction in function.body or ():
-            expansion.starts.append(len(self._steps))
+        body = function.body or ()
+        starts = []
+        branches = []
+        for instruction in body:
+            starts.append(len(self._steps))
             if len(self._steps) > _MOST_STEPS:
                 refuse(
                     TrapKind.UNSUPPORTED,
@@ -117,45 +182,53 @@ class _Linker:
             operands = Operands(instruction, surroundings)
             if instruction.opcode in CALLS:
                 self._call(operands, frame, (*callers, function.name))
-            else:
-                self._steps.append(self._step(operands, expansion, function))
-        expansion.close(len(self._steps))
+                continue
+            step = Step(line=instruction.line)
+            self._steps.append(step)
+            if instruction.statement.guard is not None:
+                step.guard, step.negated = operands.guard()
+            if (found := self._decoded(operands)) is not None:
+                step.operation, step.waits, step.members = found
+            elif goals := self._goals(operands, step, len(body)):
+                branches.append((step, goals))
+        starts.append(len(self._steps))
+        for step, goals in branches:
+            step.goals = tuple(starts[index] for index in goals)
 
-    def _step(self, operands: Operands, expansion: Expansion, function: Function) -> Step:
+    def _goals(self, operands: Operands, step: Step, end: int) -> tuple[int, ...]:
+        """Return the instructions that a step may go to, or let it wait or end the thread.
+
+        `end` is behind the last one: where a function returns to.
+        """
         instruction = operands.instruction
-        opcode = instruction.opcode
-        step = Step(line=instruction.line)
-        if instruction.statement.guard is not None:
-            step.guard, step.negated = operands.guard()
-        found = self._decoded(operands)
-        if found is not None:
-            step.operation, step.waits, step.members = found
-            return step
-        stem = opcode.removesuffix(".uni")
+        stem = instruction.opcode.removesuffix(".uni")
         if stem in ("ret", "exit"):
             operands.expect(0)
-            if stem == "ret" and not function.is_entry:
-                expansion.returns.append(step)
-        elif stem == "bra":
+            return (end,) if stem == "ret" and operands.surroundings.in_function else ()
+        if stem == "bra":
             (label,) = operands.expect(1)
-            expansion.branches.append((step, (self._goal(operands, label),)))
-        elif stem == "brx.idx":
+            return (self._goal(operands, getattr(label, "text", str(label))),)
+        if stem == "brx.idx":
             index, targets = operands.expect(2)
             labels = instruction.scope.targets.get(getattr(targets, "text", ""))
             if not labels:
                 refuse(TrapKind.PARSE, instruction.line, "there is no such list of branch targets")
             step.index = operands.source(index, 32)
-            goals = tuple(self._goal(operands, Name(label)) for label in labels)
-            expansion.branches.append((step, goals))
-        elif access.is_barrier(operands):
-            step.waits = Waits.BLOCK
-        else:
+            return tuple(self._goal(operands, label) for label in labels)
+        if not access.is_barrier(operands):
             refuse(
                 TrapKind.UNSUPPORTED,
                 instruction.line,
-                f"{opcode} is not known to the simulated device",
+                f"{instruction.opcode} is not known to the simulated device",
             )
-        return step
+        step.waits = Waits.BLOCK
+        return ()
+
+    def _goal(self, operands: Operands, name: str) -> int:
+        goal = operands.instruction.scope.labels.get(name)
+        if goal is None:
+            refuse(TrapKind.PARSE, operands.line, f"there is no label {name}")
+        return goal
 
     def _decoded(self, operands: Operands) -> Decoded | None:
         """Return what an instruction does; None if it is none that computes.
@@ -168,31 +241,23 @@ class _Linker:
         if (entry := kept.get(text)) is None:
             if len(kept) >= _KEPT:
                 kept.clear()
-            entry = kept[text] = Kept(operands.names, {})
+            entry = kept[text] = _Kept(operands.names, {})
         meaning = None if entry.names is None else operands.meaning(entry.names)
         if meaning is not None and (known := entry.decoded.get(meaning)) is not None:
             return known
-        waits, members = None, None
-        if (found := _find(instruction.opcode)) is not None:
-            decode, match, for_warp = found
-            waits = Waits.WARP if for_warp else None
+        found: Decoded
+        if (one := _find(instruction.opcode)) is not None:
+            decode, match, for_warp = one
             given = (operands, self._silicon) if for_warp else (operands,)
-            operation = decode(*given, match)
+            found = decode(*given, match), Waits.WARP if for_warp else None, None
         elif (row := scalar.decode(operands)) is not None:
             operation, members = row
-            waits = None if members is None else Waits.MEMBERS
+            found = operation, None if members is None else Waits.MEMBERS, members
         else:
             return None
         if meaning is not None:
-            entry.decoded[meaning] = operation, waits, members
-        return operation, waits, members
-
-    def _goal(self, operands: Operands, label: Any) -> int:
-        name = label.text if isinstance(label, Name) else str(label)
-        goal = operands.instruction.scope.labels.get(name)
-        if goal is None:
-            refuse(TrapKind.PARSE, operands.line, f"there is no label {name}")
-        return goal
+            entry.decoded[meaning] = found
+        return found
 
     def _call(self, operands: Operands, frame: Frame, callers: tuple[str, ...]) -> None:
         """Put a called function in place."""
@@ -220,26 +285,28 @@ class _Linker:
                 f"{name} has {len(function.parameters)} parameters and {len(function.results)} "
                 f"results; {len(arguments)} and {len(results)} were given",
             )
-        guard: Step | None = None
         key, negated = operands.guard()
+        # Without the call, threads go on behind it.
+        skip = Step(line=instruction.line, guard=key, negated=not negated)
         if key is not None:
-            # Without the call, threads go on behind it.
-            guard = Step(line=instruction.line, guard=key, negated=not negated)
-            self._steps.append(guard)
+            self._steps.append(skip)
         self._expansions += 1
         prefix = f"{self._expansions}:"
         bound: dict[Variable, Location] = {}
-        entering: list[Operation] = []
-        leaving: list[Operation] = []
+        entering, leaving = [], []
         for formal, actual in zip(function.parameters, arguments, strict=True):
-            self._bind(operands, frame, formal, actual, prefix, bound, entering, True)
+            if not self._bind(operands, frame, formal, actual, bound):
+                target = prefix + formal.name
+                entering.append(_copy(target, operands.source(actual, TYPE_BITS[formal.type])))
         for formal, actual in zip(function.results, results, strict=True):
-            self._bind(operands, frame, formal, actual, prefix, bound, leaving, False)
+            if not self._bind(operands, frame, formal, actual, bound):
+                target = operands.destination(actual, TYPE_BITS[formal.type])
+                leaving.append(_copy(target, Held(prefix + formal.name)))
         self._steps.extend(Step(line=instruction.line, operation=each) for each in entering)
         self._expand(function, prefix, frame.end, bound, callers)
         self._steps.extend(Step(line=instruction.line, operation=each) for each in leaving)
-        if guard is not None:
-            guard.goals = (len(self._steps),)
+        if key is not None:
+            skip.goals = (len(self._steps),)
 
     def _bind(
         self,
@@ -247,36 +314,30 @@ class _Linker:
         frame: Frame,
         formal: Variable,
         actual: Any,
-        prefix: str,
         bound: dict[Variable, Location],
-        moves: list[Operation],
-        entering: bool,
-    ) -> None:
-        """Let a formal parameter be the actual one, or move its value."""
+    ) -> bool:
+        """Let a formal parameter in memory be the actual one; return whether it is in memory."""
         variable = (
             operands.instruction.scope.find(actual.text) if isinstance(actual, Name) else None
         )
-        if isinstance(variable, Variable) and variable.space == "param":
-            if formal.space == "reg":
-                operands.unsupported(f"{actual.text} in memory where a register is expected")
-            if variable.size < formal.size:
-                refuse(
-                    TrapKind.PARSE,
-                    operands.line,
-                    f"{variable.name} has {variable.size} bytes, and {formal.name} {formal.size}",
-                )
-            bound[formal] = frame[variable]
-            return
-        if formal.space != "reg":
-            operands.unsupported(f"{formal.name} is in memory, and what is given for it is not")
-        bits = TYPE_BITS[formal.type]
-        inner = prefix + formal.name
-        if entering:
-            source = operands.source(actual, bits)
-            moves.append(lambda warps, mask: warps.write(inner, source(warps), mask))
-        else:
-            key = operands.destination(actual, bits)
-            moves.append(lambda warps, mask: warps.write(key, warps.registers[inner], mask))
+        if not isinstance(variable, Variable) or variable.space != "param":
+            if formal.space != "reg":
+                operands.unsupported(f"{formal.name} is in memory, and what is given for it is not")
+            return False
+        if formal.space == "reg":
+            operands.unsupported(f"{actual.text} in memory where a register is expected")
+        if variable.size < formal.size:
+            refuse(
+                TrapKind.PARSE,
+                operands.line,
+                f"{variable.name} has {variable.size} bytes, and {formal.name} {formal.size}",
+            )
+        bound[formal] = frame[variable]
+        return True
+
+
+def _copy(target: str, source: Source) -> Operation:
+    return lambda warps, mask: warps.write(target, source(warps), mask)
 
 
 def decode(listing: Listing, silicon: Silicon) -> MappingProxyType[str, Kernel | SimulatedTrap]:

@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
-from runners.simulated.chip import Chip, chip_of
-from runners.simulated.decoder import decode
+from runners.simulated.decoder import Kernel, decode
 from runners.simulated.interpreter import run
-from runners.simulated.kernels import Kernel
 from runners.simulated.memory import Memory, laid_out
 from runners.simulated.parser import parse
-from runners.simulated.silicon import Planted, Silicon, Target
+from runners.simulated.silicon import Chip, Planted, Silicon, Target, chip_of
 from runners.simulated.special import MULTIPROCESSORS, SLOTS
 from runners.simulated.traps import SimulatedTrap, TrapKind, refuse
 from runners.simulated.warps import LANES, Warps

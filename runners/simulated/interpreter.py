@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.kernels import Kernel, Step, Waits
+from runners.simulated.decoder import Kernel, Step, Waits
 from runners.simulated.traps import SimulatedTrap, TrapKind, refuse
 from runners.simulated.warps import LANES, Mask, Warps
 

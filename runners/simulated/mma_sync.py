@@ -11,13 +11,12 @@ import re
 from dataclasses import replace
 
 from runners.simulated.binary import Rounding
-from runners.simulated.chip import Chip
 from runners.simulated.integers import Qualifiers
 from runners.simulated.layouts import QUADS, documented_layout
 from runners.simulated.matrices import Form, Multiplicands, check_product, multiplication
 from runners.simulated.operands import Operands
 from runners.simulated.products import MultiplyUnit, Types, sound_unit
-from runners.simulated.silicon import Silicon
+from runners.simulated.silicon import Chip, Silicon
 from runners.simulated.units import FragmentUnit, QuadUnit
 from runners.simulated.warps import Operation
 

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runners.simulated.binary import F32, F64, NAMED, Rounding, flushed
-from runners.simulated.chip import Chip
 from runners.simulated.fused import NanRule, Product, add, multiply_add, products
 from runners.simulated.integers import population
 from runners.simulated.layouts import BITS
+from runners.simulated.silicon import Chip
 from runners.simulated.truncated import multiply, narrowed, widened
 from runners.simulated.units import (
     BitOperation,

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from runners.simulated.binary import F16, F32, Binary, Rounding, flushed
 from runners.simulated.fused import NanRule, multiply_add
-from runners.simulated.rounding import rounded
 from runners.simulated.units import FloatUnit, Matrix
 from runners.simulated.warps import spread
 
@@ -24,6 +23,7 @@ Words = NDArray[Any]
 """Raw unsigned words."""
 Terms = NDArray[np.int32]
 Flags = NDArray[np.bool_]
+Integers = NDArray[np.int64]
 
 _AT_ONCE = 64
 """Warps computed together: the working set of one block then fits a core's caches."""
@@ -31,6 +31,11 @@ _AT_ONCE = 64
 # An exponent far below every other: a zero's term is found zero, and it never is the largest. The
 # sum of two of them and every shift computed from them stay in 32 bits.
 _ZERO_EXPONENT = -(1 << 14)
+
+_DOUBLE_FRACTION = 52
+_DOUBLE_BIAS = 1023
+# A shift that empties any magnitude below 2^53 and is defined for 64-bit integers.
+_LARGEST_SHIFT = 62
 
 _ONE_F32 = 0x3F80_0000
 _ONE_F16 = 0x3C00
@@ -71,18 +76,78 @@ def _take_apart(words: Words, binary: Binary, flush: bool) -> _Factors:
     )
 
 
+def _carry(
+    rounding: Rounding, kept: Integers, shift: Integers | np.int64, negative: NDArray[np.bool_]
+) -> Integers:
+    """Return what to add below the cut, `shift` bits up, so that cutting rounds."""
+    half: Integers | np.int64 = np.left_shift(np.int64(1), shift - 1)
+    carry: Integers
+    match rounding:
+        case Rounding.ZERO:
+            carry = np.zeros_like(kept)
+        case Rounding.NEAREST_EVEN:
+            carry = half - 1 + (kept & 1)
+        case Rounding.NEAREST_AWAY:
+            carry = np.broadcast_to(half, kept.shape)
+        case Rounding.DOWN:
+            carry = np.where(negative, 2 * half - 1, 0)
+        case Rounding.UP:
+            carry = np.where(negative, 0, 2 * half - 1)
+    return carry
+
+
+def _subnormal(
+    magnitude: Integers,
+    scale: Integers,
+    negative: NDArray[np.bool_],
+    binary: Binary,
+    rounding: Rounding,
+) -> Integers:
+    shift = binary.bottom - binary.fraction - scale
+    # Several times faster than np.clip on small arrays, and not slower on large ones.
+    right, left = np.maximum(shift, 0), np.maximum(-shift, 0)
+    np.minimum(right, _LARGEST_SHIFT, out=right)
+    np.minimum(left, _LARGEST_SHIFT, out=left)
+    kept = magnitude >> right
+    up = _carry(rounding, kept, np.maximum(right, 1), negative)
+    return np.where(shift > 0, (magnitude + up) >> right, magnitude << left)
+
+
+def _rounded(
+    magnitude: Integers,
+    scale: Integers,
+    negative: NDArray[np.bool_],
+    binary: Binary,
+    rounding: Rounding,
+    saturating: bool,
+) -> Integers:
+    """Round magnitudes below 2^53 times 2^scale to the magnitude bits of words of a format.
+
+    With `saturating`, what is too large gives the largest finite value, and not infinity. Rounding
+    toward zero gives infinity too: it says how a significand is cut, and the matrix units measured
+    overflow to infinity with it.
+    """
+    # An integer below 2^53 is exact as float64, which has its leading one found.
+    # (Zero has the exponent field 0 there, and so is found among the subnormals.)
+    image = magnitude.astype(np.float64).view(np.int64)
+    drop = _DOUBLE_FRACTION - binary.fraction
+    words: Integers = image >> drop
+    if rounding is not Rounding.ZERO:
+        words = (image + _carry(rounding, words, np.int64(drop), negative)) >> drop
+    words += (scale + (binary.top - _DOUBLE_BIAS)) << binary.fraction
+    low = (image >> _DOUBLE_FRACTION) + scale < _DOUBLE_BIAS + binary.bottom
+    if low.any():
+        words[low] = _subnormal(magnitude[low], scale[low], negative[low], binary, rounding)
+    over = words >= binary.infinity
+    if over.any():
+        words[over] = binary.infinity - saturating
+    return words
+
+
 def widened(words: Words) -> Words:
-    """Return f32 words of the same values as f16 words."""
-    parts = _take_apart(words, F16, flush=False)
-    magnitude = rounded(
-        parts.significand.astype(np.int64),
-        parts.exponent.astype(np.int64) - F16.fraction,
-        parts.sign < 0,
-        F32,
-        Rounding.ZERO,
-    )
-    magnitude = _with_specials(magnitude, parts, F32, F32.infinity | 1)
-    return _signed(magnitude, parts.sign < 0, F32)
+    """Return f32 words of the same values as f16 words; of NaN, some NaN."""
+    with np.errstate(all="ignore"):
+        return words.view(np.float16).astype(np.float32).view(np.uint32)
 
 
 def narrowed(
@@ -93,32 +158,25 @@ def narrowed(
 ) -> Words:
     """Return f16 words of f32 words; a tiny negative gives -0, and any NaN the cut of `nan`."""
     parts = _take_apart(words, F32, flush=False)
-    magnitude = rounded(
+    negative = parts.sign < 0
+    magnitude = _rounded(
         parts.significand.astype(np.int64),
         parts.exponent.astype(np.int64) - F32.fraction,
-        parts.sign < 0,
+        negative,
         F16,
         rounding,
         saturating,
     )
-    # 0x7fffffff gives 0x7fff.
-    nan = nan >> 16 & F16.sign | F16.infinity | (nan >> 13 & (1 << F16.fraction) - 1)
-    magnitude = _with_specials(magnitude, parts, F16, nan & ~F16.sign)
-    negative = parts.sign < 0
-    if parts.nan is not None:
-        negative = np.where(parts.nan, bool(nan & F16.sign), negative)
+    if parts.infinite is not None and parts.nan is not None:
+        # 0x7fffffff gives 0x7fff.
+        cut = F16.infinity | (nan >> 13 & (1 << F16.fraction) - 1)
+        special = np.where(parts.infinite, F16.infinity, magnitude)
+        magnitude = np.where(parts.nan, cut, special)
+        negative = np.where(parts.nan, bool(nan >> 16 & F16.sign), negative)
     return _signed(magnitude, negative, F16)
 
 
-def _with_specials(
-    magnitude: NDArray[np.int64], parts: _Factors, binary: Binary, nan: int
-) -> NDArray[np.int64]:
-    if parts.infinite is None or parts.nan is None:
-        return magnitude
-    return np.where(parts.nan, nan, np.where(parts.infinite, binary.infinity, magnitude))
-
-
-def _signed(magnitude: NDArray[np.int64], negative: Flags, binary: Binary) -> Words:
+def _signed(magnitude: Integers, negative: Flags, binary: Binary) -> Words:
     words = magnitude | np.where(negative, binary.sign, 0)
     return words.astype(f"u{binary.word // 8}")
 
@@ -223,7 +281,7 @@ def _add_block(a: _Factors, b: _Factors, c_words: Words, unit: FloatUnit) -> Wor
     # A product has 2 * fraction bits below its point; F of them are wanted before the cut.
     surplus = 2 * unit.multiplicand.fraction - unit.fraction
     lifted = a.significand.astype(integers) << max(0, -surplus)
-    total: NDArray[np.int64] = _accumulator_term(c, top, unit)
+    total: Integers = _accumulator_term(c, top, unit)
     partial = np.zeros(top.shape, integers)
     term, sign = np.empty_like(partial), np.empty_like(partial)
     for k, exponent in enumerate(exponents):
@@ -245,7 +303,7 @@ def _add_block(a: _Factors, b: _Factors, c_words: Words, unit: FloatUnit) -> Wor
     return _put_specials(words, _specials(a, b, c, unit, top.shape), unit)
 
 
-def _accumulator_term(c: _Factors, top: Terms, unit: FloatUnit) -> NDArray[np.int64]:
+def _accumulator_term(c: _Factors, top: Terms, unit: FloatUnit) -> Integers:
     # The significand is lifted by 8 bits, which F can exceed the format's fraction by; the cut
     # then is one right shift.
     lift = 8 + unit.accumulator.fraction - unit.fraction
@@ -259,11 +317,11 @@ def _accumulator_term(c: _Factors, top: Terms, unit: FloatUnit) -> NDArray[np.in
     return (magnitude >> shift) * c.sign
 
 
-def _finish(total: NDArray[np.int64], scale: NDArray[np.int64], unit: FloatUnit) -> Words:
+def _finish(total: Integers, scale: Integers, unit: FloatUnit) -> Words:
     binary = unit.accumulator
     negative = total < 0
     magnitude = np.abs(total)
-    words = rounded(magnitude, scale, negative, binary, unit.rounding, unit.saturating)
+    words = _rounded(magnitude, scale, negative, binary, unit.rounding, unit.saturating)
     # A zero is positive, also where a negative sum was cut to it.
     zero = words == 0
     return _signed(words, np.where(zero, unit.zero_sign, negative), binary)
@@ -343,23 +401,10 @@ def _added(x: Words, y: Words, unit: FloatUnit) -> Words:
 
 
 def multiply(a: Words, b: Words, c: Words, unit: FloatUnit, result: Binary) -> Words:
-    """Return D = A times B plus C.
+    """Return D = A times B plus C, as a unit computes it.
 
-    Parameters
-    ----------
-    a, b
-        (M, K, warps) and (K, N, warps) words of the unit's multiplicand format.
-    c
-        (M, N, warps) words: uint16 for f16, uint32 for f32.
-    unit
-        How it is computed.
-    result
-        F16 or F32, the format of D.
-
-    Returns
-    -------
-    d
-        (M, N, warps), uint16 or uint32.
+    A and B are (M, K, warps) and (K, N, warps) words of the unit's multiplicand format; C is
+    (M, N, warps) words, uint16 for f16 and uint32 for f32, and so is D, whose format is `result`.
     """
     chunks = []
     for start in range(0, a.shape[-1], _AT_ONCE):

@@ -10,27 +10,24 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.forms import ROW_BYTES, Form
+from oracle.forms import Form
 from oracle.held import Use
 from oracle.image import position
 from oracle.lane_fragments import places
 from oracle.lane_steps import (
     LoadRegisters,
-    LoadRows,
     MoveRegisters,
-    MultiplyLanes,
     PackRegisters,
     SetRegisters,
     StoreRegisters,
-    StoreRows,
-    TransposeRegisters,
 )
 from oracle.matrices import LANES
-from oracle.matrix_moves import distribute, transposed
+from oracle.matrix_moves import is_packed, moves
+from oracle.ops import AnyOp, Op, accesses_matrix, accesses_rows, multiplies
 from oracle.places import Uniform, Word
 from oracle.program import Program
 from oracle.registers import Register
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, Step
 from oracle.storage import Tile
 
 Origins = NDArray[np.int64]
@@ -132,52 +129,24 @@ class _Walker:
 
     def _step(self, step: Step) -> None:
         match step:
-            case Load():
-                tile = step.tile
-                (span,) = step.bytes_read
-                origins = self._read(span.buffer, span.offsets)
-                known = (origins >= 0).all()
-                source = Source(tile, origins) if known else None
-                registers = self._forget(step)
-                if source is not None:
-                    self._fragments[registers] = source
-                    self.found.loads.append(source)
-            case Multiply():
-                a, b, c = (self._fragments.get(use.registers) for use in step.reads)
-                self.found.products.append(Product(step.form, a, b, c))
-                self._forget(step)
+            case Op():
+                self._op(step)
             case Elementwise():
                 moved = self._fragments.get(step.reads[0].registers)
                 registers = self._forget(step)
                 if moved is not None:
                     self._fragments[registers] = moved
-            case Store() | StoreRegisters() | StoreRows():
-                for span in step.bytes_written:
-                    self._write(span.buffer, span.offsets, -1)
+            case StoreRegisters():
+                self._store(step)
             case Copy():
                 (before,), (after,) = step.bytes_read, step.bytes_written
                 bytes_ = self._read(before.buffer, before.offsets)
                 self._write(after.buffer, after.offsets, bytes_)
-            case LoadRows():
-                starts = np.array([row.start for row in step.bytes_read], np.int64)
-                rows = self._read(step.buffer, starts[:, None] + np.arange(ROW_BYTES))
-                self.found.rows.append(rows[rows >= 0])
-                dealt = _dealt(step.form)
-                self._keep(step, np.where(dealt < 0, -1, rows.ravel()[dealt]))
             case LoadRegisters():
                 (span,) = step.bytes_read
                 origins = self._read(span.buffer, span.offsets.ravel())
                 self.found.rows.append(origins[origins >= 0])
                 self._keep(step, origins.reshape(LANES, -1))
-            case MultiplyLanes():
-                operands = {use.field: self._matrices(step.form, use) for use in step.reads}
-                for group in range(step.form.groups):
-                    a, b, c = (operands[operand][group] for operand in "abc")
-                    self.found.products.append(Product(step.form, a, b, c))
-                self._forget(step)
-            case TransposeRegisters():
-                held = self._held(step.reads[0])
-                self._keep(step, None if held is None else _turned(held))
             case MoveRegisters():
                 self._keep(step, self._held(step.reads[0]))
             case PackRegisters() | SetRegisters():
@@ -193,6 +162,40 @@ class _Walker:
                 pass
             case _:
                 assert_never(step)
+
+    def _op(self, step: AnyOp) -> None:
+        if step.stores:
+            self._store(step)
+        elif accesses_matrix(step):
+            (span,) = step.bytes_read
+            origins = self._read(span.buffer, span.offsets)
+            registers = self._forget(step)
+            if (origins >= 0).all():
+                source = self._fragments[registers] = Source(step.tile, origins)
+                self.found.loads.append(source)
+        elif accesses_rows(step):
+            rows = self._read(step.memory.buffer, step.memory.offsets(step.form))
+            self.found.rows.append(rows[rows >= 0])
+            # What is widened is no byte of the rows.
+            packed = is_packed(step.form)
+            self._keep(step, None if packed else rows.ravel()[moves(step.form)])
+        elif multiplies(step):
+            form = step.form
+            if form.opaque:
+                operands = {use.field: [self._fragments.get(use.registers)] for use in step.reads}
+            else:
+                operands = {use.field: self._matrices(form, use) for use in step.reads}
+            for a, b, c in zip(*(operands[operand] for operand in "abc"), strict=True):
+                self.found.products.append(Product(form, a, b, c))
+            self._forget(step)
+        else:
+            held = self._held(step.reads[0])
+            turned = None if held is None else held.ravel()[moves(step.form, step.count)]
+            self._keep(step, turned)
+
+    def _store(self, step: Step) -> None:
+        for span in step.bytes_written:
+            self._write(span.buffer, span.offsets, -1)
 
     def _matrices(self, form: Form, use: Use) -> list[Source | None]:
         """Return the matrices of an operand, one for each multiplication of the instruction."""
@@ -262,31 +265,3 @@ def _gathered(form: Form, operand: str) -> NDArray[np.int64]:
     for byte in range(max(1, bits // 8)):
         found[group, line, along * bits // 8 + byte] = numbers[:, held + byte].ravel()
     return found
-
-
-@cache
-def _dealt(form: Form) -> NDArray[np.int64]:
-    """Return which byte of the rows each byte of the registers of ldmatrix is.
-
-    Returns
-    -------
-    int64 (32, bytes)
-        Numbers of bytes, row by row; -1 where what is loaded is no byte of them.
-    """
-    if form.element_bits < 8:  # widened to bytes
-        return np.full((LANES, 4 * form.registers), -1, np.int64)
-    numbers = np.arange(form.addresses * ROW_BYTES).reshape(form.addresses, -1)
-    low, high = (
-        distribute(form, part.astype(np.uint8)).view(np.uint8).astype(np.int64)
-        for part in (numbers & 0xFF, numbers >> 8)
-    )
-    return low | high << 8
-
-
-def _turned(origins: Origins) -> Origins:
-    """Return where bytes come from behind movmatrix, (32, bytes)."""
-    numbers = np.arange(2 * LANES, dtype=np.uint32).reshape(LANES, 2)
-    words = transposed(numbers[:, :1] | numbers[:, 1:] << np.uint32(16))
-    order = words.view("<u2").astype(np.int64).reshape(LANES, 2)
-    flat = origins.reshape(LANES, -1, 2, 2)
-    return flat[order // 2, :, order % 2].transpose(0, 2, 1, 3).reshape(LANES, -1)

@@ -13,19 +13,13 @@ from typing import Any
 from oracle.definedness import undefined
 from oracle.formats import Format
 from oracle.held import Use
-from oracle.lane_steps import (
-    LoadRegisters,
-    LoadRows,
-    MultiplyLanes,
-    SetRegisters,
-    StoreRows,
-    TransposeRegisters,
-)
-from oracle.program import Program, fresh_bank, walk
+from oracle.lane_steps import SetRegisters
+from oracle.ops import Product, is_main, multiplies, multiplies_registers, stores_rows
+from oracle.program import Program, fresh_bank, space_of, walk
 from oracle.registers import Register, listed, text_of
-from oracle.steps import Load, Multiply, Product, Step, copied
+from oracle.steps import Step, copied
 from strategies.features import Feature, Focus
-from strategies.programs.choices import Dice
+from strategies.programs.builder import Dice
 
 _PRODUCTS_IN = 10
 """Of so many multiplications, one gets operands that share registers where nothing asks for it;
@@ -95,13 +89,10 @@ def with_shared_registers(
     steps = [*walk(program.steps)]
     # From the last on: what comes before a step that shares leaves those before it where they are.
     for number in reversed(range(len(steps))):
-        match steps[number]:
-            case Multiply() | MultiplyLanes():
-                chosen = first.once_in(_PRODUCTS_IN) or every
-            case LoadRows() | LoadRegisters() | Load() | StoreRows() | TransposeRegisters():
-                chosen = first.once_in(_OTHERS_IN) or every
-            case _:
-                continue
+        step = steps[number]
+        if not (is_main(step) or _loads(step)):
+            continue
+        chosen = first.once_in(_PRODUCTS_IN if multiplies(step) else _OTHERS_IN) or every
         if asked or (chosen and free):
             changed = _changed(program, number, dice(), asked, target)
             if changed is not None:
@@ -163,7 +154,7 @@ class _Rewriting:
             fields |= way.own
             if way.result and made is not None:
                 if way.back:
-                    yield replace(step, **{**fields, made.field: way.result})
+                    yield step.changed(**{**fields, made.field: way.result})
                     yield copied(made, way.result, made.name)
                     return
                 self._renamed[made.name] = way.result
@@ -172,7 +163,7 @@ class _Rewriting:
         if made is not None and _fits(self._renamed.get(made.name), made):
             fields[made.field] = self._renamed[made.name]
         fields |= {name: self.steps(inside) for name, inside in step.blocks.items()}
-        yield replace(step, **fields) if fields else step
+        yield step.changed(**fields)
 
 
 def _fits(text: str | None, use: Use) -> bool:
@@ -181,40 +172,29 @@ def _fits(text: str | None, use: Use) -> bool:
 
 def sharings(program: Program, step: Step, dice: Dice) -> Iterator[Sharing]:
     """Iterate over ways in which operands of a step can share registers."""
-    match step:
-        case Multiply() | MultiplyLanes():
-            yield from _of_product(program, step, dice)
-        case Load() | LoadRows() | LoadRegisters():
-            yield from _of_load(program, step, dice)
-        case StoreRows():
-            yield from _of_store(step, dice)
-        case TransposeRegisters():
-            if step.source != step.destination:
-                yield Sharing(feature=Feature.MOVMATRIX_IN_PLACE, result=step.source)
+    if multiplies(step):
+        yield from _of_product(program, step, dice)
+    elif _loads(step):
+        (use,) = step.uses
+        near = space_of(program, step).startswith("shared")
+        if step.address is None and (use.holds.bits == 64 or near):
+            # The last one, mostly: those before it are written first.
+            number = use.holds.registers - 1 - dice.below(use.holds.registers)
+            yield Sharing(feature=Feature.ADDRESS_LOADED, own={"address": number})
+    elif stores_rows(step):
+        (use,) = step.uses
+        registers = use.registers
+        if len(registers) > 1:
+            first = dice.below(len(registers) - 1)
+            repeated = (*registers[: first + 1], *registers[first:-1])
+            for vector in (repeated, (registers[first],) * len(registers)):
+                yield Sharing(feature=Feature.STMATRIX_REPEATED, own={use.field: text_of(vector)})
+    elif is_main(step) and step.names["source"] != step.names["destination"]:
+        yield Sharing(feature=Feature.MOVMATRIX_IN_PLACE, result=step.names["source"])
 
 
-def _of_load(
-    program: Program, step: Load | LoadRows | LoadRegisters, dice: Dice
-) -> Iterator[Sharing]:
-    (use,) = step.uses
-    if isinstance(step, LoadRegisters):
-        space = program.buffer(step.place.buffer).space
-    else:
-        space = step.form.space
-    if step.address is None and (use.holds.bits == 64 or space.startswith("shared")):
-        # The last one, mostly: those before it are written first.
-        number = use.holds.registers - 1 - dice.below(use.holds.registers)
-        yield Sharing(feature=Feature.ADDRESS_LOADED, own={"address": number})
-
-
-def _of_store(step: StoreRows, dice: Dice) -> Iterator[Sharing]:
-    (use,) = step.uses
-    registers = use.registers
-    if len(registers) > 1:
-        first = dice.below(len(registers) - 1)
-        repeated = (*registers[: first + 1], *registers[first:-1])
-        for vector in (repeated, (registers[first],) * len(registers)):
-            yield Sharing(feature=Feature.STMATRIX_REPEATED, own={"registers": text_of(vector)})
+def _loads(step: Step) -> bool:
+    return step.writes is not None and bool(step.bytes_read)
 
 
 def _of_product(program: Program, step: Product, dice: Dice) -> Iterator[Sharing]:
@@ -224,7 +204,7 @@ def _of_product(program: Program, step: Product, dice: Dice) -> Iterator[Sharing
     for feature, vector in _destinations(own, a, b, c, dice):
         if text_of(vector) != text_of(d.registers):
             yield Sharing(feature=feature, result=text_of(vector))
-    if isinstance(step, MultiplyLanes):
+    if multiplies_registers(step):
         for vector in _repetitions(c.registers):
             yield Sharing(feature=Feature.C_REPEATED, own={"c": text_of(vector)})
         if a.holds.bits == b.holds.bits:

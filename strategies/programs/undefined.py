@@ -12,14 +12,14 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from oracle.forms import ROW_BYTES, Form
-from oracle.lane_steps import LoadRegisters, LoadRows, StoreRegisters, StoreRows
+from oracle.lane_steps import LoadRegisters, StoreRegisters
+from oracle.ops import MatrixAccess, accesses_matrix, accesses_rows
 from oracle.places import Place
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Load, Loop, Step, Store
-from oracle.storage import Tile
+from oracle.steps import Barrier, Branch, Copy, Loop, Step
 from oracle.targets import Module
 from strategies.features import Focus, unit_bytes
-from strategies.programs.choices import Choices
+from strategies.programs.builder import drawn_dice
 from strategies.programs.drawing import programs
 
 
@@ -49,17 +49,13 @@ def undefined_programs(
 @st.composite
 def _damaged(draw: st.DrawFn, defined: st.SearchStrategy[Program]) -> Program:
     program = draw(defined)
-    dice = Choices(draw).dice()
+    dice = drawn_dice(draw)
     # Loops and branches that are never taken would hide what stands in them.
-    places = [
-        index
-        for index, step in enumerate(program.steps)
-        if isinstance(step, Load | Store | LoadRows | StoreRows | LoadRegisters | StoreRegisters)
-    ]
     options: list[tuple[int, Step | None]] = [
         (index, damaged)
-        for index in places
-        for damaged in _damages(program, program.steps[index], dice.below(8))
+        for index, step in enumerate(program.steps)
+        if _accesses(step)
+        for damaged in _damages(program, step, dice.below(8))
     ]
     options += [(index, None) for index in _needed_barriers(program)]
     if not options:
@@ -72,45 +68,43 @@ def _damaged(draw: st.DrawFn, defined: st.SearchStrategy[Program]) -> Program:
 
 def _damages(program: Program, step: Step, more: int) -> Iterator[Step]:
     """Yield a step with one thing wrong, for each thing that can be."""
-    match step:
-        case Load() | Store():
-            yield from _wrong_strides(step, more)
-            yield from _wrong_places(program, step, more)
-        case LoadRows() | StoreRows():
-            size, (first, *others) = ROW_BYTES, step.addresses
-            yield replace(step, addresses=(first + 1 + more, *others))
-            for outside in _outside(program, step.buffer, size, size):
-                yield replace(step, addresses=(outside, *others))
-        case LoadRegisters() | StoreRegisters():
-            for offset in _outside(program, step.place.buffer, step.size, step.bits // 8):
-                yield replace(step, place=replace(step.place, offset=offset))
+    if accesses_matrix(step):
+        yield from _wrong_strides(step, more)
+        yield from _wrong_places(program, step, more)
+    elif accesses_rows(step):
+        size, (first, *others) = ROW_BYTES, step.memory.addresses
+        yield step.changed(addresses=(first + 1 + more, *others))
+        for outside in _outside(program, step.memory.buffer, size, size):
+            yield step.changed(addresses=(outside, *others))
+    elif isinstance(step, LoadRegisters | StoreRegisters):
+        for offset in _outside(program, step.place.buffer, step.size, step.bits // 8):
+            yield replace(step, place=replace(step.place, offset=offset))
 
 
-def _wrong_strides(step: Load | Store, more: int) -> Iterator[Load | Store]:
+def _wrong_strides(step: MatrixAccess, more: int) -> Iterator[MatrixAccess]:
     matrix = step.form.matrix()
     default = matrix.default_stride(step.form.layout)
     # Lines start at whole bytes, which a stride of elements of 4 bits or one need not give.
     whole = max(1, 8 // matrix.type.bits)
     below = default * more // 8 // whole * whole
-    yield replace(step, stride=below)
+    yield step.changed(stride=below)
     unit = unit_bytes(matrix, shared=False) * 8 // matrix.type.bits
-    if unit > whole and step.stride is not None and step.stride > default:
-        yield replace(step, stride=step.stride - whole)
+    stride = step.memory.stride
+    if unit > whole and stride is not None and stride > default:
+        yield step.changed(stride=stride - whole)
 
 
-def _wrong_places(program: Program, step: Load | Store, more: int) -> Iterator[Load | Store]:
-    matrix = step.form.matrix()
-    tile = Tile(matrix=matrix, layout=step.form.layout, stride=step.stride)
-    unit = unit_bytes(matrix, shared=False)
-    buffer, offset = step.place.buffer, step.place.offset
+def _wrong_places(program: Program, step: MatrixAccess, more: int) -> Iterator[MatrixAccess]:
+    tile, unit = step.tile, unit_bytes(step.form.matrix(), shared=False)
+    buffer, offset = step.memory.place.buffer, step.memory.place.offset
     distance = 1 + more % (unit - 1)
     shifted = offset + distance
     if shifted + tile.extent > program.buffer(buffer).size:
         shifted = offset - distance
     if shifted >= 0:
-        yield replace(step, place=Place(buffer=buffer, offset=shifted))
+        yield step.changed(place=Place(buffer=buffer, offset=shifted))
     for outside in _outside(program, buffer, tile.extent, unit):
-        yield replace(step, place=Place(buffer=buffer, offset=outside))
+        yield step.changed(place=Place(buffer=buffer, offset=outside))
 
 
 def _outside(program: Program, buffer: str, size: int, unit: int) -> Iterator[int]:
@@ -135,20 +129,20 @@ def _needed_barriers(program: Program) -> Iterator[int]:
         match step:
             case Barrier() if barrier is None and program.shared_bytes:
                 barrier = index
-            case Load() | Store() if _is_shared(program, step.place.buffer):
-                break
-            case LoadRows() | StoreRows():
-                break
-            case LoadRegisters() | StoreRegisters() if _is_shared(program, step.place.buffer):
-                break
             case Barrier() | Branch() | Loop():
                 return
+            case _ if _accesses(step) and any(
+                program.buffer(span.buffer).space == "shared"
+                for span in (*step.bytes_read, *step.bytes_written)
+            ):
+                break
     if barrier is not None:
         yield barrier
 
 
-def _is_shared(program: Program, buffer: str) -> bool:
-    return program.buffer(buffer).space == "shared"
+def _accesses(step: Step) -> bool:
+    """Whether a step loads or stores registers."""
+    return bool(step.uses and (step.bytes_read or step.bytes_written))
 
 
 def _overlapping_copy(program: Program) -> Copy:

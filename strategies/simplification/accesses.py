@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from oracle.forms import ROW_BYTES, Form
 from oracle.held import first_registers
 from oracle.isa import FORMS, MMA_FORMS
-from oracle.lane_steps import LoadRegisters, LoadRows, StoreRegisters, StoreRows
+from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.matrices import LANES
+from oracle.ops import (
+    MatrixAccess,
+    RowAccess,
+    Rows,
+    accesses_matrix,
+    accesses_rows,
+    loads_fragment,
+    memory_of,
+    multiplies_fragments,
+)
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import Branch, Copy, Load, Loop, Multiply, Step
+from oracle.steps import Branch, Copy, Loop, Step
 from strategies.matrices import places_of
 from strategies.simplification.examples import (
-    Access,
     Example,
     Move,
     Site,
@@ -32,10 +40,7 @@ from strategies.simplification.examples import (
 )
 from strategies.simplification.structure import tidied
 
-_ROW = ROW_BYTES
-_ROW_FORMS: dict[str, Any] = {
-    form.opcode: form for form in FORMS if not form.opaque and "p" in form.operands
-}
+_ROW_FORMS = {form.opcode: form for form in FORMS if memory_of(form) is Rows}
 _WORD_BYTES = 4
 
 
@@ -43,7 +48,7 @@ def plainer_transfers(example: Example) -> Iterator[Example]:
     """Iterate over examples in which one thing about one such step is as it is by default."""
     for site, step in visit(example.program.steps):
         match step:
-            case LoadRows() | StoreRows():
+            case _ if accesses_rows(step):
                 yield from _plainer_rows(example, site, step)
             case LoadRegisters() | StoreRegisters():
                 yield from _plainer_registers(example, site, step)
@@ -59,43 +64,44 @@ def _changed(example: Example, edits: dict[Site, Steps]) -> Example:
     return example.with_program(example.program.buffers, edited(example.program.steps, edits))
 
 
-def _plainer_rows(example: Example, site: Site, step: LoadRows | StoreRows) -> Iterator[Example]:
-    form: Any = step.form
-    plain = tuple(range(0, LANES * _ROW, _ROW))
-    if step.immediate:
-        yield _changed(example, {site: (replace(step, immediate=0),)})
+def _plainer_rows(example: Example, site: Site, step: RowAccess) -> Iterator[Example]:
+    form, (use,) = step.form, step.uses
+    addresses = step.memory.addresses
+    plain = tuple(range(0, LANES * ROW_BYTES, ROW_BYTES))
+    if step.memory.immediate:
+        yield _changed(example, {site: (step.changed(immediate=0),)})
     for changes in ({"num": "x1", "trans": "", "space": "shared"}, {"num": "x1"}, {"trans": ""},
                     {"space": "shared"}):  # fmt: skip
-        wanted = form.varied(**changes).opcode
-        simpler: Any = _ROW_FORMS.get(wanted)
+        simpler = _ROW_FORMS.get(form.varied(**changes).opcode)
         if simpler is not None and simpler != form:
-            fewer = first_registers(step.uses[0], simpler.registers)
-            plainer: Any = replace(step, form=simpler, registers=fewer)
-            edits: dict[Site, Steps] = {site: (plainer,)}
+            fewer = first_registers(use, simpler.registers)
+            edits: dict[Site, Steps] = {site: (step.changed(form=simpler, registers=fewer),)}
             for other_site, other in visit(example.program.steps):
-                if isinstance(other, _Placed) and other.registers == step.registers:
+                if isinstance(other, _Placed) and other.registers == use.name:
                     fewer = first_registers(other.uses[0], simpler.registers)
                     edits[other_site] = (replace(other, count=simpler.registers, registers=fewer),)
             yield _changed(example, edits)
-    if step.addresses != plain:
+    if addresses != plain:
         yield from _readdressed(example, site, step, plain)
-        for lane, address in enumerate(step.addresses):
+        for lane, address in enumerate(addresses):
             if address != plain[lane]:
-                one = (*step.addresses[:lane], plain[lane], *step.addresses[lane + 1 :])
+                one = (*addresses[:lane], plain[lane], *addresses[lane + 1 :])
                 yield from _readdressed(example, site, step, one)
 
 
 def _readdressed(
-    example: Example, site: Site, step: LoadRows | StoreRows, addresses: tuple[int, ...]
+    example: Example, site: Site, step: RowAccess, addresses: tuple[int, ...]
 ) -> Iterator[Example]:
     """Iterate over examples with other addresses: with the rows behind them moved, and without."""
-    target = _changed(example, {site: (replace(step, addresses=addresses),)})
+    other = step.changed(addresses=addresses)
+    target = _changed(example, {site: (other,)})
+    buffer, size = step.memory.buffer, ROW_BYTES
     runs = [
-        (source, destination, _ROW)
-        for old, new in zip(step.addresses, addresses, strict=True)
+        (source, destination, size)
+        for old, new in zip(step.memory.addresses, addresses, strict=True)
         for source, destination in zip(
-            places_of(example.program, Place(buffer=step.buffer, offset=old), stored=step.stores),
-            places_of(target.program, Place(buffer=step.buffer, offset=new), stored=step.stores),
+            places_of(example.program, Place(buffer=buffer, offset=old), stored=step.stores),
+            places_of(target.program, Place(buffer=buffer, offset=new), stored=step.stores),
             strict=False,
         )
     ]
@@ -150,7 +156,7 @@ def _first_word(example: Example, site: Site, step: Branch | Loop, word: Word) -
     yield target
 
 
-_Sites = Sequence[tuple[Site, Access]]
+_Sites = Sequence[tuple[Site, MatrixAccess]]
 
 
 def plain_all(example: Example) -> Iterator[Example]:
@@ -184,9 +190,8 @@ def plainer_accesses(example: Example) -> Iterator[Example]:
 
 def row_major(example: Example) -> Iterator[Example]:
     """Iterate over examples in which A or B is row-major: all of them, or one fragment."""
-    names = {step.a: None for _, step in _multiplies(example)} | {
-        step.b: None for _, step in _multiplies(example)
-    }
+    products = [step for _, step in visit(example.program.steps) if multiplies_fragments(step)]
+    names = dict.fromkeys(step.names[operand] for operand in "ab" for step in products)
     for name in (None, *names):
         for operands in ("ab", "a", "b"):
             turned = _row_major(example, operands, name)
@@ -194,25 +199,20 @@ def row_major(example: Example) -> Iterator[Example]:
                 yield turned
 
 
-def _multiplies(example: Example) -> Iterator[tuple[Site, Multiply]]:
-    for site, step in visit(example.program.steps):
-        if isinstance(step, Multiply):
-            yield site, step
-
-
-def _accesses(program: Program) -> Iterator[tuple[Site, Access]]:
+def _accesses(program: Program) -> Iterator[tuple[Site, MatrixAccess]]:
     for site, step in visit(program.steps):
-        if isinstance(step, Access):
+        if accesses_matrix(step):
             yield site, step
 
 
-def _is_plain(program: Program, step: Access) -> bool:
+def _is_plain(program: Program, step: MatrixAccess) -> bool:
     """Whether a matrix is reached as simply as can be; multiplicands may be column-major."""
+    memory = step.memory
     return (
-        step.stride is None
-        and step.immediate == 0
-        and step.place.offset == 0
-        and step.form.space == program.buffer(step.place.buffer).space == "global"
+        memory.stride is None
+        and memory.immediate == 0
+        and memory.place.offset == 0
+        and step.form.space == program.buffer(memory.place.buffer).space == "global"
         and (step.form.layout == "row" or step.form.matrix().operand in "ab")
     )
 
@@ -229,11 +229,10 @@ def _plain(example: Example, sites: _Sites) -> Example:
     for site, step in sites:
         form, tile = step.form, step.tile
         layout = form.layout if form.matrix().operand in "ab" else "row"
-        other = replace(
-            with_form(step, layout=layout, space="global"),
-            stride=None, stride_in_register=False, immediate=0,
-        )  # fmt: skip
-        key = (step.place, tile, step.stores)
+        other = with_form(step, layout=layout, space="global").changed(
+            stride=None, stride_in_register=False, immediate=0
+        )
+        key = (step.memory.place, tile, step.stores)
         if key not in homes:
             buffer = new_buffer(buffers, form.matrix().operand, room_for(other.tile))
             buffers.append(buffer)
@@ -247,34 +246,37 @@ def _plain(example: Example, sites: _Sites) -> Example:
                 )
                 for place in image_places(example.program, step)
             ]
-        edits[site] = (replace(other, place=homes[key]),)
+        edits[site] = (other.changed(place=homes[key]),)
     steps = edited(example.program.steps, edits)
     target = tidied(example.with_program(buffers, steps))
     kept = {buffer.name for buffer in target.program.buffers}
     return moved(example, [move for move in moves if move.destination.buffer in kept], target)
 
 
-def _plainer(program: Program, step: Access) -> Iterator[Access]:
+def _plainer(program: Program, step: MatrixAccess) -> Iterator[MatrixAccess]:
     """Iterate over accesses of which one thing is the default."""
-    form, space = step.form, program.buffer(step.place.buffer).space
-    if step.stride is not None:
-        yield replace(step, stride=None, stride_in_register=False)
-    if step.stride_in_register:
-        yield replace(step, stride_in_register=False)
-    if step.immediate:
-        yield replace(step, immediate=0)
-    if step.place.offset:
-        yield replace(step, place=replace(step.place, offset=0))
+    form, memory = step.form, step.memory
+    space = program.buffer(memory.place.buffer).space
+    if memory.stride is not None:
+        yield step.changed(stride=None, stride_in_register=False)
+    if memory.stride_in_register:
+        yield step.changed(stride_in_register=False)
+    if memory.immediate:
+        yield step.changed(immediate=0)
+    if memory.place.offset:
+        yield step.changed(place=replace(memory.place, offset=0))
     if form.space != space:
         yield with_form(step, layout=form.layout, space=space)
     if space == "shared":
         for place in image_places(program, step):
-            yield replace(with_form(step, layout=form.layout, space="global"), place=place)
+            yield with_form(step, layout=form.layout, space="global").changed(place=place)
     if form.layout != "row" and form.matrix().operand not in "ab":
         yield with_form(step, layout="row", space=form.space)
 
 
-def _following(example: Example, step: Access, other: Access, target: Example) -> Example:
+def _following(
+    example: Example, step: MatrixAccess, other: MatrixAccess, target: Example
+) -> Example:
     """Return a target whose image has the values of a step's matrix where the other has it."""
     moves = [
         Move(source=old, source_tile=step.tile, destination=new, destination_tile=other.tile)
@@ -294,12 +296,14 @@ def _row_major(example: Example, operands: str, name: str | None) -> Example | N
     moves: list[Move] = []
     changed = False
     for site, step in visit(example.program.steps):
-        if isinstance(step, Load) and step.form.matrix().operand in operands and name in (
-            None, step.fragment
-        ):  # fmt: skip
+        if (
+            loads_fragment(step)
+            and step.form.matrix().operand in operands
+            and name in (None, step.names["fragment"])
+        ):
             other = with_form(step, layout="row", space=step.form.space)
-            if step.stride is not None:
-                other = replace(other, stride=None, stride_in_register=False)
+            if step.memory.stride is not None:
+                other = other.changed(stride=None, stride_in_register=False)
             edits[site] = (other,)
             changed = changed or other != step
             moves += [
@@ -309,11 +313,11 @@ def _row_major(example: Example, operands: str, name: str | None) -> Example | N
                 )
                 for place in image_places(example.program, step)
             ]  # fmt: skip
-        elif isinstance(step, Multiply):
+        elif multiplies_fragments(step):
             form = _with_rows(
                 step.form,
-                a="a" in operands and name in (None, step.a),
-                b="b" in operands and name in (None, step.b),
+                a="a" in operands and name in (None, step.names["a"]),
+                b="b" in operands and name in (None, step.names["b"]),
             )
             if form is None:
                 return None

@@ -7,7 +7,7 @@ tile has them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,10 @@ from oracle.forms import Form
 from oracle.image import position
 from oracle.isa import LOAD_FORMS, STORE_FORMS
 from oracle.lane_steps import LoadRegisters, StoreRegisters
+from oracle.ops import MatrixAccess, accesses_matrix, is_main
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Load, Main, Step, Store
+from oracle.steps import Step
 from oracle.storage import Tile, read, write
 from strategies.cells import Image
 from strategies.matrices import places_of
@@ -51,7 +52,7 @@ def edited(steps: Steps, edits: Edits, prefix: Site = ()) -> Steps:
                 field: edited(inside, edits, (*site, field))
                 for field, inside in step.blocks.items()
             }
-            result.append(step.with_blocks(blocks))
+            result.append(step.changed(**blocks))
         else:
             result.append(step)
     return tuple(result)
@@ -94,9 +95,13 @@ class Example:
         return Example(program=program, image=image)
 
 
-_Moves = Load | Store | LoadRegisters | StoreRegisters
-WarpLevel = Main | Load | Store
-"""What all lanes of a warp have to execute together."""
+def _is_warp_level(step: Step) -> bool:
+    # All lanes of a warp have to execute it together.
+    return step.instruction is not None
+
+
+def _moves(step: Step) -> bool:
+    return accesses_matrix(step) or isinstance(step, LoadRegisters | StoreRegisters)
 
 
 def shows_something(program: Program, like: Program, *, any_warp_level: bool = False) -> bool:
@@ -109,14 +114,10 @@ def shows_something(program: Program, like: Program, *, any_warp_level: bool = F
         they are executed, and no values.
     """
     steps = list(walk(program.steps))
-    main = any(isinstance(step, Main) for step in walk(like.steps))
-    needed = _Moves if not main else WarpLevel if any_warp_level else Main
-    return any(isinstance(step, needed) for step in steps) and any(
-        step.bytes_written and step.reads for step in steps
-    )
+    main = any(map(is_main, walk(like.steps)))
+    needed = _moves if not main else _is_warp_level if any_warp_level else is_main
+    return any(map(needed, steps)) and any(step.stores for step in steps)
 
-
-Access = Load | Store
 
 GUARD_BYTES = 32
 """Bytes kept behind rows and registers, and behind a matrix and its next line, so that a store that
@@ -135,7 +136,7 @@ _FORMS = {
 }
 
 
-def with_form(step: Access, *, layout: str, space: str) -> Access:
+def with_form(step: MatrixAccess, *, layout: str, space: str) -> MatrixAccess:
     """Return a load or store with another layout and state space, if the pages have the form."""
     if (step.form.layout, step.form.space) == (layout, space):
         return step
@@ -143,14 +144,13 @@ def with_form(step: Access, *, layout: str, space: str) -> Access:
     if form is None:
         return step
     near = space.startswith("shared") or step.form.matrix().register_bits == 64
-    if isinstance(step, Load) and step.address is not None and not near:
-        step = replace(step, address=None)  # 32 bits address shared memory only
-    return replace(step, form=form)
+    # 32 bits address shared memory only.
+    return step.changed(form=form, address=step.address if near else None)
 
 
-def image_places(program: Program, step: Access) -> Iterator[Place]:
+def image_places(program: Program, step: MatrixAccess) -> Iterator[Place]:
     """Find where the image holds what a step loads or stores: there, or where copies have it."""
-    return places_of(program, step.place, stored=step.stores)
+    return places_of(program, step.memory.place, stored=step.stores)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from oracle.lane_steps import COUNTS, SetRegisters
+from oracle.lane_steps import SetRegisters
+from oracle.ops import COUNTS
 from oracle.program import Program, fresh_bank, walk
 from oracle.registers import listed
 from oracle.steps import Step, copied
@@ -31,8 +32,7 @@ def with_operand_apart(program: Program, site: Site, field: str) -> Program:
     use = next(one for one in step.uses if one.field == field)
     own = fresh_bank(program, field)
     there = copied(use, own, use.name) if use.written else copied(use, use.name, own)
-    change: dict[str, Any] = {field: own}
-    changed: Step = replace(step, **change)
+    changed = step.changed(**{field: own})
     steps = (changed, there) if use.written else (there, changed)
     return replace(program, steps=edited(program.steps, {site: steps}))
 
@@ -55,11 +55,10 @@ def less_shared(example: Example) -> Iterator[Example]:
         for use in step.uses:
             if listed(use.name):
                 change: dict[str, Any] = {use.field: use.bank}
-                yield _edited(example, edited(program.steps, {site: (replace(step, **change),)}))
+                yield _edited(example, edited(program.steps, {site: (step.changed(**change),)}))
         simpler: Step | None = None
-        if getattr(step, "address", None) is not None:
-            change = {"address": None}
-            simpler = replace(step, **change)
+        if step.address is not None:
+            simpler = step.changed(address=None)
         elif isinstance(step, SetRegisters) and step.constant:
             simpler = replace(step, constant=0)
         if simpler is not None:
@@ -90,5 +89,5 @@ def _renamed(steps: Steps, old: str, new: str) -> Steps:
     for step in steps:
         changes: dict[str, Any] = {use.field: new for use in step.uses if use.name == old}
         changes |= {field: _renamed(inside, old, new) for field, inside in step.blocks.items()}
-        found.append(replace(step, **changes) if changes else step)
+        found.append(step.changed(**changes))
     return tuple(found)

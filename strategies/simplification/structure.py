@@ -11,11 +11,12 @@ from dataclasses import replace
 
 from oracle.forms import ROW_BYTES
 from oracle.image import position
-from oracle.lane_steps import LoadRegisters, LoadRows, StoreRows
+from oracle.lane_steps import LoadRegisters
+from oracle.ops import accesses_matrix, accesses_rows, is_main, loads_fragment
 from oracle.places import Buffer, Uniform, Word
 from oracle.program import Program, walk
 from oracle.registers import Register, listed
-from oracle.steps import Barrier, Branch, Copy, Load, Loop, Main, Step, Store
+from oracle.steps import Barrier, Branch, Copy, Loop, Step
 from strategies.simplification.examples import (
     GUARD_BYTES,
     Edits,
@@ -63,7 +64,7 @@ def _is_useless(step: Step, steps: Steps, buffers: tuple[Buffer, ...]) -> bool:
     every = list(walk(steps))
     made = step.writes
     if made is not None:
-        if isinstance(step, Main) and sum(isinstance(other, Main) for other in every) == 1:
+        if is_main(step) and sum(is_main(other) for other in every) == 1:
             return False
         result = set(made.registers)
         return all(result.isdisjoint(use.registers) for other in every for use in other.reads)
@@ -131,10 +132,12 @@ def _needs(program: Program) -> dict[str, int]:
         ends[buffer] = max(end, ends.get(buffer, 0))
 
     for step in walk(program.steps):
-        if isinstance(step, Load | Store):
-            reach(step.place.buffer, step.place.offset + room_for(step.tile))
-        elif isinstance(step, LoadRows | StoreRows):
-            reach(step.buffer, max(step.addresses) + ROW_BYTES + GUARD_BYTES)
+        if accesses_matrix(step):
+            place = step.memory.place
+            reach(place.buffer, place.offset + room_for(step.tile))
+        elif accesses_rows(step):
+            end = max(step.memory.addresses) + ROW_BYTES
+            reach(step.memory.buffer, end + GUARD_BYTES)
         elif not isinstance(step, Copy):
             guard = 0 if step.blocks else GUARD_BYTES
             for span in (*step.bytes_read, *step.bytes_written):
@@ -251,14 +254,14 @@ def _loads_first(steps: Steps) -> Steps:
     registers, written = set[Register](), set[str]()
     for step in steps:
         if (
-            isinstance(step, Load | LoadRegisters)
+            (loads_fragment(step) or isinstance(step, LoadRegisters))
             and all(registers.isdisjoint(use.registers) for use in step.uses)
             and written.isdisjoint(span.buffer for span in step.bytes_read)
         ):
             first.append(step)
             continue
         blocks = {field: _loads_first(inside) for field, inside in step.blocks.items()}
-        rest.append(step.with_blocks(blocks))
+        rest.append(step.changed(**blocks))
         every = list(walk((step,)))
         registers |= {one for inside in every for use in inside.uses for one in use.registers}
         written |= {span.buffer for inside in every for span in inside.bytes_written}

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from oracle.formats import Format
 from oracle.forms import Form
+from oracle.ops import loads_fragment, multiplies_fragments
 from oracle.registers import Register
-from oracle.steps import Load, Multiply, Step
+from oracle.steps import Step
 from strategies.cells import Cells, Ids, Image
 from strategies.matrices import Placed
 from strategies.simplification.examples import image_places, visit
@@ -77,12 +78,12 @@ def _products(cells: Cells) -> Iterator[_Product]:
     held: dict[tuple[Register, ...], Ids] = {}
     for _, step in visit(program.steps):
         match step:
-            case Load():
+            case _ if loads_fragment(step):
                 held = _without(held, step)
                 for place in image_places(program, step):
                     placed = Placed(operand=step.form.matrix().operand, place=place, tile=step.tile)
                     held[step.uses[0].registers] = cells.of_matrix(placed)
-            case Multiply():
+            case _ if multiplies_fragments(step):
                 a, b, c = (held.get(use.registers) for use in step.reads)
                 if a is not None and b is not None and c is not None:
                     yield _Product(form=step.form, a=a, b=b, c=c)

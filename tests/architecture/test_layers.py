@@ -19,7 +19,7 @@ LAYERS = (
     "errors reasons given_files scratch transposition",
     "formats targets matrices registers places operations",
     "forms instructions",
-    "isa availability statements opcodes legality",
+    "isa statements opcodes legality",
     "held lane_steps ops steps storage sharing program definedness image",
     "models",
     "arithmetic elementwise special_bounds lane_fragments batches tags",

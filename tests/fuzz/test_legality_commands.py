@@ -5,8 +5,7 @@ import random
 import pytest
 from command_line import warpfuzz
 
-from oracle.availability import is_available
-from oracle.isa import FORMS
+from oracle.isa import FORMS, is_available
 from oracle.legality import explain, explain_lines
 from oracle.targets import TARGETS, VERSIONS, Module
 from strategies.drafts import canonical

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runners import folders, processes, ptx_pass
-from runners.assemblers.answers import Answers
+from runners.assemblers.assembler import Answers
 from runners.folders import temporary_folder
 from runners.processes import OUTPUT_LIMIT, helper, helper_environment, run_tool
 from runners.protocol import Failure, Trouble
@@ -212,7 +212,7 @@ def test_folders_of_killed_processes_are_removed_and_those_in_use_are_not(tmp_pa
 def test_answers_that_were_tampered_with_were_never_given(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runners.assemblers.answers.cache_folder", lambda: tmp_path)
+    monkeypatch.setattr("runners.assemblers.assembler.cache_folder", lambda: tmp_path)
     Answers("binary").put("q", True)
     assert Answers("binary").get("q") is True
     (tmp_path / "answers" / "binary.json").write_text(text, encoding="latin-1")

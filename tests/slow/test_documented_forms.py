@@ -25,9 +25,8 @@ from corpus import Case, Kind
 from corpus.finding import RunnerVerdict
 from corpus.known import Known, load_known
 from fuzz.findings.families import family_of
-from oracle.availability import is_available, needs_aligned
 from oracle.forms import Form
-from oracle.isa import FORMS, spellings
+from oracle.isa import FORMS, is_available, needs_aligned, spellings
 from oracle.legality import Verdict, explain
 from oracle.targets import TARGETS, VERSIONS, Module, PtxVersion, Target
 from runners.assemblers.assembler import Assembler, identify

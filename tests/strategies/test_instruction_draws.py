@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracle.availability import is_available
-from oracle.isa import FORMS
+from oracle.isa import FORMS, is_available
 from oracle.legality import Verdict, verdict_of
 from oracle.targets import Module, parse_target, parse_version
 from strategies.draws import Selection, derived_seed, draw

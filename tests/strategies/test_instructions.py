@@ -18,7 +18,7 @@ from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS, spellings
 from oracle.legality import verdict_of
 from runners.instruction_modules import checked
-from strategies.drafts import Draft, canonical
+from strategies.drafts import Draft, canonical, documented, foreign, tokens
 from strategies.instructions import (
     Neighbourhood,
     damaged_drafts,
@@ -27,7 +27,6 @@ from strategies.instructions import (
     neighbourhoods,
     token_soup,
 )
-from strategies.vocabulary import documented, foreign, tokens
 
 CANONICAL = {canonical(form): (form.mnemonic, form.page_family) for form in FORMS}
 LIMIT = 2 * 800

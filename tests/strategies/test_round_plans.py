@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oracle.availability import is_available
 from oracle.errors import UsageError
+from oracle.isa import is_available
 from oracle.program import requirements
 from oracle.targets import Module, PtxVersion
 from strategies import coverage

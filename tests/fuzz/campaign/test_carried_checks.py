@@ -11,7 +11,7 @@ import pytest
 import fuzz.runner
 from fuzz.campaign.carried import Carried, changed, loaded, unpickled
 from fuzz.campaign.crew import ProcessCrew
-from fuzz.campaign.heartbeat import Beats, Heart
+from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
 from fuzz.checks.programs import Programs
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError
@@ -54,7 +54,7 @@ def test_a_function_that_was_changed_in_memory_is_named_before_anything_is_run(
     received = unpickled(sent)
     with (
         pytest.raises(UsageError, match=rf"{name} was changed in the memory") as caught,
-        received.on(0).opened(Heart(Beats(1), 0)),
+        received.on(0).opened(WorkerHeartbeat(Heartbeats(1), 0)),
     ):
         pass
     assert "RunnerChoice.maker" in str(caught.value)

@@ -10,7 +10,7 @@ import pytest
 from value_runs import campaign, entries
 
 from corpus import Kind
-from fuzz.checks.program_suspects import ON_A_GPU
+from fuzz.checks.examining import ON_A_GPU
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Ran, Trouble
 

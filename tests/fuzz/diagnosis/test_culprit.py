@@ -22,10 +22,11 @@ from fuzz.shrinking import runner_verdicts, shrink
 from oracle.forms import Form
 from oracle.isa import FORMS as ISA
 from oracle.isa import mma_form, mma_sync_form
-from oracle.lane_steps import LoadRegisters, MultiplyLanes, StoreRegisters, StoreRows
+from oracle.lane_steps import LoadRegisters, StoreRegisters
+from oracle.ops import Op, multiplies_fragments, stores_fragment, stores_rows
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Barrier, Copy, Multiply, Store
+from oracle.steps import Barrier, Copy
 from oracle.targets import Module
 from runners.emission import emit
 from runners.faults import by_name
@@ -37,8 +38,8 @@ from strategies.contents import expand, recipes
 from strategies.draws import derived_seed, draw
 from strategies.features import Focus
 from strategies.programs import is_valued, programs
-from strategies.programs.bare import alone, exact, image_of
-from strategies.programs.forms import store_form
+from strategies.programs.forms import access_form
+from strategies.programs.single_instruction import exact, image_of, single_product
 
 HALF = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16")
 MODULE = Module.named("sm_90", "8.0")
@@ -111,11 +112,11 @@ def test_one_fault_has_one_culprit_whatever_types_and_shapes_it_shows_in(
 
 def in_place(form: Form = HALF) -> Program:
     """A multiplication whose D goes to registers of A."""
-    base = alone(form)
+    base = single_product(form)
     program = base.program
     steps = tuple(
-        replace(step, d="a") if isinstance(step, Multiply)
-        else replace(step, fragment="a") if isinstance(step, Store)
+        step.changed(d="a") if multiplies_fragments(step)
+        else step.changed(fragment="a") if stores_fragment(step)
         else step
         for step in program.steps
     )  # fmt: skip
@@ -155,7 +156,7 @@ def test_d_in_the_registers_of_a_multiplicand_is_believed_of_two_forms_at_once()
     """Image 16 of round 58 of seed 8 on an H200 (2026-11-22) was a new finding."""
     first, second = in_place(), in_place(mma_form(str(HALF.opcode).replace("row.col", "row.row")))
     again = tuple(
-        replace(step, place=replace(step.place, buffer="again")) if isinstance(step, Store)
+        step.changed(place=Place(buffer="again")) if stores_fragment(step)
         else step
         for step in second.steps
     )  # fmt: skip
@@ -170,7 +171,7 @@ def test_d_in_the_registers_of_a_multiplicand_is_believed_of_two_forms_at_once()
 def sharing(form: Form, d: str) -> Program:
     """A multiplication whose D has registers that others have, too."""
     if form.mnemonic == "wmma.mma":
-        program = alone(form).program
+        program = single_product(form).program
     else:
         names = {name: form.vector(name).registers for name in "abcd"}
         program = Program(
@@ -180,13 +181,13 @@ def sharing(form: Form, d: str) -> Program:
                     LoadRegisters(registers=one, count=names[one], place=Place(buffer=one))
                     for one in "abc"
                 ),
-                MultiplyLanes(form=form, d="d", a="a", b="b", c="c"),
+                Op.of(form=form, d="d", a="a", b="b", c="c"),
                 StoreRegisters(registers="d", count=names["d"], place=Place(buffer="d")),
             ),
         )
     *loads, multiply, store = program.steps
-    field = "fragment" if isinstance(store, Store) else "registers"
-    return replace(program, steps=(*loads, replace(multiply, d=d), replace(store, **{field: d})))
+    field = "fragment" if stores_fragment(store) else "registers"
+    return replace(program, steps=(*loads, multiply.changed(d=d), store.changed(**{field: d})))
 
 
 def expanding(disturbs: Callable[..., bool]) -> Callable[[str], str]:
@@ -320,9 +321,9 @@ def third_result_moved(ptx: str) -> str:
 
 
 def test_a_step_that_is_wrong_only_beside_others_is_found_in_its_place() -> None:
-    base = alone(HALF)
+    base = single_product(HALF)
     *loads, multiply, store = base.program.steps
-    again = replace(base.multiply, c="d")
+    again = base.multiply.changed(c="d")
     program = replace(base.program, steps=(*loads, multiply, again, again, store))
     broken = RewritingRunner(SimulatedRunner("sm_90"), [third_result_moved])
     bench = Bench(broken, emit(program, module=MODULE))
@@ -338,11 +339,11 @@ def rows_turned(ptx: str) -> str:
 
 def test_every_store_of_a_result_is_tried() -> None:
     """Round 3 of seed 9 (2026-11-23) blamed wmma.load.c, seen through a store that is wrong."""
-    base = alone(HALF)
+    base = single_product(HALF)
     *loads, multiply, store = base.program.steps
-    assert isinstance(store, Store)
-    right = replace(store, form=store_form(store.form.matrix(), "col", "global"))
-    turned = replace(store, place=replace(store.place, buffer="turned"))
+    assert stores_fragment(store)
+    right = replace(store, form=access_form(store.form.matrix(), "col", "global"))
+    turned = store.changed(place=Place(buffer="turned"))
     program = replace(
         base.program,
         buffers=(*base.program.buffers, replace(base.program.buffer("d"), name="turned")),
@@ -356,11 +357,11 @@ def test_every_store_of_a_result_is_tried() -> None:
 
 
 def test_nothing_is_looked_at_through_a_store_that_is_wrong() -> None:
-    base = alone(HALF)
+    base = single_product(HALF)
     *loads, multiply, store = base.program.steps
-    assert isinstance(store, Store)
-    right = replace(store, form=store_form(store.form.matrix(), "col", "global"))
-    again = replace(base.multiply, c="d")
+    assert stores_fragment(store)
+    right = replace(store, form=access_form(store.form.matrix(), "col", "global"))
+    again = base.multiply.changed(c="d")
     program = replace(base.program, steps=(*loads, multiply, again, again, right))
     both = RewritingRunner(SimulatedRunner("sm_90"), [third_result_moved, rows_turned])
     bench = Bench(both, emit(program, module=MODULE))
@@ -370,7 +371,7 @@ def test_nothing_is_looked_at_through_a_store_that_is_wrong() -> None:
 
 
 def test_what_comes_out_right_has_no_culprit() -> None:
-    program = alone(HALF).program
+    program = single_product(HALF).program
     bench = Bench(SimulatedRunner("sm_90"), emit(program, module=MODULE))
     assert culprit_of(bench, program, drawn_image(program)) is None
 
@@ -400,8 +401,8 @@ def test_a_step_on_registers_is_shrunk_to_itself_between_plain_accesses() -> Non
         )
         shrunk = shrink(subject, runner_verdicts(ready), wanted=Kind.VIOLATION)
     assert shrunk.status is ShrinkStatus.COMPLETE
-    (stored,) = (step for step in shrunk.subject.program.steps if isinstance(step, StoreRows))
-    assert (stored.form.number, stored.form.transposed, stored.immediate) == (1, False, 0)
+    (stored,) = (step for step in shrunk.subject.program.steps if stores_rows(step))
+    assert (stored.form.number, stored.form.transposed, stored.memory.immediate) == (1, False, 0)
     # Memory is filled, one register loaded and stored, memory copied back, in order.
     assert len(shrunk.subject.program.steps) == 6
 

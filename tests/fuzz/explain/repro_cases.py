@@ -13,11 +13,12 @@ from fuzz.findings.replay import Subject, attempt
 from fuzz.runner import RunnerChoice, opened
 from oracle.forms import Form
 from oracle.isa import LOAD_FORMS, MMA_FORMS, STORE_FORMS, mma_form
-from oracle.lane_steps import LoadRows, StoreRegisters
+from oracle.lane_steps import StoreRegisters
 from oracle.operations import Operation
+from oracle.ops import Op
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Barrier, Copy, Elementwise, Load, Multiply, Step, Store
+from oracle.steps import Barrier, Copy, Elementwise, Step
 from oracle.targets import Module, parse_target
 from runners.emission import emit
 from strategies.contents import Recipe, ValueClass, expand
@@ -50,17 +51,17 @@ def multiplication(
         buffers.append(Buffer(name=f"g{operand}", space="global", size=size + 32))
         if operand != "d":
             load = _LOADS[operand, layout, form.shape.name, matrix.type.name]
-            steps.append(Load(form=load, fragment=operand, place=Place(buffer=f"g{operand}")))
+            steps.append(Op.of(form=load, fragment=operand, place=Place(buffer=f"g{operand}")))
     c = "c"
     for _ in range(times):
-        steps.append(Multiply(form=form, d="d", a="a", b="b", c=c))
+        steps.append(Op.of(form=form, d="d", a="a", b="b", c=c))
         c = "d"
     steps += [
         Elementwise(operation=operation, matrix=form.matrix("d"), source="d", destination="d")
         for operation in changes
     ]
     store = _STORES[d_layout, form.shape.name, form.d_type.name]
-    steps.append(Store(form=store, fragment="d", place=Place(buffer="gd")))
+    steps.append(Op.of(form=store, fragment="d", place=Place(buffer="gd")))
     return Program(buffers=tuple(buffers), steps=tuple(steps))
 
 
@@ -76,7 +77,7 @@ def row_load(form: Form) -> Program:
         steps=(
             Copy(source=Place(buffer="rows"), destination=Place(buffer="tile"), size=512),
             Barrier(),
-            LoadRows(form=form, registers="r", buffer="tile", addresses=addresses),
+            Op.of(form=form, registers="r", buffer="tile", addresses=addresses),
             StoreRegisters(registers="r", count=form.registers, place=Place(buffer="out")),
         ),
     )

@@ -17,11 +17,11 @@ from fuzz.explain.notation import decimal, exact, number, ordinal, pattern
 from oracle.formats import FORMATS, Format
 from oracle.forms import Form
 from oracle.isa import LDMATRIX_FORMS, MMA_SYNC_FORMS
-from oracle.lane_steps import LoadRows, MultiplyLanes
 from oracle.models import model_for
 from oracle.multiply import multiply
 from oracle.operations import Operation
-from oracle.steps import Elementwise, Multiply
+from oracle.ops import loads_rows, multiplies_fragments, multiplies_registers
+from oracle.steps import Elementwise
 from oracle.tracing import trace
 from strategies.contents import Recipe, ValueClass, expand, recipes
 from strategies.matrices import results
@@ -33,9 +33,9 @@ OLDER = ("sm_70", "sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120")
 
 def bits_of_result(event, row: int, column: int) -> int:
     step = event.step
-    if isinstance(step, LoadRows):
+    if loads_rows(step):
         return int(event.result[row, column])
-    type_ = step.form.d_type if isinstance(step, Multiply) else step.matrix.type
+    type_ = step.form.d_type if multiplies_fragments(step) else step.matrix.type
     return raw(event.result[row, column], type_)
 
 
@@ -53,7 +53,11 @@ def test_a_multiplication_is_derived_to_the_bits_of_the_model(
     times = 2 if form.c_type == form.d_type else 1
     program = multiplication(form, changes=changes, times=times)
     traced = trace(program, expand(recipe, program, 1)[0], target=target)
-    derived = [event for event in traced.events if isinstance(event.step, Multiply | Elementwise)]
+    derived = [
+        event
+        for event in traced.events
+        if multiplies_fragments(event.step) or isinstance(event.step, Elementwise)
+    ]
     assert len(derived) == times + len(changes)
     for event in derived:
         row, column = choice % form.shape.m, choice * 7 % form.shape.n
@@ -113,7 +117,7 @@ def test_registers_are_derived_from_the_rows(
     program = row_load(form)
     image = np.random.default_rng(seed).integers(0, 256, program.image_bytes, np.uint8)
     traced = trace(program, image, target="sm_100a")
-    (event,) = [event for event in traced.events if isinstance(event.step, LoadRows)]
+    (event,) = [event for event in traced.events if loads_rows(event.step)]
     made = derivation(event, lane, register % form.registers, traced.model)
     assert made is not None
     assert made.bits == bits_of_result(event, lane, register % form.registers)
@@ -177,7 +181,7 @@ def test_a_register_of_mma_sync_is_derived_or_said_not_to_be(form: Form) -> None
     (result,) = results(program)
     written = traced.writer(int(result.offsets[3, 1]))
     assert written is not None
-    (event,) = (one for one in traced.history(written) if isinstance(one.step, MultiplyLanes))
+    (event,) = (one for one in traced.history(written) if multiplies_registers(one.step))
     derived = derivation(event, written.row, written.column, traced.model)
     whole = form.d_type.bits == 32 and form.groups == 1
     assert (derived is not None) == (whole and form.a_type.name not in ("e4m3", "e5m2"))

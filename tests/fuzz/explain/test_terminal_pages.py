@@ -35,9 +35,9 @@ from fuzz.output import THEME
 from oracle.execution import execute
 from oracle.formats import FORMATS, format_named
 from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
+from oracle.ops import Op
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Load, Multiply, Store
 from oracle.targets import Module
 from runners.emission import emit
 from strategies.matrices import Result, results
@@ -202,9 +202,9 @@ def _program(opcode: str) -> Program:
             if one.layout == layout and one.space == "global"
             and one.shape == form.shape and one.type() == matrix.type
         )  # fmt: skip
-        make = Load if operand != "d" else Store
-        steps.append(make(form=access, fragment=operand, place=Place(buffer=f"g{operand}")))
-    steps.insert(3, Multiply(form=form, d="d", a="a", b="b", c="c"))
+        place = Place(buffer=f"g{operand}")
+        steps.append(Op.of(form=access, fragment=operand, place=place))
+    steps.insert(3, Op.of(form=form, d="d", a="a", b="b", c="c"))
     return Program(buffers=tuple(buffers), steps=tuple(steps))
 
 

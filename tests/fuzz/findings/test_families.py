@@ -14,6 +14,7 @@ from fuzz.findings.families import Seen, family_of_difference, family_of_multipr
 from fuzz.findings.verdicts import Difference, differences, kind_of_difference
 from oracle.execution import execute
 from oracle.isa import mma_form
+from oracle.ops import accesses_matrix
 from oracle.program import Program
 
 
@@ -44,10 +45,10 @@ def _renamed(buffer, names):
 
 
 def _moved(step, names):
-    place = getattr(step, "place", None)
-    return (
-        step if place is None else replace(step, place=replace(place, buffer=names[place.buffer]))
-    )
+    if not accesses_matrix(step):
+        return step
+    place = step.memory.place
+    return step.changed(place=replace(place, buffer=names[place.buffer]))
 
 
 def test_what_is_right_has_no_cause() -> None:

@@ -26,7 +26,7 @@ from corpus import Case, Family, Kind, RunnerVerdict, create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import Event, Finished, GaveUp, Lost, Opened
-from fuzz.campaign.heartbeat import Blame, Broken
+from fuzz.campaign.heartbeat import Broken
 from fuzz.campaign.hosts import Change, Changed, Hosts, Part
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus, statistics, summary
@@ -386,7 +386,7 @@ class Broke(Answering):
     def __init__(self, check: Check, *, workers: int) -> None:
         super().__init__(check, workers=0)
         message = "the device does not multiply two ones"
-        self._events = [GaveUp(broken=Broken(blame=Blame.DEVICE_LOST, message=message))]
+        self._events = [GaveUp(broken=Broken(cause=DeviceLostError, message=message))]
 
 
 @pytest.mark.usefixtures("_quick")

@@ -12,7 +12,7 @@ from test_fleet_crew import CHECK, Answering, host_of, report_of
 
 from corpus import Family, Kind
 from fuzz.campaign.crew import Finished, Noticed
-from fuzz.campaign.heartbeat import Beats, Heart
+from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
 from fuzz.checks.programs import ProgramCoverage, Programs
 from fuzz.checks.protocol import Outcomes, RoundJob, RoundReport
 from fuzz.fleet import crew as fleet_crew
@@ -28,7 +28,7 @@ def carried_out(*faults: str, **asked: Any) -> RoundReport:
         selection=Selection(pattern="*m8n8k4*"),
         images=3,
     )
-    with check.opened(Heart(Beats(1), 0)) as opened_check:
+    with check.opened(WorkerHeartbeat(Heartbeats(1), 0)) as opened_check:
         drawn = check.plan(opened_check.facts).round(0, ProgramCoverage())
         return opened_check.round(RoundJob(number=0, drawn=drawn, **asked))
 

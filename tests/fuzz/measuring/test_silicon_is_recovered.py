@@ -13,8 +13,8 @@ from oracle.measuring.inference import Evidence, computed, fit
 from oracle.models import NanRule, model_for
 from runners.faults import by_name
 from runners.simulated.binary import Rounding
-from runners.simulated.chip import chip_of
 from runners.simulated.products import multiply_doubles
+from runners.simulated.silicon import chip_of
 from runners.simulated.units import DoubleUnit
 
 TARGETS = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")

@@ -12,18 +12,17 @@ from fuzz.findings.replay import Subject
 from fuzz.shrinking import shrink
 from oracle.definedness import undefined
 from oracle.execution import execute
-from oracle.lane_steps import LoadRegisters, MultiplyLanes, StoreRegisters, StoreRows
+from oracle.lane_steps import LoadRegisters, StoreRegisters
+from oracle.ops import Op, multiplies_fragments, multiplies_registers, stores_fragment, stores_rows
 from oracle.program import walk
-from oracle.steps import Multiply, Step, Store
+from oracle.steps import Step
 from oracle.storage import Tile, read
 from oracle.tracing import trace
 from strategies.simplification.examples import Example
 from strategies.simplification.isolation import isolated, loaded
 
-_STORES = StoreRegisters | StoreRows
 
-
-def _lists_registers(step: Multiply) -> bool:
+def _lists_registers(step: Op) -> bool:
     once = all(len(set(use.registers)) == len(use.registers) for use in step.reads)
     return once and any("." in use.name for use in step.uses)
 
@@ -35,7 +34,7 @@ def test_each_multiplication_alone_gives_what_it_gave_in_the_program(subject: Su
     results = [
         event.result
         for event in trace(program, subject.image, target=TARGET).events
-        if isinstance(event.step, Multiply)
+        if multiplies_fragments(event.step)
         # Operands that list their registers are tried in these as well, if they can be loaded.
         for _ in range(1 + _lists_registers(event.step))
     ]
@@ -47,9 +46,9 @@ def test_each_multiplication_alone_gives_what_it_gave_in_the_program(subject: Su
     for example, result in zip(examples, results, strict=False):
         assert not undefined(example.program, target=TARGET)
         after = execute(example.program, example.image[None], target=TARGET).images
-        (store,) = (step for step in example.program.steps if isinstance(step, Store))
+        (store,) = (step for step in example.program.steps if stores_fragment(step))
         tile = Tile(matrix=store.form.matrix(), layout=store.form.layout)
-        stored = read(after, example.program.offset(store.place.buffer), tile)[0]
+        stored = read(after, example.program.offset(store.memory.place.buffer), tile)[0]
         assert np.array_equal(stored, result)
 
 
@@ -64,7 +63,7 @@ def test_what_is_stored_is_the_same_with_operands_loaded_instead_of_made(subject
             continue
         after = execute(smaller, example.image[None], target=TARGET).images[0]
         for step in smaller.steps:
-            if not isinstance(step, Store | StoreRegisters):
+            if not step.stores or stores_rows(step):
                 continue
             (span,) = step.bytes_written
             if smaller.buffer(span.buffer).space != "shared":
@@ -78,7 +77,7 @@ def test_of_a_multiplication_of_registers_its_loads_and_a_store_are_left(subject
     def stored(name: str, steps: Sequence[Step]) -> bool:
         """Whether it is, before anything else is loaded under this name."""
         for step in steps:
-            if isinstance(step, _STORES) and step.registers == name:
+            if step.stores and step.names.get("registers") == name:
                 return True
             if step.writes is not None and step.writes.name == name:
                 return False
@@ -87,7 +86,7 @@ def test_of_a_multiplication_of_registers_its_loads_and_a_store_are_left(subject
     def fails(candidate: Subject) -> bool:
         steps = list(walk(candidate.program.steps))
         return any(
-            isinstance(step, MultiplyLanes) and stored(step.d, steps[index + 1 :])
+            multiplies_registers(step) and stored(step.names["d"], steps[index + 1 :])
             for index, step in enumerate(steps)
         )
 
@@ -96,5 +95,5 @@ def test_of_a_multiplication_of_registers_its_loads_and_a_store_are_left(subject
     *loads, multiply, store = walk(got.subject.program.steps)
     assert len(loads) <= 3
     assert all(isinstance(step, LoadRegisters) for step in loads)
-    assert isinstance(multiply, MultiplyLanes)
+    assert multiplies_registers(multiply)
     assert isinstance(store, StoreRegisters)

@@ -23,26 +23,30 @@ from fuzz.findings.replay import Subject
 from fuzz.shrinking import shrink
 from oracle.definedness import undefined
 from oracle.formats import Kind
-from oracle.lane_steps import LoadRows, StoreRegisters
+from oracle.ops import accesses_matrix
 from oracle.program import Program, walk
-from oracle.steps import Load, Multiply, Step, Store
+from oracle.steps import Step
 from strategies.cells import complexity
 
 SECONDS = 600.0
 """Far more than any case takes: a busy machine must not end a search."""
 
 
-def kinds(program: Program) -> list[type[Step]]:
-    return [type(step) for step in walk(program.steps)]
+def kind(step: Step) -> str:
+    return step.instruction.mnemonic if step.instruction else type(step).__name__
+
+
+def kinds(program: Program) -> list[str]:
+    return [kind(step) for step in walk(program.steps)]
 
 
 def is_plain(step: Step) -> bool:
-    if not isinstance(step, Load | Store):
+    if not accesses_matrix(step):
         return True
     return (
-        step.stride is None
-        and step.immediate == 0
-        and step.place.offset == 0
+        step.memory.stride is None
+        and step.memory.immediate == 0
+        and step.memory.place.offset == 0
         and step.form.space == "global"
         and (step.form.layout == "row" or step.form.matrix().operand in "ab")
     )
@@ -77,8 +81,8 @@ def test_one_element_that_is_not_zero_is_left_as_one_in_the_plainest_program(
         assert left in (1, -1)
     # Of several products the one that is left need not be the one whose element it was.
     counts = Counter(kinds(program))
-    assert counts.pop(Load) in (3, 4)
-    assert counts == {Multiply: 1, Store: 1}
+    assert counts.pop("wmma.load") in (3, 4)
+    assert counts == {"wmma.mma": 1, "wmma.store": 1}
     assert all(is_plain(step) for step in walk(program.steps))
     assert len(program.buffers) in (4, 5)
 
@@ -89,7 +93,7 @@ def test_of_steps_only_the_one_that_matters_and_what_it_needs_are_left(
     subject: Subject, data: st.DataObject
 ) -> None:
     steps = list(walk(subject.program.steps))
-    wanted = type(data.draw(st.sampled_from(steps)))
+    wanted = kind(data.draw(st.sampled_from(steps)))
 
     def fails(candidate: Subject) -> bool:
         return wanted in kinds(candidate.program)
@@ -102,11 +106,11 @@ def test_of_steps_only_the_one_that_matters_and_what_it_needs_are_left(
     assert not got.subject.image.any()
     for index in range(len(program.steps)):
         steps = program.steps[:index] + program.steps[index + 1 :]
-        fewer = {type(step) for step in walk(steps)}
+        fewer = {kind(step) for step in walk(steps)}
         assert (
             wanted not in fewer
-            or not fewer & {Multiply, LoadRows}
-            or not fewer & {Store, StoreRegisters}
+            or not fewer & {"wmma.mma", "ldmatrix"}
+            or not fewer & {"wmma.store", "StoreRegisters"}
             or undefined(Program(buffers=program.buffers, steps=steps), target=TARGET)
         )
 
@@ -116,7 +120,7 @@ def test_of_steps_only_the_one_that_matters_and_what_it_needs_are_left(
 def test_a_stride_that_matters_stays_and_everything_else_becomes_plain(subject: Subject) -> None:
     def strided(program: Program) -> list[Step]:
         return [
-            s for s in walk(program.steps) if isinstance(s, Load | Store) and s.stride is not None
+            s for s in walk(program.steps) if accesses_matrix(s) and s.memory.stride is not None
         ]
 
     assume(strided(subject.program))
@@ -125,10 +129,11 @@ def test_a_stride_that_matters_stays_and_everything_else_becomes_plain(subject: 
     )
     assert got.status is ShrinkStatus.COMPLETE
     (kept,) = strided(got.subject.program)
-    assert isinstance(kept, Load | Store)
-    assert (kept.stride_in_register, kept.immediate, kept.place.offset) == (False, 0, 0)
+    assert accesses_matrix(kept)
+    memory = kept.memory
+    assert (memory.stride_in_register, memory.immediate, memory.place.offset) == (False, 0, 0)
     assert all(is_plain(step) for step in walk(got.subject.program.steps) if step is not kept)
-    assert kinds(got.subject.program).count(Multiply) == 1
+    assert kinds(got.subject.program).count("wmma.mma") == 1
 
 
 @settings(max_examples=6, phases=[Phase.generate])

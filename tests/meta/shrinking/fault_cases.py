@@ -10,21 +10,16 @@ from hypothesis import strategies as st
 
 from corpus import Kind
 from fuzz.findings.replay import Subject, attempt
-from oracle.availability import is_available
 from oracle.definedness import undefined
 from oracle.execution import execute
-from oracle.isa import FORMS, LDMATRIX_FORMS, MMA_FORMS
+from oracle.isa import FORMS, LDMATRIX_FORMS, MMA_FORMS, is_available
 from oracle.lane_steps import (
-    LoadRows,
-    MultiplyLanes,
     PackRegisters,
-    StoreRegisters,
-    StoreRows,
-    TransposeRegisters,
 )
+from oracle.ops import accesses_matrix, is_main, loads_fragment
 from oracle.places import Place
 from oracle.program import Program, walk
-from oracle.steps import Branch, Copy, Load, Loop, Multiply, Step, Store
+from oracle.steps import Branch, Copy, Loop, Step
 from oracle.storage import Tile, read, write
 from oracle.targets import Module
 from runners.emission import emit
@@ -83,9 +78,9 @@ def elements(program: Program) -> list[tuple[Place, Tile, int, int]]:
     """Every element of a matrix that is loaded from global memory, or copied from there."""
     found = []
     for step in walk(program.steps):
-        if isinstance(step, Load):
-            tile = Tile(matrix=step.form.matrix(), layout=step.form.layout, stride=step.stride)
-            for place in places(program, step.place):
+        if loads_fragment(step):
+            tile = step.tile
+            for place in places(program, step.memory.place):
                 found += [
                     (place, tile, row, column)
                     for row in range(tile.matrix.rows)
@@ -177,42 +172,40 @@ def with_defaults(subject: Subject) -> Iterator[Subject]:
     """
     program = subject.program
     for index, step in enumerate(program.steps):
-        if not isinstance(step, Load | Store):
+        if not accesses_matrix(step):
             continue
-        old = Tile(matrix=step.form.matrix(), layout=step.form.layout, stride=step.stride)
+        old = step.tile
         new = replace(old, stride=None)
-        plain = Place(buffer=step.place.buffer)
+        here = step.memory.place
+        plain = Place(buffer=here.buffer)
         changes: list[tuple[Step, Place, Tile]] = []
-        if step.stride is not None:
-            other = replace(step, stride=None, stride_in_register=False)
-            changes.append((other, step.place, new))
-        if step.place.offset:
-            changes.append((replace(step, place=plain), plain, old))
-        if step.immediate:
-            changes.append((replace(step, immediate=0), step.place, old))
-        if step.stride_in_register:
-            changes.append((replace(step, stride_in_register=False), step.place, old))
+        if step.memory.stride is not None:
+            other = step.changed(stride=None, stride_in_register=False)
+            changes.append((other, here, new))
+        if here.offset:
+            changes.append((step.changed(place=plain), plain, old))
+        if step.memory.immediate:
+            changes.append((step.changed(immediate=0), here, old))
+        if step.memory.stride_in_register:
+            changes.append((step.changed(stride_in_register=False), here, old))
         for other, place, tile in changes:
             steps = (*program.steps[:index], other, *program.steps[index + 1 :])
             yield from valid(subject, steps, subject.image)
             if program.buffer(plain.buffer).space == "global":
                 moved = subject.image.copy()
-                values = read(moved[None], at(program, step.place), old).copy()
+                values = read(moved[None], at(program, here), old).copy()
                 if at(program, place) + tile.extent <= len(moved):
                     write(moved[None], at(program, place), tile, values)
                     yield from valid(subject, steps, moved)
 
 
-LANE_STEPS = LoadRows, MultiplyLanes, PackRegisters, StoreRows, TransposeRegisters
-
-
 def valid(subject: Subject, steps: tuple[Step, ...], image: np.ndarray) -> Iterator[Subject]:
     module = subject.module
     program = replace(subject.program, steps=steps)
-    kinds = [type(step) for step in walk(steps)]
+    every = list(walk(steps))
     if (
-        {Multiply, *LANE_STEPS} & set(kinds)
-        and {Store, StoreRegisters, StoreRows} & set(kinds)
+        any(is_main(step) or isinstance(step, PackRegisters) for step in every)
+        and any(step.stores for step in every)
         and not undefined(program, target=module.target)
     ):
         emitted = emit(program, module=Module.named(module.target, module.version))

@@ -8,8 +8,8 @@ from fault_cases import nonzero, runner_and_case, with_defaults, with_zeros, wit
 from corpus import Kind, ShrinkStatus
 from fuzz.findings.replay import Subject, attempt
 from fuzz.shrinking import runner_verdicts, shrink
+from oracle.ops import multiplies_fragments
 from oracle.program import walk
-from oracle.steps import Multiply
 from runners.faults import CATALOGUE, Fault, by_name
 from runners.protocol import Runner
 
@@ -78,7 +78,7 @@ def check(fault: Fault, seed: int) -> None:
     assert attempt(runner, subject).kind is kind
     for smaller in (*with_zeros(subject), *without_steps(subject), *with_defaults(subject)):
         assert attempt(runner, smaller).kind is not kind
-    if any(isinstance(step, Multiply) for step in walk(subject.program.steps)):
+    if any(multiplies_fragments(step) for step in walk(subject.program.steps)):
         assert nonzero(subject) <= MORE_THAN_THREE.get(fault.name, 3)
 
 

@@ -7,9 +7,18 @@ from itertools import product
 import pytest
 from page_notes import NOTES, SPECIFIC_TARGETS, PageNote, available
 
-from oracle.availability import deprecations, is_available, needs_aligned, notes_of, refusals
 from oracle.forms import Form
-from oracle.isa import FORMS, LDMATRIX_FORMS, MMA_FORMS, form_of
+from oracle.isa import (
+    FORMS,
+    LDMATRIX_FORMS,
+    MMA_FORMS,
+    deprecations,
+    form_of,
+    is_available,
+    needs_aligned,
+    notes_of,
+    refusals,
+)
 from oracle.legality import Explanation, Verdict, explain
 from oracle.reasons import Rule
 from oracle.targets import TARGETS, VERSIONS, Module, PtxVersion, parse_target

@@ -10,11 +10,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from instruction_texts import SECTION, any_texts, forms, legal_texts
 
-from oracle.availability import is_available
 from oracle.errors import UsageError
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
-from oracle.isa import FORMS
+from oracle.isa import FORMS, is_available
 from oracle.legality import Verdict, explain, explain_lines, verdict_of
 from oracle.reasons import Rule
 from oracle.targets import TARGETS, VERSIONS, Module, parse_target, parse_version

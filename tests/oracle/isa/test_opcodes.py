@@ -16,8 +16,7 @@ from oracle.isa import FORMS, form_of, forms_by_opcode, ldmatrix_form, mma_form
 from oracle.legality import Explanation, Verdict, explain
 from oracle.opcodes import resolve
 from oracle.reasons import Rule
-from strategies.drafts import canonical
-from strategies.vocabulary import documented, foreign, tokens
+from strategies.drafts import canonical, documented, foreign, tokens
 
 KINDS = tuple(dict.fromkeys(kind_of(slot.name) for form in FORMS for slot in form.slots))
 WORDS = st.sampled_from([word for word in tokens() if word])

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from oracle import isa
 from oracle.definedness import undefined
 from oracle.forms import Form
-from oracle.lane_steps import LoadRows, StoreRegisters
+from oracle.lane_steps import StoreRegisters
 from oracle.matrices import Matrix
 from oracle.operations import operations
+from oracle.ops import Op
 from oracle.places import Buffer, Place, Uniform, Word
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, Step
 
 BUFFER = 8192
 """Bytes of each data buffer: room for the largest matrix with twice its default stride."""
@@ -85,7 +86,7 @@ def _load(draw: st.DrawFn, names: Names, name: str, **wanted: object) -> list[St
     form = draw(_loads(space=draw(st.sampled_from(spaces)), **wanted))
     place, stride = _access(draw, form.matrix(), form.layout, buffer)
     names[name] = (form.matrix(), form.layout if form.matrix().operand in "ab" else None)
-    return [Load(form=form, fragment=name, place=place, stride=stride)]
+    return [Op.of(form=form, fragment=name, place=place, stride=stride)]
 
 
 def _multiply(draw: st.DrawFn, names: Names) -> list[Step]:
@@ -107,7 +108,7 @@ def _multiply(draw: st.DrawFn, names: Names) -> list[Step]:
         steps += _load(draw, names, c, operand="c", shape=form.shape, type=form.c_type)
     d = draw(st.sampled_from(["d", c, "e"]))
     names[d] = (form.matrix("d"), None)
-    return [*steps, Multiply(form=form, d=d, a="a", b="b", c=c)]
+    return [*steps, Op.of(form=form, d=d, a="a", b="b", c=c)]
 
 
 def family(form: Form) -> tuple[object, ...]:
@@ -136,7 +137,7 @@ def _store(draw: st.DrawFn, names: Names) -> list[Step]:
     spaces = ("", "global") if buffer != "tile" else ("", "shared", "shared::cta")
     form = draw(_stores(matrix, spaces))
     place, stride = _access(draw, matrix, form.layout, buffer)
-    return [Store(form=form, fragment=name, place=place, stride=stride)]
+    return [Op.of(form=form, fragment=name, place=place, stride=stride)]
 
 
 def _elementwise(draw: st.DrawFn, names: Names) -> list[Step]:
@@ -163,7 +164,7 @@ def _rows(draw: st.DrawFn, names: Names) -> list[Step]:
     place = Place(buffer="out", offset=4 * draw(st.integers(0, (BUFFER - 512) // 4)))
     names["r"] = form.registers
     return [
-        LoadRows(form=form, registers="r", buffer="tile", addresses=addresses),
+        Op.of(form=form, registers="r", buffer="tile", addresses=addresses),
         StoreRegisters(registers="r", count=form.registers, place=place),
     ]
 

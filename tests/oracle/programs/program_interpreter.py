@@ -13,13 +13,14 @@ import numpy as np
 
 from oracle.formats import Format, Kind
 from oracle.forms import Form
-from oracle.lane_steps import LoadRows, StoreRegisters
+from oracle.lane_steps import StoreRegisters
 from oracle.models import model_for
 from oracle.multiply import multiply
 from oracle.operations import Operation
+from oracle.ops import Op, loads_fragment, loads_rows, multiplies_fragments, stores_fragment
 from oracle.places import Uniform, Word
 from oracle.program import Program
-from oracle.steps import Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
+from oracle.steps import Branch, Copy, Elementwise, Loop, Step
 
 Rows = list[list[int]]
 
@@ -82,31 +83,31 @@ class _Interpreter:
 
     def step(self, step: Step) -> None:
         match step:
-            case Load():
+            case _ if loads_fragment(step):
                 rows, columns, bits = self.size(step)
-                self.names[step.fragment] = [
+                self.names[step.names["fragment"]] = [
                     [self.element(step, i, j)[0].get(self.element(step, i, j)[1], bits)
                      for j in range(columns)]
                     for i in range(rows)
                 ]  # fmt: skip
-            case Store():
+            case _ if stores_fragment(step):
                 rows, columns, bits = self.size(step)
                 for i in range(rows):
                     for j in range(columns):
                         memory, bit = self.element(step, i, j)
-                        memory.put(bit, bits, self.names[step.fragment][i][j])
-            case Multiply():
-                a, b, c = (self.names[name] for name in (step.a, step.b, step.c))
-                self.names[step.d] = product(step.form, a, b, c)
+                        memory.put(bit, bits, self.names[step.names["fragment"]][i][j])
+            case _ if multiplies_fragments(step):
+                a, b, c = (self.names[step.names[operand]] for operand in "abc")
+                self.names[step.names["d"]] = product(step.form, a, b, c)
             case Elementwise():
                 self.names[step.destination] = [
                     [element(step.operation, step.matrix.type, x, step.constant) for x in row]
                     for row in self.names[step.source]
                 ]
-            case LoadRows():
-                memory, start = self.at(step.buffer, 0)
-                rows_ = [memory.get(start + 8 * address, 128) for address in step.addresses]
-                self.names[step.registers] = [
+            case _ if loads_rows(step):
+                memory, start = self.at(step.memory.buffer, 0)
+                rows_ = [memory.get(start + 8 * address, 128) for address in step.memory.addresses]
+                self.names[step.names["registers"]] = [
                     [register(step, rows_, lane, r) for r in range(step.form.registers)]
                     for lane in range(32)
                 ]
@@ -126,24 +127,25 @@ class _Interpreter:
                 for _ in range(self.uniform(step.count)):
                     self.steps(step.body)
 
-    def size(self, step: Load | Store) -> tuple[int, int, int]:
+    def size(self, step: Op) -> tuple[int, int, int]:
         shape = step.form.shape
-        operand = step.form.matrix().operand if isinstance(step, Load) else "d"
+        operand = step.form.matrix().operand if loads_fragment(step) else "d"
         rows = shape.k if operand == "b" else shape.m
         columns = shape.k if operand == "a" else shape.n
         return rows, columns, step.form.type().bits
 
-    def element(self, step: Load | Store, i: int, j: int) -> tuple[Memory, int]:
+    def element(self, step: Op, i: int, j: int) -> tuple[Memory, int]:
         """Memory and bit position of an element of a matrix."""
         rows, columns, bits = self.size(step)
         line, index = (i, j) if step.form.layout == "row" else (j, i)
         default = columns if step.form.layout == "row" else rows
-        stride = default if step.stride is None else step.stride
-        memory, bit = self.at(step.place.buffer, step.place.offset)
+        stride = default if step.memory.stride is None else step.memory.stride
+        place = step.memory.place
+        memory, bit = self.at(place.buffer, place.offset)
         return memory, bit + (line * stride + index) * bits
 
 
-def register(step: LoadRows, rows: list[int], lane: int, index: int) -> int:
+def register(step: Op, rows: list[int], lane: int, index: int) -> int:
     """Return one register of ldmatrix in one lane, from the integers at the row addresses."""
     form = step.form
     per_matrix = 2 if form.rows == 16 else 1

@@ -12,11 +12,12 @@ from oracle import isa
 from oracle.definedness import Cause, check_defined, undefined
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.formats import FORMATS
-from oracle.lane_steps import LoadRows, StoreRegisters
+from oracle.lane_steps import StoreRegisters
 from oracle.operations import Operation
+from oracle.ops import Op
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, Step
 
 BUFFERS = (
     Buffer(name="data", space="global", size=4096),
@@ -38,25 +39,25 @@ def at(offset: int = 0, buffer: str = "data") -> Place:
     return Place(buffer=buffer, offset=offset)
 
 
-def load(opcode: str, name: str, place: Place, stride: int | None = None) -> Load:
+def load(opcode: str, name: str, place: Place, stride: int | None = None) -> Op:
     form = isa.form_of(f"wmma.load.{opcode}")
-    assert form.mnemonic == "wmma.load"
-    return Load(form=form, fragment=name, place=place, stride=stride)
+    assert form.is_load
+    return Op.of(form=form, fragment=name, place=place, stride=stride)
 
 
-def store(opcode: str, name: str, place: Place, stride: int | None = None) -> Store:
+def store(opcode: str, name: str, place: Place, stride: int | None = None) -> Op:
     form = isa.form_of(f"wmma.store.{opcode}")
-    assert form.mnemonic == "wmma.store"
-    return Store(form=form, fragment=name, place=place, stride=stride)
+    assert form.is_store
+    return Op.of(form=form, fragment=name, place=place, stride=stride)
 
 
-def multiply(opcode: str) -> Multiply:
-    return Multiply(form=isa.mma_form(f"wmma.mma.{opcode}"), d="d", a="a", b="b", c="c")
+def multiply(opcode: str) -> Op:
+    return Op.of(form=isa.mma_form(f"wmma.mma.{opcode}"), d="d", a="a", b="b", c="c")
 
 
-def rows(addresses: tuple[int, ...], *, number: int = 1, buffer: str = "tile") -> LoadRows:
+def rows(addresses: tuple[int, ...], *, number: int = 1, buffer: str = "tile") -> Op:
     form = isa.ldmatrix_form(f"ldmatrix.sync.aligned.m8n8.x{number}.b16")
-    return LoadRows(form=form, registers="r", buffer=buffer, addresses=addresses)
+    return Op.of(form=form, registers="r", buffer=buffer, addresses=addresses)
 
 
 A = "a.sync.aligned.row.m16n16k16.global.f16"
@@ -88,7 +89,7 @@ def test_lines_must_start_at_multiples_of_the_fragment_size(stride: int, defined
 
 def test_every_default_stride_is_defined_left_out_or_spelled_out() -> None:
     accumulators = {
-        (form.shape, form.type()): Load(form=form, fragment="x", place=at())
+        (form.shape, form.type()): Op.of(form=form, fragment="x", place=at())
         for form in isa.LOAD_FORMS
         if form.matrix().operand == "c" and form.space == ""
     }
@@ -97,11 +98,11 @@ def test_every_default_stride_is_defined_left_out_or_spelled_out() -> None:
         for stride in (None, form.matrix().default_stride(form.layout)):
             if form.mnemonic == "wmma.load":
                 steps: tuple[Step, ...] = (
-                    Load(form=form, fragment="x", place=place, stride=stride),
+                    Op.of(form=form, fragment="x", place=place, stride=stride),
                 )
             else:
                 first = accumulators[form.shape, form.type()]
-                steps = (first, Store(form=form, fragment="x", place=place, stride=stride))
+                steps = (first, Op.of(form=form, fragment="x", place=place, stride=stride))
             assert reasons(*FILL, *steps) == [], form.opcode
 
 
@@ -170,7 +171,7 @@ def test_accumulators_have_no_layout(layout: str) -> None:
 
 
 def test_the_result_can_be_the_next_accumulator() -> None:
-    assert reasons(*LOADS, MMA, replace(MMA, c="d"), replace(MMA, c="d", d="c")) == []
+    assert reasons(*LOADS, MMA, MMA.changed(c="d"), MMA.changed(c="d", d="c")) == []
 
 
 def test_f16_and_f32_accumulators_do_not_mix() -> None:
@@ -383,11 +384,11 @@ def test_the_exception_lists_every_reason_with_its_section() -> None:
         lambda: Copy(source=at(), destination=at(8), size=0),
         lambda: StoreRegisters(registers="r", count=3, place=at()),
         lambda: rows((0,) * 31),
-        lambda: replace(LOADS[0], stride=-1),
-        lambda: replace(LOADS[0], stride=1 << 32),
-        lambda: replace(LOADS[0], stride_in_register=True),
-        lambda: replace(LOADS[0], immediate=1 << 31),
-        lambda: replace(LOADS[0], fragment=""),
+        lambda: LOADS[0].changed(stride=-1),
+        lambda: LOADS[0].changed(stride=1 << 32),
+        lambda: LOADS[0].changed(stride_in_register=True),
+        lambda: LOADS[0].changed(immediate=1 << 31),
+        lambda: LOADS[0].changed(fragment=""),
         lambda: Program(buffers=(), steps=()),
         lambda: Program(buffers=BUFFERS[2:], steps=()),
         lambda: Program(buffers=(BUFFERS[0], BUFFERS[0]), steps=()),

@@ -14,9 +14,10 @@ from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
 from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.models import Confidence
 from oracle.operations import Operation
+from oracle.ops import Op
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Store
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop
 
 QUIET = settings(
     max_examples=30,
@@ -70,7 +71,7 @@ def test_every_image_goes_its_own_way_through_loops_and_branches(
     """C is added to as often as the image says, and doubled if the image says so."""
     form = mma_form("wmma.mma.sync.aligned.row.row.m16n16k16.s32.s8.s8.s32")
     loads = tuple(
-        Load(
+        Op.of(
             form=next(f for f in LOAD_FORMS if (f.matrix(), f.layout, f.space) == (m, "row", "")),
             fragment=m.operand,
             place=Place(buffer="data", offset=offset),
@@ -82,8 +83,8 @@ def test_every_image_goes_its_own_way_through_loops_and_branches(
         operation=Operation.MULTIPLY, matrix=form.matrix("c"), source="c", destination="c",
         constant=2,
     )  # fmt: skip
-    add = Multiply(form=form, d="c", a="a", b="b", c="c")
-    store = Store(
+    add = Op.of(form=form, d="c", a="a", b="b", c="c")
+    store = Op.of(
         form=next(f for f in STORE_FORMS if (f.matrix(), f.layout) == (form.matrix("d"), "row")
                   and f.space == ""),
         fragment="c", place=Place(buffer="out"),

@@ -9,8 +9,8 @@ from program_interpreter import register
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.forms import Form
 from oracle.isa import LDMATRIX_FORMS
-from oracle.lane_steps import LoadRows
 from oracle.matrix_moves import ldmatrix
+from oracle.ops import Op
 
 X1 = "ldmatrix.sync.aligned.m8n8.x1.shared.b16"
 
@@ -24,11 +24,12 @@ def test_every_lane_gets_what_the_layout_says(form: Form, seed: int) -> None:
     assert registers.dtype == np.uint32
     assert registers.shape == (3, 32, form.registers)
     for image in range(3):
-        step = LoadRows(
+        step = Op.of(
             form=form, registers="r", buffer="s", addresses=tuple(addresses[image].tolist())
         )
         rows = [
-            int.from_bytes(shared[image, a : a + 16].tobytes(), "little") for a in step.addresses
+            int.from_bytes(shared[image, a : a + 16].tobytes(), "little")
+            for a in step.memory.addresses
         ]
         for lane in range(32):
             for index in range(form.registers):

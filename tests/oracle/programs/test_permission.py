@@ -15,13 +15,14 @@ from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution import execute, run
 from oracle.formats import Format
 from oracle.forms import Form
-from oracle.lane_steps import LoadRows, StoreRegisters
+from oracle.lane_steps import StoreRegisters
 from oracle.models import model_for
 from oracle.operations import Operation
+from oracle.ops import Op
 from oracle.permission import permitted
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program, requirements
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Multiply, Step, Store
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Step
 from oracle.warps import Planes, Warps
 
 QUIET = settings(
@@ -38,30 +39,30 @@ BUFFERS = (
 OPCODE = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"
 
 
-def _load(form: Form, operand: str, place: Place, type_: str = "") -> Load:
+def _load(form: Form, operand: str, place: Place, type_: str = "") -> Op:
     layout = {"a": form.a_layout, "b": form.b_layout}.get(operand, "row")
     load = next(
         f for f in isa.LOAD_FORMS
         if (f.matrix().operand, f.layout, f.shape, f.space) == (operand, layout, form.shape, "")
         and f.type().name == (type_ or form.matrix(operand).type.name)
     )  # fmt: skip
-    return Load(form=load, fragment=operand, place=place)
+    return Op.of(form=load, fragment=operand, place=place)
 
 
-def _store(form: Form, place: Place, fragment: str = "d") -> Store:
+def _store(form: Form, place: Place, fragment: str = "d") -> Op:
     store = next(
         f
         for f in isa.STORE_FORMS
         if (f.matrix(), f.layout, f.space) == (form.matrix("d"), "row", "")
     )
-    return Store(form=store, fragment=fragment, place=place)
+    return Op.of(form=store, fragment=fragment, place=place)
 
 
 def _product(opcode: str = OPCODE) -> tuple[Step, ...]:
     form = isa.mma_form(opcode)
     places = {"a": 0, "b": 512, "c": 1024}
     loads = [_load(form, o, Place(buffer="data", offset=offset)) for o, offset in places.items()]
-    return (*loads, Multiply(form=form, d="d", a="a", b="b", c="c"))
+    return (*loads, Op.of(form=form, d="d", a="a", b="b", c="c"))
 
 
 def _program(*steps: Step) -> Program:
@@ -104,7 +105,7 @@ class ArbitraryWarps(Warps):
 
     rng: np.random.Generator
 
-    def multiply(self, step: Multiply) -> Planes:
+    def multiply(self, step: Op) -> Planes:
         type_ = step.form.d_type
         if not type_.is_float:
             return super().multiply(step)
@@ -227,7 +228,7 @@ def test_bounds_survive_ldmatrix_unless_it_tears_elements() -> None:
         program = _program(
             *_product(), _store(FORM, OUT), Barrier(),
             Copy(source=OUT, destination=Place(buffer="tile"), size=1024), Barrier(),
-            LoadRows(form=form, registers="r", buffer="tile", addresses=tuple(range(0, 512, 16))),
+            Op.of(form=form, registers="r", buffer="tile", addresses=tuple(range(0, 512, 16))),
             StoreRegisters(registers="r", count=1, place=Place(buffer="out", offset=2048)),
         )  # fmt: skip
         permission = permitted(program, _images())
@@ -256,7 +257,7 @@ def test_elements_read_as_another_format_are_unknown() -> None:
     half = isa.mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f16")
     program = _program(
         *_product(), _store(FORM, OUT), Barrier(), _load(half, "c", OUT),
-        Multiply(form=half, d="e", a="a", b="b", c="c"),
+        Op.of(form=half, d="e", a="a", b="b", c="c"),
         _store(half, Place(buffer="out", offset=2048), "e"),
     )  # fmt: skip
     permission = permitted(program, _images())
@@ -264,7 +265,7 @@ def test_elements_read_as_another_format_are_unknown() -> None:
 
 
 def test_chained_accumulators_have_wider_bounds_that_hold_every_model() -> None:
-    more = Multiply(form=FORM, d="d", a="a", b="b", c="d")
+    more = Op.of(form=FORM, d="d", a="a", b="b", c="d")
     once = _program(*_product(), _store(FORM, OUT))
     often = _program(*_product(), more, more, more, _store(FORM, OUT))
     images = _images(4)
@@ -286,7 +287,7 @@ def test_products_with_inexact_multiplicands_are_unknown_where_they_reach() -> N
     images[:, :512] = np.where(np.arange(512) < 32, images[:, :512], 0)
     program = _program(
         *first, _store(half, OUT), Barrier(), _load(half, "a", OUT),
-        Multiply(form=half, d="e", a="a", b="b", c="c"),
+        Op.of(form=half, d="e", a="a", b="b", c="c"),
         _store(half, Place(buffer="out", offset=2048), "e"),
     )  # fmt: skip
     permission = permitted(program, images)
@@ -443,7 +444,7 @@ def test_a_nan_that_was_permitted_once_is_permitted_in_what_comes_after() -> Non
         operation=Operation.MULTIPLY, matrix=WIDE.matrix("d"), source="d", destination="d"
     )
     small = _load(WIDE, "a", Place(buffer="data", offset=2048))
-    more = Multiply(form=WIDE, d="d", a="a", b="b", c="d")
+    more = Op.of(form=WIDE, d="d", a="a", b="b", c="d")
     program = _program(
         *_product(WIDE.opcode), times_zero, _store(WIDE, OUT), small, more,
         _store(WIDE, Place(buffer="out", offset=2048)),
@@ -465,8 +466,8 @@ def test_where_nan_alone_is_permitted_no_number_is() -> None:
     negate = Elementwise(
         operation=Operation.NEGATE, matrix=WIDE.matrix("d"), source="d", destination="d"
     )
-    more = Multiply(form=WIDE, d="d", a="b2", b="b", c="d")
-    zeros = replace(_load(WIDE, "a", Place(buffer="data", offset=2048)), fragment="b2")
+    more = Op.of(form=WIDE, d="d", a="b2", b="b", c="d")
+    zeros = _load(WIDE, "a", Place(buffer="data", offset=2048)).changed(fragment="b2")
     program = _program(
         *_product(WIDE.opcode), _store(WIDE, OUT), negate, zeros, more,
         _store(WIDE, Place(buffer="out", offset=2048)),
@@ -496,7 +497,7 @@ def test_integers_read_from_inexact_bytes_are_unknown(opcode: str) -> None:
              _load(form, "c", Place(buffer="data")))  # fmt: skip
     program = _program(
         *_product(), _store(FORM, OUT), Barrier(), *loads,
-        Multiply(form=form, d="d", a="a", b="b", c="c"),
+        Op.of(form=form, d="d", a="a", b="b", c="c"),
         _store(form, Place(buffer="out", offset=2048)),
     )  # fmt: skip
     permission = permitted(program, _images())

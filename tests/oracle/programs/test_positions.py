@@ -18,17 +18,14 @@ from oracle.image import locate, position, writable
 from oracle.instructions import INSTRUCTIONS
 from oracle.lane_steps import (
     LoadRegisters,
-    LoadRows,
-    MultiplyLanes,
     PackRegisters,
     StoreRegisters,
-    StoreRows,
-    TransposeRegisters,
 )
+from oracle.ops import Op, accesses_matrix, accesses_rows
 from oracle.permission import permitted
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Load, Multiply, Step, Store
+from oracle.steps import Barrier, Branch, Copy, Step
 from oracle.tracing import trace
 
 ALIGNMENT = 32
@@ -53,12 +50,12 @@ def tile(offset: int) -> Place:
     return Place(buffer="tile", offset=offset)
 
 
-def load(text: str, name: str, place: Place) -> Load:
-    return Load(form=isa.form_of(f"wmma.load.{text}"), fragment=name, place=place)
+def load(text: str, name: str, place: Place) -> Op:
+    return Op.of(form=isa.form_of(f"wmma.load.{text}"), fragment=name, place=place)
 
 
-def store(text: str, name: str, place: Place) -> Store:
-    return Store(form=isa.form_of(f"wmma.store.d.sync.aligned.row.{text}"), fragment=name,
+def store(text: str, name: str, place: Place) -> Op:
+    return Op.of(form=isa.form_of(f"wmma.store.d.sync.aligned.row.{text}"), fragment=name,
                  place=place)  # fmt: skip
 
 
@@ -84,25 +81,23 @@ def every_step(draw: st.DrawFn) -> Program:
         load("a.sync.aligned.row.m16n16k16.global.f16", "a", data(0)),
         load("b.sync.aligned.col.m16n16k16.shared.f16", "b", tile(512)),
         load("c.sync.aligned.row.m16n16k16.f32", "c", data(1024)),
-        Multiply(form=FORM, d="d", a="a", b="b", c="c"),
+        Op.of(form=FORM, d="d", a="a", b="b", c="c"),
         Barrier(),
         store("m16n16k16.shared.f32", "d", tile(unit)),
         store("m16n16k16.f32", "d", out(0)),
         Barrier(),
-        LoadRows(form=rows, registers="r", buffer="tile", addresses=addresses),
+        Op.of(form=rows, registers="r", buffer="tile", addresses=addresses),
         StoreRegisters(registers="r", count=rows.registers, place=out(1024)),
         LoadRegisters(registers="x", count=4, place=data(0)),
         LoadRegisters(registers="y", count=2, place=data(512)),
         LoadRegisters(registers="z", count=4, place=out(64)),
-        MultiplyLanes(form=LANES, d="m", a="x", b="y", c="z"),
+        Op.of(form=LANES, d="m", a="x", b="y", c="z"),
         StoreRegisters(registers="m", count=4, place=out(1536)),
         PackRegisters(type="f16", source="m", destination="p", count=4),
-        TransposeRegisters(
-            form=INSTRUCTIONS["movmatrix"].forms[0], source="p", destination="t", count=2
-        ),
+        Op.of(form=INSTRUCTIONS["movmatrix"].forms[0], source="p", destination="t", count=2),
         StoreRegisters(registers="t", count=2, place=out(2048)),
         LoadRegisters(registers="s", count=back.registers, place=out(32)),
-        StoreRows(form=back, registers="s", buffer="tile", addresses=there),
+        Op.of(form=back, registers="s", buffer="tile", addresses=there),
         Barrier(),
         Copy(source=tile(0), destination=out(4096), size=4096),
         Branch(condition=word, then=(Copy(source=out(0), destination=out(2560), size=512),)),
@@ -226,16 +221,17 @@ def broken(draw: st.DrawFn) -> Program:
             del steps[index]
         elif kind == "twice":
             steps.insert(index, step)
-        elif isinstance(step, LoadRows | StoreRows):
+        elif accesses_rows(step):
             first = draw(st.integers(0, 31))
-            moved_ = tuple(a + by * (lane >= first) for lane, a in enumerate(step.addresses))
-            steps[index] = replace(step, addresses=moved_)
+            moved_ = tuple(a + by * (lane >= first) for lane, a in enumerate(step.memory.addresses))
+            steps[index] = step.changed(addresses=moved_)
         elif isinstance(step, Copy):
             place = replace(step.source, offset=step.source.offset + by)
             steps[index] = replace(step, source=place)
-        elif hasattr(step, "place"):
-            place = replace(step.place, offset=step.place.offset + by)
-            steps[index] = replace(step, place=place)
+        elif accesses_matrix(step) or hasattr(step, "place"):
+            there = step.memory.place if accesses_matrix(step) else step.place
+            place = replace(there, offset=there.offset + by)
+            steps[index] = step.changed(place=place)
     return replace(program, steps=tuple(steps))
 
 
@@ -293,7 +289,7 @@ def test_ldmatrix_reads_what_copies_of_its_rows_read(
     all_of_spare = Copy(source=data(0), destination=Place(buffer="spare"), size=16 * spare - 8)
     found = []
     for reading in (
-        [LoadRows(form=form, registers="r", buffer="tile", addresses=tuple(read))],
+        [Op.of(form=form, registers="r", buffer="tile", addresses=tuple(read))],
         [
             Copy(source=tile(row), destination=Place(buffer="data", offset=16 * lane), size=16)
             for lane, row in enumerate(read[: form.addresses])
@@ -338,7 +334,7 @@ def test_stmatrix_writes_what_copies_to_its_rows_write(
     last = Copy(source=tile(8 * start), destination=data(2048), size=8 * min(count, 80 - start))
     found = []
     for writing in (
-        [StoreRows(form=form, registers="s", buffer="tile", addresses=addresses)],
+        [Op.of(form=form, registers="s", buffer="tile", addresses=addresses)],
         [
             Copy(source=data(0), destination=tile(address), size=16)
             for address in addresses[: form.addresses]

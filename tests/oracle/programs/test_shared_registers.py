@@ -14,33 +14,32 @@ from oracle.execution import execute
 from oracle.isa import ldmatrix_form, mma_form, mma_sync_form
 from oracle.lane_steps import (
     LoadRegisters,
-    LoadRows,
     MoveRegisters,
-    MultiplyLanes,
     SetRegisters,
     StoreRegisters,
 )
 from oracle.operations import Operation
+from oracle.ops import Op, multiplies, multiplies_registers
 from oracle.permission import permitted
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program, by_register
 from oracle.sharing import overlaps
-from oracle.steps import Barrier, Branch, Elementwise, Multiply, Step
+from oracle.steps import Barrier, Branch, Elementwise, Step
 from oracle.tracing import trace
 from runners.emission.registers import operand_registers
-from strategies.programs.bare import alone
+from strategies.programs.single_instruction import single_product
 
 WMMA = mma_form("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32")
 LANES = mma_sync_form("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
-PLAIN = alone(WMMA)
+PLAIN = single_product(WMMA)
 BACKWARDS = "c.7 c.6 c.5 c.4 c.3 c.2 c.1 c.0"
 ONE = " ".join(["z.0"] * 8)
 ALL = " ".join(f"x.{number}" for number in range(8))
 
 
 def wmma(*before: Step, d: str = "d", a: str = "a", c: str = "c", read: str = "") -> Program:
-    multiply = replace(PLAIN.multiply, d=d, a=a, c=c)
-    store = replace(PLAIN.store, fragment=read or d)
+    multiply = PLAIN.multiply.changed(d=d, a=a, c=c)
+    store = PLAIN.store.changed(fragment=read or d)
     steps = (*PLAIN.loads.values(), *before, multiply, store)
     return replace(PLAIN.program, steps=steps)
 
@@ -53,13 +52,13 @@ def lanes(*between: Step, read: str = "x", **names: str) -> Program:
         LoadRegisters(registers=name, count=n, place=Place(buffer=name))
         for name, n in sizes.items()
     )
-    multiply = MultiplyLanes(form=LANES, **({"d": "d", "a": "a", "b": "b", "c": "c"} | names))
+    multiply = Op.of(form=LANES, **({"d": "d", "a": "a", "b": "b", "c": "c"} | names))
     store = StoreRegisters(registers=read, count=8, place=Place(buffer="left"))
     outs = (
         Buffer(name="out", space="global", size=512),
         Buffer(name="left", space="global", size=1024),
     )
-    result = StoreRegisters(registers=multiply.d, count=4, place=Place(buffer="out"))
+    result = StoreRegisters(registers=multiply.names["d"], count=4, place=Place(buffer="out"))
     steps = (*loads, *between, multiply, result, store)
     return Program(buffers=(*buffers, *outs), steps=steps)
 
@@ -129,8 +128,8 @@ def test_one_register_is_all_of_c_if_it_is_one_number(constant: int) -> None:
 
 def test_halves_of_a_register_that_differ_are_no_fragment() -> None:
     form = mma_form("wmma.mma.sync.aligned.row.row.m16n16k16.f16.f16")
-    bare = alone(form)
-    multiply = replace(bare.multiply, c=" ".join(["z.0"] * 4))
+    bare = single_product(form)
+    multiply = bare.multiply.changed(c=" ".join(["z.0"] * 4))
     for constant, wanted in ((0x3C003C00, set()), (0x3C000000, {Cause.CONTENT})):
         set_ = SetRegisters(registers="z", count=1, constant=constant)
         program = replace(bare.program, steps=(bare.a, bare.b, set_, multiply, bare.store))
@@ -231,7 +230,7 @@ def test_an_address_of_32_bits_is_one_of_shared_memory(space: str, cause: set[Ca
             fill,
             StoreRegisters(registers="f", count=4, place=Place(buffer="near")),
             Barrier(),
-            LoadRows(
+            Op.of(
                 form=form, registers="r", buffer="near", addresses=tuple(range(0, 512, 16)),
                 address=0,
             ),
@@ -294,7 +293,7 @@ def test_names_of_two_types_share_registers_where_another_step_lists_some() -> N
     program = wmma(d="b")
     multiply = program.steps[3]
     assert overlaps(multiply, program.shared_banks) == ()
-    behind = replace(program.steps[2], fragment="b.0 b.1 b.2 b.3 x.0 x.1 x.2 x.3")
+    behind = program.steps[2].changed(fragment="b.0 b.1 b.2 b.3 x.0 x.1 x.2 x.3")
     program = replace(program, steps=(*program.steps, behind))
     said = [str(one) for one in overlaps(multiply, program.shared_banks)]
     assert said == ["D and B in the same registers"]
@@ -306,9 +305,9 @@ def test_names_of_two_types_share_registers_where_another_step_lists_some() -> N
 def test_a_trace_names_who_made_what_a_vector_holds() -> None:
     program = lanes(SetRegisters(registers="y", count=2), c="x.0 y.1 y.0 x.3")
     found = trace(program, images(program)[0], target="sm_90")
-    event = next(one for one in found.events if isinstance(one.step, MultiplyLanes | Multiply))
-    assert isinstance(event.step, MultiplyLanes)
-    maker = found.maker(event, event.step.c)
+    event = next(one for one in found.events if multiplies(one.step))
+    assert multiplies_registers(event.step)
+    maker = found.maker(event, event.step.names["c"])
     assert maker is not None
     assert isinstance(maker.step, SetRegisters)
     assert event.inputs["c"][0, 1] == 0

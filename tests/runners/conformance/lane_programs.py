@@ -9,13 +9,10 @@ from oracle.isa import LDMATRIX_FORMS
 from oracle.lane_steps import (
     LaneStep,
     LoadRegisters,
-    LoadRows,
-    MultiplyLanes,
     PackRegisters,
     StoreRegisters,
-    StoreRows,
-    TransposeRegisters,
 )
+from oracle.ops import Op
 from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import Barrier, Copy, Step
@@ -43,7 +40,7 @@ def plain(form: Form, *, over: str = "d", offset: int = 16) -> Program:
         )  # fmt: skip
     has = held(form, "d")
     buffers.append(Buffer(name="d", space="global", size=128 * has.words + 32))
-    multiply = MultiplyLanes(form=form, d=over, a="a", b="b", c="c")
+    multiply = Op.of(form=form, d=over, a="a", b="b", c="c")
     store = StoreRegisters(
         registers=over, count=has.registers, bits=has.bits, place=Place(buffer="d", offset=offset)
     )
@@ -78,7 +75,7 @@ def through_shared(form: Form, *, transposed: bool) -> Program:
                 if (one.number, one.transposed, one.texts["type"], one.space, one.rows)
                 == (has.registers, transposed, "b16", "shared", 8)
             )
-            loads.append(LoadRows(form=rows, registers=operand, buffer=shared, addresses=ROWS))
+            loads.append(Op.of(form=rows, registers=operand, buffer=shared, addresses=ROWS))
         else:
             loads.append(
                 LoadRegisters(
@@ -88,7 +85,7 @@ def through_shared(form: Form, *, transposed: bool) -> Program:
             )  # fmt: skip
     has = held(form, "d")
     steps: list[Step] = [*fills, Barrier(), *loads]
-    steps.append(MultiplyLanes(form=form, d="c", a="a", b="b", c="c"))
+    steps.append(Op.of(form=form, d="c", a="a", b="b", c="c"))
     if has.bits == 64:
         buffers.append(Buffer(name="d", space="global", size=128 * has.words))
         store = StoreRegisters(registers="c", count=has.registers, bits=64, place=Place(buffer="d"))
@@ -97,12 +94,12 @@ def through_shared(form: Form, *, transposed: bool) -> Program:
     if form.d_type.name == "f32":
         steps.append(PackRegisters(type="f16", source="c", destination="c", count=count))
         count //= 2
-    steps.append(TransposeRegisters(form=MOVMATRIX, source="c", destination="t", count=count))
+    steps.append(Op.of(form=MOVMATRIX, source="c", destination="t", count=count))
     buffers += [
         Buffer(name="so", space="shared", size=512), Buffer(name="o", space="global", size=512),
     ]  # fmt: skip
     empty = Copy(source=Place(buffer="o"), destination=Place(buffer="so"), size=512)
-    turned = StoreRows(
+    turned = Op.of(
         form=stmatrix(count, transposed=transposed), registers="t", buffer="so",
         addresses=ROWS[::-1],
     )  # fmt: skip
@@ -117,7 +114,7 @@ def moves(count: int) -> Program:
     steps: list[Step] = [
         LoadRegisters(registers="r", count=count, place=Place(buffer="i")),
         LoadRegisters(registers="w", count=4, place=Place(buffer="i", offset=size)),
-        TransposeRegisters(form=MOVMATRIX, source="r", destination="t", count=count),
+        Op.of(form=MOVMATRIX, source="r", destination="t", count=count),
         PackRegisters(type="f16", source="w", destination="p", count=4),
         PackRegisters(type="bf16", source="w", destination="q", count=4),
     ]
@@ -134,7 +131,7 @@ def moves(count: int) -> Program:
         steps += [
             Copy(source=Place(buffer=back), destination=Place(buffer=shared), size=size),
             Barrier(),
-            StoreRows(
+            Op.of(
                 form=stmatrix(count, transposed=transposed), registers="r", buffer=shared,
                 addresses=ROWS[::-1],
             ),

@@ -9,9 +9,10 @@ from functools import cache
 from oracle.forms import Form
 from oracle.isa import LOAD_FORMS, MMA_FORMS, STORE_FORMS
 from oracle.matrices import Matrix
+from oracle.ops import Op
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Barrier, Copy, Load, Multiply, Step, Store
+from oracle.steps import Barrier, Copy, Step
 
 SPACES = ("global", "", "shared", "shared::cta", "generic shared")
 """Where the matrices lie and how they are addressed: "" is global memory through generic
@@ -118,7 +119,7 @@ def program(form: Form, access: Access) -> Program:
         steps.append(Barrier())
     for name, tile in tiles.items():
         if name == "d":
-            steps.append(Multiply(form=form, d="d", a="a", b="b", c="c"))
+            steps.append(Op.of(form=form, d="d", a="a", b="b", c="c"))
         key = (tile.layout, form.shape.name, space, tile.matrix.type.name)
         common = {
             "fragment": name,
@@ -128,9 +129,9 @@ def program(form: Form, access: Access) -> Program:
             "immediate": tile.offset if access.in_instruction else 0,
         }
         if name == "d":
-            steps.append(Store(form=store_forms()[key], **common))
+            steps.append(Op.of(form=store_forms()[key], **common))
         else:
-            steps.append(Load(form=load_forms()[(name, *key)], **common))
+            steps.append(Op.of(form=load_forms()[(name, *key)], **common))
     if shared:
         steps += [Barrier(), _copy("sd", "gd", tiles["d"])]
     return Program(buffers=tuple(buffers), steps=tuple(steps))

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from oracle.execution import execute
 from oracle.forms import Form
-from oracle.lane_steps import LoadRows, StoreRegisters
+from oracle.lane_steps import StoreRegisters
+from oracle.ops import Op
 from oracle.places import Buffer, Place
 from oracle.program import Program, requirements
 from oracle.steps import Copy
@@ -137,7 +138,7 @@ def test_ldmatrix_takes_rows_from_wherever_each_lane_points(
         steps=(
             Copy(source=Place(buffer="rows"), destination=Place(buffer="tile"), size=1024),
             program_draws.Barrier(),
-            LoadRows(
+            Op.of(
                 form=form,
                 registers="r",
                 buffer="tile",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import program_draws
@@ -18,9 +17,10 @@ from oracle.formats import FORMATS
 from oracle.isa import mma_form
 from oracle.matrices import Matrix
 from oracle.operations import Operation
+from oracle.ops import Op
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Copy, Elementwise, Load, Multiply, Store
+from oracle.steps import Copy, Elementwise
 from oracle.targets import Module
 from runners.emission import emit, emit_all, emit_screening
 from runners.emission.elementwise import replicated
@@ -140,7 +140,7 @@ def test_a_buffer_reached_through_a_space_in_which_it_does_not_lie_is_refused() 
     load = load_forms()["a", "row", "m16n16k16", "shared", "f16"]
     made = Program(
         buffers=(Buffer(name="g", space="global", size=512),),
-        steps=(Load(form=load, fragment="a", place=Place(buffer="g")),),
+        steps=(Op.of(form=load, fragment="a", place=Place(buffer="g")),),
     )
     with pytest.raises(UsageError, match=r"lies in global memory and is accessed through \.shared"):
         emit(made)
@@ -158,20 +158,16 @@ def test_no_name_of_a_fragment_collides_with_a_register_of_the_kernel(
     f32 = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32")
     made = program(f32, Access(stride="register"))
     renamed = dict(zip("abcd", (a, b, c, d), strict=True))
-    steps = []
-    for step in made.steps:
-        match step:
-            case Load() | Store():
-                steps.append(replace(step, fragment=renamed[step.fragment]))
-            case Multiply():
-                steps.append(replace(step, a=a, b=b, c=c, d=d))
+    steps = [
+        step.changed(**{use.field: renamed[use.name] for use in step.uses}) for step in made.steps
+    ]
     # `other` holds an f16 accumulator first and an f32 one afterwards.
     half = load_forms()["c", "row", "m16n16k16", "global", "f16"]
-    steps.insert(0, Load(form=half, fragment=other, place=Place(buffer="ga")))
+    steps.insert(0, Op.of(form=half, fragment=other, place=Place(buffer="ga")))
     full = load_forms()["c", "row", "m16n16k16", "global", "f32"]
-    steps.insert(1, Load(form=full, fragment=other, place=Place(buffer="gc")))
+    steps.insert(1, Op.of(form=full, fragment=other, place=Place(buffer="gc")))
     store = store_forms()["row", "m16n16k16", "global", "f16"]
-    steps[1:1] = [Store(form=store, fragment=other, place=Place(buffer="gb"))]
+    steps[1:1] = [Op.of(form=store, fragment=other, place=Place(buffer="gb"))]
     steps.insert(2, program_draws.Barrier())
     changed = Program(buffers=made.buffers, steps=tuple(steps))
     images = program_draws.images(changed, seed, 2)

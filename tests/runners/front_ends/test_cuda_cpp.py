@@ -11,8 +11,9 @@ import pytest
 from oracle.held import Fragment
 from oracle.isa import FORMS
 from oracle.operations import Operation
+from oracle.ops import Op, accesses_matrix, loads_fragment
 from oracle.program import Program, requirements, walk
-from oracle.steps import Elementwise, Load, Step, Store
+from oracle.steps import Elementwise, Step
 from oracle.targets import Module
 from runners.emission import emit_all
 from runners.front_ends import cuda_cpp_api as api
@@ -74,8 +75,8 @@ def test_what_the_api_leaves_undefined_is_inline_ptx() -> None:
         for form in FORMS
         if form.mnemonic == "wmma.load" and form.opcode.endswith("a.sync.aligned.row.m16n16k16.f16")
     )
-    program = next(one for one in _drawn() if any(isinstance(s, Load) for s in one.steps))
-    (place,) = [step.place for step in program.steps if isinstance(step, Load)][:1]
+    program = next(one for one in _drawn() if any(loads_fragment(s) for s in one.steps))
+    (place,) = [step.memory.place for step in program.steps if loads_fragment(step)][:1]
     for offset, stride, said in (
         (64, 24, True),
         (16, 24, False),
@@ -83,7 +84,7 @@ def test_what_the_api_leaves_undefined_is_inline_ptx() -> None:
         (64, None, True),
     ):
         where = replace(place, buffer="m", offset=offset)
-        step = Load(form=load, fragment="a", place=where, stride=stride)
+        step = Op.of(form=load, fragment="a", place=where, stride=stride)
         buffer = replace(program.buffers[0], name="m", space="global", size=4096, alignment=256)
         alone = Program(buffers=(buffer,), steps=(step,))
         assert api.is_said(alone) == said, (offset, stride)
@@ -96,9 +97,9 @@ def test_names_of_both_layouts_are_arrays_of_registers() -> None:
         if form.mnemonic == "wmma.load"
         and re.fullmatch(r"wmma.load.a.sync.aligned.\w+.m16n16k16.f16", form.opcode)
     }
-    program = next(one for one in _drawn() if any(isinstance(s, Load) for s in one.steps))
+    program = next(one for one in _drawn() if any(loads_fragment(s) for s in one.steps))
     place = replace(
-        next(s.place for s in program.steps if isinstance(s, Load)), buffer="m", offset=0
+        next(s.memory.place for s in program.steps if loads_fragment(s)), buffer="m", offset=0
     )
     buffer = replace(program.buffers[0], name="m", space="global", size=4096, alignment=256)
     steps: list[Step] = []
@@ -106,7 +107,7 @@ def test_names_of_both_layouts_are_arrays_of_registers() -> None:
         negate = Elementwise(
             operation=Operation.NEGATE, matrix=form.matrix(), source="a", destination="b"
         )
-        steps += [Load(form=form, fragment="a", place=place), negate]
+        steps += [Op.of(form=form, fragment="a", place=place), negate]
     assert api.layouts_of(Program(buffers=(buffer,), steps=tuple(steps[:2]))) is not None
     assert api.layouts_of(Program(buffers=(buffer,), steps=tuple(steps))) is None
 
@@ -159,7 +160,7 @@ def test_integers_do_not_overflow_as_signed_ones() -> None:
 def test_fragments_of_multiplicands_have_a_layout_and_accumulators_none() -> None:
     for program in _drawn():
         for step in walk(program.steps):
-            for use in step.uses if isinstance(step, Load | Store) else ():
+            for use in step.uses if accesses_matrix(step) else ():
                 assert isinstance(use.holds, Fragment)
                 type_ = api.fragment_type(use.holds.matrix, use.holds.layout)
                 assert ("_major" in type_) == (use.holds.matrix.operand != "c")

@@ -21,7 +21,7 @@ from runners.compilers import find_front_end as find
 from runners.emission import emit, emit_all
 from runners.front_ends import cuda_cpp_api as api
 from runners.front_ends.cuda_cpp import HEAD
-from runners.front_ends.cuda_cpp_compilers import Nvcc, NvrtcFrontEnd, discover_nvcc
+from runners.front_ends.cuda_cpp_compilers import Nvcc, NvrtcFrontEnd
 from runners.front_ends.cuda_cpp_elements import statement
 from runners.front_ends.cuda_cpp_text import REGISTERS
 from runners.front_ends.protocol import FrontEnd, is_named
@@ -48,7 +48,7 @@ def _drawn(mnemonic: str, count: int, *, line_bytes: int) -> dict[str, Program]:
 
 @pytest.fixture(scope="module")
 def found() -> Nvcc:
-    if sys.platform != "linux" or not discover_nvcc():
+    if sys.platform != "linux" or not Nvcc.discover():
         pytest.skip("no nvcc with its headers is here: nothing to compile with")
     one = find("nvcc")
     assert isinstance(one, Nvcc)
@@ -147,7 +147,7 @@ def test_a_program_that_is_no_working_nvcc_is_none(
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent))
-    assert all(one.version != "99.0.1" for one in discover_nvcc())
+    assert all(one.version != "99.0.1" for one in Nvcc.discover())
     with pytest.raises(UsageError, match=r"fetch nvcc:99\.0"):
         find("nvcc:99.0")
     assert find(f"nvcc:{tmp_path}").version == "99.0.1"  # the user's word

@@ -8,7 +8,7 @@ from typing import Any
 
 from oracle.models import Confidence, Figure, TruncatedDot, model_for
 from runners.simulated.binary import NAMED, Rounding
-from runners.simulated.chip import chip_of
+from runners.simulated.silicon import chip_of
 from runners.simulated.units import FloatUnit, Matrix
 
 ROUNDINGS = {

@@ -11,7 +11,7 @@ from oracle.formats import FORMATS
 from oracle.scratch import Scratch
 from runners.simulated import SimulatedDevice
 from runners.simulated.binary import NAMED
-from runners.simulated.chip import chip_of
+from runners.simulated.silicon import chip_of
 from runners.simulated.truncated import multiply
 
 

@@ -1,6 +1,9 @@
 """Launches: identities of warps, shared memory, branches, and everything that traps."""
 
+import re
 import time
+from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -203,13 +206,27 @@ def test_what_a_device_would_not_survive_traps_at_its_line(
     assert kernel(line, image_bytes=64).splitlines()[trap.line - 1] in (last, "STAY:")
 
 
-def test_an_endless_loop_of_slow_steps_is_bounded_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("copies", [1, 256])
+def test_an_endless_loop_of_multiplications_is_bounded_in_processor_time(
+    copies: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert interpreter.LONGEST_SECONDS <= 5, "a batch may take 10 s, on a machine that is busy, too"
     monkeypatch.setattr(interpreter, "LONGEST_SECONDS", 0.3)
+    head, product, tail = re.split(r"(?m)^( *wmma\.mma[^;]*;)", multiplication(VARIANTS[0]).ptx)
+    module = DEVICE.load(f"{head}STAY:\n{product * 50}\n bra STAY;{tail}")
     started = time.process_time()
-    trap = trapped(f"STAY:\n{load_a(0) * 50}\n    bra STAY;", size=1024, registers=A_REGISTERS)
-    assert trap.kind is TrapKind.HANG
-    assert "still running after 0.3 s" in trap.message
+    with pytest.raises(SimulatedTrap, match=r"still running after 0\.3 s") as caught:
+        module.launch("kernel", np.zeros((copies, 4096), np.uint8))
+    assert caught.value.trap.kind is TrapKind.HANG
     assert time.process_time() - started < 5
+
+
+def test_time_that_others_have_the_processor_is_not_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SimpleNamespace(thread_time=time.thread_time, monotonic=count(step=1000).__next__)
+    monkeypatch.setattr(interpreter, "time", clock)
+    launch(load_a(0), np.zeros((6, 1024), np.uint8), registers=A_REGISTERS)
 
 
 def test_a_warp_level_instruction_under_a_divergent_guard_traps() -> None:

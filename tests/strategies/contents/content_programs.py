@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from oracle import isa
 from oracle.forms import ROW_BYTES, Form
 from oracle.image import position
-from oracle.lane_steps import LoadRows, StoreRegisters
+from oracle.lane_steps import StoreRegisters
+from oracle.ops import Op, loads_fragment
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Load, Loop, Multiply, Step, Store
+from oracle.steps import Barrier, Branch, Copy, Loop, Step
 from oracle.storage import Tile, read
 from strategies.contents import Recipe, ValueClass, expand
 
@@ -49,18 +50,14 @@ def load_form(form: Form, operand: str, space: str = "global", layout: str = "ro
     )
 
 
-def store(form: Form, fragment: str, place: Place) -> Store:
+def store(form: Form, fragment: str, place: Place) -> Op:
     """A row-major wmma.store of a result to global memory."""
     row = next(
         each
         for each in isa.STORE_FORMS
         if each.matrix() == form.matrix("d") and (each.layout, each.space) == ("row", "global")
     )
-    return Store(form=row, fragment=fragment, place=place)
-
-
-def tile(step: Load | Store) -> Tile:
-    return Tile(matrix=step.form.matrix(), layout=step.form.layout, stride=step.stride)
+    return Op.of(form=row, fragment=fragment, place=place)
 
 
 @cache
@@ -68,15 +65,15 @@ def plain(opcode: str) -> Program:
     """Load a, b and c, multiply, store d; each in a buffer of its own, with default strides."""
     form = isa.mma_form(opcode)
     loads = [
-        Load(form=load_form(form, operand), fragment=operand, place=Place(buffer="g" + operand))
+        Op.of(form=load_form(form, operand), fragment=operand, place=Place(buffer="g" + operand))
         for operand in "abc"
     ]
     last = store(form, "d", Place(buffer="gd"))
     buffers = tuple(
-        Buffer(name=step.place.buffer, space="global", size=tile(step).extent + GUARD)
+        Buffer(name=step.memory.place.buffer, space="global", size=step.tile.extent + GUARD)
         for step in (*loads, last)
     )
-    product = Multiply(form=form, d="d", a="a", b="b", c="c")
+    product = Op.of(form=form, d="d", a="a", b="b", c="c")
     return Program(buffers=buffers, steps=(*loads, product, last))
 
 
@@ -105,34 +102,34 @@ def long() -> Long:
     ]
     b, c = load_form(form, "b"), load_form(form, "c", layout="col")
     loads = {
-        name: Load(
+        name: Op.of(
             form=row, fragment=name, place=Place(buffer="data", offset=offset), stride=stride
         )
         for name, row, offset, stride in (
             ("x", b, 1024, 24), ("y", c, 2048, None), ("z", b, 4096, None), ("w", c, 5120, 20),
         )
     }  # fmt: skip
-    rows = next(f for f in isa.LDMATRIX_FORMS if f.number == 4 and f.texts["type"] == "b16")
+    rows = next(f for f in isa.LDMATRIX_FORMS if f.number == 4 and f.element_bits == 16)
     steps: tuple[Step, ...] = (
         *lines,
         Copy(
             source=Place(buffer="data", offset=6720), destination=Place(buffer="rows"), size=512
         ),
         Barrier(),
-        Load(form=first, fragment="q", place=Place(buffer="tile"), stride=pitch // 2),
+        Op.of(form=first, fragment="q", place=Place(buffer="tile"), stride=pitch // 2),
         *loads.values(),
-        Multiply(form=form, d="e", a="q", b="x", c="y"),
+        Op.of(form=form, d="e", a="q", b="x", c="y"),
         Branch(
             condition=Word(place=Place(buffer="control", offset=4), mask=1),
-            then=(Multiply(form=form, d="f", a="q", b="z", c="w"),),
-            otherwise=(Multiply(form=form, d="f", a="q", b="z", c="e"),),
+            then=(Op.of(form=form, d="f", a="q", b="z", c="w"),),
+            otherwise=(Op.of(form=form, d="f", a="q", b="z", c="e"),),
         ),
         Loop(
             count=Word(place=Place(buffer="control"), mask=7),
-            body=(Multiply(form=form, d="f", a="q", b="z", c="f"),),
+            body=(Op.of(form=form, d="f", a="q", b="z", c="f"),),
         ),
         store(form, "f", Place(buffer="out")),
-        LoadRows(
+        Op.of(
             form=rows, registers="r", buffer="rows",
             addresses=tuple(ROW_BYTES * (31 - lane) for lane in range(32)),
         ),
@@ -146,14 +143,16 @@ def long() -> Long:
         Buffer(name="rows", space="shared", size=512),
     )
     program = Program(buffers=buffers, steps=steps)
-    places = {name: (position(program, step.place), tile(step)) for name, step in loads.items()}
+    places = {
+        name: (position(program, step.memory.place), step.tile) for name, step in loads.items()
+    }
     in_image = Tile(matrix=first.matrix(), layout="row", stride=20)
     return Long(program, {"q": (64, in_image), **places})
 
 
 def rows_program() -> Program:
     """One ldmatrix of four matrices, from rows in another order."""
-    form = next(f for f in isa.LDMATRIX_FORMS if f.number == 4 and f.texts["type"] == "b16")
+    form = next(f for f in isa.LDMATRIX_FORMS if f.number == 4 and f.element_bits == 16)
     return Program(
         buffers=(
             Buffer(name="gi", space="global", size=640),
@@ -163,7 +162,7 @@ def rows_program() -> Program:
         steps=(
             Copy(source=Place(buffer="gi"), destination=Place(buffer="si"), size=640),
             Barrier(),
-            LoadRows(
+            Op.of(
                 form=form, registers="r", buffer="si",
                 addresses=tuple(16 * (7 * lane % 40) for lane in range(32)),
             ),
@@ -183,9 +182,9 @@ def matrices(
     program = plain(opcode)
     images = expand(recipe(class_, seed=seed), program, count)
     found = [
-        np.array(read(images, position(program, step.place), tile(step)))
+        np.array(read(images, position(program, step.memory.place), step.tile))
         for step in program.steps
-        if isinstance(step, Load)
+        if loads_fragment(step)
     ]
     a, b, c = found
     return a, b, c

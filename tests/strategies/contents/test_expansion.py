@@ -13,10 +13,11 @@ from oracle.errors import UsageError
 from oracle.forms import Form
 from oracle.image import position
 from oracle.isa import LDMATRIX_FORMS, form_of
-from oracle.lane_steps import LoadRegisters, LoadRows, MultiplyLanes
+from oracle.lane_steps import LoadRegisters
+from oracle.ops import Op, loads_fragment
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Barrier, Copy, Load
+from oracle.steps import Barrier, Copy
 from oracle.storage import read
 from strategies.contents import Recipe, ValueClass, expand, recipes
 from strategies.contents.origins import readings
@@ -154,16 +155,18 @@ def test_what_ldmatrix_reads_is_numbered_in_some_classes_and_any_in_others() -> 
 
 def test_a_matrix_that_is_loaded_twice_is_filled_once_and_one_that_overlaps_later_wins() -> None:
     program = plain(F16_F32)
-    first = next(step for step in program.steps if isinstance(step, Load))
+    first = next(step for step in program.steps if loads_fragment(step))
     twice = Program(buffers=program.buffers, steps=(first, *program.steps))
     mirrored = recipe(ValueClass.MIRRORED)
     assert np.array_equal(expand(mirrored, program, 9), expand(mirrored, twice, 9))
     # C over A: still the same bits for each number, and C is what its class has.
     buffers = (Buffer(name="g", space="global", size=4096),)
     steps = tuple(
-        Load(form=step.form, fragment=step.fragment, place=Place(buffer="g", offset=offset))
+        Op.of(
+            form=step.form, fragment=step.names["fragment"], place=Place(buffer="g", offset=offset)
+        )
         for step, offset in zip(
-            (step for step in program.steps if isinstance(step, Load)), (0, 512, 256), strict=True
+            (step for step in program.steps if loads_fragment(step)), (0, 512, 256), strict=True
         )
     )
     over = Program(buffers=buffers, steps=(*steps, *program.steps[3:4]))
@@ -186,10 +189,10 @@ def test_padding_of_ldmatrix_comes_from_nowhere(form: Form) -> None:
     steps = (
         Copy(source=out, destination=Place(buffer="tile"), size=512),
         Barrier(),
-        LoadRows(form=form, registers="a", buffer="tile", addresses=tuple(range(0, 512, 16))),
+        Op.of(form=form, registers="a", buffer="tile", addresses=tuple(range(0, 512, 16))),
         LoadRegisters(registers="b", count=1, place=out),
         LoadRegisters(registers="c", count=2, place=out),
-        MultiplyLanes(form=product, d="d", a="a", b="b", c="c"),
+        Op.of(form=product, d="d", a="a", b="b", c="c"),
     )
     buffers = (
         Buffer(name="out", space="global", size=512), Buffer(name="tile", space="shared", size=512),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from content_programs import BF16, F16_F32, S4, long, plain
 
+from oracle.ops import accesses_matrix, loads_fragment
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Barrier, Copy, Load, Store
+from oracle.steps import Barrier, Copy
 from strategies.matrices import inputs, outputs
 
 
@@ -30,13 +29,12 @@ def moved(opcode: str, size: int) -> Program:
         Copy(source=Place(buffer="sd"), destination=Place(buffer="gd", offset=8), size=2048),
     ]
     steps = tuple(
-        replace(
-            step,
-            place=Place(buffer=step.place.buffer.replace("g", "t"), offset=32)
-            if isinstance(step, Load)
+        step.changed(
+            place=Place(buffer=step.memory.place.buffer.replace("g", "t"), offset=32)
+            if loads_fragment(step)
             else Place(buffer="td", offset=64),
         )
-        if isinstance(step, Load | Store)
+        if accesses_matrix(step)
         else step
         for step in program.steps
     )

@@ -11,15 +11,25 @@ from drawn_programs import PLACES, drawn
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
-from oracle.availability import is_available
 from oracle.definedness import undefined
 from oracle.errors import UsageError
 from oracle.forms import Form
-from oracle.isa import FORMS, LDMATRIX_FORMS, LOAD_FORMS, MMA_FORMS, STORE_FORMS
-from oracle.lane_steps import LoadRows, StoreRegisters
+from oracle.instructions import INSTRUCTIONS
+from oracle.isa import FORMS, LDMATRIX_FORMS, LOAD_FORMS, MMA_FORMS, STORE_FORMS, is_available
+from oracle.lane_steps import StoreRegisters
 from oracle.legality import Verdict, explain
+from oracle.ops import (
+    Lines,
+    Op,
+    accesses_matrix,
+    loads_fragment,
+    loads_rows,
+    multiplies_fragments,
+    stores_fragment,
+)
+from oracle.places import Place
 from oracle.program import Program, requirements, walk
-from oracle.steps import Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
+from oracle.steps import Barrier, Branch, Copy, Loop, Step
 from oracle.targets import Module
 from runners.emission import emit
 from strategies.features import Feature, Focus, features_of
@@ -30,7 +40,9 @@ _SETTINGS = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-_MATRIX_LINE = re.compile(r"^ *((?:wmma|ldmatrix)\.[^;]*;)", re.MULTILINE)
+_MATRIX_LINE = re.compile(
+    rf"^ *((?:{'|'.join(map(re.escape, INSTRUCTIONS))})\.[^;]*;)", re.MULTILINE
+)
 
 
 @st.composite
@@ -67,9 +79,7 @@ def test_every_matrix_instruction_that_is_emitted_is_legal(
 ) -> None:
     program, target, version = case
     lines = _MATRIX_LINE.findall(emit(program, module=Module.named(target, version)).ptx)
-    assert len(lines) == sum(
-        isinstance(step, Load | Multiply | Store | LoadRows) for step in walk(program.steps)
-    )
+    assert len(lines) == sum(step.count for step in walk(program.steps) if isinstance(step, Op))
     for line in lines:
         found = explain(line, target=target, ptx_version=version)
         assert found.verdict is Verdict.LEGAL, f"{line} {found}"
@@ -114,21 +124,8 @@ def test_huge_strides_come_only_where_they_are_asked_for_and_in_a_mebibyte() -> 
 
 def _names(step: Step) -> tuple[tuple[str, ...], str]:
     """What a step reads, and what it writes."""
-    match step:
-        case Load():
-            return (), step.fragment
-        case Store():
-            return (step.fragment,), ""
-        case Multiply():
-            return (step.a, step.b, step.c), step.d
-        case Elementwise():
-            return (step.source,), step.destination
-        case LoadRows():
-            return (), step.registers
-        case StoreRegisters():
-            return (step.registers,), ""
-        case _:
-            return (), ""
+    written = "" if step.writes is None else step.writes.name
+    return tuple(use.name for use in step.reads), written
 
 
 def _lost(steps: tuple[Step, ...], needed: set[str], found: list[Step]) -> set[str]:
@@ -143,7 +140,7 @@ def _lost(steps: tuple[Step, ...], needed: set[str], found: list[Step]) -> set[s
                 needed |= _lost(step.body, set(needed), found)
             case _:
                 reads, written = _names(step)
-                if isinstance(step, Multiply) and written not in needed:
+                if multiplies_fragments(step) and written not in needed:
                     found.append(step)
                 needed.discard(written)
                 needed.update(reads)
@@ -164,15 +161,15 @@ def test_a_multiplication_shrinks_to_itself_between_plain_loads_and_a_plain_stor
     strategy = programs(Focus(form=form), module=Module.named("sm_90", "8.0"), forms=FORMS)
     plain = find(strategy, lambda _: True, settings=settings(phases=[Phase.generate, Phase.shrink]))
     loads, (product, store) = plain.steps[:3], plain.steps[3:]
-    assert [type(step) for step in loads] == [Load] * 3
-    assert isinstance(product, Multiply)
+    assert all(map(loads_fragment, loads))
+    assert multiplies_fragments(product)
     assert product.form == form
-    assert isinstance(store, Store)
+    assert stores_fragment(store)
     for step in (*loads, store):
-        assert isinstance(step, Load | Store)
+        assert accesses_matrix(step)
         assert step.form.space == "global"
-        assert (step.stride, step.immediate, step.place.offset) == (None, 0, 0)
-    assert [step.form.layout for step in (loads[2], store) if isinstance(step, Load | Store)] == [
+        assert step.memory == Lines(place=Place(buffer=step.memory.place.buffer))
+    assert [step.form.layout for step in (loads[2], store) if accesses_matrix(step)] == [
         "row", "row"
     ]  # fmt: skip
     assert features_of(plain) <= {
@@ -186,12 +183,12 @@ def test_a_multiplication_shrinks_to_itself_between_plain_loads_and_a_plain_stor
 def test_an_ldmatrix_shrinks_to_itself(form: Form) -> None:
     strategy = programs(Focus(form=form), module=Module.named("sm_90", "8.0"), forms=FORMS)
     plain = find(strategy, lambda _: True, settings=settings(phases=[Phase.generate, Phase.shrink]))
-    assert [type(step).__name__ for step in plain.steps] == [
-        "Copy", "Barrier", "LoadRows", "StoreRegisters"
-    ]  # fmt: skip
-    rows = plain.steps[2]
-    assert isinstance(rows, LoadRows)
-    assert rows.addresses == tuple(range(0, 512, 16))
+    copy, barrier, rows, store = plain.steps
+    assert isinstance(copy, Copy)
+    assert isinstance(barrier, Barrier)
+    assert loads_rows(rows)
+    assert isinstance(store, StoreRegisters)
+    assert rows.memory.addresses == tuple(range(0, 512, 16))
 
 
 def test_what_is_forbidden_is_not_used() -> None:

@@ -10,34 +10,35 @@ from drawn_programs import drawn
 from oracle.forms import Form
 from oracle.isa import mma_form
 from oracle.operations import Operation
+from oracle.ops import Op
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import Elementwise, Load, Loop, Multiply, Step, Store
+from oracle.steps import Elementwise, Loop, Step
 from strategies.features import Dimension, Feature, features_of
 from strategies.fragment_flow import most_live
-from strategies.programs.forms import load_form, store_form
+from strategies.programs.forms import access_form
 
 FORM = mma_form("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32")
 OUTER = 4096
 """Bytes of each buffer."""
 
 
-def load(operand: str, *, at: int = 0, stride: int | None = None, **more: object) -> Load:
-    form = load_form(FORM.matrix(operand), "row", "global")
-    return Load(
+def load(operand: str, *, at: int = 0, stride: int | None = None, **more: object) -> Op:
+    form = access_form(FORM.matrix(operand), "row", "global")
+    return Op.of(
         form=form, fragment=str(more.pop("name", operand)),
         place=Place(buffer=str(more.pop("buffer", "g" + operand)), offset=at), stride=stride,
         **more,  # type: ignore[arg-type]
     )  # fmt: skip
 
 
-def store(name: str = "d", *, buffer: str = "gd", at: int = 0, stride: int | None = None) -> Store:
-    form = store_form(FORM.matrix("d"), "row", "global")
-    return Store(form=form, fragment=name, place=Place(buffer=buffer, offset=at), stride=stride)
+def store(name: str = "d", *, buffer: str = "gd", at: int = 0, stride: int | None = None) -> Op:
+    form = access_form(FORM.matrix("d"), "row", "global")
+    return Op.of(form=form, fragment=name, place=Place(buffer=buffer, offset=at), stride=stride)
 
 
 def product(d: str = "d", a: str = "a", b: str = "b", c: str = "c", form: Form = FORM) -> Step:
-    return Multiply(form=form, d=d, a=a, b=b, c=c)
+    return Op.of(form=form, d=d, a=a, b=b, c=c)
 
 
 def program(*steps: Step) -> Program:
@@ -77,7 +78,7 @@ def test_the_plainest_program_has_these_features_and_no_other() -> None:
         (load("c", immediate=-4), {Feature.OFFSET_NEGATIVE}),
     ],
 )  # fmt: skip
-def test_strides_and_addresses_have_their_classes(step: Load, found: set[Feature]) -> None:
+def test_strides_and_addresses_have_their_classes(step: Op, found: set[Feature]) -> None:
     features = features_of(program(step))
     assert found <= features
     classes = {one for one in features if one.dimension in (Dimension.STRIDE, Dimension.ADDRESS)}
@@ -152,7 +153,7 @@ def test_types_and_shapes_count_where_they_differ() -> None:
 def _renamed(step: Step) -> Step:
     inside = {field: tuple(map(_renamed, block)) for field, block in step.blocks.items()}
     names = {use.field: " ".join("z" + name for name in use.name.split(" ")) for use in step.uses}
-    return replace(step, **inside, **names)
+    return step.changed(**inside, **names)
 
 
 def test_names_make_no_difference() -> None:

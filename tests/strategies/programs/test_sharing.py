@@ -15,10 +15,10 @@ from oracle.errors import UsageError
 from oracle.execution import execute
 from oracle.isa import FORMS
 from oracle.lane_steps import SetRegisters
+from oracle.ops import multiplies
 from oracle.permission import permitted
 from oracle.program import Program, by_register, walk
 from oracle.sharing import overlaps
-from oracle.steps import Product
 from oracle.targets import Module
 from runners.emission import emit
 from runners.faults import by_name
@@ -67,7 +67,7 @@ def test_an_operand_in_registers_of_its_own_makes_no_difference(feature: Feature
         expected = execute(program, start).images
         for site, step in visit(program.steps):
             for use in step.uses if overlaps(step, program.shared_banks) else ():
-                if getattr(step, "address", None) is None:
+                if step.address is None:
                     apart = with_operand_apart(program, site, use.field)
                     assert not undefined(apart), f"{use.field} of {step}"
                     np.testing.assert_array_equal(execute(apart, start).images, expected)
@@ -99,7 +99,7 @@ def test_shrinking_ends_in_a_program_that_shares_nothing(feature: Feature) -> No
             assert all(_measure(one.program) < _measure(example.program) for one in simpler)
             example = simpler[0]
         assert not any(
-            isinstance(step, Product) and any("." in use.name for use in step.uses)
+            multiplies(step) and any("." in use.name for use in step.uses)
             for step in walk(example.program.steps)
         )
 
@@ -127,9 +127,7 @@ def _cuda(module: KernelModule) -> str:
 
 def test_one_multiplication_of_eight_or_so_shares_registers() -> None:
     programs = drawn(count=500, key=41)
-    products = [
-        step for program in programs for step in walk(program.steps) if isinstance(step, Product)
-    ]
+    products = [step for program in programs for step in walk(program.steps) if multiplies(step)]
     share = sum(any("." in use.name for use in step.uses) for step in products) / len(products)
     assert 0.05 < share < 0.2
     assert {feature for program in programs for feature in features_of(program)} >= set(SHARING)
@@ -144,9 +142,7 @@ def test_a_program_shares_no_registers_where_a_language_has_none() -> None:
 
 def test_every_multiplication_that_can_shares_registers_where_that_is_asked_for() -> None:
     programs = drawn(Focus(shares_registers=True), count=24, key=41)
-    products = [
-        step for program in programs for step in walk(program.steps) if isinstance(step, Product)
-    ]
+    products = [step for program in programs for step in walk(program.steps) if multiplies(step)]
     assert len(products) > 24
     assert all(any("." in use.name for use in step.uses) for step in products)
 

@@ -10,10 +10,7 @@ from hypothesis import strategies as st
 
 from oracle.definedness import undefined
 from oracle.isa import FORMS
-from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.program import Program, walk
-from oracle.steps import Load, Store
-from oracle.storage import Tile
 from oracle.targets import Module
 from runners.emission import emit
 from strategies.draws import draw
@@ -50,18 +47,11 @@ def test_every_access_stays_in_the_image_or_the_warps_shared_memory(
 ) -> None:
     program, _, _ = case
     for step in walk(program.steps):
-        match step:
-            case Load() | Store():
-                size = Tile(
-                    matrix=step.form.matrix(), layout=step.form.layout, stride=step.stride
-                ).extent
-                runs = [(step.place.buffer, step.place.offset, size)]
-            case LoadRows():
-                runs = [(step.buffer, address, 16) for address in step.addresses]
-            case StoreRegisters():
-                runs = [(step.place.buffer, step.place.offset, step.size)]
-            case _:
-                runs = []
+        runs = [
+            (span.buffer, span.start, span.end - span.start)
+            for span in (*step.bytes_read, *step.bytes_written)
+            if step.uses
+        ]
         for buffer, offset, size in runs:
             start = program.offset(buffer) + offset
             shared = program.buffer(buffer).space == "shared"

@@ -1,4 +1,4 @@
-"""One multiplication by itself: three loads, `wmma.mma` and a store, on contents of one's choosing.
+"""One instruction between plain loads and stores, on contents of one's choosing.
 
 What differs between two images of it is the contents alone: an operand that is the same in every
 element looks right however it was loaded, and a sum of small integers is exact in any arithmetic.
@@ -7,24 +7,27 @@ This tells which of the steps is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oracle.formats import Format, Kind
 from oracle.forms import Form
+from oracle.held import Registers, Use
 from oracle.image import position
+from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.matrices import Matrix
 from oracle.operations import Operation
-from oracle.places import Buffer, Place
+from oracle.ops import AnyOp, MatrixAccess, Op, Product, loads_fragment
+from oracle.places import Buffer, Place, Span
 from oracle.program import Program
-from oracle.steps import Elementwise, Load, Multiply, Step, Store
+from oracle.steps import Elementwise, Step
 from oracle.storage import read, write
 from strategies.cells import Image
-from strategies.programs.forms import load_form, store_form
+from strategies.programs.forms import access_form
 
 Values = NDArray[Any]
 """Raw elements of a matrix, (rows, columns)."""
@@ -44,21 +47,75 @@ _ADDEND = 1000
 """Largest addend of a sum of integers; either sign, so that carries run through the whole word."""
 
 
+Access = MatrixAccess | LoadRegisters | StoreRegisters
+"""A plain load or store of the registers of an operand."""
+
+
+def plain_access(use: Use, place: Place, *, store: bool = False) -> Access:
+    """Return a load, or a store, of the registers of an operand, in global memory, by rows."""
+    holds = use.holds
+    if isinstance(holds, Registers):
+        kind = StoreRegisters if store else LoadRegisters
+        return kind(registers=use.name, count=holds.registers, bits=holds.bits, place=place)
+    matrix = replace(holds.matrix, operand="d") if store else holds.matrix
+    form = access_form(matrix, holds.layout or "row", "global")
+    return Op.of(form, fragment=use.name, place=place)
+
+
+def single_instruction(step: Step) -> tuple[Any, ...]:
+    """Return plain loads of what a step reads, the step, and a plain store of what it writes.
+
+    Every operand has a buffer of its own, called after it.
+    """
+    loads = [plain_access(use, Place(buffer=use.field)) for use in step.reads]
+    made = step.writes
+    stores = [] if made is None else [plain_access(made, Place(buffer=made.field), store=True)]
+    return (*loads, step, *stores)
+
+
+def buffers_of(
+    steps: Iterable[Step], size: Callable[[Any], int] = lambda step: span_of(step).end
+) -> tuple[Buffer, ...]:
+    """Return a global buffer for each load and store among steps.
+
+    Parameters
+    ----------
+    size
+        Returns its bytes; those up to the last that is accessed, if it is not given.
+    """
+    return tuple(
+        Buffer(name=span_of(step).buffer, space="global", size=size(step))
+        for step in steps
+        if step.uses and (step.bytes_read or step.bytes_written)
+    )
+
+
+def span_of(step: Step) -> Span:
+    """Return the bytes that a plain load or store accesses."""
+    (span,) = (*step.bytes_read, *step.bytes_written)
+    return span
+
+
+def product_of(form: Form) -> Product:
+    """Return a multiplication whose operands are called as on the page."""
+    return Op.of(form, d="d", a="a", b="b", c="c")
+
+
 @dataclass(frozen=True, kw_only=True)
-class Bare:
-    """The steps of a program that only loads, multiplies once and stores, each tile apart.
+class SingleProduct:
+    """A program that only loads fragments, multiplies them once and stores D, each tile apart.
 
     Fragments are called "a", "b", "c" and "d", and so are the buffers.
     """
 
-    multiply: Multiply
-    a: Load
-    b: Load
-    c: Load
-    store: Store
+    multiply: Product
+    a: MatrixAccess
+    b: MatrixAccess
+    c: MatrixAccess
+    store: MatrixAccess
 
     @property
-    def loads(self) -> Mapping[str, Load]:
+    def loads(self) -> Mapping[str, MatrixAccess]:
         """The loads by operand."""
         return {"a": self.a, "b": self.b, "c": self.c}
 
@@ -68,18 +125,23 @@ class Bare:
         return self.multiply.form
 
     @property
+    def steps(self) -> tuple[AnyOp, ...]:
+        """The loads, the multiplication and the store."""
+        return self.a, self.b, self.c, self.multiply, self.store
+
+    @property
     def program(self) -> Program:
         """The program."""
-        return _program((*self.loads.values(), self.multiply, self.store))
+        return _program(self.steps)
 
-    def loading(self, loads: Mapping[str, Load]) -> Bare:
+    def loading(self, loads: Mapping[str, MatrixAccess]) -> SingleProduct:
         """Return the same with other loads of some operands."""
-        a, b, c = (loads.get(operand, load) for operand, load in self.loads.items())
-        return replace(self, a=a, b=b, c=c)
+        changes: dict[str, Any] = {**loads}
+        return replace(self, **changes)
 
     def results(self, images: NDArray[np.uint8]) -> Values:
         """Return D as it lies in images of the program, (count, rows, columns)."""
-        return read(images, position(self.program, self.store.place), self.store.tile)
+        return read(images, position(self.program, self.store.memory.place), self.store.tile)
 
     def reload(self, type_: Format, *, beside: str = "") -> Program:
         """Return a program that loads an accumulator and stores it as D is: nothing is multiplied.
@@ -95,14 +157,14 @@ class Bare:
         matrix = replace(load.form.matrix(), type=type_)
         # A stride or an address that suits one type may not suit another.
         if type_ != load.form.type():
-            form = load_form(matrix, load.form.layout, load.form.space)
-            load = Load(form=form, fragment="c", place=Place(buffer="c"))
+            form = access_form(matrix, load.form.layout, load.form.space)
+            load = Op.of(form=form, fragment="c", place=Place(buffer="c"))
         if type_ != store.form.type():
             matrix = replace(matrix, operand="d")
-            kept = store_form(matrix, store.form.layout, store.form.space)
-            store = Store(form=kept, fragment="c", place=Place(buffer="d"))
+            kept = access_form(matrix, store.form.layout, store.form.space)
+            store = Op.of(form=kept, fragment="c", place=Place(buffer="d"))
         others = (self.loads[beside],) if beside else ()
-        return _program((*others, load, replace(store, fragment="c")))
+        return _program((*others, load, store.changed(fragment="c")))
 
     def making(self, operand: str, raw: int) -> Program | None:
         """Return a program that makes one operand in registers: one element that stands everywhere.
@@ -123,99 +185,74 @@ class Bare:
             return None
         made = [
             Elementwise(
-                operation=operation,
-                matrix=matrix,
-                source=operand,
-                destination=operand,
+                operation=operation, matrix=matrix, source=operand, destination=operand,
                 constant=bits,
             )
             for operation, bits in zip(by, (0, raw), strict=True)
-        ]
+        ]  # fmt: skip
         return _program((*self.loads.values(), *made, self.multiply, self.store))
 
-    def with_form(self, form: Form, operand: str) -> Bare:
+    def with_form(self, form: Form, operand: str) -> SingleProduct:
         """Return another multiplication that takes the same A or B; the rest plainly."""
-        return alone(form).loading({operand: self.loads[operand]})
+        return single_product(form).loading({operand: self.loads[operand]})
 
-    def spread(self, form: Form, operand: str) -> Bare:
+    def spread(self, form: Form, operand: str) -> SingleProduct:
         """Return a multiplication that loads its A or B as this one, of lines that lie apart."""
-        plain = alone(form)
+        plain = single_product(form)
         load = plain.loads[operand]
         # Twice the usual stride: lines stay aligned.
         stride = 2 * load.form.matrix().default_stride(load.form.layout)
-        return plain.loading({operand: replace(_like(load, self.loads[operand]), stride=stride)})
+        return plain.loading({operand: _like(load, self.loads[operand]).changed(stride=stride)})
 
-    def alike(self, operand: str, form: Form) -> Bare:
+    def alike(self, operand: str, form: Form) -> SingleProduct:
         """Return a multiplication with every load as unusual as that of one operand here.
 
         That is its state space, a stride, and what stands in registers and in the instruction.
         """
-        model, plain = self.loads[operand], alone(form)
+        model, plain = self.loads[operand], single_product(form)
         return plain.loading({name: _like(load, model) for name, load in plain.loads.items()})
 
 
-def _like(load: Load, model: Load) -> Load:
+def _like(load: MatrixAccess, model: MatrixAccess) -> MatrixAccess:
     """Return a load that is as unusual as another one."""
     usual = load.form.matrix().default_stride(load.form.layout)
-    return replace(
-        load,
-        form=load_form(load.form.matrix(), load.form.layout, model.form.space),
+    memory = model.memory
+    return load.changed(
+        form=access_form(load.form.matrix(), load.form.layout, model.form.space),
         # Twice the usual one: lines stay aligned.
-        stride=None if model.stride is None else 2 * usual,
-        stride_in_register=model.stride_in_register,
-        immediate=model.immediate,
+        stride=None if memory.stride is None else 2 * usual,
+        stride_in_register=memory.stride_in_register,
+        immediate=memory.immediate,
     )
 
 
-def alone(form: Form) -> Bare:
+def single_product(form: Form) -> SingleProduct:
     """Return a multiplication whose operands are loaded, and whose result is stored, plainly."""
-    layouts = {"a": form.a_layout, "b": form.b_layout, "c": "row"}
-    loads = {
-        operand: Load(
-            form=load_form(form.matrix(operand), layout, "global"),
-            fragment=operand,
-            place=Place(buffer=operand),
-        )
-        for operand, layout in layouts.items()
-    }
-    store = Store(
-        form=store_form(form.matrix("d"), "row", "global"), fragment="d", place=Place(buffer="d")
-    )
-    return Bare(multiply=Multiply(form=form, d="d", a="a", b="b", c="c"), **loads, store=store)
+    a, b, c, multiply, store = single_instruction(product_of(form))
+    return SingleProduct(multiply=multiply, a=a, b=b, c=c, store=store)
 
 
-_Access = TypeVar("_Access", Load, Store)
-
-
-def apart(program: Program, step: _Access, name: str) -> _Access:
+def apart(program: Program, step: MatrixAccess, name: str) -> MatrixAccess:
     """Return a load or store of a program, of a fragment and a global buffer of this name.
 
     What else there is to it stays: stride, layout, and how far its address is from an aligned one.
     """
-    start = program.offset(step.place.buffer) + step.place.offset
+    there = step.memory.place
+    start = program.offset(there.buffer) + there.offset
     place = Place(buffer=name, offset=start % _ALIGNMENT)
-    moved: Any = replace(step, fragment=name, place=place)
-    if program.buffer(step.place.buffer).space == "shared" and step.form.space:
-        make: Any = load_form if isinstance(step, Load) else store_form
-        moved = replace(moved, form=make(step.form.matrix(), step.form.layout, "global"))
-        if isinstance(step, Load):
-            # What held an address of shared memory is too short for one of global memory.
-            moved = replace(moved, address=None)
-    made: _Access = moved
-    return made
+    moved = step.changed(fragment=name, place=place)
+    if program.buffer(there.buffer).space == "shared" and step.form.space:
+        # What held an address of shared memory may be too short for one of global memory.
+        form = access_form(step.form.matrix(), step.form.layout, "global")
+        moved = moved.changed(form=form, address=None)
+    return moved
 
 
 def _program(steps: Sequence[Step]) -> Program:
-    buffers = [
-        Buffer(
-            name=step.place.buffer,
-            space="global",
-            size=step.place.offset + _EXTENTS * step.tile.extent + _MARGIN,
-        )
-        for step in steps
-        if isinstance(step, Load | Store)
-    ]
-    return Program(buffers=tuple(buffers), steps=tuple(steps))
+    def size(step: MatrixAccess) -> int:
+        return step.memory.place.offset + _EXTENTS * step.tile.extent + _MARGIN
+
+    return Program(buffers=buffers_of(steps, size), steps=tuple(steps))
 
 
 Content = Values | int
@@ -223,7 +260,7 @@ Content = Values | int
 
 
 def image_of(program: Program, contents: Mapping[str, Content], *, noise: int = 0) -> Image:
-    """Return an image of a bare program.
+    """Return an image of a program of one multiplication.
 
     Parameters
     ----------
@@ -235,15 +272,16 @@ def image_of(program: Program, contents: Mapping[str, Content], *, noise: int = 
     random = np.random.default_rng(noise)
     image = random.integers(0, 256, program.image_bytes, dtype=np.uint8)
     for step in program.steps:
-        if not isinstance(step, Load):
+        if not loads_fragment(step):
             continue
-        content = contents[step.fragment]
+        place = step.memory.place
+        content = contents[step.names["fragment"]]
         if isinstance(content, int):
-            start = program.offset(step.place.buffer)
-            size = program.buffer(step.place.buffer).size
+            start = program.offset(place.buffer)
+            size = program.buffer(place.buffer).size
             image[start : start + size] = _uniform(step.form.type(), content, size)
         else:
-            write(image[None], position(program, step.place), step.tile, content[None])
+            write(image[None], position(program, place), step.tile, content[None])
     return image
 
 

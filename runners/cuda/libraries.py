@@ -1,8 +1,15 @@
-"""Calls of the CUDA driver that PyCUDA lacks or gets wrong, through ctypes. Used in the child."""
+"""What PyCUDA lacks or gets wrong: calls of the CUDA driver through ctypes, and NVML.
+
+Used in the child, which does without where one of them is not there.
+"""
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from runners.cuda.messages import DeviceHealth
 
 _SUCCESS = 0
 """CUDA_SUCCESS (CUDA Driver API, CUresult)."""
@@ -89,3 +96,71 @@ class DriverLibrary:
         except AttributeError:
             return False
         return status == _SUCCESS
+
+
+class Monitor:
+    """Readings of one device.
+
+    Parameters
+    ----------
+    pci_bus_id
+        As the driver prints it: "0000:19:00.0".
+    """
+
+    def __init__(self, pci_bus_id: str) -> None:
+        self._device: Any = None
+        self.note = ""
+        self.driver = ""
+        self.uuid = ""
+        try:
+            import pynvml
+        except ImportError:
+            self.note = "nvidia-ml-py is not installed; `pip install nvidia-ml-py` gives readings"
+            return
+        self._nvml: Any = pynvml
+        try:
+            pynvml.nvmlInit()
+            self._device = pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id.encode())
+            self.driver = _text(pynvml.nvmlSystemGetDriverVersion())
+            self.uuid = _text(pynvml.nvmlDeviceGetUUID(self._device))
+        except pynvml.NVMLError as error:
+            self.note = f"NVML gives no readings: {error}"
+
+    def health(self) -> DeviceHealth:
+        """Read what can be read; the rest stays None."""
+        if self._device is None:
+            return DeviceHealth(note=self.note)
+        nvml, device = self._nvml, self._device
+        readings: dict[str, Callable[[], int]] = {
+            "sm_clock_mhz": lambda: nvml.nvmlDeviceGetClockInfo(device, nvml.NVML_CLOCK_SM),
+            "memory_clock_mhz": lambda: nvml.nvmlDeviceGetClockInfo(device, nvml.NVML_CLOCK_MEM),
+            "temperature_c": lambda: nvml.nvmlDeviceGetTemperature(
+                device, nvml.NVML_TEMPERATURE_GPU
+            ),
+            "power_mw": lambda: nvml.nvmlDeviceGetPowerUsage(device),
+            "power_limit_mw": lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(device),
+            "busy_percent": lambda: nvml.nvmlDeviceGetUtilizationRates(device).gpu,
+            "ecc_corrected": lambda: self._errors(nvml.NVML_MEMORY_ERROR_TYPE_CORRECTED),
+            "ecc_uncorrected": lambda: self._errors(nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED),
+            "throttle_reasons": lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device),
+        }
+        found = {name: self._read(reading) for name, reading in readings.items()}
+        return DeviceHealth(**found, note=self.note)
+
+    def _errors(self, kind: int) -> int:
+        count: int = self._nvml.nvmlDeviceGetTotalEccErrors(
+            self._device, kind, self._nvml.NVML_VOLATILE_ECC
+        )
+        return count
+
+    def _read(self, reading: Callable[[], int]) -> int | None:
+        # AttributeError: a reading that this version of the module no longer has.
+        try:
+            return int(reading())
+        except (self._nvml.NVMLError, AttributeError):
+            return None
+
+
+def _text(value: str | bytes) -> str:
+    """Return text; older versions of nvidia-ml-py give bytes."""
+    return value.decode() if isinstance(value, bytes) else value

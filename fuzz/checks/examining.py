@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
@@ -10,7 +11,7 @@ from typing import Self
 import msgspec
 import numpy as np
 
-from corpus import Entry, Family, Kind, ShrinkStatus, open_corpus
+from corpus import Case, Entry, Family, Kind, ShrinkStatus, open_corpus
 from corpus.images import unpack
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.program_rounds import nothing_compiles
@@ -18,7 +19,8 @@ from fuzz.checks.protocol import (
     ConfirmJob,
     Examination,
     Examined,
-    Pulse,
+    Gone,
+    Heartbeat,
     ShrinkJob,
     Stage,
     Stored,
@@ -34,7 +36,7 @@ from fuzz.findings.families import (
 from fuzz.findings.replay import Attempt, Subject, attempt, conclusion, replays_of
 from fuzz.kinds import KINDS
 from fuzz.runner import OpenRunner, RunnerChoice, open_runner
-from fuzz.shrinking import runner_verdicts, shrink
+from fuzz.shrinking import Verdicts, runner_verdicts, shrink
 from oracle.errors import DeviceLostError, InfrastructureError, WarpfuzzError
 from oracle.targets import Module
 from runners.emission import emit
@@ -45,7 +47,7 @@ _LEVELS = (0, 3)
 """-O levels of which the one is tried that was not used: without optimisation, and the default."""
 
 
-class Elsewhere:
+class OtherRunners:
     """Other runners than the one that found something, opened when they are needed."""
 
     def __init__(self, ready: OpenRunner) -> None:
@@ -146,16 +148,16 @@ ON_A_GPU = "on a GPU"
 class Examiner:
     """Examines findings on one runner."""
 
-    def __init__(self, ready: OpenRunner, heart: Pulse) -> None:
-        self._heart = heart
-        self._ready = replace(ready, runner=BeatingRunner(ready.runner, heart))
-        self._elsewhere = Elsewhere(ready)
+    def __init__(self, ready: OpenRunner, heartbeat: Heartbeat) -> None:
+        self._heartbeat = heartbeat
+        self._ready = replace(ready, runner=BeatingRunner(ready.runner, heartbeat))
+        self._others = OtherRunners(ready)
 
     def close(self) -> None:
         """Close the runners with which findings were compared."""
-        self._elsewhere.close()
+        self._others.close()
 
-    def examine(self, job: Examination) -> Examined:
+    def examine(self, job: Examination) -> Examined | Gone:
         """Replay a finding, or make it smaller.
 
         Raises
@@ -163,40 +165,47 @@ class Examiner:
         WarpfuzzError
             If it cannot be read or run at all.
         """
-        self._heart.enter(Stage.RUN)
+        self._heartbeat.enter(Stage.RUN)
         entry = open_corpus(job.corpus).get(job.id)
-        subject = subject_of(entry)
+        try:
+            return self._examine(entry, subject_of(entry), job)
+        finally:
+            self._heartbeat.enter(Stage.WAIT)
+
+    def _examine(self, entry: Entry, subject: Subject, job: Examination) -> Examined | Gone:
         apart = self._lanes_apart(subject)
         if apart is not None:
             return self._on_simulated_device(entry, apart, job)
         try:
             if isinstance(job, ConfirmJob):
-                evidence, status = self._confirmed(entry, subject, job.family), ShrinkStatus.RAW
+                found, status = self._confirmed(entry, subject, job.family), ShrinkStatus.RAW
             else:
-                evidence, status = self._shrunk(entry, subject, job)
+                found, status = self._shrunk(entry, subject, job)
         except DeviceLostError as error:
             return self._lost(entry, subject, job, error)
-        finally:
-            self._heart.enter(Stage.WAIT)
-        return self._examined(entry, evidence, status, job)
+        return Gone(id=job.id) if found is None else self._examined(entry, found, status, job)
 
     def _lanes_apart(self, subject: Subject) -> OpenRunner | None:
         """Return the simulated device where it says that the PTX takes lanes apart, not the GPU.
 
         What a GPU does then is undefined: it hangs, or gives any values, and names nothing.
         """
-        ready = self._elsewhere.same_code
+        ready = self._others.same_code
         if ready is None or attempt(ready.runner, subject).kind is not Kind.DIVERGENCE:
             return None
         return ready
 
-    def _on_simulated_device(self, entry: Entry, ready: OpenRunner, job: Examination) -> Examined:
+    def _on_simulated_device(
+        self, entry: Entry, ready: OpenRunner, job: Examination
+    ) -> Examined | Gone:
         """Examine a finding there, and keep what the GPU did first."""
-        examiner = Examiner(ready, self._heart)
+        examiner = Examiner(ready, self._heartbeat)
         try:
             examined = examiner.examine(job)
         finally:
             examiner.close()
+        if isinstance(examined, Gone):
+            return examined
         first = entry.finding
         said = f"{self._ready.device}: {first.runners[-1].message or first.kind}"
         where = first.details.get(ON_A_GPU, said)
@@ -218,9 +227,8 @@ class Examiner:
                 f"finding {entry.id} does not say where it was found; a campaign did not store it"
             )
         case = case_of(evidence, self._ready, origin=origin, status=status)
-        if not lost and KINDS[evidence.kind].shrinks:
-            known = self._elsewhere.details(evidence.subject, evidence.shown)
-            case = msgspec.structs.replace(case, details={**case.details, **known})
+        if not lost:
+            case = self._compared(case, evidence)
         stored = Stored(case=case, files=files_of(evidence))
         return Examined(
             id=job.id, kind=evidence.kind, family=evidence.family, stored=stored, lost=lost
@@ -233,7 +241,6 @@ class Examiner:
         job: Examination,
         error: DeviceLostError,
     ) -> Examined:
-        """Report that the device went away over a finding."""
         failure = Failure(trouble=Trouble.DEVICE_LOST, message=str(error))
         kind = Kind.DEVICE_LOST
         evidence = Evidence(
@@ -244,56 +251,90 @@ class Examiner:
         )
         return self._examined(entry, evidence, ShrinkStatus.RAW, job, lost=str(error))
 
-    def _confirmed(self, entry: Entry, subject: Subject, family: Family) -> Evidence:
-        """Run a finding again, by itself, and name it after what experiments show to be wrong."""
-        kind = entry.finding.kind
-        first = _first(entry, subject)
-        attempts = self._repeated(subject, kind)
+    def _compared(self, case: Case, evidence: Evidence) -> Case:
+        """Return a case with what other runners make of it."""
+        if not KINDS[evidence.kind].shrinks:
+            return case
+        known = self._others.details(evidence.subject, evidence.shown)
+        return msgspec.structs.replace(case, details={**case.details, **known})
+
+    def _confirmed(self, entry: Entry, subject: Subject, family: Family) -> Evidence | None:
+        kind, subject, attempts = self._replayed(entry, subject)
+        if kind is None:
+            return None
+        if kind is not entry.finding.kind:
+            family = self._family(kind, subject, attempts)
+        shown = attempts[0].failure
+        if kind is Kind.COMPILE_FAILURE and shown is not None and self._nothing_compiles(subject):
+            family = family_of_failure(kind, None, shown)
+        evidence = Evidence(kind=kind, family=family, subject=subject, attempts=attempts)
+        return self._named(evidence, self._culprit(kind, subject))
+
+    def _replayed(
+        self, entry: Entry, subject: Subject
+    ) -> tuple[Kind | None, Subject, Sequence[Attempt]]:
+        """Run a finding again; return what it is now called, what ran, and the runs."""
+        attempts = self._repeated(subject, entry.finding.kind)
         if not any(one.failed for one in attempts):
             # What fails only in some places of the device, or of a block, needs warps in many.
             wide = replace(subject, copies=COPIES)
-            in_company = self._repeated(wide, kind)
+            in_company = self._repeated(wide, entry.finding.kind)
             if any(one.failed for one in in_company):
                 subject, attempts = wide, in_company
-        concluded = conclusion(attempts)
-        if concluded in (None, Kind.FLAKY):
+        kind = conclusion(attempts)
+        if kind is None or kind is Kind.FLAKY:
             # The first run is part of the evidence: it may be the only one that failed.
-            concluded = Kind.FLAKY
-            attempts = sorted([first, *attempts], key=lambda one: -one.failed)
-        if concluded is not kind:
-            family = _family(concluded, subject, attempts[0])
-        shown = attempts[0].failure
-        if concluded is Kind.COMPILE_FAILURE and shown is not None:
-            module = Module.named(subject.module.target, subject.module.version)
-            if nothing_compiles(self._ready.runner, module):
-                family = family_of_failure(concluded, None, shown)
-        evidence = Evidence(kind=concluded, family=family, subject=subject, attempts=attempts)
-        return evidence.named(self._culprit(concluded, subject))
+            attempts = [_first(entry, subject), *attempts]
+            return Kind.FLAKY, subject, sorted(attempts, key=lambda one: -one.failed)
+        return kind, subject, attempts
+
+    def _nothing_compiles(self, subject: Subject) -> bool:
+        module = Module.named(subject.module.target, subject.module.version)
+        return nothing_compiles(self._ready.runner, module)
+
+    def _family(self, kind: Kind, subject: Subject, attempts: Sequence[Attempt]) -> Family:
+        form, failure = main_form(subject.program), attempts[0].failure
+        if kind is Kind.FLAKY:
+            return family_of_flaky(form)
+        if failure is not None:
+            return family_of_failure(kind, form, failure)
+        return family_of_difference(kind, form, ())
+
+    def _named(self, evidence: Evidence, culprit: Culprit | None) -> Evidence:
+        return evidence.named(culprit)
 
     def _shrunk(
         self, entry: Entry, subject: Subject, job: ShrinkJob
-    ) -> tuple[Evidence, ShrinkStatus]:
+    ) -> tuple[Evidence | None, ShrinkStatus]:
         """Return a finding, smaller and confirmed; as it was, where it does not last."""
-        kind, family = entry.finding.kind, job.family
+        kind = entry.finding.kind
         culprit = self._culprit(kind, subject)
         begin = self._bare(kind, subject, culprit)
-        shrunk = shrink(begin, runner_verdicts(self._ready), wanted=kind, seconds=job.seconds)
-        attempts = self._repeated(shrunk.subject, kind)
+        shrunk = shrink(begin, self._verdicts, wanted=kind, seconds=job.seconds)
+        attempts, status = self._repeated(shrunk.subject, kind), shrunk.status
         if conclusion(attempts) is kind:
-            made = Evidence(kind=kind, family=family, subject=shrunk.subject, attempts=attempts)
-            left = self._culprit(kind, shrunk.subject)
+            subject, left = shrunk.subject, self._culprit(kind, shrunk.subject)
+            # What is left may show less than there was, and never is it another's name.
             if culprit is None or (
                 left is not None and (left.key == culprit.key or in_company(culprit))
             ):
-                return made.named(left), shrunk.status
-            # What is left may show less than there was, and never is it another's name.
-            return made.named(culprit), shrunk.status
-        again = [_first(entry, subject)]
-        made = Evidence(kind=kind, family=family, subject=subject, attempts=again)
-        return made.named(culprit), ShrinkStatus.FLAKY
+                culprit = left
+        else:
+            attempts, status = self._as_it_was(entry, subject), ShrinkStatus.FLAKY
+        if not attempts:
+            return None, status
+        made = Evidence(kind=kind, family=job.family, subject=subject, attempts=attempts)
+        return self._named(made, culprit), status
+
+    @property
+    def _verdicts(self) -> Verdicts:
+        """What becomes of candidates for a smaller finding."""
+        return runner_verdicts(self._ready)
+
+    def _as_it_was(self, entry: Entry, subject: Subject) -> list[Attempt]:
+        return [_first(entry, subject)]
 
     def _culprit(self, kind: Kind, subject: Subject) -> Culprit | None:
-        """Find out which step is wrong, by experiment."""
         if not KINDS[kind].has_culprit:
             return None
         copies = COPIES if kind is Kind.FLAKY else subject.copies
@@ -314,15 +355,6 @@ class Examiner:
 
     def _repeated(self, subject: Subject, kind: Kind) -> list[Attempt]:
         return [attempt(self._ready.runner, subject) for _ in range(replays_of(kind))]
-
-
-def _family(kind: Kind, subject: Subject, shown: Attempt) -> Family:
-    form = main_form(subject.program)
-    if kind is Kind.FLAKY:
-        return family_of_flaky(form)
-    if shown.failure is not None:
-        return family_of_failure(kind, form, shown.failure)
-    return family_of_difference(kind, form, ())
 
 
 def _first(entry: Entry, subject: Subject) -> Attempt:

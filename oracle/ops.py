@@ -1,0 +1,372 @@
+"""Matrix instructions as steps: one class for all, told apart by the forms of the instructions.
+
+An operand is known by what it holds: a fragment of wmma, whose layout is opaque, or registers whose
+layout is known lane by lane; what lies in memory, by where: lines of a matrix, or rows at addresses
+of the lanes. An instruction multiplies, or it moves data as `oracle.matrix_moves.moves` has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cache, cached_property
+from typing import Any, Generic, Self, TypeAlias, TypeGuard, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.forms import ROW_BYTES, Form
+from oracle.held import Fragment, Held, Registers, StepBase, Use
+from oracle.matrices import LANES, Matrix
+from oracle.places import Place, Span, check, check_range
+from oracle.registers import check_vector
+from oracle.storage import Tile
+
+COUNTS = (1, 2, 4, 8)
+"""Registers that an operand has whose layout is known."""
+
+
+def check_address(address: int | None, registers: int) -> None:
+    """Raise UsageError unless the address of a load can stand in a register of its destination.
+
+    Parameters
+    ----------
+    address
+        Which register; None for none.
+    registers
+        How many there are.
+    """
+    if address is not None:
+        check_range(address, 0, registers - 1, "register of the destination with the address")
+
+
+def address_text(address: int | None) -> str:
+    """Return what to add to a load in words where a register that it writes has its address."""
+    return "" if address is None else f", address in register {address} of them"
+
+
+def _check_immediate(immediate: int) -> None:
+    check_range(immediate, -(1 << 31), (1 << 31) - 1, "immediate part of an address, in bytes,")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lines:
+    """The lines of a matrix, equally far apart, as wmma.load and wmma.store take them."""
+
+    place: Place
+    stride: int | None = None
+    """Elements from one row (or column) to the next; None: the operand is left out."""
+    stride_in_register: bool = False
+    """Whether the stride operand is a register; otherwise an immediate."""
+    immediate: int = 0
+    """Bytes of the address that stand in the instruction, as in `[p+immediate]`; the register
+    holds the rest."""
+
+    def check(self, form: Form) -> None:
+        """Raise UsageError unless a form can take them."""
+        if self.stride is None:
+            check(
+                not self.stride_in_register,
+                "a default stride stands in no register; give a stride",
+            )
+        else:
+            # "stride is an optional 32-bit integer operand" (9.7.14.4.3)
+            check_range(self.stride, 0, (1 << 32) - 1, "stride, in elements,")
+        _check_immediate(self.immediate)
+
+    def spans(self, form: Form) -> tuple[Span, ...]:
+        """Return the bytes of the matrix: its rows, or its columns where they are contiguous."""
+        matrix, layout = form.matrix(), form.layout
+        length = matrix.default_stride(layout)
+        return (
+            Span(
+                buffer=self.place.buffer,
+                start=self.place.offset,
+                run=length * matrix.type.bits // 8,
+                pitch=(length if self.stride is None else self.stride) * matrix.type.bits // 8,
+                runs=matrix.leading_instances(layout),
+            ),
+        )
+
+    def words(self, form: Form, fragment: str) -> str:
+        """Return the line of a load or store of a fragment."""
+        matrix = form.matrix()
+        return (
+            f"{f'load {fragment} =' if form.is_load else f'store {fragment} to'} "
+            f"{matrix.operand.upper()} {matrix.rows}x{matrix.columns} {matrix.type.name} "
+            f"{form.layout}-major at {self.place}, "
+            f"stride {'default' if self.stride is None else self.stride}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """Rows of 16 bytes at addresses that the lanes give, as ldmatrix and its reverse take them."""
+
+    buffer: str
+    addresses: tuple[int, ...]
+    """For each of the 32 lanes, bytes from the start of the buffer. Those of the lanes that
+    `form.addresses` leaves out are not used, except by ldmatrix on sm_75, where they must be valid.
+    Rows that are written must lie apart."""
+    immediate: int = 0
+    """Bytes of every address that stand in the instruction; the lanes' registers hold the rest."""
+
+    def check(self, form: Form) -> None:
+        """Raise UsageError unless a form can take them."""
+        check(
+            len(self.addresses) == LANES,
+            f"{len(self.addresses)} addresses given; {form.mnemonic} takes one for each of "
+            f"{LANES} lanes",
+        )
+        for address in (min(self.addresses), max(self.addresses)):
+            check_range(address, -(1 << 31), (1 << 31) - 1, "address of a row, in bytes,")
+        _check_immediate(self.immediate)
+
+    def offsets(self, form: Form) -> NDArray[np.int64]:
+        """Return every byte of the rows that a form uses, counted from the start of the buffer.
+
+        Returns
+        -------
+        int64 (form.addresses, 16)
+        """
+        starts = np.array(self.addresses[: form.addresses], np.int64)
+        return starts[:, None] + np.arange(ROW_BYTES)
+
+    def spans(self, form: Form) -> tuple[Span, ...]:
+        """Return the rows that a form uses, in the order of the lanes."""
+        return tuple(
+            Span.block(self.buffer, address, ROW_BYTES)
+            for address in self.addresses[: form.addresses]
+        )
+
+    def words(self, form: Form, registers: str) -> str:
+        """Return the line of a load or store of registers."""
+        verb, where = ("load", "from") if form.is_load else ("store", "to")
+        return f"{verb} rows {registers} {where} {self.buffer}"
+
+
+Memory: TypeAlias = Lines | Rows
+"""What an instruction reads or writes in memory."""
+M = TypeVar("M", bound=Memory | None, covariant=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Op(StepBase, Generic[M]):
+    """One matrix instruction. Its result may have registers of any of its sources."""
+
+    form: Form
+    operands: tuple[str, ...]
+    """Its vectors of registers (`oracle.registers`), in the order of its `uses`."""
+    memory: M
+    """What it reads or writes there; None of one that only works on registers."""
+    address: int | None = None
+    """Which register of the destination of a load holds the address before it, counted from 0;
+    None: one that is no part of it."""
+    count: int = 1
+    """Registers of each operand, where the instruction is done for one after the other."""
+
+    @staticmethod
+    def of(form: Form, **given: Any) -> Op[Any]:
+        """Return a step from its operands and the fields of its memory, by their names.
+
+        Those are "d", "a", "b" and "c" of a product, "fragment" or "registers" of what is loaded or
+        stored, "source" and "destination" of what is moved between registers.
+
+        Raises
+        ------
+        UsageError
+            If an operand is missing.
+        """
+        names = [field for field, *_ in operands_of(form)]
+        missing = [name for name in names if name not in given]
+        check(not missing, f"{form.mnemonic} lacks its operand {', '.join(missing)}")
+        operands = tuple(given.pop(name) for name in names)
+        kind = memory_of(form)
+        own = [one.name for one in fields(kind) if one.name in given] if kind else []
+        memory = kind(**{name: given.pop(name) for name in own}) if kind else None
+        return Op(form=form, operands=operands, memory=memory, **given)
+
+    def __post_init__(self) -> None:
+        allowed = COUNTS if is_repeated(self.form) else (1,)
+        check(
+            self.count in allowed,
+            f"{self.count} registers given; there are {', '.join(map(str, allowed))}",
+        )
+        for use in self.uses:
+            check_vector(use.name, "fragment" if use.is_fragment else "vector of registers")
+        if self.memory is not None:
+            self.memory.check(self.form)
+        if self.address is not None:
+            check(
+                self.form.is_load,
+                f"{self.form.mnemonic} loads nothing, so that no destination holds its address",
+            )
+            check_address(self.address, self.uses[0].holds.registers)
+
+    @property
+    def instruction(self) -> Form:
+        return self.form
+
+    @cached_property
+    def uses(self) -> tuple[Use, ...]:
+        return tuple(
+            Use(field=field, name=name, holds=holds, written=written)
+            for (field, holds, written), name in zip(
+                operands_of(self.form, self.count), self.operands, strict=True
+            )
+        )
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What `of` takes: operands, and the fields of its memory, by their names."""
+        found: dict[str, Any] = {"form": self.form, **self.names}
+        if self.memory is not None:
+            found |= {one.name: getattr(self.memory, one.name) for one in fields(self.memory)}
+        found["address"] = self.address
+        return found | {"count": self.count} if is_repeated(self.form) else found
+
+    @cached_property
+    def tile(self) -> Tile:
+        """The matrix of a wmma.load or wmma.store as it lies in memory, from its place on."""
+        assert isinstance(self.memory, Lines)
+        stride = self.memory.stride
+        return Tile(matrix=self.form.matrix(), layout=self.form.layout, stride=stride)
+
+    @property
+    def carried(self) -> str | None:
+        return self.names.get("c", self.names.get("source"))
+
+    @cached_property
+    def bytes_read(self) -> tuple[Span, ...]:
+        return self._spans if self.form.is_load else ()
+
+    @cached_property
+    def bytes_written(self) -> tuple[Span, ...]:
+        return self._spans if self.form.is_store else ()
+
+    @property
+    def _spans(self) -> tuple[Span, ...]:
+        return () if self.memory is None else self.memory.spans(self.form)
+
+    def changed(self, **changes: Any) -> Self:
+        """Return the step with other fields, operands or fields of its memory, by their names."""
+        own = {name: changes.pop(name) for name in self.names if name in changes}
+        if own:
+            changes["operands"] = tuple((self.names | own).values())
+        if self.memory is not None:
+            names = [one.name for one in fields(self.memory) if one.name in changes]
+            if names:
+                memory: Any = self.memory
+                changes["memory"] = replace(memory, **{name: changes.pop(name) for name in names})
+        return super().changed(**changes)
+
+    def __str__(self) -> str:
+        if self.form.is_product:
+            text = "{d} = {a} x {b} + {c}"
+            text = text.format(**self.names) + ("" if self.form.opaque else ", lane by lane")
+        elif self.memory is None:
+            text = "{destination} = {source}, every register transposed".format(**self.names)
+        else:
+            text = self.memory.words(self.form, *self.operands)
+        return text + address_text(self.address)
+
+
+def memory_of(form: Form) -> type[Memory] | None:
+    """Return how an instruction accesses memory; None if it does not."""
+    if "p" not in form.operands:
+        return None
+    return Lines if form.opaque else Rows
+
+
+def is_repeated(form: Form) -> bool:
+    """Whether a step does an instruction for each register of its operands."""
+    return not form.vectors
+
+
+@cache
+def operands_of(form: Form, count: int = 1) -> tuple[tuple[str, Held, bool], ...]:
+    """Return the vectors of an instruction, in the order of a step.
+
+    Returns
+    -------
+    What each is called, what it holds, and whether it is written.
+    """
+    held: Held = Registers(registers=count)
+    if is_repeated(form):
+        return ("source", held, False), ("destination", held, True)
+    layouts = {"r": "layout", "a": "alayout", "b": "blayout"}
+    found: list[tuple[str, Held, bool]] = []
+    for operand, one in form.vectors.items():
+        if isinstance(one, Matrix):
+            layout = form.texts[layouts[operand]] if operand in layouts else None
+            held, name = Fragment.of(one, None if form.is_store else layout), "fragment"
+        else:
+            held, name = Registers.of(one), "registers"
+        if form.is_product:
+            found.append((operand, held, operand == "d"))
+        else:
+            found.append((name, held, form.is_load))
+    return tuple(found)
+
+
+AnyOp = Op[Memory | None]
+MatrixAccess = Op[Lines]
+"""A wmma.load or wmma.store."""
+RowAccess = Op[Rows]
+"""An ldmatrix or its reverse."""
+Product = Op[None]
+"""A wmma.mma or mma.sync."""
+
+
+def accesses_matrix(step: object) -> TypeGuard[MatrixAccess]:
+    """Whether a step loads or stores a fragment of wmma."""
+    return isinstance(step, Op) and isinstance(step.memory, Lines)
+
+
+def loads_fragment(step: object) -> TypeGuard[MatrixAccess]:
+    """Whether a step is a wmma.load."""
+    return accesses_matrix(step) and step.form.is_load
+
+
+def stores_fragment(step: object) -> TypeGuard[MatrixAccess]:
+    """Whether a step is a wmma.store."""
+    return accesses_matrix(step) and step.form.is_store
+
+
+def accesses_rows(step: object) -> TypeGuard[RowAccess]:
+    """Whether a step loads or stores rows at addresses of the lanes."""
+    return isinstance(step, Op) and isinstance(step.memory, Rows)
+
+
+def loads_rows(step: object) -> TypeGuard[RowAccess]:
+    """Whether a step loads rows."""
+    return accesses_rows(step) and step.form.is_load
+
+
+def stores_rows(step: object) -> TypeGuard[RowAccess]:
+    """Whether a step stores rows."""
+    return accesses_rows(step) and step.form.is_store
+
+
+def multiplies(step: object) -> TypeGuard[Product]:
+    """Whether a step multiplies matrices."""
+    return isinstance(step, Op) and step.form.is_product
+
+
+def multiplies_fragments(step: object) -> TypeGuard[Product]:
+    """Whether a step multiplies fragments of wmma."""
+    return multiplies(step) and step.form.opaque
+
+
+def multiplies_registers(step: object) -> TypeGuard[Product]:
+    """Whether a step multiplies matrices whose layout in registers is known."""
+    return multiplies(step) and not step.form.opaque
+
+
+def is_producer(step: object) -> TypeGuard[AnyOp]:
+    """Whether a step makes values that others only move: it multiplies, or loads rows."""
+    return multiplies(step) or loads_rows(step)
+
+
+def is_main(step: object) -> TypeGuard[AnyOp]:
+    """Whether a program can be about a step: loads and stores of wmma only serve others."""
+    return isinstance(step, Op) and step.form.is_main
