@@ -45,8 +45,8 @@ from oracle.targets import Module
 from runners.compilers import all_fetched, fetched_compiler, parse_levels, select
 from runners.emission import emit
 from strategies.features import main_form
-from strategies.programs.bare import exact_elements
-from strategies.programs.forms import load_form, store_form
+from strategies.programs.forms import access_form
+from strategies.programs.single_instruction import exact_elements
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,13 +88,13 @@ def _of_fragments(form: Form, names: dict[str, str]) -> Program:
     layouts = {"a": form.a_layout, "b": form.b_layout, "c": "row"}
     steps: list[Step] = [
         Op.of(
-            form=load_form(form.matrix(operand), layout, "global"), fragment=names[operand],
+            form=access_form(form.matrix(operand), layout, "global"), fragment=names[operand],
             place=At(buffer=operand),
         )
         for operand, layout in layouts.items()
     ]  # fmt: skip
     steps.append(Op.of(form=form, **names))
-    store = store_form(form.matrix("d"), "row", "global")
+    store = access_form(form.matrix("d"), "row", "global")
     steps.append(Op.of(form=store, fragment=names["d"], place=At(buffer="d")))
     sizes = {name: _bytes(form, name) for name in "abcd"}
     return Program(buffers=_buffers(sizes), steps=tuple(steps))

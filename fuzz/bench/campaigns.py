@@ -114,15 +114,15 @@ def _reaches(coverage: ProgramCoverage, target: str, version: str) -> Iterator[R
     module, left_out = Module.named(target, version), undrawn_forms(target, version)
     for form in FORMS:
         if is_available(form, module) and form not in left_out:
-            count = coverage.form_count(form)
+            count = coverage.counts["forms"][form.opcode]
             yield Reach(dimension=f"form of {form.mnemonic}", name=form.opcode, count=count)
     for dimension in Dimension:
         for feature in Feature:
             if feature.dimension is dimension:
-                count = coverage.feature_count(feature)
+                count = coverage.counts["features"][feature]
                 yield Reach(dimension=dimension.value, name=feature.value, count=count)
     for class_ in ValueClass:
-        count = coverage.class_count(class_)
+        count = coverage.counts["classes"][class_]
         yield Reach(dimension="value class", name=class_.value, count=count)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,12 @@ from oracle.registers import listed
 from oracle.steps import Barrier, Copy, Loop, Step, Straight
 from oracle.tracing import Event, Trace
 from runners.protocol import Images
-from strategies.programs.bare import exact_elements
+from strategies.programs.single_instruction import (
+    buffers_of,
+    exact_elements,
+    plain_access,
+    product_of,
+)
 
 _NAMES: Mapping[type[Step], str] = {
     LoadRegisters: "loading registers",
@@ -121,8 +126,7 @@ def wrong_vector(bench: Bench) -> Culprit | None:
 
 def wrong_multiplication(bench: Bench, form: Form) -> Culprit | None:
     """Find out whether a form of mma.sync is wrong with every operand in its own registers."""
-    step = Op.of(form=form, d="d", a="a", b="b", c="c")
-    return _Alone(step=step, buffers=()).culprit(bench, ())
+    return _Alone(step=product_of(form), buffers=()).culprit(bench, ())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,19 +166,15 @@ class _Alone:
                 after += [Barrier(), Copy(source=here, destination=there, size=buffer.size)]
         before += self._loads.values()
         if self.step.writes is not None:
-            after.append(_access(StoreRegisters, self.step.writes))
-        accesses = [step for step in (*before, *after) if isinstance(step, _ACCESSES)]
-        buffers += [
-            Buffer(name=one.place.buffer, space="global", size=one.place.offset + one.size)
-            for one in accesses
-        ]
+            after.append(_access(self.step.writes))
+        buffers += buffers_of((*before, *after))
         return Program(buffers=tuple(buffers), steps=(*before, self.step, *after))
 
     @cached_property
     def _loads(self) -> dict[Use, LoadRegisters]:
         reads = {use.name: use for use in self.step.reads}.values()
         if not any(listed(use.name) for use in reads):
-            return {use: _access(LoadRegisters, use) for use in reads}
+            return {use: _access(use) for use in reads}
         single = {
             register: Use(
                 field=f"{register.bank}_{register.number}", name=f"{register}",
@@ -183,7 +183,7 @@ class _Alone:
             for use in reads
             for register in use.registers
         }  # fmt: skip
-        return {use: _access(LoadRegisters, use) for use in single.values()}
+        return {use: _access(use) for use in single.values()}
 
     def _filled(self, use: Use, values: NDArray[Any]) -> Iterator[tuple[Place, NDArray[Any]]]:
         """Iterate over the places from which an operand is loaded, and what is to stand there."""
@@ -256,19 +256,12 @@ class _Alone:
         return replace(found, within=arithmetic_of(step.form))
 
 
-_ACCESSES = (LoadRegisters, StoreRegisters)
-_Access = TypeVar("_Access", LoadRegisters, StoreRegisters)
-
-
-def _access(kind: type[_Access], use: Use) -> _Access:
-    """Return a load or store of what an operand names, in a buffer of its own, one by one."""
-    holds = use.holds
-    assert isinstance(holds, Registers)
-    size = holds.bits // 8
-    # No vector of registers is aligned one register behind the start.
+def _access(use: Use) -> Any:
+    """Return a load of what a step reads, or a store of what it writes, in a buffer of its own."""
+    # No vector of registers is aligned one register behind the start: they move one by one.
     name = use.field if listed(use.name) else use.name
-    place = Place(buffer=f"{name}_{'out' if use.written else 'in'}", offset=size)
-    return kind(registers=use.name, count=holds.registers, bits=holds.bits, place=place)
+    place = Place(buffer=f"{name}_{'out' if use.written else 'in'}", offset=use.holds.bits // 8)
+    return plain_access(use, place, store=use.written)
 
 
 def _home(buffer: Buffer) -> str:

@@ -19,7 +19,7 @@ from oracle.program import Program, fresh_bank, space_of, walk
 from oracle.registers import Register, listed, text_of
 from oracle.steps import Step, copied
 from strategies.features import Feature, Focus
-from strategies.programs.choices import Dice
+from strategies.programs.builder import Dice
 
 _PRODUCTS_IN = 10
 """Of so many multiplications, one gets operands that share registers where nothing asks for it;

@@ -19,7 +19,7 @@ from oracle.program import Program
 from oracle.steps import Barrier, Branch, Copy, Loop, Step
 from oracle.targets import Module
 from strategies.features import Focus, unit_bytes
-from strategies.programs.choices import Choices
+from strategies.programs.builder import drawn_dice
 from strategies.programs.drawing import programs
 
 
@@ -49,7 +49,7 @@ def undefined_programs(
 @st.composite
 def _damaged(draw: st.DrawFn, defined: st.SearchStrategy[Program]) -> Program:
     program = draw(defined)
-    dice = Choices(draw).dice()
+    dice = drawn_dice(draw)
     # Loops and branches that are never taken would hide what stands in them.
     options: list[tuple[int, Step | None]] = [
         (index, damaged)

@@ -21,8 +21,8 @@ from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import Barrier, Copy
 from strategies.cells import cells_of
-from strategies.programs.bare import exact_elements
-from strategies.programs.forms import load_form, store_form
+from strategies.programs.forms import access_form
+from strategies.programs.single_instruction import exact_elements
 from strategies.simplification.accesses import plainer_transfers
 from strategies.simplification.examples import Example
 from strategies.simplification.terms import dots, proposed
@@ -36,12 +36,12 @@ def multiplication() -> Program:
     """Load, multiply and store, with bytes around every matrix."""
     loads = tuple(
         Op.of(
-            form=load_form(FORM.matrix(operand), layout, "global"),
+            form=access_form(FORM.matrix(operand), layout, "global"),
             fragment=operand, place=Place(buffer=operand, offset=64),
         )
         for operand, layout in (("a", "row"), ("b", "col"), ("c", "row"))
     )  # fmt: skip
-    form = store_form(FORM.matrix("d"), "row", "global")
+    form = access_form(FORM.matrix("d"), "row", "global")
     store = Op.of(form=form, fragment="d", place=Place(buffer="d"))
     buffers = tuple(Buffer(name=name, space="global", size=1200) for name in "abcd")
     steps = (*loads, Op.of(form=FORM, d="d", a="a", b="b", c="c"), store)

@@ -38,8 +38,8 @@ from strategies.contents import expand, recipes
 from strategies.draws import derived_seed, draw
 from strategies.features import Focus
 from strategies.programs import is_valued, programs
-from strategies.programs.bare import alone, exact, image_of
-from strategies.programs.forms import store_form
+from strategies.programs.forms import access_form
+from strategies.programs.single_instruction import exact, image_of, single_product
 
 HALF = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16")
 MODULE = Module.named("sm_90", "8.0")
@@ -112,7 +112,7 @@ def test_one_fault_has_one_culprit_whatever_types_and_shapes_it_shows_in(
 
 def in_place(form: Form = HALF) -> Program:
     """A multiplication whose D goes to registers of A."""
-    base = alone(form)
+    base = single_product(form)
     program = base.program
     steps = tuple(
         step.changed(d="a") if multiplies_fragments(step)
@@ -171,7 +171,7 @@ def test_d_in_the_registers_of_a_multiplicand_is_believed_of_two_forms_at_once()
 def sharing(form: Form, d: str) -> Program:
     """A multiplication whose D has registers that others have, too."""
     if form.mnemonic == "wmma.mma":
-        program = alone(form).program
+        program = single_product(form).program
     else:
         names = {name: form.vector(name).registers for name in "abcd"}
         program = Program(
@@ -321,7 +321,7 @@ def third_result_moved(ptx: str) -> str:
 
 
 def test_a_step_that_is_wrong_only_beside_others_is_found_in_its_place() -> None:
-    base = alone(HALF)
+    base = single_product(HALF)
     *loads, multiply, store = base.program.steps
     again = base.multiply.changed(c="d")
     program = replace(base.program, steps=(*loads, multiply, again, again, store))
@@ -339,10 +339,10 @@ def rows_turned(ptx: str) -> str:
 
 def test_every_store_of_a_result_is_tried() -> None:
     """Round 3 of seed 9 (2026-11-23) blamed wmma.load.c, seen through a store that is wrong."""
-    base = alone(HALF)
+    base = single_product(HALF)
     *loads, multiply, store = base.program.steps
     assert stores_fragment(store)
-    right = replace(store, form=store_form(store.form.matrix(), "col", "global"))
+    right = replace(store, form=access_form(store.form.matrix(), "col", "global"))
     turned = store.changed(place=Place(buffer="turned"))
     program = replace(
         base.program,
@@ -357,10 +357,10 @@ def test_every_store_of_a_result_is_tried() -> None:
 
 
 def test_nothing_is_looked_at_through_a_store_that_is_wrong() -> None:
-    base = alone(HALF)
+    base = single_product(HALF)
     *loads, multiply, store = base.program.steps
     assert stores_fragment(store)
-    right = replace(store, form=store_form(store.form.matrix(), "col", "global"))
+    right = replace(store, form=access_form(store.form.matrix(), "col", "global"))
     again = base.multiply.changed(c="d")
     program = replace(base.program, steps=(*loads, multiply, again, again, right))
     both = RewritingRunner(SimulatedRunner("sm_90"), [third_result_moved, rows_turned])
@@ -371,7 +371,7 @@ def test_nothing_is_looked_at_through_a_store_that_is_wrong() -> None:
 
 
 def test_what_comes_out_right_has_no_culprit() -> None:
-    program = alone(HALF).program
+    program = single_product(HALF).program
     bench = Bench(SimulatedRunner("sm_90"), emit(program, module=MODULE))
     assert culprit_of(bench, program, drawn_image(program)) is None
 

@@ -27,11 +27,11 @@ from oracle.sharing import overlaps
 from oracle.steps import Barrier, Branch, Elementwise, Step
 from oracle.tracing import trace
 from runners.emission.registers import operand_registers
-from strategies.programs.bare import alone
+from strategies.programs.single_instruction import single_product
 
 WMMA = mma_form("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32")
 LANES = mma_sync_form("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
-PLAIN = alone(WMMA)
+PLAIN = single_product(WMMA)
 BACKWARDS = "c.7 c.6 c.5 c.4 c.3 c.2 c.1 c.0"
 ONE = " ".join(["z.0"] * 8)
 ALL = " ".join(f"x.{number}" for number in range(8))
@@ -128,7 +128,7 @@ def test_one_register_is_all_of_c_if_it_is_one_number(constant: int) -> None:
 
 def test_halves_of_a_register_that_differ_are_no_fragment() -> None:
     form = mma_form("wmma.mma.sync.aligned.row.row.m16n16k16.f16.f16")
-    bare = alone(form)
+    bare = single_product(form)
     multiply = bare.multiply.changed(c=" ".join(["z.0"] * 4))
     for constant, wanted in ((0x3C003C00, set()), (0x3C000000, {Cause.CONTENT})):
         set_ = SetRegisters(registers="z", count=1, constant=constant)
