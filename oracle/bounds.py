@@ -163,12 +163,12 @@ class BoundedWarps(Warps):
         return {**registers, "tag": _together(step.form, registers["tag"])}
 
     def store_rows(self, step: RowAccess, registers: Planes) -> None:
-        """Write rows as stmatrix does; only what stays together in memory stays bounded."""
+        """Write rows from registers; only what stays together in memory stays bounded."""
         tags = _together(step.form, registers["tag"])
         super().store_rows(step, {**registers, "tag": tags})
 
     def moved(self, step: AnyOp, registers: Planes) -> Planes:
-        """Return what movmatrix gives; only what stays together in 16 bits stays bounded."""
+        """Return registers moved between lanes; what stays together in 16 bits stays bounded."""
         tags = _together(step.form, registers["tag"])
         return super().moved(step, {**registers, "tag": tags})
 

@@ -75,7 +75,7 @@ class Registers:
     @staticmethod
     @cache
     def of(vector: Vector) -> Registers:
-        """Return the registers of an operand of mma.sync, ldmatrix or stmatrix."""
+        """Return the registers of an operand whose layout is known."""
         return Registers(
             registers=vector.registers, bits=64 if vector.register_type == "f64" else 32
         )

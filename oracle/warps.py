@@ -242,18 +242,18 @@ class Warps:
         return memory, step.memory.offsets(step.form) + start
 
     def load_rows(self, step: RowAccess) -> Planes:
-        """Return what ldmatrix loads."""
+        """Return registers loaded from rows."""
         memory, rows = self.rows(step)
         return {plane: load_rows(step.form, memory[plane], rows) for plane in self.PLANES}
 
     def store_rows(self, step: RowAccess, registers: Planes) -> None:
-        """Write rows as stmatrix does."""
+        """Write rows from registers."""
         memory, rows = self.rows(step)
         for plane in self.PLANES:
             store_rows(step.form, memory[plane], rows, registers[plane])
 
     def moved(self, step: AnyOp, registers: Planes) -> Planes:
-        """Return registers as movmatrix gives them."""
+        """Return registers moved between lanes."""
         return {plane: moved(step.form, registers[plane]) for plane in self.PLANES}
 
     def load_registers(self, step: PlainAccess) -> Planes:

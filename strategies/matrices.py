@@ -111,8 +111,8 @@ class Result:
     """A matrix, or registers of all lanes, that a program leaves in its image."""
 
     name: str
-    """"d", or "d1", "d2", … where there are several; "r" for registers, "s" for the rows of
-    stmatrix."""
+    """"d", or "d1", "d2", … where there are several; "r" for registers, "s" for rows of
+    moved matrices."""
     type: str
     """Name of the format of an element; "b32" or "b64" for registers, "b16" for rows."""
     bits: int
@@ -182,7 +182,7 @@ def results(program: Program) -> tuple[Result, ...]:
 
 
 def _rows(program: Program, step: RowAccess) -> Iterator[Result]:
-    """Find the rows that stmatrix leaves in the image, in runs that are equally far apart."""
+    """Find the rows that a step leaves in the image, in runs that are equally far apart."""
     row = ROW_BYTES
     starts = sorted(
         position(program, place)

@@ -168,7 +168,7 @@ def _loading(example: Example, made: Mapping[Site, NDArray[Any]]) -> Example:
 def stored(example: Example) -> Iterator[Example]:
     """Iterate over examples in which registers go to a global buffer of their own, lane by lane.
 
-    Those that stmatrix stored, and those stored to shared memory: what nothing takes out of there
+    Those stored as rows, and those stored to shared memory: what nothing takes out of there
     can be dropped by a compiler, so that steps stayed for that alone.
     """
     for site, step in visit(example.program.steps):
