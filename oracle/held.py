@@ -179,6 +179,16 @@ class StepBase:
         """The name that is written."""
         return next((use for use in self.uses if use.written), None)
 
+    @property
+    def sets(self) -> int | None:
+        """Number that every register of its destination gets in every lane; None of others."""
+        return None
+
+    @property
+    def copies(self) -> bool:
+        """Whether it copies registers to others as they are."""
+        return False
+
     @cached_property
     def names(self) -> dict[str, str]:
         """Names, or lists of registers, by the fields that say them."""
