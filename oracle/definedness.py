@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from oracle.errors import UndefinedProgramError
 from oracle.forms import ROW_BYTES
-from oracle.held import Fragment, Held, Registers, Use
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.wmma import FRAGMENTS, STORAGE
+from oracle.operands import Fragment, Held, Registers, Use
 from oracle.ops import MatrixAccess, Op, RowAccess, accesses_matrix, accesses_rows
 from oracle.places import SPACES, Place, Uniform
 from oracle.program import Program, space_of

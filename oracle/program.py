@@ -28,7 +28,7 @@ from functools import cached_property
 
 from oracle.errors import UsageError
 from oracle.forms import Form
-from oracle.held import Use
+from oracle.operands import Use
 from oracle.places import IMAGE_ALIGNMENT, Buffer, Word, check
 from oracle.registers import listed
 from oracle.steps import Step

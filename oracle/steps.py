@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
-from oracle.held import Fragment, Registers, StepBase, Use
 from oracle.matrices import LANES, Matrix
+from oracle.operands import Fragment, Registers, StepBase, Use
 from oracle.operations import Operation, operations
 from oracle.ops import COUNTS, AnyOp, accesses_rows, address_text, check_address
 from oracle.places import WORD_BYTES, Place, Span, Uniform, Word, check, check_range

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import packed
 from oracle.elementwise import apply
-from oracle.held import Fragment, Use
 from oracle.image import position
 from oracle.lane_products import multiply_lanes
 from oracle.matrices import LANES, Matrix
 from oracle.matrix_moves import load_rows, moved, store_rows
 from oracle.models import Model
 from oracle.multiply import multiply
+from oracle.operands import Fragment, Use
 from oracle.ops import (
     AnyOp,
     MatrixAccess,

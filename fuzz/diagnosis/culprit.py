@@ -22,9 +22,9 @@ from fuzz.diagnosis.multiplication import wrong_alone
 from fuzz.diagnosis.shared_registers import shared_register_culprits
 from oracle.errors import WarpfuzzError
 from oracle.forms import Form
-from oracle.held import Fragment, Use
 from oracle.isa import MMA_FORMS
 from oracle.matrices import Matrix
+from oracle.operands import Fragment, Use
 from oracle.ops import (
     Op,
     loads_fragment,

@@ -1,4 +1,4 @@
-"""What the names of a program hold, and what every step says of itself."""
+"""Operands of steps: fragments and registers, and what every step says of itself."""
 
 from __future__ import annotations
 
