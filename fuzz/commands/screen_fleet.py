@@ -13,7 +13,7 @@ from rich.console import Console
 from corpus import create_corpus
 from corpus.known import known_with
 from fuzz.campaign.rounds import parse_duration
-from fuzz.console.screening import NOTHING_COMPARED, rate_words
+from fuzz.console.screening import NOTHING_COMPARED, emit_summary, rate_words
 from fuzz.fleet.crew import cluster_at, joining, starting_actors
 from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
 from fuzz.options import Screen, check_conflicts
@@ -22,7 +22,6 @@ from fuzz.output import (
     check_junit,
     console,
     counted,
-    emit,
     generator,
     plain,
     report_expired,
@@ -169,17 +168,7 @@ def _report(
     if options.junit is not None:
         write_junit(options.junit, _tests(rows), suite="warpfuzz screen")
     if options.json:
-        summary = {
-            "cases": sum(row["cases"] for row in rows),
-            "wrong": sum(row["wrong"] for row in rows),
-            "seconds": round(seconds, 3),
-            "seed": options.seed,
-            "pattern": options.pattern,
-            "set": str(options.path) if options.path is not None else None,
-            "devices": rows,
-            "findings": list(found),
-        }
-        emit({"summary": summary})
+        emit_summary(options, rows, found, seconds)
         return
     out = console()
     for row in rows:
