@@ -22,9 +22,9 @@ from fuzz.checks.protocol import (
     Counts,
     DeviceStatus,
     Drawn,
+    Examination,
     Examined,
     Facts,
-    Gone,
     NotExamined,
     Options,
     RoundJob,
@@ -257,20 +257,20 @@ class Campaign:
                     self._health[report.device] = report.health
                 if report.screening is not None:
                     self._take_screening(report.screening)
-            case Finished(job=job, report=Examined() as result) if not isinstance(job, RoundJob):
+            case Finished(job=Examination() as job, report=Examined() as result):
                 self.triage.examined(job, result)
                 self._settle()
-            case Finished(job=job, report=Gone()) if not isinstance(job, RoundJob):
+            case Finished(job=Examination() as job, report=NotExamined(gone=True)):
                 self.triage.vanished(job)
                 self._settle()
-            case Finished(job=job, report=NotExamined()) if not isinstance(job, RoundJob):
+            case Finished(job=Examination() as job, report=NotExamined()):
                 self.triage.leave(job)
             case Lost(job=RoundJob() as job):
                 nothing = RoundReport(
                     number=job.number, skip=job.skip, coverage=self.plan.coverage()
                 )
                 self._rounds.lost(job, event.how, guilty=event.guilty, nothing=nothing)
-            case Lost(job=job) if not isinstance(job, RoundJob):
+            case Lost(job=Examination() as job):
                 self.triage.died(job, guilty=event.guilty)
             case Noticed(suspect=suspect):
                 if self._take_suspects([suspect]):

@@ -12,13 +12,12 @@ from fuzz.explain.notation import code, decimal, escaped, fenced, hexadecimal, t
 from fuzz.findings.case import MODULE
 from fuzz.findings.verdicts import Difference
 from oracle.formats import Format
-from oracle.lane_steps import PackRegisters
 from oracle.legality import Verdict, explain
 from oracle.models import NO_FIGURES, Figure, NanRule
 from oracle.ops import is_main, is_producer, loads_fragment, multiplies_registers
 from oracle.program import walk
 from oracle.sharing import in_brackets, overlaps
-from oracle.steps import Elementwise, Step
+from oracle.steps import Elementwise, PackRegisters, Step
 from oracle.tracing import Event
 
 _DIFFERENCES = 48

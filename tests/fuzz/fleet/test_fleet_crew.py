@@ -35,7 +35,6 @@ from fuzz.campaign.stored_status import read_figures
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import (
     Check,
-    ConfirmJob,
     DeviceStatus,
     Examined,
     Facts,
@@ -140,8 +139,8 @@ class Answering:
         number = int(job.family.key.split()[1])
         # The finding came with the job: the corpus is another host's.
         assert (job.corpus / "findings" / job.id).is_dir() or list(job.corpus.rglob(job.id))
-        stored = found(number, complexity=9 if isinstance(job, ConfirmJob) else 1)
-        report = Examined(id=job.id, kind=Kind.VIOLATION, family=job.family, stored=stored)
+        stored = found(number, complexity=9 if job.seconds is None else 1)
+        report = Examined(id=job.id, family=job.family, stored=stored)
         return Finished(job=job, report=report)
 
     def interrupt(self) -> None:

@@ -26,11 +26,10 @@ from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import CampaignStore
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import (
-    ConfirmJob,
     Examined,
     Facts,
-    Gone,
     Job,
+    NotExamined,
     RoundJob,
     RoundReport,
     Stored,
@@ -90,10 +89,10 @@ class Rough:
         if isinstance(job, RoundJob):
             return Finished(job=job, report=_report(job))
         number = int(job.family.key.split()[1])
-        if isinstance(job, ConfirmJob) and number % 8 == 0:
-            return Finished(job=job, report=Gone(id=job.id))
-        stored = found(number, complexity=9 if isinstance(job, ConfirmJob) else 1)
-        examined = Examined(id=job.id, kind=Kind.VIOLATION, family=job.family, stored=stored)
+        if job.seconds is None and number % 8 == 0:
+            return Finished(job=job, report=NotExamined(id=job.id, gone=True))
+        stored = found(number, complexity=9 if job.seconds is None else 1)
+        examined = Examined(id=job.id, family=job.family, stored=stored)
         return Finished(job=job, report=examined)
 
     def interrupt(self) -> None:
