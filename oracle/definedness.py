@@ -8,7 +8,7 @@ time would meet what the second met.
 Two accesses by different lanes to one byte, of which one writes, race unless a barrier lies
 between them (PTX ISA, chapter 8). Which lane touches which byte of a matrix is unspecified, so
 every two steps race that touch one byte, one of them writing, without a Barrier between. That is
-also asked of StoreRegisters and Copy, where the lanes are the emitter's business.
+also asked of plain stores and copies, where the lanes are the emitter's business.
 """
 
 from __future__ import annotations
@@ -27,13 +27,6 @@ from oracle.forms import ROW_BYTES
 from oracle.held import Fragment, Held, Registers, Use
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.wmma import FRAGMENTS, STORAGE
-from oracle.lane_steps import (
-    LoadRegisters,
-    MoveRegisters,
-    PackRegisters,
-    SetRegisters,
-    StoreRegisters,
-)
 from oracle.operations import Operation
 from oracle.ops import MatrixAccess, Op, RowAccess, accesses_matrix, accesses_rows
 from oracle.places import SPACES, Place, Uniform
@@ -45,6 +38,10 @@ from oracle.steps import (
     Copy,
     Elementwise,
     Loop,
+    MoveRegisters,
+    PackRegisters,
+    PlainAccess,
+    SetRegisters,
     Step,
     Straight,
 )
@@ -263,7 +260,7 @@ class _Analysis:
                     self.rows(step, at, state)
             case Elementwise():
                 self.uses(step, FRAGMENTS, at, state)
-            case LoadRegisters() | StoreRegisters():
+            case PlainAccess():
                 self.uses(step, LDMATRIX, at, state)
                 what = f"a lane's {step.bits}-bit registers"
                 if self.aligned(step.place, step.bits // 8, what, at):

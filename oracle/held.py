@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -153,6 +153,11 @@ class StepBase:
     def instruction(self) -> Form | None:
         """Form of the matrix instruction that it is."""
         return None
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What it is stored with, by name."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
 
     @property
     def address(self) -> int | None:

@@ -29,10 +29,9 @@ from functools import cached_property
 from oracle.errors import UsageError
 from oracle.forms import Form
 from oracle.held import Use
-from oracle.lane_steps import SetRegisters
 from oracle.places import IMAGE_ALIGNMENT, Buffer, Word, check
 from oracle.registers import listed
-from oracle.steps import Step
+from oracle.steps import SetRegisters, Step
 
 MAX_WORK = 2048
 """Most work of a program, see `work`; drawn programs have 350 at most (30,000 of them, 2026-11)."""

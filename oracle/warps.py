@@ -18,13 +18,6 @@ from oracle.elementwise import apply
 from oracle.held import Fragment, Use
 from oracle.image import position
 from oracle.lane_products import multiply_lanes
-from oracle.lane_steps import (
-    LoadRegisters,
-    MoveRegisters,
-    PackRegisters,
-    SetRegisters,
-    StoreRegisters,
-)
 from oracle.matrices import LANES, Matrix
 from oracle.matrix_moves import load_rows, moved, store_rows
 from oracle.models import Model
@@ -44,7 +37,16 @@ from oracle.ops import (
 from oracle.places import Place, Word
 from oracle.program import Program
 from oracle.registers import Register
-from oracle.steps import Barrier, Copy, Elementwise, Straight
+from oracle.steps import (
+    Barrier,
+    Copy,
+    Elementwise,
+    MoveRegisters,
+    PackRegisters,
+    PlainAccess,
+    SetRegisters,
+    Straight,
+)
 from oracle.storage import Tile, read, write
 from oracle.transposition import in_order
 
@@ -109,10 +111,10 @@ class Warps:
             case Elementwise():
                 copied = step.operation is Operation.COPY
                 self.write(step, self.elementwise(step), self.constant(step) if copied else None)
-            case LoadRegisters():
+            case PlainAccess() if step.stores:
+                self.store_registers(step, *self.operands(step))
+            case PlainAccess():
                 self.write(step, self.load_registers(step))
-            case StoreRegisters():
-                self.store_registers(step)
             case PackRegisters():
                 self.write(step, self.pack_registers(step))
             case SetRegisters():
@@ -254,7 +256,7 @@ class Warps:
         """Return registers moved between lanes."""
         return {plane: moved(step.form, registers[plane]) for plane in self.PLANES}
 
-    def load_registers(self, step: LoadRegisters) -> Planes:
+    def load_registers(self, step: PlainAccess) -> Planes:
         """Return a copy of words of memory, lane after lane, uint32 (count, 32, words)."""
         memory, offset = self.at(step.place)
         (use,) = step.uses
@@ -266,10 +268,9 @@ class Warps:
             for plane in self.PLANES
         }
 
-    def store_registers(self, step: StoreRegisters) -> None:
+    def store_registers(self, step: PlainAccess, registers: Planes) -> None:
         """Write registers, lane after lane."""
         memory, offset = self.at(step.place)
-        (registers,) = self.operands(step)
         for plane in self.PLANES:
             words = np.ascontiguousarray(registers[plane][:, : step.lanes])
             lanes = words.astype("<u4", copy=False).view(np.uint8)

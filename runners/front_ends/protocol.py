@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, Unpack
 
 from oracle.errors import UsageError
-from oracle.lane_steps import MoveRegisters, SetRegisters
 from oracle.program import Program, by_register, walk
-from oracle.steps import Step
+from oracle.steps import MoveRegisters, SetRegisters, Step
 from oracle.targets import VERSIONS, PtxVersion, parse_target
 from runners.cuda.compilation import CompilerLimits
 from runners.front_ends.child import refused

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from oracle.lane_steps import SetRegisters
 from oracle.ops import COUNTS
 from oracle.program import Program, fresh_bank, walk
 from oracle.registers import listed
-from oracle.steps import Step, copied
+from oracle.steps import SetRegisters, Step, copied
 from strategies.simplification.examples import Example, Site, Steps, edited, visit
 from strategies.simplification.structure import tidied
 
