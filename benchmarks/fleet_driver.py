@@ -26,15 +26,15 @@ from typing import Any
 from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
-from fuzz.campaign.crew import Opened
-from fuzz.campaign.heartbeat import Beats, Heart
+from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
+from fuzz.campaign.pool import Opened
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import CampaignStore
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Facts, RoundJob, RoundReport, Stage
-from fuzz.fleet.crew import FleetCrew
-from fuzz.fleet.host import Begun, Code, Done, News, Pulse
+from fuzz.fleet.host import Begun, Code, Done, HostProgress, News
+from fuzz.fleet.pool import FleetPool
 from fuzz.runner import RunnerChoice
 from strategies import coverage
 from strategies.program_coverage import ProgramCoverage
@@ -72,11 +72,11 @@ class FakeHost:
             report = pickle.loads(self._template)
             report.number = job.number
             messages.append(Done(ticket=ticket, report=report))
-        pulse = Pulse(
+        progress = HostProgress(
             round=1, stage=Stage.RUN, cases=0, seconds=0.0, stalled=False,
             shares=dict.fromkeys(Stage, 0.1), workers=WORKERS,
         )  # fmt: skip
-        return News(messages=messages, pulse=pulse, alive=True)
+        return News(messages=messages, progress=progress, alive=True)
 
     def end(self) -> None:
         """Nothing is open."""
@@ -162,7 +162,7 @@ class Timed:
 
 def template() -> bytes:
     """Return the report of a round, pickled."""
-    with CHECK.opened(Heart(Beats(1), 0)) as opened_check:
+    with CHECK.opened(WorkerHeartbeat(Heartbeats(1), 0)) as opened_check:
         drawn = CHECK.plan(opened_check.facts).round(0, ProgramCoverage())
         report: RoundReport = opened_check.round(RoundJob(number=0, drawn=drawn))
     return pickle.dumps(replace(report, suspects={}), 5)
@@ -173,10 +173,10 @@ def measured(cluster: Any, report: bytes, seconds: float) -> tuple[float, float,
     timed = Timed(seconds)
     with tempfile.TemporaryDirectory() as folder:
         corpus = create_corpus(Path(folder) / "corpus", generator="a benchmark")
-        with FleetCrew(CHECK, cluster) as crew, CampaignStore(corpus.path) as store:
-            crew._pickled = report
+        with FleetPool(CHECK, cluster) as pool, CampaignStore(corpus.path) as store:
+            pool._pickled = report
             timed.campaign = Campaign(
-                crew, crew.facts(), check=CHECK, budget=Budget(), corpus=corpus,
+                pool, pool.facts(), check=CHECK, budget=Budget(), corpus=corpus,
                 known=Known(entries=()), observer=timed, store=store,
             )  # fmt: skip
             if isinstance(cluster, PickledCluster):

@@ -60,14 +60,10 @@ class Batch:
         return expand(self.recipe, self.program, count, first=first)
 
 
+@cache
 def family_of(form: Form) -> str:
     """Return what a form computes: its opcode without layouts, sizes of wmma and state spaces."""
-    return _family_of(form.opcode)
-
-
-@cache
-def _family_of(opcode: str) -> str:
-    return _DETAIL.sub("", opcode)
+    return _DETAIL.sub("", form.opcode)
 
 
 class ProgramCoverage(Coverage):
@@ -96,18 +92,6 @@ class ProgramCoverage(Coverage):
         self.counts["pairs"].update(_pair(family, feature) for feature in features)
         self.counts["pairs"].update(_pair(family, class_) for class_ in classes)
         self.counts["asked"].update(_pair(family, feature) for feature in batch.focus.features)
-
-    def form_count(self, form: Form) -> int:
-        """Return how many programs use a form."""
-        return self.counts["forms"][form.opcode]
-
-    def feature_count(self, feature: Feature) -> int:
-        """Return how many programs have a feature."""
-        return self.counts["features"][feature.value]
-
-    def class_count(self, class_: ValueClass) -> int:
-        """Return how many programs were run on images of a class."""
-        return self.counts["classes"][class_.value]
 
     def focuses(
         self,
@@ -162,11 +146,10 @@ class ProgramCoverage(Coverage):
         random_.shuffle(dimensions)
         wishes = []
         for dimension in dimensions[: random_.randint(0, _MOST_WISHES)]:
-            features = list(possible.get(dimension, ()))
-            if not features:
-                continue
-            random_.shuffle(features)
-            wishes.append(min(features, key=partial(self._known, family)))
+            features = list(possible[dimension])
+            if features:
+                random_.shuffle(features)
+                wishes.append(min(features, key=partial(self._known, family)))
         return frozenset(wishes)
 
     def _known(self, family: str, feature: Feature) -> int:
@@ -181,26 +164,19 @@ class ProgramCoverage(Coverage):
         forms
             Those that there are to reach.
         """
+
+        def line(name: str, counts: Mapping[str, int], values: Iterable[str]) -> CoverageLine:
+            return CoverageLine.of(name, {value: counts[value] for value in values})
+
+        versions, features = self.counts["versions"], self.counts["features"]
         return [
-            CoverageLine.of("forms", {form.opcode: self.form_count(form) for form in forms}),
-            # How many there are to draw is the campaign's.
-            CoverageLine(
-                name="PTX ISA versions",
-                reached=len(self.counts["versions"]),
-                total=len(self.counts["versions"]),
-            ),
+            line("forms", self.counts["forms"], [form.opcode for form in forms]),
+            line("PTX ISA versions", versions, versions),  # all that a campaign draws
             *(
-                CoverageLine.of(
-                    dimension.value,
-                    {
-                        feature.value: self.feature_count(feature)
-                        for feature in Feature
-                        if feature.dimension is dimension
-                    },
-                )
-                for dimension in Dimension
+                line(one.value, features, [each for each in Feature if each.dimension is one])
+                for one in Dimension
             ),
-            CoverageLine.of(_VALUE_CLASS, {one.value: self.class_count(one) for one in ValueClass}),
+            line(_VALUE_CLASS, self.counts["classes"], ValueClass),
         ]
 
 

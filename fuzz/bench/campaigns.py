@@ -14,7 +14,7 @@ from fuzz.bench.pooling import Report, Stopping, Watcher, run_all
 from fuzz.campaign.campaign import SHRINK_SECONDS
 from fuzz.campaign.triage import Triage
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import Examined, RoundJob, ShrinkJob, Stage
+from fuzz.checks.protocol import Examined, RoundJob, Stage
 from fuzz.findings.families import finding_groups
 from fuzz.runner import RunnerChoice
 from oracle.forms import Form
@@ -114,15 +114,15 @@ def _reaches(coverage: ProgramCoverage, target: str, version: str) -> Iterator[R
     module, left_out = Module.named(target, version), undrawn_forms(target, version)
     for form in FORMS:
         if is_available(form, module) and form not in left_out:
-            count = coverage.form_count(form)
+            count = coverage.counts["forms"][form.opcode]
             yield Reach(dimension=f"form of {form.mnemonic}", name=form.opcode, count=count)
     for dimension in Dimension:
         for feature in Feature:
             if feature.dimension is dimension:
-                count = coverage.feature_count(feature)
+                count = coverage.counts["features"][feature]
                 yield Reach(dimension=dimension.value, name=feature.value, count=count)
     for class_ in ValueClass:
-        count = coverage.class_count(class_)
+        count = coverage.counts["classes"][class_]
         yield Reach(dimension="value class", name=class_.value, count=count)
 
 
@@ -208,7 +208,7 @@ def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
                 triage.examined(examination, examined)
                 triage.sweep()
                 spent = time.process_time() - begun
-                if isinstance(examination, ShrinkJob):
+                if examination.seconds is not None:
                     seconds.append(taken.get(examination.family.key, 0) + spent)
                 taken[examined.family.key] = spent
             report(images, task.images - images)

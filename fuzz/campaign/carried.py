@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
-from fuzz.checks.protocol import Check, Facts, OpenCheck, Options, Plan, Pulse
+from fuzz.checks.protocol import Check, Facts, Heartbeat, OpenCheck, Options, Plan
 from oracle.errors import UsageError
 
 _PACKAGES = ("oracle", "strategies", "runners", "fuzz.runner", "fuzz.checks")
@@ -97,9 +97,9 @@ class AroundCheck:
         """Return the same for a worker that has this device."""
         return replace(self, check=self.check.on(device))
 
-    def opened(self, pulse: Pulse) -> AbstractContextManager[OpenCheck]:
+    def opened(self, heartbeat: Heartbeat) -> AbstractContextManager[OpenCheck]:
         """Open what a worker needs. Raises as that of the check does."""
-        return self.check.opened(pulse)
+        return self.check.opened(heartbeat)
 
     def plan(self, facts: Facts) -> Plan:
         """Return the coordinator's side. Raises as that of the check does."""
@@ -117,7 +117,7 @@ class Carried(AroundCheck):
     memory: Memory = field(default_factory=loaded, repr=False)
 
     @contextmanager
-    def opened(self, pulse: Pulse) -> Iterator[OpenCheck]:
+    def opened(self, heartbeat: Heartbeat) -> Iterator[OpenCheck]:
         """Open what a worker needs.
 
         Raises
@@ -127,7 +127,7 @@ class Carried(AroundCheck):
         WarpfuzzError
             As that of the check.
         """
-        with self.check.opened(pulse) as inside:
+        with self.check.opened(heartbeat) as inside:
             others = changed(self.memory)
             if others:
                 more = f" and {len(others) - 1} more" if len(others) > 1 else ""

@@ -15,11 +15,10 @@ import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
-from fuzz.checks.protocol import DeviceStatus, Facts, Pulse, Report, Stage
+from fuzz.checks.protocol import DeviceStatus, Facts, Heartbeat, Report, Stage
 from fuzz.runner import OpenRunner
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from runners.cuda.messages import DeviceHealth
@@ -40,27 +39,27 @@ from runners.protocol import (
 @dataclass(frozen=True, kw_only=True)
 class _BeatingBatch:
     pending: Pending
-    heart: Pulse
+    heartbeat: Heartbeat
 
     def collect(self) -> Ran | Failure:
-        self.heart.beat()
+        self.heartbeat.beat()
         ran = self.pending.collect()
-        self.heart.beat()
+        self.heartbeat.beat()
         return ran
 
 
 class BeatingRunner(ForwardingRunner):
     """A runner as it is, with signs of life."""
 
-    def __init__(self, runner: Runner, heart: Pulse) -> None:
+    def __init__(self, runner: Runner, heartbeat: Heartbeat) -> None:
         super().__init__(runner)
-        self._heart = heart
+        self._heartbeat = heartbeat
 
     def compile(self, module: KernelModule) -> Compiled | Failure:
         """Translate a module, as the runner does."""
-        self._heart.beat()
+        self._heartbeat.beat()
         compiled = self._runner.compile(module)
-        self._heart.beat()
+        self._heartbeat.beat()
         return compiled
 
     def lease(self, count: int, image_bytes: int) -> Images:
@@ -71,9 +70,9 @@ class BeatingRunner(ForwardingRunner):
 
     def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
         """Start a batch, as the runner does."""
-        self._heart.beat()
+        self._heartbeat.beat()
         pending = self._runner.submit(compiled, images, entry=entry)
-        return _BeatingBatch(pending=pending, heart=self._heart)
+        return _BeatingBatch(pending=pending, heartbeat=self._heartbeat)
 
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         """Run a batch and wait for it, as the runner does."""
@@ -133,7 +132,7 @@ class Row:
     """Time that each stage took so far."""
 
 
-class Beats:
+class Heartbeats:
     """The rows of all workers, and a flag that asks them to come to an end.
 
     Parameters
@@ -175,10 +174,10 @@ class Beats:
             seconds=dict(zip(_STAGES, seconds, strict=True)),
         )
 
-    def write(self, row: int, pulse: Row) -> None:
+    def write(self, row: int, said: Row) -> None:
         """Write a row."""
-        seconds = (pulse.seconds.get(stage, 0.0) for stage in _STAGES)
-        fields = (pulse.written, _STAGES.index(pulse.stage), pulse.round, pulse.cases, *seconds)
+        seconds = (said.seconds.get(stage, 0.0) for stage in _STAGES)
+        fields = (said.written, _STAGES.index(said.stage), said.round, said.cases, *seconds)
         _ROW.pack_into(self._map, self._place(row), *fields)
 
     def _place(self, row: int) -> int:
@@ -190,12 +189,12 @@ class Beats:
         os.close(self.descriptor)
 
 
-class Heart:
+class WorkerHeartbeat:
     """A worker's side of its row."""
 
-    def __init__(self, beats: Beats, row: int) -> None:
-        self._beats, self._row = beats, row
-        before = beats.read(row)
+    def __init__(self, heartbeats: Heartbeats, row: int) -> None:
+        self._heartbeats, self._row = heartbeats, row
+        before = heartbeats.read(row)
         # A worker that takes the place of one that was killed goes on with its figures.
         self._seconds = dict(before.seconds)
         self._cases = before.cases
@@ -206,7 +205,7 @@ class Heart:
     @property
     def interrupted(self) -> bool:
         """Whether to come to an end with what is being done."""
-        return self._beats.interrupted
+        return self._heartbeats.interrupted
 
     def enter(self, stage: Stage, *, round: int | None = None) -> None:  # noqa: A002
         """Say that a stage begins; the one before it has ended."""
@@ -225,52 +224,38 @@ class Heart:
         now = time.monotonic()
         self._seconds[self._stage] = self._seconds.get(self._stage, 0.0) + now - self._since
         self._since = now
-        pulse = Row(
+        said = Row(
             written=now,
             stage=self._stage,
             round=self._round,
             cases=self._cases,
             seconds=self._seconds,
         )
-        self._beats.write(self._row, pulse)
+        self._heartbeats.write(self._row, said)
 
 
 SHOWN_STALLED_SECONDS = 30.0
 """Silence after which a worker is shown as stalled: longer than a batch takes that goes well."""
 
 
-class Blame(StrEnum):
-    """Which of the project's exceptions a worker met."""
-
-    USAGE = "usage"
-    INFRASTRUCTURE = "infrastructure"
-    DEVICE_LOST = "device lost"
-
-    @classmethod
-    def of(cls, error: WarpfuzzError) -> Blame:
-        """Return what an exception is."""
-        if isinstance(error, DeviceLostError):
-            return cls.DEVICE_LOST
-        return cls.USAGE if isinstance(error, UsageError) else cls.INFRASTRUCTURE
-
-
 @dataclass(frozen=True, kw_only=True)
 class Broken:
     """A worker cannot go on; it ends after this."""
 
-    blame: Blame
+    cause: type[WarpfuzzError]
+    """DeviceLostError, UsageError or InfrastructureError: which of them it met."""
     message: str
+
+    @classmethod
+    def of(cls, error: WarpfuzzError) -> Broken:
+        """Return what an exception ends a worker with."""
+        kinds = (DeviceLostError, UsageError)
+        cause = next((one for one in kinds if isinstance(error, one)), InfrastructureError)
+        return cls(cause=cause, message=str(error))
 
     def error(self) -> WarpfuzzError:
         """Return the exception that it met."""
-        return _ERRORS[self.blame](self.message)
-
-
-_ERRORS: Mapping[Blame, type[WarpfuzzError]] = {
-    Blame.USAGE: UsageError,
-    Blame.INFRASTRUCTURE: InfrastructureError,
-    Blame.DEVICE_LOST: DeviceLostError,
-}
+        return self.cause(self.message)
 
 
 Message = Facts | Report | Broken

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from fuzz.campaign.carried import AroundCheck
-from fuzz.checks.protocol import Facts, OpenCheck, Options, Plan, Pulse, RoundJob, RoundReport
+from fuzz.checks.protocol import Facts, Heartbeat, OpenCheck, Options, Plan, RoundJob, RoundReport
 from oracle.errors import UsageError
 
 
@@ -58,9 +58,9 @@ class Sharded(AroundCheck):
     shard: Shard
 
     @contextmanager
-    def opened(self, pulse: Pulse) -> Iterator[OpenCheck]:
+    def opened(self, heartbeat: Heartbeat) -> Iterator[OpenCheck]:
         """Open what a worker needs. Raises as that of the whole check does."""
-        with self.check.opened(pulse) as whole:
+        with self.check.opened(heartbeat) as whole:
 
             def carry_out(job: RoundJob) -> RoundReport:
                 report = whole.round(replace(job, number=self.shard.number(job.number)))

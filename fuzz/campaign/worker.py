@@ -19,7 +19,7 @@ from typing import Any
 
 from corpus import BrokenEntryError
 from fuzz.campaign.carried import unpickled
-from fuzz.campaign.heartbeat import Blame, Broken, Heart
+from fuzz.campaign.heartbeat import Broken, WorkerHeartbeat
 from fuzz.checks.protocol import Job, NotExamined, OpenCheck, Report, RoundJob
 from oracle.errors import DeviceLostError, UsageError, WarpfuzzError
 
@@ -27,13 +27,13 @@ _HEALTH_SECONDS = 10.0
 """Between two looks at the device's temperature, clock and error counters."""
 
 
-def serve(line: Connection[Any, Any], heart: Heart) -> None:
+def serve(line: Connection[Any, Any], heartbeat: WorkerHeartbeat) -> None:
     """Carry out jobs until the coordinator hangs up, or something ends this worker's work."""
     # The coordinator is gone: there is nobody to tell.
     with suppress(EOFError, ConnectionError):
         data, device = line.recv()
         try:
-            with unpickled(data).on(device).opened(heart) as check:
+            with unpickled(data).on(device).opened(heartbeat) as check:
                 line.send(check.facts)
                 worker = Worker(check, device)
                 while True:
@@ -42,7 +42,7 @@ def serve(line: Connection[Any, Any], heart: Heart) -> None:
                     if report.lost:
                         raise DeviceLostError(report.lost)
         except WarpfuzzError as error:
-            line.send(Broken(blame=Blame.of(error), message=str(error)))
+            line.send(Broken.of(error))
 
 
 class Worker:
@@ -135,9 +135,9 @@ def main(arguments: list[str]) -> None:
         # The examiner: where all cores are taken, rounds go on.
         os.nice(_EXAMINER_NICENESS)
     # Imported when the coordinator can already be heard: this takes a second.
-    from fuzz.campaign.heartbeat import Beats, Heart
+    from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
 
-    serve(line, Heart(Beats(rows, memory), row))
+    serve(line, WorkerHeartbeat(Heartbeats(rows, memory), row))
 
 
 if __name__ == "__main__":

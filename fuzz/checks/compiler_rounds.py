@@ -20,8 +20,8 @@ from fuzz.checks.compiler_suspects import (
 )
 from fuzz.checks.protocol import (
     BY_MEMBER,
+    Heartbeat,
     Note,
-    Pulse,
     Stage,
     Stored,
 )
@@ -79,7 +79,7 @@ class MatrixRounds(Rounds):
         Of the campaign.
     disassembler
         What shows machine instructions; None if none is here.
-    pulse
+    heartbeat
         Is told of every stage.
     """
 
@@ -92,7 +92,7 @@ class MatrixRounds(Rounds):
         versions: Versions,
         seed: int,
         disassembler: Disassembler | None,
-        pulse: Pulse,
+        heartbeat: Heartbeat,
     ) -> None:
         self._matrix, self._place, self._disassembler = matrix, place, disassembler
         self._failed_alone: set[tuple[str, Member]] = set()
@@ -103,14 +103,14 @@ class MatrixRounds(Rounds):
             forms=forms,
             versions=versions,
             seed=seed,
-            pulse=pulse,
+            heartbeat=heartbeat,
             parts=ROUNDS_OF_A_MODULE[NOWHERE if place.opened is None else place.opened.choice.name],
         )
 
     def _carry_out(self) -> bool:
         self._failed_alone.clear()
         complete = super()._carry_out()
-        if self._job.skip == 0 and not self._pulse.interrupted:
+        if self._job.skip == 0 and not self._heartbeat.interrupted:
             self._note_expansions()
         return complete
 
@@ -196,9 +196,9 @@ class MatrixRounds(Rounds):
         report = self._report
         for variant in variants:
             self._place.check_runs(variant.compiled)
-        self._pulse.enter(Stage.EXPAND)
+        self._heartbeat.enter(Stage.EXPAND)
         images = batch.images(count, first=first)
-        self._pulse.enter(Stage.RUN)
+        self._heartbeat.enter(Stage.RUN)
         pending = self._matrix.submit(variants, images, batch.entry)
         expected: dict[tuple[str, ...], list[Images]] = {}
         results = _Results(wrong={}, failed={}, right=[], first={})
@@ -208,7 +208,7 @@ class MatrixRounds(Rounds):
             bounds_alone |= NO_FIGURES in expansions(batch.program, target=target)
             differ = self._wrong(batch, target, images, one.collect, expected)
             outcome = one.collect()
-            self._pulse.beat()
+            self._heartbeat.beat()
             if isinstance(outcome, Failure) and outcome.trouble is Trouble.UNSUPPORTED:
                 self._unsupported(outcome, variant.members)
                 continue
@@ -236,13 +236,13 @@ class MatrixRounds(Rounds):
         report.counts["images",] += ran * count
         report.counts["wrong",] += bool(results.wrong)
         report.counts["bounds alone",] += bounds_alone and first == 0
-        self._pulse.count(count)
+        self._heartbeat.count(count)
         for (kind, _), (failure, failing) in results.failed.items():
             self._wrong_with(batch, images[0], first, kind, failing, results.right, failure)
         for index, wrong in results.wrong.items():
             image, (actual, target) = images[index], results.first[index]
-            (verdict,) = judge(batch.program, image[None], actual[None], target=target)
-            self._wrong_with(batch, image, first + index, verdict.kind, wrong, results.right)
+            (kind,) = filter(None, judge(batch.program, image[None], actual[None], target=target))
+            self._wrong_with(batch, image, first + index, kind, wrong, results.right)
         return len(distinct) > 1
 
     def _judged(self, batch: Batch, variant: Variant) -> str:
@@ -275,7 +275,7 @@ class MatrixRounds(Rounds):
         stored = None
         opened = self._place.opened
         if not self._told(family) and opened is not None:
-            self._pulse.enter(Stage.RUN)
+            self._heartbeat.enter(Stage.RUN)
             subject = Subject(
                 module=self._emitted(batch), program=batch.program, image=image.copy()
             )

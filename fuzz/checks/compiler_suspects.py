@@ -27,8 +27,8 @@ from fuzz.checks.examining import Examiner
 from fuzz.checks.protocol import (
     Examination,
     Examined,
-    Gone,
-    Pulse,
+    Heartbeat,
+    NotExamined,
     Stage,
     Stored,
 )
@@ -284,15 +284,15 @@ class MatrixExaminer:
         Who compiles, and the device.
     place
         Where binaries run.
-    pulse
+    heartbeat
         Is told of every stage.
     """
 
-    def __init__(self, matrix: Matrix, place: Place, pulse: Pulse) -> None:
-        self._matrix, self._place, self._pulse = matrix, place, pulse
+    def __init__(self, matrix: Matrix, place: Place, heartbeat: Heartbeat) -> None:
+        self._matrix, self._place, self._heartbeat = matrix, place, heartbeat
         self._members = matrix.members
 
-    def examine(self, job: Examination) -> Examined | Gone:
+    def examine(self, job: Examination) -> Examined | NotExamined:
         """Replay a finding, or make it smaller.
 
         Raises
@@ -300,7 +300,7 @@ class MatrixExaminer:
         WarpfuzzError
             If it cannot be read or run at all.
         """
-        self._pulse.enter(Stage.RUN)
+        self._heartbeat.enter(Stage.RUN)
         entry = open_corpus(job.corpus).get(job.id)
         wrong, right = self._parties(entry)
         try:
@@ -308,10 +308,10 @@ class MatrixExaminer:
                 return self._refusal(entry, job, wrong, right)
             opened = self._place.opened
             if opened is None or entry.finding.origin is None or not wrong:
-                return Gone(id=job.id)
+                return NotExamined(id=job.id, gone=True)
         finally:
-            self._pulse.enter(Stage.WAIT)
-        return _MemberExaminer(self._matrix, opened, wrong, right, self._pulse).examine(job)
+            self._heartbeat.enter(Stage.WAIT)
+        return _MemberExaminer(self._matrix, opened, wrong, right, self._heartbeat).examine(job)
 
     def _parties(self, entry: Entry) -> tuple[list[Member], list[Member]]:
         """Return the members that showed a finding, and those that did as the oracle says."""
@@ -330,7 +330,7 @@ class MatrixExaminer:
 
     def _refusal(
         self, entry: Entry, job: Examination, wrong: Sequence[Member], right: Sequence[Member]
-    ) -> Examined | Gone:
+    ) -> Examined | NotExamined:
         finding = entry.finding
         text = entry.read(MODULE).decode(errors="replace")
         module = KernelModule(
@@ -339,12 +339,11 @@ class MatrixExaminer:
         verdicts = verdicts_on(module, wrong, right, architecture=self._place.architecture)
         again = Refusal(module=module, form=None, verdicts=verdicts)
         if again.kind is not finding.kind or finding.origin is None:
-            return Gone(id=job.id)
+            return NotExamined(id=job.id, gone=True)
         case = again.case(finding.kind, job.family, finding.origin)
         case = msgspec.structs.replace(case, details=finding.details)
         return Examined(
             id=job.id,
-            kind=finding.kind,
             family=job.family,
             stored=Stored(case=case, files={MODULE: entry.read(MODULE)}),
         )
@@ -359,11 +358,11 @@ class _MemberExaminer(Examiner):
         opened: OpenRunner,
         wrong: Sequence[Member],
         right: Sequence[Member],
-        pulse: Pulse,
+        heartbeat: Heartbeat,
     ) -> None:
         self._matrix, self._wrong, self._right = matrix, wrong, right
         runner, choice = MemberRunner(matrix.device, wrong[0]), wrong[0].choice(opened.choice)
-        super().__init__(replace(opened, runner=runner, choice=choice), pulse)
+        super().__init__(replace(opened, runner=runner, choice=choice), heartbeat)
 
     def _lanes_apart(self, subject: Subject) -> None:
         # What the simulated device says of a front end's PTX is its own finding.
@@ -410,7 +409,7 @@ class _MemberExaminer(Examiner):
         ]
 
     def _runner_of(self, member: Member) -> Runner:
-        return BeatingRunner(MemberRunner(self._matrix.device, member), self._pulse)
+        return BeatingRunner(MemberRunner(self._matrix.device, member), self._heartbeat)
 
     def _as_it_was(self, entry: Entry, subject: Subject) -> list[Attempt]:
         again = attempt(self._ready.runner, subject)
@@ -441,11 +440,11 @@ class _MemberExaminer(Examiner):
 
     def _now(self, subject: Subject) -> Mapping[Member, str]:
         """Compile a subject with every member, and run what is distinct."""
-        built = self._matrix.start(subject.module).wait(self._pulse.beat)
+        built = self._matrix.start(subject.module).wait(self._heartbeat.beat)
         found = dict.fromkeys(built.failed, Kind.COMPILE_FAILURE.value)
         for variant in self._matrix.variants(built, subject.module.kernels[0].entry):
             runner = BeatingRunner(
-                MemberRunner(self._matrix.device, variant.members[0]), self._pulse
+                MemberRunner(self._matrix.device, variant.members[0]), self._heartbeat
             )
             one = attempt(runner, subject)
             said = "match" if one.kind is None else one.kind.value

@@ -12,10 +12,10 @@ from fuzz.checks.compiler_suspects import MatrixExaminer
 from fuzz.checks.protocol import (
     Drawn,
     Facts,
+    Heartbeat,
     OpenCheck,
     Options,
     Plan,
-    Pulse,
     Shown,
     Words,
 )
@@ -68,7 +68,7 @@ class Compilers:
         return replace(self, choice=replace(self.choice, device=device))
 
     @contextmanager
-    def opened(self, pulse: Pulse) -> Iterator[OpenCheck]:
+    def opened(self, heartbeat: Heartbeat) -> Iterator[OpenCheck]:
         """Open the device and the compilers.
 
         Raises
@@ -98,12 +98,12 @@ class Compilers:
                     versions=fit.versions,
                     seed=self.seed,
                     disassembler=self.disassembler,
-                    pulse=pulse,
+                    heartbeat=heartbeat,
                 )
                 yield OpenCheck(
                     facts=facts,
                     round=rounds.report,
-                    examine=MatrixExaminer(matrix, place, pulse).examine,
+                    examine=MatrixExaminer(matrix, place, heartbeat).examine,
                     health=lambda: None if opened is None else health_of(opened),
                 )
 

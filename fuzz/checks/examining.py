@@ -16,12 +16,10 @@ from corpus.images import unpack
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.program_rounds import nothing_compiles
 from fuzz.checks.protocol import (
-    ConfirmJob,
     Examination,
     Examined,
-    Gone,
-    Pulse,
-    ShrinkJob,
+    Heartbeat,
+    NotExamined,
     Stage,
     Stored,
 )
@@ -47,7 +45,7 @@ _LEVELS = (0, 3)
 """-O levels of which the one is tried that was not used: without optimisation, and the default."""
 
 
-class Elsewhere:
+class OtherRunners:
     """Other runners than the one that found something, opened when they are needed."""
 
     def __init__(self, ready: OpenRunner) -> None:
@@ -148,16 +146,16 @@ ON_A_GPU = "on a GPU"
 class Examiner:
     """Examines findings on one runner."""
 
-    def __init__(self, ready: OpenRunner, pulse: Pulse) -> None:
-        self._pulse = pulse
-        self._ready = replace(ready, runner=BeatingRunner(ready.runner, pulse))
-        self._elsewhere = Elsewhere(ready)
+    def __init__(self, ready: OpenRunner, heartbeat: Heartbeat) -> None:
+        self._heartbeat = heartbeat
+        self._ready = replace(ready, runner=BeatingRunner(ready.runner, heartbeat))
+        self._others = OtherRunners(ready)
 
     def close(self) -> None:
         """Close the runners with which findings were compared."""
-        self._elsewhere.close()
+        self._others.close()
 
-    def examine(self, job: Examination) -> Examined | Gone:
+    def examine(self, job: Examination) -> Examined | NotExamined:
         """Replay a finding, or make it smaller.
 
         Raises
@@ -165,46 +163,48 @@ class Examiner:
         WarpfuzzError
             If it cannot be read or run at all.
         """
-        self._pulse.enter(Stage.RUN)
+        self._heartbeat.enter(Stage.RUN)
         entry = open_corpus(job.corpus).get(job.id)
         try:
             return self._examine(entry, subject_of(entry), job)
         finally:
-            self._pulse.enter(Stage.WAIT)
+            self._heartbeat.enter(Stage.WAIT)
 
-    def _examine(self, entry: Entry, subject: Subject, job: Examination) -> Examined | Gone:
+    def _examine(self, entry: Entry, subject: Subject, job: Examination) -> Examined | NotExamined:
         apart = self._lanes_apart(subject)
         if apart is not None:
             return self._on_simulated_device(entry, apart, job)
         try:
-            if isinstance(job, ConfirmJob):
+            if job.seconds is None:
                 found, status = self._confirmed(entry, subject, job.family), ShrinkStatus.RAW
             else:
-                found, status = self._shrunk(entry, subject, job)
+                found, status = self._shrunk(entry, subject, job.family, job.seconds)
         except DeviceLostError as error:
             return self._lost(entry, subject, job, error)
-        return Gone(id=job.id) if found is None else self._examined(entry, found, status, job)
+        if found is None:
+            return NotExamined(id=job.id, gone=True)
+        return self._examined(entry, found, status, job)
 
     def _lanes_apart(self, subject: Subject) -> OpenRunner | None:
         """Return the simulated device where it says that the PTX takes lanes apart, not the GPU.
 
         What a GPU does then is undefined: it hangs, or gives any values, and names nothing.
         """
-        ready = self._elsewhere.same_code
+        ready = self._others.same_code
         if ready is None or attempt(ready.runner, subject).kind is not Kind.DIVERGENCE:
             return None
         return ready
 
     def _on_simulated_device(
         self, entry: Entry, ready: OpenRunner, job: Examination
-    ) -> Examined | Gone:
+    ) -> Examined | NotExamined:
         """Examine a finding there, and keep what the GPU did first."""
-        examiner = Examiner(ready, self._pulse)
+        examiner = Examiner(ready, self._heartbeat)
         try:
             examined = examiner.examine(job)
         finally:
             examiner.close()
-        if isinstance(examined, Gone):
+        if isinstance(examined, NotExamined):
             return examined
         first = entry.finding
         said = f"{self._ready.device}: {first.runners[-1].message or first.kind}"
@@ -230,9 +230,7 @@ class Examiner:
         if not lost:
             case = self._compared(case, evidence)
         stored = Stored(case=case, files=files_of(evidence))
-        return Examined(
-            id=job.id, kind=evidence.kind, family=evidence.family, stored=stored, lost=lost
-        )
+        return Examined(id=job.id, family=evidence.family, stored=stored, lost=lost)
 
     def _lost(
         self,
@@ -255,7 +253,7 @@ class Examiner:
         """Return a case with what other runners make of it."""
         if not KINDS[evidence.kind].shrinks:
             return case
-        known = self._elsewhere.details(evidence.subject, evidence.shown)
+        known = self._others.details(evidence.subject, evidence.shown)
         return msgspec.structs.replace(case, details={**case.details, **known})
 
     def _confirmed(self, entry: Entry, subject: Subject, family: Family) -> Evidence | None:
@@ -304,13 +302,13 @@ class Examiner:
         return evidence.named(culprit)
 
     def _shrunk(
-        self, entry: Entry, subject: Subject, job: ShrinkJob
+        self, entry: Entry, subject: Subject, family: Family, seconds: float
     ) -> tuple[Evidence | None, ShrinkStatus]:
         """Return a finding, smaller and confirmed; as it was, where it does not last."""
         kind = entry.finding.kind
         culprit = self._culprit(kind, subject)
         begin = self._bare(kind, subject, culprit)
-        shrunk = shrink(begin, self._verdicts, wanted=kind, seconds=job.seconds)
+        shrunk = shrink(begin, self._verdicts, wanted=kind, seconds=seconds)
         attempts, status = self._repeated(shrunk.subject, kind), shrunk.status
         if conclusion(attempts) is kind:
             subject, left = shrunk.subject, self._culprit(kind, shrunk.subject)
@@ -323,7 +321,7 @@ class Examiner:
             attempts, status = self._as_it_was(entry, subject), ShrinkStatus.FLAKY
         if not attempts:
             return None, status
-        made = Evidence(kind=kind, family=job.family, subject=subject, attempts=attempts)
+        made = Evidence(kind=kind, family=family, subject=subject, attempts=attempts)
         return self._named(made, culprit), status
 
     @property

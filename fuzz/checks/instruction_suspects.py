@@ -23,10 +23,8 @@ from fuzz import warpfuzz_version
 from fuzz.checks.protocol import (
     Examination,
     Examined,
-    Gone,
+    Heartbeat,
     NotExamined,
-    Pulse,
-    ShrinkJob,
     Stage,
     Stored,
     Suspect,
@@ -173,35 +171,40 @@ class Examiner:
         Which forms the campaign is about.
     seed
         Of the campaign.
-    pulse
+    heartbeat
         Is told of every stage.
     """
 
     def __init__(
-        self, assemblers: Sequence[Assembler], selection: Selection, *, seed: int, pulse: Pulse
+        self,
+        assemblers: Sequence[Assembler],
+        selection: Selection,
+        *,
+        seed: int,
+        heartbeat: Heartbeat,
     ) -> None:
         self._assemblers, self._forms, self._seed = assemblers, selection.forms(), seed
         self._suspects = Suspects(assemblers, seed=seed)
-        self._pulse = pulse
+        self._heartbeat = heartbeat
         self._drafts: dict[str, Draft] = {}
         """By the id of a finding that was replayed: it is shrunk later."""
 
-    def examine(self, job: Examination) -> Examined | Gone | NotExamined:
+    def examine(self, job: Examination) -> Examined | NotExamined:
         """Replay a disagreement, or make it plainer; one of another campaign stays as it is."""
         entry = open_corpus(job.corpus).get(job.id)
-        self._pulse.enter(Stage.RUN)
+        self._heartbeat.enter(Stage.RUN)
         try:
             one = self._read(entry)
             if one is None:
                 return NotExamined(id=job.id)
-            if isinstance(job, ShrinkJob):
-                return self._shrunk(entry, one, job)
+            if job.seconds is not None:
+                return self._shrunk(entry, one, job, time.monotonic() + job.seconds)
             times = 1 if Outcome.HUNG in one.outcomes else _REPLAYS
             if not all(self._replays(one) for _ in range(times)):
-                return Gone(id=job.id)
+                return NotExamined(id=job.id, gone=True)
             return self._examined(entry, one, job, job.family, ShrinkStatus.RAW)
         finally:
-            self._pulse.enter(Stage.WAIT)
+            self._heartbeat.enter(Stage.WAIT)
 
     def _read(self, entry: Entry) -> Disagreement | None:
         """Return a stored disagreement, whose instruction is drawn again for its parts.
@@ -255,7 +258,7 @@ class Examiner:
         own = None if status is not ShrinkStatus.RAW else entry.finding.family
         stored = self._suspects.stored(one, own, number, status)
         return Examined(
-            id=job.id, kind=one.kind, family=family, stored=stored,
+            id=job.id, family=family, stored=stored,
             settles=status is not ShrinkStatus.RAW,
         )  # fmt: skip
 
@@ -265,12 +268,11 @@ class Examiner:
             for which, judged in one.judgements.items()
         )
 
-    def _shrunk(self, entry: Entry, one: Disagreement, job: ShrinkJob) -> Examined:
+    def _shrunk(self, entry: Entry, one: Disagreement, job: Examination, end: float) -> Examined:
         explanation = one.explanation
         rules, core = rules_of(explanation), core_of(one.kind, one.draft, explanation)
         found: dict[Draft, Disagreement] = {one.draft: one}
         deadline = HANG_SECONDS if Outcome.HUNG in one.outcomes else DEADLINE_SECONDS
-        end = time.monotonic() + job.seconds
 
         def disagrees(draft: Draft) -> bool:
             if time.monotonic() > end:
@@ -336,7 +338,7 @@ class Examiner:
     def _judge(
         self, which: int, draft: Draft, like: Judgement, deadline: float = DEADLINE_SECONDS
     ) -> Judgement:
-        self._pulse.beat()
+        self._heartbeat.beat()
         changed = replace(like, instruction=draft.text)
         verdict = judge_module(
             self._assemblers[which], changed.module, target=like.target, deadline=deadline

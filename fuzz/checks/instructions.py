@@ -18,10 +18,10 @@ from fuzz.checks.instruction_suspects import (
 from fuzz.checks.protocol import (
     Drawn,
     Facts,
+    Heartbeat,
     OpenCheck,
     Options,
     Plan,
-    Pulse,
     RoundJob,
     RoundReport,
     Shown,
@@ -178,12 +178,12 @@ class Instructions:
         return self
 
     @contextmanager
-    def opened(self, pulse: Pulse) -> Iterator[OpenCheck]:
+    def opened(self, heartbeat: Heartbeat) -> Iterator[OpenCheck]:
         """Return a worker's side."""
         thresholds = gc.get_threshold()
         gc.freeze()
         gc.set_threshold(_GARBAGE, *thresholds[1:])
-        examiner = Examiner(self.assemblers, self.selection, seed=self.seed, pulse=pulse)
+        examiner = Examiner(self.assemblers, self.selection, seed=self.seed, heartbeat=heartbeat)
         try:
             yield OpenCheck(
                 facts=Facts(
@@ -192,7 +192,7 @@ class Instructions:
                     version=self.assemblers[0].version,
                     device=_subject(self.assemblers),
                 ),
-                round=_Rounds(self, pulse).report,
+                round=_Rounds(self, heartbeat).report,
                 examine=examiner.examine,
             )
         finally:
@@ -273,8 +273,8 @@ def _subject(assemblers: Sequence[Assembler]) -> str:
 
 
 class _Rounds:
-    def __init__(self, check: Instructions, pulse: Pulse) -> None:
-        self._check, self._pulse = check, pulse
+    def __init__(self, check: Instructions, heartbeat: Heartbeat) -> None:
+        self._check, self._heartbeat = check, heartbeat
         self._forms = check.selection.forms()
         self._judges: dict[tuple[int, str, str], Judge] = {}
         self._batch = _FIRST_BATCH
@@ -283,10 +283,10 @@ class _Rounds:
         self._suspects = Suspects(check.assemblers, seed=check.seed)
 
     def report(self, job: RoundJob) -> RoundReport:
-        work, pulse = job.drawn.work, self._pulse
+        work, heartbeat = job.drawn.work, self._heartbeat
         coverage = InstructionCoverage()
         report = RoundReport(number=job.number, skip=job.skip, coverage=coverage)
-        pulse.enter(Stage.DRAW, round=job.number)
+        heartbeat.enter(Stage.DRAW, round=job.number)
         drafts = round_drafts(
             self._forms,
             parse_target(work.target),
@@ -296,7 +296,7 @@ class _Rounds:
         )
         end = len(drafts) if job.limit is None else min(len(drafts), job.skip + job.limit)
         at = job.skip
-        while at < end and not pulse.interrupted:
+        while at < end and not heartbeat.interrupted:
             part = drafts[at : min(at + self._batch, end)]
             at += len(part)
             hung = self._judge_batch(part, work, report, job)
@@ -305,7 +305,7 @@ class _Rounds:
             elif hung > _HANGS:
                 self._batch = max(self._batch // _GROWTH, _FIRST_BATCH)
         report.complete = at >= len(drafts)
-        pulse.enter(Stage.WAIT)
+        heartbeat.enter(Stage.WAIT)
         return report
 
     def _judge_batch(
@@ -315,7 +315,7 @@ class _Rounds:
 
         What is left out depends on the round alone, not on how it is cut into batches.
         """
-        pulse, documented = self._pulse, forms_by_opcode()
+        heartbeat, documented = self._heartbeat, forms_by_opcode()
         asked = {
             draft.text: draft
             for draft in drafts
@@ -323,7 +323,7 @@ class _Rounds:
             or draft.opcode in documented
             or work.costly.get(likeness(draft), 0) < _COSTLY_ENOUGH
         }
-        pulse.enter(Stage.ORACLE)
+        heartbeat.enter(Stage.ORACLE)
         verdicts = {
             text: verdict_of(text, target=work.target, ptx_version=work.version) for text in asked
         }
@@ -333,13 +333,13 @@ class _Rounds:
                 return Doubt.NONE
             return Doubt.STRONG if likeness(asked[text]) in self._failed else Doubt.SOME
 
-        pulse.enter(Stage.RUN)
+        heartbeat.enter(Stage.RUN)
         texts = list(asked)
         judged = {0: self._judge(0, work).judge(texts, doubt)}
         for which, assembler in enumerate(self._check.assemblers[1:], start=1):
             if assembler.accepts(work.version, work.target):
                 judged[which] = self._judge(which, work).judge(texts, doubt)
-        pulse.enter(Stage.ORACLE)
+        heartbeat.enter(Stage.ORACLE)
         report.cases += len(drafts)
         report.unasked += len(drafts) - len(asked)
         report.coverage.programs += len(asked)
@@ -366,7 +366,7 @@ class _Rounds:
             hung += any(one.outcome is Outcome.HUNG for one in answers.values())
             for one in self._disagreements(draft, verdict, answers):
                 self._report(one, report, job)
-        pulse.count(len(asked))
+        heartbeat.count(len(asked))
         return hung
 
     @staticmethod

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from corpus import Family, Kind, ShrinkStatus
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.protocol import (
+    Heartbeat,
     Outcomes,
-    Pulse,
     RoundJob,
     RoundReport,
     Stage,
@@ -28,7 +28,6 @@ from fuzz.diagnosis.experiments import Bench, Culprit, Remembered
 from fuzz.diagnosis.shared_registers import shared_register_culprits
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import (
-    MOST_SEEN,
     Seen,
     family_of_culprit,
     family_of_difference,
@@ -36,7 +35,7 @@ from fuzz.findings.families import (
     family_of_failure,
 )
 from fuzz.findings.replay import Attempt, Subject, attempt
-from fuzz.findings.verdicts import Verdict, differences, judge
+from fuzz.findings.verdicts import differences, judge
 from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.execution import CHUNK_IMAGES, execute
 from oracle.forms import Form
@@ -70,9 +69,9 @@ apart."""
 _HANGING_RUNS = 1
 """The same of a program that hangs: each costs a deadline, and one image is shown."""
 _JUDGED = 8
-"""Differing images of one batch whose bounds are computed, as many of each class of values as can
-be; the rest counts with the first. 32 took four times as long, and with a fault in every sixth
-image a tenth of a worker's time (2026-11-23)."""
+"""Differing images of one batch that are looked at, as many of each class of values as can be; the
+rest counts with the first. The bounds of 32 took four times as long as those of 8, and with a fault
+in every sixth image a tenth of a worker's time (2026-11-23)."""
 _TRIED_ALONE = 4
 """Images that came out wrong in one way and are run by themselves, until one is wrong again."""
 
@@ -130,7 +129,7 @@ class ProgramRounds(Rounds):
         Which forms it is about.
     smallest
         Whether every program is the smallest one of its form, as for measuring speed.
-    pulse
+    heartbeat
         Is told of every stage.
     """
 
@@ -142,10 +141,10 @@ class ProgramRounds(Rounds):
         seed: int,
         selection: Selection,
         smallest: bool,
-        pulse: Pulse,
+        heartbeat: Heartbeat,
     ) -> None:
         self._ready, self._smallest = ready, smallest
-        self._runner = BeatingRunner(ready.runner, pulse)
+        self._runner = BeatingRunner(ready.runner, heartbeat)
         self._remembered = Remembered()
         self.verified: list[Batch] = []
         """Programs of the last report of which every image that was run came out as it must."""
@@ -157,7 +156,7 @@ class ProgramRounds(Rounds):
             forms=selected_forms(selection, target=ready.target, version=versions.newest),
             versions=versions,
             seed=seed,
-            pulse=pulse,
+            heartbeat=heartbeat,
         )
 
     def report(self, job: RoundJob) -> RoundReport:
@@ -231,11 +230,11 @@ class ProgramRounds(Rounds):
 
     def _run(self, batch: Batch, built: Built, compiled: Compiled, first: int, count: int) -> None:
         report, target = self._report, compiled.oracle_target
-        self._pulse.enter(Stage.EXPAND)
+        self._heartbeat.enter(Stage.EXPAND)
         # What the oracle works on together is of one kind: special values slow down their company.
         images = self._runner.lease(count, batch.program.image_bytes)
         numbers = expand_by_class(batch.recipe, batch.program, images, first=first)
-        self._pulse.enter(Stage.RUN)
+        self._heartbeat.enter(Stage.RUN)
         pending = self._runner.submit(compiled, images, entry=batch.entry)
         wrong = self._wrong(batch, target, images, pending.collect)
         ran = pending.collect()
@@ -259,7 +258,7 @@ class ProgramRounds(Rounds):
         report.compared += judged
         report.failed += failed
         report.unasked += count - judged - failed
-        self._pulse.count(judged)
+        self._heartbeat.count(judged)
         if len(wrong):
             # The code is of the emitted text, unless a pass has rewritten it.
             own = replace(compiled, code=b"") if compiled.module.ptx == built.module.ptx else None
@@ -366,13 +365,16 @@ class ProgramRounds(Rounds):
         judged = wrong[:: -(-len(wrong) // _JUDGED)]
         target = compiled.oracle_target
         expectations = execute(batch.program, images[judged], target=target).images
-        verdicts = judge(
+        judgement = judge(
             batch.program, images[judged], actual[judged], target=target, expected=expectations
         )
-        some = wrong[:MOST_SEEN]
-        seen = Seen(program=batch.program, images=images[some], actual=actual[some], target=target)
+        kinds = list(filter(None, judgement))
+        seen = Seen(
+            program=batch.program, images=images[judged], actual=actual[judged],
+            expected=expectations, target=target,
+        )  # fmt: skip
         module = _Compiled(self._runner, self._emitted(batch))
-        looks = self._looks(batch, seen, verdicts, expectations, actual[judged])
+        looks = self._looks(batch, seen, kinds, expectations, actual[judged])
 
         def again() -> NDArray[np.bool_] | None:
             ran = self._runner.run(compiled, images[judged], entry=batch.entry)
@@ -391,19 +393,19 @@ class ProgramRounds(Rounds):
         if any(family.key not in self._job.settled for family in looks.values()):
             bench = Bench(self._runner, module.module, remembered=self._remembered)
             culprits = shared_register_culprits(bench, batch.program, images[judged], again)
-        places: dict[tuple[Verdict, str], list[int]] = {}
-        for place, (verdict, culprit) in enumerate(zip(verdicts, culprits, strict=True)):
+        places: dict[tuple[Kind, str], list[int]] = {}
+        for place, (kind, culprit) in enumerate(zip(kinds, culprits, strict=True)):
             key = "" if culprit is None else culprit.key
-            places.setdefault((verdict, key), []).append(place)
+            places.setdefault((kind, key), []).append(place)
         rest = len(wrong) - len(judged)
         groups: list[_Group] = []
-        for (verdict, _), chosen in sorted(places.items(), key=lambda item: -item[0][0]):
+        for (kind, _), chosen in sorted(places.items(), key=lambda item: -item[0][0].severity):
             # What was not judged counts with the first.
             count = len(chosen) + rest * (chosen[0] == 0)
-            kind, culprit = verdict.kind, culprits[chosen[0]]
+            culprit = culprits[chosen[0]]
             self._report.counts["verdicts", kind.value] += count
             index = int(judged[chosen[0]])
-            family = looks[verdict]
+            family = looks[kind]
             if culprit is not None:
                 found = differences(batch.program, expectations[chosen[0]], actual[index])
                 family = family_of_culprit(kind, culprit, found)
@@ -428,22 +430,22 @@ class ProgramRounds(Rounds):
         self,
         batch: Batch,
         seen: Seen,
-        verdicts: Sequence[Verdict],
+        kinds: Sequence[Kind],
         expected: Images,
         actual: Images,
-    ) -> Mapping[Verdict, Family]:
-        """Return by verdict what wrong images are named after what they look like."""
-        first: dict[Verdict, int] = {}
-        for place, verdict in enumerate(verdicts):
-            first.setdefault(verdict, place)
+    ) -> Mapping[Kind, Family]:
+        """Return by kind what wrong images are named after what they look like."""
+        first: dict[Kind, int] = {}
+        for place, kind in enumerate(kinds):
+            first.setdefault(kind, place)
         return {
-            verdict: family_of_difference(
-                verdict.kind,
+            kind: family_of_difference(
+                kind,
                 batch.form,
                 differences(batch.program, expected[place], actual[place]),
                 seen,
             )
-            for verdict, place in first.items()
+            for kind, place in first.items()
         }
 
     def _by_themselves(

@@ -14,10 +14,10 @@ from fuzz.checks.protocol import (
     Counts,
     Drawn,
     Facts,
+    Heartbeat,
     OpenCheck,
     Options,
     Plan,
-    Pulse,
     RoundJob,
     RoundReport,
     Shown,
@@ -64,7 +64,7 @@ class AsideWorker(Protocol):
 class Aside(Protocol):
     """What is run beside the rounds, and no case."""
 
-    def opened(self, ready: OpenRunner, pulse: Pulse) -> AsideWorker:
+    def opened(self, ready: OpenRunner, heartbeat: Heartbeat) -> AsideWorker:
         """Return what runs it beside a runner."""
         ...
 
@@ -127,12 +127,12 @@ class Programs:
         return replace(self, choice=replace(self.choice, device=device))
 
     @contextmanager
-    def opened(self, pulse: Pulse) -> Iterator[OpenCheck]:
+    def opened(self, heartbeat: Heartbeat) -> Iterator[OpenCheck]:
         """Open the runner. Raises as `fuzz.runner.opened` does."""
         with opened(self.choice) as ready, ExitStack() as stack:
-            yield self.on_runner(ready, pulse, stack)
+            yield self.on_runner(ready, heartbeat, stack)
 
-    def on_runner(self, ready: OpenRunner, pulse: Pulse, stack: ExitStack) -> OpenCheck:
+    def on_runner(self, ready: OpenRunner, heartbeat: Heartbeat, stack: ExitStack) -> OpenCheck:
         """Return what runs programs and examines findings on a runner.
 
         Parameters
@@ -162,11 +162,11 @@ class Programs:
             seed=self.seed,
             selection=self.selection,
             smallest=self.smallest,
-            pulse=pulse,
+            heartbeat=heartbeat,
         )
-        asides = [one.opened(ready, pulse) for one in self.asides]
+        asides = [one.opened(ready, heartbeat) for one in self.asides]
         idle = None if self.idle is None else self.idle.opened(ready)
-        examiner = Examiner(ready, pulse)
+        examiner = Examiner(ready, heartbeat)
         if idle is not None:
             stack.callback(idle.close)
         stack.callback(examiner.close)

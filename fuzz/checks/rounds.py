@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Family, Kind, Origin
-from fuzz.checks.protocol import Pulse, RoundJob, RoundReport, Stage, Stored, Suspect
+from fuzz.checks.protocol import Heartbeat, RoundJob, RoundReport, Stage, Stored, Suspect
 from fuzz.compilers.matrix import Building, Built, Matrix, Variant
 from fuzz.compilers.members import Device, Member
 from oracle.errors import DeviceLostError
@@ -79,7 +79,7 @@ class Rounds(ABC):
         What rounds draw the PTX ISA version from.
     seed
         Of the campaign.
-    pulse
+    heartbeat
         Is told of every stage.
     parts
         Draws whose programs share a module.
@@ -93,11 +93,11 @@ class Rounds(ABC):
         forms: Sequence[Form],
         versions: Versions,
         seed: int,
-        pulse: Pulse,
+        heartbeat: Heartbeat,
         parts: int = 1,
     ) -> None:
         self._compilers, self._target, self._forms = compilers, target, tuple(forms)
-        self._versions, self._seed, self._pulse, self._parts = versions, seed, pulse, parts
+        self._versions, self._seed, self._heartbeat, self._parts = versions, seed, heartbeat, parts
         self._toolchains = {one.runner: one.toolchain for one in compilers.members}.values()
         self._line_bytes = max((one.line_bytes for one in self._toolchains), default=1)
         # Other members than front ends are asked about shared registers in every second program.
@@ -121,13 +121,13 @@ class Rounds(ABC):
             report.lost = str(error)
         finally:
             self._compilers.forget()
-            self._pulse.enter(Stage.WAIT)
+            self._heartbeat.enter(Stage.WAIT)
         return report
 
     def _carry_out(self) -> bool:
         """Tell whether all of the round was done."""
         job, report = self._job, self._report
-        self._pulse.enter(Stage.DRAW, round=job.number)
+        self._heartbeat.enter(Stage.DRAW, round=job.number)
         drawn = self._drawn(job)
         last = None if job.limit is None else job.skip + job.limit
         batches = up_to(last, drawn, self._cases)
@@ -139,7 +139,7 @@ class Rounds(ABC):
         place = 0
         """Cases of the round before the program at hand."""
         for batch in batches:
-            if self._pulse.interrupted or (job.limit is not None and report.cases >= job.limit):
+            if self._heartbeat.interrupted or (job.limit is not None and report.cases >= job.limit):
                 return False
             own = self._own(batch, built.get(batch.entry))
             end = place + self._cases(batch, own)
@@ -185,9 +185,9 @@ class Rounds(ABC):
             if all(one.says(program) for one in self._toolchains):
                 modules.setdefault(version, {})[entry] = program
         emitted = [emit_all(some, module=self._module(of)) for of, some in modules.items()]
-        self._pulse.enter(Stage.COMPILE)
+        self._heartbeat.enter(Stage.COMPILE)
         building = [self._compilers.start(one) for one in emitted]
-        made = [one.wait(self._pulse.beat) for one in building]
+        made = [one.wait(self._heartbeat.beat) for one in building]
         return {kernel.entry: one for one in made for kernel in one.module.kernels}
 
     def _module(self, version: str) -> Module:
@@ -206,8 +206,8 @@ class Rounds(ABC):
         made = {} if built is None else built.made
         members = None if built is None else tuple(built.failed)
         module = self._emitted(batch, batch.entry)
-        self._pulse.enter(Stage.COMPILE)
-        again = self._compilers.start(module, members).wait(self._pulse.beat)
+        self._heartbeat.enter(Stage.COMPILE)
+        again = self._compilers.start(module, members).wait(self._heartbeat.beat)
         return Built(module=module, made={**made, **again.made})
 
     def _work_on(self, batch: Batch, built: Built, place: int, end: int) -> None:
@@ -225,7 +225,7 @@ class Rounds(ABC):
             report.coverage.add(batch)
             self._count(batch, built, variants)
         size = self._images_at_once(batch)
-        while not self._pulse.interrupted and not report.lost:
+        while not self._heartbeat.interrupted and not report.lost:
             first = job.skip + report.cases - place
             left = end - place - first
             if job.limit is not None:
@@ -259,18 +259,18 @@ class Rounds(ABC):
             every = known.setdefault(expansions(batch.program, target=target), [])
         found = []
         for number, part in enumerate(parts):
-            self._pulse.enter(Stage.ORACLE)  # while the device works
+            self._heartbeat.enter(Stage.ORACLE)  # while the device works
             if every is not None and number < len(every):
                 expected = every[number]
             else:
                 expected = execute(batch.program, images[part], target=target).images
                 if every is not None:
                     every.append(expected)
-            self._pulse.enter(Stage.RUN)
+            self._heartbeat.enter(Stage.RUN)
             ran = collect()
             if isinstance(ran, Failure):
                 break
-            self._pulse.enter(Stage.COMPARE)
+            self._heartbeat.enter(Stage.COMPARE)
             wrong = contradicting(
                 batch.program, images[part], ran.images[part], target=target, expected=expected
             )

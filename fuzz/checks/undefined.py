@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from fuzz.campaign.heartbeat import BeatingRunner
-from fuzz.checks.protocol import Counts, Pulse, Stage
+from fuzz.checks.protocol import Counts, Heartbeat, Stage
 from fuzz.runner import OpenRunner, open_runner
 from oracle.definedness import undefined
 from oracle.program import Program
@@ -41,9 +41,9 @@ class Undefined:
     seed: int
     selection: Selection
 
-    def opened(self, ready: OpenRunner, pulse: Pulse) -> UndefinedWorker:
+    def opened(self, ready: OpenRunner, heartbeat: Heartbeat) -> UndefinedWorker:
         """Return what runs them beside a runner."""
-        return UndefinedWorker(ready, self, pulse)
+        return UndefinedWorker(ready, self, heartbeat)
 
 
 class UndefinedWorker:
@@ -55,12 +55,12 @@ class UndefinedWorker:
         The runner of the ordinary rounds; another of its sort is opened.
     plan
         What is drawn.
-    pulse
+    heartbeat
         Is told of every stage.
     """
 
-    def __init__(self, ready: OpenRunner, plan: Undefined, pulse: Pulse) -> None:
-        self._ready, self._seed, self._heart = ready, plan.seed, pulse
+    def __init__(self, ready: OpenRunner, plan: Undefined, heartbeat: Heartbeat) -> None:
+        self._ready, self._seed, self._heartbeat = ready, plan.seed, heartbeat
         self._forms = selected_forms(
             plan.selection,
             target=ready.target,
@@ -85,22 +85,22 @@ class UndefinedWorker:
         if number % EPOCH:
             return counts
         for program, images in self._drawn(number):
-            if self._heart.interrupted:
+            if self._heartbeat.interrupted:
                 return None
             reasons = undefined(program, target=self._ready.target)
             if reasons:
                 counts["undefined", reasons[0].cause.value, self._outcome(program, images)] += 1
-        self._heart.enter(Stage.WAIT)
+        self._heartbeat.enter(Stage.WAIT)
         return counts
 
     def _drawn(self, number: int) -> Sequence[tuple[Program, Images]]:
-        self._heart.enter(Stage.DRAW, round=number)
+        self._heartbeat.enter(Stage.DRAW, round=number)
         module = Module.named(self._ready.target, self._ready.ptx_version)
         drawn = undefined_of_round(self._forms, module, seed=self._seed, number=number)
         return [(program, expand(recipe, program, _IMAGES)) for program, recipe in drawn]
 
     def _outcome(self, program: Program, images: Images) -> str:
-        self._heart.enter(Stage.RUN)
+        self._heartbeat.enter(Stage.RUN)
         module = Module.named(self._ready.target, self._ready.ptx_version)
         runner = self._opened()
         compiled = runner.compile(emit(program, module=module))
@@ -112,6 +112,6 @@ class UndefinedWorker:
     def _opened(self) -> BeatingRunner:
         if self._runner is None:
             choice = replace(self._ready.choice, deadline=_DEADLINE)
-            runner = BeatingRunner(open_runner(choice).runner, self._heart)
+            runner = BeatingRunner(open_runner(choice).runner, self._heartbeat)
             self._runner = self._stack.enter_context(runner)
         return self._runner

@@ -22,12 +22,10 @@ from fuzz.diagnosis.multiplication import wrong_alone
 from fuzz.diagnosis.shared_registers import shared_register_culprits
 from oracle.errors import WarpfuzzError
 from oracle.forms import Form
-from oracle.held import Fragment, Registers, Use
 from oracle.isa import MMA_FORMS
-from oracle.lane_steps import StoreRegisters
 from oracle.matrices import Matrix
+from oracle.operands import Fragment, Use
 from oracle.ops import (
-    MatrixAccess,
     Op,
     loads_fragment,
     multiplies_fragments,
@@ -35,10 +33,19 @@ from oracle.ops import (
 )
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Branch, Elementwise, Loop, Step
+from oracle.steps import Elementwise, Step
 from oracle.tracing import Event, Trace, trace
-from strategies.programs.bare import Bare, Content, Values, alone, apart, exact, image_of
-from strategies.programs.forms import store_form
+from strategies.programs.single_instruction import (
+    Access,
+    Content,
+    SingleProduct,
+    Values,
+    apart,
+    exact,
+    image_of,
+    plain_access,
+    single_product,
+)
 
 _MULTIPLICATIONS = 512
 """Most that are tried by themselves, of a program with loops."""
@@ -97,7 +104,7 @@ class _Search:
 
     def _control(self, program: Program, image: NDArray[np.uint8], traced: Trace) -> Culprit | None:
         """Blame branches and loops if the steps that are taken come out right in a row."""
-        controlled = any(isinstance(step, Branch | Loop) for step in walk(program.steps))
+        controlled = any(step.blocks for step in walk(program.steps))
         if not controlled or self._bench.right(program, image):
             return None
         straight = replace(program, steps=tuple(event.step for event in traced.events))
@@ -141,7 +148,7 @@ class _Search:
             assert multiplies_fragments(other.step)
             contents: dict[str, Content] = {**other.inputs}
             if not self._changed(
-                alone(other.step.form), step, operand, {**contents, operand: source}
+                single_product(other.step.form), step, operand, {**contents, operand: source}
             ):
                 continue
             # Right by itself, as far as it can be looked at: only both together are wrong.
@@ -154,7 +161,7 @@ class _Search:
 
     def _changed(
         self,
-        base: Bare,
+        base: SingleProduct,
         step: Elementwise,
         operand: str,
         contents: Mapping[str, Content],
@@ -177,7 +184,7 @@ class _Search:
 
     def _instructions(self, program: Program, traced: Trace) -> Culprit | None:
         """Blame what is wrong by itself of loads, multiplications and stores."""
-        tried: dict[Bare, list[Mapping[str, Content]]] = {}
+        tried: dict[SingleProduct, list[Mapping[str, Content]]] = {}
         for found, contents in islice(_bare(program, traced), _MULTIPLICATIONS):
             tried.setdefault(found, []).append(contents)
         for found, some in tried.items():
@@ -194,14 +201,15 @@ def _shaped(values: Values, matrix: Matrix) -> Values:
     return np.resize(values, (matrix.rows, matrix.columns))
 
 
-def _accumulating(matrix: Matrix) -> Bare | None:
+def _accumulating(matrix: Matrix) -> SingleProduct | None:
+    """Return a multiplication that has such an accumulator for C and D; None if none has."""
     for form in MMA_FORMS:
         if form.shape == matrix.shape and form.c_type == form.d_type == matrix.type:
-            return alone(form)
+            return single_product(form)
     return None
 
 
-def _bare(program: Program, traced: Trace) -> Iterator[tuple[Bare, Mapping[str, Content]]]:
+def _bare(program: Program, traced: Trace) -> Iterator[tuple[SingleProduct, Mapping[str, Content]]]:
     """Iterate over the multiplications of a program, and over what is only loaded and stored.
 
     Each has the loads that are next to it in the program, and one of the stores of its result.
@@ -209,7 +217,7 @@ def _bare(program: Program, traced: Trace) -> Iterator[tuple[Bare, Mapping[str, 
     for event in traced.events:
         step = event.step
         if multiplies_fragments(step):
-            base = alone(step.form)
+            base = single_product(step.form)
             loads = {}
             for operand in base.loads:
                 maker = _maker(traced, event, step.names[operand])
@@ -327,18 +335,11 @@ def _shows(bench: Bench, form: Form) -> bool:
     return wrong_alone(bench, replace(plain, store=store), ()) is None
 
 
-def _stored(use: Use, name: str) -> MatrixAccess | StoreRegisters | None:
+def _stored(use: Use, name: str) -> Access | None:
     """Return a store of what a step wrote, in a buffer of its own; None of a multiplicand."""
-    holds, place = use.holds, Place(buffer=name)
-    if isinstance(holds, Registers):
-        return StoreRegisters(
-            registers=use.name, count=holds.registers, bits=holds.bits, place=place
-        )
-    assert isinstance(holds, Fragment)
-    if holds.matrix.operand != "c":
+    if isinstance(use.holds, Fragment) and use.holds.matrix.operand != "c":
         return None
-    form = store_form(replace(holds.matrix, operand="d"), "row", "global")
-    return Op.of(form=form, fragment=use.name, place=place)
+    return plain_access(use, Place(buffer=name), store=True)
 
 
 def _names(step: Step) -> tuple[str, ...]:

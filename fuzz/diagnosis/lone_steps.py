@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,29 +22,36 @@ from numpy.typing import NDArray
 from fuzz.diagnosis.experiments import Bench, Culprit, Witness, arithmetic_of
 from oracle.formats import Format
 from oracle.forms import Form
-from oracle.held import Registers, Use
 from oracle.image import position
 from oracle.instructions import INSTRUCTIONS
-from oracle.lane_steps import (
-    LoadRegisters,
-    MoveRegisters,
-    PackRegisters,
-    SetRegisters,
-    StoreRegisters,
-)
 from oracle.matrices import LANES
+from oracle.operands import Registers, Use
 from oracle.ops import Op, multiplies, multiplies_registers
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.registers import listed
-from oracle.steps import Barrier, Copy, Loop, Step, Straight
+from oracle.steps import (
+    Barrier,
+    Copy,
+    Loop,
+    MoveRegisters,
+    PackRegisters,
+    PlainAccess,
+    SetRegisters,
+    Step,
+    Straight,
+)
 from oracle.tracing import Event, Trace
 from runners.protocol import Images
-from strategies.programs.bare import exact_elements
+from strategies.programs.single_instruction import (
+    buffers_of,
+    exact_elements,
+    plain_access,
+    product_of,
+)
 
 _NAMES: Mapping[type[Step], str] = {
-    LoadRegisters: "loading registers",
-    StoreRegisters: "storing registers",
+    PlainAccess: "",
     Op: "",
     PackRegisters: "packing",
     SetRegisters: "setting registers",
@@ -97,6 +104,8 @@ def name_of(step: Step) -> str:
     """Return what a step on registers is called."""
     if step.instruction:
         return INSTRUCTIONS[step.instruction.mnemonic].name
+    if isinstance(step, PlainAccess):
+        return "loading registers" if step.loads else "storing registers"
     return _NAMES[type(step)]
 
 
@@ -108,10 +117,9 @@ def _order(step: Step) -> tuple[int, ...]:
 
 def wrong_vector(bench: Bench) -> Culprit | None:
     """Find out whether vectors of registers are stored or loaded wrong; None if they are right."""
-    kinds: tuple[type[StoreRegisters | LoadRegisters], ...] = StoreRegisters, LoadRegisters
-    for kind, count in product(kinds, _VECTORS):
+    for loads, count in product((False, True), _VECTORS):
         place = Place(buffer="vector")
-        step = kind(registers="registers", count=count, place=place)
+        step = PlainAccess(loads=loads, registers="registers", count=count, place=place)
         buffer = Buffer(name=place.buffer, space="global", size=4 * LANES * count)
         found = _Alone(step=step, buffers=(buffer,)).culprit(bench, ())
         if found is not None:
@@ -121,8 +129,7 @@ def wrong_vector(bench: Bench) -> Culprit | None:
 
 def wrong_multiplication(bench: Bench, form: Form) -> Culprit | None:
     """Find out whether a form of mma.sync is wrong with every operand in its own registers."""
-    step = Op.of(form=form, d="d", a="a", b="b", c="c")
-    return _Alone(step=step, buffers=()).culprit(bench, ())
+    return _Alone(step=product_of(form), buffers=()).culprit(bench, ())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,19 +169,15 @@ class _Alone:
                 after += [Barrier(), Copy(source=here, destination=there, size=buffer.size)]
         before += self._loads.values()
         if self.step.writes is not None:
-            after.append(_access(StoreRegisters, self.step.writes))
-        accesses = [step for step in (*before, *after) if isinstance(step, _ACCESSES)]
-        buffers += [
-            Buffer(name=one.place.buffer, space="global", size=one.place.offset + one.size)
-            for one in accesses
-        ]
+            after.append(_access(self.step.writes))
+        buffers += buffers_of((*before, *after))
         return Program(buffers=tuple(buffers), steps=(*before, self.step, *after))
 
     @cached_property
-    def _loads(self) -> dict[Use, LoadRegisters]:
+    def _loads(self) -> dict[Use, PlainAccess]:
         reads = {use.name: use for use in self.step.reads}.values()
         if not any(listed(use.name) for use in reads):
-            return {use: _access(LoadRegisters, use) for use in reads}
+            return {use: _access(use) for use in reads}
         single = {
             register: Use(
                 field=f"{register.bank}_{register.number}", name=f"{register}",
@@ -183,7 +186,7 @@ class _Alone:
             for use in reads
             for register in use.registers
         }  # fmt: skip
-        return {use: _access(LoadRegisters, use) for use in single.values()}
+        return {use: _access(use) for use in single.values()}
 
     def _filled(self, use: Use, values: NDArray[Any]) -> Iterator[tuple[Place, NDArray[Any]]]:
         """Iterate over the places from which an operand is loaded, and what is to stand there."""
@@ -216,7 +219,7 @@ class _Alone:
         for use in self.step.reads:
             yield from self._filled(use, np.ascontiguousarray(event.inputs[use.field]))
         rows = event.inputs.get("rows")
-        if isinstance(self.step, LoadRegisters):
+        if isinstance(self.step, PlainAccess) and self.step.loads:
             rows = event.result  # registers are as they lay
         if rows is None:
             return
@@ -256,19 +259,12 @@ class _Alone:
         return replace(found, within=arithmetic_of(step.form))
 
 
-_ACCESSES = (LoadRegisters, StoreRegisters)
-_Access = TypeVar("_Access", LoadRegisters, StoreRegisters)
-
-
-def _access(kind: type[_Access], use: Use) -> _Access:
-    """Return a load or store of what an operand names, in a buffer of its own, one by one."""
-    holds = use.holds
-    assert isinstance(holds, Registers)
-    size = holds.bits // 8
-    # No vector of registers is aligned one register behind the start.
+def _access(use: Use) -> Any:
+    """Return a load of what a step reads, or a store of what it writes, in a buffer of its own."""
+    # No vector of registers is aligned one register behind the start: they move one by one.
     name = use.field if listed(use.name) else use.name
-    place = Place(buffer=f"{name}_{'out' if use.written else 'in'}", offset=size)
-    return kind(registers=use.name, count=holds.registers, bits=holds.bits, place=place)
+    place = Place(buffer=f"{name}_{'out' if use.written else 'in'}", offset=use.holds.bits // 8)
+    return plain_access(use, place, store=use.written)
 
 
 def _home(buffer: Buffer) -> str:

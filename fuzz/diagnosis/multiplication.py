@@ -18,7 +18,14 @@ from fuzz.diagnosis.experiments import Bench, Culprit, Witness, arithmetic_of
 from fuzz.diagnosis.explanations import cause_of, causes_of_load
 from oracle.forms import Form
 from oracle.isa import MMA_FORMS, is_available
-from strategies.programs.bare import Bare, Content, alone, exact, image_of, one
+from strategies.programs.single_instruction import (
+    Content,
+    SingleProduct,
+    exact,
+    image_of,
+    one,
+    single_product,
+)
 
 _SIBLINGS = 3
 """Other multiplications of one fragment that are tried."""
@@ -29,7 +36,7 @@ _DRAWN = 2
 
 
 def wrong_alone(
-    bench: Bench, base: Bare, contents: Sequence[Mapping[str, Content]]
+    bench: Bench, base: SingleProduct, contents: Sequence[Mapping[str, Content]]
 ) -> Culprit | None:
     """Find out which step of a bare multiplication is to blame.
 
@@ -59,7 +66,7 @@ def wrong_alone(
 
 
 def _wrong_first(
-    bench: Bench, base: Bare, contents: Sequence[Mapping[str, Content]]
+    bench: Bench, base: SingleProduct, contents: Sequence[Mapping[str, Content]]
 ) -> Sequence[Mapping[str, Content]]:
     """Return operands in another order: those that come out wrong before the others."""
     if len(contents) <= _MET:
@@ -89,7 +96,9 @@ _NEEDS = {
 
 
 class _Spectrum:
-    def __init__(self, bench: Bench, base: Bare, contents: Sequence[Mapping[str, Content]]) -> None:
+    def __init__(
+        self, bench: Bench, base: SingleProduct, contents: Sequence[Mapping[str, Content]]
+    ) -> None:
         self._bench, self._base = bench, base
         form = base.form
         drawn = [
@@ -314,7 +323,7 @@ class _Spectrum:
                 and (other.shape.m, other.shape.n) == (form.shape.m, form.shape.n)
                 and (other.a_layout, other.b_layout) == (form.a_layout, form.b_layout)
             )  # fmt: skip
-            base = alone(next(halves))
+            base = single_product(next(halves))
         type_ = base.form.matrix(operand).type
         for raw in dict.fromkeys((0, one(type_))):
             program = base.making(operand, raw)

@@ -20,14 +20,14 @@ from fuzz.diagnosis.experiments import IN_PLACE, Bench, Culprit, unit_of
 from fuzz.diagnosis.lone_steps import wrong_multiplication
 from fuzz.diagnosis.multiplication import wrong_alone
 from oracle.forms import Form
-from oracle.held import Use
 from oracle.instructions import INSTRUCTIONS
+from oracle.operands import Use
 from oracle.ops import Product, multiplies
 from oracle.program import Program, fresh_bank
 from oracle.sharing import way_of
 from oracle.steps import Step, copied
 from runners.protocol import Images
-from strategies.programs.bare import alone
+from strategies.programs.single_instruction import single_product
 from strategies.simplification.examples import Site, edited, visit
 
 C_ELSEWHERE = "c has d's registers in another order"
@@ -145,7 +145,7 @@ def _right_alone(bench: Bench, form: Form | None) -> bool:
     right_alone = bench.remembered.right_alone
     if form.opcode not in right_alone:
         if form.opaque:
-            found = wrong_alone(bench, alone(form), ())
+            found = wrong_alone(bench, single_product(form), ())
         else:
             found = wrong_multiplication(bench, form)
         right_alone[form.opcode] = found is None

@@ -15,7 +15,7 @@ from corpus import Entry, Finding, RunnerVerdict
 from corpus.images import unpack
 from fuzz.explain.notation import hexadecimal, number, ordinal, signed
 from fuzz.findings.case import ACTUAL, EXPECTED, JUDGED, PROGRAM, REWRITTEN, subject_of
-from fuzz.findings.making import Making
+from fuzz.findings.making import MadeWith
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Difference, differences
 from fuzz.kinds import KINDS
@@ -26,7 +26,7 @@ from oracle.ops import is_main, is_producer
 from oracle.permission import Bound, permitted
 from oracle.program import Program, walk
 from oracle.tracing import Event, Trace, Written, trace
-from runners.front_ends.sources import Source, source_of
+from runners.front_ends.sources import Source
 from strategies.features import main_form
 from strategies.matrices import Result, results
 
@@ -247,6 +247,11 @@ class ValueFacts:
         return self.rewritten if self.rewritten is not None else self.subject.module.ptx
 
     @property
+    def built_for(self) -> str:
+        """Architecture of the device that ran it: "sm_90"."""
+        return str(self.finding.details.get("architecture", self.finding.target))
+
+    @property
     def level(self) -> int:
         """-O level."""
         level = self.finding.details.get("opt", _LEVEL)
@@ -255,13 +260,7 @@ class ValueFacts:
     @cached_property
     def source(self) -> Source | None:
         """What the front end was given; None where warpfuzz wrote the PTX."""
-        spelled = Making.of(self.entry).front_end
-        if spelled is None:
-            return None
-        level = self.finding.details.get("opt")
-        return source_of(
-            spelled, self.subject.module, level=level if isinstance(level, int) else None
-        )
+        return MadeWith.of(self.entry).source(self.subject.module)
 
     @cached_property
     def trace(self) -> Trace:

@@ -21,10 +21,20 @@ from corpus import Entry
 from fuzz.runner import RunnerChoice
 from oracle.errors import UsageError
 from oracle.targets import parse_target, parse_version
-from runners.compilers import find_front_end, named_assembler
+from runners.compilers import (
+    Selected,
+    find_front_end,
+    find_front_ends,
+    front_ends_of,
+    front_ends_selected,
+    named_assembler,
+    select,
+)
 from runners.faults import Place, by_name
 from runners.folders import cache_folder
-from runners.toolchains import VERSION, names_program
+from runners.front_ends.sources import Source, source_of
+from runners.kernels import KernelModule
+from runners.toolchains import VERSION, names_program, parted
 
 NOTHING = "none"
 """In place of a fault or a pass: nothing is planted."""
@@ -37,7 +47,7 @@ class UntrustedError(UsageError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Making:
+class MadeWith:
     """What a finding says of how it was made."""
 
     runner: str | None
@@ -53,7 +63,7 @@ class Making:
     """What wrote the PTX; None: warpfuzz."""
 
     @classmethod
-    def of(cls, entry: Entry) -> Making:
+    def of(cls, entry: Entry) -> MadeWith:
         """Read what a finding says."""
         details = entry.finding.details
         runner, layout = details.get("runner"), details.get("layout", 0)
@@ -74,6 +84,12 @@ class Making:
             ptx_pass=ptx_pass,
             front_end=front_end if isinstance(front_end, str) else None,
         )
+
+    def source(self, module: KernelModule) -> Source | None:
+        """Return what the front end was given for a module; None where warpfuzz wrote the PTX."""
+        if self.front_end is None:
+            return None
+        return source_of(self.front_end, module, level=self.level)
 
 
 def details_of(choice: RunnerChoice) -> dict[str, str]:
@@ -141,7 +157,7 @@ class ReplayOptions:
         UsageError
             If the finding does not say where it ran, or there is no such fault.
         """
-        made, finding = Making.of(entry), entry.finding
+        made, finding = MadeWith.of(entry), entry.finding
         if self.model is None and "model file" in finding.details:
             raise UsageError(
                 f"finding {entry.id} was judged by the model {finding.details['model']}, which is "
@@ -180,7 +196,7 @@ class ReplayOptions:
         """Return the faults for a finding; those of the simulated device only there."""
         if self.faults is not None:
             return tuple(name for name in self.faults if name != NOTHING)
-        faults = Making.of(entry).faults
+        faults = MadeWith.of(entry).faults
         if runner in (None, "sim"):
             return faults
         return tuple(name for name in faults if by_name(name).place is Place.PTX)
@@ -195,7 +211,7 @@ class ReplayOptions:
         """
         if self.ptx_pass is not None:
             return None if self.ptx_pass == NOTHING else self.ptx_pass
-        made = Making.of(entry).ptx_pass
+        made = MadeWith.of(entry).ptx_pass
         if made is not None:
             self._check_trusted(entry, made, "--ptx-pass")
         return made
@@ -210,10 +226,46 @@ class ReplayOptions:
         """
         if self.front_end is not None:
             return None if self.front_end == NOTHING else self.front_end
-        made = Making.of(entry).front_end
+        made = MadeWith.of(entry).front_end
         if made is not None and names_program(made):
             self._check_trusted(entry, made, "--front-end")
         return made
+
+    def compilers(self, entry: Entry, named: str | None, *, runs: bool) -> Selected:
+        """Return the compilers that a bisection asks.
+
+        Parameters
+        ----------
+        named
+            As `runners.compilers.select` takes it. None: versions of the front end that wrote the
+            PTX, or the one that is given; those that are here where there is none.
+        runs
+            Whether the finding is of what ran.
+
+        Raises
+        ------
+        UntrustedError
+            If the finding names a program, and nobody gave his word for it.
+        UsageError
+            If one is not here, or no compiler has a part in the finding.
+        """
+        front_end = self.fronted(entry)
+        if named is None and front_end is None:
+            self.passed(entry)  # the user's word comes first
+            made = MadeWith.of(entry)
+            device = self.runner or made.runner
+            if runs and device == "sim" and made.assembler is None:
+                raise UsageError(
+                    f"finding {entry.id} came out on the simulated device, which runs the PTX "
+                    "itself: no compiler made its code, so there is none to bisect; give --runner "
+                    "cuda on a machine with a GPU, or name compilers that write PTX with "
+                    "--compilers"
+                )
+        if named is not None or front_end is None:
+            return select(named)
+        if self.front_end is not None:
+            return front_ends_selected(find_front_ends((front_end,)))
+        return front_ends_of(parted(front_end)[0])
 
     def _check_trusted(self, entry: Entry, command: str, option: str) -> None:
         check_trusted(command, option=option, named_by=f"finding {entry.id}", trust=self.trust)
@@ -241,7 +293,7 @@ def replay_command(entry: Entry, *, path: str | None = None) -> str:
 
     The programs that it was made with are named in it: who runs the command has read them.
     """
-    made = Making.of(entry)
+    made = MadeWith.of(entry)
     words = ["warpfuzz", "replay", str(entry.path) if path is None else path, *_passed(made)]
     if made.assembler is not None and not VERSION.fullmatch(made.assembler):
         words += ["--assembler", made.assembler]
@@ -250,7 +302,7 @@ def replay_command(entry: Entry, *, path: str | None = None) -> str:
     return shlex.join(words)
 
 
-def _passed(made: Making) -> list[str]:
+def _passed(made: MadeWith) -> list[str]:
     words = [] if made.ptx_pass is None else ["--ptx-pass", made.ptx_pass]
     if made.front_end is not None and names_program(made.front_end):
         words += ["--front-end", made.front_end]
@@ -259,7 +311,7 @@ def _passed(made: Making) -> list[str]:
 
 def commands_of(entry: Entry) -> list[tuple[str, str]]:
     """Return the commands that a page of a finding names, each with what it does."""
-    path, made = str(entry.path), Making.of(entry)
+    path, made = str(entry.path), MadeWith.of(entry)
     found = [("run it again", replay_command(entry))]
     # The simulated device runs PTX: no ptxas has to do with what came out there.
     if made.runner != "sim" or made.front_end is not None or made.assembler is not None:

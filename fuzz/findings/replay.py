@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind
-from fuzz.findings.verdicts import Verdict, judge
+from fuzz.findings.verdicts import judge, worst_of
 from fuzz.runner import kind_of_failure
 from oracle.errors import DeviceLostError, InfrastructureError
 from oracle.execution import execute
@@ -101,13 +101,12 @@ def attempt(runner: Runner, subject: Subject) -> Attempt:
         target=target,
         expected=np.broadcast_to(expected, different.shape),
     )
-    if Verdict.MATCH in verdicts:  # by the bounds alone: the model has no figures of the compiler
+    if None in verdicts:  # by the bounds alone: the model has no figures of the compiler
         every = images[wrong], ran.images[wrong], np.broadcast_to(expected, images[wrong].shape)
         bad = contradicting(subject.program, *every[:2], target=target, expected=every[2])
         wrong[np.delete(np.flatnonzero(wrong), bad)] = False
-        verdicts = tuple(one for one in verdicts if one is not Verdict.MATCH)
     return Attempt(
-        kind=max(verdicts).kind if verdicts else None,
+        kind=worst_of(verdicts),
         actual=ran.images,
         expected=expected[0],
         sms=tuple(np.unique(ran.sms[wrong]).tolist()),

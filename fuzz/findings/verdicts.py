@@ -1,15 +1,14 @@
 """What an image says: how its results differ from what was expected, and what that is called.
 
-A `Difference` is one element of a result that is not what was expected, and a `Verdict` what an
-image says as a whole. `kind_of_difference` names
-in a few words what the differences of an image have in common.
+A `Difference` is one element of a result that is not what was expected. `judge` tells what an image
+says as a whole, and `kind_of_difference` names in a few words what its differences have in common.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from functools import partial
 from typing import Any, overload
 
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 
 from corpus import Kind
 from fuzz.kinds import BY_OUTCOME
-from oracle.errors import InfrastructureError
 from oracle.execution import execute, has_figures
 from oracle.formats import FORMATS, Format
 from oracle.forms import Form
@@ -64,29 +62,9 @@ def kind_of(expectation: Expectation, outcome: Outcome) -> Kind | None:
     return None
 
 
-class Verdict(IntEnum):
-    """What an image says, from best to worst."""
-
-    MATCH = 0
-    """Every byte is what the model of the target computes; or what the ISA permits, if the model
-    has no figures of the compiler."""
-    DEVIATION = 1
-    """Some byte is not, and the ISA permits what is there."""
-    VIOLATION = 2
-    """Some byte is what the ISA permits on no target."""
-
-    @property
-    def kind(self) -> Kind:
-        """What a finding of this verdict is called.
-
-        Raises
-        ------
-        InfrastructureError
-            For a match, which is no finding.
-        """
-        if self is Verdict.MATCH:
-            raise InfrastructureError("a match is no finding; only deviations and violations are")
-        return Kind[self.name]
+def worst_of(kinds: Iterable[Kind | None]) -> Kind | None:
+    """Return the worst of some verdicts; None if all match."""
+    return max(filter(None, kinds), key=lambda kind: kind.severity, default=None)
 
 
 def judge(
@@ -96,10 +74,12 @@ def judge(
     *,
     target: str,
     expected: Images | None = None,
-) -> tuple[Verdict, ...]:
-    """Return the verdict of each image.
+) -> tuple[Kind | None, ...]:
+    """Return what is wrong with each image: a violation, or a deviation; None where it matches.
 
-    The permitted bounds, which cost more than the model, are computed for images that differ.
+    It matches if every byte is what the model of the target computes; or what the ISA permits, if
+    the model has no figures of the compiler. The permitted bounds, which cost more than the model,
+    are computed for images that differ.
 
     Parameters
     ----------
@@ -115,12 +95,12 @@ def judge(
     if expected is None:
         expected = execute(program, images, target=target).images
     differ = different(expected, actual)
-    verdicts = [Verdict.MATCH] * len(images)
+    verdicts: list[Kind | None] = [None] * len(images)
     if len(differ):
         allowed = permitted(program, images[differ], target=target).allows(actual[differ])
-        within = Verdict.DEVIATION if has_figures(program, target=target) else Verdict.MATCH
+        within = Kind.DEVIATION if has_figures(program, target=target) else None
         for index, image_allowed in zip(differ.tolist(), allowed, strict=True):
-            verdicts[index] = within if image_allowed.all() else Verdict.VIOLATION
+            verdicts[index] = within if image_allowed.all() else Kind.VIOLATION
     return tuple(verdicts)
 
 

@@ -20,22 +20,21 @@ from numpy.typing import NDArray
 from fuzz.runner import RunnerChoice, open_runner
 from oracle.errors import InfrastructureError
 from oracle.forms import Form
-from oracle.held import Registers
 from oracle.lane_fragments import pack, unpack
-from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.matrices import LANES
 from oracle.measuring.dots import Dots
 from oracle.measuring.units import multiplied, random_tiles
 from oracle.models import Model
-from oracle.ops import Op
-from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Step
 from oracle.storage import Tile, read, write
 from oracle.targets import Module
 from runners.emission import emit_all
 from runners.protocol import Compiled, Failure, Images, Runner
-from strategies.programs.bare import alone
+from strategies.programs.single_instruction import (
+    buffers_of,
+    product_of,
+    single_instruction,
+)
 
 Array = NDArray[Any]
 
@@ -48,92 +47,51 @@ _SHOWN = 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bench:
-    """One multiplication, ready to run: where its matrices lie in an image."""
+class ReadyProduct:
+    """One multiplication, ready to run: where its operands lie in an image.
+
+    Matrices lie there plainly, or as the registers of mma.sync, lane by lane.
+    """
 
     form: Form
 
     @cached_property
     def program(self) -> Program:
-        """Load A, B and C, multiply, store D: each matrix lies plainly in a buffer of its own."""
-        plain = alone(self.form)
-        loads = tuple(plain.loads.values())
-        buffers = tuple(
-            Buffer(name=one.memory.place.buffer, space="global", size=one.tile.extent)
-            for one in (*loads, plain.store)
-        )
-        return Program(buffers=buffers, steps=(*loads, plain.multiply, plain.store))
+        """Load A, B and C, multiply, store D: each lies in a buffer of its own."""
+        steps = single_instruction(product_of(self.form))
+        return Program(buffers=buffers_of(steps), steps=steps)
 
-    def tile(self, operand: str) -> Tile:
-        """Return how a matrix lies."""
-        plain = alone(self.form)
-        return plain.store.tile if operand == "d" else plain.loads[operand].tile
+    def _tile(self, operand: str) -> Tile:
+        load_a, load_b, load_c, _, store = self.program.steps
+        access: Any = {"a": load_a, "b": load_b, "c": load_c, "d": store}[operand]
+        tile: Tile = access.tile
+        return tile
 
     def images(self, a: Array, b: Array, c: Array) -> Images:
         """Return the images that hold some matrices, (count, rows, columns) each."""
-        images = np.zeros((len(c), self.program.image_bytes), np.uint8)
-        for name, values in (("a", a), ("b", b), ("c", c)):
-            write(images, self.program.offset(name), self.tile(name), values)
-        return images
-
-    def result(self, images: Images) -> Array:
-        """Return D of some images, (count, m, n)."""
-        return read(images, self.program.offset("d"), self.tile("d"))
-
-
-@dataclass(frozen=True, kw_only=True)
-class LaneBench:
-    """One mma.sync, ready to run: its operands lie in an image as registers, lane by lane."""
-
-    form: Form
-
-    @cached_property
-    def program(self) -> Program:
-        """Load the registers of A, B and C, multiply, store those of D."""
-        steps: list[Step] = []
-        for name in "abc":
-            held = Registers.of(self.form.vector(name))
-            steps.append(
-                LoadRegisters(
-                    registers=name, count=held.registers, bits=held.bits, place=Place(buffer=name)
-                )
-            )
-        steps.append(Op.of(form=self.form, d="d", a="a", b="b", c="c"))
-        held = Registers.of(self.form.vector("d"))
-        steps.append(
-            StoreRegisters(
-                registers="d", count=held.registers, bits=held.bits, place=Place(buffer="d")
-            )
-        )
-        buffers = tuple(
-            Buffer(name=name, space="global", size=LANES * 4 * self.form.words(name))
-            for name in "abcd"
-        )
-        return Program(buffers=buffers, steps=tuple(steps))
-
-    def _words(self, images: Images, operand: str) -> NDArray[np.uint32]:
-        offset, words = self.program.offset(operand), self.form.words(operand)
-        part = images[:, offset : offset + LANES * 4 * words]
-        return np.ascontiguousarray(part).view(np.uint32).reshape(len(images), LANES, words)
-
-    def images(self, a: Array, b: Array, c: Array) -> Images:
-        """Return the images that hold some matrices, (count, rows, columns) each."""
-        groups = self.form.groups
+        form, groups = self.form, self.form.groups
         images = np.zeros((-(-len(c) // groups), self.program.image_bytes), np.uint8)
         for name, values in (("a", a), ("b", b), ("c", c)):
+            offset = self.program.offset(name)
+            if form.opaque:
+                write(images, offset, self._tile(name), values)
+                continue
             matrices = np.zeros((groups * len(images), *values.shape[1:]), values.dtype)
             matrices[: len(values)] = values
-            words = np.empty((len(images), LANES, self.form.words(name)), np.uint32)
-            pack(self.form, matrices, words, name)
-            offset = self.program.offset(name)
-            images[:, offset : offset + words[0].nbytes] = words.view(np.uint8).reshape(
-                len(images), -1
-            )
+            words = np.empty((len(images), LANES, form.words(name)), np.uint32)
+            pack(form, matrices, words, name)
+            end = offset + words[0].nbytes
+            images[:, offset:end] = words.view(np.uint8).reshape(len(images), -1)
         return images
 
     def result(self, images: Images) -> Array:
         """Return D of some images, (form.groups * count, m, n)."""
-        return unpack(self.form, "d", self._words(images, "d"))
+        form, offset = self.form, self.program.offset("d")
+        if form.opaque:
+            return read(images, offset, self._tile("d"))
+        part = images[:, offset : offset + LANES * 4 * form.words("d")]
+        words = np.ascontiguousarray(part).view(np.uint32)
+        return unpack(form, "d", words.reshape(len(images), LANES, -1))
 
 
 def diagonal(form: Form) -> int:
@@ -164,12 +122,9 @@ class Device:
 
     def __init__(self, runner: Runner, module: Module, forms: Sequence[Form]) -> None:
         self.runner = runner
-        self.benches: dict[str, Bench | LaneBench] = {
-            form.opcode: Bench(form=form) if form.mnemonic == "wmma.mma" else LaneBench(form=form)
-            for form in forms
-        }
-        self._entries = {opcode: f"unit_{i}" for i, opcode in enumerate(self.benches)}
-        programs = {self._entries[opcode]: bench.program for opcode, bench in self.benches.items()}
+        self._products = {form.opcode: ReadyProduct(form=form) for form in forms}
+        self._entries = {opcode: f"unit_{i}" for i, opcode in enumerate(self._products)}
+        programs = {self._entries[opcode]: one.program for opcode, one in self._products.items()}
         compiled = runner.compile(emit_all(programs, module=module))
         if isinstance(compiled, Failure):
             raise InfrastructureError(f"the probes do not compile: {compiled} {compiled.detail}")
@@ -181,15 +136,15 @@ class Device:
         return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
     def _parts(self, form: Form, a: Array, b: Array, c: Array) -> Iterator[Array]:
-        bench, entry = self.benches[form.opcode], self._entries[form.opcode]
+        product, entry = self._products[form.opcode], self._entries[form.opcode]
         for start in range(0, len(c), _BATCH):
             part = slice(start, start + _BATCH)
             ran = self.runner.run(
-                self.compiled, bench.images(a[part], b[part], c[part]), entry=entry
+                self.compiled, product.images(a[part], b[part], c[part]), entry=entry
             )
             if isinstance(ran, Failure):
                 raise InfrastructureError(f"{form.opcode}: {ran} {ran.detail}")
-            yield np.array(bench.result(ran.images)[: len(c[part])])
+            yield np.array(product.result(ran.images)[: len(c[part])])
 
     def dots(self, form: Form, dots: Dots) -> Array:
         """Return what the device makes of dot products, patterns (count,)."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from corpus import Kind
 from fuzz.findings.replay import Subject
-from fuzz.findings.verdicts import Verdict, judge
+from fuzz.findings.verdicts import judge, worst_of
 from fuzz.kinds import KINDS
 from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.definedness import undefined
@@ -108,8 +108,7 @@ class _Verdicts:
         images = np.stack([subject.image for subject in subjects])
         ran = self._runner.run(code, images, entry=entry)
         if isinstance(ran, Ran):
-            verdicts = judge(program, images, ran.images, target=code.oracle_target)
-            return [_named(verdict) for verdict in verdicts]
+            return list(judge(program, images, ran.images, target=code.oracle_target))
         if len(images) == 1:
             return [_kind(ran)]
         isolation = isolate(self._runner, code, images, entry=entry, limit=_FAILED_RUNS)
@@ -117,7 +116,7 @@ class _Verdicts:
         sound = np.flatnonzero(isolation.ran)
         verdicts = judge(program, images[sound], isolation.images[sound], target=code.oracle_target)
         for index, verdict in zip(sound.tolist(), verdicts, strict=True):
-            kinds[index] = _named(verdict)
+            kinds[index] = verdict
         for culprit in isolation.culprits:
             kinds[culprit.index] = _kind(culprit.failure)
         return kinds
@@ -125,11 +124,7 @@ class _Verdicts:
 
 def _worst(program: Program, images: Images, actual: Images, target: str) -> Kind | None:
     different = np.unique(actual, axis=0)
-    return _named(max(judge(program, images[: len(different)], different, target=target)))
-
-
-def _named(verdict: Verdict) -> Kind | None:
-    return None if verdict is Verdict.MATCH else verdict.kind
+    return worst_of(judge(program, images[: len(different)], different, target=target))
 
 
 def _kind(failure: Failure) -> Kind | None:

@@ -10,13 +10,12 @@ from oracle.instructions.row import (
     Instruction,
     Note,
     Quote,
-    Where,
 )
 from oracle.targets import PtxVersion
 
 _TYPED = ".shape.num{.trans}{.ss}.type"
-_PACKED = {"space": SHARED_SPACES, "dst_fmt": ("b8x16",), "src_fmt": ("b6x16_p32", "b4x16_p64")}
-_WIDE: Where = ({"shape": "m16n16 m8n16"},)
+_PACKED = f"space: {SHARED_SPACES}; dst_fmt: b8x16; src_fmt: b6x16_p32|b4x16_p64"
+_WIDE = "shape: m16n16|m8n16"
 
 LDMATRIX = Instruction(
     mnemonic="ldmatrix",
@@ -28,61 +27,53 @@ LDMATRIX = Instruction(
     blocks=(
         Block(
             _TYPED,
-            {"shape": ("m8n8",), "num": ("x1", "x2", "x4"), "trans": ("", "trans"),
-             "space": SHARED_SPACES, "type": ("b16",)},
+            f"shape: m8n8; num: x1|x2|x4; trans: |trans; space: {SHARED_SPACES}; type: b16",
         ),
-        Block(
-            _TYPED,
-            {"shape": ("m16n16",), "num": ("x1", "x2"), "trans": ("trans",),
-             "space": SHARED_SPACES, "type": ("b8",)},
-        ),
-        Block(
-            ".m8n16.num{.ss}.dst_fmt.src_fmt",
-            {"shape": ("m8n16",), "num": ("x1", "x2", "x4"), **_PACKED},
-        ),
+        Block(_TYPED, f"shape: m16n16; num: x1|x2; trans: trans; space: {SHARED_SPACES}; type: b8"),
+        Block(".m8n16.num{.ss}.dst_fmt.src_fmt", f"shape: m8n16; num: x1|x2|x4; {_PACKED}"),
         Block(
             ".m16n16.num.trans{.ss}.dst_fmt.src_fmt",
-            {"shape": ("m16n16",), "num": ("x1", "x2"), "trans": ("trans",), **_PACKED},
+            f"shape: m16n16; num: x1|x2; trans: trans; {_PACKED}",
         ),
     ),
     notes=(
-        Note(text="Introduced in PTX ISA version 6.5.", since=PtxVersion(6, 5)),
+        Note("Introduced in PTX ISA version 6.5.", since=PtxVersion(6, 5)),
         EXPLICIT_CTA,
         Note(
-            text="Support for .m16n16, .m8n16 shapes introduced in PTX ISA version 8.6.",
+            "Support for .m16n16, .m8n16 shapes introduced in PTX ISA version 8.6.",
             since=PtxVersion(8, 6),
             where=_WIDE,
         ),
         Note(
-            text="Support for .b8 type with ldmatrix is introduced in PTX ISA version 8.6.",
+            "Support for .b8 type with ldmatrix is introduced in PTX ISA version 8.6.",
             since=PtxVersion(8, 6),
-            where=({"type": "b8"},),
+            where="type: b8",
         ),
         Note(
-            text="Support for .src_fmt, .dst_fmt qualifiers introduced in PTX ISA version 8.6.",
+            "Support for .src_fmt, .dst_fmt qualifiers introduced in PTX ISA version 8.6.",
             since=PtxVersion(8, 6),
-            where=({"dst_fmt": "b8x16"},),
+            where="dst_fmt: b8x16",
         ),
-        Note(text="Requires sm_75 or higher.", target=75),
+        Note("Requires sm_75 or higher.", target=75),
         # Three lists of the page, word for word the same, one for the shapes, one for .b8 and one
         # for the formats; each of those forms has one of the shapes.
         Note(
-            text=f"Shapes .m16n16, .m8n16 {SPECIFIC_TARGETS}",
+            f"Shapes .m16n16, .m8n16 {SPECIFIC_TARGETS}",
             specific=True,
             where=_WIDE,
         ),
     ),
     quotes=(
         Quote(
-            text="Collectively load one or more matrices across all threads in a warp from the "
+            "Collectively load one or more matrices across all threads in a warp from the "
             "location indicated by the address operand `p`, from `.shared` state space into "
             "destination register `r`.",
         ),
         Quote(
-            text="Each thread in a warp loads fragments of a row, with thread 0 receiving the "
+            "Each thread in a warp loads fragments of a row, with thread 0 receiving the "
             "first fragment in its register `r`, and so on. A group of four threads loads an "
             "entire row of the matrix",
         ),
     ),
     fertile=(("shape", "num", "type"), ("shape", "dst_fmt", "src_fmt")),
-)  # fmt: skip
+)

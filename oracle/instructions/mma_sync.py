@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 from oracle.instructions.row import (
+    LAYOUTS,
     ROUNDINGS,
     SATURATIONS,
     Block,
     Instruction,
     Note,
     Quote,
-    Where,
 )
-from oracle.matrices import LAYOUTS
 from oracle.targets import PtxVersion
 
-_EIGHTS = ("e4m3", "e5m2")
-_FLOATS = ("m16n8k8", "m16n8k16")
-
-
-def _block(
-    heading: str,
-    shapes: tuple[str, ...],
-    types: tuple[str, ...],
-    accumulators: tuple[str, ...],
-    **last: tuple[str, ...],
-) -> Block:
-    """Return the forms with A row by row and B column by column, and C of the type of D."""
-    return Block(
-        heading,
-        {"alayout": ("row",), "blayout": ("col",), "shape": shapes, "dtype ctype": accumulators,
-         "atype": types, "btype": types, **last},
-    )  # fmt: skip
+_PLAIN = "alayout: row; blayout: col; shape:"
 
 
 # The page of mma is not among the stored ones: these are its notes (PTX ISA 9.0, 9.7.14.5.14) in
@@ -42,16 +25,14 @@ def _introduced(
     listed = ", ".join(f".{shape}" for shape in shapes)
     operation = f"{what} type mma operation{f' with {listed}' if listed else ''}"
     since = PtxVersion(*version)
-    where: Where = ({"atype": types, **({"shape": " ".join(shapes)} if shapes else {})},)
+    where = f"atype: {types}" + (f"; shape: {'|'.join(shapes)}" if shapes else "")
     return (
-        Note(
-            text=f"{operation} introduced in PTX ISA version {since}.", since=since, where=where
-        ),
-        Note(text=f"{operation} requires sm_{target} or higher.", target=target, where=where),
-    )  # fmt: skip
+        Note(f"{operation} introduced in PTX ISA version {since}.", since=since, where=where),
+        Note(f"{operation} requires sm_{target} or higher.", target=target, where=where),
+    )
 
 
-_AND: Where = ({"op": "and"},)
+_AND = "op: and"
 
 MMA_SYNC = Instruction(
     mnemonic="mma",
@@ -63,70 +44,90 @@ MMA_SYNC = Instruction(
     blocks=(
         Block(
             "Half precision (.f16)",
-            {"shape": ("m8n8k4",), "atype btype": ("f16",), "alayout": LAYOUTS, "blayout": LAYOUTS,
-             "dtype ctype": ("f16 f16", "f32 f16", "f32 f32")},
+            f"shape: m8n8k4; atype btype: f16; alayout: {LAYOUTS}; blayout: {LAYOUTS}; "
+            "dtype ctype: f16 f16|f32 f16|f32 f32",
         ),
-        _block("Half precision (.f16)", _FLOATS, ("f16",), ("f16", "f32")),
-        _block("Alternate floating point (.e4m3/.e5m2)", ("m16n8k16", "m16n8k32"), _EIGHTS,
-               ("f16", "f32")),
-        _block("Alternate floating point (.bf16)", _FLOATS, ("bf16",), ("f32",)),
-        _block("Alternate floating point (.tf32)", ("m16n8k4", "m16n8k8"), ("tf32",), ("f32",)),
-        _block("Double precision", ("m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16"), ("f64",),
-               ("f64",), rnd=ROUNDINGS),
-        _block("Integer (.u8/.s8)", ("m8n8k16", "m16n8k16", "m16n8k32"), ("u8", "s8"), ("s32",),
-               satfinite=SATURATIONS),
-        _block("Sub-byte (.u4/.s4)", ("m8n8k32", "m16n8k32", "m16n8k64"), ("u4", "s4"), ("s32",),
-               satfinite=SATURATIONS),
-        _block("Single-bit", ("m8n8k128", "m16n8k128", "m16n8k256"), ("b1",), ("s32",),
-               **{"op popc": ("xor popc", "and popc")}),
+        Block(
+            "Half precision (.f16)",
+            f"{_PLAIN} m16n8k8|m16n8k16; dtype ctype: f16|f32; atype btype: f16",
+        ),
+        Block(
+            "Alternate floating point (.e4m3/.e5m2)",
+            f"{_PLAIN} m16n8k16|m16n8k32; dtype ctype: f16|f32; atype: e4m3|e5m2; btype: e4m3|e5m2",
+        ),
+        Block(
+            "Alternate floating point (.bf16)",
+            f"{_PLAIN} m16n8k8|m16n8k16; dtype ctype: f32; atype btype: bf16",
+        ),
+        Block(
+            "Alternate floating point (.tf32)",
+            f"{_PLAIN} m16n8k4|m16n8k8; dtype ctype: f32; atype btype: tf32",
+        ),
+        Block(
+            "Double precision",
+            f"{_PLAIN} m8n8k4|m16n8k4|m16n8k8|m16n8k16; dtype ctype: f64; atype btype: f64; "
+            f"rnd: {ROUNDINGS}",
+        ),
+        Block(
+            "Integer (.u8/.s8)",
+            f"{_PLAIN} m8n8k16|m16n8k16|m16n8k32; dtype ctype: s32; atype: u8|s8; btype: u8|s8; "
+            f"satfinite: {SATURATIONS}",
+        ),
+        Block(
+            "Sub-byte (.u4/.s4)",
+            f"{_PLAIN} m8n8k32|m16n8k32|m16n8k64; dtype ctype: s32; atype: u4|s4; btype: u4|s4; "
+            f"satfinite: {SATURATIONS}",
+        ),
+        Block(
+            "Single-bit",
+            f"{_PLAIN} m8n8k128|m16n8k128|m16n8k256; dtype ctype: s32; atype btype: b1; "
+            "op popc: xor popc|and popc",
+        ),
     ),
     notes=(
-        Note(text="Introduced in PTX ISA version 6.4.", since=PtxVersion(6, 4)),
-        Note(text="Requires sm_70 or higher.", target=70),
+        Note("Introduced in PTX ISA version 6.4.", since=PtxVersion(6, 4)),
+        Note("Requires sm_70 or higher.", target=70),
         *_introduced(".f16 floating point", (6, 5), 75, "f16", "m16n8k8"),
         *_introduced(".f16 floating point", (7, 0), 80, "f16", "m16n8k16"),
         *_introduced(".bf16 alternate floating point", (7, 0), 80, "bf16"),
         *_introduced(".tf32 alternate floating point", (7, 0), 80, "tf32"),
-        *_introduced(".e4m3/.e5m2 alternate floating point", (8, 4), 89, "e4m3 e5m2"),
+        *_introduced(".e4m3/.e5m2 alternate floating point", (8, 4), 89, "e4m3|e5m2"),
         Note(
-            text="Support for shape .m16n8k16 and .f16 dtype/ctype with .e4m3/.e5m2 alternate "
+            "Support for shape .m16n8k16 and .f16 dtype/ctype with .e4m3/.e5m2 alternate "
             "floating point type mma operation introduced in PTX ISA version 8.7.",
             since=PtxVersion(8, 7),
-            where=(
-                {"atype": "e4m3 e5m2", "shape": "m16n8k16"},
-                {"atype": "e4m3 e5m2", "dtype": "f16"},
-            ),
+            where="atype: e4m3|e5m2; shape: m16n8k16 or atype: e4m3|e5m2; dtype: f16",
         ),
         *_introduced(".f64 floating point", (7, 0), 80, "f64", "m8n8k4"),
         *_introduced(".f64 floating point", (7, 8), 90, "f64", "m16n8k4", "m16n8k8", "m16n8k16"),
-        *_introduced(".u8/.s8 integer", (6, 5), 75, "u8 s8", "m8n8k16"),
-        *_introduced(".u8/.s8 integer", (7, 0), 80, "u8 s8", "m16n8k16", "m16n8k32"),
-        *_introduced(".u4/.s4 integer", (6, 5), 75, "u4 s4", "m8n8k32"),
-        *_introduced(".u4/.s4 integer", (7, 0), 80, "u4 s4", "m16n8k32", "m16n8k64"),
+        *_introduced(".u8/.s8 integer", (6, 5), 75, "u8|s8", "m8n8k16"),
+        *_introduced(".u8/.s8 integer", (7, 0), 80, "u8|s8", "m16n8k16", "m16n8k32"),
+        *_introduced(".u4/.s4 integer", (6, 5), 75, "u4|s4", "m8n8k32"),
+        *_introduced(".u4/.s4 integer", (7, 0), 80, "u4|s4", "m16n8k32", "m16n8k64"),
         *_introduced(".b1 single-bit integer", (7, 0), 75, "b1", "m8n8k128"),
         *_introduced(".b1 single-bit integer", (7, 0), 80, "b1", "m16n8k128", "m16n8k256"),
         Note(
-            text="Support for .and operation in single-bit mma introduced in PTX ISA version 7.1.",
+            "Support for .and operation in single-bit mma introduced in PTX ISA version 7.1.",
             since=PtxVersion(7, 1),
             where=_AND,
         ),
         Note(
-            text=".and operation in single-bit mma requires sm_80 or higher.",
+            ".and operation in single-bit mma requires sm_80 or higher.",
             target=80,
             where=_AND,
         ),
     ),
     quotes=(
         Quote(
-            text="Perform a MxNxK matrix multiply and accumulate operation, D = A*B+C, where the A "
+            "Perform a MxNxK matrix multiply and accumulate operation, D = A*B+C, where the A "
             "matrix is MxK, the B matrix is KxN, and the C and D matrices are MxN.",
         ),
         Quote(
-            text="For single-bit mma.sync, multiplication is replaced by a sequence of logical "
+            "For single-bit mma.sync, multiplication is replaced by a sequence of logical "
             "operations; specifically, mma.xor.popc and mma.and.popc computes the XOR, AND "
             "respectively of a k-bit row of A with a k-bit column of B, then counts the number of "
             "set bits in the result (popc).",
-            where=({"atype": "b1"},),
+            where="atype: b1",
         ),
     ),
     fertile=(
@@ -135,4 +136,4 @@ MMA_SYNC = Instruction(
         ("atype", "btype", "dtype ctype"),
         ("op", "shape", "atype btype"),
     ),
-)  # fmt: skip
+)

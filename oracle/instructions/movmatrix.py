@@ -12,19 +12,14 @@ MOVMATRIX = Instruction(
     fragments="9.7.14.5.17",
     operands=("to", "from"),
     syntax="sync aligned shape trans type",
-    blocks=(
-        Block(
-            ".shape.trans.type",
-            {"shape": ("m8n8",), "trans": ("trans",), "type": ("b16",)},
-        ),
-    ),
+    blocks=(Block(".shape.trans.type", "shape: m8n8; trans: trans; type: b16"),),
     notes=(
-        Note(text="Introduced in PTX ISA version 7.8.", since=PtxVersion(7, 8)),
-        Note(text="Requires sm_75 or higher.", target=75),
+        Note("Introduced in PTX ISA version 7.8.", since=PtxVersion(7, 8)),
+        Note("Requires sm_75 or higher.", target=75),
     ),
     quotes=(
         Quote(
-            text="Move a row-major matrix across all threads in a warp, reading elements from "
+            "Move a row-major matrix across all threads in a warp, reading elements from "
             "source a, and writing the transposed elements to destination d.",
         ),
     ),

@@ -3,48 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import KW_ONLY, dataclass
+from functools import cache, cached_property
 from itertools import product
 
 from oracle.forms import Form, Slot, kind_of
 from oracle.targets import Module, PtxVersion
 
-STATE_SPACES = ("", "global", "shared", "shared::cta")
+LAYOUTS = "row|col"
+STATE_SPACES = "|global|shared|shared::cta"
 """Spellings of `{.ss}` of wmma.load and wmma.store; "" is generic addressing."""
-SHARED_SPACES = ("", "shared", "shared::cta")
+SHARED_SPACES = "|shared|shared::cta"
 """Spellings of `{.ss}` of ldmatrix and stmatrix."""
-ROUNDINGS = ("", "rn", "rz", "rm", "rp")
+ROUNDINGS = "|rn|rz|rm|rp"
 """Spellings of `{.rnd}` of the f64 forms."""
-SATURATIONS = ("", "satfinite")
-
-Where = tuple[Mapping[str, str], ...]
-"""To which forms something applies: to those that one of the mappings describes, or to all if there
-is none. A mapping names slots, or kinds of slots, and the texts of which one has to stand there."""
+SATURATIONS = "|satfinite"
 
 
-def describes(where: Where, form: Form) -> bool:
-    """Tell whether something applies to a form."""
+@cache
+def slots_of(text: str) -> dict[str, tuple[str, ...]]:
+    """Read "shape: m8n8|m16n8; type: b16" as what may stand in slots, by name."""
+    parts = (part.partition(":") for part in text.split(";"))
+    return {
+        name.strip(): tuple(one.strip() for one in texts.split("|")) for name, _, texts in parts
+    }
+
+
+def describes(where: str, form: Form) -> bool:
+    """Tell whether something applies to a form.
+
+    Parameters
+    ----------
+    where
+        What has to stand in slots, or in some slot of a kind, such as "shape: m8n8|m16n8; type:
+        b16". Several of these, parted by "or": one has to be so. "" describes every form.
+    """
     return not where or any(
         all(
-            any(
-                text in (texts.split() or [""])
-                for slot, text in form.slots
-                if name in (slot, kind_of(slot))
-            )
-            for name, texts in some.items()
+            any(text in texts for slot, text in form.slots if name in (slot, kind_of(slot)))
+            for name, texts in slots_of(some).items()
         )
-        for some in where
+        for some in where.split(" or ")
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Note:
     """One note of a page: what it says, and which versions and targets it asks for."""
 
     text: str
     """The page's own words."""
-    where: Where = ()
+    _: KW_ONLY
+    where: str = ""
+    """To which forms it applies (`describes`)."""
     since: PtxVersion | None = None
     """First PTX ISA version that has it."""
     until: PtxVersion | None = None
@@ -92,20 +103,22 @@ SPECIFIC_TARGETS = (
 )
 """How the pages list the targets of a note that is `specific`."""
 EXPLICIT_CTA = Note(
-    text="Support for ::cta sub-qualifier introduced in PTX ISA version 7.8.",
+    "Support for ::cta sub-qualifier introduced in PTX ISA version 7.8.",
     since=PtxVersion(7, 8),
-    where=({"space": "shared::cta"},),
+    where="space: shared::cta",
 )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Quote:
     """What the page says that an instruction does."""
 
     text: str
+    _: KW_ONLY
     section: str = ""
     """Where it stands, if not in the instruction's own section."""
-    where: Where = ()
+    where: str = ""
+    """To which forms it applies (`describes`)."""
 
 
 @dataclass(frozen=True)
@@ -113,17 +126,18 @@ class Block:
     """Forms under one heading of the page: every combination of what may stand in the slots."""
 
     heading: str
-    slots: Mapping[str, tuple[str, ...]]
-    """Texts by slot, the last changes first. Several slots in one key ("atype btype") change
-    together: to one text for all of them, or to one for each, parted by spaces."""
+    slots: str
+    """What may stand in each slot, as in "shape: m8n8|m16n8; type: b16"; the last changes first.
+    Several slots at once ("atype btype: f16|bf16") change together: to one text for all of them, or
+    to one for each, parted by spaces."""
 
     def texts(self) -> Iterator[dict[str, str]]:
         """Iterate over what stands in the slots."""
-        for chosen in product(*self.slots.values()):
+        known = slots_of(self.slots)
+        for chosen in product(*known.values()):
             found: dict[str, str] = {}
-            for names, text in zip(self.slots, chosen, strict=True):
-                slots = names.split()
-                texts = text.split(" ")
+            for names, text in zip(known, chosen, strict=True):
+                slots, texts = names.split(), text.split(" ")
                 found |= zip(slots, texts * len(slots) if len(texts) == 1 else texts, strict=True)
             yield found
 

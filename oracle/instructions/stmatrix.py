@@ -9,13 +9,11 @@ from oracle.instructions.row import (
     Instruction,
     Note,
     Quote,
-    Where,
 )
 from oracle.targets import PtxVersion
 
 _LINE = ".shape.num{.trans}{.ss}.type"
-_NUMBERS = ("x1", "x2", "x4")
-_B8: Where = ({"type": "b8"},)
+_B8 = "type: b8"
 
 STMATRIX = Instruction(
     mnemonic="stmatrix",
@@ -26,35 +24,31 @@ STMATRIX = Instruction(
     syntax="sync aligned shape num trans? space? type",
     blocks=(
         Block(
-            _LINE,
-            {"shape": ("m8n8",), "num": _NUMBERS, "trans": ("", "trans"), "space": SHARED_SPACES,
-             "type": ("b16",)},
+            _LINE, f"shape: m8n8; num: x1|x2|x4; trans: |trans; space: {SHARED_SPACES}; type: b16"
         ),
         Block(
-            _LINE,
-            {"shape": ("m16n8",), "num": _NUMBERS, "trans": ("trans",), "space": SHARED_SPACES,
-             "type": ("b8",)},
+            _LINE, f"shape: m16n8; num: x1|x2|x4; trans: trans; space: {SHARED_SPACES}; type: b8"
         ),
     ),
     notes=(
-        Note(text="Introduced in PTX ISA version 7.8.", since=PtxVersion(7, 8)),
+        Note("Introduced in PTX ISA version 7.8.", since=PtxVersion(7, 8)),
         Note(
-            text="Support for .m16n8 shape and .b8 type introduced in PTX ISA version 8.6.",
+            "Support for .m16n8 shape and .b8 type introduced in PTX ISA version 8.6.",
             since=PtxVersion(8, 6),
             where=_B8,
         ),
-        Note(text="Requires sm_90 or higher.", target=90),
+        Note("Requires sm_90 or higher.", target=90),
         Note(
-            text=f"Shape .m16n8 and type .b8 {SPECIFIC_TARGETS}",
+            f"Shape .m16n8 and type .b8 {SPECIFIC_TARGETS}",
             specific=True,
             where=_B8,
         ),
     ),
     quotes=(
         Quote(
-            text="Collectively store one or more matrices across all threads in a warp to the "
+            "Collectively store one or more matrices across all threads in a warp to the "
             "location indicated by the address operand p, in .shared state space.",
         ),
     ),
     fertile=(("shape", "num", "type"), ("shape", "trans", "type")),
-)  # fmt: skip
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oracle.instructions.row import (
     EXPLICIT_CTA,
+    LAYOUTS,
     ROUNDINGS,
     SATURATIONS,
     STATE_SPACES,
@@ -11,9 +12,7 @@ from oracle.instructions.row import (
     Instruction,
     Note,
     Quote,
-    Where,
 )
-from oracle.matrices import HALF_SHAPES, LAYOUTS
 from oracle.targets import PtxVersion
 
 FRAGMENTS = "9.7.14.4.1"
@@ -21,47 +20,45 @@ FRAGMENTS = "9.7.14.4.1"
 STORAGE = "9.7.14.4.2"
 """Section on matrices in memory: layouts, strides, alignment."""
 
-_HALVES = tuple(shape.name for shape in HALF_SHAPES)
-_ROW, _COLUMN = ("row",), ("col",)
-_S32 = ("s32",)
+_HALVES = "m16n16k16|m8n32k16|m32n8k16"
 
 # `.aligned` "is required from PTX ISA version 6.3 onwards" (notes of 9.7.14.4.3 to .5).
 _ALIGNED_SINCE = PtxVersion(6, 3)
 
-_INTEGER: Where = ({"shape": " ".join(_HALVES), "type": "s8 u8 s32"},)
-_SUB_BYTE_OR_BIT: Where = ({"shape": "m8n8k32 m8n8k128"},)
-_SINCE_AMPERE: Where = ({"type": "bf16 tf32 f64"}, {"shape": "m16n16k8"})
+_INTEGER = f"shape: {_HALVES}; type: s8|u8|s32"
+_SUB_BYTE_OR_BIT = "shape: m8n8k32|m8n8k128"
+_SINCE_AMPERE = "type: bf16|tf32|f64 or shape: m16n16k8"
 """Double precision, and what the notes call "alternate floating point" (9.7.14.4.3, headings of the
 syntax)."""
-_AND: Where = ({"op": "and"},)
+_AND = "op: and"
 
 _COMMON = (
-    Note(text="Introduced in PTX ISA version 6.0.", since=PtxVersion(6, 0)),
+    Note("Introduced in PTX ISA version 6.0.", since=PtxVersion(6, 0)),
     Note(
-        text=".m8n32k16 and .m32n8k16 introduced in PTX ISA version 6.1.",
+        ".m8n32k16 and .m32n8k16 introduced in PTX ISA version 6.1.",
         since=PtxVersion(6, 1),
-        where=({"shape": "m8n32k16 m32n8k16"},),
+        where="shape: m8n32k16|m32n8k16",
     ),
     Note(
-        text="Integer, sub-byte integer and single-bit wmma introduced in PTX ISA version 6.3.",
+        "Integer, sub-byte integer and single-bit wmma introduced in PTX ISA version 6.3.",
         since=PtxVersion(6, 3),
-        where=_INTEGER + _SUB_BYTE_OR_BIT,
+        where=f"{_INTEGER} or {_SUB_BYTE_OR_BIT}",
     ),
     Note(
-        text="Floating point wmma requires sm_70 or higher.",
+        "Floating point wmma requires sm_70 or higher.",
         target=70,
-        where=({"type": "f16 f32 f64 bf16 tf32"},),
+        where="type: f16|f32|f64|bf16|tf32",
     ),
-    Note(text="Integer wmma requires sm_72 or higher.", target=72, where=_INTEGER),
+    Note("Integer wmma requires sm_72 or higher.", target=72, where=_INTEGER),
     Note(
-        text="Sub-byte and single-bit wmma requires sm_75 or higher.",
+        "Sub-byte and single-bit wmma requires sm_75 or higher.",
         target=75,
         where=_SUB_BYTE_OR_BIT,
     ),
 )
 """Notes that the three pages share."""
 _WIDE_FLOATS = Note(
-    text="Double precision and alternate floating point precision wmma introduced in PTX ISA "
+    "Double precision and alternate floating point precision wmma introduced in PTX ISA "
     "version 7.0.",
     since=PtxVersion(7, 0),
     where=_SINCE_AMPERE,
@@ -71,28 +68,22 @@ _ACCESSED = (("matrix", "shape", "type"),)
 # 9.7.14.4.3, one row per block of the syntax: heading, shapes, multiplicand types, accumulator
 # types, layouts of A, layouts of B.
 _LOADS = (
-    (".f16", _HALVES, ("f16", "s8", "u8"), ("f16", "f32", "s32"), LAYOUTS, LAYOUTS),
-    (".bf16", _HALVES, ("bf16",), (), LAYOUTS, LAYOUTS),  # its .f32 C is in the first row
-    (".tf32", ("m16n16k8",), ("tf32",), ("f32",), LAYOUTS, LAYOUTS),
-    (".f64", ("m8n8k4",), ("f64",), ("f64",), LAYOUTS, LAYOUTS),
-    ("sub-byte", ("m8n8k32",), ("s4", "u4"), _S32, _ROW, _COLUMN),
-    ("single-bit", ("m8n8k128",), ("b1",), _S32, _ROW, _COLUMN),
+    (".f16", _HALVES, "f16|s8|u8", "f16|f32|s32", LAYOUTS, LAYOUTS),
+    (".bf16", _HALVES, "bf16", None, LAYOUTS, LAYOUTS),  # its .f32 C is in the first row
+    (".tf32", "m16n16k8", "tf32", "f32", LAYOUTS, LAYOUTS),
+    (".f64", "m8n8k4", "f64", "f64", LAYOUTS, LAYOUTS),
+    ("sub-byte", "m8n8k32", "s4|u4", "s32", "row", "col"),
+    ("single-bit", "m8n8k128", "b1", "s32", "row", "col"),
 )
 
 
-def _access(
-    heading: str,
-    matrix: str,
-    layouts: tuple[str, ...],
-    shapes: tuple[str, ...],
-    types: tuple[str, ...],
-) -> Block:
+def _access(heading: str, matrix: str, layouts: str, shapes: str, types: str) -> Block:
     """Return the forms that load or store one of the matrices."""
     return Block(
         heading,
-        {"matrix": (matrix,), "layout": layouts, "shape": shapes, "space": STATE_SPACES,
-         "type": types},
-    )  # fmt: skip
+        f"matrix: {matrix}; layout: {layouts}; shape: {shapes}; space: {STATE_SPACES}; "
+        f"type: {types}",
+    )
 
 
 WMMA_LOAD = Instruction(
@@ -112,18 +103,19 @@ WMMA_LOAD = Instruction(
             ("b", b_layouts, multiplicands),
             ("c", LAYOUTS, accumulators),
         )
+        if types is not None
     ),
     notes=(
         *_COMMON,
         Note(
-            text=".m8n8k4 and .m16n16k8 on wmma introduced in PTX ISA version 7.0.",
+            ".m8n8k4 and .m16n16k8 on wmma introduced in PTX ISA version 7.0.",
             since=PtxVersion(7, 0),
-            where=({"shape": "m8n8k4 m16n16k8"},),
+            where="shape: m8n8k4|m16n16k8",
         ),
         _WIDE_FLOATS,
         EXPLICIT_CTA,
         Note(
-            text="Double precision and alternate floating point precision wmma requires sm_80 or "
+            "Double precision and alternate floating point precision wmma requires sm_80 or "
             "higher.",
             target=80,
             where=_SINCE_AMPERE,
@@ -142,49 +134,35 @@ WMMA_STORE = Instruction(
     syntax="matrix sync aligned layout shape space? type",
     aligned_since=_ALIGNED_SINCE,
     blocks=(
-        _access(", ".join(_HALVES), "d", LAYOUTS, _HALVES, ("f16", "f32", "s32")),
-        _access("m8n8k32, m8n8k128", "d", LAYOUTS, ("m8n8k32", "m8n8k128"), _S32),
-        _access("m16n16k8", "d", LAYOUTS, ("m16n16k8",), ("f32",)),
-        _access("m8n8k4", "d", LAYOUTS, ("m8n8k4",), ("f64",)),
+        _access("m16n16k16, m8n32k16, m32n8k16", "d", LAYOUTS, _HALVES, "f16|f32|s32"),
+        _access("m8n8k32, m8n8k128", "d", LAYOUTS, "m8n8k32|m8n8k128", "s32"),
+        _access("m16n16k8", "d", LAYOUTS, "m16n16k8", "f32"),
+        _access("m8n8k4", "d", LAYOUTS, "m8n8k4", "f64"),
     ),
     notes=(
         *_COMMON,
         Note(
-            text=".m16n16k8 introduced in PTX ISA version 7.0.",
+            ".m16n16k8 introduced in PTX ISA version 7.0.",
             since=PtxVersion(7, 0),
-            where=({"shape": "m16n16k8"},),
+            where="shape: m16n16k8",
         ),
         Note(
-            text="Double precision wmma introduced in PTX ISA version 7.0.",
+            "Double precision wmma introduced in PTX ISA version 7.0.",
             since=PtxVersion(7, 0),
-            where=({"type": "f64"},),
+            where="type: f64",
         ),
         EXPLICIT_CTA,
         Note(
-            text="Double precision wmma and shape .m16n16k8 requires sm_80 or higher.",
+            "Double precision wmma and shape .m16n16k8 requires sm_80 or higher.",
             target=80,
-            where=({"shape": "m16n16k8"}, {"type": "f64"}),
+            where="shape: m16n16k8 or type: f64",
         ),
     ),
     fertile=_ACCESSED,
 )
 
 
-def _product(
-    heading: str,
-    shapes: tuple[str, ...],
-    types: tuple[str, ...],
-    accumulator: str,
-    layouts: tuple[tuple[str, ...], tuple[str, ...]] = (LAYOUTS, LAYOUTS),
-    **last: tuple[str, ...],
-) -> Block:
-    """Return the forms whose A and B, and whose C and D, have one type each."""
-    return Block(
-        heading,
-        {"alayout": layouts[0], "blayout": layouts[1], "shape": shapes, "atype btype": types,
-         "dtype ctype": (accumulator,), **last},
-    )  # fmt: skip
-
+_ANY_LAYOUTS = f"alayout: {LAYOUTS}; blayout: {LAYOUTS}; shape:"
 
 _UNSPECIFIED = "The accumulation order, rounding and handling of subnormal inputs is unspecified."
 _ROUNDED = {
@@ -209,88 +187,98 @@ WMMA_MMA = Instruction(
         # it stands behind .ctype, as in the PTX ISA 6.0 manual, 9.7.12.4.
         Block(
             "Floating point (.f16 multiplicands)",
-            {"alayout": LAYOUTS, "blayout": LAYOUTS, "shape": _HALVES, "dtype": ("f16", "f32"),
-             "ctype": ("f16", "f32"), "satfinite": SATURATIONS},
+            f"{_ANY_LAYOUTS} {_HALVES}; dtype: f16|f32; ctype: f16|f32; satfinite: {SATURATIONS}",
         ),
-        _product("Integer (.u8/.s8 multiplicands)", _HALVES, ("s8", "u8"), "s32",
-                 satfinite=SATURATIONS),
-        _product("Floating point format .bf16", _HALVES, ("bf16",), "f32"),
-        _product("Floating point format .tf32", ("m16n16k8",), ("tf32",), "f32"),
-        _product("Floating point Double precision", ("m8n8k4",), ("f64",), "f64", rnd=ROUNDINGS),
-        _product("Sub-byte", ("m8n8k32",), ("s4", "u4"), "s32", (_ROW, _COLUMN),
-                 satfinite=SATURATIONS),
+        Block(
+            "Integer (.u8/.s8 multiplicands)",
+            f"{_ANY_LAYOUTS} {_HALVES}; atype btype: s8|u8; dtype ctype: s32; "
+            f"satfinite: {SATURATIONS}",
+        ),
+        Block(
+            "Floating point format .bf16",
+            f"{_ANY_LAYOUTS} {_HALVES}; atype btype: bf16; dtype ctype: f32",
+        ),
+        Block(
+            "Floating point format .tf32",
+            f"{_ANY_LAYOUTS} m16n16k8; atype btype: tf32; dtype ctype: f32",
+        ),
+        Block(
+            "Floating point Double precision",
+            f"{_ANY_LAYOUTS} m8n8k4; atype btype: f64; dtype ctype: f64; rnd: {ROUNDINGS}",
+        ),
+        Block(
+            "Sub-byte",
+            "alayout: row; blayout: col; shape: m8n8k32; atype btype: s4|u4; dtype ctype: s32; "
+            f"satfinite: {SATURATIONS}",
+        ),
         Block(
             "Single-bit",
-            {"op popc": ("xor popc", "and popc"), "alayout": _ROW, "blayout": _COLUMN,
-             "shape": ("m8n8k128",), "atype btype": ("b1",), "dtype ctype": _S32},
+            "op popc: xor popc|and popc; alayout: row; blayout: col; shape: m8n8k128; "
+            "atype btype: b1; dtype ctype: s32",
         ),
     ),
     notes=(
         *_COMMON,
         _WIDE_FLOATS,
         Note(
-            text="Support for .and operation in single-bit wmma introduced in PTX ISA version 7.1.",
+            "Support for .and operation in single-bit wmma introduced in PTX ISA version 7.1.",
             since=PtxVersion(7, 1),
             where=_AND,
         ),
         Note(
-            text="Support for .satfinite on floating point wmma.mma is deprecated in PTX ISA "
+            "Support for .satfinite on floating point wmma.mma is deprecated in PTX ISA "
             "version 6.4 and is removed from PTX ISA version 6.5.",
             deprecated=PtxVersion(6, 4),
             until=PtxVersion(6, 5),
-            where=({"satfinite": "satfinite", "atype": ""},),
+            where="satfinite: satfinite; atype:",
         ),
         Note(
-            text="Double precision, alternate floating point precision wmma require sm_80 or "
-            "higher.",
+            "Double precision, alternate floating point precision wmma require sm_80 or higher.",
             target=80,
             where=_SINCE_AMPERE,
         ),
         Note(
-            text=".and operation in single-bit wmma requires sm_80 or higher.",
+            ".and operation in single-bit wmma requires sm_80 or higher.",
             target=80,
             where=_AND,
         ),
     ),
     quotes=(
         Quote(
-            text="Perform a warp-level matrix multiply-and-accumulate computation `D = A * B + C` "
+            "Perform a warp-level matrix multiply-and-accumulate computation `D = A * B + C` "
             "using matrices A, B and C loaded in registers `a`, `b` and `c` respectively, and "
             "store the result matrix in register `d`.",
         ),
         Quote(
-            text="For single-bit `wmma`, multiplication is replaced by a sequence of logical "
+            "For single-bit `wmma`, multiplication is replaced by a sequence of logical "
             "operations; specifically, `wmma.xor.popc` and `wmma.and.popc` computes the XOR, AND "
             "respectively of a 128-bit row of A with a 128-bit column of B, then counts the number "
             "of set bits in the result (`popc`). This result is added to the corresponding element "
             "of C and written into D.",
-            where=({"atype": "b1"},),
+            where="atype: b1",
         ),
         Quote(
-            text="The output is clamped to the minimum or maximum 32-bit signed integer value. "
+            "The output is clamped to the minimum or maximum 32-bit signed integer value. "
             "Otherwise, if the accumulation would overflow, the value wraps.",
-            where=({"atype": "s8 u8 s4 u4"},),
+            where="atype: s8|u8|s4|u4",
         ),
-        *(
-            Quote(text=text, where=({"atype": "f64", "rnd": rounding},))
-            for rounding, text in _ROUNDED.items()
-        ),
+        *(Quote(text, where=f"atype: f64; rnd: {rounding}") for rounding, text in _ROUNDED.items()),
         Quote(
-            text="Element-wise multiplication of matrix A and B is performed with at least single "
+            "Element-wise multiplication of matrix A and B is performed with at least single "
             "precision. When `.ctype` or `.dtype` is `.f32`, accumulation of the intermediate "
             "values is performed with at least single precision. When both `.ctype` and `.dtype` "
             "are specified as `.f16`, the accumulation is performed with at least half precision.",
-            where=({"atype": ""},),
+            where="atype:",
         ),
         Quote(
-            text="Element-wise multiplication of matrix A and B is performed with specified "
+            "Element-wise multiplication of matrix A and B is performed with specified "
             "precision. Accumulation of the intermediate values is performed with at least single "
             "precision.",
-            where=({"atype": "bf16 tf32"},),
+            where="atype: bf16|tf32",
         ),
-        Quote(text=_UNSPECIFIED, where=({"atype": ""}, {"atype": "bf16 tf32"})),
+        Quote(_UNSPECIFIED, where="atype: |bf16|tf32"),
         Quote(
-            text="The fragment returned by a `wmma` operation can be used as an operand for "
+            "The fragment returned by a `wmma` operation can be used as an operand for "
             "another `wmma` operation if the shape, layout and element type of the underlying "
             "matrix matches.",
             section=FRAGMENTS,
@@ -302,4 +290,4 @@ WMMA_MMA = Instruction(
         ("shape", "dtype", "ctype"),
         ("op", "shape", "atype btype"),
     ),
-)  # fmt: skip
+)

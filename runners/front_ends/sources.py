@@ -20,6 +20,8 @@ _NEWEST_LLVM = 22
 class Source:
     """A program in the language of a front end."""
 
+    compiler: str
+    """The front end, as it is spelled."""
     name: str
     """Of the file: "kernel.cu", "kernel.ll"."""
     text: str
@@ -52,7 +54,7 @@ def source_of(spelled: str, module: KernelModule, *, level: int | None) -> Sourc
         major = (version_order(which) or (_NEWEST_LLVM,))[0]
         text = llvm_text(module, llvm=major)
         return Source(
-            name="kernel.ll", text=text, level=level,
+            compiler=spelled, name="kernel.ll", text=text, level=level,
             commands=_own(which, "kernel.ll", level, module.target, feature)
             or (
                 f"opt -S -passes='default<O{level}>' kernel.ll -o optimised.ll",
@@ -64,7 +66,7 @@ def source_of(spelled: str, module: KernelModule, *, level: int | None) -> Sourc
     commands = _own(which, "kernel.cu", level, module.target, feature)
     if not commands:
         commands = (f"nvcc -ptx -arch={module.target} -Xcicc -O{level} kernel.cu -o new.ptx",)
-    return Source(name="kernel.cu", text=text, level=level, commands=commands)
+    return Source(compiler=spelled, name="kernel.cu", text=text, level=level, commands=commands)
 
 
 def _own(which: str, name: str, level: int, target: str, feature: str) -> tuple[str, ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import TypeGuard
 
 from oracle.forms import Form
 from oracle.matrices import Matrix
-from oracle.ops import MatrixAccess, Op
+from oracle.operands import Fragment
+from oracle.ops import Op
 from oracle.places import Place
 from oracle.storage import Tile
 from strategies.features import (
@@ -19,11 +20,10 @@ from strategies.features import (
     stride_unit,
     unit_bytes,
 )
-from strategies.programs.building import Builder
-from strategies.programs.choices import Dice
-from strategies.programs.forms import load_form, store_form
+from strategies.programs.builder import Builder, Dice
+from strategies.programs.forms import access_form
+from strategies.programs.live_values import LiveValue
 from strategies.programs.memory import Region
-from strategies.programs.scopes import Value, accumulator
 
 MOST_SHARED = 12 << 10
 """Bytes of shared memory from which matrices go to global memory: four warps share a block's."""
@@ -53,16 +53,22 @@ _PLACEMENTS = (_FRESH, _FRESH, _FRESH, _SAME_BUFFER, _OVERLAPPING, _BESIDE)
 class _Access:
     """One access in the making."""
 
+    builder: Builder
     matrix: Matrix
     layout: str
-    verb: str
-    """"load" or "store"."""
     dice: Dice
-    line_bytes: int
     space: str = "global"
     shared: bool = False
     stride: int | None = None
     in_register: bool = False
+
+    @property
+    def stores(self) -> bool:
+        return self.matrix.operand == "d"
+
+    @property
+    def verb(self) -> str:
+        return "store" if self.stores else "load"
 
     @property
     def tile(self) -> Tile:
@@ -70,20 +76,26 @@ class _Access:
 
     @property
     def unit(self) -> int:
-        return unit_bytes(self.matrix, shared=self.shared, line_bytes=self.line_bytes)
+        line_bytes = self.builder.focus.line_bytes
+        return unit_bytes(self.matrix, shared=self.shared, line_bytes=line_bytes)
 
-    def step(self, fragment: str, region: Region, immediate: int) -> MatrixAccess:
-        form = load_form if self.verb == "load" else store_form
-        return Op.of(
-            form=form(self.matrix, self.layout, self.space), fragment=fragment,
-            place=Place(buffer=region.arena.buffer, offset=region.span.start),
-            stride=self.stride, stride_in_register=self.in_register, immediate=immediate,
+    def add(self, fragment: str, region: Region) -> None:
+        """Append the step."""
+        spans = (region.span,)
+        self.builder.scope.access(**{"writes" if self.stores else "reads": spans})
+        self.builder.add(
+            Op.of(
+                form=access_form(self.matrix, self.layout, self.space), fragment=fragment,
+                place=Place(buffer=region.arena.buffer, offset=region.span.start),
+                stride=self.stride, stride_in_register=self.in_register,
+                immediate=_immediate(self, region),
+            )
         )  # fmt: skip
 
 
 def load(
     builder: Builder, matrix: Matrix, layout: str | None, hint: str, *, near: bool = False
-) -> Value:
+) -> LiveValue:
     """Append a load of a fragment, from bytes that nothing has computed or from others.
 
     Parameters
@@ -95,30 +107,20 @@ def load(
     near
         Whether to read bytes that are read elsewhere as well, if there are any.
     """
-    dice = builder.dice()
-    wanted = builder.form
-    asked = wanted is not None and wanted.mnemonic == "wmma.load" and wanted.matrix() == matrix
-    if layout is None:
-        layout = dice.one_of(("row", "col"))
-        layout = wanted.layout if wanted is not None and asked else layout
-    access = _Access(
-        matrix=matrix, layout=layout, verb="load", dice=dice, line_bytes=builder.line_bytes
-    )
-    _choose_space(builder, access)
-    placement = _choose_stride(builder, access)
-    region = _place(builder, access, _OVERLAPPING if near else placement, hint)
+    dice, wanted = builder.dice(), builder.form
+    drawn = dice.one_of(("row", "col")) if layout is None else layout
+    if layout is None and _is_of(wanted, matrix):
+        drawn = wanted.layout
+    access = _Access(builder=builder, matrix=matrix, layout=drawn, dice=dice)
+    _choose_space(access)
+    placement = _choose_stride(access)
+    region = _place(access, _OVERLAPPING if near else placement, hint)
     name = builder.name(hint)
-    builder.scope.access(reads=(region.span,))
-    builder.add(access.step(name, region, _immediate(builder, access, region)))
-    value = Value(
-        name=name, matrix=accumulator(matrix), layout=layout if matrix.operand in "ab" else None,
-        depth=builder.scope.depth, region=region,
-    )  # fmt: skip
-    builder.scope.define(value)
-    return value
+    access.add(name, region)
+    return builder.define(name, Fragment.of(matrix, layout), region=region)
 
 
-def store(builder: Builder, value: Value, over: Region | None = None) -> None:
+def store(builder: Builder, value: LiveValue, over: Region | None = None) -> None:
     """Append a store of an accumulator.
 
     Parameters
@@ -126,27 +128,22 @@ def store(builder: Builder, value: Value, over: Region | None = None) -> None:
     over
         Where C was loaded, if D has its type: some stores go there.
     """
-    matrix = Matrix(operand="d", shape=value.matrix.shape, type=value.matrix.type)
-    dice = builder.dice()
-    wanted = builder.form
+    matrix = replace(value.matrix, operand="d")
+    dice, wanted = builder.dice(), builder.form
     layout = dice.one_of(("row", "col"))
-    if wanted and wanted.mnemonic == "wmma.store" and wanted.matrix() == matrix:
-        # In the place that it asks for.
+    if _is_of(wanted, matrix):  # in the place that it asks for
         layout = wanted.layout
         over = None
     in_place = dice.once_in(6) and not builder.wants(STORES)
     in_place |= Feature.IN_PLACE_MEMORY in builder.wanted
-    access = _Access(
-        matrix=matrix, layout=layout, verb="store", dice=dice, line_bytes=builder.line_bytes
-    )
+    access = _Access(builder=builder, matrix=matrix, layout=layout, dice=dice)
     if over is not None and in_place and over.type == matrix.type:
         builder.take(Feature.IN_PLACE_MEMORY)
-        region = _over(builder, access, over)
+        region = _over(access, over)
     else:
-        _choose_space(builder, access)
-        region = _place(builder, access, _choose_stride(builder, access), "d")
-    builder.scope.access(writes=(region.span,))
-    builder.add(access.step(value.name, region, _immediate(builder, access, region)))
+        _choose_space(access)
+        region = _place(access, _choose_stride(access), "d")
+    access.add(value.name, region)
     value.pending = False
 
 
@@ -157,24 +154,27 @@ STORES = (
 """What asks for the memory of a store."""
 
 
-def is_asked_of(builder: Builder, value: Value) -> bool:
+def is_asked_of(builder: Builder, value: LiveValue) -> bool:
     """Tell whether a store is asked for that a value can have."""
-    form = builder.form
-    if form is None or form.mnemonic != "wmma.store":
-        return False
-    return accumulator(form.matrix()) == value.matrix
+    holds = value.holds
+    return isinstance(holds, Fragment) and _is_of(builder.form, replace(holds.matrix, operand="d"))
 
 
-def _over(builder: Builder, access: _Access, over: Region) -> Region:
+def _is_of(form: Form | None, matrix: Matrix) -> TypeGuard[Form]:
+    """Tell whether a form loads or stores a matrix."""
+    return form is not None and form.is_access and form.matrix() == matrix
+
+
+def _over(access: _Access, over: Region) -> Region:
     """Choose to store exactly where a matrix was loaded."""
+    builder = access.builder
     access.layout, access.stride, access.shared = over.layout, over.stride, over.arena.shared
     options = [o for o in _spaces(builder) if o[1] == access.shared]
     wanted = [option for option in options if _feature("store", *option) in builder.wanted]
     access.space = access.dice.one_of(wanted or options)[0]
     builder.take(_feature("store", access.space, access.shared))
     access.in_register = access.stride is not None and access.dice.once_in(2)
-    over.arena.written = True
-    over.written = True
+    over.arena.written = over.written = True
     return over
 
 
@@ -195,64 +195,55 @@ _IN_GLOBAL = (
 """What needs accesses in one space, or much of it."""
 
 
-def _choose_space(builder: Builder, access: _Access) -> None:
+def _choose_space(access: _Access) -> None:
+    builder, form = access.builder, access.builder.form
     options = _spaces(builder)
-    form = builder.form
     asked = False
-    if form is not None and form.is_access and _is_asked(access, form):
+    if _is_of(form, access.matrix) and form.layout == access.layout:
         builder.form = None
         options = [option for option in options if option[0] == form.space]
         asked = True
     wanted = [o for o in options if _feature(access.verb, *o) in builder.wanted]
     drawn = access.dice.one_of(options)
-    most = MOST_SHARED
+    spaces = builder.memory.spaces()
     stored = [region for region in builder.memory.regions() if region.written and region.type]
     if wanted:
-        drawn = wanted[0]
-        asked = True
-    elif Feature.LDMATRIX_OF_STORE in builder.wanted and access.verb == "store":
+        drawn, asked = wanted[0], True
+    elif Feature.LDMATRIX_OF_STORE in builder.wanted and access.stores:
         drawn, asked = next((o for o in options if o[1]), drawn), True
     elif Feature.GLOBAL_AND_SHARED in builder.wanted:
-        spaces = builder.memory.spaces()
         if spaces:
-            other = [o for o in options if o[1] not in spaces]
-            drawn, asked = (other or [drawn])[0], True
-    elif Feature.STORED_AND_LOADED in builder.wanted and access.verb == "load" and stored:
+            drawn, asked = next((o for o in options if o[1] not in spaces), drawn), True
+    elif Feature.STORED_AND_LOADED in builder.wanted and not access.stores and stored:
         drawn = next((o for o in options if o[1] == stored[0].arena.shared), drawn)
     elif (builder.plain_spaces or builder.wants(_IN_GLOBAL)) and not asked:
         drawn = options[0]
-    if asked:
-        most = _MOST_SHARED_ASKED
-    extent = access.tile.extent
-    if drawn[1] and builder.memory.size(shared=True) + 2 * extent > most:
+    most = _MOST_SHARED_ASKED if asked else MOST_SHARED
+    if drawn[1] and builder.memory.size(shared=True) + 2 * access.tile.extent > most:
         drawn = next((o for o in options if not o[1]), drawn)
     access.space, access.shared = drawn
     builder.take(_feature(access.verb, *drawn))
-    if len(builder.memory.spaces() | {drawn[1]}) > 1:
+    if len(spaces | {drawn[1]}) > 1:
         builder.take(Feature.GLOBAL_AND_SHARED)
 
 
-def _is_asked(access: _Access, form: Form) -> bool:
-    verb = "load" if form.mnemonic == "wmma.load" else "store"
-    return (verb, form.matrix(), form.layout) == (access.verb, access.matrix, access.layout)
-
-
-def _choose_stride(builder: Builder, access: _Access) -> int:
+def _choose_stride(access: _Access) -> int:
     """Choose the stride; return what placement goes with it."""
-    dice = access.dice
+    builder, dice = access.builder, access.dice
     class_ = dice.one_of(_DRAWN_STRIDES)
     more = dice.below(4)
     in_register = dice.once_in(2)
     placement = dice.one_of(_PLACEMENTS)
     wanted = [one for one in _IN_STRIDE if one in builder.wanted]
+    written = (Feature.STRIDE_REGISTER, Feature.STRIDE_IMMEDIATE)
     huge = Feature.STRIDE_HUGE in builder.wanted and not access.shared
     if huge:
         class_ = Feature.STRIDE_HUGE
     elif wanted:
         class_ = wanted[0]
-    elif builder.wants((Feature.STRIDE_REGISTER, Feature.STRIDE_IMMEDIATE)):
+    elif builder.wants(written):
         class_ = Feature.STRIDE_DEFAULT if class_ is Feature.STRIDE_OMITTED else class_
-    elif Feature.TILES in builder.wanted and not _beside(builder, access):
+    elif Feature.TILES in builder.wanted and not _beside(access):
         class_ = Feature.STRIDE_LARGE
     elif class_ in _WIDE and builder.memory.size(shared=False) > TIGHT:
         class_ = Feature.STRIDE_LEAST
@@ -260,25 +251,21 @@ def _choose_stride(builder: Builder, access: _Access) -> int:
     access.stride = _stride(access, class_, more)
     if class_ is Feature.STRIDE_OMITTED:
         return placement
-    if builder.wants((Feature.STRIDE_REGISTER, Feature.STRIDE_IMMEDIATE)):
-        in_register = builder.take(Feature.STRIDE_REGISTER)
-        if not in_register:
-            builder.take(Feature.STRIDE_IMMEDIATE)
-    builder.take(Feature.STRIDE_REGISTER if in_register else Feature.STRIDE_IMMEDIATE)
+    if builder.wants(written):
+        in_register = Feature.STRIDE_REGISTER in builder.wanted
+    builder.take(written[0] if in_register else written[1])
     access.in_register = in_register
     # A tile beside another has the stride of that one.
-    if (wanted or huge) and placement == _BESIDE:
-        return _FRESH
-    return placement
+    return _FRESH if (wanted or huge) and placement == _BESIDE else placement
 
 
 def _stride(access: _Access, class_: Feature, more: int) -> int | None:
     """Return the stride of a class, in elements."""
-    matrix = access.matrix
-    default = matrix.default_stride(access.layout)
-    shared, line_bytes = access.shared, access.line_bytes
+    matrix, layout = access.matrix, access.layout
+    default = matrix.default_stride(layout)
+    shared, line_bytes = access.shared, access.builder.focus.line_bytes
     unit = stride_unit(matrix, shared=shared, line_bytes=line_bytes)
-    least = least_padded(matrix, access.layout, shared=shared, line_bytes=line_bytes)
+    least = least_padded(matrix, layout, shared=shared, line_bytes=line_bytes)
     match class_:
         case Feature.STRIDE_OMITTED:
             return None
@@ -297,91 +284,85 @@ def _stride(access: _Access, class_: Feature, more: int) -> int | None:
             return max(least, LARGE_FACTOR * lines) + more * lines
 
 
-def _beside(builder: Builder, access: _Access) -> list[tuple[Region, int]]:
+def _beside(access: _Access) -> list[tuple[Region, int]]:
     """Return (region, start) where the matrix fits beside another of a larger matrix."""
-    found = []
-    for region in builder.memory.regions(shared=access.shared):
-        if region.type != access.matrix.type or region.layout != access.layout:
+    found, unit = [], access.unit
+    for region in access.builder.memory.regions(shared=access.shared):
+        if (region.type, region.layout) != (access.matrix.type, access.layout):
             continue
         if region.stride is None:
             continue
         tile = Tile(matrix=access.matrix, layout=access.layout, stride=region.stride)
-        column = region.columns * -(-region.span.run // access.unit) * access.unit
-        column = max(column, -(-region.columns * tile.line_bytes // access.unit) * access.unit)
+        column = region.columns * -(-region.span.run // unit) * unit
+        column = max(column, -(-region.columns * tile.line_bytes // unit) * unit)
         if (
             tile.elements >= access.matrix.default_stride(access.layout)
             and column + tile.line_bytes <= tile.pitch
-            and (region.span.start + column) % access.unit == 0
-            and tile.pitch % access.unit == 0
+            and (region.span.start + column) % unit == 0
+            and tile.pitch % unit == 0
             and (tile.lines <= region.span.runs or region.span.end >= region.arena.used)
         ):
             found.append((region, region.span.start + column))
     return found
 
 
-def _place(builder: Builder, access: _Access, placement: int, hint: str) -> Region:
+def _place(access: _Access, placement: int, hint: str) -> Region:
     """Choose where the matrix lies."""
-    dice = access.dice
+    builder, dice = access.builder, access.dice
+    memory = builder.memory
     alignment = dice.one_of(_ALIGNMENTS)
     units = dice.below(4)
     at_end = dice.once_in(8)
     pick = dice.below(8)
-    overlap = _placed_over(builder, access, placement, pick)
+    overlap = _placed_over(access, placement, pick)
     if overlap is not None:
         return overlap
     if placement == _BESIDE or Feature.TILES in builder.wanted:
-        places = _beside(builder, access)
+        places = _beside(access)
         if places:
             region, start = places[pick % len(places)]
             builder.take(Feature.TILES)
             region.columns += 1
             access.stride = region.stride
-            return builder.memory.matrix(
-                region.arena, start, access.tile, written=access.verb == "store"
-            )
+            return memory.matrix(region.arena, start, access.tile, written=access.stores)
     arena = None
     if placement == _SAME_BUFFER or (access.shared and units % 2):
-        arenas = [
-            arena
-            for arena in builder.memory.arenas
-            if arena.shared == access.shared and not arena.closed
-        ]
-        arena = arenas[pick % len(arenas)] if arenas else None
-    wanted = [one for one in _ALIGNMENTS if one in builder.wanted]
-    alignment = wanted[0] if wanted else alignment
+        open_ = [one for one in memory.arenas if one.shared == access.shared and not one.closed]
+        arena = open_[pick % len(open_)] if open_ else None
+    alignment = next((one for one in _ALIGNMENTS if one in builder.wanted), alignment)
     builder.take(alignment)
     if Feature.OFFSET_IMMEDIATE in builder.wanted and alignment is Feature.ALIGNED_128:
         units = max(1, units)
     end_asked = builder.take(Feature.BUFFER_END)
     if arena is None or end_asked:
-        arena = builder.memory.arena(hint, shared=access.shared)
+        arena = memory.arena(hint, shared=access.shared)
         arena.closed = end_asked or (at_end and not builder.wanted)
     start = _aligned(arena.used, access.unit, alignment, units)
-    return builder.memory.matrix(arena, start, access.tile, written=access.verb == "store")
+    return memory.matrix(arena, start, access.tile, written=access.stores)
 
 
-def _placed_over(builder: Builder, access: _Access, placement: int, pick: int) -> Region | None:
+def _placed_over(access: _Access, placement: int, pick: int) -> Region | None:
     """Choose to read bytes that are read or written elsewhere as well, if that is possible."""
-    if access.verb == "store":
+    builder = access.builder
+    if access.stores:
         return None
-    regions: Sequence[Region] = builder.memory.regions(shared=access.shared)
-    again = [region for region in regions if region.written and region.type is not None]
+    regions = builder.memory.regions(shared=access.shared)
     registers = [region for region in regions if region.registers]
     if Feature.LDMATRIX_LOADED in builder.wanted and registers:
-        builder.take(Feature.LDMATRIX_LOADED)
-        regions = registers
+        feature, regions = Feature.LDMATRIX_LOADED, registers
     elif Feature.STORED_AND_LOADED in builder.wanted:
-        if again:
-            builder.take(Feature.STORED_AND_LOADED)
-        regions = again
+        feature = Feature.STORED_AND_LOADED
+        regions = [region for region in regions if region.written and region.type is not None]
     elif Feature.OVERLAPPING_READS in builder.wanted:
+        feature = Feature.OVERLAPPING_READS
         regions = [region for region in regions if region.type and not region.written]
-        if regions:
-            builder.take(Feature.OVERLAPPING_READS)
     elif placement != _OVERLAPPING or builder.wants(_ALIGNMENTS):
         return None
+    else:
+        feature = Feature.OVERLAPPING_READS
     if not regions:
         return None
+    builder.take(feature)
     region = regions[pick % len(regions)]
     unit = access.unit
     # The first line meets the first run of the other, so that the two share bytes for certain.
@@ -400,25 +381,17 @@ def _aligned(used: int, unit: int, alignment: Feature, units: int) -> int:
     return (turns + units % 2) * step + rest
 
 
-def _immediate(builder: Builder, access: _Access, region: Region) -> int:
+def _immediate(access: _Access, region: Region) -> int:
     """Choose what part of the address stands in the instruction.
 
     The part in the register stays in the buffer, or not far behind it where the immediate is
     negative.
     """
-    dice, offset, unit = access.dice, region.span.start, access.unit
+    dice, offset = access.dice, region.span.start
     kind = dice.one_of(("none", "none", "all", "some", "negative"))
-    amount = dice.one_of((unit, 16, 1, 128))
-    if offset and builder.take(Feature.OFFSET_IMMEDIATE):
+    amount = dice.one_of((access.unit, 16, 1, 128))
+    if offset and access.builder.take(Feature.OFFSET_IMMEDIATE):
         kind = "all"
-    elif builder.take(Feature.OFFSET_NEGATIVE):
+    elif access.builder.take(Feature.OFFSET_NEGATIVE):
         kind = "negative"
-    match kind:
-        case "all":
-            return offset
-        case "some":
-            return min(offset, amount)
-        case "negative":
-            return -amount
-        case _:
-            return 0
+    return {"all": offset, "some": min(offset, amount), "negative": -amount}.get(kind, 0)

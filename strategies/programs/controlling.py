@@ -7,8 +7,7 @@ from collections.abc import Callable
 from oracle.places import Place, Span, Uniform, Word
 from oracle.steps import Branch, Loop
 from strategies.features import Feature
-from strategies.programs.building import Builder
-from strategies.programs.choices import Dice
+from strategies.programs.builder import Builder, Dice
 
 Part = Callable[[], None]
 """Appends steps to the builder's scope, and leaves nothing unstored."""
@@ -45,12 +44,11 @@ def around(builder: Builder, kinds: tuple[Feature, ...], part: Part, other: Part
     if inner:
         builder.take(Feature.NESTED)
     dice = builder.dice()
-    builder.take(kind)
     if kind in LOOPS:
-        builder.take(Feature.LOOP)
+        builder.take(kind, Feature.LOOP)
         _loop(builder, kind, dice, lambda: around(builder, inner, part, other))
     else:
-        builder.take(Feature.BRANCH)
+        builder.take(kind, Feature.BRANCH)
         _branch(builder, kind, dice, lambda: around(builder, inner, part, other), other)
 
 
@@ -64,7 +62,8 @@ def _loop(builder: Builder, kind: Feature, dice: Dice, part: Part) -> None:
     body = outer.child()
     with builder.within(body):
         part()
-    body.close_body()
+    if body.has_written:  # else its next turn could race with this one
+        body.barrier()
     outer.join(outer.child(), body)
     builder.add(Loop(count=count, body=tuple(body.steps)))
 

@@ -5,36 +5,32 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from oracle.errors import UsageError
+from oracle.formats import FORMATS
 from oracle.forms import Form
 from oracle.isa import is_available
+from oracle.matrices import SHAPES, Matrix
+from oracle.operands import Fragment
+from oracle.places import Place, Span
 from oracle.program import Program, walk
+from oracle.steps import Copy
 from oracle.targets import Module
 from strategies.features import Feature, Focus
-from strategies.programs.accesses import STORES, TIGHT, load, store
-from strategies.programs.building import Builder
-from strategies.programs.choices import Choices, Dice
+from strategies.programs.accesses import STORES, TIGHT, load
+from strategies.programs.builder import Builder, Dice
 from strategies.programs.controlling import BRANCHES, LOOPS, around
 from strategies.programs.elements import change
 from strategies.programs.forms import Palette, everything, families, palette
-from strategies.programs.interludes import ballast, between_stores, copy, row_load
-from strategies.programs.lanes import (
-    Neighbours,
-    beside_lanes,
-    complete_lanes,
-    flush_lanes,
+from strategies.programs.products import (
+    LIVE,
+    complete_registers,
+    flush,
     load_accumulator,
     move_rows,
-    multiply_lanes,
-    neighbours,
+    multiply_all,
+    store,
 )
-from strategies.programs.multiplying import flush, multiply_all
-from strategies.programs.selecting import (
-    beside,
-    main_form,
-    multiplication,
-    row_form,
-    unmet,
-)
+from strategies.programs.registers import between_stores, row_load
+from strategies.programs.selecting import beside, fitting, main_form, multiplication, unmet
 from strategies.programs.sharing import with_shared_registers
 
 _SIZES = (1, 1, 1, 2, 1, 1, 1, 3, 1, 2, 1, 4, 1, 2, 3, 8)
@@ -43,6 +39,10 @@ _BETWEEN_IN = 8
 """Of so many programs, one has a warp-level step between two stores of the same lanes."""
 _MOST_ADDED = 12
 """Parts that are appended at most until a program is as long as was asked."""
+_MOST_COPIED = 300
+"""Bytes of the longest copy that is a step of its own."""
+BALLAST = 32
+"""Accumulators of eight registers that leave none of the 255 registers of a thread free."""
 
 _OF_ROWS = frozenset(
     {
@@ -68,7 +68,6 @@ _NEEDS = {
     Feature.MOVMATRIX_IN_PLACE: Feature.MOVMATRIX,
 }  # fmt: skip
 """What a program must have for a feature that is made of it in the end."""
-_LIVE = (Feature.LIVE_8, Feature.LIVE_16)
 _STEPS = ((Feature.STEPS_12, 12), (Feature.STEPS_24, 24))
 
 
@@ -102,161 +101,104 @@ def programs(
             f"{focus.form.opcode} does not exist on {module}; "
             f"`warpfuzz explain '{focus.form.opcode}'` says where it does"
         )
-    anything = known.multiplications or known.row_loads or known.lane_multiplications or known.moves
+    anything = known.fragment_products or known.row_loads or known.register_products or known.moves
     if focus.form is None and not anything:
         raise UsageError(
             f"{module} has none of the forms that are given; "
             f"`warpfuzz isa --target {module.target.name} --ptx-version {module.version}` lists "
             "what there is"
         )
-    return _programs(focus, known, everything(module), module)
+    return _programs(focus, module, known)
 
 
 @st.composite
-def _programs(
-    draw: st.DrawFn, focus: Focus, known: Palette, everything: Palette, module: Module
-) -> Program:
-    return _Drawing(Builder(Choices(draw), known, focus), focus, everything, module).program()
+def _programs(draw: st.DrawFn, focus: Focus, module: Module, known: Palette) -> Program:
+    builder = Builder(draw, known, everything(module), focus)
+    program = _ProgramDraw(builder).program()
+    return with_shared_registers(program, builder.dice, focus, module.target.name)
 
 
-class _Drawing:
+class _ProgramDraw:
     """One program, from what it is about to its last store."""
 
-    def __init__(self, builder: Builder, focus: Focus, everything: Palette, module: Module) -> None:
+    def __init__(self, builder: Builder) -> None:
         self.builder = builder
-        self.module = module
-        self.focus = focus
-        self.everything = everything
-        self.one = Feature.ONE_MULTIPLICATION in focus.features and not any(
+        self.wanted = wanted = builder.focus.features
+        self.one = Feature.ONE_MULTIPLICATION in wanted and not any(
             _LEAST_MULTIPLICATIONS.get(feature, 1) > 1 and feature is not Feature.IN_PLACE_MEMORY
-            for feature in focus.features
+            for feature in wanted
         )
         """Whether the program is to have one multiplication."""
-        builder.wanted |= {_NEEDS[feature] for feature in focus.features & _NEEDS.keys()}
+        builder.wanted |= {_NEEDS[feature] for feature in wanted & _NEEDS.keys()}
 
     def program(self) -> Program:
         """Draw the program."""
-        builder, wanted = self.builder, self.focus.features
+        builder, wanted = self.builder, self.wanted
         dice = builder.dice()
-        rows_alone = wanted <= _OF_ROWS_ALONE
-        main = main_form(builder, self.focus.form, self.everything, dice, rows=not wanted)
-        if not main.opaque and main.mnemonic != "ldmatrix":
-            return self._shared(self._lanes(main, dice))
-        builder.plain_spaces = not dice.below(3)
-        number = self._number(main, dice, rows_alone=rows_alone)
-        hoisted = dice.once_in(5) and not wanted
-        rows_too, copied, full = dice.once_in(6), dice.once_in(8), dice.once_in(128)
+        main = main_form(builder, builder.focus.form, dice, rows=not wanted)
+        # On opaque fragments, beside which ldmatrix may stand, or on registers of a known layout.
+        opaque = main.opaque or main.is_load
+        if opaque:
+            builder.plain_spaces = not dice.below(3)
+        number = self._number(main, dice)
+        hoisted = dice.once_in(5) and not (opaque and wanted)
+        hoisted |= not opaque and builder.wants((*LIVE, Feature.STORE_BY_LANE))
+        rows_too = opaque and dice.once_in(6)
+        copied = dice.once_in(8)
+        full = opaque and dice.once_in(128)
         controls = self._controls(dice)
         between = dice.once_in(_BETWEEN_IN) and not wanted
-        if main.mnemonic == "ldmatrix":
-            self._rows(main, [()] if number else controls)
+        if main.is_load:
+            self._move(main, [()] if number else controls)
             rows_too = False
             if number:
-                main = multiplication(builder, self.everything, builder.dice())
-        elif Feature.LDMATRIX_LOADED in wanted:
+                main = multiplication(builder, builder.dice())
+        elif opaque and Feature.LDMATRIX_LOADED in wanted:
             self._row_load()
         if builder.take(Feature.COPY) or copied:
-            copy(builder)
-        if Feature.SPILLS in wanted or (full and not wanted):
-            ballast(builder)
+            _copy(builder)
+        if opaque and (Feature.SPILLS in wanted or (full and not wanted)):
+            _ballast(builder)
         if main.is_product:
             self._multiply(main, number, controls, hoisted=hoisted)
-        if between and main.is_product:
+        elif not opaque:
+            known = builder.palette.register_products
+            if known and dice.once_in(2) and not (self.one or wanted):
+                multiply_all(builder, [dice.one_of(dice.one_of(families(known)))], hoisted=False)
+            self._move(main, controls)
+        if between and opaque and main.is_product:
             pending = [*builder.scope.pending()]
-            last = pending[-1] if pending else load(builder, main.matrix("c"), None, "c")
-            between_stores(builder, lambda: store(builder, last, last.region))
+            last = pending[-1] if pending else load_accumulator(builder, main)
+            between_stores(builder, lambda: store(builder, last))
         flush(builder)
-        if rows_too or builder.wants(_OF_ROWS):
+        if opaque and (rows_too or builder.wants(_OF_ROWS)):
             self._row_load()
-        self._complete()
-        return self._shared(builder.finish())
-
-    def _shared(self, program: Program) -> Program:
-        return with_shared_registers(
-            program, self.builder.dice, self.focus, self.module.target.name
-        )
-
-    def _lanes(self, main: Form, dice: Dice) -> Program:
-        """Draw a program on registers that are known by lane."""
-        builder, wanted = self.builder, self.focus.features
-        near = neighbours(self.module)
-        known = builder.palette.lane_multiplications
-        least = max([_LEAST_MULTIPLICATIONS.get(feature, 0) for feature in wanted], default=0)
-        number = 1 if self.one else max(dice.one_of(_SIZES), least)
-        hoisted = dice.once_in(5) or builder.wants((*_LIVE, Feature.STORE_BY_LANE))
-        copied = dice.once_in(8)
-        controls = self._controls(dice)
-        between = dice.once_in(_BETWEEN_IN) and not wanted
-        if builder.take(Feature.COPY) or copied:
-            copy(builder)
-        if main.is_product:
-            forms = beside_lanes(builder, main, max(number, len(controls)), known)
-            size = -(-len(forms) // len(controls))
-            for index, kinds in enumerate(controls):
-                part = forms[index * size : (index + 1) * size]
-                if part:
-                    self._lane_part(part, kinds, near, hoisted=hoisted)
-        elif known and dice.once_in(2) and not (self.one or wanted):
-            form = dice.one_of(dice.one_of(families(known)))
-            multiply_lanes(builder, [form], near, hoisted=False)
-        if not main.is_product:
-            for kinds in controls:
-                around(
-                    builder, kinds, lambda: move_rows(builder, main, near),
-                    lambda: move_rows(builder, main, near),
-                )  # fmt: skip
-        flush_lanes(builder, near)
-        if between and builder.palette.row_loads:
-            between_stores(builder, self._row_load)
-        complete_lanes(builder, near)
-        if builder.take(Feature.BARRIER):
-            builder.scope.barrier()
-        for feature, steps in _STEPS:
-            for _ in range(_MOST_ADDED):
-                if feature not in wanted or self._steps() >= steps:
-                    break
-                copy(builder)
+        if not opaque:
+            if between and builder.palette.row_loads:
+                between_stores(builder, self._row_load)
+            complete_registers(builder)
+        self._complete(opaque=opaque)
         return builder.finish()
 
-    def _lane_part(
-        self,
-        forms: list[Form],
-        kinds: tuple[Feature, ...],
-        near: Neighbours,
-        *,
-        hoisted: bool,
-    ) -> None:
-        builder, first = self.builder, forms[0]
-
-        def part() -> None:
-            multiply_lanes(builder, forms, near, hoisted=hoisted)
-            if kinds:
-                flush_lanes(builder, near)
-
-        def other() -> None:
-            copy(builder)
-
-        # An accumulator that the loop carries, or that the branch leaves as it was.
-        if kinds and not hoisted and first.c_type == first.d_type and not builder.dice().once_in(4):
-            load_accumulator(builder, first)
-        around(builder, kinds, part, other)
-
-    def _number(self, main: Form, dice: Dice, *, rows_alone: bool) -> int:
+    def _number(self, main: Form, dice: Dice) -> int:
         """Choose how many multiplications there are."""
-        builder, wanted = self.builder, self.focus.features
+        builder, wanted = self.builder, self.wanted
+        if self.one and not (main.opaque or main.is_load):
+            return 1
         number = dice.one_of(_SIZES)
-        if main.mnemonic == "ldmatrix":
-            if not self.everything.multiplications:
-                return 0
-            if rows_alone and (number == 1 or not builder.palette.multiplications):
+        if main.is_load:
+            alone = wanted <= _OF_ROWS_ALONE
+            alone &= number == 1 or not builder.palette.fragment_products
+            if alone or not builder.everything.fragment_products:
                 return 0
         if self.one:
             return 1
         least = [_LEAST_MULTIPLICATIONS.get(feature, 0) for feature in wanted]
-        if builder.form and builder.form.mnemonic == "wmma.store" and wanted.intersection(STORES):
+        if builder.form and builder.form.is_store and wanted.intersection(STORES):
             least.append(2)  # one store where the form has it, another where it is asked for
-        unmet_needs = len(unmet(builder, main)) if main.is_product else 0
-        return max(number, 1 + unmet_needs, *least, 0)
+        if main.opaque:
+            least.append(1 + len(unmet(builder, main)))
+        return max(number, *least, 1)
 
     def _controls(self, dice: Dice) -> list[tuple[Feature, ...]]:
         """Choose what parts of the program stand in branches and loops, the outermost first."""
@@ -272,8 +214,7 @@ class _Drawing:
         if nested and len(kinds) < 2:
             kinds += [kind for kind in drawn if kind not in kinds]
         if not kinds:
-            some: dict[int, list[Feature]] = {5: [drawn[0]], 6: [drawn[1]], 7: [*drawn]}
-            return [tuple(some.get(choice, ()))]
+            return [{5: drawn[:1], 6: drawn[1:], 7: drawn}.get(choice, ())]
         return [tuple(kinds)] if nested or self.one else [(kind,) for kind in kinds]
 
     def _multiply(
@@ -286,21 +227,21 @@ class _Drawing:
     ) -> None:
         """Append multiplications, in as many parts as there are controls."""
         builder = self.builder
-        forms = beside(builder, main, max(number, len(controls)), self.everything)
-        if builder.wants(_LIVE):
+        forms = beside(builder, main, max(number, len(controls)))
+        if main.opaque and builder.wants(LIVE):
             multiply_all(builder, forms, hoisted=True)
             flush(builder)
-            builder.wanted.difference_update(_LIVE)
+            builder.take(*LIVE)
             if controls == [()]:
                 return
             forms = forms[: len(controls)]
         size = -(-len(forms) // len(controls))
         for index, kinds in enumerate(controls):
-            part = tuple(forms[index * size : (index + 1) * size])
+            part = forms[index * size : (index + 1) * size]
             if part:
                 self._part(part, kinds, hoisted=hoisted)
 
-    def _part(self, forms: tuple[Form, ...], kinds: tuple[Feature, ...], *, hoisted: bool) -> None:
+    def _part(self, forms: list[Form], kinds: tuple[Feature, ...], *, hoisted: bool) -> None:
         builder, first = self.builder, forms[0]
 
         def part() -> None:
@@ -311,55 +252,105 @@ class _Drawing:
         carries = kinds and not hoisted and first.c_type == first.d_type
         # An accumulator that the loop carries, or that the branch leaves as it was.
         if carries and not builder.dice().once_in(4):
-            load(builder, first.matrix("c"), None, "c").pending = True
+            load_accumulator(builder, first).pending = True
         around(builder, kinds, part, lambda: self._other(first))
 
     def _other(self, form: Form) -> None:
         """Append what stands in the other arm of a branch."""
         builder = self.builder
+        if not form.opaque:
+            _copy(builder)
+            return
         dice = builder.dice()
-        values = [value for value in builder.scope.values.values() if not value.pins]
+        values = [
+            value for value in builder.scope.values.values()
+            if isinstance(value.holds, Fragment) and not value.pins
+        ]  # fmt: skip
         if values and (dice.once_in(2) or self.one):
             change(builder, values[dice.below(len(values))], dice)
         elif self.one:
-            copy(builder)
+            _copy(builder)
         else:
             multiply_all(builder, (form,), hoisted=False)
         flush(builder)
 
-    def _rows(self, form: Form, controls: list[tuple[Feature, ...]]) -> None:
-        """Append an ldmatrix that the program is about."""
-        builder = self.builder
+    def _move(self, form: Form, controls: list[tuple[Feature, ...]]) -> None:
+        """Append an ldmatrix, stmatrix or movmatrix that the program is about."""
+
+        def part() -> None:
+            (row_load if form.is_load else move_rows)(self.builder, form)
+
         for kinds in controls:
-            around(builder, kinds, lambda: row_load(builder, form), lambda: row_load(builder, form))
+            around(self.builder, kinds, part, part)
 
     def _row_load(self) -> None:
         """Append an ldmatrix of any form that is allowed, if one is."""
-        dice = self.builder.dice()
-        form = row_form(self.builder, self.focus.form, dice)
-        if form is not None:
-            row_load(self.builder, form)
+        builder, form = self.builder, self.builder.focus.form
+        dice = builder.dice()
+        known = builder.palette.row_loads
+        if not known and form is not None and form.is_main and form.is_load:
+            known = (form,)
+        if known:
+            row_load(builder, fitting(builder, known, dice))
 
-    def _complete(self) -> None:
+    def _complete(self, *, opaque: bool) -> None:
         """Append what is still asked for."""
         builder = self.builder
         if builder.take(Feature.BARRIER):
             builder.scope.barrier()
         for feature, steps in _STEPS:
             for _ in range(_MOST_ADDED):
-                if feature not in self.focus.features or self._steps() >= steps:
+                count = sum(1 for _ in walk(tuple(builder.scope.steps)))
+                if feature not in self.wanted or count >= steps:
                     break
-                self._lengthen()
+                self._lengthen(opaque=opaque)
 
-    def _steps(self) -> int:
-        return sum(1 for _ in walk(tuple(self.builder.scope.steps)))
-
-    def _lengthen(self) -> None:
+    def _lengthen(self, *, opaque: bool) -> None:
         builder = self.builder
         full = builder.memory.size(shared=False) > 2 * TIGHT
-        if self.one or full or not self.everything.multiplications:
-            copy(builder)
+        if not opaque or self.one or full or not builder.everything.fragment_products:
+            _copy(builder)
             return
-        form = multiplication(builder, self.everything, builder.dice())
+        form = multiplication(builder, builder.dice())
         multiply_all(builder, (form,), hoisted=False)
         flush(builder)
+
+
+def _copy(builder: Builder) -> None:
+    """Append a copy of bytes that are there already, of any size and alignment."""
+    dice = builder.dice()
+    builder.take(Feature.COPY)
+    arenas = builder.memory.arenas
+    size = 1 + dice.below(_MOST_COPIED)
+    offset = dice.below(33)
+    if arenas:
+        arena = arenas[dice.below(len(arenas))]
+        offset = min(offset, arena.size - 1)
+        size = min(size, arena.size - offset)
+    else:
+        arena = builder.memory.arena("i", shared=False)
+        builder.memory.block(arena, offset, size, written=False)
+    target = builder.memory.arena("o", shared=False)
+    start = dice.below(33)
+    region = builder.memory.block(target, start, size, written=True)
+    builder.scope.access(reads=(Span.block(arena.buffer, offset, size),), writes=(region.span,))
+    builder.add(
+        Copy(
+            source=Place(buffer=arena.buffer, offset=offset),
+            destination=Place(buffer=target.buffer, offset=start),
+            size=size,
+        )
+    )
+
+
+def _ballast(builder: Builder) -> None:
+    """Append loads of so many accumulators that nothing else finds a register.
+
+    They are stored when the scope ends, each to a place of its own.
+    """
+    builder.take(Feature.SPILLS, *LIVE)
+    matrix = Matrix(operand="c", shape=SHAPES["m16n16k16"], type=FORMATS["f32"])
+    for _ in range(BALLAST):
+        value = load(builder, matrix, None, "x", near=True)
+        value.pins = 1  # no multiplication takes it
+        value.pending = True

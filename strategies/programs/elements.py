@@ -7,9 +7,8 @@ from oracle.matrices import Matrix
 from oracle.operations import Operation, operations
 from oracle.steps import Elementwise
 from strategies.features import OF_OPERATION, Feature
-from strategies.programs.building import Builder
-from strategies.programs.choices import Dice
-from strategies.programs.scopes import Value
+from strategies.programs.builder import Builder, Dice
+from strategies.programs.live_values import LiveValue
 
 _FLOATS = {
     "f16": (0x3C00, 0x4000, 0xBC00, 0x3800),
@@ -19,31 +18,25 @@ _FLOATS = {
 """1, 2, -1 and 1/2: constants that keep what they are applied to visible."""
 
 
-def asked(builder: Builder) -> list[Operation]:
+def asked_operations(builder: Builder) -> list[Operation]:
     """Return the operations that are still asked for."""
     return [operation for operation, it in OF_OPERATION.items() if it in builder.wanted]
 
 
 def wants_change(builder: Builder, matrix: Matrix) -> bool:
     """Tell whether a change of such a fragment would give something that is asked for."""
-    operand = (
-        Feature.CHANGED_MULTIPLICAND if matrix.operand in "ab" else Feature.CHANGED_ACCUMULATOR
-    )
-    return operand in builder.wanted or any(one.accepts(matrix.type) for one in asked(builder))
+    asked = asked_operations(builder)
+    return _of_operand(matrix) in builder.wanted or any(one.accepts(matrix.type) for one in asked)
 
 
-def change(builder: Builder, value: Value, dice: Dice) -> Value:
+def change(builder: Builder, value: LiveValue, dice: Dice) -> LiveValue:
     """Append an element-wise operation on a fragment; return what the result stands in."""
     type_ = value.matrix.type
     allowed = operations(type_)
-    operation = dice.one_of(allowed)
-    for one in asked(builder):
-        if one in allowed:
-            operation = one
-            break
-    builder.take(OF_OPERATION[operation])
-    multiplicand = value.matrix.operand in "ab"
-    builder.take(_of_operand(value.matrix))
+    drawn = dice.one_of(allowed)
+    operation = next((one for one in asked_operations(builder) if one in allowed), drawn)
+    builder.take(OF_OPERATION[operation], _of_operand(value.matrix))
+    pending = value.matrix.operand == "c"
     elsewhere = dice.once_in(4)
     destination = builder.name(value.name.rstrip("0123456789")) if elsewhere else value.name
     constant = _constant(operation, type_, dice)
@@ -54,14 +47,9 @@ def change(builder: Builder, value: Value, dice: Dice) -> Value:
         )
     )  # fmt: skip
     if not elsewhere:
-        value.pending = not multiplicand
+        value.pending = pending
         return value
-    made = Value(
-        name=destination, matrix=value.matrix, layout=value.layout, depth=builder.scope.depth,
-        pending=not multiplicand, region=value.region,
-    )  # fmt: skip
-    builder.scope.define(made)
-    return made
+    return builder.define(destination, value.holds, pending=pending, region=value.region)
 
 
 def _of_operand(matrix: Matrix) -> Feature:

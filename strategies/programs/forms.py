@@ -3,66 +3,76 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 from oracle.forms import Form
-from oracle.isa import LOAD_FORMS, MMA_FORMS, STORE_FORMS, is_available
+from oracle.isa import FORMS, MMA_FORMS, is_available
 from oracle.matrices import Matrix
 from oracle.models import model_for
-from oracle.targets import Module
+from oracle.operands import Fragment, Held, Registers
+from oracle.targets import Module, PtxVersion
 
 VALUED_FORMS: tuple[Form, ...] = tuple(
     form for form in MMA_FORMS if not (form.satfinite and form.d_type.is_float)
 )
 """The 138 forms whose results are documented; `.satfinite` of floats went with PTX ISA 6.5."""
+_PACKING_SINCE, _PACKING_TARGET = PtxVersion(7, 0), 80
+"""First version and target with cvt.rn.{f16x2,bf16x2}.f32 (PTX ISA 9.7.9.23)."""
 
 
 @cache
-def load_form(matrix: Matrix, layout: str, space: str) -> Form:
-    """Return the wmma.load of a matrix."""
-    return _loads()[matrix.operand, matrix.shape.name, matrix.type.name, layout, space]
+def access_form(matrix: Matrix, layout: str, space: str) -> Form:
+    """Return the wmma.load of a matrix; of a D, the wmma.store."""
+    return _accesses()[matrix, layout, space]
 
 
 @cache
-def store_form(matrix: Matrix, layout: str, space: str) -> Form:
-    """Return the wmma.store of a matrix."""
-    return _stores()[matrix.shape.name, matrix.type.name, layout, space]
+def _accesses() -> dict[tuple[Matrix, str, str], Form]:
+    return {(form.matrix(), form.layout, form.space): form for form in FORMS if form.is_access}
 
 
 @cache
-def _loads() -> dict[tuple[str, str, str, str, str], Form]:
-    return {
-        (form.matrix().operand, form.shape.name, form.type().name, form.layout, form.space): form
-        for form in LOAD_FORMS
-    }
-
-
-@cache
-def _stores() -> dict[tuple[str, str, str, str], Form]:
-    return {
-        (form.shape.name, form.type().name, form.layout, form.space): form for form in STORE_FORMS
-    }
+def operand_of(form: Form, operand: str) -> Held:
+    """Return what an operand of a multiplication holds."""
+    if not form.opaque:
+        return Registers.of(form.vector(operand))
+    layout = {"a": form.a_layout, "b": form.b_layout}.get(operand)
+    return Fragment.of(form.matrix(operand), layout)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Palette:
     """The forms from which programs for a target are put together."""
 
-    multiplications: tuple[Form, ...]
-    """Those that were asked for; if none was, all that the target has."""
+    fragment_products: tuple[Form, ...]
+    """Those of fragments that were asked for; if none was, all that the target has."""
+    register_products: tuple[Form, ...]
+    """Those of registers of a known layout."""
     row_loads: tuple[Form, ...]
-    lane_multiplications: tuple[Form, ...]
-    moves: tuple[Form, ...]
+    row_stores: tuple[Form, ...]
+    transpositions: tuple[Form, ...]
     spaces: tuple[str, ...]
     """Spellings of the state space of wmma.load and wmma.store that the version has."""
+    packs: bool
+    """Whether pairs of f32 can be converted into one register."""
+
+    @property
+    def moves(self) -> tuple[Form, ...]:
+        """What moves registers, and reads no memory."""
+        return (*self.row_stores, *self.transpositions)
 
     @property
     def row_families(self) -> tuple[tuple[Form, ...], ...]:
-        """Forms of ldmatrix by element type."""
+        """Loads of rows by element type."""
         groups: dict[str, list[Form]] = {}
         for form in self.row_loads:
             groups.setdefault(form.texts["type"] or form.texts["src_fmt"], []).append(form)
         return tuple(map(tuple, groups.values()))
+
+    @cached_property
+    def plain_row_loads(self) -> tuple[Form, ...]:
+        """Loads of rows of 16-bit elements."""
+        return tuple(form for form in self.row_loads if form.texts["type"] == "b16")
 
 
 @cache
@@ -83,7 +93,7 @@ def is_valued(form: Form, module: Module) -> bool:
     """Tell whether a module has a form that a program can be about, and its values are known.
 
     Of mma.sync, the figures of few targets are, and a model that was measured may have those of
-    few forms (`oracle.models.use_model`); of stmatrix, the layout of 16-bit elements.
+    few forms (`oracle.models.use_model`); of rows that are stored, the layout of 16-bit elements.
     """
     # Not cached: a model may be put into the place of another one.
     return _has_program(form, module) and (
@@ -98,7 +108,7 @@ def _has_program(form: Form, module: Module) -> bool:
         return False
     if form.opaque:
         return form in VALUED_FORMS
-    return form.mnemonic != "stmatrix" or form.texts["type"] == "b16"
+    return not form.is_store or form.texts["type"] == "b16"
 
 
 def everything(module: Module) -> Palette:
@@ -108,7 +118,7 @@ def everything(module: Module) -> Palette:
 
 @cache
 def _everything(module: Module, model: str) -> Palette:
-    return palette(tuple(form for form in VALUED_FORMS if is_valued(form, module)), module)
+    return palette(tuple(form for form in FORMS if is_valued(form, module)), module)
 
 
 @cache
@@ -116,30 +126,27 @@ def palette(forms: tuple[Form, ...], module: Module) -> Palette:
     """Return what programs about some forms may be made of."""
     there = tuple(form for form in forms if is_available(form, module))
     products = tuple(form for form in there if form in VALUED_FORMS)
-    rows = tuple(form for form in there if form.mnemonic == "ldmatrix")
     if not products and any(form.is_access for form in there):
-        products = everything(module).multiplications
-    spaces = tuple(
-        space
-        for space in ("global", "", "shared", "shared::cta")
-        if is_available(_explained(space), module)
-    )
+        products = everything(module).fragment_products
+    lanes = tuple(form for form in there if not form.opaque and is_valued(form, module))
     return Palette(
-        multiplications=tuple(form for form in products if form.opaque),
-        row_loads=rows, spaces=spaces,
-        lane_multiplications=tuple(
-            form
-            for form in there
-            if form.is_product and not form.opaque and is_valued(form, module)
+        fragment_products=products,
+        register_products=tuple(form for form in lanes if form.is_product),
+        row_loads=tuple(form for form in lanes if form.is_load),
+        row_stores=tuple(form for form in lanes if form.is_store),
+        transpositions=tuple(f for f in lanes if not (f.is_product or f.is_load or f.is_store)),
+        spaces=tuple(
+            space
+            for space in ("global", "", "shared", "shared::cta")
+            if is_available(_explained(space), module)
         ),
-        moves=tuple(
-            form
-            for form in there
-            if not (form.opaque or form.is_product or form.is_load) and is_valued(form, module)
-        ),
-    )  # fmt: skip
+        packs=module.target.number >= _PACKING_TARGET and module.version >= _PACKING_SINCE,
+    )
 
 
 def _explained(space: str) -> Form:
     """Return a load that exists wherever its state space does."""
-    return next(form for form in LOAD_FORMS if form.space == space and form.type().name == "f16")
+    return next(
+        form for form in FORMS
+        if form.is_access and form.space == space and form.type().name == "f16"
+    )  # fmt: skip

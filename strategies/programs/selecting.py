@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from oracle.forms import Form
+from oracle.operands import Registers
 from oracle.operations import Operation
 from strategies.features import OF_LANES, Feature
-from strategies.programs.building import Builder
-from strategies.programs.choices import Dice
-from strategies.programs.elements import asked
-from strategies.programs.forms import Palette, families
+from strategies.programs.builder import Builder, Dice
+from strategies.programs.elements import asked_operations
+from strategies.programs.forms import Palette, families, operand_of
 
 Need = Callable[[Form], bool]
 """Tells whether a form gives what another does not."""
@@ -21,17 +21,13 @@ _OF_ONE_FORM = (
 )  # fmt: skip
 
 
-def main_form(
-    builder: Builder, form: Form | None, everything: Palette, dice: Dice, *, rows: bool
-) -> Form:
+def main_form(builder: Builder, form: Form | None, dice: Dice, *, rows: bool) -> Form:
     """Choose what a program is about.
 
     Parameters
     ----------
     form
         What is asked for.
-    everything
-        All that the target has: what uses a load or store that was asked for.
     rows
         Whether it may be no multiplication if nothing is asked for.
     """
@@ -39,26 +35,25 @@ def main_form(
     if form is not None and form.is_main:
         return form
     if form is not None:
-        users = _users(known, form) or _users(everything, form)
+        users = _users(known, form) or _users(builder.everything, form)
         return dice.one_of(_suited(users, builder))
     groups: list[tuple[Form, ...]] = []
-    lanes: list[tuple[Form, ...]] = list(families(known.lane_multiplications))
+    lanes: list[tuple[Form, ...]] = list(families(known.register_products))
     lanes += [(form,) for form in known.moves]
     if lanes and builder.wants(OF_LANES):
         return dice.one_of(dice.one_of(lanes))
-    if known.multiplications:
-        groups += families(_suited(known.multiplications, builder))
+    if known.fragment_products:
+        groups += families(_suited(known.fragment_products, builder))
     if rows or not groups:
         groups += known.row_families
         groups += lanes
     return dice.one_of(dice.one_of(groups))
 
 
-def multiplication(builder: Builder, everything: Palette, dice: Dice) -> Form:
-    """Choose any multiplication that fits what is asked for."""
-    known = builder.palette.multiplications or everything.multiplications
-    some: tuple[Form, ...] = dice.one_of(families(_suited(known, builder)))
-    return dice.one_of(some)
+def multiplication(builder: Builder, dice: Dice) -> Form:
+    """Choose any multiplication of fragments that fits what is asked for."""
+    known = builder.palette.fragment_products or builder.everything.fragment_products
+    return dice.one_of(dice.one_of(families(_suited(known, builder))))
 
 
 def unmet(builder: Builder, form: Form) -> list[Need]:
@@ -66,48 +61,67 @@ def unmet(builder: Builder, form: Form) -> list[Need]:
     return [need for need in _needs(builder) if not need(form)]
 
 
-def beside(builder: Builder, main: Form, number: int, everything: Palette) -> list[Form]:
+def beside(builder: Builder, main: Form, number: int) -> list[Form]:
     """Choose so many multiplications, of which the first is given.
 
-    Others have the same form, or can take the D of the one before as their C, or are any.
+    Others have the same form, or can take the D of the one before as their C, or, where registers
+    hold it, as their A or B, or are any.
     """
-    known = builder.palette.multiplications or everything.multiplications
+    opaque = main.opaque
+    known: Sequence[Form] = builder.palette.register_products
+    if opaque:
+        known = builder.palette.fragment_products or builder.everything.fragment_products
     forms = [main]
-    needs = unmet(builder, main)
+    needs = unmet(builder, main) if opaque else []
     while len(forms) < number:
-        dice = builder.dice()
-        last = forms[-1]
-        kind = dice.one_of(("same", "kin", "same", "any"))
+        dice, last = builder.dice(), forms[-1]
+        kind = dice.one_of(("same", "kin", "same" if opaque else "next", "any"))
         if builder.wants(_OF_ACCUMULATION):
             kind = "kin"
         elif builder.wants(_OF_ONE_FORM):
             kind = "same"
-        if Feature.SEVERAL_SHAPES in builder.wanted:
+        elif not opaque and Feature.D_AS_MULTIPLICAND in builder.wanted:
+            kind = "next"
+        others: Sequence[Form]
+        if builder.take(Feature.SEVERAL_SHAPES):
             others = [form for form in known if form.shape != main.shape]
-            builder.take(Feature.SEVERAL_SHAPES)
-        elif Feature.SEVERAL_TYPES in builder.wanted:
+        elif builder.take(Feature.SEVERAL_TYPES):
             others = [form for form in known if form.a_type != main.a_type]
-            builder.take(Feature.SEVERAL_TYPES)
         elif needs:
-            need = needs.pop()
-            others = [form for form in known if need(form)]
+            others = list(filter(needs.pop(), known))
         elif Feature.IN_PLACE_MEMORY in builder.wanted:
             others = [form for form in (last, *known) if _accumulates(form)]
+        elif Feature.OVER_PART in builder.wanted:
+            others = [
+                form for form in known if operand_of(form, "d").words < operand_of(form, "a").words
+            ]
         elif kind == "kin":
-            others = [f for f in known if (f.shape, f.c_type) == (last.shape, last.d_type)]
+            d = operand_of(last, "d")
+            others = [form for form in known if operand_of(form, "c") == d]
+        elif kind == "next":
+            others = [form for form in known if _takes(form, last)]
         elif kind == "any":
-            others = list(dice.one_of(families(known)))
+            others = dice.one_of(families(tuple(known))) if known else ()
         else:
             others = [last]
         forms.append(dice.one_of(others or [last]))
     return forms
 
 
-def _needs(builder: Builder) -> list[Need]:
-    needs: list[Need] = [_taking(operation) for operation in asked(builder)]
+def _takes(form: Form, last: Form) -> bool:
+    """Tell whether a multiplication can take the D of another, or its pairs, as A or B."""
+    d = operand_of(last, "d")
+    found = [d]
+    if last.d_type.name == "f32" and d.registers > 1:
+        found.append(Registers(registers=d.registers // 2))
+    return any(operand_of(form, operand) in found for operand in "ab")
+
+
+def _needs(builder: Builder) -> Iterator[Need]:
+    for operation in asked_operations(builder):
+        yield _taking(operation)
     if Feature.IN_PLACE_MEMORY in builder.wanted:
-        needs.append(_accumulates)
-    return needs
+        yield _accumulates
 
 
 def _taking(operation: Operation) -> Need:
@@ -121,43 +135,32 @@ def _accumulates(form: Form) -> bool:
     return form.c_type == form.d_type
 
 
-def _suited(forms: Sequence[Form], builder: Builder) -> tuple[Form, ...]:
+def _suited(forms: tuple[Form, ...], builder: Builder) -> tuple[Form, ...]:
     """Return those of some forms that can have what is asked for, or all if none can."""
-    needs = _needs(builder)
+    needs = [*_needs(builder)]
     if builder.wants(_OF_ACCUMULATION):
         needs.append(_accumulates)
-    if not needs:
-        return tuple(forms)
-    return tuple(f for f in forms if all(need(f) for need in needs)) or tuple(forms)
+    return tuple(f for f in forms if all(need(f) for need in needs)) or forms
 
 
 def _users(known: Palette, form: Form) -> tuple[Form, ...]:
     """Return the multiplications that need a load or a store."""
-    if form.mnemonic == "wmma.store":
-        return tuple(f for f in known.multiplications if f.matrix("d") == form.matrix())
-    if form.mnemonic != "wmma.load":
+    if not form.is_access:
         return ()
-    operand = form.matrix().operand
+    matrix = form.matrix()
     return tuple(
         f
-        for f in known.multiplications
-        if f.matrix(operand) == form.matrix()
-        and {"a": f.a_layout, "b": f.b_layout}.get(operand, form.layout) == form.layout
+        for f in known.fragment_products
+        if f.matrix(matrix.operand) == matrix
+        and {"a": f.a_layout, "b": f.b_layout}.get(matrix.operand, form.layout) == form.layout
     )
 
 
-def row_form(builder: Builder, form: Form | None, dice: Dice) -> Form | None:
-    """Choose a form of ldmatrix that fits what is asked for; None if none is allowed."""
-    known = builder.palette.row_loads
-    if not known and form is not None and form.mnemonic == "ldmatrix":
-        known = (form,)
-    fitting = [row for row in known if OF_SPACE[row.space] in builder.wanted]
-    return dice.one_of(fitting or known) if known else None
+def of_space(form: Form) -> Feature:
+    """Return the feature of the state space of rows."""
+    return Feature(f"{form.mnemonic}: {'.' + form.space if form.space else 'generic'}")
 
 
-OF_SPACE: dict[str, Feature] = {
-    "": Feature.LDMATRIX_GENERIC,
-    "shared": Feature.LDMATRIX_SHARED,
-    "shared::cta": Feature.LDMATRIX_SHARED_CTA,
-}
-"""The feature of each state space of ldmatrix."""
+def fitting(builder: Builder, forms: Sequence[Form], dice: Dice) -> Form:
+    """Choose a form, of the state space that is asked for if one is."""
+    return dice.one_of([form for form in forms if of_space(form) in builder.wanted] or forms)

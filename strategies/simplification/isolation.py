@@ -13,26 +13,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.held import Held, Registers, Use
 from oracle.image import position
-from oracle.lane_steps import LoadRegisters, StoreRegisters
+from oracle.operands import Held, Registers, Use
 from oracle.ops import (
-    MatrixAccess,
-    Op,
     Product,
-    loads_fragment,
     multiplies,
     multiplies_fragments,
     stores_rows,
 )
-from oracle.places import Buffer, Place
+from oracle.places import Place
 from oracle.program import Program
 from oracle.registers import listed
-from oracle.steps import Step
+from oracle.steps import PlainAccess, is_plain_load
 from oracle.storage import Tile, write
 from oracle.tracing import trace
-from strategies.programs.bare import Bare, alone
-from strategies.programs.forms import load_form
+from strategies.programs.single_instruction import (
+    buffers_of,
+    plain_access,
+    product_of,
+    single_instruction,
+)
 from strategies.simplification.examples import (
     GUARD_BYTES,
     Example,
@@ -71,9 +71,9 @@ def isolated(example: Example, *, target: str) -> Iterator[Example]:
         if multiplies_fragments(event.step)
     )
     for step, operands in islice(multiplications, _MULTIPLICATIONS):
-        yield _alone(alone(step.form), operands)
+        yield _alone(product_of(step.form), operands)
         if _shares(step):
-            yield _alone(_in_registers(alone(step.form), step), operands)
+            yield _alone(step, operands)
 
 
 def _shares(step: Product) -> bool:
@@ -83,34 +83,13 @@ def _shares(step: Product) -> bool:
     )
 
 
-def _in_registers(plain: Bare, step: Product) -> Bare:
-    """Return a multiplication whose operands stand in the registers of another's."""
-    names = step.names
-    loads = {name: load.changed(fragment=names[name]) for name, load in plain.loads.items()}
-    return replace(
-        plain.loading(loads),
-        multiply=replace(plain.multiply, operands=step.operands),
-        store=plain.store.changed(fragment=names["d"]),
-    )
-
-
-def _alone(plain: Bare, operands: Mapping[str, NDArray[Any]]) -> Example:
-    loads = plain.loads
-    buffers: list[Buffer] = []
-    for access in (*loads.values(), plain.store):
-        name = access.memory.place.buffer
-        buffers.append(new_buffer(buffers, name, room_for(access.tile)))
-    steps: tuple[Step, ...] = (*loads.values(), plain.multiply, plain.store)
-    return _filled(Program(buffers=tuple(buffers), steps=steps), loads, operands)
-
-
-def _filled(
-    program: Program, loads: Mapping[str, MatrixAccess], operands: Mapping[str, NDArray[Any]]
-) -> Example:
+def _alone(product: Product, operands: Mapping[str, NDArray[Any]]) -> Example:
+    steps = single_instruction(product)
+    buffers = buffers_of(steps, lambda access: room_for(access.tile))
+    program = Program(buffers=buffers, steps=steps)
     image = np.zeros(program.image_bytes, np.uint8)
-    for name, load in loads.items():
-        values = operands[name][None]
-        write(image[None], program.offset(load.memory.place.buffer), load.tile, values)
+    for use, load in zip(product.reads, steps, strict=False):
+        write(image[None], program.offset(use.field), load.tile, operands[use.field][None])
     return Example(program=program, image=image)
 
 
@@ -142,9 +121,7 @@ def _made(example: Example, target: str) -> dict[Site, NDArray[Any]]:
     sites = {
         id(step): site
         for site, step in visit(example.program.steps)
-        if step.writes is not None
-        and _loadable(step.writes.holds)
-        and not (loads_fragment(step) or isinstance(step, LoadRegisters))
+        if step.writes is not None and _loadable(step.writes.holds) and not is_plain_load(step)
     }
     made: dict[Site, NDArray[Any]] = {}
     if sites:
@@ -167,23 +144,14 @@ def _loading(example: Example, made: Mapping[Site, NDArray[Any]]) -> Example:
     for site, step in visit(example.program.steps):
         if site not in made or step.writes is None:
             continue
-        name, holds, values = step.writes.name, step.writes.holds, made[site]
-        bank = step.writes.bank
-        tile: Tile | None = None
-        load: Step
-        if isinstance(holds, Registers):
-            buffer = new_buffer(buffers, f"g{bank}", values.nbytes + GUARD_BYTES)
-            place = Place(buffer=buffer.name)
-            load = LoadRegisters(
-                registers=name, count=holds.registers, bits=holds.bits, place=place
-            )
-        else:
-            form = load_form(holds.matrix, "row", "global")
+        holds, values = step.writes.holds, made[site]
+        tile, size = None, values.nbytes + GUARD_BYTES
+        if not isinstance(holds, Registers):
             tile = Tile(matrix=holds.matrix, layout="row")
-            buffer = new_buffer(buffers, f"g{bank}", room_for(tile))
-            load = Op.of(form=form, fragment=name, place=Place(buffer=buffer.name))
+            size = room_for(tile)
+        buffer = new_buffer(buffers, f"g{step.writes.bank}", size)
         buffers.append(buffer)
-        edits[site] = (load,)
+        edits[site] = (plain_access(step.writes, Place(buffer=buffer.name)),)
         homes[buffer.name] = tile, values
     target = tidied(example.with_program(buffers, edited(example.program.steps, edits)))
     image = target.image.copy()
@@ -200,19 +168,15 @@ def _loading(example: Example, made: Mapping[Site, NDArray[Any]]) -> Example:
 def stored(example: Example) -> Iterator[Example]:
     """Iterate over examples in which registers go to a global buffer of their own, lane by lane.
 
-    Those that stmatrix stored, and those stored to shared memory: what nothing takes out of there
+    Those stored as rows, and those stored to shared memory: what nothing takes out of there
     can be dropped by a compiler, so that steps stayed for that alone.
     """
     for site, step in visit(example.program.steps):
         if stores_rows(step):
-            store = StoreRegisters(
-                registers=step.names["registers"], count=step.form.registers,
-                place=Place(buffer=step.memory.buffer),
-            )  # fmt: skip
-        elif (
-            isinstance(step, StoreRegisters)
-            and example.program.buffer(step.place.buffer).space == "shared"
-        ):
+            store: Any = plain_access(step.uses[0], Place(buffer=step.memory.buffer), store=True)
+        elif (isinstance(step, PlainAccess) and step.stores) and example.program.buffer(
+            step.place.buffer
+        ).space == "shared":
             store = step
         else:
             continue
@@ -233,7 +197,7 @@ def shared_sources(example: Example) -> Iterator[Example]:
     size = sum(1 for _ in visit(steps))
     made: dict[str, Use] = {}
     for site, step in visit(steps):
-        if isinstance(step, StoreRegisters):
+        if isinstance(step, PlainAccess) and step.stores:
             for name, use in made.items():
                 holds = use.holds
                 other = replace(step, registers=name, count=holds.registers, bits=holds.bits)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from oracle.formats import Format, Kind
-from strategies.programs.bare import one
+from strategies.programs.single_instruction import one
 
 _Cost = tuple[int, ...]
 

@@ -51,7 +51,7 @@ def test_every_wrong_image_has_the_verdict_that_it_had():
             before, after = unpack(entry, INPUT), unpack(entry, ACTUAL)
             assert before.dtype == np.uint8
             (verdict,) = judge(program, before, after, target=str(finding.details["architecture"]))
-            assert verdict.kind is finding.kind
+            assert verdict is finding.kind
             seen += 1
     assert seen == 11
 

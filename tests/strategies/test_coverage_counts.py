@@ -80,16 +80,16 @@ def test_every_form_feature_and_class_of_a_program_is_counted_once(key: int) -> 
     coverage = counted(batch)
     assert coverage.programs == 1
     have = features_of(batch.program)
-    assert all(coverage.feature_count(one) == (one in have) for one in Feature)
+    assert all(coverage.counts["features"][one] == (one in have) for one in Feature)
     shown = batch.recipe.classes[: batch.count]
-    assert all(coverage.class_count(one) == (one in shown) for one in ValueClass)
-    assert coverage.form_count(batch.form) == 1
+    assert all(coverage.counts["classes"][one] == (one in shown) for one in ValueClass)
+    assert coverage.counts["forms"][batch.form.opcode] == 1
 
 
 def test_classes_that_no_image_is_of_are_not_counted() -> None:
     batch = replace(batches_of(3)[0], count=2)
     coverage = counted(batch)
-    assert sum(coverage.class_count(one) for one in ValueClass) == 2
+    assert sum(coverage.counts["classes"][one] for one in ValueClass) == 2
 
 
 @given(KEYS, st.integers(0, 1000))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from corpus import Case, Family, Kind, ShrinkStatus, create_corpus, durable
 from corpus.known import Known
 from fuzz.campaign.campaign import check_options
-from fuzz.campaign.heartbeat import Beats, Heart
+from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
 from fuzz.campaign.rounds import Budget, Rounds
 from fuzz.campaign.store import (
     PREVIOUS,
@@ -156,23 +156,23 @@ def test_the_options_that_differ_are_named_and_no_others() -> None:
 
 
 def test_a_sign_of_life_says_what_is_done_and_for_how_long() -> None:
-    beats = Beats(2)
-    heart = Heart(beats, 1)
-    heart.enter(Stage.ORACLE, round=7)
-    heart.count(12)
-    heart.enter(Stage.COMPARE)
-    pulse = beats.read(1)
-    assert (pulse.stage, pulse.round, pulse.cases) == (Stage.COMPARE, 7, 12)
-    assert pulse.seconds[Stage.ORACLE] > 0
-    assert beats.read(0).written == 0
+    heartbeats = Heartbeats(2)
+    heartbeat = WorkerHeartbeat(heartbeats, 1)
+    heartbeat.enter(Stage.ORACLE, round=7)
+    heartbeat.count(12)
+    heartbeat.enter(Stage.COMPARE)
+    row = heartbeats.read(1)
+    assert (row.stage, row.round, row.cases) == (Stage.COMPARE, 7, 12)
+    assert row.seconds[Stage.ORACLE] > 0
+    assert heartbeats.read(0).written == 0
     # Who takes the place of one that was killed goes on with its figures.
-    Heart(beats, 1)
-    assert beats.read(1).cases == 12
-    assert beats.read(1).seconds[Stage.ORACLE] == pulse.seconds[Stage.ORACLE]
-    assert not heart.interrupted
-    beats.interrupted = True
-    assert heart.interrupted
-    beats.close()
+    WorkerHeartbeat(heartbeats, 1)
+    assert heartbeats.read(1).cases == 12
+    assert heartbeats.read(1).seconds[Stage.ORACLE] == row.seconds[Stage.ORACLE]
+    assert not heartbeat.interrupted
+    heartbeats.interrupted = True
+    assert heartbeat.interrupted
+    heartbeats.close()
 
 
 @given(st.integers(1, 5), st.integers(1, 21), st.data())

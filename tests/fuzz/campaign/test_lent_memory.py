@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fuzz.campaign.heartbeat import Beats, Heart
+from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
 from fuzz.checks.program_rounds import ProgramRounds
 from fuzz.checks.protocol import Drawn, RoundJob
 from fuzz.checks.rounds import Work
@@ -44,7 +44,7 @@ def carried_out(runner):
         version="1",
         device="a simulated device",
     )
-    beats = Beats(1)
+    heartbeats = Heartbeats(1)
     try:
         worker = ProgramRounds(
             ready,
@@ -52,12 +52,12 @@ def carried_out(runner):
             seed=3,
             selection=Selection(),
             smallest=False,
-            pulse=Heart(beats, 0),
+            heartbeat=WorkerHeartbeat(heartbeats, 0),
         )
         drawn = Drawn(work=Work(focuses=tuple(focuses), count=5), cases=40)
         return worker.report(RoundJob(number=0, drawn=drawn))
     finally:
-        beats.close()
+        heartbeats.close()
 
 
 def test_a_round_is_filled_into_the_memory_that_the_runner_lends():

@@ -11,8 +11,8 @@ from corpus import Entry, create_corpus, open_corpus
 from corpus.known import Known
 from fuzz.campaign import campaign as coordinator
 from fuzz.campaign.campaign import Campaign
-from fuzz.campaign.crew import Event, Finished, GaveUp
-from fuzz.campaign.heartbeat import Beats, Blame, Broken, Heart
+from fuzz.campaign.heartbeat import Broken, Heartbeats, WorkerHeartbeat
+from fuzz.campaign.pool import Event, Finished, GaveUp
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import CampaignStore
@@ -22,6 +22,7 @@ from fuzz.checks.protocol import Job
 from fuzz.findings.making import ReplayOptions
 from fuzz.findings.stored import Replays
 from fuzz.runner import OpenRunner, RunnerChoice, opened
+from oracle.errors import DeviceLostError
 from strategies.draws import Selection
 
 # Seconds by the clock, of which a busy machine gives a core few.
@@ -34,11 +35,11 @@ class Nobody:
     def update(self, status: object) -> None: ...
 
 
-class LocalCrew:
+class LocalPool:
     """One worker in this process, who goes when the device does."""
 
     def __init__(self, ready: OpenRunner, check: Programs) -> None:
-        opened_check = check.on_runner(ready, Heart(Beats(1), 0), ExitStack())
+        opened_check = check.on_runner(ready, WorkerHeartbeat(Heartbeats(1), 0), ExitStack())
         self.facts, self._worker = opened_check.facts, Worker(opened_check)
         self._job: Job | None = None
         self.workers = 1
@@ -61,7 +62,7 @@ class LocalCrew:
         events: list[Event] = [Finished(job=job, report=report)]
         if report.lost:
             self.workers = 0
-            events.append(GaveUp(broken=Broken(blame=Blame.DEVICE_LOST, message=report.lost)))
+            events.append(GaveUp(broken=Broken(cause=DeviceLostError, message=report.lost)))
         return events
 
     def interrupt(self) -> None: ...
@@ -87,11 +88,11 @@ def campaign(
     check = Programs(
         choice=ready.choice, seed=seed, selection=Selection(pattern=only), images=images
     )
-    crew = LocalCrew(ready, check)
+    pool = LocalPool(ready, check)
     corpus = create_corpus(folder, generator="test")
     return Campaign(
-        crew,
-        crew.facts,
+        pool,
+        pool.facts,
         check=check,
         budget=Budget(cases=cases),
         corpus=corpus,

@@ -22,11 +22,10 @@ from fuzz.shrinking import runner_verdicts, shrink
 from oracle.forms import Form
 from oracle.isa import FORMS as ISA
 from oracle.isa import mma_form, mma_sync_form
-from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.ops import Op, multiplies_fragments, stores_fragment, stores_rows
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Barrier, Copy
+from oracle.steps import Barrier, Copy, plain_load, plain_store
 from oracle.targets import Module
 from runners.emission import emit
 from runners.faults import by_name
@@ -38,8 +37,8 @@ from strategies.contents import expand, recipes
 from strategies.draws import derived_seed, draw
 from strategies.features import Focus
 from strategies.programs import is_valued, programs
-from strategies.programs.bare import alone, exact, image_of
-from strategies.programs.forms import store_form
+from strategies.programs.forms import access_form
+from strategies.programs.single_instruction import exact, image_of, single_product
 
 HALF = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16")
 MODULE = Module.named("sm_90", "8.0")
@@ -112,7 +111,7 @@ def test_one_fault_has_one_culprit_whatever_types_and_shapes_it_shows_in(
 
 def in_place(form: Form = HALF) -> Program:
     """A multiplication whose D goes to registers of A."""
-    base = alone(form)
+    base = single_product(form)
     program = base.program
     steps = tuple(
         step.changed(d="a") if multiplies_fragments(step)
@@ -171,18 +170,18 @@ def test_d_in_the_registers_of_a_multiplicand_is_believed_of_two_forms_at_once()
 def sharing(form: Form, d: str) -> Program:
     """A multiplication whose D has registers that others have, too."""
     if form.mnemonic == "wmma.mma":
-        program = alone(form).program
+        program = single_product(form).program
     else:
         names = {name: form.vector(name).registers for name in "abcd"}
         program = Program(
             buffers=tuple(Buffer(name=one, space="global", size=1024) for one in names),
             steps=(
                 *(
-                    LoadRegisters(registers=one, count=names[one], place=Place(buffer=one))
+                    plain_load(registers=one, count=names[one], place=Place(buffer=one))
                     for one in "abc"
                 ),
                 Op.of(form=form, d="d", a="a", b="b", c="c"),
-                StoreRegisters(registers="d", count=names["d"], place=Place(buffer="d")),
+                plain_store(registers="d", count=names["d"], place=Place(buffer="d")),
             ),
         )
     *loads, multiply, store = program.steps
@@ -321,7 +320,7 @@ def third_result_moved(ptx: str) -> str:
 
 
 def test_a_step_that_is_wrong_only_beside_others_is_found_in_its_place() -> None:
-    base = alone(HALF)
+    base = single_product(HALF)
     *loads, multiply, store = base.program.steps
     again = base.multiply.changed(c="d")
     program = replace(base.program, steps=(*loads, multiply, again, again, store))
@@ -339,10 +338,10 @@ def rows_turned(ptx: str) -> str:
 
 def test_every_store_of_a_result_is_tried() -> None:
     """Round 3 of seed 9 (2026-11-23) blamed wmma.load.c, seen through a store that is wrong."""
-    base = alone(HALF)
+    base = single_product(HALF)
     *loads, multiply, store = base.program.steps
     assert stores_fragment(store)
-    right = replace(store, form=store_form(store.form.matrix(), "col", "global"))
+    right = replace(store, form=access_form(store.form.matrix(), "col", "global"))
     turned = store.changed(place=Place(buffer="turned"))
     program = replace(
         base.program,
@@ -357,10 +356,10 @@ def test_every_store_of_a_result_is_tried() -> None:
 
 
 def test_nothing_is_looked_at_through_a_store_that_is_wrong() -> None:
-    base = alone(HALF)
+    base = single_product(HALF)
     *loads, multiply, store = base.program.steps
     assert stores_fragment(store)
-    right = replace(store, form=store_form(store.form.matrix(), "col", "global"))
+    right = replace(store, form=access_form(store.form.matrix(), "col", "global"))
     again = base.multiply.changed(c="d")
     program = replace(base.program, steps=(*loads, multiply, again, again, right))
     both = RewritingRunner(SimulatedRunner("sm_90"), [third_result_moved, rows_turned])
@@ -371,7 +370,7 @@ def test_nothing_is_looked_at_through_a_store_that_is_wrong() -> None:
 
 
 def test_what_comes_out_right_has_no_culprit() -> None:
-    program = alone(HALF).program
+    program = single_product(HALF).program
     bench = Bench(SimulatedRunner("sm_90"), emit(program, module=MODULE))
     assert culprit_of(bench, program, drawn_image(program)) is None
 
@@ -408,8 +407,8 @@ def test_a_step_on_registers_is_shrunk_to_itself_between_plain_accesses() -> Non
 
 
 def test_registers_of_which_only_a_part_is_copied_out_are_no_result() -> None:
-    held = LoadRegisters(registers="r", count=1, place=Place(buffer="in"))
-    kept = StoreRegisters(registers="r", count=1, place=Place(buffer="shared"))
+    held = plain_load(registers="r", count=1, place=Place(buffer="in"))
+    kept = plain_store(registers="r", count=1, place=Place(buffer="shared"))
     part = Copy(source=Place(buffer="shared"), destination=Place(buffer="out"), size=64)
     program = Program(
         buffers=(

@@ -16,7 +16,7 @@ from repro_cases import half, multiplication, stored
 from corpus import Case, Entry, Family, Kind, RunnerVerdict, create_corpus
 from fuzz.cli import _exit_code
 from fuzz.findings.making import (
-    Making,
+    MadeWith,
     ReplayOptions,
     UntrustedError,
     commands_of,
@@ -192,7 +192,7 @@ def test_a_program_that_a_finding_names_runs_with_the_users_word_alone(
     command = f"'{script}' --some"
     entry = stored(tmp_path / "found", multiplication(half()), faults=(FAULT,), ptx_pass=command)
     ran.unlink()
-    assert Making.of(entry).ptx_pass == command
+    assert MadeWith.of(entry).ptx_pass == command
     for words in (("replay", entry.path), ("replay", tmp_path / "found", "--junit",
                   tmp_path / "o.xml"), ("bisect", entry.path)):  # fmt: skip
         code, _, err = ended(capsys, *words)

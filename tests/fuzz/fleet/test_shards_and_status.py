@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus import create_corpus
-from fuzz.campaign.heartbeat import Beats, Heart
+from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
 from fuzz.campaign.shard import Shard, Sharded
 from fuzz.campaign.store import CampaignStore
 from fuzz.campaign.stored_status import FoundRow, Life, Summary, read_figures
@@ -46,7 +46,7 @@ def test_a_shard_carries_out_the_rounds_of_the_whole_campaign() -> None:
     part = Sharded(check=whole, shard=Shard(index=2, count=3))
     reports = []
     for check, number in ((whole, 1), (part, 0)):
-        with check.opened(Heart(Beats(1), 0)) as opened_check:
+        with check.opened(WorkerHeartbeat(Heartbeats(1), 0)) as opened_check:
             plan = check.plan(opened_check.facts)
             drawn = plan.round(number, ProgramCoverage())
             report = opened_check.round(RoundJob(number=number, drawn=drawn))

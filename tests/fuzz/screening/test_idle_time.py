@@ -26,7 +26,7 @@ _PATIENCE = 60.0
 
 
 class _Still:
-    """A pulse that nobody feels."""
+    """A heartbeat that nobody feels."""
 
     interrupted = False
 
@@ -118,7 +118,7 @@ def test_programs_that_differed_are_not_verified() -> None:
         with opened(programs.choice) as ready:
             worker = ProgramRounds(
                 ready, versions=opened_check.facts.versions, seed=5, selection=programs.selection,
-                smallest=False, pulse=_Still(),
+                smallest=False, heartbeat=_Still(),
             )  # fmt: skip
             report = worker.report(drawn)
         assert bool(worker.verified) is verified

@@ -91,7 +91,7 @@ def report_of(members):
     with Matrix(device, members, jobs=1) as matrix:
         rounds = MatrixRounds(
             matrix, place, forms=FORMS, versions=Versions.only("8.4"), seed=3, disassembler=None,
-            pulse=Quiet(),
+            heartbeat=Quiet(),
         )  # fmt: skip
         return rounds.report(
             RoundJob(number=0, drawn=Drawn(work=Work(count=8), cases=999), limit=40)

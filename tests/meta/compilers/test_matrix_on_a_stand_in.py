@@ -60,7 +60,7 @@ def round_of(*, programs=4, **environment):
             assert matrix.device.architecture("sm_80") == "sm_90"
             rounds = MatrixRounds(
                 matrix, place, forms=forms, versions=Versions.only("8.0"), seed=3,
-                disassembler=None, pulse=Quiet(),
+                disassembler=None, heartbeat=Quiet(),
             )  # fmt: skip
             drawn = Drawn(work=Work(count=IMAGES), cases=32 * IMAGES)
             return rounds.report(RoundJob(number=0, drawn=drawn, limit=programs * IMAGES))

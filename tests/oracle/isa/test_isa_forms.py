@@ -9,6 +9,7 @@ import pytest
 from page_syntax import opcodes
 
 from oracle.instructions import INSTRUCTIONS
+from oracle.instructions.row import Instruction, describes, slots_of
 from oracle.isa import (
     FORMS,
     LDMATRIX_FORMS,
@@ -311,3 +312,18 @@ def test_every_spelling_leads_to_its_form_and_no_two_forms_share_one() -> None:
         assert all(table[text] is form and form_of(f" {text} ") is form for text in texts)
         expected += len(texts)
     assert len(table) == expected
+
+
+@pytest.mark.parametrize("row", INSTRUCTIONS.values(), ids=lambda row: row.mnemonic)
+def test_a_row_names_slots_that_it_has_and_says_nothing_of_no_form(row: Instruction) -> None:
+    named = {
+        name for block in row.blocks for names in slots_of(block.slots) for name in names.split()
+    }
+    assert named <= set(row.slots)
+    assert {name for some in row.fertile for names in some for name in names.split()} <= set(
+        row.slots
+    )
+    for said in (*row.notes, *row.quotes):
+        some = [part for part in said.where.split(" or ") if part]
+        assert {name for part in some for name in slots_of(part)} <= {*row.slots, *row.most}
+        assert all(any(describes(part, form) for form in row.forms) for part in (*some, said.where))

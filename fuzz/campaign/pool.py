@@ -16,11 +16,11 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol, Self
 
 from fuzz.campaign.carried import Carried
-from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Beats, Blame, Broken
+from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Broken, Heartbeats
 from fuzz.campaign.hosts import Changed
 from fuzz.campaign.status import WorkerStatus
 from fuzz.checks.protocol import Check, Facts, Job, Report, RoundJob, Stage, Suspect
-from oracle.errors import InfrastructureError
+from oracle.errors import DeviceLostError, InfrastructureError
 from runners.processes import describe_status, helper, helper_environment, tail
 
 _END_SECONDS = 8.0
@@ -79,7 +79,7 @@ class Noticed:
 Event = Opened | Finished | Lost | GaveUp | Noticed | Changed
 
 
-class Crew(Protocol):
+class WorkerPool(Protocol):
     """Those who carry out jobs."""
 
     @property
@@ -127,7 +127,7 @@ class Crew(Protocol):
 
 
 class _Member:
-    def __init__(self, row: int, check: bytes, device: int, beats: Beats) -> None:
+    def __init__(self, row: int, check: bytes, device: int, heartbeats: Heartbeats) -> None:
         self.row = row
         self.job: Job | None = None
         self.facts: Facts | None = None
@@ -136,7 +136,8 @@ class _Member:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the member)
         ours, theirs = socket.socketpair()
         variables = {**helper_environment(), **_ONE_THREAD}
-        words = map(str, (theirs.fileno(), beats.descriptor, beats.rows, row, os.getpid()))
+        shared = heartbeats.descriptor, heartbeats.rows
+        words = map(str, (theirs.fileno(), *shared, row, os.getpid()))
         with theirs:
             self.process = subprocess.Popen(
                 helper("fuzz.campaign.worker", *words),
@@ -144,7 +145,7 @@ class _Member:
                 stdout=self._log,
                 stderr=subprocess.STDOUT,
                 env=variables,
-                pass_fds=[theirs.fileno(), beats.descriptor],
+                pass_fds=[theirs.fileno(), heartbeats.descriptor],
             )
         self._kill = weakref.finalize(self, self.process.kill)
         self.line: Connection[Any, Any] = Connection(ours.detach())
@@ -167,7 +168,7 @@ class _Member:
         return f"{ending} ({said.splitlines()[-1][:400]})" if said else ending
 
 
-class ProcessCrew:
+class ProcessPool:
     """Worker processes on this machine.
 
     Parameters
@@ -183,7 +184,7 @@ class ProcessCrew:
     def __init__(self, check: Check, *, workers: int, devices: Sequence[int] = (0,)) -> None:
         self._check, self._devices, self._workers = check, devices, workers
         self._pickled = Carried(check=check).pickled()
-        self._beats = Beats(workers + 1)
+        self._heartbeats = Heartbeats(workers + 1)
         self._closed = False
         self._members: dict[int, _Member] = {}
         self._deaths = [0] * (workers + 1)
@@ -214,7 +215,7 @@ class ProcessCrew:
                     self._events = earlier + self._events
                     return event.facts
                 if isinstance(event, GaveUp) and (
-                    event.broken.blame is not Blame.DEVICE_LOST or not self.workers
+                    event.broken.cause is not DeviceLostError or not self.workers
                 ):
                     raise event.broken.error()
 
@@ -228,7 +229,7 @@ class ProcessCrew:
 
     def _start(self, row: int) -> None:
         try:
-            self._members[row] = _Member(row, self._pickled, self._device(row), self._beats)
+            self._members[row] = _Member(row, self._pickled, self._device(row), self._heartbeats)
         except OSError as error:
             raise InfrastructureError(
                 f"no worker process can be started ({error}); ask for fewer with --workers, or "
@@ -310,7 +311,7 @@ class ProcessCrew:
         killed = not why and member.process.returncode == -signal.SIGKILL
         if self._deaths[row] >= (_KILLS_AT_START if killed else _DEATHS_AT_START):
             message = f"worker processes cannot be kept alive: the last one {how}"
-            broken = Broken(blame=Blame.INFRASTRUCTURE, message=message)
+            broken = Broken(cause=InfrastructureError, message=message)
             self._events.append(GaveUp(broken=broken))
             return
         self._start(row)
@@ -319,7 +320,7 @@ class ProcessCrew:
         """Return for how long a worker that has something to do gave no sign of life, in s."""
         if member.facts is not None and member.job is None:
             return 0.0
-        heard = max(self._beats.read(member.row).written, member.given)
+        heard = max(self._heartbeats.read(member.row).written, member.given)
         return time.monotonic() - heard
 
     def _end_stalled(self) -> None:
@@ -329,14 +330,14 @@ class ProcessCrew:
             if member.facts is None:
                 patience = max(patience, _START_SECONDS)
             if silence > patience:
-                stage = self._beats.read(member.row).stage
+                stage = self._heartbeats.read(member.row).stage
                 # Asked first: it may have a tool running that it then takes along.
                 member.process.terminate()
                 self._bury(member, f"gave no sign of life for {silence:.0f} s, at {stage}")
 
     def interrupt(self) -> None:
         """Ask for rounds to come to an end where they are."""
-        self._beats.interrupted = True
+        self._heartbeats.interrupted = True
 
     def __enter__(self) -> Self:
         return self
@@ -348,8 +349,8 @@ class ProcessCrew:
         """Describe the workers that there are."""
         found = []
         for member in self._members.values():
-            pulse = self._beats.read(member.row)
-            total = sum(pulse.seconds.values()) or 1.0
+            heartbeat = self._heartbeats.read(member.row)
+            total = sum(heartbeat.seconds.values()) or 1.0
             device = member.facts.device if member.facts else "starting"
             if len(self._devices) > 1:
                 device = f"{self._device(member.row)}: {device}"
@@ -358,12 +359,12 @@ class ProcessCrew:
                 WorkerStatus(
                     number=member.row,
                     device=device,
-                    round=pulse.round,
-                    stage=pulse.stage if member.facts else Stage.WAIT,
+                    round=heartbeat.round,
+                    stage=heartbeat.stage if member.facts else Stage.WAIT,
                     seconds=silence,
-                    cases=pulse.cases,
+                    cases=heartbeat.cases,
                     stalled=silence > min(SHOWN_STALLED_SECONDS, self._check.patience),
-                    shares={stage: spent / total for stage, spent in pulse.seconds.items()},
+                    shares={stage: spent / total for stage, spent in heartbeat.seconds.items()},
                     examiner=member.row == self._examiner,
                 )
             )
@@ -384,4 +385,4 @@ class ProcessCrew:
         for member in self._members.values():
             member.end(deadline)
         self._members.clear()
-        self._beats.close()
+        self._heartbeats.close()

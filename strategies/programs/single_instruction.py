@@ -1,4 +1,4 @@
-"""One multiplication by itself: three loads, `wmma.mma` and a store, on contents of one's choosing.
+"""One instruction between plain loads and stores, on contents of one's choosing.
 
 What differs between two images of it is the contents alone: an operand that is the same in every
 element looks right however it was loaded, and a sum of small integers is exact in any arithmetic.
@@ -7,7 +7,7 @@ This tells which of the steps is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,14 +18,15 @@ from oracle.formats import Format, Kind
 from oracle.forms import Form
 from oracle.image import position
 from oracle.matrices import Matrix
+from oracle.operands import Registers, Use
 from oracle.operations import Operation
-from oracle.ops import MatrixAccess, Op, Product, accesses_matrix, loads_fragment
-from oracle.places import Buffer, Place
+from oracle.ops import AnyOp, MatrixAccess, Op, Product, loads_fragment
+from oracle.places import Buffer, Place, Span
 from oracle.program import Program
-from oracle.steps import Elementwise, Step
+from oracle.steps import Elementwise, PlainAccess, Step
 from oracle.storage import read, write
 from strategies.cells import Image
-from strategies.programs.forms import load_form, store_form
+from strategies.programs.forms import access_form
 
 Values = NDArray[Any]
 """Raw elements of a matrix, (rows, columns)."""
@@ -45,9 +46,64 @@ _ADDEND = 1000
 """Largest addend of a sum of integers; either sign, so that carries run through the whole word."""
 
 
+Access = MatrixAccess | PlainAccess
+"""A plain load or store of the registers of an operand."""
+
+
+def plain_access(use: Use, place: Place, *, store: bool = False) -> Access:
+    """Return a load, or a store, of the registers of an operand, in global memory, by rows."""
+    holds = use.holds
+    if isinstance(holds, Registers):
+        return PlainAccess(
+            loads=not store, registers=use.name, count=holds.registers, bits=holds.bits, place=place
+        )
+    matrix = replace(holds.matrix, operand="d") if store else holds.matrix
+    form = access_form(matrix, holds.layout or "row", "global")
+    return Op.of(form, fragment=use.name, place=place)
+
+
+def single_instruction(step: Step) -> tuple[Any, ...]:
+    """Return plain loads of what a step reads, the step, and a plain store of what it writes.
+
+    Every operand has a buffer of its own, called after it.
+    """
+    loads = [plain_access(use, Place(buffer=use.field)) for use in step.reads]
+    made = step.writes
+    stores = [] if made is None else [plain_access(made, Place(buffer=made.field), store=True)]
+    return (*loads, step, *stores)
+
+
+def buffers_of(
+    steps: Iterable[Step], size: Callable[[Any], int] = lambda step: span_of(step).end
+) -> tuple[Buffer, ...]:
+    """Return a global buffer for each load and store among steps.
+
+    Parameters
+    ----------
+    size
+        Returns its bytes; those up to the last that is accessed, if it is not given.
+    """
+    return tuple(
+        Buffer(name=span_of(step).buffer, space="global", size=size(step))
+        for step in steps
+        if step.uses and (step.bytes_read or step.bytes_written)
+    )
+
+
+def span_of(step: Step) -> Span:
+    """Return the bytes that a plain load or store accesses."""
+    (span,) = (*step.bytes_read, *step.bytes_written)
+    return span
+
+
+def product_of(form: Form) -> Product:
+    """Return a multiplication whose operands are called as on the page."""
+    return Op.of(form, d="d", a="a", b="b", c="c")
+
+
 @dataclass(frozen=True, kw_only=True)
-class Bare:
-    """The steps of a program that only loads, multiplies once and stores, each tile apart.
+class SingleProduct:
+    """A program that only loads fragments, multiplies them once and stores D, each tile apart.
 
     Fragments are called "a", "b", "c" and "d", and so are the buffers.
     """
@@ -69,14 +125,19 @@ class Bare:
         return self.multiply.form
 
     @property
+    def steps(self) -> tuple[AnyOp, ...]:
+        """The loads, the multiplication and the store."""
+        return self.a, self.b, self.c, self.multiply, self.store
+
+    @property
     def program(self) -> Program:
         """The program."""
-        return _program((*self.loads.values(), self.multiply, self.store))
+        return _program(self.steps)
 
-    def loading(self, loads: Mapping[str, MatrixAccess]) -> Bare:
+    def loading(self, loads: Mapping[str, MatrixAccess]) -> SingleProduct:
         """Return the same with other loads of some operands."""
-        a, b, c = (loads.get(operand, load) for operand, load in self.loads.items())
-        return replace(self, a=a, b=b, c=c)
+        changes: dict[str, Any] = {**loads}
+        return replace(self, **changes)
 
     def results(self, images: NDArray[np.uint8]) -> Values:
         """Return D as it lies in images of the program, (count, rows, columns)."""
@@ -96,11 +157,11 @@ class Bare:
         matrix = replace(load.form.matrix(), type=type_)
         # A stride or an address that suits one type may not suit another.
         if type_ != load.form.type():
-            form = load_form(matrix, load.form.layout, load.form.space)
+            form = access_form(matrix, load.form.layout, load.form.space)
             load = Op.of(form=form, fragment="c", place=Place(buffer="c"))
         if type_ != store.form.type():
             matrix = replace(matrix, operand="d")
-            kept = store_form(matrix, store.form.layout, store.form.space)
+            kept = access_form(matrix, store.form.layout, store.form.space)
             store = Op.of(form=kept, fragment="c", place=Place(buffer="d"))
         others = (self.loads[beside],) if beside else ()
         return _program((*others, load, store.changed(fragment="c")))
@@ -124,34 +185,31 @@ class Bare:
             return None
         made = [
             Elementwise(
-                operation=operation,
-                matrix=matrix,
-                source=operand,
-                destination=operand,
+                operation=operation, matrix=matrix, source=operand, destination=operand,
                 constant=bits,
             )
             for operation, bits in zip(by, (0, raw), strict=True)
-        ]
+        ]  # fmt: skip
         return _program((*self.loads.values(), *made, self.multiply, self.store))
 
-    def with_form(self, form: Form, operand: str) -> Bare:
+    def with_form(self, form: Form, operand: str) -> SingleProduct:
         """Return another multiplication that takes the same A or B; the rest plainly."""
-        return alone(form).loading({operand: self.loads[operand]})
+        return single_product(form).loading({operand: self.loads[operand]})
 
-    def spread(self, form: Form, operand: str) -> Bare:
+    def spread(self, form: Form, operand: str) -> SingleProduct:
         """Return a multiplication that loads its A or B as this one, of lines that lie apart."""
-        plain = alone(form)
+        plain = single_product(form)
         load = plain.loads[operand]
         # Twice the usual stride: lines stay aligned.
         stride = 2 * load.form.matrix().default_stride(load.form.layout)
         return plain.loading({operand: _like(load, self.loads[operand]).changed(stride=stride)})
 
-    def alike(self, operand: str, form: Form) -> Bare:
+    def alike(self, operand: str, form: Form) -> SingleProduct:
         """Return a multiplication with every load as unusual as that of one operand here.
 
         That is its state space, a stride, and what stands in registers and in the instruction.
         """
-        model, plain = self.loads[operand], alone(form)
+        model, plain = self.loads[operand], single_product(form)
         return plain.loading({name: _like(load, model) for name, load in plain.loads.items()})
 
 
@@ -160,7 +218,7 @@ def _like(load: MatrixAccess, model: MatrixAccess) -> MatrixAccess:
     usual = load.form.matrix().default_stride(load.form.layout)
     memory = model.memory
     return load.changed(
-        form=load_form(load.form.matrix(), load.form.layout, model.form.space),
+        form=access_form(load.form.matrix(), load.form.layout, model.form.space),
         # Twice the usual one: lines stay aligned.
         stride=None if memory.stride is None else 2 * usual,
         stride_in_register=memory.stride_in_register,
@@ -168,21 +226,10 @@ def _like(load: MatrixAccess, model: MatrixAccess) -> MatrixAccess:
     )
 
 
-def alone(form: Form) -> Bare:
+def single_product(form: Form) -> SingleProduct:
     """Return a multiplication whose operands are loaded, and whose result is stored, plainly."""
-    layouts = {"a": form.a_layout, "b": form.b_layout, "c": "row"}
-    loads = {
-        operand: Op.of(
-            form=load_form(form.matrix(operand), layout, "global"),
-            fragment=operand,
-            place=Place(buffer=operand),
-        )
-        for operand, layout in layouts.items()
-    }
-    store = Op.of(
-        form=store_form(form.matrix("d"), "row", "global"), fragment="d", place=Place(buffer="d")
-    )
-    return Bare(multiply=Op.of(form=form, d="d", a="a", b="b", c="c"), **loads, store=store)
+    a, b, c, multiply, store = single_instruction(product_of(form))
+    return SingleProduct(multiply=multiply, a=a, b=b, c=c, store=store)
 
 
 def apart(program: Program, step: MatrixAccess, name: str) -> MatrixAccess:
@@ -195,24 +242,17 @@ def apart(program: Program, step: MatrixAccess, name: str) -> MatrixAccess:
     place = Place(buffer=name, offset=start % _ALIGNMENT)
     moved = step.changed(fragment=name, place=place)
     if program.buffer(there.buffer).space == "shared" and step.form.space:
-        make = store_form if step.stores else load_form
         # What held an address of shared memory may be too short for one of global memory.
-        form = make(step.form.matrix(), step.form.layout, "global")
+        form = access_form(step.form.matrix(), step.form.layout, "global")
         moved = moved.changed(form=form, address=None)
     return moved
 
 
 def _program(steps: Sequence[Step]) -> Program:
-    buffers = [
-        Buffer(
-            name=step.memory.place.buffer,
-            space="global",
-            size=step.memory.place.offset + _EXTENTS * step.tile.extent + _MARGIN,
-        )
-        for step in steps
-        if accesses_matrix(step)
-    ]
-    return Program(buffers=tuple(buffers), steps=tuple(steps))
+    def size(step: MatrixAccess) -> int:
+        return step.memory.place.offset + _EXTENTS * step.tile.extent + _MARGIN
+
+    return Program(buffers=buffers_of(steps, size), steps=tuple(steps))
 
 
 Content = Values | int
@@ -220,7 +260,7 @@ Content = Values | int
 
 
 def image_of(program: Program, contents: Mapping[str, Content], *, noise: int = 0) -> Image:
-    """Return an image of a bare program.
+    """Return an image of a program of one multiplication.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The driver's side of a fleet: a crew of actors, which may come and go."""
+"""The driver's side of a fleet: a pool of actors, which may come and go."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any, Protocol, Self
 
 from corpus import BrokenEntryError, open_corpus
 from fuzz.campaign.carried import Carried
-from fuzz.campaign.crew import Event, Finished, GaveUp, Lost, Noticed, Opened
-from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Blame, Broken
+from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Broken
 from fuzz.campaign.hosts import Change, Changed, Part
+from fuzz.campaign.pool import Event, Finished, GaveUp, Lost, Noticed, Opened
 from fuzz.campaign.status import WorkerStatus
 from fuzz.checks.protocol import (
     Check,
@@ -26,7 +26,7 @@ from fuzz.checks.protocol import (
     RoundReport,
     Stage,
 )
-from fuzz.fleet.host import Begun, Code, Done, Host, News, Parcel, Pulse, Undone
+from fuzz.fleet.host import Begun, Code, Done, Host, HostProgress, News, Parcel, Undone
 from fuzz.output import counted
 from oracle.errors import InfrastructureError, UsageError
 from strategies.draws import derived_seed
@@ -139,7 +139,7 @@ class _Actor:
     heard: float
     begun: Begun | None = None
     facts: Facts | None = None
-    pulse: Pulse | None = None
+    progress: HostProgress | None = None
     left_out: str = ""
     """Why it gets no jobs; it keeps its GPU, so that no other actor comes to it."""
     interrupted: bool = False
@@ -168,7 +168,7 @@ class _Repeat:
     """The device, as its facts describe it."""
 
 
-class FleetCrew:
+class FleetPool:
     """Those who carry out a campaign's jobs on a cluster.
 
     Parameters
@@ -176,7 +176,7 @@ class FleetCrew:
     check
         What they do.
     cluster
-        Where; closed with the crew.
+        Where; closed with the pool.
     repeat
         Fraction of the rounds that are carried out again by a second actor with the same device,
         0 to 1.
@@ -422,12 +422,12 @@ class FleetCrew:
                 f"{begun.host} has {begun.code}, and the driver has {here}: their results could "
                 "not be compared; install the same on both"
             )
-            self._leave_out(actor, Broken(blame=Blame.USAGE, message=message))
+            self._leave_out(actor, Broken(cause=UsageError, message=message))
             return
         self._call(actor, "open", self._pickled, self._workers)
 
     def _news(self, actor: _Actor, news: News) -> None:
-        actor.pulse = news.pulse or actor.pulse
+        actor.progress = news.progress or actor.progress
         for message in news.messages:
             match message:
                 case Opened(facts=facts):
@@ -452,11 +452,11 @@ class FleetCrew:
                     if job is not None and self._repeats.pop(ticket, None) is None:
                         self._events.append(Lost(job=job, how=how, guilty=guilty))
                 case GaveUp(broken=broken):
-                    if broken.blame is Blame.USAGE or not news.alive:
+                    if broken.cause is UsageError or not news.alive:
                         self._leave_out(actor, broken)
         if not news.alive and not actor.left_out:
             nobody = "it has no worker process any more"
-            self._leave_out(actor, Broken(blame=Blame.INFRASTRUCTURE, message=nobody))
+            self._leave_out(actor, Broken(cause=InfrastructureError, message=nobody))
 
     def _taken(self, actor: _Actor, ticket: int) -> Job | None:
         job = actor.jobs.pop(ticket, None)
@@ -475,7 +475,7 @@ class FleetCrew:
                 f"{first.versions} ({first.device}); --target and --ptx-version make them the "
                 "same, or run a campaign for each"
             )
-            self._leave_out(actor, Broken(blame=Blame.USAGE, message=message))
+            self._leave_out(actor, Broken(cause=UsageError, message=message))
             return
         if facts.device != first.device:
             # Worth a word: another driver or compiler may be what a finding depends on.
@@ -499,8 +499,8 @@ class FleetCrew:
         """Let go of an actor that is gone; another one takes its place when there is any."""
         self._cluster.kill(actor.handle)
         del self._actors[actor.slot]
-        if actor.pulse is not None:
-            self._cases[actor.slot] += actor.pulse.cases
+        if actor.progress is not None:
+            self._cases[actor.slot] += actor.progress.cases
         if actor.begun is None:
             self._begin_deaths += 1
             self._why = why
@@ -531,7 +531,7 @@ class FleetCrew:
                     f"no actor can be started: {self._begin_deaths} in a row died as they began; "
                     f"the last one: {self._why}"
                 )
-                broken = Broken(blame=Blame.INFRASTRUCTURE, message=message)
+                broken = Broken(cause=InfrastructureError, message=message)
                 self._events.append(GaveUp(broken=broken))
             return
         self._look()
@@ -592,7 +592,7 @@ class FleetCrew:
         return [self._status(actor, now) for actor in self._actors.values()]
 
     def _status(self, actor: _Actor, now: float) -> WorkerStatus:
-        pulse, begun = actor.pulse, actor.begun
+        progress, begun = actor.progress, actor.begun
         silence = now - actor.called if actor.call is not None and begun is not None else 0.0
         if begun is None:
             device = "waiting for a place in the cluster"
@@ -600,17 +600,17 @@ class FleetCrew:
             device = f"left out: {actor.left_out}"
         else:
             device = f"{actor.name}: {actor.facts.device if actor.facts else 'starting'}"
-        stalled = silence > SHOWN_STALLED_SECONDS or (pulse is not None and pulse.stalled)
+        stalled = silence > SHOWN_STALLED_SECONDS or (progress is not None and progress.stalled)
         return WorkerStatus(
             number=actor.slot,
             host=begun.host if begun is not None else "",
             device=device,
-            round=pulse.round if pulse is not None else -1,
-            stage=pulse.stage if pulse is not None else Stage.WAIT,
-            seconds=max(silence, pulse.seconds if pulse is not None else 0.0),
-            cases=self._cases[actor.slot] + (pulse.cases if pulse is not None else 0),
+            round=progress.round if progress is not None else -1,
+            stage=progress.stage if progress is not None else Stage.WAIT,
+            seconds=max(silence, progress.seconds if progress is not None else 0.0),
+            cases=self._cases[actor.slot] + (progress.cases if progress is not None else 0),
             stalled=stalled and not actor.left_out,
-            shares=pulse.shares if pulse is not None else {},
+            shares=progress.shares if progress is not None else {},
         )
 
     def __enter__(self) -> Self:

@@ -1,0 +1,283 @@
+"""Multiplications: where A, B and C come from, and what becomes of D."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from oracle.forms import Form
+from oracle.operands import Fragment, Registers
+from oracle.ops import Op
+from strategies.features import Feature
+from strategies.programs import accesses
+from strategies.programs.builder import Builder, Dice
+from strategies.programs.elements import change, wants_change
+from strategies.programs.forms import operand_of
+from strategies.programs.live_values import LiveValue
+from strategies.programs.registers import (
+    OF_LDMATRIX,
+    OF_STMATRIX,
+    load_or_read,
+    load_registers,
+    packed,
+    row_load,
+    store_registers,
+    store_rows,
+    transposed,
+)
+from strategies.programs.selecting import fitting
+
+_CHANGED_IN = 24
+"""Of so many fragments, the elements of one are changed on average."""
+LIVE = (Feature.LIVE_8, Feature.LIVE_16)
+_ACCUMULATED = (Feature.D_AS_C, Feature.CHAIN)
+_REUSED = (Feature.A_REUSED, Feature.B_REUSED)
+
+
+def multiply_all(builder: Builder, forms: Sequence[Form], *, hoisted: bool) -> None:
+    """Append multiplications of some forms, all on fragments or all on registers.
+
+    Parameters
+    ----------
+    hoisted
+        Whether all operands are loaded before the first multiplication and stored behind the
+        last, so that many are live at once.
+    """
+    opaque = forms[0].opaque
+    choose = _fragments if opaque else _registers
+    if hoisted:
+        planned = [choose(builder, form, fresh=True) for form in forms]
+        # Nothing but multiplications between stores: compilers join what they do for some lanes.
+        at_once = not (opaque or builder.wants(LIVE)) and (
+            builder.dice().once_in(2) or Feature.STORE_BY_LANE in builder.asked
+        )
+        for form, operands in zip(forms, planned, strict=True):
+            d = _multiply(builder, form, operands)
+            if at_once:
+                store_registers(builder, d, builder.dice())
+        return
+    for form in forms:
+        d = _multiply(builder, form, choose(builder, form, fresh=False))
+        dice = builder.dice()
+        # What is not stored here can be the next C, A or B; all is stored in the end.
+        kept = builder.wants((*_ACCUMULATED, Feature.D_AS_MULTIPLICAND, Feature.STMATRIX_OF_D))
+        # A store that is asked for must not wait: the next multiplication may take D.
+        asked = Feature.STORED_AND_LOADED in builder.wanted or accesses.is_asked_of(builder, d)
+        if (opaque and asked) or (dice.once_in(2) and not kept):
+            store(builder, d)
+
+
+def flush(builder: Builder) -> None:
+    """Store what would be lost at the end of the scope."""
+    for value in builder.scope.pending():
+        store(builder, value)
+
+
+def load_accumulator(builder: Builder, form: Form) -> LiveValue:
+    """Append a load of a C."""
+    holds = operand_of(form, "c")
+    if isinstance(holds, Registers):
+        return load_registers(builder, holds, "c", builder.dice())
+    return accesses.load(builder, holds.matrix, None, "c")
+
+
+def store(builder: Builder, value: LiveValue) -> None:
+    """Append what stores a value: registers on their own, in rows, transposed or packed before."""
+    if isinstance(value.holds, Fragment):
+        accesses.store(builder, value, value.region)
+        return
+    dice, known = builder.dice(), builder.everything
+    value.pending = False
+    wide = value.type == "f32" and value.holds.registers > 1
+    kind = dice.one_of(("plain", "rows", "plain", "shared", "rows", "plain"))
+    asked = builder.wants((Feature.STMATRIX_OF_D, *OF_STMATRIX))
+    if wide and known.packs and (dice.once_in(4) or Feature.PACKED in builder.wanted):
+        value = packed(builder, value, dice)
+    turned = dice.once_in(8) or Feature.MOVMATRIX in builder.wanted
+    if known.transpositions and value.holds.bits == 32 and turned:
+        value = transposed(builder, value, known.transpositions[0])
+    forms = [one for one in known.row_stores if Registers(registers=one.registers) == value.holds]
+    if forms and (kind == "rows" or asked):
+        store_rows(builder, value, forms, dice)
+    else:
+        store_registers(builder, value, dice, shared=kind == "shared")
+
+
+def move_rows(builder: Builder, form: Form) -> None:
+    """Append a stmatrix or a movmatrix that the program is about, and what it needs."""
+    dice = builder.dice()
+    holds = Registers(registers=form.number if form.is_store else dice.one_of((1, 2, 4)))
+    there = [value for value in builder.scope.like(holds) if value.computed]
+    value = there[-1] if there and dice.once_in(2) else load_or_read(builder, holds, "r", dice)
+    if form.is_store:
+        store_rows(builder, value, [form], dice)
+    else:
+        store(builder, transposed(builder, value, form))
+
+
+def complete_registers(builder: Builder) -> None:
+    """Append moves that are still asked for and that the multiplications did not bring."""
+    known = builder.everything
+    if known.plain_row_loads and builder.wants(OF_LDMATRIX):
+        row_load(builder, fitting(builder, known.plain_row_loads, builder.dice()))
+    if known.row_stores and builder.wants(OF_STMATRIX):
+        move_rows(builder, fitting(builder, known.row_stores, builder.dice()))
+    if known.transpositions and Feature.MOVMATRIX in builder.wanted:
+        move_rows(builder, known.transpositions[0])
+    if known.packs and Feature.PACKED in builder.wanted:
+        dice = builder.dice()
+        value = load_registers(builder, Registers(registers=dice.one_of((4, 2, 8))), "c", dice)
+        store(builder, packed(builder, value, dice))
+
+
+def _fragments(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveValue]:
+    """Load or choose the fragments of a multiplication."""
+    dice = builder.dice()
+    reuse = {operand: not fresh and dice.once_in(4) for operand in "ab"}
+    # Where all are loaded first, there is no D yet.
+    chained = not fresh and dice.once_in(2)
+    found = {}
+    for operand, feature in zip("ab", _REUSED, strict=True):
+        holds = operand_of(form, operand)
+        assert isinstance(holds, Fragment)
+        there = builder.scope.like(holds)
+        tight = builder.memory.size(shared=False) > accesses.TIGHT
+        if there and (reuse[operand] or feature in builder.wanted or (tight and not fresh)):
+            used = [value for value in there if value.used] or there
+            found[operand] = used[dice.below(len(used))]
+            if found[operand].used:
+                builder.take(feature)
+        else:
+            found[operand] = accesses.load(builder, holds.matrix, holds.layout, operand)
+        found[operand].pins += 1
+    found["c"] = _accumulator(builder, form, dice, chained=chained, fresh=fresh)
+    found["c"].pins += 1
+    return {operand: _changed(builder, value, operand, dice) for operand, value in found.items()}
+
+
+def _accumulator(
+    builder: Builder, form: Form, dice: Dice, *, chained: bool, fresh: bool
+) -> LiveValue:
+    there = [value for value in builder.scope.like(operand_of(form, "c")) if value.pins == 0]
+    made = [value for value in there if value.computed]
+    asked = builder.wants(_ACCUMULATED)
+    if not asked and builder.wants((Feature.IN_PLACE_MEMORY, Feature.STORED_AND_LOADED)):
+        fresh = True  # both need a C that comes from memory
+    if made and not fresh and (chained or asked):
+        if not asked and dice.once_in(4):
+            accesses.store(builder, made[-1])
+        return made[-1]
+    carried = [value for value in there if value.depth < builder.scope.depth]
+    return carried[-1] if carried and not fresh else load_accumulator(builder, form)
+
+
+def _changed(builder: Builder, value: LiveValue, operand: str, dice: Dice) -> LiveValue:
+    """Change the elements of a fragment, perhaps, before it is multiplied."""
+    if value.used and not builder.asked.isdisjoint(_REUSED):
+        return value
+    drawn = dice.once_in(_CHANGED_IN)
+    asked = operand != "c" and wants_change(builder, value.matrix)
+    if value.pins > 1 or not (drawn or asked):
+        return value
+    made = change(builder, value, builder.dice())
+    value.pins, made.pins = 0, 1
+    return made
+
+
+def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveValue]:
+    """Load or choose the registers of a multiplication."""
+    dice, scope = builder.dice(), builder.scope
+    found: dict[str, LiveValue] = {}
+    for operand, feature in zip("ab", _REUSED, strict=True):
+        holds = operand_of(form, operand)
+        assert isinstance(holds, Registers)
+        again = [value for value in scope.like(holds) if operand in value.used]
+        reuse = dice.once_in(4) and not fresh
+        kept = fresh or (again and feature in builder.wanted)
+        value = None if kept else _from_d(builder, form, operand, dice, found)
+        if value is None and again and not fresh and (reuse or feature in builder.wanted):
+            builder.take(feature)
+            value = again[-1]
+        found[operand] = value or load_or_read(builder, holds, operand, dice)
+    taken = {one.name for one in found.values()}
+    there = scope.like(operand_of(form, "c"))
+    made = [value for value in there if value.computed and value.name not in taken]
+    carried = [value for value in there if value.depth < scope.depth and value.pending]
+    chained = dice.once_in(2) or builder.wants(_ACCUMULATED)
+    usable = carried or (made if chained else [])
+    if usable and not fresh:
+        return {**found, "c": usable[-1]}
+    holds = operand_of(form, "c")
+    assert isinstance(holds, Registers)
+    return {**found, "c": load_registers(builder, holds, "c", dice)}
+
+
+def _from_d(
+    builder: Builder, form: Form, operand: str, dice: Dice, taken: Mapping[str, LiveValue]
+) -> LiveValue | None:
+    """Choose a D as A or B, packed where that makes it fit; None for none.
+
+    Parameters
+    ----------
+    taken
+        Operands that are chosen already: what they hold must stay.
+    """
+    drawn = dice.once_in(3) and not builder.wants(_ACCUMULATED)
+    if not drawn and Feature.D_AS_MULTIPLICAND not in builder.wanted:
+        return None
+    needs, names = operand_of(form, operand), {one.name for one in taken.values()}
+    for value in reversed(tuple(builder.scope.values.values())):
+        if not value.computed or value.name in names:
+            continue
+        if value.holds == needs:
+            builder.take(Feature.D_AS_MULTIPLICAND)
+            return value
+        wide = value.type == "f32" and value.holds.registers == 2 * needs.registers
+        if wide and builder.everything.packs and needs.bits == 32:
+            builder.take(Feature.D_AS_MULTIPLICAND)
+            return packed(builder, value, dice, type_=form.a_type.name)
+    return None
+
+
+def _multiply(builder: Builder, form: Form, operands: Mapping[str, LiveValue]) -> LiveValue:
+    """Append a multiplication; return D."""
+    dice, scope, held = builder.dice(), builder.scope, operand_of(form, "d")
+    a, c = operands["a"], operands["c"]
+    free = {
+        operand: isinstance(value.holds, Registers) or value.pins == 1
+        for operand, value in operands.items()
+    }
+    target = dice.one_of(("d", "c", "d", "a", "c", "b"))
+    if builder.wants(_REUSED):
+        target = "d"
+    elif Feature.IN_PLACE_REGISTERS in builder.wanted:
+        target = "c"
+    elif builder.wants((Feature.OVER_MULTIPLICAND, Feature.OVER_PART)):
+        target = "a" if free["a"] and a.depth == scope.depth else "b"
+    elif c.depth < scope.depth:
+        target = "c"  # what a loop carries, or both arms of a branch change
+    name, depth = "", scope.depth
+    # A name changes what it holds only in the scope that it comes from: joins stay alike.
+    if target != "d" and free[target]:
+        value = operands[target]
+        if value.depth == scope.depth or value.holds == held:
+            name, depth = value.name, scope.values[value.name].depth
+            builder.take(Feature.IN_PLACE_REGISTERS if target == "c" else Feature.OVER_MULTIPLICAND)
+            if value.holds.words > held.words:
+                builder.take(Feature.OVER_PART)
+    names = {"d": name or builder.name("d")} | {one: operands[one].name for one in "abc"}
+    builder.add(Op.of(form, **names))
+    if not form.opaque:
+        builder.take(Feature.MMA_SYNC)
+    for operand, value in operands.items():
+        value.pins -= 1
+        value.used |= {operand}
+    c.pending = False
+    over = c.region if c.region is not None and c.region.type == form.d_type else None
+    d = builder.define(
+        names["d"], held, depth=depth, type=form.d_type.name, pending=True, computed=True,
+        region=over,
+    )  # fmt: skip
+    if isinstance(held, Registers):
+        return d
+    changed = dice.once_in(_CHANGED_IN // 2) or wants_change(builder, held.matrix)
+    return change(builder, d, builder.dice()) if changed else d

@@ -1,0 +1,257 @@
+"""How registers of a known layout come from memory and go there: on their own, or in rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from oracle.forms import ROW_BYTES, Form
+from oracle.matrices import LANES
+from oracle.operands import Registers
+from oracle.ops import Op
+from oracle.places import Place, Span
+from oracle.steps import (
+    PackRegisters,
+    plain_load,
+    plain_store,
+)
+from strategies.features import Feature
+from strategies.programs.builder import Builder, Dice
+from strategies.programs.live_values import LiveValue
+from strategies.programs.memory import Arena
+from strategies.programs.selecting import fitting, of_space
+
+_ROW = ROW_BYTES
+_ROWS = (32, 40, 64, 16)
+"""Rows of the memory from which ldmatrix reads."""
+_PITCHES = (_ROW, 2 * _ROW, 5 * _ROW)
+"""Bytes from row to row that stmatrix writes: side by side, apart, and as kernels pad them."""
+
+OF_LDMATRIX = (
+    Feature.LDMATRIX, Feature.LDMATRIX_GENERIC, Feature.LDMATRIX_SHARED,
+    Feature.LDMATRIX_SHARED_CTA, Feature.OFFSET_IMMEDIATE, Feature.OFFSET_NEGATIVE,
+)  # fmt: skip
+"""What asks for an ldmatrix around mma.sync."""
+OF_STMATRIX = (
+    Feature.STMATRIX, Feature.STMATRIX_GENERIC, Feature.STMATRIX_SHARED,
+    Feature.STMATRIX_SHARED_CTA,
+)  # fmt: skip
+
+
+def load_or_read(builder: Builder, holds: Registers, hint: str, dice: Dice) -> LiveValue:
+    """Append a load of registers: by ldmatrix where it has so many, or lane by lane."""
+    forms = [
+        form for form in builder.everything.plain_row_loads
+        if Registers(registers=form.registers) == holds
+    ]  # fmt: skip
+    asked = builder.wants((Feature.FED_BY_LDMATRIX, *OF_LDMATRIX))
+    plainly = Feature.LOAD_REGISTERS in builder.wanted
+    if not forms or (not asked and (plainly or not dice.once_in(2))):
+        return load_registers(builder, holds, hint, dice)
+    form = fitting(builder, forms, dice)
+    builder.take(Feature.FED_BY_LDMATRIX)
+    return read_rows(builder, form, builder.dice())
+
+
+def load_registers(builder: Builder, holds: Registers, hint: str, dice: Dice) -> LiveValue:
+    """Append a load of registers, lane by lane."""
+    builder.take(Feature.LOAD_REGISTERS)
+    shared = dice.once_in(4) or Feature.ADDRESS_LOADED in builder.asked
+    arena = builder.memory.arena(hint, shared=shared)
+    return _load(builder, arena, holds, hint, dice)
+
+
+def _load(builder: Builder, arena: Arena, holds: Registers, hint: str, dice: Dice) -> LiveValue:
+    place = Place(buffer=arena.buffer, offset=holds.bits // 8 * dice.below(5))
+    name = builder.name(hint)
+    step = plain_load(registers=name, count=holds.registers, bits=holds.bits, place=place)
+    region = builder.memory.block(arena, place.offset, step.size, written=False)
+    builder.scope.access(reads=(region.span,))
+    builder.add(step)
+    return builder.define(name, holds)
+
+
+def store_registers(
+    builder: Builder, value: LiveValue, dice: Dice, *, shared: bool = False
+) -> None:
+    """Append a store of registers, lane by lane."""
+    builder.take(Feature.STORE_REGISTERS)
+    arena = builder.memory.arena("o", shared=shared)
+    _store(builder, arena, value, value.holds.bits // 8 * dice.below(5), _storing(builder, dice))
+
+
+def _store(builder: Builder, arena: Arena, value: LiveValue, start: int, lanes: int) -> None:
+    step = plain_store(
+        registers=value.name, count=value.holds.registers, bits=value.holds.bits,
+        place=Place(buffer=arena.buffer, offset=start), lanes=lanes,
+    )  # fmt: skip
+    region = builder.memory.block(arena, start, step.size, written=True, registers=True)
+    builder.scope.access(writes=(region.span,))
+    builder.add(step)
+    value.pending = False
+
+
+def _storing(builder: Builder, dice: Dice) -> int:
+    """Choose how many lanes store registers: all, or as many as elsewhere in the program.
+
+    Compilers join conditions that are the same, whatever stands between them.
+    """
+    few, some = dice.one_of((LANES // 2, LANES // 2, 1, 1 + dice.below(LANES))), dice.below(2)
+    some = some or Feature.STORE_BY_LANE in builder.asked
+    builder.lanes = few if builder.lanes is None else builder.lanes
+    if builder.take(Feature.STORE_BY_LANE):
+        builder.lanes = min(builder.lanes, LANES - 1)
+    return builder.lanes if some else LANES
+
+
+def between_stores(builder: Builder, inside: Callable[[], None]) -> None:
+    """Append other steps between two stores of the same lanes, which compilers like to join.
+
+    What stands between them is then moved under the condition, or doubled for both ways, unless the
+    compiler knows that all lanes have to come to it together.
+    """
+    dice = builder.dice()
+    arena = builder.memory.arena("i", shared=False)
+    value = _load(builder, arena, Registers(registers=1), "r", dice)
+    lanes = dice.one_of((LANES // 2, 1, 1 + dice.below(LANES - 1)))
+    for between in (inside, None):
+        _store(builder, builder.memory.arena("o", shared=False), value, 0, lanes)
+        if between is not None:
+            between()
+
+
+def row_load(builder: Builder, form: Form) -> None:
+    """Append an ldmatrix and a store of what it gave."""
+    dice = builder.dice()
+    store_registers(builder, read_rows(builder, form, dice), dice)
+
+
+def read_rows(builder: Builder, form: Form, dice: Dice) -> LiveValue:
+    """Append an ldmatrix.
+
+    The addresses of all lanes are valid, those of the lanes that are not asked for as well: sm_75
+    wants it (9.7.14.5.15).
+    """
+    asked = Feature.LDMATRIX_OF_STORE in builder.wanted
+    arena, start, rows = _source(builder, dice)
+    kinds = ("in order", "apart", "mixed", "scattered", "one")
+    kind = "in order" if asked else dice.one_of(kinds)
+    first, step = dice.below(64), 1 + dice.below(63)
+    row_of: dict[str, Callable[[int], int]] = {
+        "in order": lambda lane: lane,
+        "apart": lambda lane: first + lane * step,
+        # As kernels do to keep lanes off each other's banks.
+        "mixed": lambda lane: lane ^ (lane >> 3 & first),
+        # A multiplicative hash (Knuth, The Art of Computer Programming 3, 6.4).
+        "scattered": lambda lane: (lane + first) * (2654435761 + 2 * step) >> 13,
+        "one": lambda lane: first,
+    }
+    addresses = tuple(start + _ROW * (row_of[kind](lane) % rows) for lane in range(LANES))
+    immediate = _immediate(builder, dice, min(addresses))
+    name = builder.name("r")
+    builder.scope.access(reads=(_rows(arena, addresses),))
+    builder.add(
+        Op.of(
+            form=form, registers=name, buffer=arena.buffer, addresses=addresses,
+            immediate=immediate,
+        )
+    )  # fmt: skip
+    builder.take(Feature.LDMATRIX, of_space(form))
+    return builder.define(name, Registers(registers=form.registers))
+
+
+def _rows(arena: Arena, addresses: Sequence[int]) -> Span:
+    """Return the bytes from the first row to the last."""
+    low, high = min(addresses), max(addresses) + _ROW
+    return Span.block(arena.buffer, low, high - low)
+
+
+def _source(builder: Builder, dice: Dice) -> tuple[Arena, int, int]:
+    """Choose shared memory to read: what wmma.store wrote, what it loads, or rows of its own.
+
+    Returns the buffer, the first byte in it, and how many rows begin there.
+    """
+    stored = [
+        region
+        for region in builder.memory.regions(shared=True)
+        if region.written and region.type is not None
+    ]
+    shared = [arena for arena in builder.memory.arenas if arena.shared and not arena.closed]
+    again = dice.once_in(2)
+    if stored and (builder.take(Feature.LDMATRIX_OF_STORE) or again):
+        region = stored[-1]
+        start = region.span.start // _ROW * _ROW
+        return region.arena, start, max(1, (region.span.end - start) // _ROW)
+    rows = dice.one_of(_ROWS)
+    if shared and again:
+        arena = shared[dice.below(len(shared))]
+        return arena, 0, max(1, arena.guarded // _ROW)
+    arena = builder.memory.arena("r", shared=True)
+    start = _first_row(builder, dice)
+    builder.memory.block(arena, start, rows * _ROW, written=False)
+    return arena, start, rows
+
+
+def _first_row(builder: Builder, dice: Dice) -> int:
+    """Choose where rows begin: not at the start where an offset is asked for."""
+    start = _ROW * dice.below(4)
+    return max(start, _ROW) if Feature.OFFSET_IMMEDIATE in builder.wanted else start
+
+
+def _immediate(builder: Builder, dice: Dice, least: int) -> int:
+    """Choose the part of the addresses that stands in the instruction."""
+    immediate = dice.one_of((0, 0, _ROW, min(least, 3 * _ROW), -_ROW))
+    if least and builder.take(Feature.OFFSET_IMMEDIATE):
+        return min(least, _ROW)
+    if builder.take(Feature.OFFSET_NEGATIVE):
+        return -_ROW
+    # The registers hold no address in front of the buffer.
+    return min(immediate, least)
+
+
+def store_rows(builder: Builder, value: LiveValue, forms: Sequence[Form], dice: Dice) -> None:
+    """Append a stmatrix to rows that lie apart."""
+    form = fitting(builder, forms, dice)
+    arena = builder.memory.arena("o", shared=True)
+    start, pitch = _first_row(builder, dice), dice.one_of(_PITCHES)
+    kind, odd = dice.one_of(("in order", "mixed", "backwards", "hopping")), 1 + 2 * dice.below(16)
+    row_of: dict[str, Callable[[int], int]] = {
+        "in order": lambda lane: lane,
+        "mixed": lambda lane: lane ^ (lane >> 3 & 3),
+        "backwards": lambda lane: LANES - 1 - lane,
+        # An odd factor makes a permutation of a power of two.
+        "hopping": lambda lane: lane * odd % LANES,
+    }
+    addresses = tuple(start + pitch * row_of[kind](lane) for lane in range(LANES))
+    span = _rows(arena, addresses)
+    builder.memory.block(arena, span.start, span.end - span.start, written=True)
+    builder.scope.access(writes=(span,))
+    builder.add(
+        Op.of(
+            form=form, registers=value.name, buffer=arena.buffer, addresses=addresses,
+            immediate=_immediate(builder, dice, min(addresses)),
+        )
+    )  # fmt: skip
+    value.pending = False
+    builder.take(Feature.STMATRIX, Feature.STMATRIX_OF_D, of_space(form))
+
+
+def packed(builder: Builder, value: LiveValue, dice: Dice, type_: str = "") -> LiveValue:
+    """Append a conversion of pairs of f32 into one register each."""
+    if type_ not in ("f16", "bf16"):
+        type_ = dice.one_of(("f16", "bf16"))
+    again = value.depth == builder.scope.depth and dice.once_in(2)
+    name = value.name if again else builder.name("p")
+    count = value.holds.registers
+    builder.add(PackRegisters(type=type_, source=value.name, destination=name, count=count))
+    builder.take(Feature.PACKED)
+    value.pending = False
+    return builder.define(name, Registers(registers=count // 2), pending=True)
+
+
+def transposed(builder: Builder, value: LiveValue, form: Form) -> LiveValue:
+    """Append a movmatrix."""
+    name, count = builder.name("t"), value.holds.registers
+    builder.add(Op.of(form, source=value.name, destination=name, count=count))
+    builder.take(Feature.MOVMATRIX)
+    value.pending = False
+    return builder.define(name, value.holds)
