@@ -22,7 +22,7 @@ import numpy as np
 
 from runners.simulated import floating, integers
 from runners.simulated.integers import Qualifiers
-from runners.simulated.operands import SINK, Held, Operands, Source
+from runners.simulated.operands import SINK, FromRegister, Operands, Source
 from runners.simulated.syntax import TYPE_BITS, Immediate, Name, Operand, Pair, Vector
 from runners.simulated.warps import DTYPES, LANES, Key, Mask, Operation, Values, Warps, constant
 
@@ -149,7 +149,7 @@ class Op:
                 if slot.is_target:
                     targets.append((_CARRY, slot.dtype))
                 else:
-                    sources.append(Held(_CARRY))
+                    sources.append(FromRegister(_CARRY))
                     seen.append(slot.dtype)
                 continue
             operand, wide = given.pop(0), slot.mark == "+"
@@ -205,7 +205,7 @@ def _extended(dtype: np.dtype[Any], bits: int, compute: Compute, *values: Values
 
 def _written(targets: Sequence[Target], compute: Compute, sources: Sequence[Source]) -> Operation:
     """Return the operation that writes to registers what is computed of the sources."""
-    keys = [source.key for source in sources if isinstance(source, Held)]
+    keys = [source.key for source in sources if isinstance(source, FromRegister)]
     held = len(keys) == len(sources)
     if held and isinstance(compute, np.ufunc) and len(keys) == 2:
         compute, keys = _beside_constant(compute, *keys)
