@@ -212,10 +212,7 @@ def hardware_runner(asked: str | None) -> str:
 def has_device_fault(names: tuple[str, ...]) -> bool:
     """Whether one of these faults sits inside the simulated device.
 
-    Raises
-    ------
-    UsageError
-        If a fault does not exist.
+    Raises UsageError if a fault does not exist.
     """
     return any(by_name(name).place is Place.DEVICE for name in names)
 
@@ -459,10 +456,7 @@ def _own_target(targets: frozenset[str]) -> str:
 def version_for(wanted: str | None, target: str) -> str:
     """Return the PTX ISA version of modules for a target: DEFAULT_VERSION, or the first to know it.
 
-    Raises
-    ------
-    UsageError
-        If the version or the target does not exist, or the one does not know the other.
+    Raises UsageError if one of them does not exist, or the one does not know the other.
     """
     module = Module.named(target, wanted)
     if not module.exists:

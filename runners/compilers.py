@@ -121,10 +121,7 @@ def named_assembler(wanted: str, *, elsewhere: bool = False) -> Assembler:
 def find_front_end(spelled: str) -> FrontEndToolchain:
     """Return the front end of a name: "llvm" (the newest), "llvm:15", "llvm:FOLDER" or a command.
 
-    Raises
-    ------
-    UsageError
-        If there is none such.
+    Raises UsageError if there is none such.
     """
     name, which = parted(spelled)
     language = _language(name, spelled)

@@ -151,10 +151,7 @@ def places(program: str) -> Iterator[tuple[Path, Origin]]:
 def parted(spelled: str) -> tuple[str, str]:
     """Return the language that the name of a front end begins with, and what is after the colon.
 
-    Raises
-    ------
-    UsageError
-        If it begins with none.
+    Raises UsageError if it begins with none.
     """
     found = _NAMED.fullmatch(spelled.strip())
     if found is None:

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from oracle.forms import ROW_BYTES
 from oracle.image import position
-from oracle.lane_steps import StoreRegisters
 from oracle.ops import RowAccess, loads_fragment, stores_fragment, stores_rows
 from oracle.places import Place
 from oracle.program import Program, walk
-from oracle.steps import Copy
+from oracle.steps import Copy, PlainAccess
 from oracle.storage import Tile
 
 
@@ -173,7 +172,7 @@ def results(program: Program) -> tuple[Result, ...]:
             column_bytes=step.bits // 8,
         )
         for step in walk(program.steps)
-        if isinstance(step, StoreRegisters)
+        if isinstance(step, PlainAccess) and step.stores
         for place in places_of(program, step.place, size=step.size, stored=True)
     ]  # fmt: skip
     rows = [

@@ -14,7 +14,7 @@ from fuzz.bench.pooling import Report, Stopping, Watcher, run_all
 from fuzz.campaign.campaign import SHRINK_SECONDS
 from fuzz.campaign.triage import Triage
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import Examined, RoundJob, ShrinkJob, Stage
+from fuzz.checks.protocol import Examined, RoundJob, Stage
 from fuzz.findings.families import finding_groups
 from fuzz.runner import RunnerChoice
 from oracle.forms import Form
@@ -208,7 +208,7 @@ def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
                 triage.examined(examination, examined)
                 triage.sweep()
                 spent = time.process_time() - begun
-                if isinstance(examination, ShrinkJob):
+                if examination.seconds is not None:
                     seconds.append(taken.get(examination.family.key, 0) + spent)
                 taken[examined.family.key] = spent
             report(images, task.images - images)

@@ -23,10 +23,8 @@ from fuzz import warpfuzz_version
 from fuzz.checks.protocol import (
     Examination,
     Examined,
-    Gone,
     Heartbeat,
     NotExamined,
-    ShrinkJob,
     Stage,
     Stored,
     Suspect,
@@ -191,7 +189,7 @@ class Examiner:
         self._drafts: dict[str, Draft] = {}
         """By the id of a finding that was replayed: it is shrunk later."""
 
-    def examine(self, job: Examination) -> Examined | Gone | NotExamined:
+    def examine(self, job: Examination) -> Examined | NotExamined:
         """Replay a disagreement, or make it plainer; one of another campaign stays as it is."""
         entry = open_corpus(job.corpus).get(job.id)
         self._heartbeat.enter(Stage.RUN)
@@ -199,11 +197,11 @@ class Examiner:
             one = self._read(entry)
             if one is None:
                 return NotExamined(id=job.id)
-            if isinstance(job, ShrinkJob):
-                return self._shrunk(entry, one, job)
+            if job.seconds is not None:
+                return self._shrunk(entry, one, job, time.monotonic() + job.seconds)
             times = 1 if Outcome.HUNG in one.outcomes else _REPLAYS
             if not all(self._replays(one) for _ in range(times)):
-                return Gone(id=job.id)
+                return NotExamined(id=job.id, gone=True)
             return self._examined(entry, one, job, job.family, ShrinkStatus.RAW)
         finally:
             self._heartbeat.enter(Stage.WAIT)
@@ -260,7 +258,7 @@ class Examiner:
         own = None if status is not ShrinkStatus.RAW else entry.finding.family
         stored = self._suspects.stored(one, own, number, status)
         return Examined(
-            id=job.id, kind=one.kind, family=family, stored=stored,
+            id=job.id, family=family, stored=stored,
             settles=status is not ShrinkStatus.RAW,
         )  # fmt: skip
 
@@ -270,12 +268,11 @@ class Examiner:
             for which, judged in one.judgements.items()
         )
 
-    def _shrunk(self, entry: Entry, one: Disagreement, job: ShrinkJob) -> Examined:
+    def _shrunk(self, entry: Entry, one: Disagreement, job: Examination, end: float) -> Examined:
         explanation = one.explanation
         rules, core = rules_of(explanation), core_of(one.kind, one.draft, explanation)
         found: dict[Draft, Disagreement] = {one.draft: one}
         deadline = HANG_SECONDS if Outcome.HUNG in one.outcomes else DEADLINE_SECONDS
-        end = time.monotonic() + job.seconds
 
         def disagrees(draft: Draft) -> bool:
             if time.monotonic() > end:

@@ -22,22 +22,25 @@ from numpy.typing import NDArray
 from fuzz.diagnosis.experiments import Bench, Culprit, Witness, arithmetic_of
 from oracle.formats import Format
 from oracle.forms import Form
-from oracle.held import Registers, Use
 from oracle.image import position
 from oracle.instructions import INSTRUCTIONS
-from oracle.lane_steps import (
-    LoadRegisters,
-    MoveRegisters,
-    PackRegisters,
-    SetRegisters,
-    StoreRegisters,
-)
 from oracle.matrices import LANES
+from oracle.operands import Registers, Use
 from oracle.ops import Op, multiplies, multiplies_registers
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.registers import listed
-from oracle.steps import Barrier, Copy, Loop, Step, Straight
+from oracle.steps import (
+    Barrier,
+    Copy,
+    Loop,
+    MoveRegisters,
+    PackRegisters,
+    PlainAccess,
+    SetRegisters,
+    Step,
+    Straight,
+)
 from oracle.tracing import Event, Trace
 from runners.protocol import Images
 from strategies.programs.single_instruction import (
@@ -48,8 +51,7 @@ from strategies.programs.single_instruction import (
 )
 
 _NAMES: Mapping[type[Step], str] = {
-    LoadRegisters: "loading registers",
-    StoreRegisters: "storing registers",
+    PlainAccess: "",
     Op: "",
     PackRegisters: "packing",
     SetRegisters: "setting registers",
@@ -102,6 +104,8 @@ def name_of(step: Step) -> str:
     """Return what a step on registers is called."""
     if step.instruction:
         return INSTRUCTIONS[step.instruction.mnemonic].name
+    if isinstance(step, PlainAccess):
+        return "loading registers" if step.loads else "storing registers"
     return _NAMES[type(step)]
 
 
@@ -113,10 +117,9 @@ def _order(step: Step) -> tuple[int, ...]:
 
 def wrong_vector(bench: Bench) -> Culprit | None:
     """Find out whether vectors of registers are stored or loaded wrong; None if they are right."""
-    kinds: tuple[type[StoreRegisters | LoadRegisters], ...] = StoreRegisters, LoadRegisters
-    for kind, count in product(kinds, _VECTORS):
+    for loads, count in product((False, True), _VECTORS):
         place = Place(buffer="vector")
-        step = kind(registers="registers", count=count, place=place)
+        step = PlainAccess(loads=loads, registers="registers", count=count, place=place)
         buffer = Buffer(name=place.buffer, space="global", size=4 * LANES * count)
         found = _Alone(step=step, buffers=(buffer,)).culprit(bench, ())
         if found is not None:
@@ -171,7 +174,7 @@ class _Alone:
         return Program(buffers=tuple(buffers), steps=(*before, self.step, *after))
 
     @cached_property
-    def _loads(self) -> dict[Use, LoadRegisters]:
+    def _loads(self) -> dict[Use, PlainAccess]:
         reads = {use.name: use for use in self.step.reads}.values()
         if not any(listed(use.name) for use in reads):
             return {use: _access(use) for use in reads}
@@ -216,7 +219,7 @@ class _Alone:
         for use in self.step.reads:
             yield from self._filled(use, np.ascontiguousarray(event.inputs[use.field]))
         rows = event.inputs.get("rows")
-        if isinstance(self.step, LoadRegisters):
+        if isinstance(self.step, PlainAccess) and self.step.loads:
             rows = event.result  # registers are as they lay
         if rows is None:
             return

@@ -247,6 +247,11 @@ class ValueFacts:
         return self.rewritten if self.rewritten is not None else self.subject.module.ptx
 
     @property
+    def built_for(self) -> str:
+        """Architecture of the device that ran it: "sm_90"."""
+        return str(self.finding.details.get("architecture", self.finding.target))
+
+    @property
     def level(self) -> int:
         """-O level."""
         level = self.finding.details.get("opt", _LEVEL)

@@ -326,7 +326,7 @@ def _of_values(facts: ValueFacts, compilers: MachineCode) -> Mapping[str, bytes]
             ptx=facts.kernel,
             image=facts.subject.image.tobytes(),
             expected=facts.expected.tobytes(),
-            architecture=str(facts.finding.details.get("architecture", facts.finding.target)),
+            architecture=facts.built_for,
         ),
         "README.md": value_page(facts, compilers.lines).encode(),
     }

@@ -85,10 +85,7 @@ def llvm_text(module: KernelModule, *, llvm: int) -> str:
 class LlvmliteFrontEnd(LlvmFrontEnd):
     """The LLVM of the llvmlite in a folder, in a process of its own that may crash.
 
-    Raises
-    ------
-    InfrastructureError
-        If that llvmlite cannot be run.
+    Raises InfrastructureError if that llvmlite cannot be run.
     """
 
     def __init__(
@@ -157,10 +154,7 @@ class LlvmCommandFrontEnd(LlvmFrontEnd):
 def _dialect(command: str, target: str, version: str) -> int:
     """Return the major version of LLVM whose IR a command reads, by asking it.
 
-    Raises
-    ------
-    InfrastructureError
-        If it reads none.
+    Raises InfrastructureError if it reads none.
     """
     said = ""
     for major, text in _PROBES.items():

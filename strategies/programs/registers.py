@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from oracle.forms import ROW_BYTES, Form
-from oracle.held import Registers
-from oracle.lane_steps import (
-    LoadRegisters,
-    PackRegisters,
-    StoreRegisters,
-)
 from oracle.matrices import LANES
+from oracle.operands import Registers
 from oracle.ops import Op
 from oracle.places import Place, Span
+from oracle.steps import (
+    PackRegisters,
+    plain_load,
+    plain_store,
+)
 from strategies.features import Feature
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.live_values import LiveValue
@@ -63,7 +63,7 @@ def load_registers(builder: Builder, holds: Registers, hint: str, dice: Dice) ->
 def _load(builder: Builder, arena: Arena, holds: Registers, hint: str, dice: Dice) -> LiveValue:
     place = Place(buffer=arena.buffer, offset=holds.bits // 8 * dice.below(5))
     name = builder.name(hint)
-    step = LoadRegisters(registers=name, count=holds.registers, bits=holds.bits, place=place)
+    step = plain_load(registers=name, count=holds.registers, bits=holds.bits, place=place)
     region = builder.memory.block(arena, place.offset, step.size, written=False)
     builder.scope.access(reads=(region.span,))
     builder.add(step)
@@ -80,7 +80,7 @@ def store_registers(
 
 
 def _store(builder: Builder, arena: Arena, value: LiveValue, start: int, lanes: int) -> None:
-    step = StoreRegisters(
+    step = plain_store(
         registers=value.name, count=value.holds.registers, bits=value.holds.bits,
         place=Place(buffer=arena.buffer, offset=start), lanes=lanes,
     )  # fmt: skip

@@ -15,11 +15,10 @@ import numpy as np
 from oracle.forms import Form
 from oracle.image import position
 from oracle.isa import LOAD_FORMS, STORE_FORMS
-from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.ops import MatrixAccess, accesses_matrix, is_main
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Step
+from oracle.steps import PlainAccess, Step
 from oracle.storage import Tile, read, write
 from strategies.cells import Image
 from strategies.matrices import places_of
@@ -101,7 +100,7 @@ def _is_warp_level(step: Step) -> bool:
 
 
 def _moves(step: Step) -> bool:
-    return accesses_matrix(step) or isinstance(step, LoadRegisters | StoreRegisters)
+    return accesses_matrix(step) or isinstance(step, PlainAccess)
 
 
 def shows_something(program: Program, like: Program, *, any_warp_level: bool = False) -> bool:

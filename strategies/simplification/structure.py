@@ -11,12 +11,11 @@ from dataclasses import replace
 
 from oracle.forms import ROW_BYTES
 from oracle.image import position
-from oracle.lane_steps import LoadRegisters
-from oracle.ops import accesses_matrix, accesses_rows, is_main, loads_fragment
+from oracle.ops import accesses_matrix, accesses_rows, is_main
 from oracle.places import Buffer, Uniform, Word
 from oracle.program import Program, walk
 from oracle.registers import Register, listed
-from oracle.steps import Barrier, Branch, Copy, Loop, Step
+from oracle.steps import Barrier, Branch, Copy, Loop, Step, is_plain_load
 from strategies.simplification.examples import (
     GUARD_BYTES,
     Edits,
@@ -254,7 +253,7 @@ def _loads_first(steps: Steps) -> Steps:
     registers, written = set[Register](), set[str]()
     for step in steps:
         if (
-            (loads_fragment(step) or isinstance(step, LoadRegisters))
+            is_plain_load(step)
             and all(registers.isdisjoint(use.registers) for use in step.uses)
             and written.isdisjoint(span.buffer for span in step.bytes_read)
         ):

@@ -1,9 +1,9 @@
-"""What the names of a program hold, and what every step says of itself."""
+"""Operands of steps: fragments and registers, and what every step says of itself."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -155,6 +155,11 @@ class StepBase:
         return None
 
     @property
+    def fields(self) -> dict[str, Any]:
+        """What it is stored with, by name."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+
+    @property
     def address(self) -> int | None:
         """Which register of the destination has the address before a load, counted from 0."""
         return None
@@ -173,6 +178,16 @@ class StepBase:
     def writes(self) -> Use | None:
         """The name that is written."""
         return next((use for use in self.uses if use.written), None)
+
+    @property
+    def sets(self) -> int | None:
+        """Number that every register of its destination gets in every lane; None of others."""
+        return None
+
+    @property
+    def copies(self) -> bool:
+        """Whether it copies registers to others as they are."""
+        return False
 
     @cached_property
     def names(self) -> dict[str, str]:
