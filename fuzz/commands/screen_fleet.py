@@ -12,7 +12,7 @@ from corpus import create_corpus
 from corpus.known import known_with
 from fuzz.campaign.rounds import parse_duration
 from fuzz.console.screening import NOTHING_COMPARED, emit_summary, rate_words
-from fuzz.fleet.crew import cluster_at, joining, starting_actors
+from fuzz.fleet.pool import cluster_at, joining, starting_actors
 from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
 from fuzz.options import Screen, check_conflicts
 from fuzz.output import (

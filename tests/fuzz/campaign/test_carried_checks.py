@@ -10,8 +10,8 @@ import pytest
 
 import fuzz.runner
 from fuzz.campaign.carried import Carried, changed, loaded, unpickled
-from fuzz.campaign.crew import ProcessCrew
 from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
+from fuzz.campaign.pool import ProcessPool
 from fuzz.checks.programs import Programs
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError
@@ -66,10 +66,10 @@ def test_a_function_that_was_changed_in_memory_is_named_before_anything_is_run(
 def test_workers_refuse_a_patched_runner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SimulatedRunner, "run", another)
     with (
-        ProcessCrew(check(), workers=1) as crew,
+        ProcessPool(check(), workers=1) as pool,
         pytest.raises(UsageError, match=r"SimulatedRunner\.run was changed"),
     ):
-        crew.facts()
+        pool.facts()
 
 
 def test_a_runner_of_ones_own_is_opened_in_the_workers(
@@ -85,8 +85,8 @@ def test_a_runner_of_ones_own_is_opened_in_the_workers(
     import a_runner_of_mine  # type: ignore[import-not-found]
 
     theirs = Programs(choice=RunnerChoice(name="mine", maker=a_runner_of_mine.make), seed=1)
-    with ProcessCrew(theirs, workers=1) as crew:
-        assert crew.facts().target == "sm_75"
+    with ProcessPool(theirs, workers=1) as pool:
+        assert pool.facts().target == "sm_75"
 
 
 def test_a_runner_that_cannot_be_made_again_is_refused() -> None:

@@ -20,7 +20,7 @@ import pytest
 from corpus import Case, Family, Kind, RunnerVerdict, create_corpus, durable
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
-from fuzz.campaign.crew import Event, Finished, Lost
+from fuzz.campaign.pool import Event, Finished, Lost
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import CampaignStore
@@ -61,7 +61,7 @@ def found(number: int, *, complexity: int = 9) -> Stored:
 
 
 class Rough:
-    """A crew that answers at once, and of which somebody dies now and then over anything."""
+    """A pool that answers at once, and of which somebody dies now and then over anything."""
 
     workers = 2
 
@@ -171,14 +171,14 @@ def test_a_campaign_of_many_rounds_holds_no_more_at_its_end(
     rounds: int, tmp_path: Path, full_disks: list[int]
 ) -> None:
     looker = Looker(tmp_path, [rounds // 2, rounds * 3 // 4, rounds - 1])
-    crew = Rough()
+    pool = Rough()
     status = None
     while status is None:
         corpus = create_corpus(tmp_path / "corpus", generator="test")
         with CampaignStore(corpus.path) as store:
             state, _ = store.load()
             campaign = Campaign(
-                crew, FACTS, check=Programs(
+                pool, FACTS, check=Programs(
                     choice=RunnerChoice(name="sim"), seed=1, selection=Selection(pattern="*m8n8k4*")
                 ),
                 budget=Budget(cases=rounds * CASES), corpus=corpus, known=Known(entries=()),

@@ -79,7 +79,7 @@ class Noticed:
 Event = Opened | Finished | Lost | GaveUp | Noticed | Changed
 
 
-class Crew(Protocol):
+class WorkerPool(Protocol):
     """Those who carry out jobs."""
 
     @property
@@ -168,7 +168,7 @@ class _Member:
         return f"{ending} ({said.splitlines()[-1][:400]})" if said else ending
 
 
-class ProcessCrew:
+class ProcessPool:
     """Worker processes on this machine.
 
     Parameters

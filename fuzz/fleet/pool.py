@@ -1,4 +1,4 @@
-"""The driver's side of a fleet: a crew of actors, which may come and go."""
+"""The driver's side of a fleet: a pool of actors, which may come and go."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any, Protocol, Self
 
 from corpus import BrokenEntryError, open_corpus
 from fuzz.campaign.carried import Carried
-from fuzz.campaign.crew import Event, Finished, GaveUp, Lost, Noticed, Opened
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Broken
 from fuzz.campaign.hosts import Change, Changed, Part
+from fuzz.campaign.pool import Event, Finished, GaveUp, Lost, Noticed, Opened
 from fuzz.campaign.status import WorkerStatus
 from fuzz.checks.protocol import (
     Check,
@@ -168,7 +168,7 @@ class _Repeat:
     """The device, as its facts describe it."""
 
 
-class FleetCrew:
+class FleetPool:
     """Those who carry out a campaign's jobs on a cluster.
 
     Parameters
@@ -176,7 +176,7 @@ class FleetCrew:
     check
         What they do.
     cluster
-        Where; closed with the crew.
+        Where; closed with the pool.
     repeat
         Fraction of the rounds that are carried out again by a second actor with the same device,
         0 to 1.
