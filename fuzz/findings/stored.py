@@ -27,12 +27,10 @@ from fuzz.findings.questions import (
     words_of,
 )
 from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked
-from fuzz.runner import OpenRunner, RunnerChoice, opened
+from fuzz.runner import OpenRunner, RunnerChoice, opened, rewriters
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from runners.assemblers.assembler import Assembler
 from runners.compilers import discover_assemblers, find_assembler
-from runners.faults import Place, by_name
-from runners.ptx_pass import PtxPass
 
 _LEVEL = re.compile(r"-O(\d)")
 EXPANSION = "expansion"
@@ -264,14 +262,11 @@ class Replays:
         )
 
     def _question(self, entry: Entry, options: ReplayOptions) -> ModuleQuestion:
-        faults = [by_name(name) for name in options.planted(entry)]
-        command = options.passed(entry)
-        rewriters = [fault.rewrite for fault in faults if fault.place is Place.PTX]
         return ModuleQuestion(
             entry,
             target=options.target,
             version=options.ptx_version,
-            rewriters=[*rewriters, *([] if command is None else [PtxPass(command)])],
+            rewriters=rewriters(options.planted(entry), options.passed(entry)),
             stand_in=STAND_IN if self._is_recorded(entry) else None,
         )
 
