@@ -12,11 +12,11 @@ import msgspec
 from oracle.errors import InfrastructureError, UsageError
 from oracle.formats import format_named
 from oracle.forms import Form
-from oracle.held import StepBase
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.row import Instruction
 from oracle.isa import form_of
 from oracle.matrices import SHAPES, Matrix
+from oracle.operands import StepBase
 from oracle.operations import Operation
 from oracle.ops import Op, is_repeated, memory_of, operands_of
 from oracle.places import Buffer, Place, Uniform, Word

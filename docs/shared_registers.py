@@ -32,9 +32,9 @@ from fuzz.findings.replay import REPLAYS, Attempt, Subject, attempt
 from fuzz.output import generator
 from fuzz.runner import RunnerChoice
 from oracle.forms import Form
-from oracle.held import Registers
 from oracle.isa import mma_form, mma_sync_form
 from oracle.matrices import LANES
+from oracle.operands import Registers
 from oracle.ops import Op
 from oracle.places import Buffer
 from oracle.places import Place as At

@@ -26,10 +26,10 @@ from oracle.elementwise import CANONICAL_NAN, FLOATS, apply
 from oracle.enclosure import enclosure
 from oracle.formats import FORMATS, Format
 from oracle.forms import Form
-from oracle.held import Use
 from oracle.lane_fragments import pack, unpack
 from oracle.matrix_moves import bytes_of, is_packed, moves, unit, words_of
 from oracle.models import Model
+from oracle.operands import Use
 from oracle.operations import Operation
 from oracle.ops import AnyOp, MatrixAccess, Product, RowAccess
 from oracle.places import Word

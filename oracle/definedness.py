@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 
 from oracle.errors import UndefinedProgramError
 from oracle.forms import ROW_BYTES
-from oracle.held import Fragment, Held, Registers, Use
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.wmma import FRAGMENTS, STORAGE
-from oracle.operations import Operation
+from oracle.operands import Fragment, Held, Registers, Use
 from oracle.ops import MatrixAccess, Op, RowAccess, accesses_matrix, accesses_rows
 from oracle.places import SPACES, Place, Uniform
 from oracle.program import Program, space_of
@@ -208,13 +207,8 @@ class _State:
 
 def _constant(step: Straight, state: _State) -> int | None:
     """Return the number that all registers hold in every lane that a step sets or copies."""
-    if isinstance(step, SetRegisters):
-        return step.constant
-    if not (
-        isinstance(step, MoveRegisters)
-        or (isinstance(step, Elementwise) and step.operation is Operation.COPY)
-    ):
-        return None
+    if not step.copies:
+        return step.sets
     cells = [state.registers.get(register) for register in step.reads[0].registers]
     found = {None if cell is None else cell.constant for cell in cells}
     return found.pop() if len(found) == 1 else None

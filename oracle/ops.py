@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.forms import ROW_BYTES, Form
-from oracle.held import Fragment, Held, Registers, StepBase, Use
 from oracle.matrices import LANES, Matrix
+from oracle.operands import Fragment, Held, Registers, StepBase, Use
 from oracle.places import Place, Span, check, check_range
 from oracle.registers import check_vector
 from oracle.storage import Tile

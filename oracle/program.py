@@ -28,10 +28,10 @@ from functools import cached_property
 
 from oracle.errors import UsageError
 from oracle.forms import Form
-from oracle.held import Use
+from oracle.operands import Use
 from oracle.places import IMAGE_ALIGNMENT, Buffer, Word, check
 from oracle.registers import listed
-from oracle.steps import SetRegisters, Step
+from oracle.steps import Step
 
 MAX_WORK = 2048
 """Most work of a program, see `work`; drawn programs have 350 at most (30,000 of them, 2026-11)."""
@@ -159,7 +159,7 @@ def by_register(step: Step, use: Use) -> bool:
     That is where a step lists them, where one of them holds an address, or where a fragment may be
     what was set register by register.
     """
-    own = isinstance(step, SetRegisters) or step.address is not None
+    own = step.sets is not None or step.address is not None
     return listed(use.name) or (use.written and own)
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
-from oracle.held import Fragment, Registers, StepBase, Use
 from oracle.matrices import LANES, Matrix
+from oracle.operands import Fragment, Registers, StepBase, Use
 from oracle.operations import Operation, operations
 from oracle.ops import COUNTS, AnyOp, accesses_rows, address_text, check_address
 from oracle.places import WORD_BYTES, Place, Span, Uniform, Word, check, check_range
@@ -164,6 +164,10 @@ class SetRegisters(StepBase):
         _check_registers(self.registers, self.count, self.bits)
         check_range(self.constant, 0, (1 << self.bits) - 1, "constant of registers")
 
+    @property
+    def sets(self) -> int:
+        return self.constant
+
     @cached_property
     def uses(self) -> tuple[Use, ...]:
         holds = Registers(registers=self.count, bits=self.bits)
@@ -187,6 +191,10 @@ class MoveRegisters(StepBase):
     def __post_init__(self) -> None:
         for name in (self.source, self.destination):
             _check_registers(name, self.count, self.bits)
+
+    @property
+    def copies(self) -> bool:
+        return True
 
     @cached_property
     def uses(self) -> tuple[Use, ...]:
@@ -229,6 +237,10 @@ class Elementwise(StepBase):
         )
         high = (1 << type_.bits) - 1 if self.operation.takes_constant else 0
         check_range(self.constant, 0, high, f"constant of {self.operation} on {type_.name}")
+
+    @property
+    def copies(self) -> bool:
+        return self.operation is Operation.COPY
 
     @cached_property
     def uses(self) -> tuple[Use, ...]:

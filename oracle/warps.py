@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import packed
 from oracle.elementwise import apply
-from oracle.held import Fragment, Use
 from oracle.image import position
 from oracle.lane_products import multiply_lanes
 from oracle.matrices import LANES, Matrix
 from oracle.matrix_moves import load_rows, moved, store_rows
 from oracle.models import Model
 from oracle.multiply import multiply
-from oracle.operations import Operation
+from oracle.operands import Fragment, Use
 from oracle.ops import (
     AnyOp,
     MatrixAccess,
@@ -109,8 +108,7 @@ class Warps:
             case Op():
                 self.op(step)
             case Elementwise():
-                copied = step.operation is Operation.COPY
-                self.write(step, self.elementwise(step), self.constant(step) if copied else None)
+                self.write(step, self.elementwise(step))
             case PlainAccess() if step.stores:
                 self.store_registers(step, *self.operands(step))
             case PlainAccess():
@@ -118,10 +116,9 @@ class Warps:
             case PackRegisters():
                 self.write(step, self.pack_registers(step))
             case SetRegisters():
-                self.write(step, self.constants(step), self.constant(step))
+                self.write(step, self.constants(step))
             case MoveRegisters():
-                (moved,) = self.operands(step)
-                self.write(step, moved, self.constant(step))
+                self.write(step, *self.operands(step))
             case Copy():
                 self.copy(step)
             case Barrier():  # steps follow each other here, so that there is nothing to order
@@ -148,10 +145,11 @@ class Warps:
         else:
             self.write(step, self.moved(step, *self.operands(step)))
 
-    def write(self, step: Straight, planes: Planes, constant: int | None = None) -> None:
+    def write(self, step: Straight, planes: Planes) -> None:
         """Put what a step made into its destination."""
         assert step.writes is not None
         registers = step.writes.registers
+        constant = self.constant(step)
         value = Value(planes=planes, registers=len(registers), constant=constant)
         for index, register in enumerate(registers):
             self.cells[register] = Cell(value, index)
@@ -187,8 +185,8 @@ class Warps:
 
     def constant(self, step: Straight) -> int | None:
         """Return the number that all registers hold in every lane that a step sets or copies."""
-        if isinstance(step, SetRegisters):
-            return step.constant
+        if not step.copies:
+            return step.sets
         (use,) = step.reads
         first, *rest = (self.cells[register].value.constant for register in use.registers)
         return first if all(one == first for one in rest) else None

@@ -14,8 +14,8 @@ from typing import assert_never
 
 from oracle.errors import UsageError
 from oracle.forms import ROW_BYTES, Form
-from oracle.held import Use
 from oracle.matrices import LANES, Matrix
+from oracle.operands import Use
 from oracle.operations import Operation
 from oracle.ops import (
     AnyOp,

@@ -22,9 +22,9 @@ from fuzz.diagnosis.multiplication import wrong_alone
 from fuzz.diagnosis.shared_registers import shared_register_culprits
 from oracle.errors import WarpfuzzError
 from oracle.forms import Form
-from oracle.held import Fragment, Use
 from oracle.isa import MMA_FORMS
 from oracle.matrices import Matrix
+from oracle.operands import Fragment, Use
 from oracle.ops import (
     Op,
     loads_fragment,
@@ -33,7 +33,7 @@ from oracle.ops import (
 )
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Branch, Elementwise, Loop, Step
+from oracle.steps import Elementwise, Step
 from oracle.tracing import Event, Trace, trace
 from strategies.programs.single_instruction import (
     Access,
@@ -104,7 +104,7 @@ class _Search:
 
     def _control(self, program: Program, image: NDArray[np.uint8], traced: Trace) -> Culprit | None:
         """Blame branches and loops if the steps that are taken come out right in a row."""
-        controlled = any(isinstance(step, Branch | Loop) for step in walk(program.steps))
+        controlled = any(step.blocks for step in walk(program.steps))
         if not controlled or self._bench.right(program, image):
             return None
         straight = replace(program, steps=tuple(event.step for event in traced.events))

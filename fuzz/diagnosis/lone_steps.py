@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from fuzz.diagnosis.experiments import Bench, Culprit, Witness, arithmetic_of
 from oracle.formats import Format
 from oracle.forms import Form
-from oracle.held import Registers, Use
 from oracle.image import position
 from oracle.instructions import INSTRUCTIONS
 from oracle.matrices import LANES
+from oracle.operands import Registers, Use
 from oracle.ops import Op, multiplies, multiplies_registers
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk

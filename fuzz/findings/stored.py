@@ -27,12 +27,10 @@ from fuzz.findings.probes import (
     words_of,
 )
 from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked
-from fuzz.runner import OpenRunner, RunnerChoice, opened
+from fuzz.runner import OpenRunner, RunnerChoice, opened, rewriters
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from runners.assemblers.assembler import Assembler
 from runners.compilers import discover_assemblers, find_assembler
-from runners.faults import Place, by_name
-from runners.ptx_pass import PtxPass
 
 _LEVEL = re.compile(r"-O(\d)")
 EXPANSION = "expansion"
@@ -262,21 +260,16 @@ class Replays:
             baseline=self._baseline,
             where=where,
             recorded="" if self._answers is None else self._answers.spans(entry.id),
-            standing=None
-            if told is None or words is None
-            else replay_status(told[1], words, now.kind),
+            standing=status,
             error=_error(now) or (None if before is None else _error(before)),
         )
 
     def _probe(self, entry: Entry, options: ReplayOptions) -> ModuleProbe:
-        faults = [by_name(name) for name in options.planted(entry)]
-        command = options.passed(entry)
-        rewriters = [fault.rewrite for fault in faults if fault.place is Place.PTX]
         return ModuleProbe(
             entry,
             target=options.target,
             version=options.ptx_version,
-            rewriters=[*rewriters, *([] if command is None else [PtxPass(command)])],
+            rewriters=rewriters(options.planted(entry), options.passed(entry)),
             stand_in=STAND_IN if self._is_recorded(entry) else None,
         )
 

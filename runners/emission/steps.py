@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from oracle.held import Use
 from oracle.matrices import LANES
+from oracle.operands import Use
 from oracle.ops import AnyOp, Op, RowAccess, accesses_matrix, accesses_rows, multiplies
 from oracle.places import Uniform, Word
 from oracle.program import Program

@@ -8,8 +8,8 @@ Sizes, Alternate Floating Point, Double Precision, Sub-byte Operations), and `cr
 from __future__ import annotations
 
 from oracle.forms import Form
-from oracle.held import Fragment
 from oracle.matrices import Matrix
+from oracle.operands import Fragment
 from oracle.ops import accesses_matrix, multiplies_fragments
 from oracle.program import Program, walk
 from oracle.steps import Elementwise, Step

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from oracle.held import Fragment, Use
+from oracle.operands import Fragment, Use
 from oracle.operations import Operation
 from oracle.places import Place, Uniform, Word
 from oracle.program import Program, walk

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self, Unpack
 
 from oracle.errors import UsageError
 from oracle.program import Program, by_register, walk
-from oracle.steps import MoveRegisters, SetRegisters, Step
+from oracle.steps import Step
 from oracle.targets import VERSIONS, PtxVersion, parse_target
 from runners.cuda.compilation import CompilerLimits
 from runners.front_ends.child import refused
@@ -252,8 +252,7 @@ def check_named(programs: Iterable[Program]) -> None:
 def _by_register(program: Program) -> Step | None:
     """Return the first step of a program that says which registers it uses."""
     for step in walk(program.steps):
-        if isinstance(step, SetRegisters | MoveRegisters) or any(
-            by_register(step, use) for use in step.uses
-        ):
+        registers = step.copies and not step.reads[0].is_fragment
+        if registers or any(by_register(step, use) for use in step.uses):
             return step
     return None

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.forms import Form
-from oracle.held import Use
 from oracle.image import position
 from oracle.lane_fragments import places
 from oracle.matrices import LANES
 from oracle.matrix_moves import is_packed, moves
+from oracle.operands import Use
 from oracle.ops import AnyOp, Op, accesses_matrix, accesses_rows, multiplies
 from oracle.places import Uniform, Word
 from oracle.program import Program

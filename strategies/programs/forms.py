@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from oracle.forms import Form
-from oracle.held import Fragment, Held, Registers
 from oracle.isa import FORMS, MMA_FORMS, is_available
 from oracle.matrices import Matrix
 from oracle.models import model_for
+from oracle.operands import Fragment, Held, Registers
 from oracle.targets import Module, PtxVersion
 
 VALUED_FORMS: tuple[Form, ...] = tuple(

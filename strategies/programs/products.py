@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from oracle.forms import Form
-from oracle.held import Fragment, Registers
+from oracle.operands import Fragment, Registers
 from oracle.ops import Op
 from strategies.features import Feature
 from strategies.programs import accesses

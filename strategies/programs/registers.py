@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from oracle.forms import ROW_BYTES, Form
-from oracle.held import Registers
 from oracle.matrices import LANES
+from oracle.operands import Registers
 from oracle.ops import Op
 from oracle.places import Place, Span
 from oracle.steps import (

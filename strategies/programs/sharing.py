@@ -12,7 +12,7 @@ from typing import Any
 
 from oracle.definedness import undefined
 from oracle.formats import Format
-from oracle.held import Use
+from oracle.operands import Use
 from oracle.ops import Product, is_main, multiplies, multiplies_registers, stores_rows
 from oracle.program import Program, fresh_bank, space_of, walk
 from oracle.registers import Register, listed, text_of

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from oracle.formats import Format, Kind
 from oracle.forms import Form
-from oracle.held import Registers, Use
 from oracle.image import position
 from oracle.matrices import Matrix
+from oracle.operands import Registers, Use
 from oracle.operations import Operation
 from oracle.ops import AnyOp, MatrixAccess, Op, Product, loads_fragment
 from oracle.places import Buffer, Place, Span

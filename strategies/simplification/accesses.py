@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from oracle.forms import ROW_BYTES, Form
-from oracle.held import first_registers
 from oracle.isa import FORMS, MMA_FORMS
 from oracle.matrices import LANES
+from oracle.operands import first_registers
 from oracle.ops import (
     MatrixAccess,
     RowAccess,

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.held import Held, Registers, Use
 from oracle.image import position
+from oracle.operands import Held, Registers, Use
 from oracle.ops import (
     Product,
     multiplies,

@@ -20,7 +20,7 @@ LAYERS = (
     "formats targets matrices registers places operations",
     "forms instructions",
     "isa statements opcodes legality",
-    "held ops steps storage sharing program definedness image",
+    "operands ops steps storage sharing program definedness image",
     "models",
     "arithmetic elementwise special_bounds lane_fragments batches tags",
     "multiply lane_products matrix_moves double_enclosure enclosure",

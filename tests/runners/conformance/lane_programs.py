@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from oracle.forms import Form
-from oracle.held import Registers
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import LDMATRIX_FORMS
+from oracle.operands import Registers
 from oracle.ops import Op
 from oracle.places import Buffer, Place
 from oracle.program import Program

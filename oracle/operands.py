@@ -1,4 +1,4 @@
-"""What the names of a program hold, and what every step says of itself."""
+"""Operands of steps: fragments and registers, and what every step says of itself."""
 
 from __future__ import annotations
 
@@ -178,6 +178,16 @@ class StepBase:
     def writes(self) -> Use | None:
         """The name that is written."""
         return next((use for use in self.uses if use.written), None)
+
+    @property
+    def sets(self) -> int | None:
+        """Number that every register of its destination gets in every lane; None of others."""
+        return None
+
+    @property
+    def copies(self) -> bool:
+        """Whether it copies registers to others as they are."""
+        return False
 
     @cached_property
     def names(self) -> dict[str, str]:
