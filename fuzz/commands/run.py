@@ -282,17 +282,11 @@ def resumed(options: Run, state: State) -> Run:
             f"the campaign compares the compilers {before['--compilers']}; name them again with "
             "--compilers (what a corpus names is not run by itself)"
         )
-    kept = {
-        "runner": before["--runner"],
-        "target": before["--target"],
-        "ptx_version": before["--ptx-version"],
-        "only": before["--only"],
-        "shard": before["--shard"],
-    }
+    names = ["runner", "target", "ptx_version", "only", "shard"]
+    names += ["ptx_pass", "include_undefined"] if options.compilers is None else []
+    kept = {name: before[options.spelled(name)] for name in names}
     if options.compilers is None:
         kept |= {
-            "ptx_pass": before["--ptx-pass"],
-            "include_undefined": before["--include-undefined"],
             "faults": tuple((before["--fault"] or "").split()),
             "levels": before["levels"] if before["--opt"] is None else str(before["--opt"]),
             "front_ends": _several(before["--front-end"]),
