@@ -8,7 +8,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 import numpy as np
 
 from runners.simulated.memory import WINDOWS, Space, constant_of
-from runners.simulated.silicon import Target
+from runners.simulated.silicon import AnyUnit, Silicon
 from runners.simulated.special import SPECIAL, UNKNOWN
 from runners.simulated.syntax import (
     TYPE_BITS,
@@ -18,7 +18,6 @@ from runners.simulated.syntax import (
     Instruction,
     Name,
     Operand,
-    Pair,
     Register,
     Scope,
     Variable,
@@ -74,8 +73,7 @@ class Surroundings:
 
     version: tuple[int, int]
     """PTX ISA version of the module."""
-    target: Target
-    """Of the module, which decides what instructions it may use."""
+    silicon: Silicon
     prefix: str
     """Of the keys of this expansion's registers."""
     locations: Mapping[Variable, Location]
@@ -106,6 +104,11 @@ class Operands:
     def line(self) -> int:
         """The instruction's line."""
         return self.instruction.line
+
+    @property
+    def silicon(self) -> Silicon:
+        """The device."""
+        return self.surroundings.silicon
 
     @property
     def names(self) -> tuple[tuple[str, str, int], ...] | None:
@@ -154,18 +157,22 @@ class Operands:
             return f"{location.space} {location.offset}"
         return name if name in SPECIAL or name == SINK else ""
 
+    def unit(self, sound: AnyUnit) -> AnyUnit:
+        """Return the unit that executes the instruction, as broken as it is, for a sound one."""
+        return self.silicon.unit(self.instruction.opcode, sound)
+
     def unsupported(self, why: str) -> NoReturn:
         """Refuse the instruction."""
         refuse(TrapKind.UNSUPPORTED, self.line, f"{self.instruction.opcode}: {why}")
 
     def need(self, architecture: int) -> None:
         """Refuse the instruction unless the module's target is this architecture or a later one."""
-        if self.surroundings.target.architecture < architecture:
+        if self.silicon.target.architecture < architecture:
             self.lacks(f"sm_{architecture}")
 
     def lacks(self, needed: str) -> NoReturn:
         """Refuse the instruction, which other targets have."""
-        name = self.surroundings.target.name
+        name = self.silicon.target.name
         opcode = self.instruction.opcode
         refuse(TrapKind.ILLEGAL, self.line, f"{opcode} needs {needed}; the module is for {name}")
 
@@ -245,12 +252,6 @@ class Operands:
         if len(parts) != count:
             self.unsupported(f"a vector of {len(parts)} registers where {count} are needed")
         return parts
-
-    def pair(self, operand: Operand) -> tuple[Operand, Operand | None]:
-        """Return the two destinations of `p|q`, or the one that there is."""
-        if isinstance(operand, Pair):
-            return operand.first, operand.second
-        return operand, None
 
     def source(
         self, operand: Operand, bits: int, *, wider: bool = False, copied: bool = False
