@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from oracle.formats import Format
 
 LANES = 32
 """Threads of a warp (PTX ISA 2.2.1)."""
 LAYOUTS = ("row", "col")
+_SIZES = re.compile(r"([mnk])(\d+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +25,12 @@ class Shape:
     n: int
     k: int = 0
 
+    @staticmethod
+    @cache
+    def named(text: str) -> Shape:
+        """Return the shape that a qualifier spells: "m16n8k16", or "m8n8"."""
+        return Shape(**{name: int(size) for name, size in _SIZES.findall(text)})
+
     @cached_property
     def name(self) -> str:
         """Spelling of the shape qualifier, without the dot."""
@@ -31,21 +39,6 @@ class Shape:
     def matrix(self, operand: str) -> tuple[int, int]:
         """Rows and columns of matrix "a", "b", "c" or "d"."""
         return {"a": (self.m, self.k), "b": (self.k, self.n)}.get(operand, (self.m, self.n))
-
-
-def _shape(m: int, n: int, k: int) -> Shape:
-    return Shape(m=m, n=n, k=k)
-
-
-HALF_SHAPES = (_shape(16, 16, 16), _shape(8, 32, 16), _shape(32, 8, 16))
-TF32_SHAPE = _shape(16, 16, 8)
-F64_SHAPE = _shape(8, 8, 4)
-SUB_BYTE_SHAPE = _shape(8, 8, 32)
-SINGLE_BIT_SHAPE = _shape(8, 8, 128)
-SHAPES: dict[str, Shape] = {
-    shape.name: shape
-    for shape in (*HALF_SHAPES, TF32_SHAPE, F64_SHAPE, SUB_BYTE_SHAPE, SINGLE_BIT_SHAPE)
-}
 
 
 @dataclass(frozen=True, kw_only=True)
