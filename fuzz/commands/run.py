@@ -15,9 +15,9 @@ from msgspec import to_builtins
 from corpus import Corpus, create_corpus
 from corpus.known import known_with
 from fuzz.campaign.campaign import Campaign, campaign_options, check_options
+from fuzz.campaign.check_wrappers import Shard, Sharded
 from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.rounds import Budget, parse_duration
-from fuzz.campaign.shard import Shard, Sharded
 from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import ABANDONED, CampaignStore, Limits, State, holds_campaign
 from fuzz.checks.protocol import Check, Facts
