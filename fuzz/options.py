@@ -86,7 +86,6 @@ def shared(name: str, says: str = "", **others: Any) -> Any:
 
 
 OPTIONS: Mapping[str, Declared] = {
-    "json": option("One JSON object per line, nothing else."),
     "corpus": option("Folder where findings are kept.", default=DEFAULT_CORPUS),
     "target": option("Value of .target."),
     "ptx_version": option("Value of .version."),
@@ -161,6 +160,7 @@ class Options:
     runs: ClassVar[str]
     """Module of `fuzz.commands` and function; the function tells whether it found something."""
     given: frozenset[str] = frozenset()
+    json: bool = option("One JSON object per line, nothing else.")
 
     def __init_subclass__(cls, *, words: str, runs: str) -> None:
         cls.words, cls.runs = words, runs
@@ -177,8 +177,8 @@ class Options:
     @classmethod
     def declared(cls) -> list[tuple[str, Declared, str]]:
         """Return the name, the declaration and the type of each argument and option, in order."""
-        types = cls.__annotations__
-        found = ((name, vars(cls).get(name)) for name in types)
+        types = {**vars(cls).get("__annotations__", {}), "json": "bool"}
+        found = ((name, getattr(cls, name, None)) for name in types)
         return [(name, one, types[name]) for name, one in found if isinstance(one, Declared)]
 
     @classmethod
@@ -295,7 +295,6 @@ class Run(Options, words="run", runs="run:run_campaign"):
     known: Path | None = shared("known")
     report: Path | None = shared("report")
     metrics: str | None = shared("metrics")
-    json: bool = shared("json")
     # What the command finds out of them.
     level: int | None = None
     matrix: bool = False
@@ -334,7 +333,6 @@ class Replay(Options, words="replay", runs="replay:replay_path"):
     ptx_pass: str | None = shared("again_ptx_pass")
     front_end: str | None = shared("again_front_end")
     model: str | None = shared("model")
-    json: bool = shared("json")
 
 
 class Repro(Options, words="repro", runs="repro:reproduce"):
@@ -349,7 +347,6 @@ class Repro(Options, words="repro", runs="repro:reproduce"):
     bisected: Path | None = option(
         "File with what `bisect --json` printed: which compilers are wrong.  [default: as found]"
     )
-    json: bool = shared("json")
 
 
 class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
@@ -382,7 +379,6 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
     ptx_pass: str | None = shared("again_ptx_pass")
     front_end: str | None = shared("again_front_end")
     model: str | None = shared("model")
-    json: bool = shared("json")
 
 
 class Explain(Options, words="explain", runs="legality:explain_one"):
@@ -391,7 +387,6 @@ class Explain(Options, words="explain", runs="legality:explain_one"):
     instruction: str = argument()
     target: str = shared("target", default=DEFAULT_TARGET)
     ptx_version: str = shared("ptx_version", default=DEFAULT_VERSION)
-    json: bool = shared("json")
 
 
 class Legal(Options, words="legal", runs="legality:judge_file"):
@@ -408,7 +403,6 @@ class Legal(Options, words="legal", runs="legality:judge_file"):
     ptx_version: str | None = shared(
         "ptx_version", f"Value of .version.  [default: the module's, else {DEFAULT_VERSION}]"
     )
-    json: bool = shared("json")
 
 
 class Isa(Options, words="isa", runs="isa:list_forms"):
@@ -417,7 +411,6 @@ class Isa(Options, words="isa", runs="isa:list_forms"):
     target: str | None = Run.declaration("target")
     ptx_version: str | None = Run.declaration("ptx_version")
     only: str = shared("only")
-    json: bool = shared("json")
 
 
 class Bench(Options, words="bench", runs="bench:bench"):
@@ -446,7 +439,6 @@ class Bench(Options, words="bench", runs="bench:bench"):
     ptx_version: str | None = shared(
         "ptx_version", "Value of .version.  [default: one that knows the target]"
     )
-    json: bool = shared("json")
 
 
 class Measure(Options, words="measure", runs="measure:measure_device"):
@@ -478,7 +470,6 @@ class Measure(Options, words="measure", runs="measure:measure_device"):
         "compilers",
         "Several, with commas: versions, paths, all, driver. The model says which computes how.",
     )
-    json: bool = shared("json")
 
 
 class Distill(Options, words="distill", runs="distill:make_set"):
@@ -491,7 +482,6 @@ class Distill(Options, words="distill", runs="distill:make_set"):
     ptx_version: str | None = Bench.declaration("ptx_version")
     only: str = shared("only", "Forms whose opcode fits: 'wmma.mma*f64', 'ldmatrix'.")
     model: str | None = shared("model")
-    json: bool = shared("json")
 
 
 class Screen(Options, words="screen", runs="screen:screen"):
@@ -529,7 +519,6 @@ class Screen(Options, words="screen", runs="screen:screen"):
     junit: Path | None = shared("junit", "Write JUnit XML, too: a test for a multiprocessor.")
     report: Path | None = shared("report")
     metrics: str | None = shared("metrics")
-    json: bool = shared("json")
 
     def carried_out_by(self) -> str:
         """Return the module and the function: others for a cluster."""
@@ -545,26 +534,20 @@ class Status(Options, words="status", runs="status:show_status"):
 
     corpora: tuple[Path, ...] = argument(metavar="[CORPUS]...")
     watch: bool = option("Again and again, until no campaign runs any more.")
-    json: bool = shared("json")
 
 
 class Doctor(Options, words="doctor", runs="doctor:examine"):
     """Say what is here, what is missing, and what each missing part would give."""
 
-    json: bool = shared("json")
-
 
 class CompilersList(Options, words="compilers list", runs="compilers:list_compilers"):
     """List the assemblers and front ends that are here."""
-
-    json: bool = shared("json")
 
 
 class CompilersFetch(Options, words="compilers fetch", runs="compilers:fetch_compilers"):
     """Fetch assemblers (13.5 11.8) and front ends (llvm:15) through pip, into the cache."""
 
     versions: tuple[str, ...] = argument(required=True)
-    json: bool = shared("json")
 
 
 class CorpusList(Options, words="corpus list", runs="corpus:list_findings"):
@@ -575,7 +558,6 @@ class CorpusList(Options, words="corpus list", runs="corpus:list_findings"):
 
     path: Path = argument(default=DEFAULT_CORPUS)
     known: Path | None = shared("known")
-    json: bool = shared("json")
 
 
 class CorpusShow(Options, words="corpus show", runs="corpus:show_finding"):
@@ -583,7 +565,6 @@ class CorpusShow(Options, words="corpus show", runs="corpus:show_finding"):
 
     finding: str = argument()
     corpus: Path = shared("corpus")
-    json: bool = shared("json")
 
 
 class CorpusMerge(Options, words="corpus merge", runs="corpus:merge_corpora"):
@@ -594,7 +575,6 @@ class CorpusMerge(Options, words="corpus merge", runs="corpus:merge_corpora"):
 
     destination: Path = argument()
     sources: tuple[Path, ...] = argument(required=True)
-    json: bool = shared("json")
 
 
 class CorpusPrune(Options, words="corpus prune", runs="corpus:prune_corpus"):
@@ -602,7 +582,6 @@ class CorpusPrune(Options, words="corpus prune", runs="corpus:prune_corpus"):
 
     path: Path = argument(default=DEFAULT_CORPUS)
     dry_run: bool = option("Only say what would go.")
-    json: bool = shared("json")
 
 
 class CorpusDiff(Options, words="corpus diff", runs="corpus:compare_corpora"):
@@ -610,14 +589,12 @@ class CorpusDiff(Options, words="corpus diff", runs="corpus:compare_corpora"):
 
     left: Path = argument()
     right: Path = argument()
-    json: bool = shared("json")
 
 
 class CorpusCheck(Options, words="corpus check", runs="corpus:check_corpus"):
     """Read everything in a corpus, and say what is wrong with it; exit code 3 if anything is."""
 
     path: Path = argument(default=DEFAULT_CORPUS)
-    json: bool = shared("json")
 
 
 class CorpusMarkKnown(Options, words="corpus mark-known", runs="corpus:mark_finding"):
@@ -636,7 +613,6 @@ class CorpusMarkKnown(Options, words="corpus mark-known", runs="corpus:mark_find
         type=click.DateTime(formats=["%Y-%m-%d"]),
     )
     known: Path = option("The TOML file that it is added to.", default=Path("known.toml"))
-    json: bool = shared("json")
 
 
 class CorpusExport(Options, words="corpus export", runs="corpus:export_corpus"):
@@ -644,7 +620,6 @@ class CorpusExport(Options, words="corpus export", runs="corpus:export_corpus"):
 
     path: Path = argument()
     file: Path = argument()
-    json: bool = shared("json")
 
 
 class CorpusImport(Options, words="corpus import", runs="corpus:import_by_hand"):
@@ -652,7 +627,6 @@ class CorpusImport(Options, words="corpus import", runs="corpus:import_by_hand")
 
     folder: Path = argument()
     corpus: Path = shared("corpus")
-    json: bool = shared("json")
 
 
 _NO_GPU = (

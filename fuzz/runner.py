@@ -6,7 +6,7 @@ import ctypes.util
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -34,7 +34,7 @@ from runners.cuda.compilation import Compiler
 from runners.faults import Place, by_name
 from runners.front_ends.protocol import FrontEndRunner, FrontEndToolchain
 from runners.protocol import Failure, Runner, Trouble
-from runners.ptx_pass import PtxPass, RewritingRunner
+from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner
 from runners.toolchains import DRIVER, Toolchain
 from strategies.program_draws import Versions, versions_up_to
 
@@ -257,18 +257,12 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
     _check(choice)
     choice = _on_this_host(choice)
     runner = plain = _plain(choice)
-    rewriters = [by_name(name) for name in choice.faults]
-    passes = [fault.rewrite for fault in rewriters if fault.place is Place.PTX]
-    if passes or choice.ptx_pass is not None:
-        given = [PtxPass(choice.ptx_pass)] if choice.ptx_pass is not None else []
-        runner = RewritingRunner(runner, [*passes, *given])
-    if choice.front_end is not None:
-        try:
-            runner = _fronted(runner, choice.front_end, choice.level)
-        except BaseException:
-            runner.close()
-            raise
     try:
+        if passes := rewriters(choice.faults, choice.ptx_pass):
+            runner = RewritingRunner(runner, passes)
+        if choice.front_end is not None:
+            own = choice.front_end.default_level if choice.level is None else choice.level
+            runner = FrontEndRunner(runner, choice.front_end.opened(own))
         can = runner.capabilities()
         if isinstance(can, Failure):
             kind_of_failure(can)
@@ -293,6 +287,13 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
     except BaseException:
         runner.close()
         raise
+
+
+def rewriters(faults: Sequence[str], ptx_pass: str | None) -> list[Rewriter]:
+    """Return what happens to PTX on its way: faults of it, and then a pass."""
+    rows = [by_name(name) for name in faults]
+    passes = [] if ptx_pass is None else [PtxPass(ptx_pass)]
+    return [*(row.rewrite for row in rows if row.place is Place.PTX), *passes]
 
 
 def _facts(runner: Runner) -> dict[str, str]:
@@ -439,12 +440,6 @@ def _on_this_host(choice: RunnerChoice) -> RunnerChoice:
         choice,
         assembler=choice.assembler and assembler_on_this_host(choice.assembler),
         front_end=choice.front_end and front_end_on_this_host(choice.front_end),
-    )
-
-
-def _fronted(runner: Runner, front_end: FrontEndToolchain, level: int | None) -> Runner:
-    return FrontEndRunner(
-        runner, front_end.opened(front_end.default_level if level is None else level)
     )
 
 

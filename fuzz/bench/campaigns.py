@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -51,24 +51,12 @@ class Campaign:
     programs: int
 
 
-def campaigns_of(
-    forms: tuple[Form, ...],
-    *,
-    target: str,
-    version: str,
-    seed: int,
-    programs: int,
-) -> tuple[Campaign, ...]:
-    """Cut a number of programs into campaigns; the first has the seed, those after it the next."""
+def campaigns_of(whole: Campaign) -> tuple[Campaign, ...]:
+    """Cut a campaign into several; the first has its seed, those after it the next."""
+    most = CAMPAIGN_PROGRAMS
     return tuple(
-        Campaign(
-            forms=forms,
-            target=target,
-            version=version,
-            seed=(seed + number) % 2**64,
-            programs=min(CAMPAIGN_PROGRAMS, programs - number * CAMPAIGN_PROGRAMS),
-        )
-        for number in range(-(-programs // CAMPAIGN_PROGRAMS))
+        replace(whole, seed=(whole.seed + number) % 2**64, programs=min(most, whole.programs - at))
+        for number, at in enumerate(range(0, whole.programs, most))
     )
 
 

@@ -26,12 +26,12 @@ from fuzz.compilers.matrix import ExpansionProbe
 from fuzz.compilers.members import Device, Member, MemberRunner, device_of
 from fuzz.findings.case import is_runnable
 from fuzz.findings.making import ReplayOptions, replay_options
-from fuzz.findings.questions import HandQuestion, ModuleQuestion, ProgramQuestion, is_by_hand
+from fuzz.findings.probes import HandProbe, ModuleProbe, ProgramProbe, is_by_hand
 from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked, by_way
 from fuzz.findings.stored import is_expansion
 from fuzz.options import Bisect
 from fuzz.output import console, counted, emit, fetcher, say, table
-from fuzz.runner import OpenRunner, opened
+from fuzz.runner import OpenRunner, opened, rewriters
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa import is_available
 from oracle.program import requirements
@@ -47,7 +47,7 @@ from runners.compilers import (
 )
 from runners.faults import Place, by_name
 from runners.protocol import Failure, Runner
-from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner
+from runners.ptx_pass import Rewriter, RewritingRunner
 from runners.toolchains import DRIVER
 
 
@@ -276,23 +276,17 @@ def probing(entry: Entry, options: ReplayOptions, disassembler: Path | None) -> 
         # What changes the PTX stands before each compiler; what is wrong with the device, in it.
         in_device = [name for name in choice.faults if by_name(name).place is Place.DEVICE]
         with opened(replace(choice, faults=tuple(in_device), ptx_pass=None)) as ready:
-            rewriters = _rewriters(choice.faults, choice.ptx_pass)
-            programs = _Programs(entry, device_of(ready), options, ready, rewriters)
+            passes = rewriters(choice.faults, choice.ptx_pass)
+            programs = _Programs(entry, device_of(ready), options, ready, passes)
             yield Probe(programs.ask, programs.module_for)
 
 
-def _rewriters(faults: tuple[str, ...], ptx_pass: str | None) -> list[Rewriter]:
-    rows = [by_name(name) for name in faults]
-    passes = [] if ptx_pass is None else [PtxPass(ptx_pass)]
-    return [*(row.rewrite for row in rows if row.place is Place.PTX), *passes]
-
-
 def _of_module(entry: Entry, options: ReplayOptions) -> Probe:
-    question = ModuleQuestion(
+    question = ModuleProbe(
         entry,
         target=options.target,
         version=options.ptx_version,
-        rewriters=_rewriters(options.planted(entry), options.passed(entry)),
+        rewriters=rewriters(options.planted(entry), options.passed(entry)),
     )
 
     def assembler(member: Member) -> Assembler:
@@ -314,26 +308,26 @@ class _Programs:
         device: Device,
         options: ReplayOptions,
         ready: OpenRunner,
-        rewriters: list[Rewriter],
+        passes: list[Rewriter],
     ) -> None:
         architecture = device.architecture(ready.target)
         if isinstance(architecture, Failure):
             raise InfrastructureError(f"{architecture}")
-        self._device, self._architecture, self._rewriters = device, architecture, rewriters
+        self._device, self._architecture, self._passes = device, architecture, passes
         self._target, self._version = ready.target, ready.ptx_version
         self._fixed = options.ptx_version is not None or is_by_hand(entry)
         self._question = cache(partial(self._asked, entry))
 
-    def _asked(self, entry: Entry, version: str) -> HandQuestion | ProgramQuestion:
+    def _asked(self, entry: Entry, version: str) -> HandProbe | ProgramProbe:
         if is_by_hand(entry):
-            return HandQuestion(entry)
-        return ProgramQuestion(entry, target=self._target, version=version)
+            return HandProbe(entry)
+        return ProgramProbe(entry, target=self._target, version=version)
 
     def ask(self, member: Member) -> Sample:
         question = self._question(self.module_for(member)[1])
         runner: Runner = MemberRunner(self._device, member)
-        if self._rewriters:
-            runner = RewritingRunner(runner, self._rewriters)
+        if self._passes:
+            runner = RewritingRunner(runner, self._passes)
         return question.ask(runner)
 
     def module_for(self, member: Member) -> tuple[str, str]:
@@ -346,7 +340,7 @@ class _Programs:
                 f"{self._target} for {self._architecture}; choose another --target"
             )
         question = self._question(self._version)
-        if isinstance(question, ProgramQuestion):
+        if isinstance(question, ProgramProbe):
             module = Module(parse_target(self._target), version)
             for form in requirements(question.subject.program):
                 if not is_available(form, module):

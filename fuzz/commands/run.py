@@ -15,9 +15,9 @@ from msgspec import to_builtins
 from corpus import Corpus, create_corpus
 from corpus.known import known_with
 from fuzz.campaign.campaign import Campaign, campaign_options, check_options
+from fuzz.campaign.check_wrappers import Shard, Sharded
 from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.rounds import Budget, parse_duration
-from fuzz.campaign.shard import Shard, Sharded
 from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import ABANDONED, CampaignStore, Limits, State, holds_campaign
 from fuzz.checks.protocol import Check, Facts
@@ -282,17 +282,11 @@ def resumed(options: Run, state: State) -> Run:
             f"the campaign compares the compilers {before['--compilers']}; name them again with "
             "--compilers (what a corpus names is not run by itself)"
         )
-    kept = {
-        "runner": before["--runner"],
-        "target": before["--target"],
-        "ptx_version": before["--ptx-version"],
-        "only": before["--only"],
-        "shard": before["--shard"],
-    }
+    names = ["runner", "target", "ptx_version", "only", "shard"]
+    names += ["ptx_pass", "include_undefined"] if options.compilers is None else []
+    kept = {name: before[options.spelled(name)] for name in names}
     if options.compilers is None:
         kept |= {
-            "ptx_pass": before["--ptx-pass"],
-            "include_undefined": before["--include-undefined"],
             "faults": tuple((before["--fault"] or "").split()),
             "levels": before["levels"] if before["--opt"] is None else str(before["--opt"]),
             "front_ends": _several(before["--front-end"]),

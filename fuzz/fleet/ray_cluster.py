@@ -17,7 +17,7 @@ import ray
 from ray import cloudpickle
 from ray.exceptions import RayError
 
-from fuzz.fleet.pool import ActorGoneError, Handle, Reference
+from fuzz.fleet.cluster import ActorGoneError, Handle, Reference
 from oracle.errors import InfrastructureError
 
 _MOST_CORES = 8

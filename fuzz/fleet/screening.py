@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from corpus import Finding, open_corpus
+from fuzz.fleet.cluster import ActorGoneError, Cluster, Handle
 from fuzz.fleet.host import Begun, Code
-from fuzz.fleet.pool import ActorGoneError, Cluster, Handle
 from runners.processes import describe_status, helper, helper_environment
 
 _NEWS_SECONDS = 1.0
