@@ -105,6 +105,16 @@ class Matrix:
         """Elements from one row (or column) to the next when no stride is given (9.7.14.4.2)."""
         return self.columns if layout == "row" else self.rows
 
+    def has_aligned_lines(self, layout: str, stride: int) -> bool:
+        """Whether a stride, in elements, puts lines a multiple of the fragment's size apart.
+
+        The default stride always counts as such: the page lists default strides that break its own
+        rule of alignment (f16 A of m8n32k16 column-major, B of m32n8k16 row-major), and the
+        hardware runs them (measured on H200, 2026-11).
+        """
+        aligned = stride * self.type.bits % (8 * self.fragment_bytes) == 0
+        return aligned or stride == self.default_stride(layout)
+
     def leading_instances(self, layout: str) -> int:
         """Return how many rows (row-major) or columns (column-major) the stride steps over."""
         return self.rows if layout == "row" else self.columns
