@@ -135,21 +135,16 @@ class FrontEndToolchain(Toolchain):
     def discover(cls) -> Sequence[FrontEndToolchain]:
         """Return those that were installed or fetched, newest first, each version once."""
         found = [
-            cls.in_cache(folder, version)
+            one
             for folder, version in fetched_folders(cls.kind)
-            if version_order(version) and cls.lies_in(folder)
+            if version_order(version) and (one := cls.in_cache(folder, version)) is not None
         ]
         return sorted(found, key=lambda one: one.order, reverse=True)
 
     @classmethod
     @abstractmethod
-    def lies_in(cls, folder: Path) -> bool:
-        """Whether a folder of the cache holds one."""
-
-    @classmethod
-    @abstractmethod
-    def in_cache(cls, folder: Path, version: str) -> FrontEndToolchain:
-        """Return that of a folder of the cache."""
+    def in_cache(cls, folder: Path, version: str) -> FrontEndToolchain | None:
+        """Return that of a folder of the cache; None if it holds none."""
 
     @classmethod
     @abstractmethod
