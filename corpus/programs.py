@@ -14,8 +14,8 @@ from oracle.formats import format_named
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.row import Instruction
-from oracle.isa import form_of
-from oracle.matrices import SHAPES, Matrix
+from oracle.isa import SHAPES, form_of
+from oracle.matrices import Matrix
 from oracle.operands import StepBase
 from oracle.operations import Operation
 from oracle.ops import Op, is_repeated, memory_of, operands_of

@@ -414,16 +414,13 @@ class _Analysis:
             )
             return
         size = matrix.fragment_bytes
-        pitch_bits = stride * matrix.type.bits
-        # The page's own table has default strides that break its rule (f16, m8n32k16 and
-        # m32n8k16); they are meant to be legal, and an H200 runs them.
-        if stride != least and pitch_bits % (8 * size):
+        if not matrix.has_aligned_lines(form.layout, stride):
             self.report(
                 at,
                 Cause.PITCH,
                 STORAGE,
-                f"stride {stride} puts lines {pitch_bits} bits apart; that must be a "
-                f"multiple of the fragment's {size} bytes",
+                f"stride {stride} puts lines {stride * matrix.type.bits} bits apart; that must be "
+                f"a multiple of the fragment's {size} bytes",
             )
             return
         if self.aligned(place, size, "the fragment", at, STORAGE):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -14,7 +13,6 @@ ROW_BYTES = 16
 """Bytes that a row of matrices which are moved occupies in shared memory, padding included: 8 x 16
 bits, 16 x 8 bits, 16 x 6 bits + 32, 16 x 4 bits + 64."""
 _ELEMENT_BITS = {"b16": 16, "b8": 8, "b6x16_p32": 6, "b4x16_p64": 4}
-_SHAPE = re.compile(r"m(\d+)n(\d+)(?:k(\d+))?")
 _KINDS = {
     "alayout": "layout", "blayout": "layout", "dtype": "type", "atype": "type",
     "btype": "type", "ctype": "type",
@@ -103,10 +101,7 @@ class Form:
     @cached_property
     def shape(self) -> Shape:
         """Dimensions: of a product, or of one of the matrices that are moved."""
-        found = _SHAPE.fullmatch(self.texts["shape"])
-        assert found is not None, self.opcode
-        m, n, k = found.groups(default="0")
-        return Shape(m=int(m), n=int(n), k=int(k))
+        return Shape.named(self.texts["shape"])
 
     @property
     def space(self) -> str:

@@ -13,6 +13,7 @@ from oracle.registers import Register, listed, text_of, vector
 
 if TYPE_CHECKING:
     from oracle.forms import Form
+    from oracle.operations import Operation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,6 +183,11 @@ class StepBase:
     @property
     def sets(self) -> int | None:
         """Number that every register of its destination gets in every lane; None of others."""
+        return None
+
+    @property
+    def changes(self) -> Operation | None:
+        """What it does with every element of a fragment."""
         return None
 
     @property

@@ -239,6 +239,10 @@ class Elementwise(StepBase):
         check_range(self.constant, 0, high, f"constant of {self.operation} on {type_.name}")
 
     @property
+    def changes(self) -> Operation:
+        return self.operation
+
+    @property
     def copies(self) -> bool:
         return self.operation is Operation.COPY
 

@@ -469,7 +469,7 @@ def _of_memory(program: Program) -> Iterator[Feature]:
     for step in walk(program.steps):
         if loads_rows(step) and any(_rows(step).meets(one) for one in stored):
             yield Feature.LDMATRIX_OF_STORE
-        if isinstance(step, PlainAccess) and step.stores:
+        if step.stores and not step.instruction:
             registers += step.bytes_written
         if not accesses_matrix(step):
             continue

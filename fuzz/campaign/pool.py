@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol, Self
 
-from fuzz.campaign.carried import Carried
+from fuzz.campaign.check_wrappers import Carried
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Broken, Heartbeats
 from fuzz.campaign.hosts import Changed
 from fuzz.campaign.status import WorkerStatus

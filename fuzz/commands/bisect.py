@@ -26,7 +26,7 @@ from fuzz.compilers.matrix import ExpansionProbe
 from fuzz.compilers.members import Device, Member, MemberRunner, device_of
 from fuzz.findings.case import is_runnable
 from fuzz.findings.making import ReplayOptions, replay_options
-from fuzz.findings.questions import HandQuestion, ModuleQuestion, ProgramQuestion, is_by_hand
+from fuzz.findings.probes import HandProbe, ModuleProbe, ProgramProbe, is_by_hand
 from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked, by_way
 from fuzz.findings.stored import is_expansion
 from fuzz.options import Bisect
@@ -282,7 +282,7 @@ def probing(entry: Entry, options: ReplayOptions, disassembler: Path | None) -> 
 
 
 def _of_module(entry: Entry, options: ReplayOptions) -> Probe:
-    question = ModuleQuestion(
+    question = ModuleProbe(
         entry,
         target=options.target,
         version=options.ptx_version,
@@ -318,10 +318,10 @@ class _Programs:
         self._fixed = options.ptx_version is not None or is_by_hand(entry)
         self._question = cache(partial(self._asked, entry))
 
-    def _asked(self, entry: Entry, version: str) -> HandQuestion | ProgramQuestion:
+    def _asked(self, entry: Entry, version: str) -> HandProbe | ProgramProbe:
         if is_by_hand(entry):
-            return HandQuestion(entry)
-        return ProgramQuestion(entry, target=self._target, version=version)
+            return HandProbe(entry)
+        return ProgramProbe(entry, target=self._target, version=version)
 
     def ask(self, member: Member) -> Sample:
         question = self._question(self.module_for(member)[1])
@@ -340,7 +340,7 @@ class _Programs:
                 f"{self._target} for {self._architecture}; choose another --target"
             )
         question = self._question(self._version)
-        if isinstance(question, ProgramQuestion):
+        if isinstance(question, ProgramProbe):
             module = Module(parse_target(self._target), version)
             for form in requirements(question.subject.program):
                 if not is_available(form, module):

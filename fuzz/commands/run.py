@@ -15,9 +15,9 @@ from msgspec import to_builtins
 from corpus import Corpus, create_corpus
 from corpus.known import known_with
 from fuzz.campaign.campaign import Campaign, campaign_options, check_options
+from fuzz.campaign.check_wrappers import Shard, Sharded
 from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.rounds import Budget, parse_duration
-from fuzz.campaign.shard import Shard, Sharded
 from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import ABANDONED, CampaignStore, Limits, State, holds_campaign
 from fuzz.checks.protocol import Check, Facts
@@ -220,7 +220,6 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
             wanted=options.chosen,
         )
     from fuzz.checks.programs import Programs
-    from fuzz.checks.undefined import Undefined
     from fuzz.screening.idle_time import IdleTime
 
     assembler = None
@@ -237,7 +236,7 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
         ),
         seed=seed,
         selection=selection,
-        asides=(Undefined(seed=seed, selection=selection),) if options.include_undefined else (),
+        undefined=options.include_undefined,
         idle=IdleTime(seed=seed) if idles else None,
     )
 

@@ -31,7 +31,7 @@ from fuzz.findings.families import (
 from fuzz.kinds import KINDS
 from fuzz.output import THEME, counted, duration, harmless, kind_name, kind_style, plain, table
 from oracle.errors import UsageError, WarpfuzzError
-from oracle.matrices import SHAPES
+from oracle.isa import SHAPES
 
 
 def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:

@@ -252,8 +252,8 @@ def _bare(program: Program, traced: Trace) -> Iterator[tuple[SingleProduct, Mapp
 def _maker(traced: Trace, event: Event, name: str) -> Event | None:
     """Return what made what an event read, apart from element-wise steps on the way."""
     maker = traced.maker(event, name)
-    while maker is not None and isinstance(maker.step, Elementwise):
-        maker = traced.maker(maker, maker.step.source)
+    while maker is not None and maker.step.changes:
+        maker = traced.maker(maker, maker.step.carried)
     return maker
 
 
@@ -344,7 +344,7 @@ def _stored(use: Use, name: str) -> Access | None:
 
 def _names(step: Step) -> tuple[str, ...]:
     """Name a step, and those before it that nothing shows: loads of A and B."""
-    if isinstance(step, Elementwise):
+    if step.changes:
         return (_ELEMENTWISE,)
     if multiplies_fragments(step):
         return ("wmma.mma", "wmma.load")

@@ -40,6 +40,7 @@ from oracle.steps import (
     SetRegisters,
     Step,
     Straight,
+    is_plain_load,
 )
 from oracle.tracing import Event, Trace
 from runners.protocol import Images
@@ -50,15 +51,17 @@ from strategies.programs.single_instruction import (
     product_of,
 )
 
-_NAMES: Mapping[type[Step], str] = {
-    PlainAccess: "",
-    Op: "",
-    PackRegisters: "packing",
-    SetRegisters: "setting registers",
-    MoveRegisters: "moving registers",
+_NAMES: Mapping[tuple[type[Step], bool], str] = {
+    (PlainAccess, False): "loading registers",
+    (PlainAccess, True): "storing registers",
+    (Op, False): "",
+    (Op, True): "",
+    (PackRegisters, False): "packing",
+    (SetRegisters, False): "setting registers",
+    (MoveRegisters, False): "moving registers",
 }
-"""What steps are called that are no instructions, those first of which the trials of others are
-made."""
+"""What steps are called that are no instructions, by whether they store; first those of which the
+trials of others are made."""
 _VECTORS = 4, 2
 """Registers of 32 bits that are stored or loaded at once (`ld` and `st` with `.v4`, `.v2`)."""
 _MET, _DRAWN = 8, 8
@@ -104,15 +107,15 @@ def name_of(step: Step) -> str:
     """Return what a step on registers is called."""
     if step.instruction:
         return INSTRUCTIONS[step.instruction.mnemonic].name
-    if isinstance(step, PlainAccess):
-        return "loading registers" if step.loads else "storing registers"
-    return _NAMES[type(step)]
+    return _NAMES[type(step), step.stores]
 
 
 def _order(step: Step) -> tuple[int, ...]:
     """Return a key by which the plainest steps come first, and multiplications last."""
-    moves = not (step.bytes_read or step.bytes_written)
-    return multiplies(step), [*_NAMES].index(type(step)), moves, step.stores
+    last = 1 if multiplies(step) else 0
+    accesses = bool(step.bytes_read or step.bytes_written)
+    kinds = [kind for kind, _ in _NAMES]
+    return last, kinds.index(type(step)), not accesses, step.stores
 
 
 def wrong_vector(bench: Bench) -> Culprit | None:
@@ -219,7 +222,7 @@ class _Alone:
         for use in self.step.reads:
             yield from self._filled(use, np.ascontiguousarray(event.inputs[use.field]))
         rows = event.inputs.get("rows")
-        if isinstance(self.step, PlainAccess) and self.step.loads:
+        if is_plain_load(self.step):
             rows = event.result  # registers are as they lay
         if rows is None:
             return

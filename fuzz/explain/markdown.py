@@ -17,7 +17,7 @@ from oracle.models import NO_FIGURES, Figure, NanRule
 from oracle.ops import is_main, is_producer, loads_fragment, multiplies_registers
 from oracle.program import walk
 from oracle.sharing import in_brackets, overlaps
-from oracle.steps import Elementwise, PackRegisters, Step
+from oracle.steps import PackRegisters, Step
 from oracle.tracing import Event
 
 _DIFFERENCES = 48
@@ -197,8 +197,8 @@ def _arithmetic(facts: ValueFacts) -> list[str]:
 
 def _heading(event: Event) -> str:
     step = event.step
-    if isinstance(step, Elementwise):
-        return f"{step.operation}, element by element"
+    if step.changes:
+        return f"{step.changes}, element by element"
     return f"`{step.instruction.opcode}`" if step.instruction else "step"
 
 

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from corpus import Finding, create_corpus
 from fuzz import warpfuzz_version
-from fuzz.campaign.carried import unpickled
+from fuzz.campaign.check_wrappers import unpickled
 from fuzz.campaign.heartbeat import Broken
 from fuzz.campaign.hosts import Changed
 from fuzz.campaign.pool import Event, GaveUp, Lost, Noticed, Opened, ProcessPool, WorkerPool

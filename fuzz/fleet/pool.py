@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from corpus import BrokenEntryError, open_corpus
-from fuzz.campaign.carried import Carried
+from fuzz.campaign.check_wrappers import Carried
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Broken
 from fuzz.campaign.hosts import Change, Changed, Part
 from fuzz.campaign.pool import Event, Finished, GaveUp, Lost, Noticed, Opened

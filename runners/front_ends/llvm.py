@@ -198,17 +198,16 @@ class Llvmlite(FrontEndToolchain):
         if spec is not None and spec.origin is not None:
             folder = Path(spec.origin).parent.parent
             with contextlib.suppress(InfrastructureError):
-                found.setdefault(_version_of(folder), cls.in_cache(folder, _version_of(folder)))
+                own = cls.in_cache(folder, _version_of(folder))
+                if own is not None:
+                    found.setdefault(own.version, own)
         return sorted(found.values(), key=lambda one: one.order, reverse=True)
 
     @classmethod
-    def lies_in(cls, folder: Path) -> bool:
-        """Whether a folder holds an llvmlite."""
-        return (folder / "llvmlite").is_dir()
-
-    @classmethod
-    def in_cache(cls, folder: Path, version: str) -> FrontEndToolchain:
-        """Return the LLVM of a folder with an llvmlite."""
+    def in_cache(cls, folder: Path, version: str) -> FrontEndToolchain | None:
+        """Return the LLVM of a folder with an llvmlite; None if it has none."""
+        if not (folder / "llvmlite").is_dir():
+            return None
         return Llvmlite(version=version, spelled=f"llvm:{version}", path=str(folder))
 
     @classmethod

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from runners.simulated import access, matrix_rows, mma_sync, scalar, wmma
 from runners.simulated.memory import Space, Static
-from runners.simulated.operands import Held, Location, Operands, Source, Surroundings
+from runners.simulated.operands import FromRegister, Location, Operands, Source, Surroundings
 from runners.simulated.silicon import Silicon
 from runners.simulated.storage import Frame, Statics
 from runners.simulated.syntax import (
@@ -303,7 +303,7 @@ class _Linker:
         for formal, actual in zip(function.results, results, strict=True):
             if not self._bind(operands, frame, formal, actual, bound):
                 target = operands.destination(actual, TYPE_BITS[formal.type])
-                leaving.append(_copy(target, Held(prefix + formal.name)))
+                leaving.append(_copy(target, FromRegister(prefix + formal.name)))
         self._steps.extend(Step(line=instruction.line, operation=each) for each in entering)
         self._expand(function, prefix, frame.end, bound, callers)
         self._steps.extend(Step(line=instruction.line, operation=each) for each in leaving)

@@ -32,7 +32,7 @@ AKey = TypeVar("AKey", bound=Key)
 
 
 @dataclass(slots=True, eq=False)
-class Held(Generic[AKey]):
+class FromRegister(Generic[AKey]):
     """Fetches what lies among the registers."""
 
     key: AKey
@@ -42,7 +42,7 @@ class Held(Generic[AKey]):
         return warps.registers[self.key]
 
 
-Source = Held[Any] | Callable[[Warps], Values]
+Source = FromRegister[Any] | Callable[[Warps], Values]
 """What fetches an operand: (1 or 32 lanes, warps or 1) raw bits."""
 
 SINK = "_"
@@ -82,7 +82,7 @@ class Surroundings:
     """Whether parameters are those of a device function."""
     functions: Mapping[str, Function]
     """Of the module; what an address of one would be is not simulated."""
-    known: dict[tuple[Scope, str, int], Held[str]] = field(default_factory=dict)
+    known: dict[tuple[Scope, str, int], FromRegister[str]] = field(default_factory=dict)
     """Registers that were found to have so many bits, by scope and name."""
     meanings: dict[Scope, dict[str, str]] = field(default_factory=dict)
     """What names were found to mean, by scope."""
@@ -223,11 +223,11 @@ class Operands:
             return known.key
         register = self.register(name)
         self._check_width(name, register, bits, wider)
-        return self._held(name, register, bits).key
+        return self._from_register(name, register, bits).key
 
-    def _held(self, name: str, register: Register, bits: int) -> Held[str]:
+    def _from_register(self, name: str, register: Register, bits: int) -> FromRegister[str]:
         """Return what fetches a register, once it is known to have so many bits."""
-        held = Held(self.surroundings.prefix + register.key)
+        held = FromRegister(self.surroundings.prefix + register.key)
         if TYPE_BITS[register.type] == bits:
             self.surroundings.known[self.instruction.scope, name, bits] = held
         return held
@@ -265,7 +265,7 @@ class Operands:
             if operand.float_bits and bits < 32:
                 self.unsupported(f"a floating-point constant where {bits} bits are needed")
             value = float_bits(operand, bits) if operand.float_bits else operand.value
-            return Held((value, bits))
+            return FromRegister((value, bits))
         if not isinstance(operand, Name):
             self.unsupported("an operand is neither register nor constant")
         name = operand.text
@@ -284,7 +284,7 @@ class Operands:
         found = self.instruction.scope.find(name)
         if isinstance(found, Variable):
             location = self.surroundings.locations[found]
-            return Held((location.offset + operand.offset, bits))
+            return FromRegister((location.offset + operand.offset, bits))
         if found is None:
             if UNKNOWN.fullmatch(name):
                 self.unsupported(f"the special register {name} is not simulated")
@@ -303,7 +303,7 @@ class Operands:
             has = TYPE_BITS[found.type]
             fetch = lambda warps: warps.read_copied(key, has)  # noqa: E731
         else:
-            fetch = self._held(name, found, bits)
+            fetch = self._from_register(name, found, bits)
         if wider and TYPE_BITS[found.type] > bits:
             dtype = DTYPES[bits]
             return lambda warps: fetch(warps).astype(dtype)
@@ -343,7 +343,7 @@ class Operands:
             self.unsupported(f"an address of {bits} bits in {space} space")
         key = self.key(base)
         if bits == 64 and not operand.offset:
-            return Held(key)
+            return FromRegister(key)
         offset = constant_of(operand.offset)
         if bits == 64:
             return lambda warps: warps.registers[key] + offset

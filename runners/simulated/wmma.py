@@ -21,7 +21,7 @@ from runners.simulated.layouts import (
 )
 from runners.simulated.matrices import Form, Multiplicands, check_product, multiplication, writing
 from runners.simulated.memory import Space, check_alignment
-from runners.simulated.operands import Held, Operands, Source
+from runners.simulated.operands import FromRegister, Operands, Source
 from runners.simulated.products import Types, sound_unit
 from runners.simulated.syntax import Operand
 from runners.simulated.traffic import read_runs, write_runs
@@ -165,7 +165,7 @@ def _starts(
     store. A stride counts elements, by default those of an instance (9.7.14.4.2); of 4 and 1 bit, 2
     and 8 lie in a byte.
     """
-    source: Source = operands.source(stride[0], 32) if stride else Held((transfer.run, 32))
+    source: Source = operands.source(stride[0], 32) if stride else FromRegister((transfer.run, 32))
     address = operands.address(place, transfer.space)
     order = np.arange(transfer.count, dtype=np.uint64)[:, None]
     if transfer.unit.swapped_pair:
@@ -177,7 +177,7 @@ def _starts(
         found: NDArray[np.uint64] = order * (step.astype(np.uint64) * bits) >> np.uint64(3)
         return found
 
-    key = source.key if isinstance(source, Held) else ""
+    key = source.key if isinstance(source, FromRegister) else ""
     fixed = offsets(constant(*key)) if isinstance(key, tuple) else None
 
     def compute(warps: Warps, mask: Mask) -> NDArray[np.uint64]:

@@ -15,10 +15,10 @@ import numpy as np
 from oracle.forms import Form
 from oracle.image import position
 from oracle.isa import LOAD_FORMS, STORE_FORMS
-from oracle.ops import MatrixAccess, accesses_matrix, is_main
+from oracle.ops import MatrixAccess, accesses_rows, is_main
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import PlainAccess, Step
+from oracle.steps import Step
 from oracle.storage import Tile, read, write
 from strategies.cells import Image
 from strategies.matrices import places_of
@@ -100,7 +100,8 @@ def _is_warp_level(step: Step) -> bool:
 
 
 def _moves(step: Step) -> bool:
-    return accesses_matrix(step) or isinstance(step, PlainAccess)
+    accesses = step.bytes_read or step.bytes_written
+    return bool(step.uses and accesses) and not accesses_rows(step)
 
 
 def shows_something(program: Program, like: Program, *, any_warp_level: bool = False) -> bool:

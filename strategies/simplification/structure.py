@@ -27,6 +27,8 @@ from strategies.simplification.examples import (
     visit,
 )
 
+_BARRIER = Barrier()
+
 
 def tidied(example: Example) -> Example:
     """Return an example without steps and buffers that have no use.
@@ -78,9 +80,9 @@ def _is_useless(step: Step, steps: Steps, buffers: tuple[Buffer, ...]) -> bool:
 def _without_idle_barriers(steps: Steps) -> Steps:
     kept: list[Step] = []
     for step in steps:
-        if not (isinstance(step, Barrier) and (not kept or isinstance(kept[-1], Barrier))):
+        if step != _BARRIER or (kept and kept[-1] != _BARRIER):
             kept.append(step)
-    while kept and isinstance(kept[-1], Barrier):
+    while kept and kept[-1] == _BARRIER:
         kept.pop()
     return tuple(kept)
 
@@ -137,7 +139,7 @@ def _needs(program: Program) -> dict[str, int]:
         elif accesses_rows(step):
             end = max(step.memory.addresses) + ROW_BYTES
             reach(step.memory.buffer, end + GUARD_BYTES)
-        elif not isinstance(step, Copy):
+        elif step.uses or step.blocks:
             guard = 0 if step.blocks else GUARD_BYTES
             for span in (*step.bytes_read, *step.bytes_written):
                 reach(span.buffer, span.end + guard)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import fuzz.runner
-from fuzz.campaign.carried import Carried, changed, loaded, unpickled
+from fuzz.campaign.check_wrappers import Carried, changed, loaded, unpickled
 from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
 from fuzz.campaign.pool import ProcessPool
 from fuzz.checks.programs import Programs
