@@ -190,6 +190,17 @@ def test_a_worker_that_stalls_is_killed_with_its_tools_and_replaced(tmp_path: Pa
     assert not [one for one in running if one.info["cmdline"] == endless]
 
 
+def test_the_process_for_findings_starts_when_one_waits() -> None:
+    with ProcessPool(Programs(choice=RunnerChoice(name="sim"), seed=1), workers=1) as pool:
+        pool.facts()
+        assert not any(one.examiner for one in pool.statuses())
+        end = time.monotonic() + 60
+        while not pool.places_for_examinations(everybody=False) and time.monotonic() < end:
+            pool.poll(0.2)
+        assert pool.places_for_examinations(everybody=False) == 1
+        assert pool.places_for_examinations(everybody=True) == 2
+
+
 def test_a_worker_that_is_killed_while_it_starts_is_started_again(tmp_path: Path) -> None:
     """Four kills in a row: a worker that dies of itself is given up after three."""
     killed: set[int] = set()
