@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -20,15 +21,15 @@ _PACKING_SINCE, _PACKING_TARGET = PtxVersion(7, 0), 80
 """First version and target with cvt.rn.{f16x2,bf16x2}.f32 (PTX ISA 9.7.9.23)."""
 
 
-@cache
+ACCESS_FORMS: Mapping[tuple[Matrix, str, str], Form] = {
+    (form.matrix(), form.layout, form.space): form for form in reversed(FORMS) if form.is_access
+}
+"""By matrix, layout and state space the wmma.load, of a D the wmma.store; the first of several."""
+
+
 def access_form(matrix: Matrix, layout: str, space: str) -> Form:
     """Return the wmma.load of a matrix; of a D, the wmma.store."""
-    return _accesses()[matrix, layout, space]
-
-
-@cache
-def _accesses() -> dict[tuple[Matrix, str, str], Form]:
-    return {(form.matrix(), form.layout, form.space): form for form in FORMS if form.is_access}
+    return ACCESS_FORMS[matrix, layout, space]
 
 
 @cache
@@ -103,7 +104,6 @@ def is_valued(form: Form, module: Module) -> bool:
 
 @cache
 def _has_program(form: Form, module: Module) -> bool:
-    """Tell whether a module has a form that a program can be about."""
     if not form.is_main or not is_available(form, module):
         return False
     if form.opaque:
