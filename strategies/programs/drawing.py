@@ -18,10 +18,10 @@ from strategies.features import Feature, Focus
 from strategies.programs.accesses import STORES, TIGHT, load
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.controlling import BRANCHES, LOOPS, around
-from strategies.programs.elements import change
 from strategies.programs.forms import Palette, everything, families, palette
 from strategies.programs.products import (
     LIVE,
+    change,
     complete_registers,
     flush,
     load_accumulator,

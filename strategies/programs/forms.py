@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from oracle.forms import Form
-from oracle.held import Fragment, Held, Registers
+from oracle.held import Held
 from oracle.isa import FORMS, MMA_FORMS, is_available
 from oracle.matrices import Matrix
 from oracle.models import model_for
+from oracle.ops import operands_of
 from oracle.targets import Module, PtxVersion
 
 VALUED_FORMS: tuple[Form, ...] = tuple(
@@ -33,12 +34,9 @@ def access_form(matrix: Matrix, layout: str, space: str) -> Form:
 
 
 @cache
-def operand_of(form: Form, operand: str) -> Held:
-    """Return what an operand of a multiplication holds."""
-    if not form.opaque:
-        return Registers.of(form.vector(operand))
-    layout = {"a": form.a_layout, "b": form.b_layout}.get(operand)
-    return Fragment.of(form.matrix(operand), layout)
+def operand_of(form: Form, operand: str = "registers") -> Held:
+    """Return what an operand of a step holds."""
+    return next(holds for field, holds, _ in operands_of(form) if field == operand)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from oracle.forms import Form
 from oracle.held import Registers
 from oracle.operations import Operation
-from strategies.features import OF_LANES, Feature
+from strategies.features import OF_LANES, OF_OPERATION, Feature
 from strategies.programs.builder import Builder, Dice
-from strategies.programs.elements import asked_operations
 from strategies.programs.forms import Palette, families, operand_of
 
 Need = Callable[[Form], bool]
@@ -115,6 +114,11 @@ def _takes(form: Form, last: Form) -> bool:
     if last.d_type.name == "f32" and d.registers > 1:
         found.append(Registers(registers=d.registers // 2))
     return any(operand_of(form, operand) in found for operand in "ab")
+
+
+def asked_operations(builder: Builder) -> list[Operation]:
+    """Return the operations that are still asked for."""
+    return [operation for operation, it in OF_OPERATION.items() if it in builder.wanted]
 
 
 def _needs(builder: Builder) -> Iterator[Need]:
