@@ -298,10 +298,9 @@ class _ProgramDraw:
         builder = self.builder
         if builder.take(Feature.BARRIER):
             builder.scope.barrier()
-        for feature, steps in _STEPS:
+        for steps in [steps for feature, steps in _STEPS if feature in self.wanted]:
             for _ in range(_MOST_ADDED):
-                count = sum(1 for _ in walk(tuple(builder.scope.steps)))
-                if feature not in self.wanted or count >= steps:
+                if sum(1 for _ in walk(tuple(builder.scope.steps))) >= steps:
                     break
                 self._lengthen(opaque=opaque)
 

@@ -69,6 +69,15 @@ class Palette:
         return tuple(map(tuple, groups.values()))
 
     @cached_property
+    def taking_as_c(self) -> Mapping[Held, tuple[Form, ...]]:
+        """Multiplications by what they take as C."""
+        groups: dict[Held, tuple[Form, ...]] = {}
+        for form in (*self.fragment_products, *self.register_products):
+            c = operand_of(form, "c")
+            groups[c] = (*groups.get(c, ()), form)
+        return groups
+
+    @cached_property
     def plain_row_loads(self) -> tuple[Form, ...]:
         """Loads of rows of 16-bit elements."""
         return tuple(form for form in self.row_loads if form.texts["type"] == "b16")

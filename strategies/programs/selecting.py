@@ -67,9 +67,10 @@ def beside(builder: Builder, main: Form, number: int) -> list[Form]:
     hold it, as their A or B, or are any.
     """
     opaque = main.opaque
-    known: Sequence[Form] = builder.palette.register_products
-    if opaque:
-        known = builder.palette.fragment_products or builder.everything.fragment_products
+    palette = builder.palette
+    if opaque and not palette.fragment_products:
+        palette = builder.everything
+    known = palette.fragment_products if opaque else palette.register_products
     forms = [main]
     needs = unmet(builder, main) if opaque else []
     while len(forms) < number:
@@ -95,12 +96,11 @@ def beside(builder: Builder, main: Form, number: int) -> list[Form]:
                 form for form in known if operand_of(form, "d").words < operand_of(form, "a").words
             ]
         elif kind == "kin":
-            d = operand_of(last, "d")
-            others = [form for form in known if operand_of(form, "c") == d]
+            others = palette.taking_as_c.get(operand_of(last, "d"), ())
         elif kind == "next":
             others = [form for form in known if _takes(form, last)]
         elif kind == "any":
-            others = dice.one_of(families(tuple(known))) if known else ()
+            others = dice.one_of(families(known)) if known else ()
         else:
             others = [last]
         forms.append(dice.one_of(others or [last]))
@@ -144,6 +144,8 @@ def _suited(forms: tuple[Form, ...], builder: Builder) -> tuple[Form, ...]:
     needs = [*_needs(builder)]
     if builder.wants(_OF_ACCUMULATION):
         needs.append(_accumulates)
+    if not needs:
+        return forms
     return tuple(f for f in forms if all(need(f) for need in needs)) or forms
 
 
