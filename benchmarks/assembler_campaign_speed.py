@@ -22,7 +22,7 @@ from pathlib import Path
 from corpus import create_corpus
 from corpus.known import load_known
 from fuzz.campaign.campaign import Campaign
-from fuzz.campaign.crew import ProcessCrew
+from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import CampaignStore
@@ -52,13 +52,13 @@ def measured(check: Instructions, workers: int, seconds: float) -> dict[str, obj
     meter = Meter(seconds)
     with (
         tempfile.TemporaryDirectory() as folder,
-        ProcessCrew(check, workers=workers) as crew,
+        ProcessPool(check, workers=workers) as pool,
     ):
-        facts = crew.facts()
+        facts = pool.facts()
         corpus = create_corpus(Path(folder) / "corpus", generator="benchmark")
         with CampaignStore(corpus.path) as store:
             campaign = Campaign(
-                crew, facts, check=check, budget=Budget(seconds=seconds), corpus=corpus,
+                pool, facts, check=check, budget=Budget(seconds=seconds), corpus=corpus,
                 known=load_known(), observer=meter, store=store,
             )  # fmt: skip
             ended = campaign.run()

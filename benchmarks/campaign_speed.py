@@ -25,7 +25,7 @@ from pathlib import Path
 from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
-from fuzz.campaign.crew import ProcessCrew
+from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import CampaignStore
@@ -112,13 +112,13 @@ def main() -> None:
     devices = tuple(range(visible_devices()))
     with (
         tempfile.TemporaryDirectory() as folder,
-        ProcessCrew(check, workers=options.workers, devices=devices) as crew,
+        ProcessPool(check, workers=options.workers, devices=devices) as pool,
     ):
-        facts = crew.facts()
+        facts = pool.facts()
         corpus = create_corpus(Path(folder) / "corpus", generator="benchmark")
         with CampaignStore(corpus.path) as store:
             campaign = Campaign(
-                crew,
+                pool,
                 facts,
                 check=check,
                 budget=Budget(seconds=options.seconds),

@@ -26,15 +26,15 @@ from typing import Any
 from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
-from fuzz.campaign.crew import Opened
 from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
+from fuzz.campaign.pool import Opened
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import CampaignStore
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Facts, RoundJob, RoundReport, Stage
-from fuzz.fleet.crew import FleetCrew
 from fuzz.fleet.host import Begun, Code, Done, HostProgress, News
+from fuzz.fleet.pool import FleetPool
 from fuzz.runner import RunnerChoice
 from strategies import coverage
 from strategies.program_coverage import ProgramCoverage
@@ -173,10 +173,10 @@ def measured(cluster: Any, report: bytes, seconds: float) -> tuple[float, float,
     timed = Timed(seconds)
     with tempfile.TemporaryDirectory() as folder:
         corpus = create_corpus(Path(folder) / "corpus", generator="a benchmark")
-        with FleetCrew(CHECK, cluster) as crew, CampaignStore(corpus.path) as store:
-            crew._pickled = report
+        with FleetPool(CHECK, cluster) as pool, CampaignStore(corpus.path) as store:
+            pool._pickled = report
             timed.campaign = Campaign(
-                crew, crew.facts(), check=CHECK, budget=Budget(), corpus=corpus,
+                pool, pool.facts(), check=CHECK, budget=Budget(), corpus=corpus,
                 known=Known(entries=()), observer=timed, store=store,
             )  # fmt: skip
             if isinstance(cluster, PickledCluster):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, get_type_hints
 
 import msgspec
@@ -11,29 +12,36 @@ import msgspec
 from oracle.errors import InfrastructureError, UsageError
 from oracle.formats import format_named
 from oracle.forms import Form
-from oracle.held import StepBase
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.row import Instruction
-from oracle.isa import form_of
-from oracle.lane_steps import (
-    LoadRegisters,
-    MoveRegisters,
-    PackRegisters,
-    SetRegisters,
-    StoreRegisters,
-)
-from oracle.matrices import SHAPES, Matrix
+from oracle.isa import SHAPES, form_of
+from oracle.matrices import Matrix
+from oracle.operands import StepBase
 from oracle.operations import Operation
 from oracle.ops import Op, is_repeated, memory_of, operands_of
 from oracle.places import Buffer, Place, Uniform, Word
 from oracle.program import Program
-from oracle.steps import MAX_NESTING, Barrier, Branch, Copy, Elementwise, Loop, Step
+from oracle.steps import (
+    MAX_NESTING,
+    Barrier,
+    Branch,
+    Copy,
+    Elementwise,
+    Loop,
+    MoveRegisters,
+    PackRegisters,
+    PlainAccess,
+    SetRegisters,
+    Step,
+)
 
 _NAMES = {
     "wmma.load": "Load", "wmma.mma": "Multiply", "wmma.store": "Store", "ldmatrix": "LoadRows",
     "stmatrix": "StoreRows", "mma": "MultiplyLanes", "movmatrix": "TransposeRegisters",
 }  # fmt: skip
 """What steps are called that are instructions of these mnemonics; all others as those."""
+_PLAIN = {True: "LoadRegisters", False: "StoreRegisters"}
+"""What plain accesses are called, by whether they load."""
 _FORMAT = 1
 """Version of what is written here."""
 _LEFT_OUT = ("address",)
@@ -90,7 +98,7 @@ def decode_program(data: bytes, source: str) -> Program:
 
 
 def _row(value: Any) -> dict[str, object]:
-    if isinstance(value, Op):
+    if isinstance(value, StepBase):
         fields = value.fields
     else:
         fields = {name: getattr(value, name) for name in value.__dataclass_fields__}
@@ -102,7 +110,12 @@ def _row(value: Any) -> dict[str, object]:
 
 
 def _step(step: StepBase) -> dict[str, object]:
-    name = _name(step.form) if isinstance(step, Op) else type(step).__name__
+    if isinstance(step, Op):
+        name = _name(step.form)
+    elif isinstance(step, PlainAccess):
+        name = _PLAIN[step.loads]
+    else:
+        name = type(step).__name__
     return {"step": name, **_row(step)}
 
 
@@ -191,6 +204,14 @@ def _op_kind(row: Instruction) -> _Kind:
     return _Kind(name=_name(form), make=Op.of, fields=fields, optional=optional)
 
 
+def _plain_kind(loads: bool) -> _Kind:
+    own = _kind(PlainAccess)
+    left_out = {"loads", "lanes" if loads else "address"}
+    fields = {name: hint for name, hint in own.fields.items() if name not in left_out}
+    make = partial(PlainAccess, loads=loads)
+    return _Kind(name=_PLAIN[loads], make=make, fields=fields, optional=own.optional)
+
+
 def _exactly(kind: type, name: str) -> Callable[[object], Any]:
     def checked(value: object) -> Any:
         if type(value) is not kind:
@@ -237,10 +258,11 @@ _PLACE: _Kind = _kind(Place)
 _WORD = _kind(Word)
 _KINDS = [
     *map(_op_kind, INSTRUCTIONS.values()),
+    *map(_plain_kind, _PLAIN),
     *map(
         _kind,
         (
-            Elementwise, LoadRegisters, StoreRegisters, PackRegisters, SetRegisters, MoveRegisters,
+            Elementwise, PackRegisters, SetRegisters, MoveRegisters,
             Copy, Barrier, Branch, Loop,
         ),
     ),

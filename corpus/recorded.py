@@ -1,8 +1,8 @@
 """The record that ships: findings of many campaigns, and what each version of ptxas said of them.
 
 `corpus/record` is a corpus like any other. `answers.json` in it holds, for every finding of an
-assembler, the answer of each version that was asked, at -O3 and as `question` of
-`fuzz.findings.questions` puts it.
+assembler, the answer of each version that was asked, at -O3 and as `ask` of
+`fuzz.findings.probes` puts it.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import Self
 from corpus import create_corpus, open_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
-from fuzz.campaign.crew import ProcessCrew
+from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import CampaignStore
@@ -73,12 +73,12 @@ def main() -> None:
         path = Path("warpfuzz-corpus")
         corpus = create_corpus(path, generator=generator())
         with (
-            ProcessCrew(check, workers=WORKERS, devices=(0,)) as crew,
+            ProcessPool(check, workers=WORKERS, devices=(0,)) as pool,
             CampaignStore(corpus.path) as store,
         ):
             campaign = Campaign(
-                crew,
-                crew.facts(),
+                pool,
+                pool.facts(),
                 check=check,
                 budget=budget,
                 corpus=corpus,

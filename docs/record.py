@@ -18,7 +18,7 @@ from pathlib import Path
 from corpus import Entry, Kind
 from corpus.opening import RECORD, named_corpus
 from corpus.recorded import FOLDER, Answers, read_answers, write_answers
-from fuzz.findings.questions import with_answers_of
+from fuzz.findings.probes import with_answers_of
 from runners.compilers import find_assembler
 
 _TITLES = {

@@ -27,6 +27,7 @@ import os
 import re
 import sys
 import tarfile
+import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -379,16 +380,16 @@ def page(options: argparse.Namespace) -> None:
     drawn = _drawn_again(document)
     versions = list(dict.fromkeys(name.rpartition(" ")[0].removeprefix("V") for name in members))
     levels = sorted({name.rpartition(" ")[2] for name in members})
-    half = len(versions) // 2
     shared = document["shared"]
     print(f"# The same PTX, {'registers that operands share' if shared else 'other bits'}\n")
     many = counted(len(drawn), "program")
     what = f"one multiplication each{', whose operands share registers' if shared else ''}"
-    print(f"{many} of {what}, {document['target']}, PTX ISA")
-    print(f"{', '.join(VERSIONS)} (each program in the first that has its form), by ptxas")
-    print(f"{', '.join(versions[:half])},")
-    print(f"{', '.join(versions[half:])} at {', '.join(levels)}, as far as each reads the version.")
-    print("Written by `python docs/same_ptx.py`, whose first lines say how.\n")
+    _say(
+        f"{many} of {what}, {document['target']}, PTX ISA {', '.join(VERSIONS)} (each program in "
+        f"the first that has its form), by ptxas {', '.join(versions)} at {', '.join(levels)}, as "
+        "far as each reads the version. Written by `python docs/same_ptx.py`, whose first lines "
+        "say how."
+    )
     kernels = [
         (one, variants)
         for (_, some), row in zip(modules_of(drawn, document["target"]), modules, strict=True)
@@ -397,8 +398,10 @@ def page(options: argparse.Namespace) -> None:
     binaries = sum(len(v["members"]) for _, variants in kernels for v in variants)
     distinct = sum(len(variants) for _, variants in kernels)
     failed = sum(len(row["failed"]) for row in modules)
-    print(f"{binaries:,} kernels, of which {distinct:,} have code of their own; {failed} modules")
-    print("were not compiled.\n")
+    _say(
+        f"{binaries:,} kernels, of which {distinct:,} have code of their own; "
+        f"{counted(failed, 'module')} were not compiled."
+    )
     if document["disassembler"] is not None and not shared:
         _print_arithmetic(kernels, members, document["disassembler"])
     if options.results is None:
@@ -409,6 +412,11 @@ def page(options: argparse.Namespace) -> None:
         _print_causes(results, members)
     else:
         _print_outputs(results, members)
+
+
+def _say(text: str) -> None:
+    """Print a paragraph."""
+    print(f"{textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)}\n")
 
 
 def _types(opcode: str) -> str:
@@ -509,7 +517,7 @@ def _print_causes(results: Mapping[str, Any], members: Sequence[str]) -> None:
             who = (_span(bad, members), _span(good, members) or "none")
             unit = row["form"].partition(".")[0]
             rows[unit, row["shared"], *who][_types(row["form"])] += 1
-    print("\n## What is wrong, and with whom\n")
+    print("## What is wrong, and with whom\n")
     print(f"{results['device']}; {results['images']} images of each program.")
     print(
         f"{wrong:,} of {counted(len(told), 'program')} differ from the oracle with some compiler."
@@ -524,7 +532,8 @@ def _print_causes(results: Mapping[str, Any], members: Sequence[str]) -> None:
     never = sorted(set(ways) - {(unit, how) for unit, how, _, _ in rows})
     if never:
         said = "; ".join(f"{unit}: {how} ({ways[unit, how]})" for unit, how in never)
-        print(f"\nRight with all compilers, in so many programs: {said}.")
+        print()
+        _say(f"Right with all compilers, in so many programs: {said}.")
 
 
 def _is_wrong(output: Mapping[str, Any]) -> bool:

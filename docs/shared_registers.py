@@ -32,15 +32,14 @@ from fuzz.findings.replay import REPLAYS, Attempt, Subject, attempt
 from fuzz.output import generator
 from fuzz.runner import RunnerChoice
 from oracle.forms import Form
-from oracle.held import Registers
 from oracle.isa import mma_form, mma_sync_form
-from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.matrices import LANES
+from oracle.operands import Registers
 from oracle.ops import Op
 from oracle.places import Buffer
 from oracle.places import Place as At
 from oracle.program import Program
-from oracle.steps import Step
+from oracle.steps import Step, plain_load, plain_store
 from oracle.targets import Module
 from runners.compilers import all_fetched, fetched_compiler, parse_levels, select
 from runners.emission import emit
@@ -114,9 +113,9 @@ def _of_lanes(form: Form, names: dict[str, str]) -> Program:
             "place": At(buffer=name),
         }  # fmt: skip
 
-    steps: list[Step] = [LoadRegisters(**moved(name)) for name in "abc"]  # type: ignore[arg-type]
+    steps: list[Step] = [plain_load(**moved(name)) for name in "abc"]  # type: ignore[arg-type]
     steps.append(Op.of(form=form, **names))
-    steps.append(StoreRegisters(**moved("d")))  # type: ignore[arg-type]
+    steps.append(plain_store(**moved("d")))  # type: ignore[arg-type]
     sizes = {name: LANES * 4 * form.words(name) for name in "abcd"}
     return Program(buffers=_buffers(sizes), steps=tuple(steps))
 

@@ -42,11 +42,12 @@ class Declared:
 
     def __init__(self, kind: type[click.Parameter], *names: str, **shown: Any) -> None:
         self.kind, self.names, self.shown = kind, names, shown
+        self.is_option = kind is click.Option
 
     def parameter(self, name: str, annotation: str) -> click.Parameter:
         """Return the option or argument of a field of this name and type."""
-        shown, is_option = dict(self.shown), self.kind is click.Option
-        names = [*(self.names or (f"--{name.replace('_', '-')}",) if is_option else ()), name]
+        shown, is_option = dict(self.shown), self.is_option
+        names = [*(self.names or (self.spelled(name),) if is_option else ()), name]
         if "type" not in shown and "Path" in annotation:
             shown["type"] = _FOLDER
         if annotation.startswith("tuple["):
@@ -86,7 +87,6 @@ def shared(name: str, says: str = "", **others: Any) -> Any:
 
 
 OPTIONS: Mapping[str, Declared] = {
-    "json": option("One JSON object per line, nothing else."),
     "corpus": option("Folder where findings are kept.", default=DEFAULT_CORPUS),
     "target": option("Value of .target."),
     "ptx_version": option("Value of .version."),
@@ -137,6 +137,9 @@ OPTIONS: Mapping[str, Declared] = {
         "Fewer that were compared (of assemblers: judged) end with 3.  [default: 1]", type=_COUNT
     ),
     "known": option("More known discrepancies, a TOML file."),
+    "times": option("How often each.", type=_COUNT),
+    "images": option("", type=_COUNT),
+    "output": option(""),
     "junit": option("Write JUnit XML, too: a test for each finding."),
     "report": option("Write the final report as .svg or .html, too."),
     "metrics": option("Serve figures there in Prometheus' format.", metavar="[HOST:]PORT"),
@@ -161,6 +164,7 @@ class Options:
     runs: ClassVar[str]
     """Module of `fuzz.commands` and function; the function tells whether it found something."""
     given: frozenset[str] = frozenset()
+    json: bool = option("One JSON object per line, nothing else.")
 
     def __init_subclass__(cls, *, words: str, runs: str) -> None:
         cls.words, cls.runs = words, runs
@@ -177,8 +181,8 @@ class Options:
     @classmethod
     def declared(cls) -> list[tuple[str, Declared, str]]:
         """Return the name, the declaration and the type of each argument and option, in order."""
-        types = cls.__annotations__
-        found = ((name, vars(cls).get(name)) for name in types)
+        types = {**vars(cls).get("__annotations__", {}), "json": "bool"}
+        found = ((name, getattr(cls, name, None)) for name in types)
         return [(name, one, types[name]) for name, one in found if isinstance(one, Declared)]
 
     @classmethod
@@ -295,7 +299,6 @@ class Run(Options, words="run", runs="run:run_campaign"):
     known: Path | None = shared("known")
     report: Path | None = shared("report")
     metrics: str | None = shared("metrics")
-    json: bool = shared("json")
     # What the command finds out of them.
     level: int | None = None
     matrix: bool = False
@@ -312,7 +315,7 @@ class Replay(Options, words="replay", runs="replay:replay_path"):
     """
 
     path: Path = argument()
-    times: int = option("How often each.", type=_COUNT, default=1)
+    times: int = shared("times", default=1)
     assembler: str | None = option(
         "Path or version of a ptxas.  [default: the one of the finding]",
         "--assembler",
@@ -334,7 +337,6 @@ class Replay(Options, words="replay", runs="replay:replay_path"):
     ptx_pass: str | None = shared("again_ptx_pass")
     front_end: str | None = shared("again_front_end")
     model: str | None = shared("model")
-    json: bool = shared("json")
 
 
 class Repro(Options, words="repro", runs="repro:reproduce"):
@@ -342,14 +344,13 @@ class Repro(Options, words="repro", runs="repro:reproduce"):
 
     case: str = argument()
     corpus: Path = shared("corpus")
-    output: Path | None = option("The folder.  [default: repro-ID]")
+    output: Path | None = shared("output", "The folder.  [default: repro-ID]")
     disassembler: Path | None = shared(
         "disassembler", "Path of an nvdisasm.  [default: the one here]"
     )
     bisected: Path | None = option(
         "File with what `bisect --json` printed: which compilers are wrong.  [default: as found]"
     )
-    json: bool = shared("json")
 
 
 class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
@@ -369,8 +370,8 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
         "Value of .version.  [default: that of the finding, or the highest that a compiler knows]",
     )
     runner: str | None = shared("runner")
-    times: int | None = option(
-        "Runs of each compiler.  [default: as many as the failure's rate asks for]", type=_COUNT
+    times: int | None = shared(
+        "times", "Runs of each compiler.  [default: as many as the failure's rate asks for]"
     )
     disassembler: Path | None = shared(
         "disassembler",
@@ -382,7 +383,6 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
     ptx_pass: str | None = shared("again_ptx_pass")
     front_end: str | None = shared("again_front_end")
     model: str | None = shared("model")
-    json: bool = shared("json")
 
 
 class Explain(Options, words="explain", runs="legality:explain_one"):
@@ -391,7 +391,6 @@ class Explain(Options, words="explain", runs="legality:explain_one"):
     instruction: str = argument()
     target: str = shared("target", default=DEFAULT_TARGET)
     ptx_version: str = shared("ptx_version", default=DEFAULT_VERSION)
-    json: bool = shared("json")
 
 
 class Legal(Options, words="legal", runs="legality:judge_file"):
@@ -408,7 +407,6 @@ class Legal(Options, words="legal", runs="legality:judge_file"):
     ptx_version: str | None = shared(
         "ptx_version", f"Value of .version.  [default: the module's, else {DEFAULT_VERSION}]"
     )
-    json: bool = shared("json")
 
 
 class Isa(Options, words="isa", runs="isa:list_forms"):
@@ -417,7 +415,6 @@ class Isa(Options, words="isa", runs="isa:list_forms"):
     target: str | None = Run.declaration("target")
     ptx_version: str | None = Run.declaration("ptx_version")
     only: str = shared("only")
-    json: bool = shared("json")
 
 
 class Bench(Options, words="bench", runs="bench:bench"):
@@ -437,7 +434,7 @@ class Bench(Options, words="bench", runs="bench:bench"):
     jobs: int | None = shared("workers", "Processes.  [default: one for each core]")
     names: bool = option("List the faults, and plant none.", "--list")
     lines: bool = option("Count the lines that campaigns end with.")
-    images: int = option("Images of each campaign of --lines.", type=_COUNT, default=4_000)
+    images: int = shared("images", "Images of each campaign of --lines.", default=4_000)
     coverage: bool = option("Draw programs only, and count what they reach.")
     programs: int = option("How many for --coverage.", type=_COUNT, default=10_000)
     target: str | None = shared(
@@ -446,7 +443,6 @@ class Bench(Options, words="bench", runs="bench:bench"):
     ptx_version: str | None = shared(
         "ptx_version", "Value of .version.  [default: one that knows the target]"
     )
-    json: bool = shared("json")
 
 
 class Measure(Options, words="measure", runs="measure:measure_device"):
@@ -460,11 +456,10 @@ class Measure(Options, words="measure", runs="measure:measure_device"):
     ptx_version: str | None = shared(
         "ptx_version", "Value of .version.  [default: the first that has all forms of the target]"
     )
-    output: Path | None = option("Write the model to this TOML file.")
+    output: Path | None = shared("output", "Write the model to this TOML file.")
     only: str = shared("only", "Units of forms whose opcode fits: 'wmma.mma.*bf16*'; a part.")
-    images: int | None = option(
-        "Random images that confirm each unit.  [default: 1,048,576 on a GPU, else 1,024]",
-        type=_COUNT,
+    images: int | None = shared(
+        "images", "Random images that confirm each unit.  [default: 1,048,576 on a GPU, else 1,024]"
     )
     seed: int = shared("seed", "Of the random images.", type=click.IntRange(0, 2**31 - 1))
     workers: int | None = shared(
@@ -478,20 +473,18 @@ class Measure(Options, words="measure", runs="measure:measure_device"):
         "compilers",
         "Several, with commas: versions, paths, all, driver. The model says which computes how.",
     )
-    json: bool = shared("json")
 
 
 class Distill(Options, words="distill", runs="distill:make_set"):
     """Make a screening set: programs, images and what must come out, in one file."""
 
-    images: int = option("About how many.", type=click.IntRange(min=4), default=8192)
-    output: Path = option("The file.", required=True)
+    images: int = shared("images", "About how many.", type=click.IntRange(min=4), default=8192)
+    output: Path = shared("output", "The file.", required=True)
     seed: int = shared("seed")
     target: str = shared("target", "Value of .target: of the GPUs.", default=DEFAULT_TARGET)
     ptx_version: str | None = Bench.declaration("ptx_version")
     only: str = shared("only", "Forms whose opcode fits: 'wmma.mma*f64', 'ldmatrix'.")
     model: str | None = shared("model")
-    json: bool = shared("json")
 
 
 class Screen(Options, words="screen", runs="screen:screen"):
@@ -529,7 +522,6 @@ class Screen(Options, words="screen", runs="screen:screen"):
     junit: Path | None = shared("junit", "Write JUnit XML, too: a test for a multiprocessor.")
     report: Path | None = shared("report")
     metrics: str | None = shared("metrics")
-    json: bool = shared("json")
 
     def carried_out_by(self) -> str:
         """Return the module and the function: others for a cluster."""
@@ -545,26 +537,20 @@ class Status(Options, words="status", runs="status:show_status"):
 
     corpora: tuple[Path, ...] = argument(metavar="[CORPUS]...")
     watch: bool = option("Again and again, until no campaign runs any more.")
-    json: bool = shared("json")
 
 
 class Doctor(Options, words="doctor", runs="doctor:examine"):
     """Say what is here, what is missing, and what each missing part would give."""
 
-    json: bool = shared("json")
-
 
 class CompilersList(Options, words="compilers list", runs="compilers:list_compilers"):
     """List the assemblers and front ends that are here."""
-
-    json: bool = shared("json")
 
 
 class CompilersFetch(Options, words="compilers fetch", runs="compilers:fetch_compilers"):
     """Fetch assemblers (13.5 11.8) and front ends (llvm:15) through pip, into the cache."""
 
     versions: tuple[str, ...] = argument(required=True)
-    json: bool = shared("json")
 
 
 class CorpusList(Options, words="corpus list", runs="corpus:list_findings"):
@@ -575,7 +561,6 @@ class CorpusList(Options, words="corpus list", runs="corpus:list_findings"):
 
     path: Path = argument(default=DEFAULT_CORPUS)
     known: Path | None = shared("known")
-    json: bool = shared("json")
 
 
 class CorpusShow(Options, words="corpus show", runs="corpus:show_finding"):
@@ -583,7 +568,6 @@ class CorpusShow(Options, words="corpus show", runs="corpus:show_finding"):
 
     finding: str = argument()
     corpus: Path = shared("corpus")
-    json: bool = shared("json")
 
 
 class CorpusMerge(Options, words="corpus merge", runs="corpus:merge_corpora"):
@@ -594,7 +578,6 @@ class CorpusMerge(Options, words="corpus merge", runs="corpus:merge_corpora"):
 
     destination: Path = argument()
     sources: tuple[Path, ...] = argument(required=True)
-    json: bool = shared("json")
 
 
 class CorpusPrune(Options, words="corpus prune", runs="corpus:prune_corpus"):
@@ -602,7 +585,6 @@ class CorpusPrune(Options, words="corpus prune", runs="corpus:prune_corpus"):
 
     path: Path = argument(default=DEFAULT_CORPUS)
     dry_run: bool = option("Only say what would go.")
-    json: bool = shared("json")
 
 
 class CorpusDiff(Options, words="corpus diff", runs="corpus:compare_corpora"):
@@ -610,14 +592,12 @@ class CorpusDiff(Options, words="corpus diff", runs="corpus:compare_corpora"):
 
     left: Path = argument()
     right: Path = argument()
-    json: bool = shared("json")
 
 
 class CorpusCheck(Options, words="corpus check", runs="corpus:check_corpus"):
     """Read everything in a corpus, and say what is wrong with it; exit code 3 if anything is."""
 
     path: Path = argument(default=DEFAULT_CORPUS)
-    json: bool = shared("json")
 
 
 class CorpusMarkKnown(Options, words="corpus mark-known", runs="corpus:mark_finding"):
@@ -636,7 +616,6 @@ class CorpusMarkKnown(Options, words="corpus mark-known", runs="corpus:mark_find
         type=click.DateTime(formats=["%Y-%m-%d"]),
     )
     known: Path = option("The TOML file that it is added to.", default=Path("known.toml"))
-    json: bool = shared("json")
 
 
 class CorpusExport(Options, words="corpus export", runs="corpus:export_corpus"):
@@ -644,7 +623,6 @@ class CorpusExport(Options, words="corpus export", runs="corpus:export_corpus"):
 
     path: Path = argument()
     file: Path = argument()
-    json: bool = shared("json")
 
 
 class CorpusImport(Options, words="corpus import", runs="corpus:import_by_hand"):
@@ -652,7 +630,6 @@ class CorpusImport(Options, words="corpus import", runs="corpus:import_by_hand")
 
     folder: Path = argument()
     corpus: Path = shared("corpus")
-    json: bool = shared("json")
 
 
 _NO_GPU = (

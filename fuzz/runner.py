@@ -6,7 +6,7 @@ import ctypes.util
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -34,7 +34,7 @@ from runners.cuda.compilation import Compiler
 from runners.faults import Place, by_name
 from runners.front_ends.protocol import FrontEndRunner, FrontEndToolchain
 from runners.protocol import Failure, Runner, Trouble
-from runners.ptx_pass import PtxPass, RewritingRunner
+from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner
 from runners.toolchains import DRIVER, Toolchain
 from strategies.program_draws import Versions, versions_up_to
 
@@ -212,10 +212,7 @@ def hardware_runner(asked: str | None) -> str:
 def has_device_fault(names: tuple[str, ...]) -> bool:
     """Whether one of these faults sits inside the simulated device.
 
-    Raises
-    ------
-    UsageError
-        If a fault does not exist.
+    Raises UsageError if a fault does not exist.
     """
     return any(by_name(name).place is Place.DEVICE for name in names)
 
@@ -260,18 +257,12 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
     _check(choice)
     choice = _on_this_host(choice)
     runner = plain = _plain(choice)
-    rewriters = [by_name(name) for name in choice.faults]
-    passes = [fault.rewrite for fault in rewriters if fault.place is Place.PTX]
-    if passes or choice.ptx_pass is not None:
-        given = [PtxPass(choice.ptx_pass)] if choice.ptx_pass is not None else []
-        runner = RewritingRunner(runner, [*passes, *given])
-    if choice.front_end is not None:
-        try:
-            runner = _fronted(runner, choice.front_end, choice.level)
-        except BaseException:
-            runner.close()
-            raise
     try:
+        if passes := rewriters(choice.faults, choice.ptx_pass):
+            runner = RewritingRunner(runner, passes)
+        if choice.front_end is not None:
+            own = choice.front_end.default_level if choice.level is None else choice.level
+            runner = FrontEndRunner(runner, choice.front_end.opened(own))
         can = runner.capabilities()
         if isinstance(can, Failure):
             kind_of_failure(can)
@@ -296,6 +287,13 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
     except BaseException:
         runner.close()
         raise
+
+
+def rewriters(faults: Sequence[str], ptx_pass: str | None) -> list[Rewriter]:
+    """Return what happens to PTX on its way: faults of it, and then a pass."""
+    rows = [by_name(name) for name in faults]
+    passes = [] if ptx_pass is None else [PtxPass(ptx_pass)]
+    return [*(row.rewrite for row in rows if row.place is Place.PTX), *passes]
 
 
 def _facts(runner: Runner) -> dict[str, str]:
@@ -445,12 +443,6 @@ def _on_this_host(choice: RunnerChoice) -> RunnerChoice:
     )
 
 
-def _fronted(runner: Runner, front_end: FrontEndToolchain, level: int | None) -> Runner:
-    return FrontEndRunner(
-        runner, front_end.opened(front_end.default_level if level is None else level)
-    )
-
-
 def _own_target(targets: frozenset[str]) -> str:
     plain = [TARGETS[name] for name in targets if not TARGETS[name].is_specific]
     return max(plain, key=lambda target: target.number).name
@@ -459,10 +451,7 @@ def _own_target(targets: frozenset[str]) -> str:
 def version_for(wanted: str | None, target: str) -> str:
     """Return the PTX ISA version of modules for a target: DEFAULT_VERSION, or the first to know it.
 
-    Raises
-    ------
-    UsageError
-        If the version or the target does not exist, or the one does not know the other.
+    Raises UsageError if one of them does not exist, or the one does not know the other.
     """
     module = Module.named(target, wanted)
     if not module.exists:

@@ -26,16 +26,15 @@ from oracle.elementwise import CANONICAL_NAN, FLOATS, apply
 from oracle.enclosure import enclosure
 from oracle.formats import FORMATS, Format
 from oracle.forms import Form
-from oracle.held import Use
 from oracle.lane_fragments import pack, unpack
-from oracle.lane_steps import PackRegisters, SetRegisters
 from oracle.matrix_moves import bytes_of, is_packed, moves, unit, words_of
 from oracle.models import Model
+from oracle.operands import Use
 from oracle.operations import Operation
 from oracle.ops import AnyOp, MatrixAccess, Product, RowAccess
 from oracle.places import Word
 from oracle.program import Program
-from oracle.steps import Copy, Elementwise
+from oracle.steps import Copy, Elementwise, PackRegisters, SetRegisters
 from oracle.tags import (
     BOUNDED,
     BOUNDED_OR_NAN,
@@ -164,12 +163,12 @@ class BoundedWarps(Warps):
         return {**registers, "tag": _together(step.form, registers["tag"])}
 
     def store_rows(self, step: RowAccess, registers: Planes) -> None:
-        """Write rows as stmatrix does; only what stays together in memory stays bounded."""
+        """Write rows from registers; only what stays together in memory stays bounded."""
         tags = _together(step.form, registers["tag"])
         super().store_rows(step, {**registers, "tag": tags})
 
     def moved(self, step: AnyOp, registers: Planes) -> Planes:
-        """Return what movmatrix gives; only what stays together in 16 bits stays bounded."""
+        """Return registers moved between lanes; what stays together in 16 bits stays bounded."""
         tags = _together(step.form, registers["tag"])
         return super().moved(step, {**registers, "tag": tags})
 

@@ -8,7 +8,7 @@ time would meet what the second met.
 Two accesses by different lanes to one byte, of which one writes, race unless a barrier lies
 between them (PTX ISA, chapter 8). Which lane touches which byte of a matrix is unspecified, so
 every two steps race that touch one byte, one of them writing, without a Barrier between. That is
-also asked of StoreRegisters and Copy, where the lanes are the emitter's business.
+also asked of plain stores and copies, where the lanes are the emitter's business.
 """
 
 from __future__ import annotations
@@ -24,17 +24,9 @@ from numpy.typing import NDArray
 
 from oracle.errors import UndefinedProgramError
 from oracle.forms import ROW_BYTES
-from oracle.held import Fragment, Held, Registers, Use
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.wmma import FRAGMENTS, STORAGE
-from oracle.lane_steps import (
-    LoadRegisters,
-    MoveRegisters,
-    PackRegisters,
-    SetRegisters,
-    StoreRegisters,
-)
-from oracle.operations import Operation
+from oracle.operands import Fragment, Held, Registers, Use
 from oracle.ops import MatrixAccess, Op, RowAccess, accesses_matrix, accesses_rows
 from oracle.places import SPACES, Place, Uniform
 from oracle.program import Program, space_of
@@ -45,6 +37,10 @@ from oracle.steps import (
     Copy,
     Elementwise,
     Loop,
+    MoveRegisters,
+    PackRegisters,
+    PlainAccess,
+    SetRegisters,
     Step,
     Straight,
 )
@@ -211,13 +207,8 @@ class _State:
 
 def _constant(step: Straight, state: _State) -> int | None:
     """Return the number that all registers hold in every lane that a step sets or copies."""
-    if isinstance(step, SetRegisters):
-        return step.constant
-    if not (
-        isinstance(step, MoveRegisters)
-        or (isinstance(step, Elementwise) and step.operation is Operation.COPY)
-    ):
-        return None
+    if not step.copies:
+        return step.sets
     cells = [state.registers.get(register) for register in step.reads[0].registers]
     found = {None if cell is None else cell.constant for cell in cells}
     return found.pop() if len(found) == 1 else None
@@ -263,7 +254,7 @@ class _Analysis:
                     self.rows(step, at, state)
             case Elementwise():
                 self.uses(step, FRAGMENTS, at, state)
-            case LoadRegisters() | StoreRegisters():
+            case PlainAccess():
                 self.uses(step, LDMATRIX, at, state)
                 what = f"a lane's {step.bits}-bit registers"
                 if self.aligned(step.place, step.bits // 8, what, at):
@@ -423,16 +414,13 @@ class _Analysis:
             )
             return
         size = matrix.fragment_bytes
-        pitch_bits = stride * matrix.type.bits
-        # The page's own table has default strides that break its rule (f16, m8n32k16 and
-        # m32n8k16); they are meant to be legal, and an H200 runs them.
-        if stride != least and pitch_bits % (8 * size):
+        if not matrix.has_aligned_lines(form.layout, stride):
             self.report(
                 at,
                 Cause.PITCH,
                 STORAGE,
-                f"stride {stride} puts lines {pitch_bits} bits apart; that must be a "
-                f"multiple of the fragment's {size} bytes",
+                f"stride {stride} puts lines {stride * matrix.type.bits} bits apart; that must be "
+                f"a multiple of the fragment's {size} bytes",
             )
             return
         if self.aligned(place, size, "the fragment", at, STORAGE):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -11,10 +10,9 @@ from oracle.formats import FORMATS, Format
 from oracle.matrices import LANES, Matrix, Shape, Vector
 
 ROW_BYTES = 16
-"""Bytes that a row of ldmatrix and stmatrix occupies in shared memory, padding included: 8 x 16
+"""Bytes that a row of matrices which are moved occupies in shared memory, padding included: 8 x 16
 bits, 16 x 8 bits, 16 x 6 bits + 32, 16 x 4 bits + 64."""
 _ELEMENT_BITS = {"b16": 16, "b8": 8, "b6x16_p32": 6, "b4x16_p64": 4}
-_SHAPE = re.compile(r"m(\d+)n(\d+)(?:k(\d+))?")
 _KINDS = {
     "alayout": "layout", "blayout": "layout", "dtype": "type", "atype": "type",
     "btype": "type", "ctype": "type",
@@ -103,10 +101,7 @@ class Form:
     @cached_property
     def shape(self) -> Shape:
         """Dimensions: of a product, or of one of the matrices that are moved."""
-        found = _SHAPE.fullmatch(self.texts["shape"])
-        assert found is not None, self.opcode
-        m, n, k = found.groups(default="0")
-        return Shape(m=int(m), n=int(n), k=int(k))
+        return Shape.named(self.texts["shape"])
 
     @property
     def space(self) -> str:
@@ -237,7 +232,7 @@ class Form:
 
     @property
     def number(self) -> int:
-        """Matrices that ldmatrix or stmatrix moves: `.num`."""
+        """Matrices that are moved: `.num`."""
         return int(self.texts["num"][1:])
 
     @property
@@ -257,7 +252,7 @@ class Form:
 
     @cached_property
     def registers(self) -> int:
-        """Registers of 32 bits in each lane that ldmatrix or stmatrix writes or reads.
+        """Registers of 32 bits in each lane that moved matrices take.
 
         What is smaller than a byte in memory has a byte in them.
         """
@@ -265,7 +260,7 @@ class Form:
 
     @cached_property
     def addresses(self) -> int:
-        """Row addresses that ldmatrix or stmatrix uses: those of the first lanes.
+        """Row addresses of moved matrices that are used: those of the first lanes.
 
         A row fills `ROW_BYTES`, but for padding behind elements that are smaller than a byte.
         """

@@ -20,6 +20,8 @@ STORE_FORMS = INSTRUCTIONS["wmma.store"].forms
 MMA_FORMS = INSTRUCTIONS["wmma.mma"].forms
 LDMATRIX_FORMS = INSTRUCTIONS["ldmatrix"].forms
 MMA_SYNC_FORMS = INSTRUCTIONS["mma"].forms
+SHAPES = {form.shape.name: form.shape for form in MMA_FORMS}
+"""Shapes of wmma by name."""
 FORMS: tuple[Form, ...] = tuple(form for row in INSTRUCTIONS.values() for form in row.forms)
 
 

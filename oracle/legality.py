@@ -369,7 +369,7 @@ def _undefined(form: Form, operands: dict[str, str]) -> list[Reason]:
         alignment, section = form.matrix().fragment_bytes, STORAGE
         stride = _integer(operands.get("stride", ""))
         if stride is not None:
-            reasons += stride_reasons(form.matrix(), form.layout, stride, form.section)
+            reasons += _stride_reasons(form.matrix(), form.layout, stride, form.section)
     match = _ADDRESS.fullmatch(operands["p"]) if "p" in operands else None
     if match and match[2]:
         address = (_integer(match[2]) or 0) + (_integer(match[3] or "0") or 0)
@@ -384,16 +384,9 @@ def _undefined(form: Form, operands: dict[str, str]) -> list[Reason]:
     return reasons
 
 
-def stride_reasons(matrix: Matrix, layout: str, stride: int, section: str) -> list[Reason]:
-    """Return why a stride, in elements, leaves a load or a store undefined.
-
-    The default stride is always allowed: the page lists default strides that break its own rule
-    of alignment (f16 A of m8n32k16 column-major, B of m32n8k16 row-major), and the hardware runs
-    them (measured on H200, 2026-11).
-    """
+def _stride_reasons(matrix: Matrix, layout: str, stride: int, section: str) -> list[Reason]:
+    """Return why a stride, in elements, leaves a load or a store undefined."""
     default = matrix.default_stride(layout)
-    if stride == default:
-        return []
     if stride < default:
         return [
             Reason(
@@ -403,7 +396,7 @@ def stride_reasons(matrix: Matrix, layout: str, stride: int, section: str) -> li
                 Rule.STRIDE_BELOW_DEFAULT,
             )
         ]
-    if stride * matrix.type.bits % (8 * matrix.fragment_bytes):
+    if not matrix.has_aligned_lines(layout, stride):
         return [
             Reason(
                 f"stride {stride} puts rows {stride * matrix.type.bits / 8:g} bytes apart, not a "

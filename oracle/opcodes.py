@@ -79,7 +79,8 @@ def resolve(opcode: str) -> Resolution:
     form = forms_by_opcode().get(opcode)
     if form is not None:
         return Resolution(form.mnemonic, form, (form,), ".aligned" in opcode, ())
-    mnemonic = next((m for m in INSTRUCTIONS if opcode == m or opcode.startswith(m + ".")), None)
+    fitting = (m for m in INSTRUCTIONS if opcode == m or opcode.startswith(m + "."))
+    mnemonic = max(fitting, key=len, default=None)
     if mnemonic is None:
         fault = Reason(
             f"{opcode[:80]!r} is none of {', '.join(INSTRUCTIONS)} with qualifiers",

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.forms import ROW_BYTES, Form
-from oracle.held import Fragment, Held, Registers, StepBase, Use
 from oracle.matrices import LANES, Matrix
+from oracle.operands import Fragment, Held, Registers, StepBase, Use
 from oracle.places import Place, Span, check, check_range
 from oracle.registers import check_vector
 from oracle.storage import Tile
 
 COUNTS = (1, 2, 4, 8)
-"""Registers that an operand of ldmatrix, stmatrix or mma.sync has."""
+"""Registers that an operand has whose layout is known."""
 
 
 def check_address(address: int | None, registers: int) -> None:
@@ -100,7 +100,7 @@ class Lines:
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """Rows of 16 bytes at addresses that the lanes give, as ldmatrix and stmatrix take them."""
+    """Rows of 16 bytes at addresses that the lanes give, as ldmatrix and its reverse take them."""
 
     buffer: str
     addresses: tuple[int, ...]
@@ -312,7 +312,7 @@ AnyOp = Op[Memory | None]
 MatrixAccess = Op[Lines]
 """A wmma.load or wmma.store."""
 RowAccess = Op[Rows]
-"""An ldmatrix or stmatrix."""
+"""An ldmatrix or its reverse."""
 Product = Op[None]
 """A wmma.mma or mma.sync."""
 

@@ -28,8 +28,7 @@ from functools import cached_property
 
 from oracle.errors import UsageError
 from oracle.forms import Form
-from oracle.held import Use
-from oracle.lane_steps import SetRegisters
+from oracle.operands import Use
 from oracle.places import IMAGE_ALIGNMENT, Buffer, Word, check
 from oracle.registers import listed
 from oracle.steps import Step
@@ -160,7 +159,7 @@ def by_register(step: Step, use: Use) -> bool:
     That is where a step lists them, where one of them holds an address, or where a fragment may be
     what was set register by register.
     """
-    own = isinstance(step, SetRegisters) or step.address is not None
+    own = step.sets is not None or step.address is not None
     return listed(use.name) or (use.written and own)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
 
-from oracle.held import Use
+from oracle.operands import Use
 from oracle.registers import Register
 from oracle.steps import Step
 

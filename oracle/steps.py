@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
-from oracle.held import Fragment, StepBase, Use
-from oracle.lane_steps import LaneStep, MoveRegisters
-from oracle.matrices import Matrix
+from oracle.matrices import LANES, Matrix
+from oracle.operands import Fragment, Registers, StepBase, Use
 from oracle.operations import Operation, operations
-from oracle.ops import AnyOp
+from oracle.ops import COUNTS, AnyOp, accesses_rows, address_text, check_address
 from oracle.places import WORD_BYTES, Place, Span, Uniform, Word, check, check_range
 from oracle.registers import check_vector
+
+PACKED_TYPES = ("f16", "bf16")
+"""Formats of which `cvt.rn.{f16x2,bf16x2}.f32` puts two into a register (PTX ISA 9.7.9.23)."""
 
 MAX_ITERATIONS = 15
 """Most iterations of one loop: enough to unroll, few enough that nested loops end soon."""
@@ -28,6 +31,185 @@ MAX_NESTING = 8
 into steps calls itself as often."""
 _COPIED_AT_ONCE = 4096
 """Bytes of a copy that count as one step."""
+
+
+def _check_registers(name: str, count: int, bits: int) -> None:
+    check_vector(name, "vector of registers")
+    check(count in COUNTS, f"{count} registers given; there are 1, 2, 4 or 8")
+    check(bits in (32, 64), f"registers of {bits} bits given; they have 32 or 64")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainAccess(StepBase):
+    """Each lane loads or stores registers: lane l its i-th at place + bits / 8 (l count + i)."""
+
+    loads: bool
+    """Whether registers are loaded; else they are stored."""
+    registers: str
+    count: int
+    """Registers in each lane: 1, 2, 4 or 8; of a store as what wrote them has."""
+    place: Place
+    bits: int = 32
+    """Size of one register: 32, or 64 for f64."""
+    lanes: int = LANES
+    """Lanes that store, from the first on; the others skip it under a condition. All load."""
+    address: int | None = None
+    """Which register holds the address before a load, counted from 0; None: another one."""
+
+    def __post_init__(self) -> None:
+        _check_registers(self.registers, self.count, self.bits)
+        check_range(self.lanes, LANES if self.loads else 1, LANES, "lanes that access registers")
+        check(self.loads or self.address is None, "a store overwrites no register of its address")
+        check_address(self.address, self.count)
+
+    @property
+    def size(self) -> int:
+        """Bytes that are read or written."""
+        return self.lanes * self.count * self.bits // 8
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        names = ["registers", "count", "place", "bits", "address" if self.loads else "lanes"]
+        return {name: getattr(self, name) for name in names}
+
+    @cached_property
+    def uses(self) -> tuple[Use, ...]:
+        holds = Registers(registers=self.count, bits=self.bits)
+        return (Use(field="registers", name=self.registers, holds=holds, written=self.loads),)
+
+    @cached_property
+    def bytes_read(self) -> tuple[Span, ...]:
+        return self._spans if self.loads else ()
+
+    @cached_property
+    def bytes_written(self) -> tuple[Span, ...]:
+        return () if self.loads else self._spans
+
+    @property
+    def _spans(self) -> tuple[Span, ...]:
+        return (Span.block(self.place.buffer, self.place.offset, self.size),)
+
+    def __str__(self) -> str:
+        if self.loads:
+            return f"load registers {self.registers} from {self.place}{address_text(self.address)}"
+        who = "" if self.lanes == LANES else f" of lanes below {self.lanes}"
+        return f"store registers {self.registers}{who} to {self.place}"
+
+
+plain_load = partial(PlainAccess, loads=True)
+plain_store = partial(PlainAccess, loads=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackRegisters(StepBase):
+    """cvt.rn of pairs of f32 registers into one: register 2 i to the low half of register i.
+
+    How attention kernels turn a D into the next A (`cvt.rn.f16x2.f32`, 9.7.9.23; sm_80 and PTX 7.0
+    on).
+    """
+
+    type: str
+    """What the halves are: "f16" or "bf16"."""
+    source: str
+    destination: str
+    count: int
+    """Registers of the source in each lane: 2, 4 or 8."""
+
+    def __post_init__(self) -> None:
+        for name in (self.source, self.destination):
+            _check_registers(name, self.count, 32)
+        check(self.count > 1, "1 register given; pairs are packed, so give 2, 4 or 8")
+        check(
+            self.type in PACKED_TYPES,
+            f"registers are packed as {' or '.join(PACKED_TYPES)}, not as {self.type!r}",
+        )
+
+    @cached_property
+    def uses(self) -> tuple[Use, ...]:
+        return (
+            Use(field="source", name=self.source, holds=Registers(registers=self.count)),
+            Use(
+                field="destination",
+                name=self.destination,
+                holds=Registers(registers=self.count // 2),
+                written=True,
+            ),
+        )
+
+    @property
+    def carried(self) -> str:
+        return self.source
+
+    def __str__(self) -> str:
+        return f"{self.destination} = pairs of {self.source} as {self.type}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetRegisters(StepBase):
+    """Every lane sets its registers to one number: zeros for accumulators, for one.
+
+    The only registers of which several can be a fragment of wmma in any order, or one of them all
+    of it, are those that hold the same number in every lane.
+    """
+
+    registers: str
+    count: int
+    """Registers in each lane: 1, 2, 4 or 8."""
+    constant: int = 0
+    """What each gets: its bits, as an unsigned number."""
+    bits: int = 32
+    """Size of one register: 32, or 64 for f64."""
+
+    def __post_init__(self) -> None:
+        _check_registers(self.registers, self.count, self.bits)
+        check_range(self.constant, 0, (1 << self.bits) - 1, "constant of registers")
+
+    @property
+    def sets(self) -> int:
+        return self.constant
+
+    @cached_property
+    def uses(self) -> tuple[Use, ...]:
+        holds = Registers(registers=self.count, bits=self.bits)
+        return (Use(field="registers", name=self.registers, holds=holds, written=True),)
+
+    def __str__(self) -> str:
+        return f"set registers {self.registers} to {self.constant:#x}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoveRegisters(StepBase):
+    """Every lane copies registers, all of them read before the first is written."""
+
+    source: str
+    destination: str
+    count: int
+    """Registers in each lane: 1, 2, 4 or 8."""
+    bits: int = 32
+    """Size of one register: 32, or 64 for f64."""
+
+    def __post_init__(self) -> None:
+        for name in (self.source, self.destination):
+            _check_registers(name, self.count, self.bits)
+
+    @property
+    def copies(self) -> bool:
+        return True
+
+    @cached_property
+    def uses(self) -> tuple[Use, ...]:
+        holds = Registers(registers=self.count, bits=self.bits)
+        return (
+            Use(field="source", name=self.source, holds=holds),
+            Use(field="destination", name=self.destination, holds=holds, written=True),
+        )
+
+    @property
+    def carried(self) -> str:
+        return self.source
+
+    def __str__(self) -> str:
+        return f"{self.destination} = {self.source}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +237,14 @@ class Elementwise(StepBase):
         )
         high = (1 << type_.bits) - 1 if self.operation.takes_constant else 0
         check_range(self.constant, 0, high, f"constant of {self.operation} on {type_.name}")
+
+    @property
+    def changes(self) -> Operation:
+        return self.operation
+
+    @property
+    def copies(self) -> bool:
+        return self.operation is Operation.COPY
 
     @cached_property
     def uses(self) -> tuple[Use, ...]:
@@ -195,6 +385,11 @@ class Loop(StepBase):
         return f"repeat {self.count} times"
 
 
+def is_plain_load(step: Step) -> bool:
+    """Whether a step loads an operand as it lies there: a fragment, or each lane's registers."""
+    return step.writes is not None and bool(step.bytes_read) and not accesses_rows(step)
+
+
 def copied(use: Use, source: str, destination: str) -> Elementwise | MoveRegisters:
     """Return the step that copies what an operand holds from registers to others."""
     holds = use.holds
@@ -207,7 +402,16 @@ def copied(use: Use, source: str, destination: str) -> Elementwise | MoveRegiste
     )
 
 
-Straight = AnyOp | Elementwise | LaneStep | Copy | Barrier
+Straight = (
+    AnyOp
+    | PlainAccess
+    | Elementwise
+    | PackRegisters
+    | SetRegisters
+    | MoveRegisters
+    | Copy
+    | Barrier
+)
 """The steps that hold no other steps."""
 
 Step = Straight | Branch | Loop

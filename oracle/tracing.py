@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 from oracle.definedness import check_defined
 from oracle.execution import run
 from oracle.image import check_images, position
-from oracle.lane_steps import StoreRegisters
 from oracle.matrix_moves import moves
 from oracle.models import Model, model_for
 from oracle.ops import MatrixAccess, accesses_matrix, accesses_rows, is_producer
 from oracle.places import Place
 from oracle.program import Program
 from oracle.registers import Register
-from oracle.steps import Copy, Straight
+from oracle.steps import Copy, PlainAccess, Straight
 from oracle.warps import Warps
 
 _NOBODY = -1
@@ -197,7 +196,7 @@ class _Recorder(Warps):
                 getattr(destination, name)[offset : offset + step.size] = part
         elif accesses_matrix(step) and step.stores:
             self._note(step.memory.place, *_tile_cells(step), number)
-        elif isinstance(step, StoreRegisters):
+        elif isinstance(step, PlainAccess) and step.stores:
             offsets = np.arange(step.size)
             self._note(step.place, offsets, offsets // (step.bits // 8), number)
         elif accesses_rows(step) and step.stores:

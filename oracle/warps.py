@@ -15,21 +15,13 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import packed
 from oracle.elementwise import apply
-from oracle.held import Fragment, Use
 from oracle.image import position
 from oracle.lane_products import multiply_lanes
-from oracle.lane_steps import (
-    LoadRegisters,
-    MoveRegisters,
-    PackRegisters,
-    SetRegisters,
-    StoreRegisters,
-)
 from oracle.matrices import LANES, Matrix
 from oracle.matrix_moves import load_rows, moved, store_rows
 from oracle.models import Model
 from oracle.multiply import multiply
-from oracle.operations import Operation
+from oracle.operands import Fragment, Use
 from oracle.ops import (
     AnyOp,
     MatrixAccess,
@@ -44,7 +36,16 @@ from oracle.ops import (
 from oracle.places import Place, Word
 from oracle.program import Program
 from oracle.registers import Register
-from oracle.steps import Barrier, Copy, Elementwise, Straight
+from oracle.steps import (
+    Barrier,
+    Copy,
+    Elementwise,
+    MoveRegisters,
+    PackRegisters,
+    PlainAccess,
+    SetRegisters,
+    Straight,
+)
 from oracle.storage import Tile, read, write
 from oracle.transposition import in_order
 
@@ -107,19 +108,17 @@ class Warps:
             case Op():
                 self.op(step)
             case Elementwise():
-                copied = step.operation is Operation.COPY
-                self.write(step, self.elementwise(step), self.constant(step) if copied else None)
-            case LoadRegisters():
+                self.write(step, self.elementwise(step))
+            case PlainAccess() if step.stores:
+                self.store_registers(step, *self.operands(step))
+            case PlainAccess():
                 self.write(step, self.load_registers(step))
-            case StoreRegisters():
-                self.store_registers(step)
             case PackRegisters():
                 self.write(step, self.pack_registers(step))
             case SetRegisters():
-                self.write(step, self.constants(step), self.constant(step))
+                self.write(step, self.constants(step))
             case MoveRegisters():
-                (moved,) = self.operands(step)
-                self.write(step, moved, self.constant(step))
+                self.write(step, *self.operands(step))
             case Copy():
                 self.copy(step)
             case Barrier():  # steps follow each other here, so that there is nothing to order
@@ -146,10 +145,11 @@ class Warps:
         else:
             self.write(step, self.moved(step, *self.operands(step)))
 
-    def write(self, step: Straight, planes: Planes, constant: int | None = None) -> None:
+    def write(self, step: Straight, planes: Planes) -> None:
         """Put what a step made into its destination."""
         assert step.writes is not None
         registers = step.writes.registers
+        constant = self.constant(step)
         value = Value(planes=planes, registers=len(registers), constant=constant)
         for index, register in enumerate(registers):
             self.cells[register] = Cell(value, index)
@@ -185,8 +185,8 @@ class Warps:
 
     def constant(self, step: Straight) -> int | None:
         """Return the number that all registers hold in every lane that a step sets or copies."""
-        if isinstance(step, SetRegisters):
-            return step.constant
+        if not step.copies:
+            return step.sets
         (use,) = step.reads
         first, *rest = (self.cells[register].value.constant for register in use.registers)
         return first if all(one == first for one in rest) else None
@@ -240,21 +240,21 @@ class Warps:
         return memory, step.memory.offsets(step.form) + start
 
     def load_rows(self, step: RowAccess) -> Planes:
-        """Return what ldmatrix loads."""
+        """Return registers loaded from rows."""
         memory, rows = self.rows(step)
         return {plane: load_rows(step.form, memory[plane], rows) for plane in self.PLANES}
 
     def store_rows(self, step: RowAccess, registers: Planes) -> None:
-        """Write rows as stmatrix does."""
+        """Write rows from registers."""
         memory, rows = self.rows(step)
         for plane in self.PLANES:
             store_rows(step.form, memory[plane], rows, registers[plane])
 
     def moved(self, step: AnyOp, registers: Planes) -> Planes:
-        """Return registers as movmatrix gives them."""
+        """Return registers moved between lanes."""
         return {plane: moved(step.form, registers[plane]) for plane in self.PLANES}
 
-    def load_registers(self, step: LoadRegisters) -> Planes:
+    def load_registers(self, step: PlainAccess) -> Planes:
         """Return a copy of words of memory, lane after lane, uint32 (count, 32, words)."""
         memory, offset = self.at(step.place)
         (use,) = step.uses
@@ -266,10 +266,9 @@ class Warps:
             for plane in self.PLANES
         }
 
-    def store_registers(self, step: StoreRegisters) -> None:
+    def store_registers(self, step: PlainAccess, registers: Planes) -> None:
         """Write registers, lane after lane."""
         memory, offset = self.at(step.place)
-        (registers,) = self.operands(step)
         for plane in self.PLANES:
             words = np.ascontiguousarray(registers[plane][:, : step.lanes])
             lanes = words.astype("<u4", copy=False).view(np.uint8)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from oracle.errors import UsageError
+from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.assembler import Assembler, identify
 from runners.cuda.compilation import LEVELS
 from runners.front_ends.cuda_cpp_compilers import Nvcc, Nvrtc
@@ -121,10 +121,7 @@ def named_assembler(wanted: str, *, elsewhere: bool = False) -> Assembler:
 def find_front_end(spelled: str) -> FrontEndToolchain:
     """Return the front end of a name: "llvm" (the newest), "llvm:15", "llvm:FOLDER" or a command.
 
-    Raises
-    ------
-    UsageError
-        If there is none such.
+    Raises UsageError if there is none such.
     """
     name, which = parted(spelled)
     language = _language(name, spelled)
@@ -212,7 +209,10 @@ def fetched_compiler(name: str, progress: Progress | None = None) -> Assembler |
     if found is not None:
         return found
     folder = fetched_wheels(kind, version, progress, version_of=language.version_of)
-    return language.in_cache(folder, folder.name.removeprefix(WHEELS[kind].prefix))
+    found = language.in_cache(folder, folder.name.removeprefix(WHEELS[kind].prefix))
+    if found is None:
+        raise InfrastructureError(f"{folder} holds no {kind}; fetch another version")
+    return found
 
 
 def fetched_assembler(version: str, progress: Progress | None = None) -> Assembler:

@@ -39,10 +39,7 @@ def cache_folder() -> Path:
 def writing(folder: Path) -> Iterator[None]:
     """Turn the errors of writing below a folder into sentences.
 
-    Raises
-    ------
-    InfrastructureError
-        In place of an OSError.
+    Raises InfrastructureError in place of an OSError.
     """
     try:
         yield

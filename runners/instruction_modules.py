@@ -93,10 +93,7 @@ def is_contained(instruction: str) -> bool:
 def checked(instruction: str) -> str:
     """Return the instruction if it can stand on a line of a module.
 
-    Raises
-    ------
-    UsageError
-        If it is empty, or holds a line break or anything that UTF-8 cannot encode.
+    Raises UsageError if it is empty, or holds a line break or anything that UTF-8 cannot encode.
     """
     text = instruction.strip()
     if not text or len(text.splitlines()) != 1 or "\0" in text:

@@ -76,10 +76,7 @@ class KernelModule:
     def kernel(self, entry: str | None = None) -> Kernel:
         """Return the kernel of this name, or the only one.
 
-        Raises
-        ------
-        UsageError
-            If there is none of this name, or no name is given and there are several.
+        Raises UsageError if there is none of this name, or no name is given and there are several.
         """
         found = [kernel for kernel in self.kernels if entry is None or kernel.entry == entry]
         if len(found) == 1:

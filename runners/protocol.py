@@ -242,10 +242,7 @@ class Lender(Protocol):
     def lease(self, count: int, image_bytes: int) -> Images:
         """Return a writable array, uint8 (count, image_bytes), with anything in it.
 
-        Raises
-        ------
-        InfrastructureError
-            If there is no memory.
+        Raises InfrastructureError if there is no memory.
         """
         ...
 

@@ -117,10 +117,7 @@ class RewritingRunner(ForwardingRunner):
     def prepare(self, module: KernelModule) -> Compiled | Failure:
         """Rewrite a module and translate it, as a runner does that can screen.
 
-        Raises
-        ------
-        UsageError
-            If the runner cannot screen.
+        Raises UsageError if the runner cannot screen.
         """
         rewritten = self._rewritten(module)
         return rewritten if isinstance(rewritten, Failure) else self._screener.prepare(rewritten)
@@ -149,13 +146,7 @@ class RewritingRunner(ForwardingRunner):
         entry: str | None = None,
         examine: bool = False,
     ) -> Screening:
-        """Start a screening launch, as the runner does.
-
-        Raises
-        ------
-        UsageError
-            If the runner cannot screen.
-        """
+        """Start a screening launch, as the runner does; UsageError if the runner cannot screen."""
         return self._screener.screen(
             compiled, references, limit=limit, entry=entry, examine=examine
         )

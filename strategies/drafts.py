@@ -13,8 +13,8 @@ from functools import cache, cached_property, lru_cache
 from oracle.formats import FORMATS
 from oracle.forms import Form, kind_of
 from oracle.instructions import INSTRUCTIONS
-from oracle.isa import FORMS
-from oracle.matrices import LANES, SHAPES, Matrix, Vector
+from oracle.isa import FORMS, SHAPES
+from oracle.matrices import LANES, Matrix, Vector
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,15 +14,8 @@ from typing import assert_never
 
 from oracle.errors import UsageError
 from oracle.forms import ROW_BYTES, Form
-from oracle.held import Use
-from oracle.lane_steps import (
-    LoadRegisters,
-    MoveRegisters,
-    PackRegisters,
-    SetRegisters,
-    StoreRegisters,
-)
 from oracle.matrices import LANES, Matrix
+from oracle.operands import Use
 from oracle.operations import Operation
 from oracle.ops import (
     AnyOp,
@@ -48,6 +41,10 @@ from oracle.steps import (
     Copy,
     Elementwise,
     Loop,
+    MoveRegisters,
+    PackRegisters,
+    PlainAccess,
+    SetRegisters,
     Step,
 )
 from strategies.fragment_flow import Flow, most_live
@@ -305,10 +302,8 @@ def _of_step(step: Step, program: Program) -> Iterator[Feature]:
             yield Feature.PACKED
         case SetRegisters() | MoveRegisters():
             pass
-        case LoadRegisters():
-            yield Feature.LOAD_REGISTERS
-        case StoreRegisters():
-            yield Feature.STORE_REGISTERS
+        case PlainAccess():
+            yield Feature.LOAD_REGISTERS if step.loads else Feature.STORE_REGISTERS
             if step.lanes != LANES:
                 yield Feature.STORE_BY_LANE
         case Copy():
@@ -474,7 +469,7 @@ def _of_memory(program: Program) -> Iterator[Feature]:
     for step in walk(program.steps):
         if loads_rows(step) and any(_rows(step).meets(one) for one in stored):
             yield Feature.LDMATRIX_OF_STORE
-        if isinstance(step, StoreRegisters):
+        if step.stores and not step.instruction:
             registers += step.bytes_written
         if not accesses_matrix(step):
             continue

@@ -232,7 +232,7 @@ def _swap_operands(draw: st.DrawFn, draft: Draft) -> Draft:
 
 def _change_vector(draw: st.DrawFn, draft: Draft) -> Draft:
     vectors = [i for i, operand in enumerate(draft.operands) if operand.startswith("{")]
-    if not vectors:  # movmatrix
+    if not vectors:
         return _swap_operands(draw, draft)
     at = draw(st.sampled_from(vectors))
     items = draft.operands[at].strip("{}").split(", ")

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from oracle.forms import ROW_BYTES
 from oracle.image import position
-from oracle.lane_steps import StoreRegisters
 from oracle.ops import RowAccess, loads_fragment, stores_fragment, stores_rows
 from oracle.places import Place
 from oracle.program import Program, walk
-from oracle.steps import Copy
+from oracle.steps import Copy, PlainAccess
 from oracle.storage import Tile
 
 
@@ -112,8 +111,8 @@ class Result:
     """A matrix, or registers of all lanes, that a program leaves in its image."""
 
     name: str
-    """"d", or "d1", "d2", … where there are several; "r" for registers, "s" for the rows of
-    stmatrix."""
+    """"d", or "d1", "d2", … where there are several; "r" for registers, "s" for rows of
+    moved matrices."""
     type: str
     """Name of the format of an element; "b32" or "b64" for registers, "b16" for rows."""
     bits: int
@@ -173,7 +172,7 @@ def results(program: Program) -> tuple[Result, ...]:
             column_bytes=step.bits // 8,
         )
         for step in walk(program.steps)
-        if isinstance(step, StoreRegisters)
+        if isinstance(step, PlainAccess) and step.stores
         for place in places_of(program, step.place, size=step.size, stored=True)
     ]  # fmt: skip
     rows = [
@@ -183,7 +182,7 @@ def results(program: Program) -> tuple[Result, ...]:
 
 
 def _rows(program: Program, step: RowAccess) -> Iterator[Result]:
-    """Find the rows that stmatrix leaves in the image, in runs that are equally far apart."""
+    """Find the rows that a step leaves in the image, in runs that are equally far apart."""
     row = ROW_BYTES
     starts = sorted(
         position(program, place)

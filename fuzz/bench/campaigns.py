@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,7 +14,7 @@ from fuzz.bench.pooling import Report, Stopping, Watcher, run_all
 from fuzz.campaign.campaign import SHRINK_SECONDS
 from fuzz.campaign.triage import Triage
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import Examined, RoundJob, ShrinkJob, Stage
+from fuzz.checks.protocol import Examined, RoundJob, Stage
 from fuzz.findings.families import finding_groups
 from fuzz.runner import RunnerChoice
 from oracle.forms import Form
@@ -51,24 +51,12 @@ class Campaign:
     programs: int
 
 
-def campaigns_of(
-    forms: tuple[Form, ...],
-    *,
-    target: str,
-    version: str,
-    seed: int,
-    programs: int,
-) -> tuple[Campaign, ...]:
-    """Cut a number of programs into campaigns; the first has the seed, those after it the next."""
+def campaigns_of(whole: Campaign) -> tuple[Campaign, ...]:
+    """Cut a campaign into several; the first has its seed, those after it the next."""
+    most = CAMPAIGN_PROGRAMS
     return tuple(
-        Campaign(
-            forms=forms,
-            target=target,
-            version=version,
-            seed=(seed + number) % 2**64,
-            programs=min(CAMPAIGN_PROGRAMS, programs - number * CAMPAIGN_PROGRAMS),
-        )
-        for number in range(-(-programs // CAMPAIGN_PROGRAMS))
+        replace(whole, seed=(whole.seed + number) % 2**64, programs=min(most, whole.programs - at))
+        for number, at in enumerate(range(0, whole.programs, most))
     )
 
 
@@ -208,7 +196,7 @@ def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
                 triage.examined(examination, examined)
                 triage.sweep()
                 spent = time.process_time() - begun
-                if isinstance(examination, ShrinkJob):
+                if examination.seconds is not None:
                     seconds.append(taken.get(examination.family.key, 0) + spent)
                 taken[examined.family.key] = spent
             report(images, task.images - images)

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from multiprocessing.synchronize import Event
 from typing import Protocol, TypeVar
 
@@ -59,16 +60,12 @@ def _end_with_the_parent() -> None:
         os._exit(1)
 
 
-def _stopping() -> bool:
-    return _stop is not None and _stop.is_set()
-
-
 def _in_process(work: Work[Task, Result], number: int, task: Task) -> Result:
     def report(done: int, left: int) -> None:
         if _mailbox is not None:
             _mailbox.put((number, done, left))
 
-    return work(task, report, _stopping)
+    return work(task, report, lambda: _stop is not None and _stop.is_set())
 
 
 def run_all(
@@ -88,7 +85,9 @@ def run_all(
         Is told now and then how far a task is.
     """
     if min(jobs, len(tasks)) <= 1:
-        return [_alone(work, number, task, watcher) for number, task in enumerate(tasks)]
+        return [
+            work(task, partial(watcher, number), lambda: False) for number, task in enumerate(tasks)
+        ]
     # Not forked: NumPy's and Rich's threads would be cut off in the middle.
     context = multiprocessing.get_context("spawn")
     mailbox = context.Queue()
@@ -120,10 +119,6 @@ def run_all(
         pool.shutdown(cancel_futures=True)
         mailbox.close()
         mailbox.cancel_join_thread()
-
-
-def _alone(work: Work[Task, Result], number: int, task: Task, watcher: Watcher) -> Result:
-    return work(task, lambda done, left: watcher(number, done, left), lambda: False)
 
 
 def _received(mailbox: _Mailbox) -> Iterator[tuple[int, int, int]]:

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from corpus import Corpus
 from corpus.known import Known
-from fuzz.campaign.crew import Crew, Event, Finished, GaveUp, Lost, Noticed
 from fuzz.campaign.hosts import Changed, Hosts
+from fuzz.campaign.pool import Event, Finished, GaveUp, Lost, Noticed, WorkerPool
 from fuzz.campaign.rounds import Budget, Rounds
 from fuzz.campaign.status import CampaignStatus, statistics, summary
 from fuzz.campaign.store import MOST, CampaignStore, Limits, State
@@ -22,9 +22,9 @@ from fuzz.checks.protocol import (
     Counts,
     DeviceStatus,
     Drawn,
+    Examination,
     Examined,
     Facts,
-    Gone,
     NotExamined,
     Options,
     RoundJob,
@@ -90,7 +90,7 @@ class Campaign:
 
     Parameters
     ----------
-    crew
+    pool
         Those who carry out jobs; closed by the caller.
     facts
         What the first of them has opened.
@@ -117,7 +117,7 @@ class Campaign:
 
     def __init__(
         self,
-        crew: Crew,
+        pool: WorkerPool,
         facts: Facts,
         *,
         check: Check,
@@ -128,7 +128,7 @@ class Campaign:
         store: CampaignStore,
         state: State | None = None,
     ) -> None:
-        self.crew, self.facts, self.check, self.budget = crew, facts, check, budget
+        self.pool, self.facts, self.check, self.budget = pool, facts, check, budget
         self._observer, self._store = observer, store
         self.plan = check.plan(facts)
         self._state = state or State(
@@ -203,7 +203,7 @@ class Campaign:
             self._commit()
             self._tick()
         self._finishing = True
-        self.crew.interrupt()
+        self.pool.interrupt()
         deadline = time.monotonic() + (_STOP_SECONDS if self._stopping else _INTERRUPTED_SECONDS)
         while self._rounds.busy and time.monotonic() < deadline:
             self._listen()
@@ -239,14 +239,14 @@ class Campaign:
 
     @property
     def _alive(self) -> bool:
-        return self.crew.workers > 0
+        return self.pool.workers > 0
 
     def _left(self) -> int | None:
         limit = self.budget.cases
         return None if limit is None else max(0, limit - self._state.cases)
 
     def _listen(self) -> None:
-        for event in self.crew.poll(_TICK):
+        for event in self.pool.poll(_TICK):
             self._hear(event)
 
     def _hear(self, event: Event) -> None:
@@ -257,20 +257,20 @@ class Campaign:
                     self._health[report.device] = report.health
                 if report.screening is not None:
                     self._take_screening(report.screening)
-            case Finished(job=job, report=Examined() as result) if not isinstance(job, RoundJob):
+            case Finished(job=Examination() as job, report=Examined() as result):
                 self.triage.examined(job, result)
                 self._settle()
-            case Finished(job=job, report=Gone()) if not isinstance(job, RoundJob):
+            case Finished(job=Examination() as job, report=NotExamined(gone=True)):
                 self.triage.vanished(job)
                 self._settle()
-            case Finished(job=job, report=NotExamined()) if not isinstance(job, RoundJob):
+            case Finished(job=Examination() as job, report=NotExamined()):
                 self.triage.leave(job)
             case Lost(job=RoundJob() as job):
                 nothing = RoundReport(
                     number=job.number, skip=job.skip, coverage=self.plan.coverage()
                 )
                 self._rounds.lost(job, event.how, guilty=event.guilty, nothing=nothing)
-            case Lost(job=job) if not isinstance(job, RoundJob):
+            case Lost(job=Examination() as job):
                 self.triage.died(job, guilty=event.guilty)
             case Noticed(suspect=suspect):
                 if self._take_suspects([suspect]):
@@ -285,11 +285,11 @@ class Campaign:
                 self._lost = broken.message
 
     def _give_rounds(self) -> None:
-        for _ in range(self.crew.places_for_rounds()):
+        for _ in range(self.pool.places_for_rounds()):
             job = self._rounds.job(self._left(), self._drawn, self.triage.settled)
             if job is None:
                 return
-            self.crew.give(job)
+            self.pool.give(job)
 
     def _drawn(self, number: int) -> Drawn:
         return self.plan.round(number, self._reached.known_to(number))
@@ -297,11 +297,11 @@ class Campaign:
     def _give_examinations(self, seconds: float, *, everybody: bool = False) -> None:
         if not self.triage.waiting:
             return
-        for _ in range(self.crew.places_for_examinations(everybody=everybody)):
+        for _ in range(self.pool.places_for_examinations(everybody=everybody)):
             job = self.triage.next_job(seconds, shrinking=seconds > 0)
             if job is None:
                 return
-            self.crew.give(job)
+            self.pool.give(job)
 
     def _commit(self) -> None:
         for report in self._rounds.ready(self._left, self.triage.settled):
@@ -382,7 +382,7 @@ class Campaign:
         if now - self._looked > 1.0 or self._stopped:
             # Counting what was reached takes milliseconds.
             self._lines, self._looked = self._reached.total.lines(), now
-        workers = self.crew.statuses()
+        workers = self.pool.statuses()
         done = sum(worker.cases for worker in workers)
         self._history.add(now, done)
         return CampaignStatus(
@@ -418,7 +418,7 @@ class Campaign:
             stopped=self._stopped,
             said=self._said,
             left_out=self.facts.left_out,
-            remarks=self.crew.remarks(),
+            remarks=self.pool.remarks(),
             hosts=self._hosts.statuses(),
             events=self._hosts.news,
             event_count=self._hosts.count,

@@ -12,10 +12,8 @@ from corpus import BrokenEntryError, Case, Corpus, Family, Kind, Saved, ShrinkSt
 from corpus.known import Known
 from fuzz.campaign.store import FamilyRecord
 from fuzz.checks.protocol import (
-    ConfirmJob,
     Examination,
     Examined,
-    ShrinkJob,
     Stored,
     Suspect,
 )
@@ -192,11 +190,11 @@ class Triage:
         for key, member, saved in free:
             if not member.confirmed and saved is not None:
                 self._examined[saved.id] = key
-                return ConfirmJob(corpus=self.corpus.path, id=saved.id, family=member.family)
+                return Examination(corpus=self.corpus.path, id=saved.id, family=member.family)
         for key, member, saved in free:
             if shrinking and saved is not None:
                 self._examined[saved.id] = key
-                return ShrinkJob(
+                return Examination(
                     corpus=self.corpus.path,
                     id=saved.id,
                     family=member.family,
@@ -250,7 +248,7 @@ class Triage:
             self._replace(member, result.stored)
             member.confirmed = True
             if not self._joined(key, member) and (
-                isinstance(job, ShrinkJob) or not self._shrinks(member)
+                job.seconds is not None or not self._shrinks(member)
             ):
                 self._finish(member)
 

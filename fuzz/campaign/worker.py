@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any
 
 from corpus import BrokenEntryError
-from fuzz.campaign.carried import unpickled
+from fuzz.campaign.check_wrappers import unpickled
 from fuzz.campaign.heartbeat import Broken, WorkerHeartbeat
 from fuzz.checks.protocol import Job, NotExamined, OpenCheck, Report, RoundJob
 from oracle.errors import DeviceLostError, UsageError, WarpfuzzError

@@ -27,8 +27,8 @@ from fuzz.checks.examining import Examiner
 from fuzz.checks.protocol import (
     Examination,
     Examined,
-    Gone,
     Heartbeat,
+    NotExamined,
     Stage,
     Stored,
 )
@@ -292,7 +292,7 @@ class MatrixExaminer:
         self._matrix, self._place, self._heartbeat = matrix, place, heartbeat
         self._members = matrix.members
 
-    def examine(self, job: Examination) -> Examined | Gone:
+    def examine(self, job: Examination) -> Examined | NotExamined:
         """Replay a finding, or make it smaller.
 
         Raises
@@ -308,7 +308,7 @@ class MatrixExaminer:
                 return self._refusal(entry, job, wrong, right)
             opened = self._place.opened
             if opened is None or entry.finding.origin is None or not wrong:
-                return Gone(id=job.id)
+                return NotExamined(id=job.id, gone=True)
         finally:
             self._heartbeat.enter(Stage.WAIT)
         return _MemberExaminer(self._matrix, opened, wrong, right, self._heartbeat).examine(job)
@@ -330,7 +330,7 @@ class MatrixExaminer:
 
     def _refusal(
         self, entry: Entry, job: Examination, wrong: Sequence[Member], right: Sequence[Member]
-    ) -> Examined | Gone:
+    ) -> Examined | NotExamined:
         finding = entry.finding
         text = entry.read(MODULE).decode(errors="replace")
         module = KernelModule(
@@ -339,12 +339,11 @@ class MatrixExaminer:
         verdicts = verdicts_on(module, wrong, right, architecture=self._place.architecture)
         again = Refusal(module=module, form=None, verdicts=verdicts)
         if again.kind is not finding.kind or finding.origin is None:
-            return Gone(id=job.id)
+            return NotExamined(id=job.id, gone=True)
         case = again.case(finding.kind, job.family, finding.origin)
         case = msgspec.structs.replace(case, details=finding.details)
         return Examined(
             id=job.id,
-            kind=finding.kind,
             family=job.family,
             stored=Stored(case=case, files={MODULE: entry.read(MODULE)}),
         )

@@ -16,12 +16,10 @@ from corpus.images import unpack
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.program_rounds import nothing_compiles
 from fuzz.checks.protocol import (
-    ConfirmJob,
     Examination,
     Examined,
-    Gone,
     Heartbeat,
-    ShrinkJob,
+    NotExamined,
     Stage,
     Stored,
 )
@@ -157,7 +155,7 @@ class Examiner:
         """Close the runners with which findings were compared."""
         self._others.close()
 
-    def examine(self, job: Examination) -> Examined | Gone:
+    def examine(self, job: Examination) -> Examined | NotExamined:
         """Replay a finding, or make it smaller.
 
         Raises
@@ -172,18 +170,20 @@ class Examiner:
         finally:
             self._heartbeat.enter(Stage.WAIT)
 
-    def _examine(self, entry: Entry, subject: Subject, job: Examination) -> Examined | Gone:
+    def _examine(self, entry: Entry, subject: Subject, job: Examination) -> Examined | NotExamined:
         apart = self._lanes_apart(subject)
         if apart is not None:
             return self._on_simulated_device(entry, apart, job)
         try:
-            if isinstance(job, ConfirmJob):
+            if job.seconds is None:
                 found, status = self._confirmed(entry, subject, job.family), ShrinkStatus.RAW
             else:
-                found, status = self._shrunk(entry, subject, job)
+                found, status = self._shrunk(entry, subject, job.family, job.seconds)
         except DeviceLostError as error:
             return self._lost(entry, subject, job, error)
-        return Gone(id=job.id) if found is None else self._examined(entry, found, status, job)
+        if found is None:
+            return NotExamined(id=job.id, gone=True)
+        return self._examined(entry, found, status, job)
 
     def _lanes_apart(self, subject: Subject) -> OpenRunner | None:
         """Return the simulated device where it says that the PTX takes lanes apart, not the GPU.
@@ -197,14 +197,14 @@ class Examiner:
 
     def _on_simulated_device(
         self, entry: Entry, ready: OpenRunner, job: Examination
-    ) -> Examined | Gone:
+    ) -> Examined | NotExamined:
         """Examine a finding there, and keep what the GPU did first."""
         examiner = Examiner(ready, self._heartbeat)
         try:
             examined = examiner.examine(job)
         finally:
             examiner.close()
-        if isinstance(examined, Gone):
+        if isinstance(examined, NotExamined):
             return examined
         first = entry.finding
         said = f"{self._ready.device}: {first.runners[-1].message or first.kind}"
@@ -230,9 +230,7 @@ class Examiner:
         if not lost:
             case = self._compared(case, evidence)
         stored = Stored(case=case, files=files_of(evidence))
-        return Examined(
-            id=job.id, kind=evidence.kind, family=evidence.family, stored=stored, lost=lost
-        )
+        return Examined(id=job.id, family=evidence.family, stored=stored, lost=lost)
 
     def _lost(
         self,
@@ -304,13 +302,13 @@ class Examiner:
         return evidence.named(culprit)
 
     def _shrunk(
-        self, entry: Entry, subject: Subject, job: ShrinkJob
+        self, entry: Entry, subject: Subject, family: Family, seconds: float
     ) -> tuple[Evidence | None, ShrinkStatus]:
         """Return a finding, smaller and confirmed; as it was, where it does not last."""
         kind = entry.finding.kind
         culprit = self._culprit(kind, subject)
         begin = self._bare(kind, subject, culprit)
-        shrunk = shrink(begin, self._verdicts, wanted=kind, seconds=job.seconds)
+        shrunk = shrink(begin, self._verdicts, wanted=kind, seconds=seconds)
         attempts, status = self._repeated(shrunk.subject, kind), shrunk.status
         if conclusion(attempts) is kind:
             subject, left = shrunk.subject, self._culprit(kind, shrunk.subject)
@@ -323,7 +321,7 @@ class Examiner:
             attempts, status = self._as_it_was(entry, subject), ShrinkStatus.FLAKY
         if not attempts:
             return None, status
-        made = Evidence(kind=kind, family=job.family, subject=subject, attempts=attempts)
+        made = Evidence(kind=kind, family=family, subject=subject, attempts=attempts)
         return self._named(made, culprit), status
 
     @property

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from corpus import Kind
+from corpus import Family, Kind, Origin
 from fuzz.checks.instruction_suspects import (
     HANG_SECONDS,
     Disagreement,
     Examiner,
-    Suspects,
     disagreement_of,
+    stored,
 )
 from fuzz.checks.protocol import (
     Drawn,
@@ -26,8 +26,10 @@ from fuzz.checks.protocol import (
     RoundReport,
     Shown,
     Stage,
+    Suspect,
     Words,
 )
+from fuzz.findings.families import core_of
 from oracle.errors import UsageError
 from oracle.isa import FORMS, forms_by_opcode
 from oracle.legality import Verdict, verdict_of
@@ -280,7 +282,6 @@ class _Rounds:
         self._batch = _FIRST_BATCH
         self._failed: set[str] = set()
         """Likenesses of instructions with which the assembler failed, for any target."""
-        self._suspects = Suspects(check.assemblers, seed=check.seed)
 
     def report(self, job: RoundJob) -> RoundReport:
         work, heartbeat = job.drawn.work, self._heartbeat
@@ -383,12 +384,19 @@ class _Rounds:
                 yield Disagreement(Kind.DIFFER, draft, {0: first, which: other})
 
     def _report(self, one: Disagreement, report: RoundReport, job: RoundJob) -> None:
-        suspect = self._suspects.suspect(
-            one, job.number, settled=job.settled, known=report.suspects
-        )
-        there = report.suspects.setdefault(suspect.family.key, suspect)
-        if there is not suspect:
+        core = core_of(one.kind, one.draft, one.explanation)
+        there = report.suspects.get(core)
+        if there is not None:
             there.cases += 1
+            return
+        origin = Origin(seed=self._check.seed, round=job.number)
+        new = core not in job.settled
+        report.suspects[core] = Suspect(
+            family=Family(key=core, title=one.family.title),
+            kind=one.kind,
+            cases=1,
+            stored=stored(one, self._check.assemblers, origin) if new else None,
+        )
 
     def _judge(self, which: int, work: Work) -> Judge:
         key = (which, work.target, work.version)

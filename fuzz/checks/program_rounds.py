@@ -28,7 +28,6 @@ from fuzz.diagnosis.experiments import Bench, Culprit, Remembered
 from fuzz.diagnosis.shared_registers import shared_register_culprits
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import (
-    MOST_SEEN,
     Seen,
     family_of_culprit,
     family_of_difference,
@@ -70,9 +69,9 @@ apart."""
 _HANGING_RUNS = 1
 """The same of a program that hangs: each costs a deadline, and one image is shown."""
 _JUDGED = 8
-"""Differing images of one batch whose bounds are computed, as many of each class of values as can
-be; the rest counts with the first. 32 took four times as long, and with a fault in every sixth
-image a tenth of a worker's time (2026-11-23)."""
+"""Differing images of one batch that are looked at, as many of each class of values as can be; the
+rest counts with the first. The bounds of 32 took four times as long as those of 8, and with a fault
+in every sixth image a tenth of a worker's time (2026-11-23)."""
 _TRIED_ALONE = 4
 """Images that came out wrong in one way and are run by themselves, until one is wrong again."""
 
@@ -370,8 +369,10 @@ class ProgramRounds(Rounds):
             batch.program, images[judged], actual[judged], target=target, expected=expectations
         )
         kinds = list(filter(None, judgement))
-        some = wrong[:MOST_SEEN]
-        seen = Seen(program=batch.program, images=images[some], actual=actual[some], target=target)
+        seen = Seen(
+            program=batch.program, images=images[judged], actual=actual[judged],
+            expected=expectations, target=target,
+        )  # fmt: skip
         module = _Compiled(self._runner, self._emitted(batch))
         looks = self._looks(batch, seen, kinds, expectations, actual[judged])
 

@@ -220,28 +220,17 @@ class RoundJob:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConfirmJob:
-    """Replay a suspect that was stored raw."""
+class Examination:
+    """Replay a suspect that was stored raw, or make a confirmed finding smaller."""
 
     corpus: Path
     id: str
     family: Family
     """The family that it stands for."""
+    seconds: float | None = None
+    """Time for making it smaller; None: it is replayed."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShrinkJob:
-    """Make a confirmed finding smaller."""
-
-    corpus: Path
-    id: str
-    family: Family
-    """The family that it stands for."""
-    seconds: float
-    """Time for it."""
-
-
-Examination = ConfirmJob | ShrinkJob
 Job = RoundJob | Examination
 
 
@@ -346,8 +335,6 @@ class Examined:
 
     id: str
     """Of the finding that was to be examined."""
-    kind: Kind
-    """What it is now called."""
     family: Family
     stored: Stored
     settles: bool = False
@@ -358,23 +345,16 @@ class Examined:
 
 @dataclass(frozen=True, kw_only=True)
 class NotExamined:
-    """A finding could not be examined: somebody has removed it, or it broke."""
+    """There is nothing to show of a finding."""
 
     id: str
+    gone: bool = False
+    """Whether it did not happen again; else somebody has removed it, or it broke."""
     lost: str = ""
     """As of other reports: empty, the device is there."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Gone:
-    """A suspect did not happen again, and nothing is left that could be shown."""
-
-    id: str
-    lost: str = ""
-    """As of other reports: empty, the device is there."""
-
-
-Report = RoundReport | Examined | NotExamined | Gone
+Report = RoundReport | Examined | NotExamined
 
 
 # Checks
@@ -442,7 +422,7 @@ class OpenCheck:
     facts: Facts
     round: Callable[[RoundJob], RoundReport]
     """Carries out a round, up to its limit or until the coordinator wants an end."""
-    examine: Callable[[Examination], Examined | NotExamined | Gone]
+    examine: Callable[[Examination], Examined | NotExamined]
     """Replays a finding, or makes it smaller."""
     health: Callable[[], DeviceStatus | None] = lambda: None
     """What the device says of itself; None where it does not."""

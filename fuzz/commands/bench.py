@@ -14,6 +14,7 @@ from rich.text import Text
 
 from corpus.known import load_known
 from fuzz.bench.campaigns import (
+    Campaign,
     Lines,
     LinesTask,
     Reach,
@@ -321,13 +322,14 @@ def _print_lines(found: Sequence[Lines], summary: Mapping[str, object], options:
 def _coverage(options: Bench) -> bool:
     begun = time.perf_counter()
     target, version = _module(options)
-    campaigns = campaigns_of(
-        selected_forms(Selection(), target=target, version=version),
+    whole = Campaign(
+        forms=selected_forms(Selection(), target=target, version=version),
         target=target,
         version=version,
         seed=options.seed,
         programs=options.programs,
     )
+    campaigns = campaigns_of(whole)
     sizes = [campaign.programs for campaign in campaigns]
     with _watched("programs", sizes, json=options.json) as watcher:
         reached = measure_reach(campaigns, jobs=options.jobs or cores(), watcher=watcher)

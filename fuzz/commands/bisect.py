@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
-from typing import Protocol
 
 from rich.text import Text
 
@@ -27,16 +26,17 @@ from fuzz.compilers.matrix import ExpansionProbe
 from fuzz.compilers.members import Device, Member, MemberRunner, device_of
 from fuzz.findings.case import is_runnable
 from fuzz.findings.making import ReplayOptions, replay_options
-from fuzz.findings.questions import HandQuestion, ModuleQuestion, ProgramQuestion, is_by_hand
+from fuzz.findings.probes import HandProbe, ModuleProbe, ProgramProbe, is_by_hand
 from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked, by_way
 from fuzz.findings.stored import is_expansion
 from fuzz.options import Bisect
 from fuzz.output import console, counted, emit, fetcher, say, table
-from fuzz.runner import opened
+from fuzz.runner import OpenRunner, opened, rewriters
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa import is_available
 from oracle.program import requirements
 from oracle.targets import Module, parse_target, parse_version
+from runners.assemblers.assembler import Assembler
 from runners.assemblers.disassembly import find_disassembler
 from runners.compilers import (
     Candidate,
@@ -47,7 +47,7 @@ from runners.compilers import (
 )
 from runners.faults import Place, by_name
 from runners.protocol import Failure, Runner
-from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner
+from runners.ptx_pass import Rewriter, RewritingRunner
 from runners.toolchains import DRIVER
 
 
@@ -125,34 +125,34 @@ def _check_answers(entry: Entry, conclusion: Conclusion, *, least: int) -> None:
 
 
 def _check(entry: Entry, selected: Selected, options: Bisect) -> None:
-    runs = is_runnable(entry)
-    if is_by_hand(entry):
-        for name, value in (("--ptx-version", options.ptx_version), ("--target", options.target)):
-            if value is not None:
-                raise UsageError(
-                    f"finding {entry.id} was written by hand, and its module is run as it is; "
-                    f"leave {name} out"
-                )
-    if options.runner is not None and not runs:
-        raise UsageError(
+    runs, by_hand = is_runnable(entry), is_by_hand(entry)
+    as_it_is = f"finding {entry.id} was written by hand, and its module is run as it is; leave"
+    for refused, sentence in (
+        (by_hand and options.ptx_version is not None, f"{as_it_is} --ptx-version out"),
+        (by_hand and options.target is not None, f"{as_it_is} --target out"),
+        (
+            options.runner is not None and not runs,
             f"--runner {options.runner} says where programs run, and finding {entry.id} is of what "
-            "compilers make of a module; leave it out"
-        )
-    if selected.driver and not selected.candidates and not runs:
-        raise UsageError(
+            "compilers make of a module; leave it out",
+        ),
+        (
+            selected.driver and not selected.candidates and not runs,
             f"the driver's compiler can only be asked what its code computes, and finding "
-            f"{entry.id} is of what assemblers make of a module; name a ptxas with --compilers"
-        )
-    if options.disassembler is not None and not is_expansion(entry):
-        raise UsageError(
+            f"{entry.id} is of what assemblers make of a module; name a ptxas with --compilers",
+        ),
+        (
+            options.disassembler is not None and not is_expansion(entry),
             f"--disassembler {options.disassembler} is for notes of changed expansions, and "
-            f"{entry.id} is none; leave it out"
-        )
-    if options.target is not None and is_expansion(entry):
-        raise UsageError(
+            f"{entry.id} is none; leave it out",
+        ),
+        (
+            options.target is not None and is_expansion(entry),
             f"--target {options.target} would be another expansion than that of {entry.id}; leave "
-            "it out"
-        )
+            "it out",
+        ),
+    ):
+        if refused:
+            raise UsageError(sentence)
 
 
 def _at_hand(entry: Entry, candidates: Sequence[Candidate]) -> list[int]:
@@ -179,7 +179,7 @@ def _row(
             "id": entry.id,
             "kind": entry.finding.kind.value,
             "family": entry.finding.family.key,
-            "course": conclusion.course.value,
+            "course": conclusion.progression.value,
             "flaky": conclusion.flaky,
             "first": None
             if first is None
@@ -208,7 +208,7 @@ def _level_row(column: Column, conclusion: Conclusion) -> dict[str, object]:
     names = conclusion.names
     return {
         "level": column.level,
-        "course": column.course.value,
+        "course": column.progression.value,
         "changes": [
             {"before": names[one.before], "after": names[one.after]} for one in column.changes
         ],
@@ -247,84 +247,58 @@ def _shown(cell: Answer | None) -> Text:
     return Text(cell.label, style=style if cell.known else "quiet")
 
 
-class Probe(Protocol):
-    """What asks a compiler at a level about one finding."""
+@dataclass(frozen=True)
+class Probe:
+    """What asks a compiler at a level about one finding.
 
-    def ask(self, member: Member) -> Sample:
-        """Ask once; `CannotBeAskedError` if nothing can be learnt from this compiler."""
-        ...
+    Both raise CannotBeAskedError where nothing can be learnt from this compiler.
+    """
 
-    def module_for(self, member: Member) -> tuple[str, str]:
-        """Return the .target and .version in which it is asked; raises as `ask`."""
-        ...
+    ask: Callable[[Member], Sample]
+    """Asks once."""
+    module_for: Callable[[Member], tuple[str, str]]
+    """Returns the .target and .version in which it is asked."""
 
 
 @contextmanager
 def probing(entry: Entry, options: ReplayOptions, disassembler: Path | None) -> Iterator[Probe]:
     """Give what asks compilers about a finding; its device is open meanwhile."""
     if is_expansion(entry):
-        yield _Expansions(entry, options, disassembler)
+        version = options.ptx_version
+        note = ExpansionProbe(entry, find_disassembler(disassembler), ptx_version=version)
+        module = entry.finding.target, version or entry.finding.ptx_version
+        yield Probe(note.ask, lambda member: module)
     elif not is_runnable(entry):
-        yield _Modules(entry, options)
+        yield _of_module(entry, options)
     else:
         # The compilers that are asked may be front ends themselves.
         choice = options.choice(entry, compiled=False)
         # What changes the PTX stands before each compiler; what is wrong with the device, in it.
         in_device = [name for name in choice.faults if by_name(name).place is Place.DEVICE]
         with opened(replace(choice, faults=tuple(in_device), ptx_pass=None)) as ready:
-            yield _Programs(
-                entry,
-                device_of(ready),
-                options,
-                target=ready.target,
-                version=ready.ptx_version,
-                rewriters=_rewriters(choice.faults, choice.ptx_pass),
-            )
+            passes = rewriters(choice.faults, choice.ptx_pass)
+            programs = _Programs(entry, device_of(ready), options, ready, passes)
+            yield Probe(programs.ask, programs.module_for)
 
 
-def _rewriters(faults: tuple[str, ...], ptx_pass: str | None) -> list[Rewriter]:
-    rows = [by_name(name) for name in faults]
-    passes = [] if ptx_pass is None else [PtxPass(ptx_pass)]
-    return [*(row.rewrite for row in rows if row.place is Place.PTX), *passes]
+def _of_module(entry: Entry, options: ReplayOptions) -> Probe:
+    question = ModuleProbe(
+        entry,
+        target=options.target,
+        version=options.ptx_version,
+        rewriters=rewriters(options.planted(entry), options.passed(entry)),
+    )
 
-
-class _Modules:
-    def __init__(self, entry: Entry, options: ReplayOptions) -> None:
-        self._question = ModuleQuestion(
-            entry,
-            target=options.target,
-            version=options.ptx_version,
-            rewriters=_rewriters(options.planted(entry), options.passed(entry)),
-        )
-
-    def ask(self, member: Member) -> Sample:
-        """Assemble the module once."""
+    def assembler(member: Member) -> Assembler:
         if member.assembler is None:
             raise CannotBeAskedError("the driver's compiler says nothing of a module by itself")
-        return self._question.ask([(member.assembler, member.level)])
+        return member.assembler
 
-    def module_for(self, member: Member) -> tuple[str, str]:
-        """Return the .target and .version in which it is asked."""
-        if member.assembler is None:
-            raise CannotBeAskedError("the driver's compiler says nothing of a module by itself")
-        target, version = self._question.module_for([member.assembler])
+    def module_for(member: Member) -> tuple[str, str]:
+        target, version = question.module_for([assembler(member)])
         return target, str(version)
 
-
-class _Expansions:
-    def __init__(self, entry: Entry, options: ReplayOptions, disassembler: Path | None) -> None:
-        self._probe = ExpansionProbe(
-            entry, find_disassembler(disassembler), ptx_version=options.ptx_version
-        )
-        self._module = (entry.finding.target, options.ptx_version or entry.finding.ptx_version)
-
-    def ask(self, member: Member) -> Sample:
-        """Compile and disassemble the module once."""
-        return self._probe.ask(member)
-
-    def module_for(self, member: Member) -> tuple[str, str]:
-        """Return the .target and .version of the note."""
-        return self._module
+    return Probe(lambda member: question.ask([(assembler(member), member.level)]), module_for)
 
 
 class _Programs:
@@ -333,30 +307,30 @@ class _Programs:
         entry: Entry,
         device: Device,
         options: ReplayOptions,
-        *,
-        target: str,
-        version: str,
-        rewriters: list[Rewriter],
+        ready: OpenRunner,
+        passes: list[Rewriter],
     ) -> None:
-        architecture = device.architecture(target)
+        architecture = device.architecture(ready.target)
         if isinstance(architecture, Failure):
             raise InfrastructureError(f"{architecture}")
-        self._entry, self._device, self._architecture = entry, device, architecture
-        self._target, self._version = target, version
+        self._device, self._architecture, self._passes = device, architecture, passes
+        self._target, self._version = ready.target, ready.ptx_version
         self._fixed = options.ptx_version is not None or is_by_hand(entry)
-        self._rewriters = rewriters
-        self._asked: dict[str, HandQuestion | ProgramQuestion] = {}
+        self._question = cache(partial(self._asked, entry))
+
+    def _asked(self, entry: Entry, version: str) -> HandProbe | ProgramProbe:
+        if is_by_hand(entry):
+            return HandProbe(entry)
+        return ProgramProbe(entry, target=self._target, version=version)
 
     def ask(self, member: Member) -> Sample:
-        """Compile and run it once."""
         question = self._question(self.module_for(member)[1])
         runner: Runner = MemberRunner(self._device, member)
-        if self._rewriters:
-            runner = RewritingRunner(runner, self._rewriters)
+        if self._passes:
+            runner = RewritingRunner(runner, self._passes)
         return question.ask(runner)
 
     def module_for(self, member: Member) -> tuple[str, str]:
-        """Return the .target and .version in which it is asked: the highest that is known."""
         version = parse_version(self._version)
         if member.assembler is not None and not self._fixed:
             version = min(version, member.assembler.highest_version)
@@ -366,7 +340,7 @@ class _Programs:
                 f"{self._target} for {self._architecture}; choose another --target"
             )
         question = self._question(self._version)
-        if isinstance(question, ProgramQuestion):
+        if isinstance(question, ProgramProbe):
             module = Module(parse_target(self._target), version)
             for form in requirements(question.subject.program):
                 if not is_available(form, module):
@@ -375,12 +349,3 @@ class _Programs:
                         f"{form.opcode} for {self._target}"
                     )
         return self._target, str(version)
-
-    def _question(self, version: str) -> HandQuestion | ProgramQuestion:
-        if version not in self._asked:
-            self._asked[version] = (
-                HandQuestion(self._entry)
-                if is_by_hand(self._entry)
-                else ProgramQuestion(self._entry, target=self._target, version=version)
-            )
-        return self._asked[version]

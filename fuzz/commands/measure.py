@@ -233,19 +233,15 @@ def _print_figures(result: MeasuredResult) -> None:
         if not figure.is_known:
             known = Text(_shown(figure, figure.known), style="worst")
         others = [one for one in (finding.value, *finding.others) if one != figure.value]
-        apart = "" if not others else _range(others) if len(others) > 3 else str(others)[1:-1]
+        apart = ", ".join(map(str, others)) if len(others) > 3 else str(others)[1:-1]
+        if len(others) > 3 and all(isinstance(one, int) for one in others):
+            apart = f"{len(others)} from {min(others)} to {max(others)}"
         refuting = f"{finding.refuting:,}" if finding.refuting else ""
         name, value = figure.name.replace("_", " "), _shown(figure, figure.value)
         shown.add_row(name, value, known, refuting, apart)
     console().print(shown)
     images = counted(result.images, "random image")
     say(f"{counted(result.probes, 'probe')}, and {images}: 0 differ.\n")
-
-
-def _range(values: list[Any]) -> str:
-    if all(isinstance(value, int) for value in values):
-        return f"{len(values)} from {min(values)} to {max(values)}"
-    return ", ".join(map(str, values))
 
 
 def _print_refusal(result: MeasuredResult, refusal: Contradiction) -> None:

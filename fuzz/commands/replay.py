@@ -19,7 +19,7 @@ from corpus.opening import is_record, named_corpus
 from corpus.recorded import Answers, read_answers
 from fuzz.findings.case import MODULE, is_runnable
 from fuzz.findings.making import NOTHING, UntrustedError, replay_options
-from fuzz.findings.questions import Standing
+from fuzz.findings.probes import ReplayStatus
 from fuzz.findings.replay import Way, by_way
 from fuzz.findings.stored import Replayed, Replays, is_expansion
 from fuzz.options import Replay, check_conflicts
@@ -202,7 +202,7 @@ def _summarise(told: _Results, answers: Answers | None, options: Replay, seconds
                     "baseline": options.baseline,
                     "findings": [_row(one, known) for one, known in told.rows if one.counts],
                     "counts": {way.value: count for way, count in ways.items()},
-                    "standings": {one.value: standings[one] for one in Standing}
+                    "standings": {one.value: standings[one] for one in ReplayStatus}
                     if answers is not None
                     else None,
                     "left_out": [str(reason) for reason in told.errors],
@@ -223,7 +223,7 @@ def _summarise(told: _Results, answers: Answers | None, options: Replay, seconds
         newest = answers.asked[-1]
         say(
             f"Beside the newest answer of the record (up to ptxas {newest}): "
-            f"{', '.join(f'{standings[one]} {one.value}' for one in Standing)}."
+            f"{', '.join(f'{standings[one]} {one.value}' for one in ReplayStatus)}."
         )
 
 
@@ -262,7 +262,7 @@ def _print(one: Replayed, known: KnownEntry | None, out: Console) -> None:
     if one.before is not None and one.counts:
         line.append(f" (baseline: {one.before.verdict(one.finding.kind)})", style="odd")
     if one.standing is not None:
-        style = "quiet" if one.standing is Standing.KEPT else "odd"
+        style = "quiet" if one.standing is ReplayStatus.KEPT else "odd"
         line.append(f" {one.standing.value}", style=style)
     if one.now.runs > 1:
         line.append(f" {one.now.failed} of {one.now.runs} times", style="count")

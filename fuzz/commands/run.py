@@ -15,9 +15,9 @@ from msgspec import to_builtins
 from corpus import Corpus, create_corpus
 from corpus.known import known_with
 from fuzz.campaign.campaign import Campaign, campaign_options, check_options
-from fuzz.campaign.crew import ProcessCrew
+from fuzz.campaign.check_wrappers import Shard, Sharded
+from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.rounds import Budget, parse_duration
-from fuzz.campaign.shard import Shard, Sharded
 from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import ABANDONED, CampaignStore, Limits, State, holds_campaign
 from fuzz.checks.protocol import Check, Facts
@@ -25,7 +25,7 @@ from fuzz.compilers.members import Member, members_of
 from fuzz.console import Several, print_report, serving, watching, write_report
 from fuzz.console.report import check_report
 from fuzz.findings.making import check_trusted, remember
-from fuzz.fleet.crew import FleetCrew, cluster_at, joining, starting_actors
+from fuzz.fleet.pool import FleetPool, cluster_at, joining, starting_actors
 from fuzz.options import Run, check_conflicts
 from fuzz.output import (
     console,
@@ -107,9 +107,9 @@ def _run(options: Run, stack: ExitStack) -> bool:
     if options.shard is not None:
         check = Sharded(check=check, shard=_shard(options, state))
     with starting(lines=options.fleet is not None) as tell:
-        crew = _crew(check, options, tell)
-        stack.enter_context(closing(crew))
-        facts = crew.facts()
+        pool = _pool(check, options, tell)
+        stack.enter_context(closing(pool))
+        facts = pool.facts()
     if state is not None:
         check_options(state.options, campaign_options(check, facts))
         if budget.spent(state.seconds, state.cases):
@@ -128,7 +128,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
     metrics = stack.enter_context(serving(options.metrics, "CampaignMetrics"))
     with watching(budget, json=options.json) as watcher:
         campaign = Campaign(
-            crew,
+            pool,
             facts,
             check=check,
             budget=budget,
@@ -220,7 +220,6 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
             wanted=options.chosen,
         )
     from fuzz.checks.programs import Programs
-    from fuzz.checks.undefined import Undefined
     from fuzz.screening.idle_time import IdleTime
 
     assembler = None
@@ -237,7 +236,7 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
         ),
         seed=seed,
         selection=selection,
-        asides=(Undefined(seed=seed, selection=selection),) if options.include_undefined else (),
+        undefined=options.include_undefined,
         idle=IdleTime(seed=seed) if idles else None,
     )
 
@@ -282,17 +281,11 @@ def resumed(options: Run, state: State) -> Run:
             f"the campaign compares the compilers {before['--compilers']}; name them again with "
             "--compilers (what a corpus names is not run by itself)"
         )
-    kept = {
-        "runner": before["--runner"],
-        "target": before["--target"],
-        "ptx_version": before["--ptx-version"],
-        "only": before["--only"],
-        "shard": before["--shard"],
-    }
+    names = ["runner", "target", "ptx_version", "only", "shard"]
+    names += ["ptx_pass", "include_undefined"] if options.compilers is None else []
+    kept = {name: before[options.spelled(name)] for name in names}
     if options.compilers is None:
         kept |= {
-            "ptx_pass": before["--ptx-pass"],
-            "include_undefined": before["--include-undefined"],
             "faults": tuple((before["--fault"] or "").split()),
             "levels": before["levels"] if before["--opt"] is None else str(before["--opt"]),
             "front_ends": _several(before["--front-end"]),
@@ -372,20 +365,20 @@ def _say_how_sure(facts: Facts) -> None:
         )
 
 
-def _crew(check: Check, options: Run, tell: Callable[[str], None]) -> ProcessCrew | FleetCrew:
+def _pool(check: Check, options: Run, tell: Callable[[str], None]) -> ProcessPool | FleetPool:
     on_gpu = options.runner == "cuda"
     if options.fleet is None:
         # On a GPU one core is left for the process that hands out work.
         workers = options.workers or max(1, cores() - on_gpu)
         devices = options.devices or tuple(range(visible_devices() if on_gpu else 1))
         tell(f"starting {counted(workers, 'worker')}")
-        return ProcessCrew(
+        return ProcessPool(
             check, workers=workers, devices=devices[:1] if options.matrix else devices
         )
     tell(joining(options.fleet))
     cluster = cluster_at(options.fleet, gpus=on_gpu, workers=options.workers, most=options.gpus)
     tell(starting_actors(cluster))
-    return FleetCrew(check.on(0), cluster, repeat=options.repeat / 100)
+    return FleetPool(check.on(0), cluster, repeat=options.repeat / 100)
 
 
 def _opened(folder: Path, stack: ExitStack) -> tuple[Corpus, CampaignStore]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import count as counting
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from fuzz.console.screening import (
     ScreenedDevice,
     announce,
     device_row,
+    emit_summary,
     finding_row,
     print_screening,
     rate_words,
@@ -33,13 +35,13 @@ from fuzz.options import Screen, check_conflicts
 from fuzz.output import (
     check_junit,
     console,
-    emit,
     generator,
     report_expired,
     say,
     write_junit,
 )
 from fuzz.runner import (
+    OpenRunner,
     RunnerChoice,
     hardware_runner,
     opened,
@@ -77,29 +79,23 @@ def screen(options: Screen) -> bool:
     known = known_with(options.known)
     devices = _devices(options, made)
     corpus = create_corpus(options.corpus, generator=generator())
-    stop = threading.Event()
+    job = _Job(made=made, options=options, corpus=corpus, known=known, seconds=seconds)
     begun = time.monotonic()
     metrics = serving(options.metrics, "ScreeningMetrics", lambda: views(devices))
-    with ended_by_signals(stop.set), metrics:
+    with ended_by_signals(job.stop.set), metrics:
         threads = [
-            threading.Thread(
-                target=_screen_one,
-                args=(device, made, options, corpus, known, stop, seconds),
-                daemon=True,
-            )
-            for device in devices
+            threading.Thread(target=job.screen, args=(device,), daemon=True) for device in devices
         ]
         for thread in threads:
             thread.start()
         _watch(devices, threads, begun, json=options.json)
-    took = time.monotonic() - begun
-    _report(options, devices, made, took)
+    _report(options, devices, made, time.monotonic() - begun)
     report_expired(known)
     errors = [device.error for device in devices if device.error is not None]
     if errors:
         raise errors[0]
     idle = [device.name for device in devices if not device.cases]
-    if idle and not stop.is_set():
+    if idle and not job.stop.is_set():
         raise InfrastructureError(f"{', '.join(idle)}: {NOTHING_COMPARED}")
     wrong = any(device.is_wrong for device in devices)
     refuted = [
@@ -146,76 +142,74 @@ def _devices(options: Screen, made: ScreeningSet | None) -> list[ScreenedDevice]
     ]
 
 
-def _screen_one(
-    device: ScreenedDevice,
-    made: ScreeningSet | None,
-    options: Screen,
-    corpus: Corpus,
-    known: Known,
-    stop: threading.Event,
-    seconds: float,
-) -> None:
-    try:
-        with opened(device.choice) as ready:
-            module = Module.named(ready.target, ready.ptx_version)
-            description = (
-                made.description
-                if made is not None
-                else describe(module, seed=options.seed, covers={})
-            )
-            if made is not None and options.model is not None:
-                _check_model(made, options.model)
-            examiner = Examiner(
-                description=description,
-                device=device.name,
-                uuid=ready.uuid,
-                set_name=Path(device.set_name).name,
-            )
-            sightings: list[Sighting] = []
-            screening = Screening(
-                ready,
-                description,
-                pattern=Pattern(options.pattern),
-                seed=options.seed,
-                grows=made is None,
-                seen=sightings.append,
-            )
-            device.screen = screening
-            if made is not None:
-                for program in made.programs:
-                    screening.add(program)
-            else:
-                _make_meanwhile(device, module, options.seed, stop)
-            device.started = time.monotonic()
-            while not stop.is_set() and time.monotonic() - device.started < seconds:
-                while device.incoming:
-                    screening.add(device.incoming.pop())
-                screening.step()
-                _examine(device, examiner, sightings, corpus, known)
-            screening.finish()
-            device.seconds = time.monotonic() - device.started
-            _examine(device, examiner, sightings, corpus, known)
-    except WarpfuzzError as error:
-        device.error = error
-        device.seconds = time.monotonic() - device.started if device.started else 0.0
+@dataclass(kw_only=True)
+class _Job:
+    """What is screened with, how long, and where it is stored."""
+
+    made: ScreeningSet | None
+    options: Screen
+    corpus: Corpus
+    known: Known
+    seconds: float
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def screen(self, device: ScreenedDevice) -> None:
+        """Screen a device until its time is over or somebody wants an end."""
+        try:
+            with opened(device.choice) as ready:
+                self._screen(device, ready)
+        except WarpfuzzError as error:
+            device.error = error
+            device.seconds = time.monotonic() - device.started if device.started else 0.0
+
+    def _screen(self, device: ScreenedDevice, ready: OpenRunner) -> None:
+        made, options, stop = self.made, self.options, self.stop
+        module = Module.named(ready.target, ready.ptx_version)
+        if made is None:
+            description = describe(module, seed=options.seed, covers={})
+        else:
+            description = made.description
+            if options.model is not None:
+                _check_model(description, options.model)
+        examiner = Examiner(
+            description=description,
+            device=device.name,
+            uuid=ready.uuid,
+            set_name=Path(device.set_name).name,
+        )
+        sightings: list[Sighting] = []
+        screening = device.screen = Screening(
+            ready,
+            description,
+            pattern=Pattern(options.pattern),
+            seed=options.seed,
+            grows=made is None,
+            seen=sightings.append,
+        )
+
+        def examine() -> None:
+            while sightings:
+                for found in examiner.examine(screening, sightings.pop(0)):
+                    if found.keep(self.corpus, self.known):
+                        device.kept.append(found)
+                        device.news.append(found)
+
+        if made is None:
+            _make_meanwhile(device, module, options.seed, stop)
+        for program in made.programs if made is not None else ():
+            screening.add(program)
+        device.started = time.monotonic()
+        while not stop.is_set() and time.monotonic() - device.started < self.seconds:
+            while device.incoming:
+                screening.add(device.incoming.pop())
+            screening.step()
+            examine()
+        screening.finish()
+        device.seconds = time.monotonic() - device.started
+        examine()
 
 
-def _examine(
-    device: ScreenedDevice,
-    examiner: Examiner,
-    sightings: list[Sighting],
-    corpus: Corpus,
-    known: Known,
-) -> None:
-    while device.screen is not None and sightings:
-        for found in examiner.examine(device.screen, sightings.pop(0)):
-            if found.keep(corpus, known):
-                device.kept.append(found)
-                device.news.append(found)
-
-
-def _check_model(made: ScreeningSet, model: str) -> None:
-    description = made.description
+def _check_model(description: Description, model: str) -> None:
     used = model_for(description.architecture).name
     if used.rpartition(" ")[2] != description.model.rpartition(" ")[2]:
         raise UsageError(
@@ -300,24 +294,16 @@ def _report(
     made: ScreeningSet | None,
     seconds: float,
 ) -> None:
-    rows = [device_row(device) for device in devices]
     if options.json:
-        description: Description | None = made.description if made is not None else None
-        emit(
-            {
-                "summary": {
-                    "cases": sum(int(str(row["cases"])) for row in rows),
-                    "wrong": sum(int(str(row["wrong"])) for row in rows),
-                    "seconds": round(seconds, 3),
-                    "seed": description.seed if description is not None else options.seed,
-                    "pattern": options.pattern,
-                    "set": str(options.path) if options.path is not None else None,
-                    "model": _model_name(devices, description),
-                    "devices": rows,
-                    "findings": [finding_row(one) for device in devices for one in device.kept],
-                }
-            }
-        )
+        seed, judged_by = options.seed, None
+        targets = [device.screen.ready.target for device in devices if device.screen is not None]
+        if made is not None:
+            seed, judged_by = made.description.seed, made.description.model or None
+        elif targets:
+            judged_by = model_for(targets[0]).name
+        rows = [device_row(device) for device in devices]
+        found = [finding_row(one) for device in devices for one in device.kept]
+        emit_summary(options, rows, found, seconds, seed=seed, model=judged_by)
     else:
         print_screening(devices, seconds, options.corpus)
     if options.report is not None:
@@ -326,11 +312,3 @@ def _report(
         save(recorder, options.report, title="warpfuzz screen")
     if options.junit is not None:
         write_junit(options.junit, tests_of(devices), suite="warpfuzz screen")
-
-
-def _model_name(devices: Sequence[ScreenedDevice], description: Description | None) -> str | None:
-    """Return by which model results were judged; None where no device was there to have one."""
-    if description is not None:
-        return description.model or None
-    targets = [device.screen.ready.target for device in devices if device.screen is not None]
-    return model_for(targets[0]).name if targets else None

@@ -8,24 +8,21 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from corpus import create_corpus
 from corpus.known import known_with
 from fuzz.campaign.rounds import parse_duration
-from fuzz.console.screening import NOTHING_COMPARED, rate_words
-from fuzz.fleet.crew import cluster_at, joining, starting_actors
+from fuzz.console.screening import NOTHING_COMPARED, emit_summary, rate_words
+from fuzz.fleet.pool import cluster_at, joining, starting_actors
 from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
 from fuzz.options import Screen, check_conflicts
 from fuzz.output import (
     Test,
     check_junit,
-    console,
     counted,
-    emit,
     generator,
     plain,
     report_expired,
+    say,
     starting,
     write_junit,
 )
@@ -62,7 +59,7 @@ def screen_fleet(options: Screen) -> bool:
         closing(FleetScreening(cluster=cluster, words=words, files=files)) as screening,
         ended_by_signals(screening.stop.set),
     ):
-        _watch(screening, console(stderr=options.json), begun)
+        _watch(screening, begun, json=options.json)
     devices = screening.devices
     rows = []
     for device in devices:
@@ -85,7 +82,8 @@ def screen_fleet(options: Screen) -> bool:
     report_expired(known)
     failed = [f"{device.name}: {device.error}" for device in devices if device.error]
     if not screening.stop.is_set():
-        failed += [f"{row['device']}: {NOTHING_COMPARED}" for row in _idle(devices)]
+        idle = [row for row in _rows(devices) if not row["error"] and not row["cases"]]
+        failed += [f"{row['device']}: {NOTHING_COMPARED}" for row in idle]
     if failed:
         raise InfrastructureError(
             f"{len(failed)} of {counted(len(devices), 'GPU')} could not be screened to the end: "
@@ -114,32 +112,27 @@ def _arguments(options: Screen, runner: str) -> tuple[Sequence[str], Mapping[str
     return words, files
 
 
-def _watch(screening: FleetScreening, out: Console, begun: float) -> None:
+def _watch(screening: FleetScreening, begun: float, *, json: bool) -> None:
     """Print a line for each GPU now and then, and a word about each that is gone."""
     shown, told, placed = begun, set(), set()
     for devices in screening.run():
         for device in devices:
             if device.begun is not None and id(device) not in placed:
                 placed.add(id(device))
-                out.print(plain(f"{device.name}: begins"), soft_wrap=True)
+                say(plain(f"{device.name}: begins"), stderr=json)
             if device.error and id(device) not in told:
                 told.add(id(device))
-                out.print(plain(f"{device.name}: {device.error}", style="bad"), soft_wrap=True)
+                say(plain(f"{device.name}: {device.error}", style="bad"), stderr=json)
         now = time.monotonic()
         if now - shown >= _LINE_SECONDS:
             shown = now
             for device in devices:
                 if not device.done:
-                    line = f"{device.name}: {device.line or 'begins'}"
-                    out.print(plain(line), soft_wrap=True)
+                    say(plain(f"{device.name}: {device.line or 'begins'}"), stderr=json)
 
 
 def _rows(devices: Sequence[FleetDevice]) -> list[dict[str, Any]]:
     return [row for device in devices for row in _rows_of(device)]
-
-
-def _idle(devices: Sequence[FleetDevice]) -> list[dict[str, Any]]:
-    return [row for row in _rows(devices) if not row["error"] and not row["cases"]]
 
 
 def _rows_of(device: FleetDevice) -> list[dict[str, Any]]:
@@ -169,19 +162,8 @@ def _report(
     if options.junit is not None:
         write_junit(options.junit, _tests(rows), suite="warpfuzz screen")
     if options.json:
-        summary = {
-            "cases": sum(row["cases"] for row in rows),
-            "wrong": sum(row["wrong"] for row in rows),
-            "seconds": round(seconds, 3),
-            "seed": options.seed,
-            "pattern": options.pattern,
-            "set": str(options.path) if options.path is not None else None,
-            "devices": rows,
-            "findings": list(found),
-        }
-        emit({"summary": summary})
+        emit_summary(options, rows, found, seconds)
         return
-    out = console()
     for row in rows:
         rate = row.get("cases_per_second") or 0
         busy = f", busy {100 * row['busy']:.0f} %" if row.get("busy") else ""
@@ -194,10 +176,10 @@ def _report(
                     f"; multiprocessor {sm['number']}: {sm['wrong']:,} of {sm['cases']:,}",
                     style="worst",
                 )
-        out.print(line, soft_wrap=True)
+        say(line)
     for finding in found:
-        out.print(plain(f"{finding['device']}: {finding['title']}"), soft_wrap=True)
-        out.print(plain(f"  {finding['path']}"), soft_wrap=True)
+        say(plain(f"{finding['device']}: {finding['title']}"))
+        say(plain(f"  {finding['path']}"))
 
 
 def _tests(rows: Sequence[Mapping[str, Any]]) -> list[Test]:

@@ -36,13 +36,11 @@ class Conclusion:
     """What the driver's compiler does, by level; empty where it was not asked."""
 
     @property
-    def course(self) -> Course:
-        """The course that says most: of the levels that have one, the most eventful."""
-        order = [
-            Course.NOT_MONOTONIC, Course.CHANGED, Course.ALWAYS, Course.NEVER, Course.UNKNOWN,
-        ]  # fmt: skip
-        courses = (column.course for column in self.columns)
-        return min(courses, key=order.index, default=Course.UNKNOWN)
+    def progression(self) -> Progression:
+        """That of the level where most happens."""
+        order = list(Progression)
+        found = (column.progression for column in self.columns)
+        return max(found, key=order.index, default=Progression.UNKNOWN)
 
     @property
     def flaky(self) -> bool:
@@ -108,7 +106,7 @@ class Conclusion:
         """Everything in one sentence."""
         said: dict[str, list[int]] = {}
         for column in self.columns:
-            said.setdefault(self._course_of(column), []).append(column.level)
+            said.setdefault(self._words_of(column), []).append(column.level)
         parts = [
             f"{'at all levels' if len(levels) == len(self.columns) else _levels(levels)}: {words}"
             for words, levels in said.items()
@@ -132,23 +130,23 @@ class Conclusion:
             return next(iter(said))
         return ", ".join(f"{words} {_levels(levels)}" for words, levels in said.items())
 
-    def _course_of(self, column: Column) -> str:
+    def _words_of(self, column: Column) -> str:
         names, cells = self.names, column.cells
-        match column.course:
-            case Course.UNKNOWN:
+        match column.progression:
+            case Progression.UNKNOWN:
                 # The same words for every such level: they are told once.
                 reasons = distinct(
                     cell.reason
                     for other in self.columns
-                    if other.course is Course.UNKNOWN
+                    if other.progression is Progression.UNKNOWN
                     for cell in other.cells.values()
                 )
                 return "; ".join(reasons) or "no version can be asked"
-            case Course.ALWAYS | Course.NEVER:
+            case Progression.ALWAYS | Progression.NEVER:
                 known = [index for index, cell in cells.items() if cell.known]
                 ends = dict.fromkeys((names[known[0]], names[known[-1]]))
                 span = " to ".join(ends)
-                return f"{column.course.value} ({cells[known[0]].label}), {span}"
+                return f"{column.progression.value} ({cells[known[0]].label}), {span}"
             case _:
                 changes = [
                     f"{cells[one.before].label} up to {names[one.before]}, "
@@ -223,9 +221,10 @@ Probe = Callable[[int, int], Sample | None]
 cannot be asked there."""
 
 
-class Course(StrEnum):
-    """How the result goes from the oldest version to the newest."""
+class Progression(StrEnum):
+    """How the result goes from the oldest version to the newest, least eventful first."""
 
+    UNKNOWN = "no version can be asked"
     NEVER = "never"
     """The same everywhere, and as the ISA says."""
     ALWAYS = "always was so"
@@ -234,7 +233,6 @@ class Course(StrEnum):
     """One change."""
     NOT_MONOTONIC = "not monotonic"
     """Several changes."""
-    UNKNOWN = "no version can be asked"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,14 +255,14 @@ class Column:
     changes: tuple[Change, ...]
 
     @property
-    def course(self) -> Course:
+    def progression(self) -> Progression:
         """How the result goes."""
         known = [cell for cell in self.cells.values() if cell.known]
         if not known:
-            return Course.UNKNOWN
+            return Progression.UNKNOWN
         if not self.changes:
-            return Course.ALWAYS if known[0].bad else Course.NEVER
-        return Course.CHANGED if len(self.changes) == 1 else Course.NOT_MONOTONIC
+            return Progression.ALWAYS if known[0].bad else Progression.NEVER
+        return Progression.CHANGED if len(self.changes) == 1 else Progression.NOT_MONOTONIC
 
     @property
     def flaky(self) -> bool:

@@ -130,10 +130,7 @@ class Member:
 def members_of(selected: Selected, levels: Sequence[int]) -> tuple[Member, ...]:
     """Return the members of a matrix, oldest version and lowest level first, the driver last.
 
-    Raises
-    ------
-    UsageError
-        If a compiler is not here.
+    Raises UsageError if a compiler is not here.
     """
     toolchains = [*selected.toolchains, *([DRIVER] if selected.driver else [])]
     members = (Member(toolchain=one, level=level) for one in toolchains for level in levels)
@@ -200,10 +197,7 @@ class MemberRunner(ForwardingRunner):
 def device_of(opened: OpenRunner) -> Device:
     """Return the device that an opened runner is.
 
-    Raises
-    ------
-    UsageError
-        If it is one that changes PTX on its way.
+    Raises UsageError if it is one that changes PTX on its way.
     """
     runner = opened.runner
     if hasattr(runner, "compile_with"):
@@ -292,10 +286,7 @@ class Fitting:
 def fitting(members: Sequence[Member], place: Place) -> Fitting:
     """Leave out compilers that do not know the target or the PTX ISA version.
 
-    Raises
-    ------
-    UsageError
-        If none is left.
+    Raises UsageError if none is left.
     """
     fit: dict[Member, PtxVersion] = {}
     skipped = []

@@ -138,7 +138,10 @@ def _head(status: CampaignStatus, width: int) -> list[Text]:
         first = [title]
     else:
         first = [title, where]
-    screened = [_screened(status.screening)] if status.screening is not None else []
+    screened = []
+    if (screening := status.screening) is not None:
+        odd = "worst" if screening.wrong else "odd" if screening.trouble else ""
+        screened = [plain(screened_words(screening), style=odd)]
     return [*first, _time(status, width), _rates(status), _counts(status), *screened]
 
 
@@ -178,14 +181,20 @@ def _rates(status: CampaignStatus) -> Text:
     return line.append(f"{average:,.0f} a second on average")
 
 
+def not_compared(status: CampaignStatus) -> list[str]:
+    """Say how many cases were only accepted or rejected, how many failed, or were not asked."""
+    counts = {
+        "only accepted or rejected": status.answered,
+        "not compiled or not run to the end": status.failed,
+        "not asked": status.unasked,
+    }
+    return [f"{count:,} {words}" for words, count in counts.items() if count]
+
+
 def _counts(status: CampaignStatus) -> Text:
     line = Text(f"{status.compared:,} compared")
-    if status.answered:
-        line.append(f" · {status.answered:,} only accepted or rejected", style="odd")
-    if status.failed:
-        line.append(f" · {status.failed:,} not compiled or not run to the end", style="odd")
-    if status.unasked:
-        line.append(f" · {status.unasked:,} not asked", style="odd")
+    for words in not_compared(status):
+        line.append(f" · {words}", style="odd")
     # What a narrow terminal cuts off is what is as it should be.
     for shown in sorted(status.words.counters, key=lambda one: not one.odd):
         count = status.counts[shown.words]
@@ -201,11 +210,6 @@ def screened_words(screening: ScreeningReport) -> str:
     words = f"screening in idle time: {counted(screening.comparisons, 'comparison')}, "
     words += f"none wrong (below {rate.bound:.1e})" if rate.bound else f"{rate.wrong:,} wrong"
     return f"{words}; ended: {screening.trouble}" if screening.trouble else words
-
-
-def _screened(screening: ScreeningReport) -> Text:
-    odd = "worst" if screening.wrong else "odd" if screening.trouble else ""
-    return plain(screened_words(screening), style=odd)
 
 
 def examined_words(status: CampaignStatus) -> str:
@@ -278,12 +282,12 @@ def _bars(shares: dict[Stage, float], width: int) -> list[Text]:
     half = -(-len(shares) // 2)
     column = (width - 2) // 2
     most = max(shares.values())
-    texts = [
-        _bar_line(
-            stage.value, share, column, "count" if share == most > 0 else "cyan", _percent(share)
-        )
-        for stage, share in shares.items()
-    ]
+    texts = []
+    for stage, share in shares.items():
+        style = "count" if share == most > 0 else "cyan"
+        filled = bar(share, min(_BAR, max(0, column - 16)), style)
+        name = Text(f"{stage.value:<8} ")
+        texts.append(name.append_text(filled).append(f" {_percent(share):>5}"))
     lines = []
     for index in range(half):
         line = fitted(texts[index], column, padded=True).append("  ")
@@ -291,12 +295,6 @@ def _bars(shares: dict[Stage, float], width: int) -> list[Text]:
             line.append_text(texts[index + half])
         lines.append(line)
     return lines
-
-
-def _bar_line(name: str, share: float, width: int, style: str, figure: str) -> Text:
-    columns = min(_BAR, max(0, width - 16))
-    line = Text(f"{name:<8} ").append_text(bar(share, columns, style))
-    return line.append(f" {figure:>5}")
 
 
 # Workers and devices

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from io import StringIO
@@ -20,7 +20,7 @@ from fuzz.campaign.hosts import fleet_row, fleet_words, missing_words
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.checks.protocol import BY_MEMBER, Counts
-from fuzz.console.dashboard import dashboard, screened_words
+from fuzz.console.dashboard import dashboard, not_compared, screened_words
 from fuzz.findings.families import (
     FamilyState,
     FindingGroup,
@@ -31,7 +31,7 @@ from fuzz.findings.families import (
 from fuzz.kinds import KINDS
 from fuzz.output import THEME, counted, duration, harmless, kind_name, kind_style, plain, table
 from oracle.errors import UsageError, WarpfuzzError
-from oracle.matrices import SHAPES
+from oracle.isa import SHAPES
 
 
 def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
@@ -215,13 +215,8 @@ def members_table(members: Mapping[str, Mapping[str, int]]) -> RenderableType:
 
 def told_apart_words(status: CampaignStatus) -> str:
     """Say how many cases were compared, only accepted or rejected, failed, and not asked."""
-    words = f"{counted(status.compared, status.words.case)} compared"
-    if status.answered:
-        words += f", {status.answered:,} only accepted or rejected"
-    if status.failed:
-        words += f", {status.failed:,} not compiled or not run to the end"
-    if status.unasked:
-        words += f", {status.unasked:,} not asked"
+    compared = f"{counted(status.compared, status.words.case)} compared"
+    words = ", ".join((compared, *not_compared(status)))
     shown = [
         f"{count:,} {one.one if count == 1 else one.many or one.one + 's'}"
         for one in status.words.counters
@@ -301,12 +296,8 @@ def families_table(families: Iterable[FamilyState], rows: int | None = None) -> 
             f"{line.cases:,}",
             what,
             plain(line.example, style="quiet"),
-            _ids(line.ids),
+            f"{line.ids[0]} +{len(line.ids) - 1}" if len(line.ids) > 1 else "".join(line.ids),
         )
     if len(shown) < len(lines):
         made.add_row("", "", f"… and {counted(len(lines) - len(shown), 'line')} more", "", "")
     return made
-
-
-def _ids(ids: Sequence[str]) -> str:
-    return f"{ids[0]} +{len(ids) - 1}" if len(ids) > 1 else "".join(ids)

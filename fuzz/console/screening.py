@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
@@ -14,6 +15,7 @@ from rich.text import Text
 from fuzz.campaign.heartbeat import device_status
 from fuzz.checks.protocol import DeviceStatus
 from fuzz.console.devices import readings, throttling
+from fuzz.options import Screen as Screening
 from fuzz.output import Test, console, counted, duration, emit, plain, say
 from fuzz.runner import RunnerChoice
 from fuzz.screening.examining import ScreenFinding
@@ -253,6 +255,36 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
             for number in tally.multiprocessors.tolist()
         ],
     }
+
+
+def emit_summary(
+    options: Screening,
+    rows: Sequence[Mapping[str, Any]],
+    findings: Sequence[Mapping[str, object]],
+    seconds: float,
+    **others: object,
+) -> None:
+    """Write the summary of a screening, of this machine or of a fleet, as JSON.
+
+    Parameters
+    ----------
+    rows
+        Of the devices, as `device_row` has them.
+    others
+        What there is to say beside it, or otherwise.
+    """
+    summary = {
+        "cases": sum(row["cases"] for row in rows),
+        "wrong": sum(row["wrong"] for row in rows),
+        "seconds": round(seconds, 3),
+        "seed": options.seed,
+        "pattern": options.pattern,
+        "set": str(options.path) if options.path is not None else None,
+        **others,
+        "devices": rows,
+        "findings": findings,
+    }
+    emit({"summary": summary})
 
 
 def tests_of(devices: Sequence[ScreenedDevice]) -> list[Test]:

@@ -42,9 +42,11 @@ class Watching(Protocol):
 
     def __enter__(self) -> Self:
         """Begin."""
+        return self
 
     def __exit__(self, *_: object) -> None:
         """Leave the terminal as it was."""
+        return
 
     def update(self, status: CampaignStatus) -> None:
         """Hear what the campaign is like now; cheap, to be called as often as one likes."""
@@ -90,7 +92,7 @@ def serving(address: str | None, kind: str, *given: object) -> Iterator[tuple[An
         yield (collector,)
 
 
-class LiveWatching:
+class LiveWatching(Watching):
     """A view that redraws itself, for a terminal."""
 
     def __init__(self, budget: Budget, out: Console) -> None:
@@ -120,7 +122,7 @@ class LiveWatching:
         return dashboard(self._status, self._budget)
 
 
-class LineWatching:
+class LineWatching(Watching):
     """A line now and then, and one for each new family, for a pipe or a log."""
 
     def __init__(self, out: Console) -> None:
@@ -131,12 +133,6 @@ class LineWatching:
         self._remarks = self._events = 0
         """How many there were a line for."""
         self._last = time.monotonic()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing is held open."""
 
     def update(self, status: CampaignStatus) -> None:
         """Print what is new, and how far the campaign is if the last such line is a while ago."""
@@ -242,7 +238,7 @@ def _found(status: CampaignStatus) -> str:
     return f"{words}, {known:,} of them known" if known else words
 
 
-class JsonWatching:
+class JsonWatching(Watching):
     """One JSON object for each new family, each change of a fleet, and the state now and then."""
 
     def __init__(self) -> None:
@@ -250,12 +246,6 @@ class JsonWatching:
         self._events = 0
         """How many there were an object for."""
         self._last = time.monotonic()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing is held open."""
 
     def update(self, status: CampaignStatus) -> None:
         """Print families that are new, and the state if the last one is a while ago."""

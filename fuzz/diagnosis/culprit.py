@@ -22,9 +22,9 @@ from fuzz.diagnosis.multiplication import wrong_alone
 from fuzz.diagnosis.shared_registers import shared_register_culprits
 from oracle.errors import WarpfuzzError
 from oracle.forms import Form
-from oracle.held import Fragment, Use
 from oracle.isa import MMA_FORMS
 from oracle.matrices import Matrix
+from oracle.operands import Fragment, Use
 from oracle.ops import (
     Op,
     loads_fragment,
@@ -33,7 +33,7 @@ from oracle.ops import (
 )
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Branch, Elementwise, Loop, Step
+from oracle.steps import Elementwise, Step
 from oracle.tracing import Event, Trace, trace
 from strategies.programs.single_instruction import (
     Access,
@@ -104,7 +104,7 @@ class _Search:
 
     def _control(self, program: Program, image: NDArray[np.uint8], traced: Trace) -> Culprit | None:
         """Blame branches and loops if the steps that are taken come out right in a row."""
-        controlled = any(isinstance(step, Branch | Loop) for step in walk(program.steps))
+        controlled = any(step.blocks for step in walk(program.steps))
         if not controlled or self._bench.right(program, image):
             return None
         straight = replace(program, steps=tuple(event.step for event in traced.events))
@@ -252,8 +252,8 @@ def _bare(program: Program, traced: Trace) -> Iterator[tuple[SingleProduct, Mapp
 def _maker(traced: Trace, event: Event, name: str) -> Event | None:
     """Return what made what an event read, apart from element-wise steps on the way."""
     maker = traced.maker(event, name)
-    while maker is not None and isinstance(maker.step, Elementwise):
-        maker = traced.maker(maker, maker.step.source)
+    while maker is not None and maker.step.changes:
+        maker = traced.maker(maker, maker.step.carried)
     return maker
 
 
@@ -344,7 +344,7 @@ def _stored(use: Use, name: str) -> Access | None:
 
 def _names(step: Step) -> tuple[str, ...]:
     """Name a step, and those before it that nothing shows: loads of A and B."""
-    if isinstance(step, Elementwise):
+    if step.changes:
         return (_ELEMENTWISE,)
     if multiplies_fragments(step):
         return ("wmma.mma", "wmma.load")

@@ -22,22 +22,26 @@ from numpy.typing import NDArray
 from fuzz.diagnosis.experiments import Bench, Culprit, Witness, arithmetic_of
 from oracle.formats import Format
 from oracle.forms import Form
-from oracle.held import Registers, Use
 from oracle.image import position
 from oracle.instructions import INSTRUCTIONS
-from oracle.lane_steps import (
-    LoadRegisters,
-    MoveRegisters,
-    PackRegisters,
-    SetRegisters,
-    StoreRegisters,
-)
 from oracle.matrices import LANES
+from oracle.operands import Registers, Use
 from oracle.ops import Op, multiplies, multiplies_registers
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.registers import listed
-from oracle.steps import Barrier, Copy, Loop, Step, Straight
+from oracle.steps import (
+    Barrier,
+    Copy,
+    Loop,
+    MoveRegisters,
+    PackRegisters,
+    PlainAccess,
+    SetRegisters,
+    Step,
+    Straight,
+    is_plain_load,
+)
 from oracle.tracing import Event, Trace
 from runners.protocol import Images
 from strategies.programs.single_instruction import (
@@ -47,16 +51,17 @@ from strategies.programs.single_instruction import (
     product_of,
 )
 
-_NAMES: Mapping[type[Step], str] = {
-    LoadRegisters: "loading registers",
-    StoreRegisters: "storing registers",
-    Op: "",
-    PackRegisters: "packing",
-    SetRegisters: "setting registers",
-    MoveRegisters: "moving registers",
+_NAMES: Mapping[tuple[type[Step], bool], str] = {
+    (PlainAccess, False): "loading registers",
+    (PlainAccess, True): "storing registers",
+    (Op, False): "",
+    (Op, True): "",
+    (PackRegisters, False): "packing",
+    (SetRegisters, False): "setting registers",
+    (MoveRegisters, False): "moving registers",
 }
-"""What steps are called that are no instructions, those first of which the trials of others are
-made."""
+"""What steps are called that are no instructions, by whether they store; first those of which the
+trials of others are made."""
 _VECTORS = 4, 2
 """Registers of 32 bits that are stored or loaded at once (`ld` and `st` with `.v4`, `.v2`)."""
 _MET, _DRAWN = 8, 8
@@ -102,21 +107,22 @@ def name_of(step: Step) -> str:
     """Return what a step on registers is called."""
     if step.instruction:
         return INSTRUCTIONS[step.instruction.mnemonic].name
-    return _NAMES[type(step)]
+    return _NAMES[type(step), step.stores]
 
 
 def _order(step: Step) -> tuple[int, ...]:
     """Return a key by which the plainest steps come first, and multiplications last."""
-    moves = not (step.bytes_read or step.bytes_written)
-    return multiplies(step), [*_NAMES].index(type(step)), moves, step.stores
+    last = 1 if multiplies(step) else 0
+    accesses = bool(step.bytes_read or step.bytes_written)
+    kinds = [kind for kind, _ in _NAMES]
+    return last, kinds.index(type(step)), not accesses, step.stores
 
 
 def wrong_vector(bench: Bench) -> Culprit | None:
     """Find out whether vectors of registers are stored or loaded wrong; None if they are right."""
-    kinds: tuple[type[StoreRegisters | LoadRegisters], ...] = StoreRegisters, LoadRegisters
-    for kind, count in product(kinds, _VECTORS):
+    for loads, count in product((False, True), _VECTORS):
         place = Place(buffer="vector")
-        step = kind(registers="registers", count=count, place=place)
+        step = PlainAccess(loads=loads, registers="registers", count=count, place=place)
         buffer = Buffer(name=place.buffer, space="global", size=4 * LANES * count)
         found = _Alone(step=step, buffers=(buffer,)).culprit(bench, ())
         if found is not None:
@@ -171,7 +177,7 @@ class _Alone:
         return Program(buffers=tuple(buffers), steps=(*before, self.step, *after))
 
     @cached_property
-    def _loads(self) -> dict[Use, LoadRegisters]:
+    def _loads(self) -> dict[Use, PlainAccess]:
         reads = {use.name: use for use in self.step.reads}.values()
         if not any(listed(use.name) for use in reads):
             return {use: _access(use) for use in reads}
@@ -216,7 +222,7 @@ class _Alone:
         for use in self.step.reads:
             yield from self._filled(use, np.ascontiguousarray(event.inputs[use.field]))
         rows = event.inputs.get("rows")
-        if isinstance(self.step, LoadRegisters):
+        if is_plain_load(self.step):
             rows = event.result  # registers are as they lay
         if rows is None:
             return

@@ -20,8 +20,8 @@ from fuzz.diagnosis.experiments import IN_PLACE, Bench, Culprit, unit_of
 from fuzz.diagnosis.lone_steps import wrong_multiplication
 from fuzz.diagnosis.multiplication import wrong_alone
 from oracle.forms import Form
-from oracle.held import Use
 from oracle.instructions import INSTRUCTIONS
+from oracle.operands import Use
 from oracle.ops import Product, multiplies
 from oracle.program import Program, fresh_bank
 from oracle.sharing import way_of

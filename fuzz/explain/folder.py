@@ -16,7 +16,7 @@ from fuzz.explain.facts import ValueFacts
 from fuzz.explain.machine_code import MachineCode, asked_by_bisection, machine_code
 from fuzz.explain.markdown import instruction_page, value_page
 from fuzz.findings.case import MODULE, is_runnable, is_value_finding
-from fuzz.findings.questions import HandQuestion
+from fuzz.findings.probes import HandProbe
 from fuzz.output import harmless
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.disassembly import Disassembler
@@ -268,8 +268,8 @@ nvcc -o repro repro.cu -lcuda && ./repro
 
 
 def _of_images(entry: Entry) -> Mapping[str, bytes]:
-    question, finding = HandQuestion(entry), entry.finding
-    kernel, ptx = question.module.kernel(), question.module.ptx
+    probe, finding = HandProbe(entry), entry.finding
+    kernel, ptx = probe.module.kernel(), probe.module.ptx
     document = {
         "finding": finding.id,
         "kind": finding.kind.value,
@@ -291,8 +291,8 @@ def _of_images(entry: Entry) -> Mapping[str, bytes]:
     return _with_programs(
         document,
         ptx=ptx,
-        image=question.image.tobytes(),
-        expected=question.expected.tobytes(),
+        image=probe.image.tobytes(),
+        expected=probe.expected.tobytes(),
         architecture=finding.target,
     ) | {"README.md": page.encode()}
 
@@ -326,7 +326,7 @@ def _of_values(facts: ValueFacts, compilers: MachineCode) -> Mapping[str, bytes]
             ptx=facts.kernel,
             image=facts.subject.image.tobytes(),
             expected=facts.expected.tobytes(),
-            architecture=str(facts.finding.details.get("architecture", facts.finding.target)),
+            architecture=facts.built_for,
         ),
         "README.md": value_page(facts, compilers.lines).encode(),
     }

@@ -240,12 +240,11 @@ def _built(
 ) -> Built:
     module = facts.subject.module
     entry = module.kernels[0].entry
-    architecture = str(facts.finding.details.get("architecture", module.target))
     compiler = PtxasCompiler(_installed(asked.version).path, level=asked.level)
     text = KernelModule(
         ptx=ptx, target=module.target, version=module.version, kernels=module.kernels
     )
-    made = compiler.compile(text, architecture)
+    made = compiler.compile(text, facts.built_for)
     if isinstance(made, Failure):
         raise InfrastructureError(f"{asked.name} does not compile it here: {made.line}")
     instructions = disassembler.instructions(made.code).get(entry)

@@ -12,13 +12,12 @@ from fuzz.explain.notation import code, decimal, escaped, fenced, hexadecimal, t
 from fuzz.findings.case import MODULE
 from fuzz.findings.verdicts import Difference
 from oracle.formats import Format
-from oracle.lane_steps import PackRegisters
 from oracle.legality import Verdict, explain
 from oracle.models import NO_FIGURES, Figure, NanRule
 from oracle.ops import is_main, is_producer, loads_fragment, multiplies_registers
 from oracle.program import walk
 from oracle.sharing import in_brackets, overlaps
-from oracle.steps import Elementwise, Step
+from oracle.steps import PackRegisters, Step
 from oracle.tracing import Event
 
 _DIFFERENCES = 48
@@ -47,11 +46,6 @@ def value_page(facts: ValueFacts, compilers: Sequence[str] = ()) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _about(facts: ValueFacts) -> str:
-    form = facts.form
-    return "a matrix that is loaded and stored" if form is None else f"`{form.opcode}`"
-
-
 def _summary(facts: ValueFacts) -> list[str]:
     shown, finding = facts.shown, facts.finding
     if shown is None:
@@ -61,7 +55,9 @@ def _summary(facts: ValueFacts) -> list[str]:
             "",
             *(fenced(message) if message else []),
         ]
-    type_ = facts.type_of(shown)
+    type_, form = facts.type_of(shown), facts.form
+    about = "a matrix that is loaded and stored" if form is None else f"`{form.opcode}`"
+    distance = "" if type_ is None else f", {apart(shown, type_)}"
     permitted = facts.is_permitted(shown)
     how = (
         "The PTX ISA permits the value; it is not what this target is known to return, so it is a "
@@ -70,9 +66,9 @@ def _summary(facts: ValueFacts) -> list[str]:
         else "The PTX ISA permits this value on no target: it is a **violation**."
     )
     return [
-        f"A kernel with {_about(facts)} leaves `{shown.where}` = "
+        f"A kernel with {about} leaves `{shown.where}` = "
         f"{_value(shown.actual, shown, type_)} where {_value(shown.expected, shown, type_)} is "
-        f"expected{_apart(shown, type_)}. {how}",
+        f"expected{distance}. {how}",
         "",
     ]
 
@@ -80,10 +76,6 @@ def _summary(facts: ValueFacts) -> list[str]:
 def _value(bits: int, one: Difference, type_: Format | None) -> str:
     text = f"`{hexadecimal(bits, one.bits)}`"
     return text if type_ is None else f"{text} ({decimal(bits, type_)})"
-
-
-def _apart(one: Difference, type_: Format | None) -> str:
-    return "" if type_ is None else f", {apart(one, type_)}"
 
 
 def _isa(facts: ValueFacts) -> list[str]:
@@ -205,8 +197,8 @@ def _arithmetic(facts: ValueFacts) -> list[str]:
 
 def _heading(event: Event) -> str:
     step = event.step
-    if isinstance(step, Elementwise):
-        return f"{step.operation}, element by element"
+    if step.changes:
+        return f"{step.changes}, element by element"
     return f"`{step.instruction.opcode}`" if step.instruction else "step"
 
 
@@ -301,8 +293,7 @@ def _reproduction(facts: ValueFacts) -> list[str]:
     other = ["python repro.py --ptx module.ptx        # what was written first"]
     commands = [
         "python repro.py                         # needs PyCUDA and NumPy",
-        f"nvcc -arch={_architecture(facts)} -Xptxas -O{facts.level} -o repro repro.cu -lcuda && "
-        "./repro",
+        f"nvcc -arch={facts.built_for} -Xptxas -O{facts.level} -o repro repro.cu -lcuda && ./repro",
         "python repro.py --ptxas PATH --opt 0     # another compiler, another level",
         *(other if facts.rewritten is not None else []),
         *(["./repro module.ptx"] if facts.rewritten is not None else []),
@@ -343,10 +334,6 @@ def _reproduction(facts: ValueFacts) -> list[str]:
         *hang,
         *_files(facts),
     ]
-
-
-def _architecture(facts: ValueFacts) -> str:
-    return str(facts.finding.details.get("architecture", facts.finding.target))
 
 
 def _files(facts: ValueFacts) -> Sequence[str]:

@@ -35,7 +35,6 @@ from fuzz.findings.verdicts import (
     kind_of_difference,
 )
 from fuzz.kinds import KINDS
-from oracle.execution import execute
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
@@ -154,16 +153,14 @@ def _type(name: str) -> str:
 
 
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
-MOST_SEEN = 8
-"""Images of one program that are worth looking at for one family."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Seen:
     """Images of one program that came out wrong, and what it takes to look for a cause.
 
-    One is enough. Some more, up to `MOST_SEEN` and whatever their verdicts, make sure that no cause
-    explains them by accident, and that deviations and violations of one fault get one name.
+    One is enough. A few more, whatever their verdicts, make sure that no cause explains them by
+    accident, and that deviations and violations of one fault get one name.
     """
 
     program: Program
@@ -171,22 +168,19 @@ class Seen:
     """uint8 (count, image_bytes), before."""
     actual: NDArray[np.uint8]
     """uint8 (count, image_bytes), after."""
+    expected: NDArray[np.uint8]
+    """uint8 (count, image_bytes), after, by the model of the target."""
     target: str
-    """Whose model expects something else."""
-
-    @cached_property
-    def _expected(self) -> NDArray[np.uint8]:
-        return execute(self.program, self.images, target=self.target).images
 
     @cached_property
     def first(self) -> Differences:
         """What differs in the first image."""
-        return differences(self.program, self._expected[0], self.actual[0])
+        return differences(self.program, self.expected[0], self.actual[0])
 
     @cached_property
     def every(self) -> Differences:
         """What differs in all images."""
-        others = zip(self._expected[1:], self.actual[1:], strict=True)
+        others = zip(self.expected[1:], self.actual[1:], strict=True)
         parts = [differences(self.program, want, got) for want, got in others]
         return Differences.joined([self.first, *parts])
 

@@ -16,23 +16,21 @@ from corpus import Entry, Finding, Kind
 from corpus.recorded import Answers
 from fuzz.findings.case import MODULE, PROGRAM, is_runnable
 from fuzz.findings.making import NOTHING, ReplayOptions
-from fuzz.findings.questions import (
+from fuzz.findings.probes import (
     STAND_IN,
-    HandQuestion,
-    ModuleQuestion,
-    ProgramQuestion,
-    Standing,
+    HandProbe,
+    ModuleProbe,
+    ProgramProbe,
+    ReplayStatus,
     is_by_hand,
-    standing,
+    replay_status,
     words_of,
 )
 from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked
-from fuzz.runner import OpenRunner, RunnerChoice, opened
+from fuzz.runner import OpenRunner, RunnerChoice, opened, rewriters
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from runners.assemblers.assembler import Assembler
 from runners.compilers import discover_assemblers, find_assembler
-from runners.faults import Place, by_name
-from runners.ptx_pass import PtxPass
 
 _LEVEL = re.compile(r"-O(\d)")
 EXPANSION = "expansion"
@@ -62,7 +60,7 @@ class Replayed:
     """What it ran with, for the JSON row: runner, device and options, or assemblers and levels."""
     recorded: str = ""
     """What the versions of the record said of it; empty where they were not asked."""
-    standing: Standing | None = None
+    standing: ReplayStatus | None = None
     """What has become of the newest of these answers; None without one."""
     error: WarpfuzzError | None = None
     """Why it could not be run."""
@@ -232,7 +230,7 @@ class Replays:
 
     def _module(self, entry: Entry, times: int) -> Replayed:
         options = self._options
-        question = self._question(entry, options)
+        probe = self._probe(entry, options)
         askers = self._askers(entry.finding, options)
         among: list[Assembler] = []
         before = None
@@ -240,18 +238,21 @@ class Replays:
             other = options.baseline(self._baseline)
             others = self._askers(entry.finding, other)
             among = [assembler for assembler, _ in (*askers, *others)]
-            changed = self._question(entry, other)
+            changed = self._probe(entry, other)
             before = asked(lambda: changed.ask(others, among=among), times=times)
-        now = asked(lambda: question.ask(askers, among=among), times=times)
+        now = asked(lambda: probe.ask(askers, among=among), times=times)
         where: dict[str, object] = {
             "assemblers": list(dict.fromkeys(assembler.version for assembler, _ in askers)),
             "levels": list(dict.fromkeys(level for _, level in askers)),
         }
         if now.known:
-            target, version = question.module_for([*(one for one, _ in askers), *among])
+            target, version = probe.module_for([*(one for one, _ in askers), *among])
             where |= {"target": target, "ptx_version": str(version)}
         told = None if self._answers is None else self._answers.latest(entry.id)
         words = words_of(now)
+        status = None
+        if told is not None and words is not None:
+            status = replay_status(told[1], words, now.kind)
         return Replayed(
             entry=entry,
             now=now,
@@ -259,19 +260,16 @@ class Replays:
             baseline=self._baseline,
             where=where,
             recorded="" if self._answers is None else self._answers.spans(entry.id),
-            standing=None if told is None or words is None else standing(told[1], words, now.kind),
+            standing=status,
             error=_error(now) or (None if before is None else _error(before)),
         )
 
-    def _question(self, entry: Entry, options: ReplayOptions) -> ModuleQuestion:
-        faults = [by_name(name) for name in options.planted(entry)]
-        command = options.passed(entry)
-        rewriters = [fault.rewrite for fault in faults if fault.place is Place.PTX]
-        return ModuleQuestion(
+    def _probe(self, entry: Entry, options: ReplayOptions) -> ModuleProbe:
+        return ModuleProbe(
             entry,
             target=options.target,
             version=options.ptx_version,
-            rewriters=[*rewriters, *([] if command is None else [PtxPass(command)])],
+            rewriters=rewriters(options.planted(entry), options.passed(entry)),
             stand_in=STAND_IN if self._is_recorded(entry) else None,
         )
 
@@ -320,12 +318,12 @@ class Replays:
 
 
 def _asked(entry: Entry, ready: OpenRunner, *, times: int) -> Answer:
-    question: HandQuestion | ProgramQuestion
+    probe: HandProbe | ProgramProbe
     if is_by_hand(entry):
-        question = HandQuestion(entry)
+        probe = HandProbe(entry)
     else:
-        question = ProgramQuestion(entry, target=ready.target, version=ready.ptx_version)
-    return asked(lambda: question.ask(ready.runner), times=times)
+        probe = ProgramProbe(entry, target=ready.target, version=ready.ptx_version)
+    return asked(lambda: probe.ask(ready.runner), times=times)
 
 
 def _error(answer: Answer) -> WarpfuzzError | None:

@@ -1,6 +1,6 @@
-"""A fleet: the crew of a campaign on many hosts, each of whose actors has a GPU and some cores.
+"""A fleet: the pool of a campaign on many hosts, each of whose actors has a GPU and some cores.
 
-The driver (`crew`) is a campaign's `Crew` like the one of this machine's processes. What it talks
-to are actors (`host`), each of which keeps such processes around its GPU. Where they are placed,
-and how the two reach each other, is Ray's business (`ray_cluster`).
+The driver (`pool`) is a campaign's `WorkerPool` like the one of this machine's processes. What it
+talks to are actors (`host`), each of which keeps such processes around its GPU. Where they are
+placed, and how the two reach each other, is the business of a `cluster`: Ray's (`ray_cluster`).
 """

@@ -17,10 +17,10 @@ from typing import Protocol
 
 from corpus import Finding, create_corpus
 from fuzz import warpfuzz_version
-from fuzz.campaign.carried import unpickled
-from fuzz.campaign.crew import Crew, Event, GaveUp, Lost, Noticed, Opened, ProcessCrew
+from fuzz.campaign.check_wrappers import unpickled
 from fuzz.campaign.heartbeat import Broken
 from fuzz.campaign.hosts import Changed
+from fuzz.campaign.pool import Event, GaveUp, Lost, Noticed, Opened, ProcessPool, WorkerPool
 from fuzz.campaign.status import WorkerStatus, stage_shares
 from fuzz.checks.protocol import (
     Check,
@@ -150,10 +150,10 @@ class News:
     """Whether any worker process is left."""
 
 
-class MakeCrew(Protocol):
+class MakePool(Protocol):
     """Starts those who carry out an actor's jobs."""
 
-    def __call__(self, check: Check, *, workers: int) -> Crew:
+    def __call__(self, check: Check, *, workers: int) -> WorkerPool:
         """Return them."""
         ...
 
@@ -170,11 +170,11 @@ class Host:
     """
 
     place: str = ""
-    make_crew: MakeCrew = ProcessCrew
-    _crew: Crew | None = None
+    make_pool: MakePool = ProcessPool
+    _pool: WorkerPool | None = None
     _queue: deque[tuple[int, Job]] = field(default_factory=deque)
     _given: dict[int, tuple[int, Job]] = field(default_factory=dict)
-    """By the identity of a job that the crew has: its ticket, and the job."""
+    """By the identity of a job that the pool has: its ticket, and the job."""
     _folders: dict[int, Path] = field(default_factory=dict)
     """By the ticket of an examination: the corpus that was made for it."""
     _interrupted: bool = False
@@ -189,7 +189,7 @@ class Host:
     def open(self, check: bytes, workers: int) -> Broken | None:
         """Start worker processes for a check, pickled; return why that cannot be."""
         try:
-            self._crew = self.make_crew(unpickled(check), workers=workers)
+            self._pool = self.make_pool(unpickled(check), workers=workers)
         except WarpfuzzError as error:
             return Broken.of(error)
         return None
@@ -214,8 +214,8 @@ class Host:
         gather
             How long to wait for more when there are some: messages cost the driver more than news.
         """
-        crew = self._crew
-        if crew is None:
+        pool = self._pool
+        if pool is None:
             return News(messages=[], progress=None, alive=False)
         messages: list[Message] = []
         for ticket, given in jobs:
@@ -225,14 +225,14 @@ class Host:
                 self._queue.append((ticket, given))
         if interrupted and not self._interrupted:
             self._interrupted = True
-            crew.interrupt()
+            pool.interrupt()
             self._drop_rounds(messages)
         end = time.monotonic() + seconds
         while True:
-            self._hand_out(crew)
+            self._hand_out(pool)
             left = end - time.monotonic()
             idle = self._opened and not (self._given or self._queue)
-            for event in crew.poll(0.0 if idle else min(max(left, 0.0), _TURN_SECONDS)):
+            for event in pool.poll(0.0 if idle else min(max(left, 0.0), _TURN_SECONDS)):
                 message = self._message(event)
                 if message is not None:
                     if not messages:
@@ -240,28 +240,28 @@ class Host:
                     messages.append(message)
             if idle or time.monotonic() >= end:
                 break
-        self._hand_out(crew)
-        if not crew.workers:
+        self._hand_out(pool)
+        if not pool.workers:
             messages += [
                 Undone(ticket=ticket, how="has no GPU any more", guilty=False)
                 for ticket, _ in self._queue
             ]
             self._queue.clear()
-        return News(messages=messages, progress=self._progress(crew), alive=crew.workers > 0)
+        return News(messages=messages, progress=self._progress(pool), alive=pool.workers > 0)
 
     def end(self) -> None:
         """End all processes."""
-        if self._crew is not None:
-            self._crew.close()
+        if self._pool is not None:
+            self._pool.close()
         for folder in self._folders.values():
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _progress(self, crew: Crew) -> HostProgress | None:
+    def _progress(self, pool: WorkerPool) -> HostProgress | None:
         now = time.monotonic()
         if now - self._told < _PROGRESS_SECONDS:
             return None
         self._told = now
-        return HostProgress.of(crew.statuses())
+        return HostProgress.of(pool.statuses())
 
     def _unpack(self, ticket: int, parcel: Parcel, messages: list[Message]) -> None:
         """Lay a finding out where worker processes can read it."""
@@ -289,19 +289,19 @@ class Host:
             Undone(ticket=ticket, how="was interrupted", guilty=False) for ticket, _ in rounds
         ]
 
-    def _hand_out(self, crew: Crew) -> None:
+    def _hand_out(self, pool: WorkerPool) -> None:
         """Give jobs to those who have a place for them, the oldest first."""
-        rounds = crew.places_for_rounds()
+        rounds = pool.places_for_rounds()
         waiting: deque[tuple[int, Job]] = deque()
         while self._queue:
             ticket, job = self._queue.popleft()
             if isinstance(job, RoundJob):
                 free, rounds = rounds > 0, rounds - 1
             else:
-                free = crew.places_for_examinations(everybody=self._interrupted) > 0
+                free = pool.places_for_examinations(everybody=self._interrupted) > 0
             if free:
                 self._given[id(job)] = ticket, job
-                crew.give(job)
+                pool.give(job)
             else:
                 waiting.append((ticket, job))
         self._queue = waiting

@@ -17,7 +17,7 @@ import ray
 from ray import cloudpickle
 from ray.exceptions import RayError
 
-from fuzz.fleet.crew import ActorGoneError, Handle, Reference
+from fuzz.fleet.cluster import ActorGoneError, Handle, Reference
 from oracle.errors import InfrastructureError
 
 _MOST_CORES = 8
@@ -274,7 +274,7 @@ def _keep_quiet() -> None:
     """Have Ray print nothing of nodes that die: standard output may be for programs.
 
     It has no option for that (2.60, `listen_error_messages`); its log files tell the same, and the
-    crew tells of it in words of its own.
+    pool tells of it in words of its own.
     """
     from ray._private import worker
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus import Finding, open_corpus
-from fuzz.fleet.crew import ActorGoneError, Cluster, Handle
+from fuzz.fleet.cluster import ActorGoneError, Cluster, Handle
 from fuzz.fleet.host import Begun, Code
 from runners.processes import describe_status, helper, helper_environment
 

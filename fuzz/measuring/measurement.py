@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fuzz.measuring.device import CHUNK, Device, Outcome, Task
+from fuzz.measuring.device import CHUNK, Array, Device, Outcome, Task
 from oracle.errors import UsageError
 from oracle.forms import Form
 from oracle.measuring.dots import Dots
@@ -132,7 +132,7 @@ class Measurer:
             result = self._result(unit, evidence, found, known)
             if found.contradiction is not None:
                 return result
-            rule = measured_dot(result, Confidence.MEASURED, "")
+            rule = measured_dot(result, "")
             model = replace(self.known, dots=(rule,))
             wrong = [one for one in self._outcomes(unit, model) if one.differing]
             if not wrong:
@@ -193,7 +193,7 @@ class Measurer:
             contradiction=found.contradiction,
         )  # fmt: skip
         if found.contradiction is None:
-            model = replace(self.known, doubles=measured_doubles(result, Confidence.MEASURED, ""))
+            model = replace(self.known, doubles=measured_doubles(result, ""))
             result = self._confirmed(result, model)
         yield result
 
@@ -201,47 +201,35 @@ class Measurer:
         """Return in which order four products are added up in scalar arithmetic, if they are."""
         form = unit.first
         tiles = random_tiles(form, _SCALAR_IMAGES, self.seed)
-        returned = self.device.multiply(form, *tiles)
         models = {
             order: replace(self.known, scalars=(scalar_of(unit, _figure(order)),))
             for order in SCALAR_ORDERS
         }
-        counts = {
-            order: int(np.count_nonzero(multiplied(form, *tiles, model) != returned))
-            for order, model in models.items()
-        }
-        finding = _counted(counts)
-        value = finding.value
+        made = {order: multiplied(form, *tiles, model) for order, model in models.items()}
         row = self.known.scalar_for(form)
         known = None if row is None else row.order.value
-        figure = MeasuredFigure(name="order", finding=finding, known=known)
-        result = MeasuredResult(
-            unit=unit, probes=returned.size, figures=(figure,), contradiction=None
-        )
-        return self._confirmed(result, models[value])
+        figure, probes = self._chosen("order", known, made, self.device.multiply(form, *tiles))
+        return self._confirmed(_alone(unit, figure, probes), models[figure.value])
 
     def _exact(self, unit: MeasuredUnit) -> MeasuredResult:
         form, name = unit.first, exact_name(unit.first)
         tiles = exact_tiles(form, _EXACT_IMAGES)
-        returned = self.device.multiply(form, *tiles)
-        counts = {
-            overflow: int(np.count_nonzero(exact_result(form, overflow, *tiles) != returned))
-            for overflow in OVERFLOWS
-        }
-        finding = _counted(counts)
-        value = finding.value
-        figure = MeasuredFigure(name=name, finding=finding, known=self.known.exact.values.get(name))
-        result = MeasuredResult(
-            unit=unit, probes=returned.size, figures=(figure,), contradiction=None
-        )
-        model = replace(
-            self.known,
-            exact=replace(
-                self.known.exact,
-                **{name: _figure(value)},
-            ),
-        )
-        return self._confirmed(result, model)
+        made = {overflow: exact_result(form, overflow, *tiles) for overflow in OVERFLOWS}
+        known = self.known.exact.values.get(name)
+        figure, probes = self._chosen(name, known, made, self.device.multiply(form, *tiles))
+        exact = replace(self.known.exact, **{name: _figure(figure.value)})
+        return self._confirmed(_alone(unit, figure, probes), replace(self.known, exact=exact))
+
+    @staticmethod
+    def _chosen(
+        name: str, known: Any, made: Mapping[str, Array], returned: Array
+    ) -> tuple[MeasuredFigure, int]:
+        """Return the figure whose value makes what a device returned, and of how many results."""
+        counts = {value: int(np.count_nonzero(one != returned)) for value, one in made.items()}
+        best = min(counts, key=lambda one: counts[one])
+        others = tuple(one for one in counts if one != best and counts[one] == counts[best])
+        finding = Finding(value=best, others=others, refuting=max(counts.values()))
+        return MeasuredFigure(name=name, finding=finding, known=known), returned.size
 
     def _confirmed(self, result: MeasuredResult, model: Model) -> MeasuredResult:
         """Return a result with its random images, or refused with the first that contradicts."""
@@ -251,15 +239,12 @@ class Measurer:
         return replace(result, images=self.images)
 
 
-def _counted(counts: Mapping[str, int]) -> Finding:
-    """Return what is found of a figure, from how many results each of its values does not give."""
-    value = min(counts, key=lambda one: counts[one])
-    others = tuple(one for one in counts if one != value and counts[one] == counts[value])
-    return Finding(value=value, others=others, refuting=max(counts.values()))
+def _alone(unit: MeasuredUnit, figure: MeasuredFigure, probes: int) -> MeasuredResult:
+    return MeasuredResult(unit=unit, probes=probes, figures=(figure,), contradiction=None)
 
 
-def _figure(value: Any) -> Figure[Any]:
-    return Figure(value=value, confidence=Confidence.MEASURED, source="")
+def _figure(value: Any, source: str = "") -> Figure[Any]:
+    return Figure(value=value, confidence=Confidence.MEASURED, source=source)
 
 
 def scalar_of(unit: MeasuredUnit, order: Figure[str]) -> ScalarDot:
@@ -294,41 +279,36 @@ def _first(wrong: Sequence[Outcome], form: Form) -> Contradiction:
     )  # fmt: skip
 
 
-def measured_dot(result: MeasuredResult, confidence: Confidence, source: str) -> TruncatedDot:
+def measured_dot(result: MeasuredResult, source: str) -> TruncatedDot:
     """Return the unit of a model that has the figures of a result."""
-    figures: dict[str, Any] = _figures(result, confidence, source)
+    figures: dict[str, Any] = _figures(result, source)
     unit = result.unit
     return TruncatedDot(
         instruction=unit.first.mnemonic, types=unit.types, shapes=unit.shapes, **figures
     )
 
 
-def measured_doubles(result: MeasuredResult, confidence: Confidence, source: str) -> DoubleChain:
+def measured_doubles(result: MeasuredResult, source: str) -> DoubleChain:
     """Return the f64 unit of a model that has the figures of a result."""
-    return DoubleChain(**_figures(result, confidence, source))
+    return DoubleChain(**_figures(result, source))
 
 
-def _figures(result: MeasuredResult, confidence: Confidence, source: str) -> dict[str, Figure[Any]]:
+def _figures(result: MeasuredResult, source: str) -> dict[str, Figure[Any]]:
     made = {}
     for figure in result.figures:
         others = len(figure.finding.others)
-        open_ = Figure(
-            value=figure.value, confidence=confidence,
-            source=f"{source}; {others} other values give the same for every probe",
-        )  # fmt: skip
-        sure = Figure(value=figure.value, confidence=confidence, source=source)
-        made[figure.name] = open_ if others else sure
+        said = f"; {others} other values give the same for every probe" if others else ""
+        made[figure.name] = _figure(figure.value, f"{source}{said}")
     return made
 
 
 def measured_model(target: str, results: Sequence[MeasuredResult], source: str) -> Model:
     """Return the model that a measurement found; what was refused or not asked is not in it."""
-    confidence = Confidence.MEASURED
     exact: dict[str, Figure[str]] = {}
     for result in results:
         if result.unit.kind != "exact":
             continue
-        for name, figure in _figures(result, confidence, source).items():
+        for name, figure in _figures(result, source).items():
             if exact.setdefault(name, figure).value != figure.value:
                 raise UsageError(
                     f"{result.unit.name} overflows otherwise than the other units of integers, "
@@ -338,16 +318,16 @@ def measured_model(target: str, results: Sequence[MeasuredResult], source: str) 
     return Model(
         target=target, base=target,
         dots=tuple(
-            measured_dot(result, confidence, source)
+            measured_dot(result, source)
             for result in results
             if result.unit.kind == "dot" and result.figures
         ),
         scalars=tuple(
-            scalar_of(result.unit, _figures(result, confidence, source)["order"])
+            scalar_of(result.unit, _figures(result, source)["order"])
             for result in results
             if result.unit.kind == "scalar" and result.figures
         ),
-        doubles=measured_doubles(doubles[0], confidence, source) if doubles else None,
+        doubles=measured_doubles(doubles[0], source) if doubles else None,
         exact=ExactSum(**exact),
     )  # fmt: skip
 

@@ -198,15 +198,6 @@ class Examiner:
             found = differences(source.program, expected, one.actual)
             family = family_of_difference(kind, form, found) if steady else family_of_flaky(form)
             _, key = family.cause(kind)
-        if key in self.findings:
-            self.findings[key].programs.append(source.entry)
-            return None
-        subject = Subject(
-            module=emit(source.program, module=self._module),
-            program=source.program,
-            image=image,
-            copies=_COPIES,
-        )
         attempt = Attempt(
             kind=verdict,
             actual=one.actual[None],
@@ -215,7 +206,6 @@ class Examiner:
             failed=1,
             compiled=None,
         )
-        evidence = Evidence(kind=kind, family=family, subject=subject, attempts=[attempt])
         words: dict[str, str | int] = {
             _MULTIPROCESSOR: one.sm,
             "warp slot": one.warp,
@@ -229,48 +219,48 @@ class Examiner:
             words[_SET] = self.set_name
         if self.description.model:
             words["model"] = self.description.model
-        return self._found(screen, key, item, evidence, one.image, words)
+        return self._found(screen, key, item, kind, family, attempt, one.image, words)
 
     def _failure(self, screen: Screen, item: Item, failure: Failure) -> ScreenFinding | None:
         kind = kind_of_failure(failure)
-        source = item.source
-        family = family_of_failure(kind, main_form(source.program), failure)
-        _, key = family.cause(kind)
-        if key in self.findings:
-            self.findings[key].programs.append(source.entry)
-            return None
-        subject = Subject(
-            module=emit(source.program, module=self._module),
-            program=source.program,
-            image=np.array(source.references.images[0]),
-        )
+        family = family_of_failure(kind, main_form(item.source.program), failure)
         attempt = Attempt(kind=kind, failure=failure, failed=1)
-        evidence = Evidence(kind=kind, family=family, subject=subject, attempts=[attempt])
-        words = {"while screening": f"{len(item.failures)} launches of {source.entry} failed"}
-        return self._found(screen, key, item, evidence, 0, words)
-
-    @property
-    def _module(self) -> Module:
-        return Module.named(self.description.target, self.description.ptx_version)
+        words = {"while screening": f"{len(item.failures)} launches of {item.source.entry} failed"}
+        return self._found(screen, family.cause(kind)[1], item, kind, family, attempt, 0, words)
 
     def _found(
         self,
         screen: Screen,
         key: str,
         item: Item,
-        evidence: Evidence,
+        kind: Kind,
+        family: Family,
+        attempt: Attempt,
         image: int,
         words: Mapping[str, str | int],
-    ) -> ScreenFinding:
-        origin = Origin(seed=self.description.seed, round=item.source.round, image=image)
+    ) -> ScreenFinding | None:
+        """Return a finding, and remember it; None, where its cause has one already."""
+        source, description = item.source, self.description
+        if key in self.findings:
+            self.findings[key].programs.append(source.entry)
+            return None
+        module = Module.named(description.target, description.ptx_version)
+        subject = Subject(
+            module=emit(source.program, module=module),
+            program=source.program,
+            image=np.array(source.references.images[image]),
+            copies=1 if attempt.failure is not None else _COPIES,
+        )
+        evidence = Evidence(kind=kind, family=family, subject=subject, attempts=[attempt])
+        origin = Origin(seed=description.seed, round=source.round, image=image)
         case = case_of(evidence, screen.ready, origin=origin, status=ShrinkStatus.RAW)
         case = msgspec.structs.replace(case, details={**case.details, **words})
         shown = (f"{name}: {words[name]}" for name in words if name not in _NOT_SAID)
         finding = ScreenFinding(
             stored=Stored(case=case, files=files_of(evidence)),
             sentence="; ".join((self.device, *shown)),
-            programs=[item.source.entry],
-            instructions=[form_name(main_form(item.source.program))],
+            programs=[source.entry],
+            instructions=[form_name(main_form(source.program))],
         )
         self.findings[key] = finding
         return finding

@@ -1,7 +1,15 @@
 """The warp-level matrix instructions, a row for each: everything that the ISA says of one.
 
 Forms, legality, availability, drafts and explanations are derived from these rows. A new
-instruction is a row in a file of its own here, and a place in INSTRUCTIONS.
+instruction is
+
+- a row in a file of its own here, and a place in INSTRUCTIONS;
+- what it does: its layout in registers (`oracle.lane_fragments`), or what it moves
+  (`oracle.matrix_moves`);
+- the same once more, independently, in a file of `runners.simulated` and a row of its decoder;
+- rows of planted faults (`runners.faults`);
+- the name of its intrinsic (`runners.front_ends.llvm_intrinsics`), where LLVM has one;
+- what it may follow in a program (`strategies.programs`).
 """
 
 from __future__ import annotations

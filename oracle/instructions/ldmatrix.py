@@ -19,9 +19,7 @@ _WIDE = "shape: m16n16|m8n16"
 
 LDMATRIX = Instruction(
     mnemonic="ldmatrix",
-    name="ldmatrix",
     section="9.7.14.5.15",
-    fragments="9.7.14.5.15",
     operands=("r", "p"),
     syntax="sync aligned shape num trans? space? type? dst_fmt? src_fmt?",
     blocks=(

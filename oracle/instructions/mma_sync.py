@@ -36,9 +36,8 @@ _AND = "op: and"
 
 MMA_SYNC = Instruction(
     mnemonic="mma",
-    name="mma.sync",
+    alias="mma.sync",
     section="9.7.14.5.14",
-    fragments="9.7.14.5.14",
     operands=("d", "a", "b", "c"),
     syntax="sync aligned shape alayout blayout rnd? satfinite? dtype atype btype ctype op? popc?",
     blocks=(

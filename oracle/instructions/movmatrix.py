@@ -7,9 +7,7 @@ from oracle.targets import PtxVersion
 
 MOVMATRIX = Instruction(
     mnemonic="movmatrix",
-    name="movmatrix",
     section="9.7.14.5.17",
-    fragments="9.7.14.5.17",
     operands=("to", "from"),
     syntax="sync aligned shape trans type",
     blocks=(Block(".shape.trans.type", "shape: m8n8; trans: trans; type: b16"),),

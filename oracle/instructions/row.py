@@ -14,7 +14,7 @@ LAYOUTS = "row|col"
 STATE_SPACES = "|global|shared|shared::cta"
 """Spellings of `{.ss}` of wmma.load and wmma.store; "" is generic addressing."""
 SHARED_SPACES = "|shared|shared::cta"
-"""Spellings of `{.ss}` of ldmatrix and stmatrix."""
+"""Spellings of `{.ss}` of instructions that access shared memory alone."""
 ROUNDINGS = "|rn|rz|rm|rp"
 """Spellings of `{.rnd}` of the f64 forms."""
 SATURATIONS = "|satfinite"
@@ -147,12 +147,12 @@ class Instruction:
     """One instruction of the PTX ISA: all that its forms have in common, and which they are."""
 
     mnemonic: str
-    name: str
-    """As people call it: "mma.sync" for `mma`."""
+    alias: str = ""
+    """As people call it, if not by its mnemonic: "mma.sync" for `mma`."""
     section: str
     """Section of the PTX ISA that describes the instruction."""
-    fragments: str
-    """Section that says how many registers its vectors have."""
+    lengths: str = ""
+    """Section that says how many registers its vectors have, if another does."""
     operands: tuple[str, ...]
     """Kinds in the order of the syntax, what is written first: "p" an address, "stride" an optional
     stride, "to" and "from" a register each; every other is a vector of registers."""
@@ -170,6 +170,16 @@ class Instruction:
     fertile: tuple[tuple[str, ...], ...]
     """Sets of slots whose combinations are tried: shapes and types, where a compiler's tables have
     most room for holes. Several slots in one text ("atype btype") get the same qualifier."""
+
+    @property
+    def name(self) -> str:
+        """As people call it."""
+        return self.alias or self.mnemonic
+
+    @property
+    def fragments(self) -> str:
+        """Section that says how many registers its vectors have."""
+        return self.lengths or self.section
 
     @cached_property
     def slots(self) -> tuple[str, ...]:

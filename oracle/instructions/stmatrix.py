@@ -17,9 +17,7 @@ _B8 = "type: b8"
 
 STMATRIX = Instruction(
     mnemonic="stmatrix",
-    name="stmatrix",
     section="9.7.14.5.16",
-    fragments="9.7.14.5.16",
     operands=("p", "r"),
     syntax="sync aligned shape num trans? space? type",
     blocks=(

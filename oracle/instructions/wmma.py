@@ -88,9 +88,8 @@ def _access(heading: str, matrix: str, layouts: str, shapes: str, types: str) ->
 
 WMMA_LOAD = Instruction(
     mnemonic="wmma.load",
-    name="wmma.load",
     section="9.7.14.4.3",
-    fragments=FRAGMENTS,
+    lengths=FRAGMENTS,
     operands=("r", "p", "stride"),
     opaque=True,
     syntax="matrix sync aligned layout shape space? type",
@@ -126,9 +125,8 @@ WMMA_LOAD = Instruction(
 
 WMMA_STORE = Instruction(
     mnemonic="wmma.store",
-    name="wmma.store",
     section="9.7.14.4.4",
-    fragments=FRAGMENTS,
+    lengths=FRAGMENTS,
     operands=("p", "r", "stride"),
     opaque=True,
     syntax="matrix sync aligned layout shape space? type",
@@ -175,9 +173,8 @@ _ROUNDED = {
 
 WMMA_MMA = Instruction(
     mnemonic="wmma.mma",
-    name="wmma.mma",
     section="9.7.14.4.5",
-    fragments=FRAGMENTS,
+    lengths=FRAGMENTS,
     operands=("d", "a", "b", "c"),
     opaque=True,
     syntax="op? popc? sync aligned alayout blayout shape rnd? dtype atype? btype? ctype satfinite?",

@@ -135,13 +135,7 @@ class Assembler(Toolchain):
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
-        """Targets that its help names, oldest first.
-
-        Raises
-        ------
-        InfrastructureError
-            If the help names none.
-        """
+        """Targets that its help names, oldest first; InfrastructureError if the help names none."""
         stored = self._answers.get("targets")
         if isinstance(stored, list) and stored and all(map(_TARGET.fullmatch, stored)):
             return tuple(stored)
@@ -157,10 +151,7 @@ class Assembler(Toolchain):
     def highest_version(self) -> PtxVersion:
         """Highest `.version` that it accepts, also one newer than `oracle.targets.VERSIONS`.
 
-        Raises
-        ------
-        InfrastructureError
-            If it accepts none.
+        Raises InfrastructureError if it accepts none.
         """
         stored = self._answers.get("highest version")
         if isinstance(stored, str) and (version := _PTX_VERSION.fullmatch(stored)):

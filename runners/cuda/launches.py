@@ -82,10 +82,7 @@ class Launches:
     def start(self, launch: Screen) -> Started:
         """Queue a screening kernel behind those that are on their way, at most one.
 
-        Raises
-        ------
-        LaunchError
-            If that failed, or one of those before did and has poisoned the context.
+        Raises LaunchError if that failed, or one of those before did and has poisoned the context.
         """
         driver, stream = self._driver, self._kernels
         self._lane = (self._lane + 1) % LANES

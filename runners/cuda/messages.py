@@ -43,7 +43,7 @@ class Forget(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class RunBatch(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Run one kernel on images in a slot; images and multiprocessors go to another slot."""
 
-    token: int
+    token: int = 0
     """Drawn anew for every batch; the answer repeats it."""
     key: str
     entry: str
@@ -63,13 +63,13 @@ class RunBatch(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class Screen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Run a screening kernel, on images that the child keeps under a number."""
 
-    token: int
+    token: int = 0
     """Drawn anew for every launch; the answer repeats it."""
     key: str
     entry: str
     references: int
     """Number of the images."""
-    upload: int | None
+    upload: int | None = None
     """The slot that holds the images and, behind them, the expected ones; None: the child has
     them."""
     image_bytes: int

@@ -87,10 +87,7 @@ class Modules:
     def load(self, key: str, code: bytes, optimization: int | None) -> None:
         """Load a cubin, or PTX at a level of optimisation.
 
-        Raises
-        ------
-        LoadError
-            If the driver refuses it; the message is the driver's.
+        Raises LoadError if the driver refuses it; the message is the driver's.
         """
         options = []
         if optimization is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from oracle.errors import UsageError
 from oracle.targets import TARGETS, Target
 from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler, release_of
-from runners.cuda.messages import DeviceFacts, DeviceHealth
+from runners.cuda.messages import DeviceFacts, DeviceHealth, RunBatch, Screen
 from runners.cuda.slots import PAGE, Lease, lease_of
 from runners.cuda.supervisor import Supervisor
 from runners.cuda.tasks import ExamineTask, RunTask, ScreenTask, Task
@@ -157,13 +157,13 @@ class CudaRunner(ClosedAtTheEnd):
         compiled = self.compile_with(self.compiler, module)
         if isinstance(compiled, Failure):
             return compiled
-        return self._supervisor.load(compiled, compiled.optimization)
+        return self._supervisor.load(compiled)
 
     def prepare(self, module: KernelModule) -> Compiled | Failure:
         """Begin to compile a module for the device; the first launch says what came of it."""
         compiled = self.compile_with(self.compiler, module)
         if isinstance(compiled, Compiled):
-            self._supervisor.load_ahead(compiled, compiled.optimization)
+            self._supervisor.load_ahead(compiled)
         return compiled
 
     def compile_with(self, compiler: Compiler, module: KernelModule) -> Compiled | Failure:
@@ -240,18 +240,25 @@ class CudaRunner(ClosedAtTheEnd):
             return Collected(outcome=Ran(images=nothing, sms=np.zeros(0, np.uint32), seconds=0.0))
         source, offset = self._source(images)
         sms_offset = -(-images.nbytes // PAGE) * PAGE
+        destination = self._supervisor.pool.lease(sms_offset + 4 * count)
         chunk = max(1, self._chunk_bytes // kernel.image_bytes // kernel.warps_per_block)
         task = RunTask(
             allowance=self.deadline,
             compiled=compiled,
-            optimization=compiled.optimization,
-            kernel=kernel,
-            count=count,
             source=source,
-            source_offset=offset,
-            destination=self._supervisor.pool.lease(sms_offset + 4 * count),
-            sms_offset=sms_offset,
-            chunk_images=min(chunk * kernel.warps_per_block, count),
+            destination=destination,
+            message=RunBatch(
+                key=compiled.key,
+                entry=kernel.entry,
+                image_bytes=kernel.image_bytes,
+                count=count,
+                warps_per_block=kernel.warps_per_block,
+                source=source.slot.number,
+                source_offset=offset,
+                destination=destination.slot.number,
+                sms_offset=sms_offset,
+                chunk_images=min(chunk * kernel.warps_per_block, count),
+            ),
         )
         self._supervisor.submit(task)
         return _Waiting(supervisor=self._supervisor, task=task)
@@ -288,13 +295,19 @@ class CudaRunner(ClosedAtTheEnd):
         task = ScreenTask(
             allowance=self.deadline,
             compiled=compiled,
-            optimization=compiled.optimization,
-            kernel=kernel,
             references=references,
-            limit=limit,
-            blocks=blocks,
-            scratch_bytes=scratch if kernel.scratch == "global" else 0,
-            examine=examine,
+            message=Screen(
+                key=compiled.key,
+                entry=kernel.entry,
+                references=references.number,
+                image_bytes=kernel.image_bytes,
+                count=len(references.images),
+                limit=limit,
+                blocks=blocks,
+                warps_per_block=kernel.warps_per_block,
+                scratch_bytes=scratch if kernel.scratch == "global" else 0,
+                examine=examine,
+            ),
         )
         self._supervisor.submit(task)
         return _Waiting(supervisor=self._supervisor, task=task)

@@ -33,10 +33,7 @@ class NotReadyError(Exception):
 def import_driver() -> Any:
     """Return PyCUDA's driver module, initialised.
 
-    Raises
-    ------
-    NotReadyError
-        If PyCUDA, the driver or the device is not there.
+    Raises NotReadyError if PyCUDA, the driver or the device is not there.
     """
     try:
         import pycuda.driver as driver

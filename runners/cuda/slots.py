@@ -106,10 +106,7 @@ class SlotPool:
     def lease(self, size: int) -> Lease:
         """Return a lease of a slot with at least `size` bytes.
 
-        Raises
-        ------
-        InfrastructureError
-            If there is no memory.
+        Raises InfrastructureError if there is no memory.
         """
         wanted = max(1, -(-size // _GRANULE)) * _GRANULE
         fitting = [slot for slot in self._free if wanted <= slot.size <= 2 * wanted]

@@ -88,29 +88,21 @@ class Supervisor:
             return failure
         return self._facts or _lost("the device was never ready", "")
 
-    def load(self, compiled: Compiled, optimization: int | None) -> Compiled | Failure:
+    def load(self, compiled: Compiled) -> Compiled | Failure:
         """Load a module unless it is loaded."""
         failure = self._ensure_child()
         if failure is not None:
             return failure
         task = self._loaded.get(compiled.key)
         if task is None:
-            task = LoadTask(
-                allowance=self._load_allowance, compiled=compiled, optimization=optimization
-            )
+            task = LoadTask(allowance=self._load_allowance, compiled=compiled)
             self._enqueue([task])
         return self.wait(task)
 
-    def load_ahead(self, compiled: Compiled, optimization: int | None) -> None:
+    def load_ahead(self, compiled: Compiled) -> None:
         """Have a module loaded, unless it is, without waiting; who runs it hears of a failure."""
         if self._ensure_child() is None and compiled.key not in self._loaded:
-            task = LoadTask(
-                allowance=self._load_allowance,
-                compiled=compiled,
-                optimization=optimization,
-                ahead=True,
-            )
-            self._enqueue([task])
+            self._enqueue([LoadTask(allowance=self._load_allowance, compiled=compiled, ahead=True)])
 
     def submit(self, task: Task[Any]) -> None:
         """Put a task behind the others; its result comes with `wait`."""
@@ -205,7 +197,8 @@ class Supervisor:
             if isinstance(task, KernelTask):
                 task.load = self._loaded.get(task.compiled.key)
                 if task.load is None:
-                    tasks[:0] = [self._load_of(task), task]
+                    load = LoadTask(allowance=self._load_allowance, compiled=task.compiled)
+                    tasks[:0] = [load, task]
                     continue
             self._queue.append(task)
             if len(self._queue) == 1:
@@ -219,13 +212,6 @@ class Supervisor:
                     self._child = None
                 self._queue.extend(tasks)
                 return
-
-    def _load_of(self, task: KernelTask[Any]) -> LoadTask:
-        return LoadTask(
-            allowance=self._load_allowance,
-            compiled=task.compiled,
-            optimization=task.optimization,
-        )
 
     def _send(self, task: Task[Any]) -> None:
         child = self._child

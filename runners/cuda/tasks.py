@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+import msgspec
 import numpy as np
 
 from runners.cuda.compilation import refused
@@ -26,7 +27,6 @@ from runners.cuda.messages import (
     Screen,
 )
 from runners.cuda.slots import Lease
-from runners.kernels import Kernel
 from runners.ledger import read_ledger
 from runners.protocol import Compiled, Failure, Ran, Trouble
 from runners.screening import References, Screened
@@ -61,17 +61,15 @@ class LoadTask(Task[Compiled]):
     """Loading a module."""
 
     compiled: Compiled
-    optimization: int | None
     ahead: bool = False
     """Whether it is not needed at once."""
+    title = "loading a module"
 
     def request(self) -> LoadModule:
         """Return the message."""
+        one = self.compiled
         return LoadModule(
-            key=self.compiled.key,
-            code=self.compiled.code,
-            optimization=self.optimization,
-            ahead=self.ahead,
+            key=one.key, code=one.code, optimization=one.optimization, ahead=self.ahead
         )
 
     def accept(self, reply: Reply) -> bool:
@@ -84,23 +82,19 @@ class LoadTask(Task[Compiled]):
             return False
         return True
 
-    @property
-    def title(self) -> str:
-        """What is going on."""
-        return "loading a module"
+
+M = TypeVar("M", RunBatch, Screen)
 
 
 @dataclass(kw_only=True, eq=False)
-class KernelTask(Task[T]):
+class KernelTask(Task[T], Generic[T, M]):
     """Running a kernel of a module."""
 
     compiled: Compiled
-    optimization: int | None
-    kernel: Kernel
+    message: M
+    """What is sent, under another token each time."""
     load: LoadTask | None = None
     """The loading of its module in the present child."""
-    token: int = 0
-    """That of the last request; no earlier one had it."""
 
     @abstractmethod
     def leases(self) -> tuple[Lease, ...]:
@@ -110,9 +104,14 @@ class KernelTask(Task[T]):
     def ended(self, reply: Reply) -> T | None:
         """Return the result, if the reply brings it."""
 
+    def request(self) -> M:
+        """Return the message, under a token that no earlier one had."""
+        self.message = msgspec.structs.replace(self.message, token=secrets.randbits(48))
+        return self.message
+
     def accept(self, reply: Reply) -> bool:
         """Take the result, or Failed, of the last request."""
-        if getattr(reply, "token", None) != self.token:
+        if getattr(reply, "token", None) != self.message.token:
             return False
         result = self.ended(reply)
         if result is None and not isinstance(reply, Failed):
@@ -131,63 +130,45 @@ class KernelTask(Task[T]):
 
 
 @dataclass(kw_only=True, eq=False)
-class RunTask(KernelTask[Ran]):
+class RunTask(KernelTask[Ran, RunBatch]):
     """Running a batch."""
 
-    count: int
     source: Lease
-    source_offset: int
     destination: Lease
-    sms_offset: int
-    chunk_images: int
+
+    @property
+    def title(self) -> str:
+        """What is going on, as the subject of a sentence."""
+        return f"running {self.message.entry} on {self.message.count} images"
 
     def leases(self) -> tuple[Lease, ...]:
         """Return the memory of the images before and after."""
         return self.source, self.destination
 
-    def request(self) -> RunBatch:
-        """Return the message, under a token that no earlier one had."""
-        self.token = secrets.randbits(48)
-        return RunBatch(
-            token=self.token,
-            key=self.compiled.key,
-            entry=self.kernel.entry,
-            image_bytes=self.kernel.image_bytes,
-            count=self.count,
-            warps_per_block=self.kernel.warps_per_block,
-            source=self.source.slot.number,
-            source_offset=self.source_offset,
-            destination=self.destination.slot.number,
-            sms_offset=self.sms_offset,
-            chunk_images=self.chunk_images,
-        )
-
     def ended(self, reply: Reply) -> Ran | None:
         """Return the images that Done says are there."""
         if not isinstance(reply, Done):
             return None
-        images = self.destination.array(np.uint8, (self.count, self.kernel.image_bytes))
-        sms = self.destination.array(np.uint32, (self.count,), self.sms_offset)
+        batch = self.message
+        images = self.destination.array(np.uint8, (batch.count, batch.image_bytes))
+        sms = self.destination.array(np.uint32, (batch.count,), batch.sms_offset)
         images.flags.writeable = sms.flags.writeable = False
         return Ran(images=images, sms=sms, seconds=reply.seconds)
 
-    @property
-    def title(self) -> str:
-        """What is going on."""
-        return f"running {self.kernel.entry} on {self.count} images"
-
 
 @dataclass(kw_only=True, eq=False)
-class ScreenTask(KernelTask[Screened]):
+class ScreenTask(KernelTask[Screened, Screen]):
     """Running a screening kernel."""
 
     references: References
-    limit: int
-    blocks: int
-    scratch_bytes: int
-    examine: bool
     upload: Lease | None = None
     """The memory with the images, where the child has yet to be given them."""
+
+    @property
+    def title(self) -> str:
+        """What is going on, as the subject of a sentence."""
+        launch = self.message
+        return f"screening with {launch.entry}, {launch.limit} images a multiprocessor,"
 
     def leases(self) -> tuple[Lease, ...]:
         """Return the memory of the images, where the child does not have them."""
@@ -203,21 +184,9 @@ class ScreenTask(KernelTask[Screened]):
 
     def request(self) -> Screen:
         """Return the message, under a token that no earlier one had."""
-        self.token = secrets.randbits(48)
-        return Screen(
-            token=self.token,
-            key=self.compiled.key,
-            entry=self.kernel.entry,
-            references=self.references.number,
-            upload=None if self.upload is None else self.upload.slot.number,
-            image_bytes=self.kernel.image_bytes,
-            count=len(self.references.images),
-            limit=self.limit,
-            blocks=self.blocks,
-            warps_per_block=self.kernel.warps_per_block,
-            scratch_bytes=self.scratch_bytes,
-            examine=self.examine,
-        )
+        slot = None if self.upload is None else self.upload.slot.number
+        self.message = msgspec.structs.replace(self.message, upload=slot)
+        return super().request()
 
     def ended(self, reply: Reply) -> Screened | None:
         """Return what the ledger says, and let go of the shared memory."""
@@ -226,20 +195,17 @@ class ScreenTask(KernelTask[Screened]):
             return None
         data = np.frombuffer(reply.ledger, np.uint8)
         return Screened(
-            ledger=read_ledger(data, self.kernel.image_bytes),
+            ledger=read_ledger(data, self.message.image_bytes),
             seconds=reply.seconds,
             health=reply.health,
         )
-
-    @property
-    def title(self) -> str:
-        """What is going on."""
-        return f"screening with {self.kernel.entry}, {self.limit} images a multiprocessor,"
 
 
 @dataclass(kw_only=True, eq=False)
 class ExamineTask(Task[DeviceHealth]):
     """Reading the device's sensors."""
+
+    title = "reading the device's sensors"
 
     def request(self) -> Examine:
         """Return the message."""
@@ -251,8 +217,3 @@ class ExamineTask(Task[DeviceHealth]):
             return False
         self.result = reply.health
         return True
-
-    @property
-    def title(self) -> str:
-        """What is going on."""
-        return "reading the device's sensors"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from oracle.held import Use
+from oracle.operands import Use
 from oracle.program import Program, walk
 from oracle.registers import Register
 from oracle.steps import Step

@@ -5,19 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from oracle.held import Use
-from oracle.lane_steps import (
-    LoadRegisters,
-    MoveRegisters,
-    PackRegisters,
-    SetRegisters,
-    StoreRegisters,
-)
 from oracle.matrices import LANES
+from oracle.operands import Use
 from oracle.ops import AnyOp, Op, RowAccess, accesses_matrix, accesses_rows, multiplies
 from oracle.places import Uniform, Word
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, Step
+from oracle.steps import (
+    Barrier,
+    Branch,
+    Copy,
+    Elementwise,
+    Loop,
+    MoveRegisters,
+    PackRegisters,
+    PlainAccess,
+    SetRegisters,
+    Step,
+)
 from runners.emission.addresses import (
     address,
     base_register,
@@ -60,7 +64,7 @@ class StepWriter:
             case Elementwise():
                 template = elementwise(body, step)
                 self._each(step, step.matrix.register_bits, template)
-            case LoadRegisters() | StoreRegisters():
+            case PlainAccess():
                 self._registers_and_memory(step)
             case PackRegisters():
                 self._each(step, 32, f"cvt.rn.{step.type}x2.f32 {{0}}, {{2}}, {{1}}")
@@ -120,7 +124,7 @@ class StepWriter:
         body.add(f"add.s64 {total}, {register}, {distance}")
         return displaced(total, memory.immediate)
 
-    def _registers_and_memory(self, step: LoadRegisters | StoreRegisters) -> None:
+    def _registers_and_memory(self, step: PlainAccess) -> None:
         """Append accesses that are as wide as the alignment allows."""
         body, width = self.body, step.bits // 8
         lane = body.scratch("b64")
@@ -131,7 +135,7 @@ class StepWriter:
         space = body.spelled(lies_in)
         offset = self.program.offset(step.place.buffer) + step.place.offset
         guard = ""
-        if isinstance(step, StoreRegisters) and step.lanes != LANES:
+        if step.lanes != LANES:
             predicate = body.scratch("pred")
             body.add(f"setp.lt.u32 {predicate}, {body.use('%lane')}, {step.lanes}")
             guard = f"@{predicate}"

@@ -9,19 +9,10 @@ from collections.abc import Iterable
 
 from oracle.errors import UsageError
 from runners.faults.compiler import COMPILER_FAULTS
-from runners.faults.counting_units import COUNTING_FAULTS
-from runners.faults.data_paths import PATH_FAULTS
+from runners.faults.device import DEVICE_FAULTS
 from runners.faults.fault import Fault, Place
-from runners.faults.floating_units import FLOATING_FAULTS
-from runners.faults.lane_units import LANE_FAULTS
 
-CATALOGUE: tuple[Fault, ...] = (
-    *COMPILER_FAULTS,
-    *FLOATING_FAULTS,
-    *COUNTING_FAULTS,
-    *PATH_FAULTS,
-    *LANE_FAULTS,
-)
+CATALOGUE: tuple[Fault, ...] = (*COMPILER_FAULTS, *DEVICE_FAULTS)
 """Every fault, those of the text first."""
 
 _BY_NAME = {fault.name: fault for fault in CATALOGUE}

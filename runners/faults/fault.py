@@ -64,8 +64,14 @@ class Fault:
         return Place.DEVICE if self.rewriter is None else Place.PTX
 
     def rewrite(self, ptx: str) -> str:
-        """Return the text as the fault leaves it; unchanged if it is not in the text."""
-        return ptx if self.rewriter is None else self.rewriter(ptx)
+        """Return the text as the fault leaves it; unchanged if it is not in the text.
+
+        Text with instructions that no assembler takes, which lack operands say, may stay as it is.
+        """
+        try:
+            return ptx if self.rewriter is None else self.rewriter(ptx)
+        except (LookupError, ValueError):
+            return ptx
 
     def applies(self, ptx: str) -> bool:
         """Return whether a module holds something that the fault touches.
@@ -73,5 +79,5 @@ class Fault:
         A fault that applies need not change a result: that may take operands that reveal it.
         """
         if self.rewriter is not None:
-            return self.rewriter(ptx) != ptx
+            return self.rewrite(ptx) != ptx
         return any(self.opcodes.search(each.opcode) for each in statements(ptx))

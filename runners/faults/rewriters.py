@@ -2,12 +2,61 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from runners.faults.forms import access_of, flipped
 from runners.faults.statements import Edit, Statement, declared, each_entry, edited, statements
 
 Rewriter = Callable[[str], str]
+
+# Sizes of matrices, default strides and words: PTX ISA 9.7.14.4.2 (Matrix Storage for WMMA).
+_BITS = {"f64": 64, "f32": 32, "s32": 32, "tf32": 32, "f16": 16, "bf16": 16}
+_BITS |= {"s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}
+_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """The matrix that a wmma.load or wmma.store moves."""
+
+    bits: int
+    """Of one element."""
+    default_stride: int
+    """Elements."""
+
+    @property
+    def nudge(self) -> int:
+        """Smallest number of elements, at least 1, that fills whole 32-bit words or one element.
+
+        For 16-bit elements it is 1: the hardware measured runs odd strides of them.
+        """
+        return 1 if self.bits >= 16 else 32 // self.bits
+
+    @property
+    def step(self) -> int:
+        """Bytes of the smallest move of an address that the hardware does not trap on."""
+        return max(4, self.bits // 8)
+
+
+def access_of(opcode: str) -> Access:
+    """Return what an opcode of wmma.load or wmma.store moves."""
+    words = opcode.split(".")
+    shape = _SHAPE.search(opcode)
+    if shape is None:
+        raise ValueError(f"{opcode} has no shape")
+    m, n, k = (int(number) for number in shape.groups())
+    rows, columns = {"a": (m, k), "b": (k, n)}.get(words[2], (m, n))
+    return Access(
+        bits=_BITS[words[-1]],
+        default_stride=columns if "row" in words else rows,
+    )
+
+
+def flipped(opcode: str, index: int = 0) -> str:
+    """Return an opcode with its layout of this index turned round, counting from the left."""
+    words = opcode.split(".")
+    places = [i for i, word in enumerate(words) if word in ("row", "col")]
+    words[places[index]] = "col" if words[places[index]] == "row" else "row"
+    return ".".join(words)
 
 
 def by_entry(rewrite: Rewriter) -> Rewriter:
@@ -23,19 +72,17 @@ _SCRATCH = (
 
 
 def rewriter(pattern: str, edit: Edit) -> Rewriter:
-    """Return what applies an edit to every statement whose opcode a pattern finds."""
+    """Return what applies an edit to every statement whose opcode a pattern finds.
+
+    Registers that the edit adds are declared.
+    """
     compiled = re.compile(pattern)
-    return lambda ptx: edited(ptx, compiled, edit)
-
-
-def with_scratch(pattern: str, edit: Edit) -> Rewriter:
-    """Return a rewriter that may use the planted registers; it declares them where it does."""
-    plain = rewriter(pattern, edit)
 
     def rewrite(ptx: str) -> str:
-        text = plain(ptx)
+        text = edited(ptx, compiled, edit)
         # Another fault may have declared them; each uses them up within its own statement.
-        return text if text == ptx or _SCRATCH in ptx else declared(text, _SCRATCH)
+        added = "%planted" in text and _SCRATCH not in ptx
+        return declared(text, _SCRATCH) if added else text
 
     return rewrite
 

@@ -151,10 +151,7 @@ class Child:
 def stages(command: str) -> list[list[str]]:
     """Return the words of the programs of a command, which have ` | ` between them.
 
-    Raises
-    ------
-    UsageError
-        If a program is missing, or the quotes do not match.
+    Raises UsageError if a program is missing, or the quotes do not match.
     """
     found: list[list[str]] = [[]]
     try:

@@ -12,17 +12,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-from oracle.lane_steps import (
-    LoadRegisters,
-    MoveRegisters,
-    PackRegisters,
-    SetRegisters,
-    StoreRegisters,
-)
 from oracle.ops import Op
 from oracle.places import IMAGE_ALIGNMENT
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, Step
+from oracle.steps import (
+    Barrier,
+    Branch,
+    Copy,
+    Elementwise,
+    Loop,
+    MoveRegisters,
+    PackRegisters,
+    PlainAccess,
+    SetRegisters,
+    Step,
+)
 from oracle.targets import Module
 from runners.front_ends.cuda_cpp_elements import HELPERS
 from runners.front_ends.cuda_cpp_steps import (
@@ -120,7 +124,7 @@ class CudaCppWriter(CudaCppText):
                 write_op(self, step)
             case Elementwise():
                 write_elementwise(self, step)
-            case LoadRegisters() | StoreRegisters():
+            case PlainAccess():
                 write_registers(self, step)
             case PackRegisters():
                 write_pack(self, step)

@@ -8,11 +8,11 @@ Sizes, Alternate Floating Point, Double Precision, Sub-byte Operations), and `cr
 from __future__ import annotations
 
 from oracle.forms import Form
-from oracle.held import Fragment
 from oracle.matrices import Matrix
+from oracle.operands import Fragment
 from oracle.ops import accesses_matrix, multiplies_fragments
 from oracle.program import Program, walk
-from oracle.steps import Elementwise, Step
+from oracle.steps import Step
 
 POINTER_BYTES = 32
 """"mptr must be a 256-bit aligned pointer" (load_matrix_sync, store_matrix_sync)."""
@@ -108,7 +108,7 @@ def layouts_of(program: Program) -> dict[tuple[str, Matrix], str] | None:
     while changed:
         changed = False
         for step in steps:
-            if not isinstance(step, Elementwise):
+            if not step.changes:
                 continue
             source, destination = step.uses
             if isinstance(source.holds, Fragment) and source.holds.any_layout:

@@ -187,15 +187,10 @@ class Nvcc(FrontEndToolchain):
         return list(found.values())
 
     @classmethod
-    def lies_in(cls, folder: Path) -> bool:
-        """Whether a folder of the cache holds one."""
-        return (folder / "bin/nvcc").is_file()
-
-    @classmethod
-    def in_cache(cls, folder: Path, version: str) -> Nvcc:
-        """Return the nvcc of a folder that was fetched."""
+    def in_cache(cls, folder: Path, version: str) -> Nvcc | None:
+        """Return the nvcc of a folder that was fetched; None if it has none."""
         path = folder / "bin/nvcc"
-        return cls._at(path, _nvcc_version(path) or version)
+        return cls._at(path, _nvcc_version(path) or version) if path.is_file() else None
 
     @classmethod
     def in_folder(cls, folder: Path) -> Nvcc:
@@ -260,23 +255,20 @@ class Nvrtc(FrontEndToolchain):
         return NvrtcFrontEnd(Path(self.path), level=level)
 
     @classmethod
-    def lies_in(cls, folder: Path) -> bool:
-        """Whether a folder holds a library."""
-        return _library(folder) is not None
-
-    @classmethod
-    def in_cache(cls, folder: Path, version: str) -> Nvrtc:
-        """Return the NVRTC of a folder that was fetched."""
+    def in_cache(cls, folder: Path, version: str) -> Nvrtc | None:
+        """Return the NVRTC of a folder that was fetched; None if it has none."""
+        if _library(folder) is None:
+            return None
         return cls(version=version, spelled=f"nvrtc:{version}", path=str(folder))
 
     @classmethod
     def in_folder(cls, folder: Path) -> Nvrtc:
         """Return the NVRTC of a toolkit's folder."""
-        if not cls.lies_in(folder):
+        if _library(folder) is None:
             raise UsageError(f"no libnvrtc.so is in {folder}/lib; give a toolkit's folder")
-        with NvrtcFrontEnd(folder.resolve(), level=cls.default_level) as front_end:
-            found = cls.in_cache(folder.resolve(), front_end.version)
-        return replace(found, spelled=f"nvrtc:{folder}")
+        path = folder.resolve()
+        with NvrtcFrontEnd(path, level=cls.default_level) as front_end:
+            return cls(version=front_end.version, spelled=f"nvrtc:{folder}", path=str(path))
 
 
 def _library(folder: Path) -> Path | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from oracle.lane_steps import LoadRegisters, PackRegisters, StoreRegisters
 from oracle.ops import (
     AnyOp,
     MatrixAccess,
@@ -13,7 +12,12 @@ from oracle.ops import (
     multiplies,
 )
 from oracle.places import Place
-from oracle.steps import Copy, Elementwise
+from oracle.steps import (
+    Copy,
+    Elementwise,
+    PackRegisters,
+    PlainAccess,
+)
 from runners.emission.addresses import progression
 from runners.emission.copies import pieces
 from runners.front_ends import cuda_cpp_api as api
@@ -112,7 +116,7 @@ def _row_offsets(out: CudaCppText, addresses: tuple[int, ...]) -> str:
     return f"{name}[lane]"
 
 
-def write_registers(out: CudaCppText, step: LoadRegisters | StoreRegisters) -> None:
+def write_registers(out: CudaCppText, step: PlainAccess) -> None:
     """Append loads of each lane's registers, or stores, which stand under conditions by lane."""
     (use,) = step.uses
     word = "word" if step.bits == 32 else "double_word"
@@ -120,7 +124,7 @@ def write_registers(out: CudaCppText, step: LoadRegisters | StoreRegisters) -> N
     memory, variable = f"p[lane * {step.count} + i]", f"{out.variable(use)}[i]"
     out.add(f"{{ {word}* const p = {pointer};")
     each = f"for (int i = 0; i < {step.count}; ++i)"
-    if isinstance(step, LoadRegisters):
+    if step.loads:
         out.add(f"  {each} {variable} = {memory};")
     elif step.lanes != LANES:
         out.add(f"  if (lane < {step.lanes}) {each} {memory} = {variable};")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from oracle.held import Fragment, Use
+from oracle.operands import Fragment, Use
 from oracle.operations import Operation
 from oracle.places import Place, Uniform, Word
 from oracle.program import Program, walk
-from oracle.steps import Elementwise
 from runners.front_ends import cuda_cpp_api as api
 from runners.kernels import Kernel
 
@@ -55,7 +54,7 @@ class CudaCppText:
         self.layouts = api.layouts_of(self.program) if said else None
         steps = list(walk(self.program.steps))
         # Never merged into one operation: __fmul_rn, __fadd_rn (CUDA Math API, intrinsics).
-        arithmetic = {s.operation for s in steps if isinstance(s, Elementwise)}
+        arithmetic = {step.changes for step in steps}
         self.fused = {Operation.MULTIPLY, Operation.ADD} <= arithmetic
         self._groups: dict[tuple[str, int], dict[str, None]] = {}
         """Names of the variables of each type (and number of registers), in order."""

@@ -85,10 +85,7 @@ def llvm_text(module: KernelModule, *, llvm: int) -> str:
 class LlvmliteFrontEnd(LlvmFrontEnd):
     """The LLVM of the llvmlite in a folder, in a process of its own that may crash.
 
-    Raises
-    ------
-    InfrastructureError
-        If that llvmlite cannot be run.
+    Raises InfrastructureError if that llvmlite cannot be run.
     """
 
     def __init__(
@@ -157,10 +154,7 @@ class LlvmCommandFrontEnd(LlvmFrontEnd):
 def _dialect(command: str, target: str, version: str) -> int:
     """Return the major version of LLVM whose IR a command reads, by asking it.
 
-    Raises
-    ------
-    InfrastructureError
-        If it reads none.
+    Raises InfrastructureError if it reads none.
     """
     said = ""
     for major, text in _PROBES.items():
@@ -204,17 +198,16 @@ class Llvmlite(FrontEndToolchain):
         if spec is not None and spec.origin is not None:
             folder = Path(spec.origin).parent.parent
             with contextlib.suppress(InfrastructureError):
-                found.setdefault(_version_of(folder), cls.in_cache(folder, _version_of(folder)))
+                own = cls.in_cache(folder, _version_of(folder))
+                if own is not None:
+                    found.setdefault(own.version, own)
         return sorted(found.values(), key=lambda one: one.order, reverse=True)
 
     @classmethod
-    def lies_in(cls, folder: Path) -> bool:
-        """Whether a folder holds an llvmlite."""
-        return (folder / "llvmlite").is_dir()
-
-    @classmethod
-    def in_cache(cls, folder: Path, version: str) -> FrontEndToolchain:
-        """Return the LLVM of a folder with an llvmlite."""
+    def in_cache(cls, folder: Path, version: str) -> FrontEndToolchain | None:
+        """Return the LLVM of a folder with an llvmlite; None if it has none."""
+        if not (folder / "llvmlite").is_dir():
+            return None
         return Llvmlite(version=version, spelled=f"llvm:{version}", path=str(folder))
 
     @classmethod

@@ -14,17 +14,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from oracle.lane_steps import (
-    LoadRegisters,
-    MoveRegisters,
-    PackRegisters,
-    SetRegisters,
-    StoreRegisters,
-)
 from oracle.ops import Op
 from oracle.places import IMAGE_ALIGNMENT, Uniform, Word
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, Step
+from oracle.steps import (
+    Barrier,
+    Branch,
+    Copy,
+    Elementwise,
+    Loop,
+    MoveRegisters,
+    PackRegisters,
+    PlainAccess,
+    SetRegisters,
+    Step,
+)
 from oracle.targets import Module
 from runners.emission.copies import Piece, pieces
 from runners.front_ends.llvm_steps import (
@@ -121,7 +125,7 @@ class LlvmWriter(LlvmText):
                 write_op(self, step)
             case Elementwise():
                 write_elementwise(self, step)
-            case LoadRegisters() | StoreRegisters():
+            case PlainAccess():
                 write_registers(self, step)
             case PackRegisters():
                 write_pack(self, step)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from oracle.formats import Format
-from oracle.lane_steps import LoadRegisters, PackRegisters, StoreRegisters
 from oracle.operations import Operation
 from oracle.ops import (
     AnyOp,
@@ -15,7 +14,7 @@ from oracle.ops import (
     multiplies,
 )
 from oracle.places import IMAGE_ALIGNMENT, Place
-from oracle.steps import Elementwise
+from oracle.steps import Elementwise, PackRegisters, PlainAccess
 from runners.emission.addresses import progression
 from runners.emission.elementwise import replicated
 from runners.front_ends.llvm_intrinsics import (
@@ -142,16 +141,16 @@ def write_pack(out: LlvmText, step: PackRegisters) -> None:
     out.fill(destination, packed)
 
 
-def write_registers(out: LlvmText, step: LoadRegisters | StoreRegisters) -> None:
+def write_registers(out: LlvmText, step: PlainAccess) -> None:
     """Append an access of each register; LLVM may make wider ones of them."""
     (use,) = step.uses
     width = step.bits // 8
     integer = f"i{step.bits}"
     start = out.program.offset(step.place.buffer) + step.place.offset
-    values = [value for _, value in out.values(use)] if isinstance(step, StoreRegisters) else []
+    values = [value for _, value in out.values(use)] if step.stores else []
     loaded = []
-    some = isinstance(step, StoreRegisters) and step.lanes != LANES
-    if isinstance(step, StoreRegisters) and some:
+    some = step.lanes != LANES
+    if some:
         mine, others = out.labels("mine", "stored")
         own = out.value(f"icmp ult i32 %lane, {step.lanes}")
         out.add(f"br i1 {own}, label %{mine}, label %{others}")
@@ -160,11 +159,11 @@ def write_registers(out: LlvmText, step: LoadRegisters | StoreRegisters) -> None
         place = Place(buffer=step.place.buffer, offset=step.place.offset + width * index)
         type_, pointer = out.address(place, lane=width * step.count, pointee=integer)
         align = f"align {_alignment(start + width * index, width * step.count)}"
-        if isinstance(step, LoadRegisters):
+        if step.loads:
             loaded.append(out.value(f"load {integer}, {type_} {pointer}, {align}"))
         else:
             out.add(f"store {integer} {values[index]}, {type_} {pointer}, {align}")
-    if isinstance(step, LoadRegisters):
+    if step.loads:
         out.fill(use, loaded)
     if some:
         out.add(f"br label %{others}")

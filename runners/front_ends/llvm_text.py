@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from oracle.held import Fragment, Use
+from oracle.operands import Fragment, Use
 from oracle.places import Place
 from oracle.program import Program
 from runners.front_ends.llvm_intrinsics import OPAQUE_SINCE, register_type

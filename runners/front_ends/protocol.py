@@ -12,20 +12,16 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, Unpack
 
 from oracle.errors import UsageError
-from oracle.lane_steps import MoveRegisters, SetRegisters
 from oracle.program import Program, by_register, walk
 from oracle.steps import Step
 from oracle.targets import VERSIONS, PtxVersion, parse_target
-from runners.cuda.compilation import CompilerLimits
+from runners.cuda.compilation import DEFAULT_LEVEL, CompilerLimits
 from runners.front_ends.child import refused
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Runner, Trouble
 from runners.ptx_pass import RewritingRunner
 from runners.toolchains import Toolchain, version_order
 from runners.wheels import fetched_folders
-
-_DRIVER_LEVEL = 3
-"""-O level at which a driver compiles what a front end wrote: its default."""
 
 
 class FrontEnd(ABC):
@@ -136,21 +132,16 @@ class FrontEndToolchain(Toolchain):
     def discover(cls) -> Sequence[FrontEndToolchain]:
         """Return those that were installed or fetched, newest first, each version once."""
         found = [
-            cls.in_cache(folder, version)
+            one
             for folder, version in fetched_folders(cls.kind)
-            if version_order(version) and cls.lies_in(folder)
+            if version_order(version) and (one := cls.in_cache(folder, version)) is not None
         ]
         return sorted(found, key=lambda one: one.order, reverse=True)
 
     @classmethod
     @abstractmethod
-    def lies_in(cls, folder: Path) -> bool:
-        """Whether a folder of the cache holds one."""
-
-    @classmethod
-    @abstractmethod
-    def in_cache(cls, folder: Path, version: str) -> FrontEndToolchain:
-        """Return that of a folder of the cache."""
+    def in_cache(cls, folder: Path, version: str) -> FrontEndToolchain | None:
+        """Return that of a folder of the cache; None if it holds none."""
 
     @classmethod
     @abstractmethod
@@ -223,7 +214,7 @@ class FrontEndCompiler:
             compiler=self._front_end.name,
             key=hashlib.sha256(architecture.encode() + b"\0" + code).hexdigest(),
             code=code,
-            optimization=_DRIVER_LEVEL,
+            optimization=DEFAULT_LEVEL,  # of the driver, which compiles what was written
         )
 
     def close(self) -> None:
@@ -253,8 +244,7 @@ def check_named(programs: Iterable[Program]) -> None:
 def _by_register(program: Program) -> Step | None:
     """Return the first step of a program that says which registers it uses."""
     for step in walk(program.steps):
-        if isinstance(step, SetRegisters | MoveRegisters) or any(
-            by_register(step, use) for use in step.uses
-        ):
+        registers = step.copies and not step.reads[0].is_fragment
+        if registers or any(by_register(step, use) for use in step.uses):
             return step
     return None

@@ -156,7 +156,7 @@ def _atomic(operands: Operands, match: re.Match[str]) -> Operation:
         for found in places(warps, space, starts, width, who, True, width):
             chosen = np.ones(whole, np.bool_) if found.chosen is None else found.chosen
             index = np.broadcast_to(found.offsets, whole).T[chosen.T] // width
-            words = found.segment.view(width).view(seen)
+            words = found.segment.views(width)[0].view(seen)
             held.T[chosen.T] = _turns(name, words, index, [each[chosen.T] for each in operand])
         warps.write(key, held.view(DTYPES[bits]), mask)
 

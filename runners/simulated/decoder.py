@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from runners.simulated import access, matrix_rows, mma_sync, scalar, wmma
 from runners.simulated.memory import Space, Static
-from runners.simulated.operands import Held, Location, Operands, Source, Surroundings
+from runners.simulated.operands import FromRegister, Location, Operands, Source, Surroundings
 from runners.simulated.silicon import Silicon
 from runners.simulated.storage import Frame, Statics
 from runners.simulated.syntax import (
@@ -37,28 +37,31 @@ _KEPT = 1 << 14
 """Decoded instructions that a device keeps, 1.7 KiB each (2026-11)."""
 
 
-_FOR_MATRICES = (*wmma.FORMS, *matrix_rows.FORMS, *mma_sync.FORMS)
-"""Every instruction for matrices that is known. A file of others is added here."""
-
-
-@lru_cache(maxsize=4096)
-def _find(opcode: str) -> tuple[Callable[..., Operation], re.Match[str], bool] | None:
-    """Return what decodes an opcode of matrices or memory, how, and whether it is a warp's."""
-    for pattern, decode in _FOR_MATRICES:
-        if match := pattern.fullmatch(opcode):
-            return decode, match, True
-    for pattern, plain in access.FORMS:
-        if match := pattern.fullmatch(opcode):
-            return plain, match, False
-    return None
-
-
 class Waits(StrEnum):
     """Who has to come to a step before it executes."""
 
     WARP = "all lanes of the warp"
     MEMBERS = "the lanes that the instruction names"
     BLOCK = "all threads of the block"
+
+
+_FORMS = (
+    *((*form, Waits.WARP) for form in (*wmma.FORMS, *matrix_rows.FORMS, *mma_sync.FORMS)),
+    *((*form, None) for form in access.FORMS),
+)
+"""The pattern of every opcode of matrices and memory, what decodes it, and who waits for it. A file
+of other instructions for matrices is added here."""
+
+
+@lru_cache(maxsize=4096)
+def _find(
+    opcode: str,
+) -> tuple[Callable[..., Operation], re.Match[str], Waits | None] | None:
+    """Return what decodes an opcode, how, and who waits for it."""
+    for pattern, decode, waits in _FORMS:
+        if match := pattern.fullmatch(opcode):
+            return decode, match, waits
+    return None
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -162,7 +165,7 @@ class _Linker:
         self._local_bytes = max(self._local_bytes, frame.end)
         surroundings = Surroundings(
             version=self._listing.version,
-            target=self._silicon.target,
+            silicon=self._silicon,
             prefix=prefix,
             locations=frame,
             in_function=not function.is_entry,
@@ -247,9 +250,8 @@ class _Linker:
             return known
         found: Decoded
         if (one := _find(instruction.opcode)) is not None:
-            decode, match, for_warp = one
-            given = (operands, self._silicon) if for_warp else (operands,)
-            found = decode(*given, match), Waits.WARP if for_warp else None, None
+            decode, match, waits = one
+            found = decode(operands, match), waits, None
         elif (row := scalar.decode(operands)) is not None:
             operation, members = row
             found = operation, None if members is None else Waits.MEMBERS, members
@@ -301,7 +303,7 @@ class _Linker:
         for formal, actual in zip(function.results, results, strict=True):
             if not self._bind(operands, frame, formal, actual, bound):
                 target = operands.destination(actual, TYPE_BITS[formal.type])
-                leaving.append(_copy(target, Held(prefix + formal.name)))
+                leaving.append(_copy(target, FromRegister(prefix + formal.name)))
         self._steps.extend(Step(line=instruction.line, operation=each) for each in entering)
         self._expand(function, prefix, frame.end, bound, callers)
         self._steps.extend(Step(line=instruction.line, operation=each) for each in leaving)

@@ -135,24 +135,11 @@ class Module:
     def launch(
         self, entry: str, images: NDArray[np.uint8], *, threads: int = 128
     ) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
-        """Run a kernel with a warp for each image.
+        """Run a kernel with a warp for each image, in blocks of so many threads.
 
-        Parameters
-        ----------
-        entry
-            Its name; it takes the address of the images, the address of the SM numbers, and the
-            number of images.
-        images
-            (count, bytes) contents of the memory images, which are not changed.
-        threads
-            Threads of a block, a multiple of 32 up to 1024.
-
-        Returns
-        -------
-        images
-            (count, bytes) what memory holds afterwards.
-        sms
-            (count,) the multiprocessor that each warp reported; 0xffffffff where it reported none.
+        It takes the address of the (count, bytes) images, which are not changed, that of the SM
+        numbers, and the number of images. Return what memory holds afterwards, and (count,) the
+        multiprocessor that each warp reported; 0xffffffff where it reported none.
 
         Raises
         ------
@@ -185,35 +172,11 @@ class Module:
         threads: int,
         blocks: int,
     ) -> NDArray[np.uint8]:
-        """Run a screening kernel on all multiprocessors.
+        """Run a screening kernel on all multiprocessors, so many blocks on each.
 
-        Parameters
-        ----------
-        entry
-            Its name.
-        images, expected
-            (count, bytes) contents of the memory images, before and after.
-        ledger
-            (bytes,) what it holds at first.
-        limit
-            Images that each multiprocessor takes.
-        scratch_bytes
-            Scratch memory of the launch; 0 for none.
-        threads
-            Threads of a block, a multiple of 32 up to 1024.
-        blocks
-            Blocks of each multiprocessor.
-
-        Returns
-        -------
-        (bytes,) what the ledger holds afterwards.
-
-        Raises
-        ------
-        UsageError
-            If there is no such entry, or it or the block are not as described.
-        SimulatedTrap
-            If the kernel does what a device traps on.
+        The (count, bytes) images are those before and after it; each multiprocessor takes up to
+        `limit` of them. `scratch_bytes` are those of the launch, 0 for none. Return what the flat
+        ledger holds afterwards. Raises as `launch` does.
         """
         kernel = self._kernel(entry, _SCREEN)
         count = images.shape[0]

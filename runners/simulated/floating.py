@@ -60,15 +60,21 @@ def adjusted(compute: Compute) -> Compute:
     """Return a computation with what .ftz, .sat and .relu say of its operands and its result."""
 
     def adjusting(q: Qualifiers, *words: Words) -> Any:
-        kind, dtype = q["element"], words[0].dtype
-        if q["ftz"]:
-            words = tuple(flushed(word, NAMED[kind]) for word in words)
-        result = compute(q, *words).astype(dtype)
-        if q["ftz"]:
-            result = flushed(result, NAMED[kind])
+        origin, to = q["origin"] or q["element"], q["to"] or q["element"]
+        # Of conversions, it is for f32 alone.
+        flushes = {"f32"} if q["to"] else {origin}
+        flushes = flushes if q["ftz"] else set()
+        if origin in flushes:
+            words = tuple(flushed(word, NAMED[origin]) for word in words)
+        result = compute(q, *words)
+        if to not in _ONE:
+            return result
+        result = result.astype(DTYPES[TYPE_BITS[to]])
+        if to in flushes:
+            result = flushed(result, NAMED[to])
         if q["sat"]:
-            result = _saturated(result, kind)
-        return _relu(result, kind) if q["relu"] else result
+            result = _saturated(result, to)
+        return _relu(result, to) if q["relu"] else result
 
     return adjusting
 
@@ -339,25 +345,7 @@ def integer_to_integer(q: Qualifiers, a: Values) -> Any:
     return a.astype(numeric(q["to"]))
 
 
-def _of_floats(compute: Compute) -> Compute:
-    """Return a conversion with what .ftz and .sat say of f32 operands and results."""
-
-    def adjusting(q: Qualifiers, a: Values) -> Any:
-        to = q["to"]
-        if q["ftz"] and q["origin"] == "f32":
-            a = flushed(a, NAMED["f32"])
-        result = compute(q, a)
-        if to not in _ONE:
-            return result
-        result = result.astype(DTYPES[TYPE_BITS[to]])
-        if q["ftz"] and to == "f32":
-            result = flushed(result, NAMED[to])
-        return _saturated(result, to) if q["sat"] else result
-
-    return adjusting
-
-
-@_of_floats
+@adjusted
 def integer_to_float(q: Qualifiers, a: Values) -> Any:
     """Round an integer to a format."""
     size = magnitude(a).astype(np.uint64)
@@ -369,7 +357,7 @@ def integer_to_float(q: Qualifiers, a: Values) -> Any:
     return words | ((a < 0).astype(np.uint64) << np.uint64(binary.word - 1))
 
 
-@_of_floats
+@adjusted
 def float_to_integer(q: Qualifiers, a: Values) -> Any:
     """Round to an integer; what is too large is clamped."""
     origin, to = q["origin"], q["to"]
@@ -384,7 +372,7 @@ def float_to_integer(q: Qualifiers, a: Values) -> Any:
     return np.where(np.isnan(values), nan, result.view(nan.dtype))
 
 
-@_of_floats
+@adjusted
 def float_to_float(q: Qualifiers, a: Values) -> Any:
     """Round to another format, to the same one, or to an integer in it."""
     origin, to = q["origin"], q["to"]

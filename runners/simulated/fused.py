@@ -321,42 +321,18 @@ def multiply_add(
     rounding: Rounding,
     nan: NanRule,
 ) -> Words:
-    """Return a times b plus c, rounded once.
+    """Return a times b plus c, rounded once, as uint64 words in the shape they broadcast to.
 
-    Parameters
-    ----------
-    a, b, c
-        Raw words of the format, unsigned, in shapes that broadcast together.
-    binary
-        The format of all three and of the result.
-    rounding
-        How the exact value is rounded.
-    nan
-        What NaN results look like.
-
-    Returns
-    -------
-    words
-        Raw words of the format as uint64, in the broadcast shape.
+    All of them are raw words of the format.
     """
     x, y = (unpack(each.astype(np.uint64, copy=False), binary) for each in (a, b))
     return add(product(x, y), c, rounding, nan)
 
 
 def products(a: NDArray[Any], b: NDArray[Any], binary: Binary) -> Product:
-    """Return the products that a matrix product adds, those of each k together.
+    """Return the (K, M, N, warps) products that a matrix product adds, those of one k by index.
 
-    Parameters
-    ----------
-    a, b
-        (M, K, warps) and (K, N, warps) raw words of the format, unsigned.
-    binary
-        The format.
-
-    Returns
-    -------
-    products
-        (K, M, N, warps); index k gives those of one k.
+    A and B are (M, K, warps) and (K, N, warps) raw words of the format.
     """
     rows = np.ascontiguousarray(a.swapaxes(0, 1), np.uint64)[:, :, None]
     columns = np.ascontiguousarray(b, np.uint64)[:, None]

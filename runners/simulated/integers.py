@@ -72,20 +72,10 @@ def add_to_high_product(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
     return _clamped(high.astype(np.int64) + c) if q["sat"] else high + c
 
 
-def _amount(a: Values, b: Values) -> Any:
-    """Return what to shift by: NumPy leaves nothing, or the sign, from the width on."""
+def amount(a: Values, b: Values) -> Any:
+    """Return what to shift by (shl, shr): NumPy leaves nothing, or the sign, from the width on."""
     clamped = b if a.itemsize > 2 else np.minimum(b, np.uint32(8 * a.itemsize))
     return clamped.astype(a.dtype, copy=False)
-
-
-def shift_left(_: Qualifiers, a: Values, b: Values) -> Any:
-    """Shift by an amount of 32 bits, which clamps at the width."""
-    return a << _amount(a, b)
-
-
-def shift_right(_: Qualifiers, a: Values, b: Values) -> Any:
-    """Shift by an amount of 32 bits, which clamps at the width."""
-    return a >> _amount(a, b)
 
 
 def wide_product(_: Qualifiers, a: Values, b: Values, *c: Values) -> Any:
@@ -134,8 +124,9 @@ def dot(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
     return ((x * chosen).sum(axis=-1) + c).astype(np.uint32)
 
 
-def population(words: NDArray[np.uint64]) -> Any:
-    """Return the number of set bits of each uint64 word, by pairs, fours and bytes."""
+def population(words: Values) -> Any:
+    """Return the number of set bits of each unsigned word, by pairs, fours and bytes."""
+    words = words.astype(np.uint64, copy=False)
     pairs = words - ((words >> np.uint64(1)) & np.uint64(0x5555_5555_5555_5555))
     quads = (pairs & np.uint64(0x3333_3333_3333_3333)) + (
         (pairs >> np.uint64(2)) & np.uint64(0x3333_3333_3333_3333)
@@ -150,11 +141,6 @@ def _highest(values: Values) -> Any:
     for step in (1, 2, 4, 8, 16, 32):
         rest = rest | (rest >> np.uint64(step))
     return population(rest) - 1
-
-
-def count_ones(_: Qualifiers, a: Values) -> Any:
-    """Return the number of set bits (popc)."""
-    return population(a.astype(np.uint64)).astype(np.uint32)
 
 
 def leading_zeros(_: Qualifiers, a: Values) -> Any:

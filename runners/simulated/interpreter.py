@@ -6,7 +6,7 @@ left who could come, the program traps.
 """
 
 import time
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,29 +95,25 @@ class _Threads:
             step = steps[index]
             warps.line = step.line
             warps.steps += 1
-            if warps.steps > LARGEST_STEP_COUNT:
-                refuse(
-                    TrapKind.HANG,
-                    step.line,
-                    f"still running after {LARGEST_STEP_COUNT} steps",
-                    tuple(int(i) for i in warps.indices),
-                )
-            # First the clock that costs a tenth.
-            if (
+            # Of the clocks, first the one that costs a tenth.
+            if warps.steps > LARGEST_STEP_COUNT or (
                 time.monotonic() - self._since > LONGEST_SECONDS
                 and time.thread_time() - self._begun > LONGEST_SECONDS
             ):
-                refuse(
-                    TrapKind.HANG,
-                    step.line,
-                    f"still running after {LONGEST_SECONDS:g} s, at step {warps.steps}",
-                    tuple(int(i) for i in warps.indices),
-                )
+                self._hang(step)
             if step.operation is None or (step.waits is not None and not whole):
                 break
             step.operation(warps, here if step.guard is None else _holding(step, warps, here))
             index += 1
         return index
+
+    def _hang(self, step: Step) -> NoReturn:
+        steps = self._warps.steps
+        said = f"{LONGEST_SECONDS:g} s, at step {steps}"
+        if steps > LARGEST_STEP_COUNT:
+            said = f"{LARGEST_STEP_COUNT} steps"
+        everybody = tuple(int(i) for i in self._warps.indices)
+        refuse(TrapKind.HANG, step.line, f"still running after {said}", everybody)
 
     def _apart(self) -> Places:
         """Return where each thread is, in an array of its own."""

@@ -12,10 +12,9 @@ from runners.simulated.integers import Qualifiers
 from runners.simulated.layouts import BITS, Elements, Layout, dimensions, gather, scatter
 from runners.simulated.operands import Operands
 from runners.simulated.products import MultiplyUnit, Types, multiply_on
-from runners.simulated.silicon import Silicon
 from runners.simulated.warps import DTYPES, Mask, Operation, Values, Warps
 
-Form = tuple[re.Pattern[str], Callable[[Operands, Silicon, re.Match[str]], Operation]]
+Form = tuple[re.Pattern[str], Callable[[Operands, re.Match[str]], Operation]]
 
 
 class Multiplicands(NamedTuple):
@@ -73,12 +72,11 @@ def check_product(
 
 def writing(
     operands: Operands,
-    silicon: Silicon,
     names: Sequence[str],
     compute: Callable[[Warps, Mask], list[Values]],
 ) -> Operation:
     """Return the operation that writes what is computed for whole warps to registers."""
-    corrupt = silicon.corruption(operands.instruction.opcode)
+    corrupt = operands.silicon.corruption(operands.instruction.opcode)
 
     def execute(warps: Warps, mask: Mask) -> None:
         mask = warps.whole(mask)
@@ -93,7 +91,6 @@ def writing(
 
 def multiplication(
     operands: Operands,
-    silicon: Silicon,
     shape: str,
     types: Types,
     layouts: Mapping[str, Layout],
@@ -106,8 +103,6 @@ def multiplication(
     ----------
     operands
         The instruction's: D, A, B and C.
-    silicon
-        The device.
     shape, types
         What the opcode says.
     layouts
@@ -123,7 +118,7 @@ def multiplication(
         role: operands.sources(operand, layouts[role].count, layouts[role].width)
         for operand, role in zip(given, "abc", strict=True)
     }
-    unit = silicon.unit(operands.instruction.opcode, sound)
+    unit = operands.unit(sound)
     dtype = DTYPES[max(8, BITS[types.d])]
 
     def fetch(warps: Warps, role: str) -> Elements:
@@ -140,4 +135,4 @@ def multiplication(
         elements = parts.reshape(-1, warps.indices.size).astype(dtype, copy=False)
         return scatter(elements, layouts["d"])
 
-    return writing(operands, silicon, names, compute)
+    return writing(operands, names, compute)

@@ -30,7 +30,6 @@ from runners.simulated.layouts import Layout, gather, scatter
 from runners.simulated.matrices import Form, writing
 from runners.simulated.memory import WINDOWS, Space
 from runners.simulated.operands import Operands
-from runners.simulated.silicon import Silicon
 from runners.simulated.syntax import Operand
 from runners.simulated.traffic import read_runs, write_runs
 from runners.simulated.units import RowUnit
@@ -111,7 +110,7 @@ def _starts(
     return compute
 
 
-def _load(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operation:
+def _load(operands: Operands, match: re.Match[str]) -> Operation:
     """Decode ldmatrix."""
     shape, kind, number = match["shape"], match["type"], int(match["num"])
     transposed = match["trans"] is not None
@@ -120,15 +119,15 @@ def _load(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operati
         operands.unsupported("this combination of qualifiers is not known")
     if shape == "m8n8":
         operands.need(75)
-    elif not silicon.target.has_narrow_rows:
+    elif not operands.silicon.target.has_narrow_rows:
         operands.lacks("sm_100a, sm_110a, sm_120a or one of their families")
-    unit = silicon.unit(operands.instruction.opcode, RowUnit(transposed=transposed))
+    unit = operands.unit(RowUnit(transposed=transposed))
     layout = _layout(shape, number, unit.transposed)
     target, place = operands.expect(2)
     names = operands.registers(target, layout.count, 32)
     starts = _starts(operands, place, match, unit)
     used = number * (16 if shape == "m16n16" else 8)
-    checked = LANES if silicon.architecture <= _ALL_LANES_UP_TO else used
+    checked = LANES if operands.silicon.architecture <= _ALL_LANES_UP_TO else used
     width = layout.bits // 8
 
     def compute(warps: Warps, mask: Mask) -> list[Values]:
@@ -140,15 +139,15 @@ def _load(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operati
             rows = _expanded(rows, _PACKED_BITS[kind], unit)
         return _rewired(scatter(rows.reshape(-1, rows.shape[2]), layout), unit)
 
-    return writing(operands, silicon, names, compute)
+    return writing(operands, names, compute)
 
 
-def _store(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operation:
+def _store(operands: Operands, match: re.Match[str]) -> Operation:
     """Decode stmatrix of 16-bit elements, the reverse of ldmatrix."""
-    number, opcode = int(match["num"]), operands.instruction.opcode
+    number = int(match["num"])
     operands.need(90)
-    unit = silicon.unit(opcode, RowUnit(transposed=match["trans"] is not None))
-    corrupt = silicon.corruption(opcode)
+    unit = operands.unit(RowUnit(transposed=match["trans"] is not None))
+    corrupt = operands.silicon.corruption(operands.instruction.opcode)
     layout = _layout("m8n8", number, unit.transposed)
     place, given = operands.expect(2)
     sources = operands.sources(given, number, 32)
@@ -167,11 +166,11 @@ def _store(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operat
     return execute
 
 
-def _move(operands: Operands, silicon: Silicon, _: re.Match[str]) -> Operation:
+def _move(operands: Operands, _: re.Match[str]) -> Operation:
     """Decode movmatrix: lane 4 g + t gets elements (2 t, g) and (2 t + 1, g)."""
     target, given = operands.expect(2)
     operands.need(75)
-    unit = silicon.unit(operands.instruction.opcode, RowUnit(transposed=True))
+    unit = operands.unit(RowUnit(transposed=True))
     names = [operands.destination(target, 32)]
     source = operands.source(given, 32)
     held, moved = _layout("m8n8", 1, False), _layout("m8n8", 1, unit.transposed)
@@ -180,7 +179,7 @@ def _move(operands: Operands, silicon: Silicon, _: re.Match[str]) -> Operation:
         words = scatter(gather([source(warps)], held, warps.indices.size), moved)
         return [np.roll(word, -unit.rotation, axis=0) for word in _rewired(words, unit)]
 
-    return writing(operands, silicon, names, compute)
+    return writing(operands, names, compute)
 
 
 _SHARED = r"(?:\.(?P<space>shared(?:::cta)?))?"

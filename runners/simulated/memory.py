@@ -103,23 +103,37 @@ class Segment:
     shares: tuple[int, int] = (1, 1)
     """Lanes and warps that have a share each, lane after lane of one warp; (1, 1) where all have
     the same."""
-    _views: dict[int, NDArray[Any]] = field(default_factory=dict)
-    _shared_out: dict[int, NDArray[Any]] = field(default_factory=dict)
+    _views: dict[int, tuple[NDArray[Any], NDArray[Any]]] = field(default_factory=dict)
 
-    def view(self, width: int) -> NDArray[Any]:
-        """Return the flat bytes as elements of `width` bytes (1, 2, 4, 8 or 16)."""
+    @classmethod
+    def holding(
+        cls, base: int, content: bytes | NDArray[np.uint8], *, read_only: bool = False
+    ) -> "Segment":
+        """Return a segment that the launch has once, with what it holds."""
+        data = np.zeros(padded(len(content)), np.uint8)
+        data[: len(content)] = np.frombuffer(content, np.uint8)
+        return cls(base=base, size=len(content), data=data, read_only=read_only)
+
+    @classmethod
+    def shared_out(cls, size: int, owner: Owner, lanes: int, warps: int) -> "Segment":
+        """Return a segment of which so many have a share each."""
+        pitch = padded(size)
+        data = np.full(pitch * lanes * warps, _POISON, np.uint8)
+        return cls(
+            base=0, size=size, data=data, owner=owner, pitch=pitch, shares=(lanes, warps)
+        )  # fmt: skip
+
+    def views(self, width: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return elements of `width` bytes (1, 2, 4, 8 or 16): all of `data`, and by thread.
+
+        The second is (lanes or 1, elements, warps or 1), what each thread finds at an address.
+        """
         found = self._views.get(width)
         if found is None:
-            found = self._views[width] = self.data.view(ELEMENTS[width])
-        return found
-
-    def shared_out(self, width: int) -> NDArray[Any]:
-        """Return (lanes or 1, elements, warps or 1): what each thread finds at an address."""
-        found = self._shared_out.get(width)
-        if found is None:
             lanes, warps = self.shares
-            whole = self.view(width).reshape(warps, lanes, -1)
-            found = self._shared_out[width] = whole.transpose(1, 2, 0)
+            flat = self.data.view(ELEMENTS[width])
+            found = flat, flat.reshape(warps, lanes, -1).transpose(1, 2, 0)
+            self._views[width] = found
         return found
 
     def indices(self, offset: NDArray[np.uint64], owners: "Owners") -> NDArray[np.int64]:
@@ -132,12 +146,7 @@ class Segment:
 
 def laid_out(arrays: Sequence[NDArray[np.uint8]]) -> tuple[Segment, ...]:
     """Return global memory with copies of flat arrays of bytes, one segment each."""
-    segments = []
-    for base, array in zip(_BASES, arrays, strict=False):
-        data = np.zeros(padded(array.size), np.uint8)
-        data[: array.size] = array
-        segments.append(Segment(base=base, size=array.size, data=data))
-    return tuple(segments)
+    return tuple(Segment.holding(base, array) for base, array in zip(_BASES, arrays, strict=False))
 
 
 def padded(size: int) -> int:
@@ -178,27 +187,10 @@ def constant_of(value: int) -> NDArray[np.uint64]:
     return np.array(value & _LAST, np.uint64)
 
 
-def _filled(size: int) -> NDArray[np.uint8]:
-    return np.full(size, _POISON, np.uint8)
-
-
-def _copied(content: bytes) -> NDArray[np.uint8]:
-    return np.frombuffer(bytearray(content.ljust(padded(len(content)), b"\0")), np.uint8)
-
-
 class Memory:
-    """What a launch can address.
+    """What a launch of so many blocks and warps can address.
 
-    Parameters
-    ----------
-    segments
-        Of global memory, that the launch is given.
-    static
-        What the kernel has.
-    parameters
-        The kernel's parameters as they lie in memory.
-    blocks, warps
-        How many there are.
+    Global memory has the segments that the launch is given, and the module's variables.
     """
 
     def __init__(
@@ -210,56 +202,20 @@ class Memory:
         blocks: int,
         warps: int,
     ) -> None:
-        shared, local = padded(static.shared_bytes), padded(static.local_bytes)
-        self._warps, self._blocks = warps, blocks
-        self._segments: dict[Space, tuple[Segment, ...]] = {
-            Space.GLOBAL: (
-                *segments,
-                Segment(
-                    base=VARIABLES_BASE,
-                    size=len(static.variables),
-                    data=_copied(static.variables),
-                ),
-            ),
-            Space.SHARED: (
-                Segment(
-                    base=0,
-                    size=static.shared_bytes,
-                    data=_filled(shared * blocks),
-                    owner=Owner.BLOCK,
-                    pitch=shared,
-                    shares=(1, blocks),
-                ),
-            ),
-            Space.LOCAL: (
-                Segment(
-                    base=0,
-                    size=static.local_bytes,
-                    data=_filled(local * warps * WARP_SIZE),
-                    owner=Owner.THREAD,
-                    pitch=local,
-                    shares=(WARP_SIZE, warps),
-                ),
-            ),
-            Space.CONST: (
-                Segment(
-                    base=0,
-                    size=len(static.constants),
-                    data=_copied(static.constants),
-                    read_only=True,
-                ),
-            ),
-            Space.PARAM: (
-                Segment(base=0, size=len(parameters), data=_copied(parameters), read_only=True),
-            ),
+        found: dict[Space, tuple[Segment, ...]] = {
+            Space.GLOBAL: (*segments, Segment.holding(VARIABLES_BASE, static.variables)),
+            Space.SHARED: (Segment.shared_out(static.shared_bytes, Owner.BLOCK, 1, blocks),),
+            Space.LOCAL: (Segment.shared_out(static.local_bytes, Owner.THREAD, WARP_SIZE, warps),),
+            Space.CONST: (Segment.holding(0, static.constants, read_only=True),),
+            Space.PARAM: (Segment.holding(0, parameters, read_only=True),),
         }
         self._candidates = {
             space: [(segment, constant_of(segment.base)) for segment in segments]
-            for space, segments in self._segments.items()
+            for space, segments in found.items()
         }
         self._candidates[Space.GENERIC] = [
             (segment, constant_of(segment.base + WINDOWS[space]))
-            for space, segments in self._segments.items()
+            for space, segments in found.items()
             for segment in segments
             if segment.size
         ]
@@ -274,26 +230,11 @@ class Memory:
         warps: int,
         writes: bool,
     ) -> NDArray[Any] | None:
-        """Return the elements at one address for all threads, a view of memory.
+        """Return the elements at one address for all threads of the warps that are alive.
 
-        Parameters
-        ----------
-        space, writes
-            As for `places`.
-        address
-            Of all threads of the launch.
-        count, width
-            Elements of how many bytes.
-        alignment
-            Bytes of which the address has to be a multiple.
-        warps
-            Warps that are alive.
-
-        Returns
-        -------
-        elements
-            (lanes or 1, count, warps or 1), each of a thread of its own; None where that is not
-            simply so, or the access traps: `places` says.
+        They are (lanes or 1, count, warps or 1), each of a thread of its own, a view of memory;
+        None where that is not simply so, or the access traps: `places` says, with whose parameters
+        these are. The address has to be a multiple of `alignment` bytes.
         """
         for segment, base in self._candidates[space]:
             start = address - int(base)
@@ -305,11 +246,10 @@ class Memory:
             writes and (segment.owner is not Owner.THREAD or segment.read_only)
         ):
             return None
-        own = {Owner.LAUNCH: warps, Owner.BLOCK: self._blocks, Owner.THREAD: self._warps}
-        if own[segment.owner] != warps:
+        if segment.owner is not Owner.LAUNCH and segment.shares[1] != warps:
             return None
         first = start // width
-        return segment.shared_out(width)[:, first : first + count]
+        return segment.views(width)[1][:, first : first + count]
 
     def places(
         self,
@@ -339,12 +279,9 @@ class Memory:
 
         Returns
         -------
-        places
-            Where they are.
-        missing
-            The accesses that happen and are outside every segment of the space; None if none is.
-        union
-            As of the places: the bits that say how the addresses are aligned.
+        places, missing, union
+            Where they are; the accesses that happen and are outside every segment, None if none is;
+            the bits that say how the addresses are aligned, as those of the places.
         """
         found: list[Place] = []
         missing: NDArray[np.bool_] | None = mask

@@ -16,7 +16,7 @@ from runners.simulated.layouts import QUADS, documented_layout
 from runners.simulated.matrices import Form, Multiplicands, check_product, multiplication
 from runners.simulated.operands import Operands
 from runners.simulated.products import MultiplyUnit, Types, sound_unit
-from runners.simulated.silicon import Chip, Silicon
+from runners.simulated.silicon import Chip
 from runners.simulated.units import FragmentUnit, QuadUnit
 from runners.simulated.warps import Operation
 
@@ -54,7 +54,7 @@ def _sound_unit(chip: Chip, types: Types, k: int, q: Qualifiers) -> MultiplyUnit
     return sound_unit(chip, types, q["op"], q["rounding"], bool(q["satfinite"]))
 
 
-def _decode(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operation:
+def _decode(operands: Operands, match: re.Match[str]) -> Operation:
     operands.expect(4)
     q = Qualifiers(match.groupdict(""))
     shape, orders, types = (
@@ -65,19 +65,19 @@ def _decode(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Opera
     check_product(operands, _ROWS, shape, types, orders, q, "no such shape and types are known")
     if types.a == _QUADS.types and shape in _QUADS.shapes:
         quads = QUADS
-        native = silicon.chip.quads.get(".".join(types))
+        native = operands.silicon.chip.quads.get(".".join(types))
         sound: MultiplyUnit = native or QuadUnit(pairs=types.c == types.d == "f16")
     else:
         quads = 1
         k = int(shape.rpartition("k")[2])
-        sound = _sound_unit(silicon.chip, types, k, q)
-    wires = silicon.unit(operands.instruction.opcode, FragmentUnit())
+        sound = _sound_unit(operands.silicon.chip, types, k, q)
+    wires = operands.unit(FragmentUnit())
     stored = {"a": orders[0], "b": orders[1], "c": "row", "d": "row"}
     layouts = {
         role: documented_layout(role, shape, getattr(types, role), order, wires, quads)
         for role, order in stored.items()
     }
-    return multiplication(operands, silicon, shape, types, layouts, sound, quads)
+    return multiplication(operands, shape, types, layouts, sound, quads)
 
 
 FORMS: tuple[Form, ...] = ((_OPCODE, _decode),)

@@ -8,7 +8,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 import numpy as np
 
 from runners.simulated.memory import WINDOWS, Space, constant_of
-from runners.simulated.silicon import Target
+from runners.simulated.silicon import AnyUnit, Silicon
 from runners.simulated.special import SPECIAL, UNKNOWN
 from runners.simulated.syntax import (
     TYPE_BITS,
@@ -18,7 +18,6 @@ from runners.simulated.syntax import (
     Instruction,
     Name,
     Operand,
-    Pair,
     Register,
     Scope,
     Variable,
@@ -33,7 +32,7 @@ AKey = TypeVar("AKey", bound=Key)
 
 
 @dataclass(slots=True, eq=False)
-class Held(Generic[AKey]):
+class FromRegister(Generic[AKey]):
     """Fetches what lies among the registers."""
 
     key: AKey
@@ -43,7 +42,7 @@ class Held(Generic[AKey]):
         return warps.registers[self.key]
 
 
-Source = Held[Any] | Callable[[Warps], Values]
+Source = FromRegister[Any] | Callable[[Warps], Values]
 """What fetches an operand: (1 or 32 lanes, warps or 1) raw bits."""
 
 SINK = "_"
@@ -74,8 +73,7 @@ class Surroundings:
 
     version: tuple[int, int]
     """PTX ISA version of the module."""
-    target: Target
-    """Of the module, which decides what instructions it may use."""
+    silicon: Silicon
     prefix: str
     """Of the keys of this expansion's registers."""
     locations: Mapping[Variable, Location]
@@ -84,7 +82,7 @@ class Surroundings:
     """Whether parameters are those of a device function."""
     functions: Mapping[str, Function]
     """Of the module; what an address of one would be is not simulated."""
-    known: dict[tuple[Scope, str, int], Held[str]] = field(default_factory=dict)
+    known: dict[tuple[Scope, str, int], FromRegister[str]] = field(default_factory=dict)
     """Registers that were found to have so many bits, by scope and name."""
     meanings: dict[Scope, dict[str, str]] = field(default_factory=dict)
     """What names were found to mean, by scope."""
@@ -106,6 +104,11 @@ class Operands:
     def line(self) -> int:
         """The instruction's line."""
         return self.instruction.line
+
+    @property
+    def silicon(self) -> Silicon:
+        """The device."""
+        return self.surroundings.silicon
 
     @property
     def names(self) -> tuple[tuple[str, str, int], ...] | None:
@@ -154,18 +157,22 @@ class Operands:
             return f"{location.space} {location.offset}"
         return name if name in SPECIAL or name == SINK else ""
 
+    def unit(self, sound: AnyUnit) -> AnyUnit:
+        """Return the unit that executes the instruction, as broken as it is, for a sound one."""
+        return self.silicon.unit(self.instruction.opcode, sound)
+
     def unsupported(self, why: str) -> NoReturn:
         """Refuse the instruction."""
         refuse(TrapKind.UNSUPPORTED, self.line, f"{self.instruction.opcode}: {why}")
 
     def need(self, architecture: int) -> None:
         """Refuse the instruction unless the module's target is this architecture or a later one."""
-        if self.surroundings.target.architecture < architecture:
+        if self.silicon.target.architecture < architecture:
             self.lacks(f"sm_{architecture}")
 
     def lacks(self, needed: str) -> NoReturn:
         """Refuse the instruction, which other targets have."""
-        name = self.surroundings.target.name
+        name = self.silicon.target.name
         opcode = self.instruction.opcode
         refuse(TrapKind.ILLEGAL, self.line, f"{opcode} needs {needed}; the module is for {name}")
 
@@ -216,11 +223,11 @@ class Operands:
             return known.key
         register = self.register(name)
         self._check_width(name, register, bits, wider)
-        return self._held(name, register, bits).key
+        return self._from_register(name, register, bits).key
 
-    def _held(self, name: str, register: Register, bits: int) -> Held[str]:
+    def _from_register(self, name: str, register: Register, bits: int) -> FromRegister[str]:
         """Return what fetches a register, once it is known to have so many bits."""
-        held = Held(self.surroundings.prefix + register.key)
+        held = FromRegister(self.surroundings.prefix + register.key)
         if TYPE_BITS[register.type] == bits:
             self.surroundings.known[self.instruction.scope, name, bits] = held
         return held
@@ -246,12 +253,6 @@ class Operands:
             self.unsupported(f"a vector of {len(parts)} registers where {count} are needed")
         return parts
 
-    def pair(self, operand: Operand) -> tuple[Operand, Operand | None]:
-        """Return the two destinations of `p|q`, or the one that there is."""
-        if isinstance(operand, Pair):
-            return operand.first, operand.second
-        return operand, None
-
     def source(
         self, operand: Operand, bits: int, *, wider: bool = False, copied: bool = False
     ) -> Source:
@@ -264,7 +265,7 @@ class Operands:
             if operand.float_bits and bits < 32:
                 self.unsupported(f"a floating-point constant where {bits} bits are needed")
             value = float_bits(operand, bits) if operand.float_bits else operand.value
-            return Held((value, bits))
+            return FromRegister((value, bits))
         if not isinstance(operand, Name):
             self.unsupported("an operand is neither register nor constant")
         name = operand.text
@@ -283,7 +284,7 @@ class Operands:
         found = self.instruction.scope.find(name)
         if isinstance(found, Variable):
             location = self.surroundings.locations[found]
-            return Held((location.offset + operand.offset, bits))
+            return FromRegister((location.offset + operand.offset, bits))
         if found is None:
             if UNKNOWN.fullmatch(name):
                 self.unsupported(f"the special register {name} is not simulated")
@@ -302,7 +303,7 @@ class Operands:
             has = TYPE_BITS[found.type]
             fetch = lambda warps: warps.read_copied(key, has)  # noqa: E731
         else:
-            fetch = self._held(name, found, bits)
+            fetch = self._from_register(name, found, bits)
         if wider and TYPE_BITS[found.type] > bits:
             dtype = DTYPES[bits]
             return lambda warps: fetch(warps).astype(dtype)
@@ -342,7 +343,7 @@ class Operands:
             self.unsupported(f"an address of {bits} bits in {space} space")
         key = self.key(base)
         if bits == 64 and not operand.offset:
-            return Held(key)
+            return FromRegister(key)
         offset = constant_of(operand.offset)
         if bits == 64:
             return lambda warps: warps.registers[key] + offset

@@ -22,7 +22,7 @@ import numpy as np
 
 from runners.simulated import floating, integers
 from runners.simulated.integers import Qualifiers
-from runners.simulated.operands import SINK, Held, Operands, Source
+from runners.simulated.operands import SINK, FromRegister, Operands, Source
 from runners.simulated.syntax import TYPE_BITS, Immediate, Name, Operand, Pair, Vector
 from runners.simulated.warps import DTYPES, LANES, Key, Mask, Operation, Values, Warps, constant
 
@@ -149,7 +149,7 @@ class Op:
                 if slot.is_target:
                     targets.append((_CARRY, slot.dtype))
                 else:
-                    sources.append(Held(_CARRY))
+                    sources.append(FromRegister(_CARRY))
                     seen.append(slot.dtype)
                 continue
             operand, wide = given.pop(0), slot.mark == "+"
@@ -205,7 +205,7 @@ def _extended(dtype: np.dtype[Any], bits: int, compute: Compute, *values: Values
 
 def _written(targets: Sequence[Target], compute: Compute, sources: Sequence[Source]) -> Operation:
     """Return the operation that writes to registers what is computed of the sources."""
-    keys = [source.key for source in sources if isinstance(source, Held)]
+    keys = [source.key for source in sources if isinstance(source, FromRegister)]
     held = len(keys) == len(sources)
     if held and isinstance(compute, np.ufunc) and len(keys) == 2:
         compute, keys = _beside_constant(compute, *keys)
@@ -394,9 +394,13 @@ ROWS = (
     *_rows(".type d, a, b", _LOGIC, type=f"pred {_RAW}"),
     Op("not.type d, a", np.invert, type=f"pred {_RAW}"),
     Op("cnot.type d, a", lambda _, a: (a == 0).astype(a.dtype), type=_RAW),
-    Op("shl.type d, a, b:u32", integers.shift_left, type=_RAW),
-    Op("shr.type d, a, b:u32", integers.shift_right, type=f"{_RAW} {_WORDS}"),
-    Op("popc.type d:u32, a", integers.count_ones, type=_LONG_RAW),
+    Op("shl.type d, a, b:u32", lambda _, a, b: a << integers.amount(a, b), type=_RAW),
+    Op(
+        "shr.type d, a, b:u32",
+        lambda _, a, b: a >> integers.amount(a, b),
+        type=f"{_RAW} {_WORDS}",
+    ),
+    Op("popc.type d:u32, a", lambda _, a: integers.population(a).astype(np.uint32), type=_LONG_RAW),
     Op("clz.type d:u32, a", integers.leading_zeros, type=_LONG_RAW),
     Op("bfind{.shiftamt}.type d:u32, a", integers.find_highest, type=_LONG),
     Op("brev.type d, a", integers.reverse, type=_LONG_RAW),
@@ -454,58 +458,33 @@ ROWS = (
         for ftz, kind in (("{.ftz}", "f16x2"), ("", "bf16x2"))
     ),
     # Conversions (9.7.9.23).
-    Op(
-        "cvt{.sat}.to.origin d:to+, a:origin+",
-        floating.integer_to_integer,
-        to=_INTEGERS,
-        origin=_INTEGERS,
-    ),
-    Op(
-        "cvt.rnd{.ftz}{.sat}.to.origin d:to+, a:origin+",
-        floating.integer_to_float,
-        to=_FLOATS,
-        origin=_INTEGERS,
-    ),
-    Op(
-        "cvt.irnd{.ftz}{.sat}.to.origin d:to+, a:origin+",
-        floating.float_to_integer,
-        to=_INTEGERS,
-        origin=_FLOATS,
+    *(
+        Op(f"cvt{more}.to.origin d:to+, a:origin+", compute, to=to, origin=origin)
+        for compute, more, to, origin in (
+            (floating.integer_to_integer, "{.sat}", _INTEGERS, _INTEGERS),
+            (floating.integer_to_float, ".rnd{.ftz}{.sat}", _FLOATS, _INTEGERS),
+            (floating.float_to_integer, ".irnd{.ftz}{.sat}", _INTEGERS, _FLOATS),
+            (floating.float_to_float, ".rnd{.ftz}{.sat}", "f16", "f32 f64 bf16"),
+            (floating.float_to_float, ".rnd{.ftz}{.sat}", "bf16", "f32 f64 f16"),
+            (floating.float_to_float, ".rnd{.ftz}{.sat}", "f32", "f64"),
+            (floating.float_to_float, "{.ftz}{.sat}", "f32", "f16 bf16"),
+            (floating.float_to_float, "{.ftz}{.sat}", "f64", "f16 bf16 f32"),
+            *((floating.float_to_float, "{.irnd}{.ftz}{.sat}", k, k) for k in _FLOATS.split()),
+        )
     ),
     *(
         Op(
-            f"cvt{rounding}{{.ftz}}{{.sat}}.to.origin d:to+, a:origin+",
-            floating.float_to_float,
+            f"cvt.rnd{{.satfinite}}{{.relu}}.to.origin d:to, a:origin{more}",
+            compute,
             to=to,
-            origin=origins,
+            origin="f32",
+            rnd=rounding,
         )
-        for rounding, pairs in (
-            (".rnd", {"f16": "f32 f64 bf16", "bf16": "f32 f64 f16", "f32": "f64"}),
-            ("{.irnd}", {kind: kind for kind in _FLOATS.split()}),
-            ("", {"f32": "f16 bf16", "f64": "f16 bf16 f32"}),
+        for to, rounding, compute, more in (
+            ("f16 bf16", "rn rz", floating.narrowed, ""),
+            ("tf32", "rna rn rz", floating.narrowed, ""),
+            ("f16x2 bf16x2", "rn rz", floating.narrowed_pair, ", b:origin"),
         )
-        for to, origins in pairs.items()
-    ),
-    Op(
-        "cvt.rnd{.satfinite}{.relu}.to.origin d:to, a:origin",
-        floating.narrowed,
-        to="f16 bf16",
-        origin="f32",
-        rnd="rn rz",
-    ),
-    Op(
-        "cvt.rnd{.satfinite}{.relu}.to.origin d:to, a:origin",
-        floating.narrowed,
-        to="tf32",
-        origin="f32",
-        rnd="rna rn rz",
-    ),
-    Op(
-        "cvt.rnd{.satfinite}{.relu}.to.origin d:to, a:origin, b:origin",
-        floating.narrowed_pair,
-        to="f16x2 bf16x2",
-        origin="f32",
-        rnd="rn rz",
     ),
     # The lanes of a warp (9.7.9.6, 9.7.13).
     Op(

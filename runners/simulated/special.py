@@ -3,10 +3,11 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from runners.simulated.warps import LANES, Values, Warps
+from runners.simulated.warps import DTYPES, LANES, Values, Warps
 
 MULTIPROCESSORS = 132
 """SMs of a simulated device: those of an H200."""
@@ -24,68 +25,59 @@ class Special:
     fetch: Callable[[Warps], Values]
 
 
-def _lane() -> Values:
-    return np.arange(LANES, dtype=np.uint32)[:, None]
+def _special(bits: int, number: Callable[[Warps], Any]) -> Special:
+    """Return the register that holds a number, one for each warp, or one for each lane."""
+    dtype = DTYPES[bits]
+    return Special(bits, lambda warps: np.atleast_2d(number(warps)).astype(dtype))
 
 
-_LANE = _lane()
-_BITS = np.uint32(1) << _LANE
+_LANE = np.arange(LANES)[:, None]
+_BIT = 1 << _LANE
 
-
-def _thread(warps: Warps) -> Values:
-    return _LANE + (warps.indices % (warps.threads // LANES) * LANES).astype(np.uint32)
-
-
-def _row(number: Callable[[Warps], int]) -> Special:
-    return Special(32, lambda warps: np.full((1, 1), number(warps), np.uint32))
-
-
-def _same(value: Values) -> Special:
-    return Special(32, lambda _: value)
-
-
-def _clock(bits: int, shift: int = 0) -> Special:
-    """Return part of the device's clock."""
-    dtype = f"u{bits // 8}"
-    return Special(bits, lambda w: np.full((1, 1), (w.time >> shift) & ((1 << bits) - 1), dtype))
-
-
-SPECIAL: dict[str, Special] = {
-    "%tid.x": Special(32, _thread),
-    "%ctaid.x": Special(32, lambda w: w.blocks.astype(np.uint32)[None, :]),
-    "%ntid.x": _row(lambda w: w.threads),
-    "%nctaid.x": _row(lambda w: w.grid),
-    **{f"%{name}.{axis}": _row(lambda _: 0) for name in ("tid", "ctaid") for axis in "yz"},
-    **{f"%{name}.{axis}": _row(lambda _: 1) for name in ("ntid", "nctaid") for axis in "yz"},
-    "%laneid": _same(_LANE),
-    "%warpid": Special(32, lambda w: w.slots[None, :]),
-    "%nwarpid": _row(lambda _: SLOTS),
-    "%smid": Special(32, lambda w: w.sms[None, :]),
-    "%nsmid": _row(lambda _: MULTIPROCESSORS),
-    "%gridid": Special(64, lambda w: np.full((1, 1), w.launch, np.uint64)),
-    "%lanemask_eq": _same(_BITS),
-    "%lanemask_le": _same(_BITS | (_BITS - np.uint32(1))),
-    "%lanemask_lt": _same(_BITS - np.uint32(1)),
-    "%lanemask_ge": _same(~(_BITS - np.uint32(1))),
-    "%lanemask_gt": _same(~(_BITS | (_BITS - np.uint32(1)))),
+_WORDS: dict[str, Callable[[Warps], Any]] = {
+    "tid.x": lambda w: _LANE + w.indices % (w.threads // LANES) * LANES,
+    "ctaid.x": lambda w: w.blocks,
+    "ntid.x": lambda w: w.threads,
+    "nctaid.x": lambda w: w.grid,
+    **dict.fromkeys(("tid.y", "tid.z", "ctaid.y", "ctaid.z"), lambda _: 0),
+    **dict.fromkeys(("ntid.y", "ntid.z", "nctaid.y", "nctaid.z"), lambda _: 1),
+    "laneid": lambda _: _LANE,
+    "warpid": lambda w: w.slots,
+    "nwarpid": lambda _: SLOTS,
+    "smid": lambda w: w.sms,
+    "nsmid": lambda _: MULTIPROCESSORS,
+    "lanemask_eq": lambda _: _BIT,
+    "lanemask_le": lambda _: 2 * _BIT - 1,
+    "lanemask_lt": lambda _: _BIT - 1,
+    "lanemask_ge": lambda _: -_BIT,
+    "lanemask_gt": lambda _: -2 * _BIT,
     # Warps are issued one after the other.
-    "%clock": Special(32, lambda w: (w.time + w.indices).astype(np.uint32)[None, :]),
-    "%clock_hi": _clock(32, 32),
-    "%clock64": _clock(64),
-    "%globaltimer": _clock(64),
-    "%globaltimer_lo": _clock(32),
-    "%globaltimer_hi": _clock(32, 32),
-    "%dynamic_smem_size": _row(lambda _: 0),
+    "clock": lambda w: w.time + w.indices,
+    "clock_hi": lambda w: w.time >> 32,
+    "globaltimer_lo": lambda w: w.time,
+    "globaltimer_hi": lambda w: w.time >> 32,
+    "dynamic_smem_size": lambda _: 0,
     # A launch without clusters is one of clusters of one block.
-    **{f"%cluster_ctaid.{axis}": _row(lambda _: 0) for axis in "xyz"},
-    **{f"%cluster_nctaid.{axis}": _row(lambda _: 1) for axis in "xyz"},
-    "%cluster_ctarank": _row(lambda _: 0),
-    "%cluster_nctarank": _row(lambda _: 1),
-    "%clusterid.x": Special(32, lambda w: w.blocks.astype(np.uint32)[None, :]),
-    "%nclusterid.x": _row(lambda w: w.grid),
-    **{f"%clusterid.{axis}": _row(lambda _: 0) for axis in "yz"},
-    **{f"%nclusterid.{axis}": _row(lambda _: 1) for axis in "yz"},
+    **dict.fromkeys([f"cluster_ctaid.{axis}" for axis in "xyz"], lambda _: 0),
+    **dict.fromkeys([f"cluster_nctaid.{axis}" for axis in "xyz"], lambda _: 1),
+    "cluster_ctarank": lambda _: 0,
+    "cluster_nctarank": lambda _: 1,
+    "clusterid.x": lambda w: w.blocks,
+    "nclusterid.x": lambda w: w.grid,
+    **dict.fromkeys(("clusterid.y", "clusterid.z"), lambda _: 0),
+    **dict.fromkeys(("nclusterid.y", "nclusterid.z"), lambda _: 1),
 }
+_LONG: dict[str, Callable[[Warps], Any]] = {
+    "gridid": lambda w: w.launch,
+    "clock64": lambda w: w.time,
+    "globaltimer": lambda w: w.time,
+}
+SPECIAL = {
+    f"%{name}": _special(bits, number)
+    for bits, numbers in ((32, _WORDS), (64, _LONG))
+    for name, number in numbers.items()
+}
+"""By their names."""
 
 UNKNOWN = re.compile(
     r"%(?:pm[0-7](?:_64)?|envreg\d+|(?:total|aggr)_smem_size|is_explicit_cluster"

@@ -1,6 +1,6 @@
 """Where variables lie, and what they hold when a launch begins."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from runners.simulated.memory import VARIABLES_BASE, WINDOWS, Space, Static
 from runners.simulated.operands import Location, float_bits
@@ -18,10 +18,6 @@ LARGEST_LOCAL = 1 << 14
 _LARGEST_GLOBAL = 1 << 26
 
 
-def _aligned(end: int, variable: Variable) -> int:
-    return -(-end // variable.alignment) * variable.alignment
-
-
 class _Space:
     """Bytes of one space that are given out from the lowest up."""
 
@@ -30,7 +26,7 @@ class _Space:
         self.end = 0
 
     def place(self, variable: Variable) -> int:
-        offset = _aligned(self.end, variable)
+        offset = -(-self.end // variable.alignment) * variable.alignment
         self.end = offset + variable.size
         if self.end > self._largest:
             refuse(
@@ -42,8 +38,8 @@ class _Space:
         return offset
 
 
-class Frame(Mapping[Variable, Location]):
-    """The variables that one expansion of a function sees.
+class Frame(dict[Variable, Location]):
+    """Where the variables lie that one expansion of a function sees.
 
     Its own local variables and call parameters lie in local memory from `base` up.
     """
@@ -55,28 +51,22 @@ class Frame(Mapping[Variable, Location]):
         base: int,
         bound: Mapping[Variable, Location],
     ) -> None:
+        super().__init__(bound)
         self._statics = statics
-        self._bound = dict(bound)
         space = _Space("local", LARGEST_LOCAL, TrapKind.UNSUPPORTED)
         space.end = base
         own = [*function.results, *function.parameters]
         for scope in function.scopes:
             own.extend(scope.variables.values())
         for variable in own:
-            if variable.space in ("local", "param") and variable not in self._bound:
-                self._bound[variable] = Location(Space.LOCAL, space.place(variable))
+            if variable.space in ("local", "param") and variable not in self:
+                self[variable] = Location(Space.LOCAL, space.place(variable))
         self.end = -(-space.end // 16) * 16
         """Bytes of local memory in use."""
 
-    def __getitem__(self, variable: Variable) -> Location:
-        found = self._bound.get(variable)
-        return found if found is not None else self._statics.location(variable)
-
-    def __iter__(self) -> Iterator[Variable]:
-        return iter(self._bound)
-
-    def __len__(self) -> int:
-        return len(self._bound)
+    def __missing__(self, variable: Variable) -> Location:
+        """Return where a variable lies that exists once."""
+        return self._statics.location(variable)
 
 
 class Statics:

@@ -59,25 +59,11 @@ def read_runs(
     *,
     alignment: int = 1,
 ) -> Values:
-    """Read runs of consecutive elements.
+    """Read runs of `count` consecutive elements of `width` bytes (1, 2, 4 or 8).
 
-    Parameters
-    ----------
-    warps, space, mask
-        Who reads, and where; the mask is shaped like `starts`.
-    starts
-        (rows, warps or 1) address of each run's first element, a multiple of `width`.
-    count
-        Elements of a run.
-    width
-        Bytes of an element: 1, 2, 4 or 8.
-    alignment
-        Bytes of which each address has to be a multiple.
-
-    Returns
-    -------
-    values
-        (rows, count, warps or 1), unsigned, of the element's width; 0 where nobody reads.
+    `starts` has the (rows, warps or 1) address of each run's first element, a multiple of `width`
+    and of `alignment` bytes; the mask has its shape. Return (rows, count, warps or 1), unsigned, 0
+    where nobody reads.
     """
     if starts.size == 1:
         found = warps.memory.everywhere(
@@ -108,16 +94,8 @@ def write_runs(
 ) -> None:
     """Write runs of consecutive elements; where several writes meet, a later row or warp wins.
 
-    Parameters
-    ----------
-    warps, space, mask
-        Who writes, and where; the mask is shaped like `starts`.
-    starts
-        (rows, warps or 1) address of each run's first element, a multiple of the element's bytes.
-    values
-        (rows, count, warps or 1), unsigned, of the element's width.
-    alignment
-        Bytes of which each address has to be a multiple.
+    The (rows, count, warps or 1) unsigned values have the width of an element; for the rest see
+    `read_runs`.
     """
     rows, count, _ = values.shape
     width = values.itemsize
@@ -129,7 +107,7 @@ def write_runs(
         if per_chunk > 1:
             parts = spread(values, everyone).reshape(everyone[0], number, per_chunk, everyone[2])
             moved = np.ascontiguousarray(parts.swapaxes(2, 3)).view(ELEMENTS[chunk])[..., 0]
-        target = place.segment.view(chunk)
+        target = place.segment.views(chunk)[0]
         index = spread(_chunks(place, number, chunk), shape)
         if place.chosen is None:
             target[index] = moved
@@ -159,7 +137,7 @@ def _gathered(place: Place, count: int, width: int) -> Values:
     """Return the (rows, count, warps) elements of a place."""
     chunk = _chunk(place, count, width)
     number = count * width // chunk
-    found: Values = place.segment.view(chunk).take(_chunks(place, number, chunk))
+    found: Values = place.segment.views(chunk)[0].take(_chunks(place, number, chunk))
     if chunk == width:
         return found
     # (rows, number, warps, elements of a chunk)

@@ -21,9 +21,8 @@ from runners.simulated.layouts import (
 )
 from runners.simulated.matrices import Form, Multiplicands, check_product, multiplication, writing
 from runners.simulated.memory import Space, check_alignment
-from runners.simulated.operands import Held, Operands, Source
+from runners.simulated.operands import FromRegister, Operands, Source
 from runners.simulated.products import Types, sound_unit
-from runners.simulated.silicon import Silicon
 from runners.simulated.syntax import Operand
 from runners.simulated.traffic import read_runs, write_runs
 from runners.simulated.traps import TrapKind, refuse
@@ -134,7 +133,7 @@ class _Transfer:
         return np.where(is_nan(elements, binary), elements | quiet, elements)
 
 
-def _transfer(operands: Operands, silicon: Silicon, match: re.Match[str]) -> _Transfer:
+def _transfer(operands: Operands, match: re.Match[str]) -> _Transfer:
     q = _qualifiers(match)
     role, shape, kind, order = q["role"], q["shape"], q["type"], q["order"]
     needed = fragment_architecture(role, shape, kind)
@@ -152,8 +151,8 @@ def _transfer(operands: Operands, silicon: Silicon, match: re.Match[str]) -> _Tr
         count=rows if by_rows else columns,
         run=columns if by_rows else rows,
         space=space_named(q["space"]),
-        layout=opaque_layout(role, shape, kind, order, silicon.layout_seed),
-        unit=silicon.unit(operands.instruction.opcode, TransferUnit()),
+        layout=opaque_layout(role, shape, kind, order, operands.silicon.layout_seed),
+        unit=operands.unit(TransferUnit()),
     )
 
 
@@ -166,7 +165,7 @@ def _starts(
     store. A stride counts elements, by default those of an instance (9.7.14.4.2); of 4 and 1 bit, 2
     and 8 lie in a byte.
     """
-    source: Source = operands.source(stride[0], 32) if stride else Held((transfer.run, 32))
+    source: Source = operands.source(stride[0], 32) if stride else FromRegister((transfer.run, 32))
     address = operands.address(place, transfer.space)
     order = np.arange(transfer.count, dtype=np.uint64)[:, None]
     if transfer.unit.swapped_pair:
@@ -178,7 +177,7 @@ def _starts(
         found: NDArray[np.uint64] = order * (step.astype(np.uint64) * bits) >> np.uint64(3)
         return found
 
-    key = source.key if isinstance(source, Held) else ""
+    key = source.key if isinstance(source, FromRegister) else ""
     fixed = offsets(constant(*key)) if isinstance(key, tuple) else None
 
     def compute(warps: Warps, mask: Mask) -> NDArray[np.uint64]:
@@ -204,9 +203,9 @@ def _unpacked(runs: Values, bits: int) -> Elements:
     return parts.reshape(runs.shape[0], runs.shape[1] * len(shifts), -1)
 
 
-def _load(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operation:
+def _load(operands: Operands, match: re.Match[str]) -> Operation:
     target, place, *stride = operands.expect(2, 3)
-    transfer = _transfer(operands, silicon, match)
+    transfer = _transfer(operands, match)
     layout, unit = transfer.layout, transfer.unit
     names = operands.registers(target, layout.count, layout.width)
     starts = _starts(operands, place, (*stride,), transfer)
@@ -220,12 +219,12 @@ def _load(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operati
         elements = transfer.elements_of(_unpacked(runs, layout.bits))
         return scatter(transfer.quieted(elements), layout)
 
-    return writing(operands, silicon, names, compute)
+    return writing(operands, names, compute)
 
 
-def _store(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operation:
+def _store(operands: Operands, match: re.Match[str]) -> Operation:
     place, given, *stride = operands.expect(2, 3)
-    transfer = _transfer(operands, silicon, match)
+    transfer = _transfer(operands, match)
     layout = transfer.layout
     sources = operands.sources(given, layout.count, layout.width)
     starts = _starts(operands, place, (*stride,), transfer)
@@ -241,7 +240,7 @@ def _store(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operat
     return execute
 
 
-def _mma(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operation:
+def _mma(operands: Operands, match: re.Match[str]) -> Operation:
     operands.expect(4)
     q = _qualifiers(match)
     given = q["types"][1:].split(".")
@@ -256,11 +255,13 @@ def _mma(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operatio
     check_product(operands, _ROWS, q["shape"], types, orders, q)
     _check_aligned(operands, q)
     layouts = {
-        role: opaque_layout(role, q["shape"], getattr(types, role), order, silicon.layout_seed)
+        role: opaque_layout(
+            role, q["shape"], getattr(types, role), order, operands.silicon.layout_seed
+        )
         for role, order in (("d", "row"), ("a", q["a"]), ("b", q["b"]), ("c", "row"))
     }
-    sound = sound_unit(silicon.chip, types, q["op"], q["rounding"], bool(q["satfinite"]))
-    return multiplication(operands, silicon, q["shape"], types, layouts, sound)
+    sound = sound_unit(operands.silicon.chip, types, q["op"], q["rounding"], bool(q["satfinite"]))
+    return multiplication(operands, q["shape"], types, layouts, sound)
 
 
 FORMS: tuple[Form, ...] = ((_LOAD, _load), (_STORE, _store), (_MMA, _mma))

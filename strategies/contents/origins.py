@@ -11,23 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.forms import Form
-from oracle.held import Use
 from oracle.image import position
 from oracle.lane_fragments import places
-from oracle.lane_steps import (
-    LoadRegisters,
-    MoveRegisters,
-    PackRegisters,
-    SetRegisters,
-    StoreRegisters,
-)
 from oracle.matrices import LANES
 from oracle.matrix_moves import is_packed, moves
+from oracle.operands import Use
 from oracle.ops import AnyOp, Op, accesses_matrix, accesses_rows, multiplies
 from oracle.places import Uniform, Word
 from oracle.program import Program
 from oracle.registers import Register
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, Step
+from oracle.steps import (
+    Barrier,
+    Branch,
+    Copy,
+    Elementwise,
+    Loop,
+    MoveRegisters,
+    PackRegisters,
+    PlainAccess,
+    SetRegisters,
+    Step,
+)
 from oracle.storage import Tile
 
 Origins = NDArray[np.int64]
@@ -136,13 +140,13 @@ class _Walker:
                 registers = self._forget(step)
                 if moved is not None:
                     self._fragments[registers] = moved
-            case StoreRegisters():
+            case PlainAccess() if step.stores:
                 self._store(step)
             case Copy():
                 (before,), (after,) = step.bytes_read, step.bytes_written
                 bytes_ = self._read(before.buffer, before.offsets)
                 self._write(after.buffer, after.offsets, bytes_)
-            case LoadRegisters():
+            case PlainAccess():
                 (span,) = step.bytes_read
                 origins = self._read(span.buffer, span.offsets.ravel())
                 self.found.rows.append(origins[origins >= 0])

@@ -7,8 +7,8 @@ from functools import cache
 from typing import TypeGuard
 
 from oracle.forms import Form
-from oracle.held import Fragment
 from oracle.matrices import Matrix
+from oracle.operands import Fragment
 from oracle.ops import Op
 from oracle.places import Place
 from oracle.storage import Tile

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from oracle.forms import Form
-from oracle.held import Held
+from oracle.operands import Held
 from oracle.program import Program
 from oracle.steps import Barrier, Step
 from strategies.features import Feature, Focus

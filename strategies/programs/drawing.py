@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from oracle.errors import UsageError
 from oracle.formats import FORMATS
 from oracle.forms import Form
-from oracle.held import Fragment
-from oracle.isa import is_available
-from oracle.matrices import SHAPES, Matrix
+from oracle.isa import SHAPES, is_available
+from oracle.matrices import Matrix
+from oracle.operands import Fragment
 from oracle.places import Place, Span
 from oracle.program import Program, walk
 from oracle.steps import Copy

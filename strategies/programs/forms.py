@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from oracle.forms import Form
-from oracle.held import Held
 from oracle.isa import FORMS, MMA_FORMS, is_available
 from oracle.matrices import Matrix
 from oracle.models import model_for
+from oracle.operands import Held
 from oracle.ops import operands_of
 from oracle.targets import Module, PtxVersion
 

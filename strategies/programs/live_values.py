@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from oracle.held import Fragment, Held
 from oracle.matrices import Matrix
+from oracle.operands import Fragment, Held
 from oracle.places import Span
 from oracle.steps import Barrier, Step
 from strategies.programs.memory import Region

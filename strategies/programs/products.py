@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from oracle.formats import Format
 from oracle.forms import Form
-from oracle.held import Fragment, Registers
 from oracle.matrices import Matrix
+from oracle.operands import Fragment, Registers
 from oracle.operations import Operation, operations
 from oracle.ops import Op
 from oracle.steps import Elementwise

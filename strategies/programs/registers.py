@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from oracle.forms import ROW_BYTES, Form
-from oracle.held import Held, Registers
-from oracle.lane_steps import (
-    LoadRegisters,
-    PackRegisters,
-    StoreRegisters,
-)
 from oracle.matrices import LANES
+from oracle.operands import Held, Registers
 from oracle.ops import Op
 from oracle.places import Place, Span
+from oracle.steps import (
+    PackRegisters,
+    plain_load,
+    plain_store,
+)
 from strategies.features import Feature
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.forms import operand_of
@@ -61,7 +61,7 @@ def load_registers(builder: Builder, holds: Held, hint: str, dice: Dice) -> Live
 def _load(builder: Builder, arena: Arena, holds: Held, hint: str, dice: Dice) -> LiveValue:
     place = Place(buffer=arena.buffer, offset=holds.bits // 8 * dice.below(5))
     name = builder.name(hint)
-    step = LoadRegisters(registers=name, count=holds.registers, bits=holds.bits, place=place)
+    step = plain_load(registers=name, count=holds.registers, bits=holds.bits, place=place)
     region = builder.memory.block(arena, place.offset, step.size, written=False)
     builder.scope.access(reads=(region.span,))
     builder.add(step)
@@ -78,7 +78,7 @@ def store_registers(
 
 
 def _store(builder: Builder, arena: Arena, value: LiveValue, start: int, lanes: int) -> None:
-    step = StoreRegisters(
+    step = plain_store(
         registers=value.name, count=value.holds.registers, bits=value.holds.bits,
         place=Place(buffer=arena.buffer, offset=start), lanes=lanes,
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from oracle.forms import Form
-from oracle.held import Registers
+from oracle.operands import Registers
 from oracle.operations import Operation
 from strategies.features import OF_LANES, OF_OPERATION, Feature
 from strategies.programs.builder import Builder, Dice

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from oracle.definedness import undefined
-from oracle.held import Use
-from oracle.lane_steps import SetRegisters
+from oracle.operands import Use
 from oracle.ops import Product, is_main, multiplies, multiplies_registers, stores_rows
 from oracle.program import Program, fresh_bank, space_of, walk
 from oracle.registers import Register, listed, text_of
-from oracle.steps import Step, copied
+from oracle.steps import SetRegisters, Step, copied
 from strategies.features import Feature, Focus
 from strategies.programs.builder import Dice
 from strategies.programs.single_instruction import one

@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 
 from oracle.formats import Format, Kind
 from oracle.forms import Form
-from oracle.held import Registers, Use
 from oracle.image import position
-from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.matrices import Matrix
+from oracle.operands import Registers, Use
 from oracle.operations import Operation
 from oracle.ops import AnyOp, MatrixAccess, Op, Product, loads_fragment
 from oracle.places import Buffer, Place, Span
 from oracle.program import Program
-from oracle.steps import Elementwise, Step
+from oracle.steps import Elementwise, PlainAccess, Step
 from oracle.storage import read, write
 from strategies.cells import Image
 from strategies.programs.forms import access_form
@@ -47,7 +46,7 @@ _ADDEND = 1000
 """Largest addend of a sum of integers; either sign, so that carries run through the whole word."""
 
 
-Access = MatrixAccess | LoadRegisters | StoreRegisters
+Access = MatrixAccess | PlainAccess
 """A plain load or store of the registers of an operand."""
 
 
@@ -55,8 +54,9 @@ def plain_access(use: Use, place: Place, *, store: bool = False) -> Access:
     """Return a load, or a store, of the registers of an operand, in global memory, by rows."""
     holds = use.holds
     if isinstance(holds, Registers):
-        kind = StoreRegisters if store else LoadRegisters
-        return kind(registers=use.name, count=holds.registers, bits=holds.bits, place=place)
+        return PlainAccess(
+            loads=not store, registers=use.name, count=holds.registers, bits=holds.bits, place=place
+        )
     matrix = replace(holds.matrix, operand="d") if store else holds.matrix
     form = access_form(matrix, holds.layout or "row", "global")
     return Op.of(form, fragment=use.name, place=place)

@@ -12,11 +12,17 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from oracle.forms import ROW_BYTES, Form
-from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.ops import MatrixAccess, accesses_matrix, accesses_rows
 from oracle.places import Place
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Loop, Step
+from oracle.steps import (
+    Barrier,
+    Branch,
+    Copy,
+    Loop,
+    PlainAccess,
+    Step,
+)
 from oracle.targets import Module
 from strategies.features import Focus, unit_bytes
 from strategies.programs.builder import drawn_dice
@@ -76,7 +82,7 @@ def _damages(program: Program, step: Step, more: int) -> Iterator[Step]:
         yield step.changed(addresses=(first + 1 + more, *others))
         for outside in _outside(program, step.memory.buffer, size, size):
             yield step.changed(addresses=(outside, *others))
-    elif isinstance(step, LoadRegisters | StoreRegisters):
+    elif isinstance(step, PlainAccess):
         for offset in _outside(program, step.place.buffer, step.size, step.bits // 8):
             yield step.changed(place=replace(step.place, offset=offset))
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from oracle.forms import ROW_BYTES, Form
-from oracle.held import first_registers
 from oracle.isa import FORMS, MMA_FORMS
-from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.matrices import LANES
+from oracle.operands import first_registers
 from oracle.ops import (
     MatrixAccess,
     RowAccess,
@@ -22,7 +21,7 @@ from oracle.ops import (
 )
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import Branch, Copy, Loop, Step
+from oracle.steps import Branch, Copy, Loop, PlainAccess, Step
 from strategies.matrices import places_of
 from strategies.simplification.examples import (
     Example,
@@ -50,7 +49,7 @@ def plainer_transfers(example: Example) -> Iterator[Example]:
         match step:
             case _ if accesses_rows(step):
                 yield from _plainer_rows(example, site, step)
-            case LoadRegisters() | StoreRegisters():
+            case PlainAccess():
                 yield from _plainer_registers(example, site, step)
             case Copy():
                 yield from _plainer_copies(example, site, step)
@@ -77,7 +76,7 @@ def _plainer_rows(example: Example, site: Site, step: RowAccess) -> Iterator[Exa
             fewer = first_registers(use, simpler.registers)
             edits: dict[Site, Steps] = {site: (step.changed(form=simpler, registers=fewer),)}
             for other_site, other in visit(example.program.steps):
-                if isinstance(other, _Placed) and other.registers == use.name:
+                if isinstance(other, PlainAccess) and other.registers == use.name:
                     fewer = first_registers(other.uses[0], simpler.registers)
                     edits[other_site] = (replace(other, count=simpler.registers, registers=fewer),)
             yield _changed(example, edits)
@@ -109,11 +108,8 @@ def _readdressed(
     yield target
 
 
-_Placed = LoadRegisters | StoreRegisters
-
-
-def _plainer_registers(example: Example, site: Site, step: _Placed) -> Iterator[Example]:
-    if isinstance(step, StoreRegisters) and step.lanes != LANES:
+def _plainer_registers(example: Example, site: Site, step: PlainAccess) -> Iterator[Example]:
+    if step.lanes != LANES:
         yield _changed(example, {site: (replace(step, lanes=LANES),)})
     if step.place.offset:
         other = replace(step, place=replace(step.place, offset=0))

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oracle.image import position
-from oracle.lane_steps import LoadRegisters, StoreRegisters
-from oracle.ops import MatrixAccess, accesses_matrix, is_main
+from oracle.ops import MatrixAccess, accesses_rows, is_main
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.steps import Step
@@ -99,7 +98,8 @@ def _is_warp_level(step: Step) -> bool:
 
 
 def _moves(step: Step) -> bool:
-    return accesses_matrix(step) or isinstance(step, LoadRegisters | StoreRegisters)
+    accesses = step.bytes_read or step.bytes_written
+    return bool(step.uses and accesses) and not accesses_rows(step)
 
 
 def shows_something(program: Program, like: Program, *, any_warp_level: bool = False) -> bool:

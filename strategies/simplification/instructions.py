@@ -102,7 +102,7 @@ _TYPES = {"multiplicands": ("atype", "btype", ""), "accumulators": ("dtype", "ct
 
 
 def _has_to_be_there(draft: Draft, slot: str, plain: str) -> bool:
-    """Tell whether a slot that is plain when empty holds what every form has: movmatrix.trans."""
+    """Tell whether a slot that is plain when empty holds what every form has, as ".trans"."""
     return not plain and slot in INSTRUCTIONS[draft.mnemonic].required
 
 

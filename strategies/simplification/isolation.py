@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.held import Held, Registers, Use
 from oracle.image import position
-from oracle.lane_steps import LoadRegisters, StoreRegisters
+from oracle.operands import Held, Registers, Use
 from oracle.ops import (
     Product,
-    loads_fragment,
     multiplies,
     multiplies_fragments,
     stores_rows,
@@ -26,6 +24,7 @@ from oracle.ops import (
 from oracle.places import Place
 from oracle.program import Program
 from oracle.registers import listed
+from oracle.steps import PlainAccess, is_plain_load
 from oracle.storage import Tile, write
 from oracle.tracing import trace
 from strategies.programs.single_instruction import (
@@ -122,9 +121,7 @@ def _made(example: Example, target: str) -> dict[Site, NDArray[Any]]:
     sites = {
         id(step): site
         for site, step in visit(example.program.steps)
-        if step.writes is not None
-        and _loadable(step.writes.holds)
-        and not (loads_fragment(step) or isinstance(step, LoadRegisters))
+        if step.writes is not None and _loadable(step.writes.holds) and not is_plain_load(step)
     }
     made: dict[Site, NDArray[Any]] = {}
     if sites:
@@ -171,16 +168,15 @@ def _loading(example: Example, made: Mapping[Site, NDArray[Any]]) -> Example:
 def stored(example: Example) -> Iterator[Example]:
     """Iterate over examples in which registers go to a global buffer of their own, lane by lane.
 
-    Those that stmatrix stored, and those stored to shared memory: what nothing takes out of there
+    Those stored as rows, and those stored to shared memory: what nothing takes out of there
     can be dropped by a compiler, so that steps stayed for that alone.
     """
     for site, step in visit(example.program.steps):
         if stores_rows(step):
             store: Any = plain_access(step.uses[0], Place(buffer=step.memory.buffer), store=True)
-        elif (
-            isinstance(step, StoreRegisters)
-            and example.program.buffer(step.place.buffer).space == "shared"
-        ):
+        elif (isinstance(step, PlainAccess) and step.stores) and example.program.buffer(
+            step.place.buffer
+        ).space == "shared":
             store = step
         else:
             continue
@@ -201,7 +197,7 @@ def shared_sources(example: Example) -> Iterator[Example]:
     size = sum(1 for _ in visit(steps))
     made: dict[str, Use] = {}
     for site, step in visit(steps):
-        if isinstance(step, StoreRegisters):
+        if isinstance(step, PlainAccess) and step.stores:
             for name, use in made.items():
                 holds = use.holds
                 other = replace(step, registers=name, count=holds.registers, bits=holds.bits)

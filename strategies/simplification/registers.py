@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from oracle.lane_steps import SetRegisters
 from oracle.ops import COUNTS
 from oracle.program import Program, fresh_bank, walk
 from oracle.registers import listed
@@ -59,8 +58,8 @@ def less_shared(example: Example) -> Iterator[Example]:
         simpler: Step | None = None
         if step.address is not None:
             simpler = step.changed(address=None)
-        elif isinstance(step, SetRegisters) and step.constant:
-            simpler = replace(step, constant=0)
+        elif step.sets:
+            simpler = step.changed(constant=0)
         if simpler is not None:
             yield _edited(example, edited(program.steps, {site: (simpler,)}))
 
@@ -71,9 +70,9 @@ def _set_apart(example: Example, text: str, own: str) -> Iterator[Example]:
     size = text.count(" ") + 1
     bank = text.partition(".")[0]
     edits: dict[Site, Steps] = {
-        site: (replace(step, registers=own, count=size),)
+        site: (step.changed(registers=own, count=size),)
         for site, step in visit(program.steps)
-        if isinstance(step, SetRegisters) and step.registers == bank and size in COUNTS
+        if step.sets is not None and step.names["registers"] == bank and size in COUNTS
     }
     if edits:
         yield _edited(example, _renamed(edited(program.steps, edits), text, own))

@@ -11,12 +11,11 @@ from dataclasses import replace
 
 from oracle.forms import ROW_BYTES
 from oracle.image import position
-from oracle.lane_steps import LoadRegisters
-from oracle.ops import accesses_matrix, accesses_rows, is_main, loads_fragment
+from oracle.ops import accesses_matrix, accesses_rows, is_main
 from oracle.places import Buffer, Uniform, Word
 from oracle.program import Program, walk
 from oracle.registers import Register, listed
-from oracle.steps import Barrier, Branch, Copy, Loop, Step
+from oracle.steps import Barrier, Branch, Copy, Loop, Step, is_plain_load
 from strategies.simplification.examples import (
     GUARD_BYTES,
     Edits,
@@ -27,6 +26,8 @@ from strategies.simplification.examples import (
     room_for,
     visit,
 )
+
+_BARRIER = Barrier()
 
 
 def tidied(example: Example) -> Example:
@@ -79,9 +80,9 @@ def _is_useless(step: Step, steps: Steps, buffers: tuple[Buffer, ...]) -> bool:
 def _without_idle_barriers(steps: Steps) -> Steps:
     kept: list[Step] = []
     for step in steps:
-        if not (isinstance(step, Barrier) and (not kept or isinstance(kept[-1], Barrier))):
+        if step != _BARRIER or (kept and kept[-1] != _BARRIER):
             kept.append(step)
-    while kept and isinstance(kept[-1], Barrier):
+    while kept and kept[-1] == _BARRIER:
         kept.pop()
     return tuple(kept)
 
@@ -138,7 +139,7 @@ def _needs(program: Program) -> dict[str, int]:
         elif accesses_rows(step):
             end = max(step.memory.addresses) + ROW_BYTES
             reach(step.memory.buffer, end + GUARD_BYTES)
-        elif not isinstance(step, Copy):
+        elif step.uses or step.blocks:
             guard = 0 if step.blocks else GUARD_BYTES
             for span in (*step.bytes_read, *step.bytes_written):
                 reach(span.buffer, span.end + guard)
@@ -254,7 +255,7 @@ def _loads_first(steps: Steps) -> Steps:
     registers, written = set[Register](), set[str]()
     for step in steps:
         if (
-            (loads_fragment(step) or isinstance(step, LoadRegisters))
+            is_plain_load(step)
             and all(registers.isdisjoint(use.registers) for use in step.uses)
             and written.isdisjoint(span.buffer for span in step.bytes_read)
         ):

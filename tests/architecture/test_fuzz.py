@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "bench": FINDINGS | {"checks", "campaign"},
     "fleet": FINDINGS | {"campaign"},
     "screening": FINDINGS | {"checks", "campaign", "bench"},
-    "console": FINDINGS | {"explain", "campaign", "screening"},
+    "console": FINDINGS | {"explain", "campaign", "screening", "options"},
     "commands": FINDINGS
     | {"explain", "compilers", "measuring", "checks", "campaign", "bench", "screening", "console"}
     | {"fleet", "options", "signals"},

@@ -1,4 +1,4 @@
-"""Who imports whom inside the rooms that know the field: layers in `oracle`, circles nowhere.
+"""Who imports whom inside the rooms: layers in `oracle`, circles nowhere.
 
 oracle: basics <- words of the ISA <- instructions <- legality <- programs <- models <- arithmetic
 <- products <- execution <- measuring
@@ -20,7 +20,7 @@ LAYERS = (
     "formats targets matrices registers places operations",
     "forms instructions",
     "isa statements opcodes legality",
-    "held lane_steps ops steps storage sharing program definedness image",
+    "operands ops steps storage sharing program definedness image",
     "models",
     "arithmetic elementwise special_bounds lane_fragments batches tags",
     "multiply lane_products matrix_moves double_enclosure enclosure",
@@ -65,7 +65,30 @@ def test_a_module_of_the_oracle_imports_its_own_layer_and_those_before_it() -> N
             assert not above, name
 
 
-@pytest.mark.parametrize("room", ["oracle", "strategies", "runners", "corpus"])
+APART = {
+    "strategies.contents": "programs simplification features drafts instructions program_draws",
+    "strategies.programs": "contents simplification drafts instructions program_draws",
+    "strategies.simplification": "contents instructions program_draws",
+    "runners.simulated": "assemblers cuda emission faults front_ends protocol simulated_runner",
+    "runners.faults": "assemblers cuda emission front_ends protocol simulated_runner",
+    "runners.emission": "assemblers cuda faults front_ends protocol simulated",
+    "runners.front_ends": "assemblers faults simulated simulated_runner",
+    "runners.assemblers": "emission faults front_ends simulated simulated_runner",
+    "runners.cuda": "faults front_ends simulated simulated_runner",
+}
+"""What a package never imports of its room: what it has to stay apart from."""
+
+
+@pytest.mark.parametrize("package", APART)
+def test_a_package_stays_apart_from_what_it_must_not_know(package: str) -> None:
+    room = package.split(".")[0]
+    for name, path in modules(room).items():
+        if f"{name}.".startswith(f"{package}."):
+            parts = {other.split(".")[1] for other in inside(room, path) if "." in other}
+            assert not parts & set(APART[package].split()), name
+
+
+@pytest.mark.parametrize("room", ["oracle", "strategies", "runners", "corpus", "fuzz"])
 def test_no_modules_import_each_other_in_a_circle(room: str) -> None:
     graph = {name: {*inside(room, path)} - {name} for name, path in modules(room).items()}
     try:

@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from fuzz.bench import pooling
-from fuzz.campaign import campaign, crew, worker
+from fuzz.campaign import campaign, pool, worker
 from fuzz.campaign.triage import Triage
 from fuzz.cli import main
 from runners.cuda import child
@@ -179,7 +179,7 @@ def _command(home: Path, words: list[str], env: dict[str, str], folder: Path, pr
     # Whoever runs the tests in the background lets them ignore it, and their children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     code = 1
-    crew.subprocess, pooling.multiprocessing = _Subprocess, _Multiprocessing
+    pool.subprocess, pooling.multiprocessing = _Subprocess, _Multiprocessing
     os.fsync = lambda descriptor: None
     # Seconds by the clock, of which a busy machine gives a core few.
     campaign.SHRINK_SECONDS = 600.0

@@ -7,7 +7,7 @@ import pytest
 
 from corpus.opening import named_corpus
 from corpus.recorded import read_answers
-from fuzz.findings.questions import ask, words_of
+from fuzz.findings.probes import ask, words_of
 from runners.compilers import discover_assemblers
 
 PAGE = Path(__file__).parents[2] / "docs" / "record.md"

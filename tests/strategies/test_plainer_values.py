@@ -15,11 +15,10 @@ from oracle.definedness import undefined
 from oracle.formats import FORMATS, Format, Kind
 from oracle.image import position
 from oracle.instructions import INSTRUCTIONS
-from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.ops import Op
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Barrier, Copy
+from oracle.steps import Barrier, Copy, plain_load, plain_store
 from strategies.cells import cells_of
 from strategies.programs.forms import access_form
 from strategies.programs.single_instruction import exact_elements
@@ -125,16 +124,16 @@ def test_rows_of_a_plainer_form_leave_a_program_that_is_defined(form: object) ->
     out, fill = Place(buffer="out"), Copy(source=Place(buffer="in"), destination=tile, size=512)
     if form in INSTRUCTIONS["stmatrix"].forms:
         steps = (
-            LoadRegisters(registers="r", count=form.registers, place=Place(buffer="in")),
+            plain_load(registers="r", count=form.registers, place=Place(buffer="in")),
             Op.of(form=form, registers="r", buffer="tile", addresses=rows),
             Barrier(),
-            StoreRegisters(registers="r", count=form.registers, place=out),
+            plain_store(registers="r", count=form.registers, place=out),
         )
     else:
         steps = (
             fill, Barrier(),
             Op.of(form=form, registers="r", buffer="tile", addresses=rows),
-            StoreRegisters(registers="r", count=form.registers, place=out),
+            plain_store(registers="r", count=form.registers, place=out),
         )  # fmt: skip
     buffers = (
         Buffer(name="in", space="global", size=1024), Buffer(name="out", space="global", size=1024),

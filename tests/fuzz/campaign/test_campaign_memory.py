@@ -12,7 +12,7 @@ import pytest
 from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
-from fuzz.campaign.crew import Event, Finished
+from fuzz.campaign.pool import Event, Finished
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import CampaignStore
@@ -31,7 +31,7 @@ SETTLED = 3 * EPOCH
 
 
 class Instant:
-    """A crew that answers every round at once, with what some round has reached."""
+    """A pool that answers every round at once, with what some round has reached."""
 
     workers = 1
 

@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 
 import fuzz.runner
-from fuzz.campaign.carried import Carried, changed, loaded, unpickled
-from fuzz.campaign.crew import ProcessCrew
+from fuzz.campaign.check_wrappers import Carried, changed, loaded, unpickled
 from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
+from fuzz.campaign.pool import ProcessPool
 from fuzz.checks.programs import Programs
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError
+from runners import compilers
+from runners.assemblers.assembler import Assembler
+from runners.front_ends.llvm import Llvmlite
 from runners.protocol import Runner
 from runners.simulated_runner import SimulatedRunner
 
@@ -63,10 +66,10 @@ def test_a_function_that_was_changed_in_memory_is_named_before_anything_is_run(
 def test_workers_refuse_a_patched_runner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SimulatedRunner, "run", another)
     with (
-        ProcessCrew(check(), workers=1) as crew,
+        ProcessPool(check(), workers=1) as pool,
         pytest.raises(UsageError, match=r"SimulatedRunner\.run was changed"),
     ):
-        crew.facts()
+        pool.facts()
 
 
 def test_a_runner_of_ones_own_is_opened_in_the_workers(
@@ -82,8 +85,8 @@ def test_a_runner_of_ones_own_is_opened_in_the_workers(
     import a_runner_of_mine  # type: ignore[import-not-found]
 
     theirs = Programs(choice=RunnerChoice(name="mine", maker=a_runner_of_mine.make), seed=1)
-    with ProcessCrew(theirs, workers=1) as crew:
-        assert crew.facts().target == "sm_75"
+    with ProcessPool(theirs, workers=1) as pool:
+        assert pool.facts().target == "sm_75"
 
 
 def test_a_runner_that_cannot_be_made_again_is_refused() -> None:
@@ -111,3 +114,37 @@ def test_a_runner_that_does_not_exist_is_no_gpu() -> None:
         pass
     with opened(RunnerChoice(name="mine", maker=own)) as ready:
         assert ready.target == "sm_80"
+
+
+def _never(*_: object) -> None:
+    raise AssertionError("it is looked for again")
+
+
+def test_a_compiler_that_was_found_travels_and_is_not_looked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "ptxas"
+    program.write_text("#!/bin/sh\necho 'release 13.5, V13.5.37'\n")
+    program.chmod(0o755)
+    found = compilers.find_assembler(str(program))
+    carried = pickle.loads(pickle.dumps(check(assembler=found)))
+    assert carried.choice.assembler == found
+    assert carried.choice.given["--assembler"] == str(program)
+    for name in ("find_assembler", "discover_assemblers", "identify"):
+        monkeypatch.setattr(compilers, name, _never)
+    with opened(carried.choice) as ready:
+        assert ready.choice.assembler == found
+
+
+def test_on_another_host_a_compiler_is_found_by_its_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = Assembler(path=tmp_path / "their home" / "ptxas", version="V13.5.37", spelled="13.5")
+    here = Assembler(path=tmp_path / "ptxas", version="V13.5.37", spelled="13.5")
+    monkeypatch.setattr(compilers, "find_assembler", {"13.5": here}.__getitem__)
+    assert compilers.assembler_on_this_host(there) == here
+    front_end = Llvmlite(version="15.0.7", spelled="llvm:15.0.7", path=str(tmp_path / "nowhere"))
+    ours = Llvmlite(version="15.0.7", spelled="llvm:15.0.7", path=str(tmp_path))
+    monkeypatch.setattr(compilers, "find_front_end", {"llvm:15.0.7": ours}.__getitem__)
+    assert compilers.front_end_on_this_host(front_end) == ours
+    assert compilers.front_end_on_this_host(ours) == ours

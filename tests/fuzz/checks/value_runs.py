@@ -11,8 +11,8 @@ from corpus import Entry, create_corpus, open_corpus
 from corpus.known import Known
 from fuzz.campaign import campaign as coordinator
 from fuzz.campaign.campaign import Campaign
-from fuzz.campaign.crew import Event, Finished, GaveUp
 from fuzz.campaign.heartbeat import Broken, Heartbeats, WorkerHeartbeat
+from fuzz.campaign.pool import Event, Finished, GaveUp
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import CampaignStore
@@ -35,7 +35,7 @@ class Nobody:
     def update(self, status: object) -> None: ...
 
 
-class LocalCrew:
+class LocalPool:
     """One worker in this process, who goes when the device does."""
 
     def __init__(self, ready: OpenRunner, check: Programs) -> None:
@@ -88,11 +88,11 @@ def campaign(
     check = Programs(
         choice=ready.choice, seed=seed, selection=Selection(pattern=only), images=images
     )
-    crew = LocalCrew(ready, check)
+    pool = LocalPool(ready, check)
     corpus = create_corpus(folder, generator="test")
     return Campaign(
-        crew,
-        crew.facts,
+        pool,
+        pool.facts,
         check=check,
         budget=Budget(cases=cases),
         corpus=corpus,

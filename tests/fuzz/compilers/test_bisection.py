@@ -8,7 +8,7 @@ from corpus import Family, Finding, Kind
 from fuzz.compilers.bisection import (
     MISSED,
     Conclusion,
-    Course,
+    Progression,
     bisect,
     distinct,
     missed,
@@ -44,7 +44,7 @@ def test_one_change_is_found_whatever_is_at_hand(before, after, data):
     versions = Versions([GOOD] * before + [BAD] * after)
     at_hand = data.draw(st.sets(st.integers(0, before + after - 1)))
     column = versions.column(at_hand)
-    assert column.course is Course.CHANGED
+    assert column.progression is Progression.CHANGED
     assert [(one.before, one.after) for one in column.changes] == [(before - 1, before)]
 
 
@@ -66,9 +66,9 @@ def test_with_all_at_hand_every_change_is_listed(samples):
     ]
     assert [(one.before, one.after) for one in column.changes] == expected
     if not known:
-        assert column.course is Course.UNKNOWN
+        assert column.progression is Progression.UNKNOWN
     elif len(expected) > 1:
-        assert column.course is Course.NOT_MONOTONIC
+        assert column.progression is Progression.NOT_MONOTONIC
 
 
 @given(
@@ -90,10 +90,11 @@ def test_both_sides_of_a_change_are_asked_as_often_again():
 
 
 @pytest.mark.parametrize(
-    ("sample", "course"), [(GOOD, Course.NEVER), (BAD, Course.ALWAYS), (None, Course.UNKNOWN)]
+    ("sample", "course"),
+    [(GOOD, Progression.NEVER), (BAD, Progression.ALWAYS), (None, Progression.UNKNOWN)],
 )
 def test_without_a_change_it_never_or_always_was_so(sample, course):
-    assert Versions([sample] * 7).column(range(7)).course is course
+    assert Versions([sample] * 7).column(range(7)).progression is course
 
 
 def test_what_fails_now_and_then_is_flaky_and_still_has_a_first_version():

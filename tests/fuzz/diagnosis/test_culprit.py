@@ -22,11 +22,10 @@ from fuzz.shrinking import runner_verdicts, shrink
 from oracle.forms import Form
 from oracle.isa import FORMS as ISA
 from oracle.isa import mma_form, mma_sync_form
-from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.ops import Op, multiplies_fragments, stores_fragment, stores_rows
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Barrier, Copy
+from oracle.steps import Barrier, Copy, plain_load, plain_store
 from oracle.targets import Module
 from runners.emission import emit
 from runners.faults import by_name
@@ -178,11 +177,11 @@ def sharing(form: Form, d: str) -> Program:
             buffers=tuple(Buffer(name=one, space="global", size=1024) for one in names),
             steps=(
                 *(
-                    LoadRegisters(registers=one, count=names[one], place=Place(buffer=one))
+                    plain_load(registers=one, count=names[one], place=Place(buffer=one))
                     for one in "abc"
                 ),
                 Op.of(form=form, d="d", a="a", b="b", c="c"),
-                StoreRegisters(registers="d", count=names["d"], place=Place(buffer="d")),
+                plain_store(registers="d", count=names["d"], place=Place(buffer="d")),
             ),
         )
     *loads, multiply, store = program.steps
@@ -408,8 +407,8 @@ def test_a_step_on_registers_is_shrunk_to_itself_between_plain_accesses() -> Non
 
 
 def test_registers_of_which_only_a_part_is_copied_out_are_no_result() -> None:
-    held = LoadRegisters(registers="r", count=1, place=Place(buffer="in"))
-    kept = StoreRegisters(registers="r", count=1, place=Place(buffer="shared"))
+    held = plain_load(registers="r", count=1, place=Place(buffer="in"))
+    kept = plain_store(registers="r", count=1, place=Place(buffer="shared"))
     part = Copy(source=Place(buffer="shared"), destination=Place(buffer="out"), size=64)
     program = Program(
         buffers=(

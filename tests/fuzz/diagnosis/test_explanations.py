@@ -10,11 +10,10 @@ import pytest
 from fuzz.diagnosis.explanations import cause_of
 from oracle import isa
 from oracle.execution import execute
-from oracle.lane_steps import StoreRegisters
 from oracle.ops import Op
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Step
+from oracle.steps import Barrier, Branch, Copy, Step, plain_store
 
 BUFFERS = (
     Buffer(name="data", space="global", size=1024), Buffer(name="out", space="global", size=1024),
@@ -29,7 +28,7 @@ def rows(form: str, addresses: tuple[int, ...] = ADDRESSES) -> Program:
         Copy(source=Place(buffer="data"), destination=Place(buffer="tile"), size=1024),
         Barrier(),
         Op.of(form=load, registers="r", buffer="tile", addresses=addresses),
-        StoreRegisters(registers="r", count=load.registers, place=Place(buffer="out")),
+        plain_store(registers="r", count=load.registers, place=Place(buffer="out")),
     )
 
 

@@ -13,12 +13,11 @@ from fuzz.findings.replay import Subject, attempt
 from fuzz.runner import RunnerChoice, opened
 from oracle.forms import Form
 from oracle.isa import LOAD_FORMS, MMA_FORMS, STORE_FORMS, mma_form
-from oracle.lane_steps import StoreRegisters
 from oracle.operations import Operation
 from oracle.ops import Op
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Barrier, Copy, Elementwise, Step
+from oracle.steps import Barrier, Copy, Elementwise, Step, plain_store
 from oracle.targets import Module, parse_target
 from runners.emission import emit
 from strategies.contents import Recipe, ValueClass, expand
@@ -78,7 +77,7 @@ def row_load(form: Form) -> Program:
             Copy(source=Place(buffer="rows"), destination=Place(buffer="tile"), size=512),
             Barrier(),
             Op.of(form=form, registers="r", buffer="tile", addresses=addresses),
-            StoreRegisters(registers="r", count=form.registers, place=Place(buffer="out")),
+            plain_store(registers="r", count=form.registers, place=Place(buffer="out")),
         ),
     )
 

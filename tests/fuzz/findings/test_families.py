@@ -32,7 +32,10 @@ def test_the_producer_is_what_made_the_element_and_not_what_comes_first() -> Non
     for buffer, form in (("gd", half()), ("xgd", other)):
         actual = expected.copy()
         actual[program.offset(buffer) + 4] ^= 1
-        seen = Seen(program=program, images=image[None], actual=actual[None], target="sm_90")
+        seen = Seen(
+            program=program, images=image[None], actual=actual[None], expected=expected[None],
+            target="sm_90",
+        )  # fmt: skip
         assert seen.producer is not None
         assert seen.producer.form == form
         found = differences(program, expected, actual)

@@ -22,7 +22,7 @@ from fuzz.findings.making import (
     commands_of,
     replay_command,
 )
-from fuzz.findings.questions import ModuleQuestion
+from fuzz.findings.probes import ModuleProbe
 from fuzz.findings.replay import CannotBeAskedError, Way
 from fuzz.findings.stored import Replays
 from runners.assemblers.assembler import identify
@@ -83,11 +83,11 @@ def test_a_bisection_is_offered_only_where_one_can_tell(program: Entry, tmp_path
 def test_an_older_assembler_is_asked_in_the_highest_version_that_it_knows(tmp_path: Path) -> None:
     entry = module_finding(tmp_path / "found", "9.5")
     assembler = identify(fake_ptxas(tmp_path / "old"))
-    question = ModuleQuestion(entry)
+    question = ModuleProbe(entry)
     assert question.module_for([assembler]) == ("sm_90", assembler.highest_version)
     assert question.ask([(assembler, 3)]).label == "rejected"
     with pytest.raises(CannotBeAskedError, match="takes no module with"):
-        ModuleQuestion(entry, version="9.5").ask([(assembler, 3)])
+        ModuleProbe(entry, version="9.5").ask([(assembler, 3)])
 
 
 def test_a_refused_version_or_target_is_no_answer(

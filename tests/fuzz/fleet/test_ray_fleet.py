@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from value_runs import LocalCrew, Nobody
+from value_runs import LocalPool, Nobody
 
 from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
-from fuzz.campaign.crew import Crew
+from fuzz.campaign.pool import WorkerPool
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import CampaignStore, State
 from fuzz.checks.programs import Programs
-from fuzz.fleet.crew import FleetCrew, cluster_at
+from fuzz.fleet.pool import FleetPool, cluster_at
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import InfrastructureError
 from strategies.draws import Selection
@@ -98,12 +98,18 @@ def nodes() -> Iterator[Nodes]:
 
 
 def campaign(
-    folder: Path, crew: Crew, facts: Any, *, cases: int, observer: Any, state: State | None = None
+    folder: Path,
+    pool: WorkerPool,
+    facts: Any,
+    *,
+    cases: int,
+    observer: Any,
+    state: State | None = None,
 ) -> CampaignStatus:
     corpus = create_corpus(folder, generator="a test")
     with CampaignStore(corpus.path) as store:
         return Campaign(
-            crew, facts, check=CHECK, budget=Budget(cases=cases), corpus=corpus,
+            pool, facts, check=CHECK, budget=Budget(cases=cases), corpus=corpus,
             known=Known(entries=()), observer=observer, store=store,
             state=store.load()[0] if state is None else state,
         ).run()  # fmt: skip
@@ -125,14 +131,14 @@ def outcome(status: CampaignStatus) -> tuple[object, ...]:
 
 def alone(folder: Path, cases: int) -> tuple[object, ...]:
     with opened(CHECK.choice) as ready:
-        crew = LocalCrew(ready, CHECK)
-        return outcome(campaign(folder, crew, crew.facts, cases=cases, observer=Nobody()))
+        pool = LocalPool(ready, CHECK)
+        return outcome(campaign(folder, pool, pool.facts, cases=cases, observer=Nobody()))
 
 
 def on_fleet(folder: Path, nodes: Nodes, cases: int, observer: Any) -> tuple[object, ...]:
     cluster = cluster_at(nodes.address, gpus=False, workers=1)
-    with FleetCrew(CHECK, cluster) as crew:
-        return outcome(campaign(folder, crew, crew.facts(), cases=cases, observer=observer))
+    with FleetPool(CHECK, cluster) as pool:
+        return outcome(campaign(folder, pool, pool.facts(), cases=cases, observer=observer))
 
 
 class Hosts:

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_cluster import FakeCluster
-from test_fleet_crew import CHECK, Answering, host_of, report_of
+from test_fleet_pool import CHECK, Answering, host_of, report_of
 
 from corpus import Family, Kind
-from fuzz.campaign.crew import Finished, Noticed
 from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
+from fuzz.campaign.pool import Finished, Noticed
 from fuzz.checks.programs import ProgramCoverage, Programs
 from fuzz.checks.protocol import Outcomes, RoundJob, RoundReport
-from fuzz.fleet import crew as fleet_crew
-from fuzz.fleet.crew import FleetCrew
+from fuzz.fleet import pool as fleet_pool
+from fuzz.fleet.pool import FleetPool
 from fuzz.runner import RunnerChoice
 from strategies.draws import Selection
 
@@ -55,7 +55,7 @@ def test_two_devices_that_disagree_are_a_finding_that_names_both() -> None:
 
 
 class Summing(Answering):
-    """A crew that has sums of what its device made, all of them the same."""
+    """A pool that has sums of what its device made, all of them the same."""
 
     def _event(self, job: Any) -> Any:
         event = super()._event(job)
@@ -75,19 +75,19 @@ class Summing(Answering):
 def test_a_fleet_repeats_rounds_on_another_actor_and_counts_them_once(
     share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fleet_crew, "_IDLE_SECONDS", 0.0)
-    monkeypatch.setattr(fleet_crew, "_POLL_SECONDS", 0.002)
+    monkeypatch.setattr(fleet_pool, "_IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(fleet_pool, "_POLL_SECONDS", 0.002)
     cluster = FakeCluster([1, 1], host_of(Summing))
     finished, noticed = [], []
-    with FleetCrew(CHECK, cluster, repeat=share) as crew:
-        plan = CHECK.plan(crew.facts())
+    with FleetPool(CHECK, cluster, repeat=share) as pool:
+        plan = CHECK.plan(pool.facts())
         number = 0
         for _ in range(300):
-            for _ in range(crew.places_for_rounds()):
+            for _ in range(pool.places_for_rounds()):
                 if number < 8:
-                    crew.give(RoundJob(number=number, drawn=plan.round(0, ProgramCoverage())))
+                    pool.give(RoundJob(number=number, drawn=plan.round(0, ProgramCoverage())))
                     number += 1
-            for event in crew.poll(0.0):
+            for event in pool.poll(0.0):
                 if isinstance(event, Finished):
                     assert isinstance(event.report, RoundReport)
                     assert event.report.outcomes is None

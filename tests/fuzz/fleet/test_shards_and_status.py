@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus import create_corpus
+from fuzz.campaign.check_wrappers import Shard, Sharded
 from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
-from fuzz.campaign.shard import Shard, Sharded
 from fuzz.campaign.store import CampaignStore
 from fuzz.campaign.stored_status import FoundRow, Life, Summary, read_figures
 from fuzz.checks.programs import ProgramCoverage, Programs

@@ -20,17 +20,16 @@ import pytest
 from corpus import Case, Family, Kind, RunnerVerdict, create_corpus, durable
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
-from fuzz.campaign.crew import Event, Finished, Lost
+from fuzz.campaign.pool import Event, Finished, Lost
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import CampaignStore
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import (
-    ConfirmJob,
     Examined,
     Facts,
-    Gone,
     Job,
+    NotExamined,
     RoundJob,
     RoundReport,
     Stored,
@@ -62,7 +61,7 @@ def found(number: int, *, complexity: int = 9) -> Stored:
 
 
 class Rough:
-    """A crew that answers at once, and of which somebody dies now and then over anything."""
+    """A pool that answers at once, and of which somebody dies now and then over anything."""
 
     workers = 2
 
@@ -90,10 +89,10 @@ class Rough:
         if isinstance(job, RoundJob):
             return Finished(job=job, report=_report(job))
         number = int(job.family.key.split()[1])
-        if isinstance(job, ConfirmJob) and number % 8 == 0:
-            return Finished(job=job, report=Gone(id=job.id))
-        stored = found(number, complexity=9 if isinstance(job, ConfirmJob) else 1)
-        examined = Examined(id=job.id, kind=Kind.VIOLATION, family=job.family, stored=stored)
+        if job.seconds is None and number % 8 == 0:
+            return Finished(job=job, report=NotExamined(id=job.id, gone=True))
+        stored = found(number, complexity=9 if job.seconds is None else 1)
+        examined = Examined(id=job.id, family=job.family, stored=stored)
         return Finished(job=job, report=examined)
 
     def interrupt(self) -> None:
@@ -172,14 +171,14 @@ def test_a_campaign_of_many_rounds_holds_no_more_at_its_end(
     rounds: int, tmp_path: Path, full_disks: list[int]
 ) -> None:
     looker = Looker(tmp_path, [rounds // 2, rounds * 3 // 4, rounds - 1])
-    crew = Rough()
+    pool = Rough()
     status = None
     while status is None:
         corpus = create_corpus(tmp_path / "corpus", generator="test")
         with CampaignStore(corpus.path) as store:
             state, _ = store.load()
             campaign = Campaign(
-                crew, FACTS, check=Programs(
+                pool, FACTS, check=Programs(
                     choice=RunnerChoice(name="sim"), seed=1, selection=Selection(pattern="*m8n8k4*")
                 ),
                 budget=Budget(cases=rounds * CASES), corpus=corpus, known=Known(entries=()),

@@ -14,7 +14,7 @@ import pytest
 from command_line import warpfuzz
 from running_campaigns import CORPUS, descendants, nothing_left, started, state, wait_for_cases
 
-from fuzz.campaign.crew import Event, Lost, ProcessCrew
+from fuzz.campaign.pool import Event, Lost, ProcessPool
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Drawn, RoundJob
 from fuzz.checks.rounds import Work
@@ -170,21 +170,21 @@ def test_a_worker_that_stalls_is_killed_with_its_tools_and_replaced(tmp_path: Pa
         selection=Selection(pattern="*m8n8k4*"),
         stall_seconds=1.0,
     )
-    with ProcessCrew(check, workers=1) as crew:
-        facts = crew.facts()
+    with ProcessPool(check, workers=1) as pool:
+        facts = pool.facts()
         drawn = Drawn(work=Work(focuses=(Focus(),), count=1), cases=1)
         job = RoundJob(number=0, drawn=drawn)
-        crew.give(job)
+        pool.give(job)
         events: list[Event] = []
         end = time.monotonic() + 60
         while not events and time.monotonic() < end:
-            events = [event for event in crew.poll(0.2) if isinstance(event, Lost)]
+            events = [event for event in pool.poll(0.2) if isinstance(event, Lost)]
         (lost,) = events
         assert isinstance(lost, Lost)
         assert lost.job == job
         assert "gave no sign of life" in lost.how
         # Another one takes its place.
-        assert crew.facts() == facts
+        assert pool.facts() == facts
     # A dead child that a container's first process has not collected has no command line.
     running = psutil.process_iter(["cmdline"])
     assert not [one for one in running if one.info["cmdline"] == endless]
@@ -209,7 +209,7 @@ def test_a_worker_that_is_killed_while_it_starts_is_started_again(tmp_path: Path
     )
     killer = threading.Thread(target=kill)
     killer.start()
-    with ProcessCrew(check, workers=1) as crew:
-        assert crew.facts().target == "sm_90"
+    with ProcessPool(check, workers=1) as pool:
+        assert pool.facts().target == "sm_90"
     killer.join()
     assert len(killed) == 4

@@ -135,3 +135,17 @@ def test_an_offset_fault_starts_where_it_says_and_changes_nothing_else(what: str
     (base, old), (same, new) = place.search(before).groups(), place.search(after).groups()
     assert (base, int(new) - int(old or 0)) == (same, 4)
     assert place.sub("", before) == place.sub("", after)
+
+
+def test_text_that_no_assembler_takes_stays_as_it_is() -> None:
+    """Operands are missing: a pass may be given anything."""
+    opcodes = [form.opcode for form in FORMS] + [
+        "wmma.mma.",
+        "bra",
+        "setp.eq.u32",
+        "st.global.v4.b32",
+    ]
+    for fault in CATALOGUE:
+        for opcode in opcodes[:: len(opcodes) // 60]:
+            text = f".visible .entry k() {{\n    .reg .b32 {opcode} %r;\n    {opcode} %r0;\n}}\n"
+            assert isinstance(fault.rewrite(text), str)

@@ -13,13 +13,16 @@ from fuzz.findings.replay import Subject, attempt
 from oracle.definedness import undefined
 from oracle.execution import execute
 from oracle.isa import FORMS, LDMATRIX_FORMS, MMA_FORMS, is_available
-from oracle.lane_steps import (
-    PackRegisters,
-)
 from oracle.ops import accesses_matrix, is_main, loads_fragment
 from oracle.places import Place
 from oracle.program import Program, walk
-from oracle.steps import Branch, Copy, Loop, Step
+from oracle.steps import (
+    Branch,
+    Copy,
+    Loop,
+    PackRegisters,
+    Step,
+)
 from oracle.storage import Tile, read, write
 from oracle.targets import Module
 from runners.emission import emit

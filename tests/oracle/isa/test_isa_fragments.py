@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from oracle.formats import FORMATS
 from oracle.forms import ROW_BYTES, Form
-from oracle.isa import FORMS, LDMATRIX_FORMS, form_of
-from oracle.matrices import LANES, SHAPES, Matrix
+from oracle.isa import FORMS, LDMATRIX_FORMS, SHAPES, form_of
+from oracle.matrices import LANES, Matrix
 
 # PTX ISA 9.7.14.4.1: types, shapes, matrices, and what stands in the table behind "A vector
 # expression of" or "containing", without "from the matrix".

@@ -13,13 +13,20 @@ from numpy.typing import NDArray
 from oracle import isa
 from oracle.definedness import undefined
 from oracle.forms import Form
-from oracle.lane_steps import StoreRegisters
 from oracle.matrices import Matrix
 from oracle.operations import operations
 from oracle.ops import Op
 from oracle.places import Buffer, Place, Uniform, Word
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, Step
+from oracle.steps import (
+    Barrier,
+    Branch,
+    Copy,
+    Elementwise,
+    Loop,
+    Step,
+    plain_store,
+)
 
 BUFFER = 8192
 """Bytes of each data buffer: room for the largest matrix with twice its default stride."""
@@ -165,7 +172,7 @@ def _rows(draw: st.DrawFn, names: Names) -> list[Step]:
     names["r"] = form.registers
     return [
         Op.of(form=form, registers="r", buffer="tile", addresses=addresses),
-        StoreRegisters(registers="r", count=form.registers, place=place),
+        plain_store(registers="r", count=form.registers, place=place),
     ]
 
 

@@ -13,14 +13,13 @@ import numpy as np
 
 from oracle.formats import Format, Kind
 from oracle.forms import Form
-from oracle.lane_steps import StoreRegisters
 from oracle.models import model_for
 from oracle.multiply import multiply
 from oracle.operations import Operation
 from oracle.ops import Op, loads_fragment, loads_rows, multiplies_fragments, stores_fragment
 from oracle.places import Uniform, Word
 from oracle.program import Program
-from oracle.steps import Branch, Copy, Elementwise, Loop, Step
+from oracle.steps import Branch, Copy, Elementwise, Loop, PlainAccess, Step
 
 Rows = list[list[int]]
 
@@ -111,7 +110,7 @@ class _Interpreter:
                     [register(step, rows_, lane, r) for r in range(step.form.registers)]
                     for lane in range(32)
                 ]
-            case StoreRegisters():
+            case PlainAccess() if step.stores:
                 memory, bit = self.at(step.place.buffer, step.place.offset)
                 for lane in range(32):
                     for i in range(step.count):

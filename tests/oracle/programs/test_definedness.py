@@ -12,12 +12,19 @@ from oracle import isa
 from oracle.definedness import Cause, check_defined, undefined
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.formats import FORMATS
-from oracle.lane_steps import StoreRegisters
 from oracle.operations import Operation
 from oracle.ops import Op
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, Step
+from oracle.steps import (
+    Barrier,
+    Branch,
+    Copy,
+    Elementwise,
+    Loop,
+    Step,
+    plain_store,
+)
 
 BUFFERS = (
     Buffer(name="data", space="global", size=4096),
@@ -335,15 +342,15 @@ def test_registers_are_stored_as_many_as_were_loaded_and_aligned() -> None:
     loads = (*FILL, rows(IN_ORDER, number=2))
 
     def stored(count: int, offset: int = 0) -> list[str]:
-        step = StoreRegisters(registers="r", count=count, place=at(offset, "out"))
+        step = plain_store(registers="r", count=count, place=at(offset, "out"))
         return reasons(*loads, step)
 
     assert stored(2) == []
     assert len(stored(1)) == 1
     assert len(stored(2, 2)) == 1
     assert len(stored(2, 4096 - 252)) == 1
-    assert len(reasons(StoreRegisters(registers="r", count=1, place=at()))) == 1
-    assert len(reasons(*LOADS, StoreRegisters(registers="c", count=1, place=at(2048)))) == 1
+    assert len(reasons(plain_store(registers="r", count=1, place=at()))) == 1
+    assert len(reasons(*LOADS, plain_store(registers="c", count=1, place=at(2048)))) == 1
 
 
 def test_copies_stay_inside_and_do_not_overlap_themselves() -> None:
@@ -382,7 +389,7 @@ def test_the_exception_lists_every_reason_with_its_section() -> None:
         lambda: Buffer(name="a", space="global", size=1, alignment=3),
         lambda: Buffer(name="a", space="global", size=1, alignment=512),
         lambda: Copy(source=at(), destination=at(8), size=0),
-        lambda: StoreRegisters(registers="r", count=3, place=at()),
+        lambda: plain_store(registers="r", count=3, place=at()),
         lambda: rows((0,) * 31),
         lambda: LOADS[0].changed(stride=-1),
         lambda: LOADS[0].changed(stride=1 << 32),

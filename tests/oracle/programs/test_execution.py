@@ -11,13 +11,20 @@ from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution import execute
 from oracle.image import writable
 from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
-from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.models import Confidence
 from oracle.operations import Operation
 from oracle.ops import Op
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop
+from oracle.steps import (
+    Barrier,
+    Branch,
+    Copy,
+    Elementwise,
+    Loop,
+    plain_load,
+    plain_store,
+)
 
 QUIET = settings(
     max_examples=30,
@@ -127,11 +134,11 @@ def test_registers_keep_what_they_loaded_when_their_place_is_written(count: int)
     program = Program(
         buffers=tuple(Buffer(name=name, space="global", size=128) for name in ("a", "b", "out")),
         steps=(
-            LoadRegisters(registers="a", count=1, place=Place(buffer="a")),
-            LoadRegisters(registers="b", count=1, place=Place(buffer="b")),
+            plain_load(registers="a", count=1, place=Place(buffer="a")),
+            plain_load(registers="b", count=1, place=Place(buffer="b")),
             Barrier(),
-            StoreRegisters(registers="b", count=1, place=Place(buffer="a")),
-            StoreRegisters(registers="a", count=1, place=Place(buffer="out")),
+            plain_store(registers="b", count=1, place=Place(buffer="a")),
+            plain_store(registers="a", count=1, place=Place(buffer="out")),
         ),
     )
     images = program_draws.images(program, count, count)

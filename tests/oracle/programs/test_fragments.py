@@ -9,7 +9,8 @@ from program_interpreter import element
 from oracle.elementwise import apply
 from oracle.errors import UsageError
 from oracle.formats import FORMATS, Format
-from oracle.matrices import SHAPES, Matrix
+from oracle.isa import SHAPES
+from oracle.matrices import Matrix
 from oracle.operations import Operation, operations
 from oracle.steps import Elementwise
 

@@ -15,14 +15,13 @@ from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution import execute, run
 from oracle.formats import Format
 from oracle.forms import Form
-from oracle.lane_steps import StoreRegisters
 from oracle.models import model_for
 from oracle.operations import Operation
 from oracle.ops import Op
 from oracle.permission import permitted
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program, requirements
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Step
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Step, plain_store
 from oracle.warps import Planes, Warps
 
 QUIET = settings(
@@ -229,7 +228,7 @@ def test_bounds_survive_ldmatrix_unless_it_tears_elements() -> None:
             *_product(), _store(FORM, OUT), Barrier(),
             Copy(source=OUT, destination=Place(buffer="tile"), size=1024), Barrier(),
             Op.of(form=form, registers="r", buffer="tile", addresses=tuple(range(0, 512, 16))),
-            StoreRegisters(registers="r", count=1, place=Place(buffer="out", offset=2048)),
+            plain_store(registers="r", count=1, place=Place(buffer="out", offset=2048)),
         )  # fmt: skip
         permission = permitted(program, _images())
         first, second = slice(4096, 4096 + 128), slice(6144, 6144 + 128)

@@ -16,16 +16,19 @@ from oracle.execution import execute
 from oracle.forms import Form
 from oracle.image import locate, position, writable
 from oracle.instructions import INSTRUCTIONS
-from oracle.lane_steps import (
-    LoadRegisters,
-    PackRegisters,
-    StoreRegisters,
-)
 from oracle.ops import Op, accesses_matrix, accesses_rows
 from oracle.permission import permitted
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Step
+from oracle.steps import (
+    Barrier,
+    Branch,
+    Copy,
+    PackRegisters,
+    Step,
+    plain_load,
+    plain_store,
+)
 from oracle.tracing import trace
 
 ALIGNMENT = 32
@@ -87,16 +90,16 @@ def every_step(draw: st.DrawFn) -> Program:
         store("m16n16k16.f32", "d", out(0)),
         Barrier(),
         Op.of(form=rows, registers="r", buffer="tile", addresses=addresses),
-        StoreRegisters(registers="r", count=rows.registers, place=out(1024)),
-        LoadRegisters(registers="x", count=4, place=data(0)),
-        LoadRegisters(registers="y", count=2, place=data(512)),
-        LoadRegisters(registers="z", count=4, place=out(64)),
+        plain_store(registers="r", count=rows.registers, place=out(1024)),
+        plain_load(registers="x", count=4, place=data(0)),
+        plain_load(registers="y", count=2, place=data(512)),
+        plain_load(registers="z", count=4, place=out(64)),
         Op.of(form=LANES, d="m", a="x", b="y", c="z"),
-        StoreRegisters(registers="m", count=4, place=out(1536)),
+        plain_store(registers="m", count=4, place=out(1536)),
         PackRegisters(type="f16", source="m", destination="p", count=4),
         Op.of(form=INSTRUCTIONS["movmatrix"].forms[0], source="p", destination="t", count=2),
-        StoreRegisters(registers="t", count=2, place=out(2048)),
-        LoadRegisters(registers="s", count=back.registers, place=out(32)),
+        plain_store(registers="t", count=2, place=out(2048)),
+        plain_load(registers="s", count=back.registers, place=out(32)),
         Op.of(form=back, registers="s", buffer="tile", addresses=there),
         Barrier(),
         Copy(source=tile(0), destination=out(4096), size=4096),
@@ -329,7 +332,7 @@ def test_stmatrix_writes_what_copies_to_its_rows_write(
         Buffer(name="tile", space="shared", size=640, alignment=16),
     )
     addresses = tuple(16 * row for row in rows[:32])
-    first = LoadRegisters(registers="s", count=form.registers, place=data(0))
+    first = plain_load(registers="s", count=form.registers, place=data(0))
     start, count = read
     last = Copy(source=tile(8 * start), destination=data(2048), size=8 * min(count, 80 - start))
     found = []

@@ -12,19 +12,22 @@ from oracle.definedness import Cause, undefined
 from oracle.errors import UsageError
 from oracle.execution import execute
 from oracle.isa import ldmatrix_form, mma_form, mma_sync_form
-from oracle.lane_steps import (
-    LoadRegisters,
-    MoveRegisters,
-    SetRegisters,
-    StoreRegisters,
-)
 from oracle.operations import Operation
 from oracle.ops import Op, multiplies, multiplies_registers
 from oracle.permission import permitted
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program, by_register
 from oracle.sharing import overlaps
-from oracle.steps import Barrier, Branch, Elementwise, Step
+from oracle.steps import (
+    Barrier,
+    Branch,
+    Elementwise,
+    MoveRegisters,
+    SetRegisters,
+    Step,
+    plain_load,
+    plain_store,
+)
 from oracle.tracing import trace
 from runners.emission.registers import operand_registers
 from strategies.programs.single_instruction import single_product
@@ -49,16 +52,15 @@ def lanes(*between: Step, read: str = "x", **names: str) -> Program:
     sizes = {"x": 8, "a": 4, "b": 2, "c": 4}
     buffers = tuple(Buffer(name=name, space="global", size=128 * n) for name, n in sizes.items())
     loads = (
-        LoadRegisters(registers=name, count=n, place=Place(buffer=name))
-        for name, n in sizes.items()
+        plain_load(registers=name, count=n, place=Place(buffer=name)) for name, n in sizes.items()
     )
     multiply = Op.of(form=LANES, **({"d": "d", "a": "a", "b": "b", "c": "c"} | names))
-    store = StoreRegisters(registers=read, count=8, place=Place(buffer="left"))
+    store = plain_store(registers=read, count=8, place=Place(buffer="left"))
     outs = (
         Buffer(name="out", space="global", size=512),
         Buffer(name="left", space="global", size=1024),
     )
-    result = StoreRegisters(registers=multiply.names["d"], count=4, place=Place(buffer="out"))
+    result = plain_store(registers=multiply.names["d"], count=4, place=Place(buffer="out"))
     steps = (*loads, *between, multiply, result, store)
     return Program(buffers=(*buffers, *outs), steps=steps)
 
@@ -228,13 +230,13 @@ def test_an_address_of_32_bits_is_one_of_shared_memory(space: str, cause: set[Ca
         ),
         steps=(
             fill,
-            StoreRegisters(registers="f", count=4, place=Place(buffer="near")),
+            plain_store(registers="f", count=4, place=Place(buffer="near")),
             Barrier(),
             Op.of(
                 form=form, registers="r", buffer="near", addresses=tuple(range(0, 512, 16)),
                 address=0,
             ),
-            StoreRegisters(registers="r", count=1, place=Place(buffer="out")),
+            plain_store(registers="r", count=1, place=Place(buffer="out")),
         ),
     )  # fmt: skip
     assert causes(program) == cause
@@ -259,7 +261,7 @@ def test_a_vector_that_is_none_is_refused(text: str) -> None:
 
 def test_an_address_register_that_is_not_there_is_refused() -> None:
     with pytest.raises(UsageError, match="must lie in 0 to 3"):
-        LoadRegisters(registers="x", count=4, place=Place(buffer="x"), address=4)
+        plain_load(registers="x", count=4, place=Place(buffer="x"), address=4)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from program_interpreter import Memory
 
 from oracle.errors import UsageError
 from oracle.formats import FORMATS
-from oracle.isa import LOAD_FORMS, STORE_FORMS
-from oracle.matrices import LAYOUTS, SHAPES, Matrix
+from oracle.isa import LOAD_FORMS, SHAPES, STORE_FORMS
+from oracle.matrices import LAYOUTS, Matrix
 from oracle.storage import Tile, read, write
 
 MATRICES = sorted({form.matrix() for form in (*LOAD_FORMS, *STORE_FORMS)}, key=repr)

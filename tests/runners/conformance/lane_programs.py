@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from oracle.forms import Form
-from oracle.held import Registers
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import LDMATRIX_FORMS
-from oracle.lane_steps import (
-    LaneStep,
-    LoadRegisters,
-    PackRegisters,
-    StoreRegisters,
-)
+from oracle.operands import Registers
 from oracle.ops import Op
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Barrier, Copy, Step
+from oracle.steps import (
+    Barrier,
+    Copy,
+    PackRegisters,
+    Step,
+    plain_load,
+    plain_store,
+)
 
 (MOVMATRIX,) = INSTRUCTIONS["movmatrix"].forms
 assert MOVMATRIX.mnemonic == "movmatrix"
@@ -33,7 +34,7 @@ def plain(form: Form, *, over: str = "d", offset: int = 16) -> Program:
         has = held(form, operand)
         buffers.append(Buffer(name=operand, space="global", size=128 * has.words + 32))
         steps.append(
-            LoadRegisters(
+            plain_load(
                 registers=operand, count=has.registers, bits=has.bits,
                 place=Place(buffer=operand, offset=offset),
             )
@@ -41,7 +42,7 @@ def plain(form: Form, *, over: str = "d", offset: int = 16) -> Program:
     has = held(form, "d")
     buffers.append(Buffer(name="d", space="global", size=128 * has.words + 32))
     multiply = Op.of(form=form, d=over, a="a", b="b", c="c")
-    store = StoreRegisters(
+    store = plain_store(
         registers=over, count=has.registers, bits=has.bits, place=Place(buffer="d", offset=offset)
     )
     return Program(buffers=tuple(buffers), steps=(*steps, multiply, store))
@@ -58,7 +59,7 @@ def stmatrix(number: int, *, transposed: bool) -> Form:
 
 def through_shared(form: Form, *, transposed: bool) -> Program:
     """Load A and B by ldmatrix where they fit, pack and turn D, store it by stmatrix."""
-    buffers, fills, loads = [], [], list[LaneStep]()
+    buffers, fills, loads = [], [], list[Step]()
     for operand in "abc":
         has = held(form, operand)
         size = max(1024, 128 * has.words)
@@ -78,7 +79,7 @@ def through_shared(form: Form, *, transposed: bool) -> Program:
             loads.append(Op.of(form=rows, registers=operand, buffer=shared, addresses=ROWS))
         else:
             loads.append(
-                LoadRegisters(
+                plain_load(
                     registers=operand, count=has.registers, bits=has.bits,
                     place=Place(buffer=operand),
                 )
@@ -88,7 +89,7 @@ def through_shared(form: Form, *, transposed: bool) -> Program:
     steps.append(Op.of(form=form, d="c", a="a", b="b", c="c"))
     if has.bits == 64:
         buffers.append(Buffer(name="d", space="global", size=128 * has.words))
-        store = StoreRegisters(registers="c", count=has.registers, bits=64, place=Place(buffer="d"))
+        store = plain_store(registers="c", count=has.registers, bits=64, place=Place(buffer="d"))
         return Program(buffers=tuple(buffers), steps=(*steps, store))
     count = has.registers
     if form.d_type.name == "f32":
@@ -112,8 +113,8 @@ def moves(count: int) -> Program:
     size = 512
     buffers = [Buffer(name="i", space="global", size=2 * size)]
     steps: list[Step] = [
-        LoadRegisters(registers="r", count=count, place=Place(buffer="i")),
-        LoadRegisters(registers="w", count=4, place=Place(buffer="i", offset=size)),
+        plain_load(registers="r", count=count, place=Place(buffer="i")),
+        plain_load(registers="w", count=4, place=Place(buffer="i", offset=size)),
         Op.of(form=MOVMATRIX, source="r", destination="t", count=count),
         PackRegisters(type="f16", source="w", destination="p", count=4),
         PackRegisters(type="bf16", source="w", destination="q", count=4),
@@ -121,7 +122,7 @@ def moves(count: int) -> Program:
     for name in "pqt":
         has = count if name == "t" else 2
         buffers.append(Buffer(name=f"o{name}", space="global", size=size))
-        steps.append(StoreRegisters(registers=name, count=has, place=Place(buffer=f"o{name}")))
+        steps.append(plain_store(registers=name, count=has, place=Place(buffer=f"o{name}")))
     for transposed in (False, True):
         shared, back = f"s{transposed:d}", f"b{transposed:d}"
         buffers += [

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from oracle.execution import execute
 from oracle.forms import Form
-from oracle.lane_steps import StoreRegisters
 from oracle.ops import Op
 from oracle.places import Buffer, Place
 from oracle.program import Program, requirements
-from oracle.steps import Copy
+from oracle.steps import Copy, plain_store
 from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import Compiled, Ran, Runner
@@ -145,7 +144,7 @@ def test_ldmatrix_takes_rows_from_wherever_each_lane_points(
                 addresses=tuple(16 * row for row in places),
                 immediate=immediate,
             ),
-            StoreRegisters(
+            plain_store(
                 registers="r",
                 count=form.registers,
                 place=Place(buffer="out", offset=4 * place),

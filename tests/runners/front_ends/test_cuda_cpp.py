@@ -8,8 +8,8 @@ from functools import cache
 
 import pytest
 
-from oracle.held import Fragment
 from oracle.isa import FORMS
+from oracle.operands import Fragment
 from oracle.operations import Operation
 from oracle.ops import Op, accesses_matrix, loads_fragment
 from oracle.program import Program, requirements, walk

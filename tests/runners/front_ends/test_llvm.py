@@ -12,9 +12,9 @@ from oracle.errors import InfrastructureError, UsageError
 from oracle.execution import execute
 from oracle.forms import Form
 from oracle.isa import FORMS
-from oracle.lane_steps import StoreRegisters
 from oracle.matrices import LANES
 from oracle.program import Program, walk
+from oracle.steps import PlainAccess
 from oracle.targets import Module
 from runners import compilers
 from runners.compilers import discover_front_ends, find_front_ends
@@ -76,9 +76,7 @@ def _drawn(focus: Focus, module: Module, forms: tuple[Form, ...]) -> Program:
 
 
 def _stores_by_lane(program: Program) -> bool:
-    return any(
-        isinstance(step, StoreRegisters) and step.lanes < LANES for step in walk(program.steps)
-    )
+    return any(isinstance(step, PlainAccess) and step.lanes < LANES for step in walk(program.steps))
 
 
 @pytest.mark.parametrize("llvm", [14, 22])

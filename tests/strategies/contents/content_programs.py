@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from oracle import isa
 from oracle.forms import ROW_BYTES, Form
 from oracle.image import position
-from oracle.lane_steps import StoreRegisters
 from oracle.ops import Op, loads_fragment
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Loop, Step
+from oracle.steps import Barrier, Branch, Copy, Loop, Step, plain_store
 from oracle.storage import Tile, read
 from strategies.contents import Recipe, ValueClass, expand
 
@@ -133,7 +132,7 @@ def long() -> Long:
             form=rows, registers="r", buffer="rows",
             addresses=tuple(ROW_BYTES * (31 - lane) for lane in range(32)),
         ),
-        StoreRegisters(registers="r", count=4, place=Place(buffer="out", offset=1024)),
+        plain_store(registers="r", count=4, place=Place(buffer="out", offset=1024)),
     )  # fmt: skip
     buffers = (
         Buffer(name="data", space="global", size=7424),
@@ -166,7 +165,7 @@ def rows_program() -> Program:
                 form=form, registers="r", buffer="si",
                 addresses=tuple(16 * (7 * lane % 40) for lane in range(32)),
             ),
-            StoreRegisters(registers="r", count=4, place=Place(buffer="go")),
+            plain_store(registers="r", count=4, place=Place(buffer="go")),
         ),
     )  # fmt: skip
 

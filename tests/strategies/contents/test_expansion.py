@@ -13,11 +13,10 @@ from oracle.errors import UsageError
 from oracle.forms import Form
 from oracle.image import position
 from oracle.isa import LDMATRIX_FORMS, form_of
-from oracle.lane_steps import LoadRegisters
 from oracle.ops import Op, loads_fragment
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Barrier, Copy
+from oracle.steps import Barrier, Copy, plain_load
 from oracle.storage import read
 from strategies.contents import Recipe, ValueClass, expand, recipes
 from strategies.contents.origins import readings
@@ -190,8 +189,8 @@ def test_padding_of_ldmatrix_comes_from_nowhere(form: Form) -> None:
         Copy(source=out, destination=Place(buffer="tile"), size=512),
         Barrier(),
         Op.of(form=form, registers="a", buffer="tile", addresses=tuple(range(0, 512, 16))),
-        LoadRegisters(registers="b", count=1, place=out),
-        LoadRegisters(registers="c", count=2, place=out),
+        plain_load(registers="b", count=1, place=out),
+        plain_load(registers="c", count=2, place=out),
         Op.of(form=product, d="d", a="a", b="b", c="c"),
     )
     buffers = (

@@ -16,7 +16,6 @@ from oracle.errors import UsageError
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS, LDMATRIX_FORMS, LOAD_FORMS, MMA_FORMS, STORE_FORMS, is_available
-from oracle.lane_steps import StoreRegisters
 from oracle.legality import Verdict, explain
 from oracle.ops import (
     Lines,
@@ -29,7 +28,7 @@ from oracle.ops import (
 )
 from oracle.places import Place
 from oracle.program import Program, requirements, walk
-from oracle.steps import Barrier, Branch, Copy, Loop, Step
+from oracle.steps import Barrier, Branch, Copy, Loop, PlainAccess, Step
 from oracle.targets import Module
 from runners.emission import emit
 from strategies.features import Feature, Focus, features_of
@@ -187,7 +186,8 @@ def test_an_ldmatrix_shrinks_to_itself(form: Form) -> None:
     assert isinstance(copy, Copy)
     assert isinstance(barrier, Barrier)
     assert loads_rows(rows)
-    assert isinstance(store, StoreRegisters)
+    assert isinstance(store, PlainAccess)
+    assert store.stores
     assert rows.memory.addresses == tuple(range(0, 512, 16))
 
 

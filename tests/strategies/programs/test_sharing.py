@@ -14,11 +14,11 @@ from oracle.definedness import undefined
 from oracle.errors import UsageError
 from oracle.execution import execute
 from oracle.isa import FORMS
-from oracle.lane_steps import SetRegisters
 from oracle.ops import multiplies
 from oracle.permission import permitted
 from oracle.program import Program, by_register, walk
 from oracle.sharing import overlaps
+from oracle.steps import SetRegisters
 from oracle.targets import Module
 from runners.emission import emit
 from runners.faults import by_name

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol, Self
 
-from fuzz.campaign.carried import Carried
+from fuzz.campaign.check_wrappers import Carried
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Broken, Heartbeats
 from fuzz.campaign.hosts import Changed
 from fuzz.campaign.status import WorkerStatus
@@ -79,7 +79,7 @@ class Noticed:
 Event = Opened | Finished | Lost | GaveUp | Noticed | Changed
 
 
-class Crew(Protocol):
+class WorkerPool(Protocol):
     """Those who carry out jobs."""
 
     @property
@@ -168,7 +168,7 @@ class _Member:
         return f"{ending} ({said.splitlines()[-1][:400]})" if said else ending
 
 
-class ProcessCrew:
+class ProcessPool:
     """Worker processes on this machine.
 
     Parameters

@@ -1,9 +1,9 @@
-"""What the names of a program hold, and what every step says of itself."""
+"""Operands of steps: fragments and registers, and what every step says of itself."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,6 +13,7 @@ from oracle.registers import Register, listed, text_of, vector
 
 if TYPE_CHECKING:
     from oracle.forms import Form
+    from oracle.operations import Operation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,7 @@ class Registers:
     @staticmethod
     @cache
     def of(vector: Vector) -> Registers:
-        """Return the registers of an operand of mma.sync, ldmatrix or stmatrix."""
+        """Return the registers of an operand whose layout is known."""
         return Registers(
             registers=vector.registers, bits=64 if vector.register_type == "f64" else 32
         )
@@ -155,6 +156,11 @@ class StepBase:
         return None
 
     @property
+    def fields(self) -> dict[str, Any]:
+        """What it is stored with, by name."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+
+    @property
     def address(self) -> int | None:
         """Which register of the destination has the address before a load, counted from 0."""
         return None
@@ -173,6 +179,21 @@ class StepBase:
     def writes(self) -> Use | None:
         """The name that is written."""
         return next((use for use in self.uses if use.written), None)
+
+    @property
+    def sets(self) -> int | None:
+        """Number that every register of its destination gets in every lane; None of others."""
+        return None
+
+    @property
+    def changes(self) -> Operation | None:
+        """What it does with every element of a fragment."""
+        return None
+
+    @property
+    def copies(self) -> bool:
+        """Whether it copies registers to others as they are."""
+        return False
 
     @cached_property
     def names(self) -> dict[str, str]:

@@ -1,13 +1,16 @@
-"""A check as workers are given it: with what the process that sends it has in memory.
+"""Checks around a check: as workers are given it, and with the rounds of one shard alone.
 
 A worker imports the packages anew. What somebody has put into the place of one of their functions,
 in the memory of the process that begins the campaign, is not in their files, so that the worker
-would run something else, and nobody would be told.
+would run something else, and nobody would be told: `Carried` tells them.
+
+A shard is one of several campaigns that divide the rounds of a seed, for clusters without Ray.
 """
 
 from __future__ import annotations
 
 import pickle
+import re
 import sys
 import types
 import zlib
@@ -17,7 +20,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
-from fuzz.checks.protocol import Check, Facts, Heartbeat, OpenCheck, Options, Plan
+from fuzz.checks.protocol import (
+    Check,
+    Facts,
+    Heartbeat,
+    OpenCheck,
+    Options,
+    Plan,
+    RoundJob,
+    RoundReport,
+)
 from oracle.errors import UsageError
 
 _PACKAGES = ("oracle", "strategies", "runners", "fuzz.runner", "fuzz.checks")
@@ -176,3 +188,74 @@ def _not_made_again(why: str) -> UsageError:
         f"the runner cannot be made again in a worker process ({why:.300}); let RunnerChoice.maker "
         "be a function of a module that PYTHONPATH leads to, not of a script or of another function"
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shard:
+    """One of `count` campaigns with the same seed: the rounds `index` - 1, + `count`, and so on."""
+
+    index: int
+    """From 1 to `count`."""
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the shard that a text such as "3/8" names.
+
+        Raises
+        ------
+        UsageError
+            If it names none.
+        """
+        match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text.strip())
+        if match is None or not 1 <= int(match[1]) <= int(match[2]):
+            raise UsageError(
+                f"--shard {text!r} is no shard; write I/N with I from 1 to N, such as 3/8 for the "
+                "third of eight"
+            )
+        return cls(index=int(match[1]), count=int(match[2]))
+
+    def __str__(self) -> str:
+        """Return it as a person types it."""
+        return f"{self.index}/{self.count}"
+
+    def number(self, place: int) -> int:
+        """Return the number of a round from its place, from 0, among those of the shard."""
+        return place * self.count + self.index - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sharded(AroundCheck):
+    """A check of which a campaign carries out the rounds of one shard.
+
+    The campaign counts its own rounds from 0. What they are about takes into account what the
+    rounds of the same shard have reached: a shard needs to know nothing of the others.
+    """
+
+    shard: Shard
+
+    @contextmanager
+    def opened(self, heartbeat: Heartbeat) -> Iterator[OpenCheck]:
+        """Open what a worker needs. Raises as that of the whole check does."""
+        with self.check.opened(heartbeat) as whole:
+
+            def carry_out(job: RoundJob) -> RoundReport:
+                report = whole.round(replace(job, number=self.shard.number(job.number)))
+                report.number = job.number
+                return report
+
+            yield replace(whole, round=carry_out)
+
+    def plan(self, facts: Facts) -> Plan:
+        """Return the coordinator's side. Raises as that of the whole check does."""
+        whole = self.check.plan(facts)
+        return replace(
+            whole,
+            words=replace(whole.words, where=f"{whole.words.where} · shard {self.shard}"),
+            round=lambda number, known: whole.round(self.shard.number(number), known),
+            summary={**whole.summary, "shard": str(self.shard)},
+        )
+
+    def options(self, facts: Facts) -> Options:
+        """Return what decides which cases there are."""
+        return {**self.check.options(facts), "--shard": str(self.shard)}

@@ -1,6 +1,6 @@
 """What can be asked about a stored finding: of assemblers about a module, of runners about images.
 
-Each question gives a `Sample` a time; replaying, bisecting and the record that ships ask nothing
+Each probe gives a `Sample` a time; replaying, bisecting and the record that ships ask nothing
 else. The record is asked always in the same way, so that its answers can be compared (`ask`).
 """
 
@@ -56,7 +56,7 @@ def is_by_hand(entry: Entry) -> bool:
     return {MODULE, INPUT, EXPECTED} <= files.keys() and PROGRAM not in files
 
 
-class ModuleQuestion:
+class ModuleProbe:
     """Whether assemblers accept a finding's module.
 
     An assembler that does not know the module's `.version` is asked in the highest one that it
@@ -201,7 +201,7 @@ def expectation_of(finding: Finding, *, target: str, version: PtxVersion) -> Exp
     return Expectation.ACCEPT if open_ones.isdisjoint(verdicts) else Expectation.OPEN
 
 
-class ProgramQuestion:
+class ProgramProbe:
     """What a runner makes of a finding's program on its image.
 
     Parameters
@@ -260,7 +260,7 @@ class ProgramQuestion:
         return Sample(label=f"{seen.kind.value} {_digest(wrong)}", kind=seen.kind)
 
 
-class HandQuestion:
+class HandProbe:
     """What a runner makes of a case that a person wrote: a module, and the memory before and after.
 
     A folder for `warpfuzz corpus import` with `case.json`, `module.ptx`, `input.npy` and
@@ -299,7 +299,7 @@ class HandQuestion:
         )
 
     def ask(self, runner: Runner) -> Sample:
-        """Run the module once; raises as `ProgramQuestion.ask`."""
+        """Run the module once; raises as `ProgramProbe.ask`."""
         compiled = runner.compile(self.module)
         ran = compiled if isinstance(compiled, Failure) else runner.run(compiled, self.image)
         if not isinstance(ran, Ran):
@@ -347,7 +347,7 @@ _WORDS = {
 _BY_LABEL = {outcome.name.lower(): words for outcome, words in _WORDS.items()}
 
 
-class Standing(StrEnum):
+class ReplayStatus(StrEnum):
     """What a new assembler does about a finding, beside the newest that was asked before."""
 
     MENDED = "mended"
@@ -358,7 +358,7 @@ class Standing(StrEnum):
     """It does something else, and not as the ISA says."""
 
 
-def standing(before: str, now: str, kind: Kind | None) -> Standing:
+def replay_status(before: str, now: str, kind: Kind | None) -> ReplayStatus:
     """Say what has become of an answer.
 
     Parameters
@@ -369,8 +369,8 @@ def standing(before: str, now: str, kind: Kind | None) -> Standing:
         What a finding of the new answer is called; None where it is as the ISA says.
     """
     if before == now:
-        return Standing.KEPT
-    return Standing.MENDED if kind is None else Standing.CHANGED
+        return ReplayStatus.KEPT
+    return ReplayStatus.MENDED if kind is None else ReplayStatus.CHANGED
 
 
 def words_of(answer: Answer) -> str | None:
@@ -380,8 +380,8 @@ def words_of(answer: Answer) -> str | None:
 
 def ask(assembler: Assembler, entry: Entry) -> Answer:
     """Assemble a finding's module at -O3, as all versions of the record were asked."""
-    question = ModuleQuestion(entry, stand_in=STAND_IN)
-    return asked(lambda: question.ask([(assembler, None)]), times=1)
+    probe = ModuleProbe(entry, stand_in=STAND_IN)
+    return asked(lambda: probe.ask([(assembler, None)]), times=1)
 
 
 def with_answers_of(

@@ -1,4 +1,4 @@
-"""The driver's side of a fleet: a crew of actors, which may come and go."""
+"""The driver's side of a fleet: a pool of actors, which may come and go."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from corpus import BrokenEntryError, open_corpus
-from fuzz.campaign.carried import Carried
-from fuzz.campaign.crew import Event, Finished, GaveUp, Lost, Noticed, Opened
+from fuzz.campaign.check_wrappers import Carried
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Broken
 from fuzz.campaign.hosts import Change, Changed, Part
+from fuzz.campaign.pool import Event, Finished, GaveUp, Lost, Noticed, Opened
 from fuzz.campaign.status import WorkerStatus
 from fuzz.checks.protocol import (
     Check,
@@ -26,6 +26,7 @@ from fuzz.checks.protocol import (
     RoundReport,
     Stage,
 )
+from fuzz.fleet.cluster import ActorGoneError, Cluster, Handle, Reference
 from fuzz.fleet.host import Begun, Code, Done, Host, HostProgress, News, Parcel, Undone
 from fuzz.output import counted
 from oracle.errors import InfrastructureError, UsageError
@@ -70,63 +71,6 @@ _ACTORS_OF_AN_EXAMINATION = 8
 """Examinations at once: one for so many actors while rounds go on."""
 
 
-Handle = Any
-"""An actor, as the cluster knows it."""
-Reference = Any
-"""What will be the answer to a call."""
-
-
-class Cluster(Protocol):
-    """Where actors are placed."""
-
-    @property
-    def workers(self) -> int:
-        """Processes of each actor that carry out rounds."""
-        ...
-
-    def places(self) -> int:
-        """Return how many actors there is room for, on all nodes that live."""
-        ...
-
-    def hosts(self) -> Mapping[str, str]:
-        """Return the names of the hosts of all nodes that live and have a place, by their ids."""
-        ...
-
-    def start(self) -> Handle:
-        """Ask for an actor; it waits for a place where there is none."""
-        ...
-
-    def call(self, actor: Handle, method: str, *arguments: object) -> Reference:
-        """Call a method of an actor."""
-        ...
-
-    def wait(self, calls: Sequence[Reference], seconds: float) -> Sequence[Reference]:
-        """Wait until a call has ended, but not longer than this; return all that have."""
-        ...
-
-    def result(self, call: Reference) -> Any:
-        """Return what a call gave.
-
-        Raises
-        ------
-        ActorGoneError
-            If the actor is gone.
-        """
-        ...
-
-    def kill(self, actor: Handle) -> None:
-        """End an actor; nothing happens where it is gone."""
-        ...
-
-    def close(self) -> None:
-        """Leave the cluster."""
-        ...
-
-
-class ActorGoneError(Exception):
-    """An actor is gone, or could not be started; the message says why."""
-
-
 @dataclass(kw_only=True, eq=False)
 class _Actor:
     slot: int
@@ -168,7 +112,7 @@ class _Repeat:
     """The device, as its facts describe it."""
 
 
-class FleetCrew:
+class FleetPool:
     """Those who carry out a campaign's jobs on a cluster.
 
     Parameters
@@ -176,7 +120,7 @@ class FleetCrew:
     check
         What they do.
     cluster
-        Where; closed with the crew.
+        Where; closed with the pool.
     repeat
         Fraction of the rounds that are carried out again by a second actor with the same device,
         0 to 1.

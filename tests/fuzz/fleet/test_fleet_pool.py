@@ -25,9 +25,9 @@ from rich.console import Console, RenderableType
 from corpus import Case, Family, Kind, RunnerVerdict, create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
-from fuzz.campaign.crew import Event, Finished, GaveUp, Lost, Opened
 from fuzz.campaign.heartbeat import Broken
 from fuzz.campaign.hosts import Change, Changed, Hosts, Part
+from fuzz.campaign.pool import Event, Finished, GaveUp, Lost, Opened
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus, statistics, summary
 from fuzz.campaign.store import CampaignStore, State, decode
@@ -35,7 +35,6 @@ from fuzz.campaign.stored_status import read_figures
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import (
     Check,
-    ConfirmJob,
     DeviceStatus,
     Examined,
     Facts,
@@ -51,9 +50,9 @@ from fuzz.commands.status import status_view
 from fuzz.console import dashboard, print_report
 from fuzz.console.metrics import CampaignMetrics
 from fuzz.console.view import JsonWatching, LineWatching, heartbeat
-from fuzz.fleet import crew as fleet_crew
-from fuzz.fleet.crew import FleetCrew
+from fuzz.fleet import pool as fleet_pool
 from fuzz.fleet.host import Begun, Code, Host
+from fuzz.fleet.pool import FleetPool
 from fuzz.options import Run, check_conflicts
 from fuzz.output import THEME
 from fuzz.runner import RunnerChoice
@@ -68,13 +67,13 @@ CASES, FAMILIES = 8, 12
 def test_a_cluster_without_a_gpu_is_not_waited_for_without_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(fleet_crew, "_PLACE_SECONDS", 0.0)
+    monkeypatch.setattr(fleet_pool, "_PLACE_SECONDS", 0.0)
     cluster = FakeCluster([], lambda node: Host(place=node))
     with (
-        FleetCrew(CHECK, cluster) as crew,
+        FleetPool(CHECK, cluster) as pool,
         pytest.raises(InfrastructureError, match="the cluster has no GPU that Ray sees"),
     ):
-        crew.facts()
+        pool.facts()
 
 
 def found(number: int, *, complexity: int = 9) -> Stored:
@@ -108,7 +107,7 @@ def report_of(job: RoundJob) -> RoundReport:
 
 
 class Answering:
-    """A crew whose answers come in any order, some of them late."""
+    """A pool whose answers come in any order, some of them late."""
 
     facts: Facts = FACTS
 
@@ -140,8 +139,8 @@ class Answering:
         number = int(job.family.key.split()[1])
         # The finding came with the job: the corpus is another host's.
         assert (job.corpus / "findings" / job.id).is_dir() or list(job.corpus.rglob(job.id))
-        stored = found(number, complexity=9 if isinstance(job, ConfirmJob) else 1)
-        report = Examined(id=job.id, kind=Kind.VIOLATION, family=job.family, stored=stored)
+        stored = found(number, complexity=9 if job.seconds is None else 1)
+        report = Examined(id=job.id, family=job.family, stored=stored)
         return Finished(job=job, report=report)
 
     def interrupt(self) -> None:
@@ -162,12 +161,12 @@ class Answering:
         """Nothing is open."""
 
 
-def host_of(make_crew: type[Answering]) -> Callable[[str], Host]:
+def host_of(make_pool: type[Answering]) -> Callable[[str], Host]:
     class Named(Host):
         def begin(self) -> Begun:
             return replace(super().begin(), host=self.place)
 
-    return lambda node: Named(place=node, make_crew=make_crew)
+    return lambda node: Named(place=node, make_pool=make_pool)
 
 
 class Watcher:
@@ -185,9 +184,9 @@ def outcome(
     folder: Path, cluster: FakeCluster, deeds: dict[int, Callable[[], None]], rounds: int
 ) -> tuple[object, ...]:
     corpus = create_corpus(folder, generator="a test")
-    with FleetCrew(CHECK, cluster) as crew:
+    with FleetPool(CHECK, cluster) as pool:
         campaign = Campaign(
-            crew, crew.facts(), check=CHECK, budget=Budget(cases=rounds * CASES), corpus=corpus,
+            pool, pool.facts(), check=CHECK, budget=Budget(cases=rounds * CASES), corpus=corpus,
             known=Known(entries=()), observer=Watcher(deeds), store=CampaignStore(corpus.path),
         )  # fmt: skip
         status = campaign.run()
@@ -199,10 +198,10 @@ def outcome(
 
 @pytest.fixture
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleet_crew, "_TEND_SECONDS", 0.0)
-    monkeypatch.setattr(fleet_crew, "_IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(fleet_pool, "_TEND_SECONDS", 0.0)
+    monkeypatch.setattr(fleet_pool, "_IDLE_SECONDS", 0.0)
     monkeypatch.setattr("fuzz.fleet.host._TURN_SECONDS", 0.001)
-    monkeypatch.setattr(fleet_crew, "_POLL_SECONDS", 0.002)
+    monkeypatch.setattr(fleet_pool, "_POLL_SECONDS", 0.002)
 
 
 @pytest.mark.usefixtures("_quick")
@@ -305,9 +304,9 @@ def test_nodes_that_are_gone_and_back_are_told_of_wherever_somebody_looks(
     cluster = FakeCluster([1, 1, 1, 1], host_of(Answering))
     corpus = create_corpus(tmp_path, generator="a test")
     watcher = Recording(corpus.path, cluster)
-    with FleetCrew(CHECK, cluster) as crew:
+    with FleetPool(CHECK, cluster) as pool:
         status = Campaign(
-            crew, crew.facts(), check=CHECK, budget=Budget(cases=40 * CASES), corpus=corpus,
+            pool, pool.facts(), check=CHECK, budget=Budget(cases=40 * CASES), corpus=corpus,
             known=Known(entries=()), observer=watcher, store=CampaignStore(corpus.path),
         ).run()  # fmt: skip
     seen, log = watcher.seen, watcher.out.getvalue()
@@ -362,15 +361,15 @@ def test_of_many_changes_the_latest_are_kept() -> None:
 def test_an_actor_that_another_host_has_taken_over_is_not_missed_for_ever(tmp_path: Path) -> None:
     cluster = FakeCluster([1, 1], host_of(Answering))
     cluster.places = lambda: 1  # type: ignore[method-assign]
-    with FleetCrew(CHECK, cluster) as crew:
-        crew.facts()
+    with FleetPool(CHECK, cluster) as pool:
+        pool.facts()
         # Its process dies, its node lives, and what was free on the other is taken.
         cluster.nodes[0] = 0
         cluster.actors[0].gone = "it was killed"
         changes: list[str] = []
         end = time.monotonic() + 20
         while len(changes) < 4 and time.monotonic() < end:
-            events = [one for one in crew.poll(0.01) if isinstance(one, Changed)]
+            events = [one for one in pool.poll(0.01) if isinstance(one, Changed)]
             changes += [str(one) for one in events if one.part == "actor"]
     assert changes == [
         "actor on node0 node0 was there from the start",
@@ -381,7 +380,7 @@ def test_an_actor_that_another_host_has_taken_over_is_not_missed_for_ever(tmp_pa
 
 
 class Broke(Answering):
-    """A crew whose GPU does not pass its self-check."""
+    """A pool whose GPU does not pass its self-check."""
 
     def __init__(self, check: Check, *, workers: int) -> None:
         super().__init__(check, workers=0)
@@ -394,9 +393,9 @@ def test_a_device_that_fails_its_self_check_is_left_out_and_named(tmp_path: Path
     hosts = {"node0": host_of(Broke), "node1": host_of(Answering)}
     cluster = FakeCluster([1, 1], lambda node: hosts[node](node))
     corpus = create_corpus(tmp_path, generator="a test")
-    with FleetCrew(CHECK, cluster) as crew:
+    with FleetPool(CHECK, cluster) as pool:
         campaign = Campaign(
-            crew, crew.facts(), check=CHECK, budget=Budget(cases=40), corpus=corpus,
+            pool, pool.facts(), check=CHECK, budget=Budget(cases=40), corpus=corpus,
             known=Known(entries=()), observer=Watcher({}), store=CampaignStore(corpus.path),
         )  # fmt: skip
         status = campaign.run()
@@ -410,10 +409,10 @@ def test_a_device_that_fails_its_self_check_is_left_out_and_named(tmp_path: Path
 @pytest.mark.usefixtures("_quick")
 def test_where_every_device_is_left_out_that_is_said() -> None:
     with (
-        FleetCrew(CHECK, FakeCluster([1, 1], host_of(Broke))) as crew,
+        FleetPool(CHECK, FakeCluster([1, 1], host_of(Broke))) as pool,
         pytest.raises(DeviceLostError, match="multiply"),
     ):
-        crew.facts()
+        pool.facts()
 
 
 @pytest.mark.usefixtures("_quick")
@@ -423,10 +422,10 @@ def test_other_code_on_a_host_is_refused() -> None:
             return replace(super().begin(), code=Code(version="0.0", digest="0", python="3.9"))
 
     with (
-        FleetCrew(CHECK, FakeCluster([1], lambda node: Older(place=node))) as crew,
+        FleetPool(CHECK, FakeCluster([1], lambda node: Older(place=node))) as pool,
         pytest.raises(UsageError, match=r"warpfuzz 0\.0 \(0\) on Python 3\.9"),
     ):
-        crew.facts()
+        pool.facts()
 
 
 class Elsewhere(Answering):
@@ -436,12 +435,12 @@ class Elsewhere(Answering):
 @pytest.mark.usefixtures("_quick")
 def test_a_device_of_another_target_takes_no_part() -> None:
     hosts = {"node0": host_of(Answering), "node1": host_of(Elsewhere)}
-    with FleetCrew(CHECK, FakeCluster([1, 1], lambda node: hosts[node](node))) as crew:
-        first = crew.facts()
+    with FleetPool(CHECK, FakeCluster([1, 1], lambda node: hosts[node](node))) as pool:
+        first = pool.facts()
         for _ in range(10):
-            crew.poll(0.0)
-        assert crew.workers == 1
-        (remark,) = crew.remarks()
+            pool.poll(0.0)
+        assert pool.workers == 1
+        (remark,) = pool.remarks()
         assert {"sm_80", "sm_90"} <= set(remark.replace(",", " ").split())
         assert first.target in ("sm_80", "sm_90")
 
@@ -449,18 +448,18 @@ def test_a_device_of_another_target_takes_no_part() -> None:
 @pytest.mark.usefixtures("_quick")
 def test_a_round_that_takes_every_node_along_is_skipped_in_the_end() -> None:
     cluster = FakeCluster([1], host_of(Answering))
-    with FleetCrew(CHECK, cluster) as crew:
-        drawn = CHECK.plan(crew.facts()).round(0, ProgramCoverage())
+    with FleetPool(CHECK, cluster) as pool:
+        drawn = CHECK.plan(pool.facts()).round(0, ProgramCoverage())
         verdicts = []
-        while len(verdicts) < fleet_crew._JOB_DEATHS:
-            while not crew.places_for_rounds():
-                crew.poll(0.0)
-            crew.give(RoundJob(number=0, drawn=drawn))
+        while len(verdicts) < fleet_pool._JOB_DEATHS:
+            while not pool.places_for_rounds():
+                pool.poll(0.0)
+            pool.give(RoundJob(number=0, drawn=drawn))
             cluster.actors[-1].gone = "its node died"
-            while not (lost := [one for one in crew.poll(0.0) if isinstance(one, Lost)]):
+            while not (lost := [one for one in pool.poll(0.0) if isinstance(one, Lost)]):
                 pass
             verdicts.append(lost[0].guilty)
-    assert verdicts == [False] * (fleet_crew._JOB_DEATHS - 1) + [True]
+    assert verdicts == [False] * (fleet_pool._JOB_DEATHS - 1) + [True]
 
 
 @pytest.mark.usefixtures("_quick")
@@ -478,15 +477,15 @@ def test_actors_that_cannot_begin_end_it_with_what_was_said() -> None:
         return original(calls, seconds)  # type: ignore[arg-type, return-value]
 
     cluster.wait = wait  # type: ignore[method-assign, assignment]
-    with FleetCrew(CHECK, cluster) as crew, pytest.raises(InfrastructureError, match="No module"):
-        crew.facts()
+    with FleetPool(CHECK, cluster) as pool, pytest.raises(InfrastructureError, match="No module"):
+        pool.facts()
 
 
 def test_without_ray_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.delitem(sys.modules, "fuzz.fleet.ray_cluster", raising=False)
     with pytest.raises(UsageError, match=r"warpfuzz\[fleet\]"):
-        fleet_crew.cluster_at("auto", gpus=False, workers=None)
+        fleet_pool.cluster_at("auto", gpus=False, workers=None)
 
 
 def test_a_fleet_takes_all_gpus() -> None:
@@ -514,11 +513,11 @@ def test_what_takes_the_first_seconds_is_said_before_it_takes_them(
 
 @pytest.mark.usefixtures("_quick")
 def test_a_host_gets_rounds_from_the_moment_that_it_said_what_it_has() -> None:
-    with FleetCrew(CHECK, FakeCluster([1], host_of(Answering))) as crew:
+    with FleetPool(CHECK, FakeCluster([1], host_of(Answering))) as pool:
         opened = False
         for _ in range(50):
-            assert (crew.places_for_rounds() > 0) == opened
-            opened = opened or any(isinstance(event, Opened) for event in crew.poll(0.0))
+            assert (pool.places_for_rounds() > 0) == opened
+            opened = opened or any(isinstance(event, Opened) for event in pool.poll(0.0))
         assert opened
 
 
@@ -527,16 +526,16 @@ def test_who_waits_for_a_place_or_for_work_is_not_stalled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = FakeCluster([1], host_of(Answering))
-    with FleetCrew(CHECK, cluster) as crew:
+    with FleetPool(CHECK, cluster) as pool:
         now = time.monotonic()
         later = SimpleNamespace(monotonic=lambda: now + 1000)
         with monkeypatch.context() as patched:
-            patched.setattr(fleet_crew, "time", later)
-            (waiting,) = crew.statuses()
+            patched.setattr(fleet_pool, "time", later)
+            (waiting,) = pool.statuses()
         assert (waiting.stalled, waiting.seconds) == (False, 0.0)
         assert waiting.device == "waiting for a place in the cluster"
-        crew.facts()
+        pool.facts()
         with monkeypatch.context() as patched:
-            patched.setattr(fleet_crew, "time", later)
-            (idle,) = crew.statuses()
+            patched.setattr(fleet_pool, "time", later)
+            (idle,) = pool.statuses()
         assert not idle.stalled

@@ -1,0 +1,425 @@
+"""The faults inside the simulated device: its units, its loads and stores, its wires."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from runners.faults.corruptions import (
+    lanes_crossed,
+    on_loaded_multiprocessors,
+    on_one_multiprocessor,
+    register_lost,
+    stuck_bit,
+    transient,
+)
+from runners.faults.fault import Fault
+from runners.simulated.binary import Rounding
+from runners.simulated.fused import NanRule
+from runners.simulated.silicon import Corruption, Damage
+from runners.simulated.units import (
+    BitOperation,
+    BitUnit,
+    DoubleUnit,
+    FloatUnit,
+    FragmentUnit,
+    IntegerUnit,
+    Matrix,
+    QuadUnit,
+    RowUnit,
+    TransferUnit,
+    Unit,
+)
+
+Change = Callable[[Any], Unit]
+
+
+def _with(**fields: Any) -> Change:
+    """Return what replaces fields of a unit."""
+    return lambda unit: replace(unit, **fields)
+
+
+def _flushing(matrix: Matrix) -> Change:
+    """Return what makes a unit flush subnormal elements of one more matrix."""
+    return lambda unit: replace(unit, flushed=unit.flushed | {matrix})
+
+
+def _unit(
+    name: str, pattern: str, unit: type[Unit], change: Change, meaning: str, stands_for: str
+) -> Fault:
+    """Return a fault of the units that carry out what a pattern of opcodes finds."""
+    opcodes = re.compile(pattern)
+    return Fault(
+        name=name, meaning=meaning, stands_for=stands_for, opcodes=opcodes,
+        damage=Damage(opcodes=opcodes, unit=unit, change=change),
+    )  # fmt: skip
+
+
+def _wire(
+    name: str, pattern: str, corrupt: Corruption, meaning: str, stands_for: str, *,
+    rare: bool = False,
+) -> Fault:  # fmt: skip
+    """Return a fault of the wires that bring the results of what a pattern of opcodes finds."""
+    opcodes = re.compile(pattern)
+    return Fault(
+        name=name, meaning=meaning, stands_for=stands_for, opcodes=opcodes, rare=rare,
+        damage=Damage(opcodes=opcodes, corrupt=corrupt),
+    )  # fmt: skip
+
+
+# Which wmma.mma the rows are about, by the qualifiers that end the opcode.
+_FLOATS = r"^wmma\.mma.*(?:(?:f16|f32)\.(?:f16|f32)|bf16\.bf16\.f32|tf32\.tf32\.f32)$"
+_TO_F32 = r"^wmma\.mma.*(?:f32\.f16|f32\.f32|f16\.f32|bf16\.f32|tf32\.f32)$"
+_TO_F16 = r"^wmma\.mma.*\d\.f16\.f16$"
+_NARROWED = r"^wmma\.mma.*\d\.f16\.f32$"
+_WIDE_RANGE = r"^wmma\.mma.*(?:bf16|tf32)\.f32$"
+# Products of f16 are far above f32's least numbers and far below its largest, so that with an f32
+# sum the exponent of zeros never decides, and a sum never overflows before it is narrowed.
+_ZERO_DECIDES = rf"{_TO_F16}|{_WIDE_RANGE}"
+_OVERFLOWING = rf"{_TO_F16}|{_NARROWED}|{_WIDE_RANGE}"
+# Neither products nor sums of f16 come near f32's subnormals.
+_SMALL_RESULTS = rf"{_TO_F16}|{_NARROWED}|{_WIDE_RANGE}|^wmma\.mma.*\d\.f32\.f32$"
+_TF32 = r"^wmma\.mma.*\.tf32\.f32$"
+_BLOCKS_OF_16 = r"^wmma\.mma.*(?:\d\.f(?:16|32)\.f(?:16|32)|bf16\.f32)$"
+_F64 = r"^wmma\.mma.*\.f64$"
+
+_PRECISION = (
+    _unit("alignment-one-bit-more", _FLOATS, FloatUnit,
+          lambda unit: replace(unit, fraction=unit.fraction + 1),
+          "terms keep one bit more below the block's largest exponent (F + 1)",
+          "another generation's adder, or a model of one"),
+    _unit("alignment-one-bit-less", _FLOATS, FloatUnit,
+          lambda unit: replace(unit, fraction=unit.fraction - 1),
+          "terms keep one bit less below the block's largest exponent (F - 1)",
+          "an adder one bit too narrow"),
+    _unit("block-halved", _FLOATS, FloatUnit,
+          lambda unit: replace(unit, block=max(1, unit.block // 2)),
+          "half as many products are added at once (L / 2)",
+          "a wider instruction split in two"),
+    _unit("block-doubled", _TF32, FloatUnit, lambda unit: replace(unit, block=2 * unit.block),
+          "twice as many tf32 products are added at once (2 L)",
+          "another instruction chosen for the same step (HMMA.1688 for HMMA.1684)"),
+    _unit("block-order-reversed", _TF32, FloatUnit, _with(descending=True),
+          "the tf32 blocks are added from the last to the first",
+          "an expansion that was reordered"),
+    _unit("zero-exponent-higher", _ZERO_DECIDES, FloatUnit,
+          lambda unit: replace(unit, zero_exponent=unit.zero_exponent + 1),
+          "a zero takes part in the alignment one exponent higher (e_zero + 1)",
+          "a special case of the exponent unit off by one"),
+    _unit("zero-exponent-lower", _ZERO_DECIDES, FloatUnit,
+          lambda unit: replace(unit, zero_exponent=unit.zero_exponent - 1),
+          "a zero takes part in the alignment one exponent lower (e_zero - 1)",
+          "a special case of the exponent unit off by one"),
+    _unit("product-normalised-first", _FLOATS, FloatUnit, _with(normalised_products=True),
+          "a product of 2 or more counts with the next exponent in the alignment",
+          "a normalisation step that the design leaves out"),
+    _unit("sum-rounded-to-nearest", _TO_F32, FloatUnit, _with(rounding=Rounding.NEAREST_EVEN),
+          "an f32 sum is rounded to nearest even where it should be cut",
+          "a rounding mode set wrongly"),
+    _unit("sum-rounded-up", _TO_F32, FloatUnit, _with(rounding=Rounding.UP),
+          "an f32 sum is rounded to positive infinity where it should be cut",
+          "a rounding mode set wrongly"),
+    _unit("half-sum-cut", _TO_F16, FloatUnit, _with(rounding=Rounding.ZERO),
+          "an f16 sum is cut where it should be rounded to nearest",
+          "a rounding mode set wrongly"),
+    _unit("half-sum-ties-away", _TO_F16, FloatUnit, _with(rounding=Rounding.NEAREST_AWAY),
+          "an f16 sum on a tie goes away from zero, not to even",
+          "a sticky bit that is not looked at"),
+    _unit("narrowing-cut", _NARROWED, FloatUnit, _with(narrowing=Rounding.ZERO),
+          "an f32 sum is cut to an f16 result, not rounded",
+          "a conversion with the wrong rounding behind an expansion"),
+    _unit("accumulator-added-last", _FLOATS, FloatUnit, _with(accumulator_last=True),
+          "the products are summed and rounded before C is added",
+          "a fused step split in two"),
+    _unit("tf32-rounded", _TF32, FloatUnit, _with(rounded_multiplicands=True),
+          "the 13 low bits of tf32 multiplicands are rounded in, not cut",
+          "a conversion in front of the multiplier"),
+)  # fmt: skip
+
+_SPECIAL_VALUES = (
+    *(_unit(f"subnormals-flushed-in-{matrix}", _SMALL_RESULTS if matrix is Matrix.D else _FLOATS,
+            FloatUnit, _flushing(matrix),
+            f"subnormal elements of {matrix.upper()} count as zero",
+            "flush-to-zero switched on where it must not be")
+      for matrix in Matrix),
+    _unit("nan-with-other-payload", _FLOATS, FloatUnit,
+          lambda unit: replace(unit, nan=0x7E00 if unit.accumulator.word == 16 else 0x7FC0_0000),
+          "a NaN result is 0x7fc00000, or 0x7e00 for f16, and not all ones",
+          "another convention for the canonical NaN"),
+    _unit("nan-negative", _FLOATS, FloatUnit,
+          lambda unit: replace(unit, nan=unit.nan | unit.accumulator.sign),
+          "a NaN result has its sign bit set",
+          "a sign that is not suppressed"),
+    _unit("zero-negative", _FLOATS, FloatUnit, _with(zero_sign=True),
+          "a sum that is zero is -0",
+          "a sign kept where the sum vanishes"),
+    _unit("overflow-to-largest", _OVERFLOWING, FloatUnit, _with(saturating=True),
+          "a sum that is too large becomes the largest finite value",
+          "saturation left switched on"),
+    _unit("invalid-is-zero", _FLOATS, FloatUnit, _with(invalid_is_nan=False),
+          "0 times infinity and infinity minus infinity count as zero",
+          "a special case that is not recognised"),
+    _unit("products-overflow-early", _WIDE_RANGE, FloatUnit, _with(wide_products=False),
+          "a product beyond f32's range is infinite, even if the sum would not be",
+          "a narrower exponent range inside the block"),
+    _unit("accumulator-lost-in-floats", _FLOATS, FloatUnit, _with(ignores_c=True),
+          "the running sum starts at zero and not at C",
+          "an accumulator that is cleared"),
+    _unit("k-tail-dropped", _BLOCKS_OF_16, FloatUnit, _with(products=15),
+          "the product with the highest k is left out (floats)",
+          "a loop over k that ends too early"),
+)  # fmt: skip
+
+_DOUBLES = (
+    _unit("f64-not-fused", _F64, DoubleUnit, _with(fused=False),
+          "f64 products are rounded before they are added",
+          "a fused multiply-add split in two"),
+    _unit("f64-order-reversed", _F64, DoubleUnit, _with(descending=True),
+          "f64 products are added from the highest k down",
+          "an expansion that was reordered"),
+    _unit("f64-summed-in-pairs", _F64, DoubleUnit, _with(pairwise=True),
+          "f64 products are added in pairs, and C last",
+          "an expansion that was rebalanced"),
+    _unit("f64-ties-away", r"^wmma\.mma.*\d(?:\.rn)?\.f64\.f64\.f64\.f64$", DoubleUnit,
+          _with(rounding=Rounding.NEAREST_AWAY),
+          "f64 results on a tie go away from zero, not to even",
+          "a sticky bit that is not looked at"),
+    _unit("f64-payload-dropped", _F64, DoubleUnit,
+          _with(nan=NanRule(canonical=0x7FF8 << 48, invalid=0xFFF8 << 48)),
+          "f64 NaN results are canonical and lose the operand's payload",
+          "another convention for NaN"),
+    *(_unit(f"f64-subnormals-flushed-in-{matrix}", _F64, DoubleUnit, _flushing(matrix),
+            f"subnormal f64 elements of {matrix.upper()} count as zero",
+            "flush-to-zero switched on where it must not be")
+      for matrix in Matrix),
+    _unit("f64-k-tail-dropped", _F64, DoubleUnit, _with(products=3),
+          "the f64 product with the highest k is left out",
+          "a loop over k that ends too early"),
+)  # fmt: skip
+
+# Which wmma.mma the rows are about, by the qualifiers that end the opcode.
+_INTEGERS = r"^wmma\.mma.*\.[su][48]\.s32(?:\.satfinite)?$"
+_WRAPPING = r"^wmma\.mma.*\.[su][48]\.s32$"
+_CLAMPING = r"^wmma\.mma.*\.satfinite$"
+# Unsigned products only ever move a sum up: clamping each step or once is the same for them.
+_SIGNED_CLAMPING = r"^wmma\.mma.*\.s[48]\.s32\.satfinite$"
+_BITS = r"^wmma\.mma.*\.b1\.s32$"
+
+_COUNTS = (
+    _unit("saturation-bound-off-by-one", _CLAMPING, IntegerUnit, _with(highest=(1 << 31) - 2),
+          "integer sums are clamped to 2^31 - 2",
+          "a comparison with the wrong bound"),
+    _unit("saturation-one-sided", _CLAMPING, IntegerUnit, _with(lowest=-(1 << 31) + 1),
+          "negative integer sums are clamped to -2^31 + 1, the negative of the upper bound",
+          "bounds taken for symmetric"),
+    _unit("saturation-each-step", _SIGNED_CLAMPING, IntegerUnit, _with(clamps_each_step=True),
+          "integer sums are clamped after every product, not once at the end",
+          "a saturating adder in a chain"),
+    _unit("overflow-clamps", _WRAPPING, IntegerUnit, _with(saturating=True),
+          "integer sums are clamped without .satfinite",
+          "a modifier that is always set"),
+    _unit("integer-carry-broken", _INTEGERS, IntegerUnit, _with(carry_break=16),
+          "no carry comes into bit 16 where C is added to integer products",
+          "a broken carry chain"),
+    _unit("integer-k-tail-dropped", _INTEGERS, IntegerUnit, _with(products=15),
+          "the integer product with k = 15 and what lies above is left out",
+          "a loop over k that ends too early"),
+    _unit("a-signedness-swapped", _INTEGERS, IntegerUnit,
+          lambda unit: replace(unit, signed_a=not unit.signed_a),
+          "A's integers alone are taken with the other signedness",
+          "mixed-sign multiplier wired wrongly"),
+    _unit("four-bit-sign-lost", r"^wmma\.mma.*\.s4\.s32", IntegerUnit, _with(signed_b=False),
+          "B's s4 are not sign-extended",
+          "an emulation that forgets the sign"),
+    _unit("popcount-off-by-one", _BITS, BitUnit, _with(bias=1),
+          "a count of set bits that is not zero is one too large",
+          "a carry set in a population count"),
+    _unit("popcount-short", _BITS, BitUnit, _with(width=64),
+          "only the first 64 of 128 single bits are counted",
+          "half of a wide operand lost"),
+    _unit("xor-as-xnor", r"^wmma\.mma\.xor", BitUnit, _with(operation=BitOperation.XNOR),
+          "single-bit wmma.mma.xor counts equal bits",
+          "an inverted input"),
+    _unit("popcount-clamps", _BITS, BitUnit, _with(saturating=True),
+          "a count plus C that overflows is clamped, not wrapped",
+          "an emulation by saturating integer products"),
+    _unit("popcount-without-c", _BITS, BitUnit, _with(ignores_c=True),
+          "C is not added to counts of single bits",
+          "an accumulator that is cleared"),
+)  # fmt: skip
+
+_ANY_MMA = r"^wmma\.mma"
+
+_TRANSFERS = (
+    _unit("load-c-row-missing", r"^wmma\.load\.c", TransferUnit, _with(missing=1),
+          "wmma.load.c gives zeros for the last row or column of the leading dimension",
+          "a loop over rows that ends too early"),
+    _unit("store-row-missing", r"^wmma\.store", TransferUnit, _with(missing=1),
+          "wmma.store.d does not write the last row or column of the leading dimension",
+          "a loop over rows that ends too early"),
+    _unit("load-rows-exchanged", r"^wmma\.load", TransferUnit, _with(swapped_pair=True),
+          "wmma.load exchanges the first two rows or columns of the leading dimension",
+          "addresses of two lanes crossed"),
+    _unit("load-quiets-nan", r"^wmma\.load\.c.*\.f(?:16|32|64)$", TransferUnit,
+          _with(quieting=True),
+          "wmma.load.c makes floating-point NaN quiet",
+          "data moved through an arithmetic path"),
+    _unit("store-quiets-nan", r"^wmma\.store\..*\.f(?:16|32|64)$", TransferUnit,
+          _with(quieting=True),
+          "wmma.store makes floating-point NaN quiet",
+          "data moved through an arithmetic path"),
+    _unit("ldmatrix-wrong-transpose", r"^ldmatrix.*\.m8n8", RowUnit,
+          lambda unit: replace(unit, transposed=not unit.transposed),
+          "ldmatrix transposes m8n8 exactly where it should not",
+          "a modifier bit inverted in decoding"),
+    _unit("ldmatrix-rotated-rows", r"^ldmatrix", RowUnit, _with(rotation=1),
+          "ldmatrix takes each row address from the next lane",
+          "an address crossbar off by one"),
+    _unit("ldmatrix-halves-exchanged", r"^ldmatrix", RowUnit, _with(swapped_halves=True),
+          "ldmatrix exchanges the 16-bit halves of each register",
+          "a byte order confused"),
+    _unit("ldmatrix-registers-exchanged", r"^ldmatrix.*\.(?:x[24]|m16n16)", RowUnit,
+          _with(exchanged_registers=True),
+          "ldmatrix exchanges its first two registers",
+          "write ports crossed"),
+    _unit("ldmatrix-signed", r"^ldmatrix.*b8x16", RowUnit, _with(signed=True),
+          "ldmatrix sign-extends 4- and 6-bit elements",
+          "an expansion for another format"),
+    _unit("ldmatrix-packed-backwards", r"^ldmatrix.*b8x16", RowUnit,
+          _with(swapped_nibbles=True),
+          "ldmatrix unpacks 4- and 6-bit elements from the high end of the row",
+          "a byte order confused"),
+)  # fmt: skip
+
+_WIRES = (
+    _wire("stuck-bit", _ANY_MMA, stuck_bit(register=1, lane=13, bit=9, high=True),
+          "bit 9 of lane 13's second result register is always set",
+          "a stuck-at fault in one lane of a data path"),
+    _wire("stuck-sign", _ANY_MMA, stuck_bit(register=0, lane=0, bit=31, high=False),
+          "bit 31 of lane 0's first result register is always clear",
+          "a stuck-at fault in one lane of a data path"),
+    _wire("stuck-bit-on-one-sm", _ANY_MMA,
+          on_one_multiprocessor(1, stuck_bit(register=2, lane=21, bit=3, high=True)),
+          "bit 3 of lane 21's third result register is always set on SM 1",
+          "one bad multiprocessor"),
+    _wire("stuck-load-bit", r"^wmma\.load\.a", stuck_bit(register=0, lane=3, bit=14, high=True),
+          "bit 14 of lane 3's first register of A is always set",
+          "a stuck-at fault in the load path"),
+    _wire("lanes-crossed", _ANY_MMA, lanes_crossed(4, 5),
+          "lanes 4 and 5 get each other's results of wmma.mma",
+          "a crossbar set wrongly"),
+    _wire("result-register-lost", _ANY_MMA, register_lost(1),
+          "the second result register of wmma.mma is zero",
+          "a register file write that is lost"),
+    _wire("transient-often", _ANY_MMA, transient(one_in=50, seed=1),
+          "about one wmma.mma in 50 flips one random bit of its result, anew each launch",
+          "a marginal path at the edge of its timing"),
+    _wire("transient-rare", _ANY_MMA, transient(one_in=20_000, seed=2),
+          "about one wmma.mma in 20,000 flips one random bit of its result, anew each launch",
+          "silent data corruption"),
+    _wire("transient-on-one-sm", _ANY_MMA, on_one_multiprocessor(57, transient(one_in=200, seed=3)),
+          "on SM 57, about one wmma.mma in 200 flips one random bit of its result",
+          "one multiprocessor with a marginal path",
+          rare=True),
+    _wire("transient-under-load", _ANY_MMA,
+          on_one_multiprocessor( 7, on_loaded_multiprocessors(8, transient(one_in=50, seed=4)) ),
+          "on SM 7, about one wmma.mma in 50 flips a bit, while 8 warps or more are there",
+          "a supply voltage that sags when a multiprocessor is busy",
+          rare=True),
+)  # fmt: skip
+
+_LANES = r"^mma\.sync"
+# A has two registers or more in every shape of 16 rows.
+_LANES_TALL = r"^mma\.sync.*\.m16"
+_NARROW = r"(?:f16|bf16|e4m3|e5m2|[su][48]|b1)"
+# Several elements of A stand in one register.
+_LANES_PACKED = rf"^mma\.sync.*\.{_NARROW}\.{_NARROW}\.\w+(?:\.(?:xor|and)\.popc)?$"
+_LANES_TO_F32 = r"^mma\.sync.*\.m16.*\.f32\.(?:f16|bf16|tf32)\.(?:f16|bf16|tf32)\.f32$"
+_MOST_PRODUCTS = (
+    r"^mma\.sync.*(?:m16n8k16.*\.(?:f16\.f16|bf16\.bf16)|m16n8k8.*\.tf32\.tf32)\.f(?:16|32)$"
+)
+_EIGHT_BITS = r"^mma\.sync.*\.e[45]m[32]\.e[45]m[32]\."
+_LONG_EIGHT_BITS = r"^mma\.sync.*\.m16n8k32\..*\.f32\.e[45]m[32]\.e[45]m[32]\.f32$"
+_LONG_DOUBLES = r"^mma\.sync.*\.m16n8k(?:8|16)\..*\.f64$"
+_MIXED_SIGNS = r"^mma\.sync.*\.(?:s[48]\.u|u[48]\.s)[48]\.s32$"
+_QUADS = r"^mma\.sync.*\.m8n8k4\..*\.f16\.f16\.\w+$"
+_STMATRIX = r"^stmatrix"
+_MOVMATRIX = r"^movmatrix"
+
+_LANE_WIRING = (
+    _unit("lanes-a-registers-exchanged", _LANES_TALL, FragmentUnit,
+          _with(exchanged_registers=frozenset({Matrix.A})),
+          "mma.sync takes A's first register for its second, and the other way",
+          "a layout of another shape chosen"),
+    _unit("lanes-b-crossed", _LANES, FragmentUnit, _with(crossed_lanes=frozenset({Matrix.B})),
+          "mma.sync takes each even lane's part of B for the next lane's",
+          "a crossbar set wrongly"),
+    _unit("lanes-c-registers-exchanged", _LANES, FragmentUnit,
+          _with(exchanged_registers=frozenset({Matrix.C})),
+          "mma.sync takes C's first register for its second, and the other way",
+          "rows of an accumulator allotted wrongly"),
+    _unit("lanes-d-crossed", _LANES, FragmentUnit, _with(crossed_lanes=frozenset({Matrix.D})),
+          "mma.sync gives neighbouring lanes each other's part of D",
+          "write ports crossed"),
+    _unit("lanes-a-parts-reversed", _LANES_PACKED, FragmentUnit,
+          _with(reversed_parts=frozenset({Matrix.A})),
+          "mma.sync takes the elements of each register of A from the high end",
+          "a byte order confused"),
+    _wire("lanes-stuck-bit", _LANES, stuck_bit(register=1, lane=13, bit=9, high=True),
+          "bit 9 of lane 13's second result register of mma.sync is always set",
+          "a stuck-at fault in one lane of a data path"),
+)  # fmt: skip
+
+_LANE_ARITHMETIC = (
+    _unit("lanes-alignment-one-bit-less", _LANES_TO_F32, FloatUnit,
+          lambda unit: replace(unit, fraction=unit.fraction - 1),
+          "mma.sync keeps one bit less below the block's largest exponent (F - 1)",
+          "an adder one bit too narrow"),
+    _unit("lanes-block-halved", _MOST_PRODUCTS, FloatUnit,
+          lambda unit: replace(unit, block=unit.block // 2),
+          "mma.sync adds half of its products first, and then the other half",
+          "a wider instruction split in two, as wmma's tf32 is"),
+    _unit("lanes-eight-bit-c-first", _EIGHT_BITS, FloatUnit, _with(accumulator_last=False),
+          "mma.sync of e4m3 and e5m2 adds C with the first block, and not behind the last",
+          "an emulation that takes the unit's own accumulator"),
+    _unit("lanes-eight-bit-blocks-apart", _LONG_EIGHT_BITS, FloatUnit,
+          _with(blocks_apart=True),
+          "mma.sync.m16n8k32 of e4m3 and e5m2 sums both blocks from zero and adds the sums",
+          "the code of ptxas 12.4 to 12.6, where the target's own is that of 12.8"),
+    _unit("lanes-doubles-backwards", _LONG_DOUBLES, DoubleUnit, _with(descending=True),
+          "mma.sync of f64 with k of 8 or 16 adds from the highest k down",
+          "a long form made of short ones in the wrong order"),
+    _unit("lanes-mixed-signs", _MIXED_SIGNS, IntegerUnit,
+          lambda unit: replace(unit, signed_b=unit.signed_a),
+          "mma.sync of integers takes B as signed where A is, and as unsigned where A is not",
+          "a type qualifier read twice"),
+    _unit("lanes-quad-order", _QUADS, QuadUnit, lambda unit: replace(unit, pairs=not unit.pairs),
+          "mma.sync.m8n8k4 of f16 adds pairs of products where it adds one at a time",
+          "an emulation for other types chosen"),
+)  # fmt: skip
+
+_LANE_MOVES = (
+    _unit("stmatrix-wrong-transpose", _STMATRIX, RowUnit,
+          lambda unit: replace(unit, transposed=not unit.transposed),
+          "stmatrix transposes exactly where it should not",
+          "a modifier bit inverted in decoding"),
+    _unit("stmatrix-rotated-rows", _STMATRIX, RowUnit, _with(rotation=1),
+          "stmatrix takes each row address from the next lane",
+          "an address crossbar off by one"),
+    _unit("stmatrix-registers-exchanged", r"^stmatrix.*\.x[24]", RowUnit,
+          _with(exchanged_registers=True),
+          "stmatrix exchanges its first two registers",
+          "read ports crossed"),
+    _unit("movmatrix-not-transposed", _MOVMATRIX, RowUnit, _with(transposed=False),
+          "movmatrix gives back what it was given",
+          "a move taken for a copy"),
+    _unit("movmatrix-halves-exchanged", _MOVMATRIX, RowUnit, _with(swapped_halves=True),
+          "movmatrix exchanges the 16-bit halves of its result",
+          "a byte order confused"),
+)  # fmt: skip
+
+DEVICE_FAULTS: tuple[Fault, ...] = (
+    *_PRECISION, *_SPECIAL_VALUES, *_DOUBLES, *_COUNTS, *_TRANSFERS, *_WIRES, *_LANE_WIRING,
+    *_LANE_ARITHMETIC, *_LANE_MOVES,
+)  # fmt: skip
+"""Every fault of the device."""
