@@ -181,7 +181,6 @@ class _ProgramDraw:
         return builder.finish()
 
     def _number(self, main: Form, dice: Dice) -> int:
-        """Choose how many multiplications there are."""
         builder, wanted = self.builder, self.wanted
         if self.one and not (main.opaque or main.is_load):
             return 1
@@ -294,7 +293,6 @@ class _ProgramDraw:
             row_load(builder, fitting(builder, known, dice))
 
     def _complete(self, *, opaque: bool) -> None:
-        """Append what is still asked for."""
         builder = self.builder
         if builder.take(Feature.BARRIER):
             builder.scope.barrier()

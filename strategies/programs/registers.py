@@ -9,11 +9,7 @@ from oracle.matrices import LANES
 from oracle.operands import Held, Registers
 from oracle.ops import Op
 from oracle.places import Place, Span
-from oracle.steps import (
-    PackRegisters,
-    plain_load,
-    plain_store,
-)
+from oracle.steps import PackRegisters, plain_load, plain_store
 from strategies.features import Feature
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.forms import operand_of

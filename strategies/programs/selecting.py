@@ -135,7 +135,6 @@ def _taking(operation: Operation) -> Need:
 
 
 def _accumulates(form: Form) -> bool:
-    """Tell whether D is of the type of C."""
     return form.c_type == form.d_type
 
 
