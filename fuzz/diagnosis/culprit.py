@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import Bench, Culprit
-from fuzz.diagnosis.lone_steps import CONTROL, name_of, wrong_copy, wrong_lane_step
 from fuzz.diagnosis.multiplication import wrong_alone
 from fuzz.diagnosis.shared_registers import shared_register_culprits
+from fuzz.diagnosis.single_step import CONTROL, name_of, wrong_copy, wrong_register_step
 from oracle.errors import WarpfuzzError
 from oracle.forms import Form
 from oracle.isa import MMA_FORMS
@@ -88,16 +88,16 @@ class _Search:
         traced = trace(program, image, target=bench.target)
         return (
             wrong_copy(bench, program)
-            or self._lane_steps(program, traced)
+            or self._register_steps(program, traced)
             or self._instructions(program, traced)
             or self._elementwise(traced)
             or self._control(program, image, traced)
             or _wrong_in_company(bench, program, image, traced)
         )
 
-    def _lane_steps(self, program: Program, traced: Trace) -> Culprit | None:
+    def _register_steps(self, program: Program, traced: Trace) -> Culprit | None:
         """Blame a step on registers, unless the copies that fill its memory are wrong as well."""
-        found = wrong_lane_step(self._bench, program, traced)
+        found = wrong_register_step(self._bench, program, traced)
         if found is None or found.witness is None:
             return found
         return wrong_copy(self._bench, found.witness.program) or found

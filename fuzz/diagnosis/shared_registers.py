@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import IN_PLACE, Bench, Culprit, unit_of
-from fuzz.diagnosis.lone_steps import wrong_multiplication
 from fuzz.diagnosis.multiplication import wrong_alone
+from fuzz.diagnosis.single_step import wrong_multiplication
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.operands import Use

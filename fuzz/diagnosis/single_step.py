@@ -76,7 +76,7 @@ _PIECE = 256
 (`runners.emission.copies`)."""
 
 
-def wrong_lane_step(bench: Bench, program: Program, traced: Trace) -> Culprit | None:
+def wrong_register_step(bench: Bench, program: Program, traced: Trace) -> Culprit | None:
     """Find out which step on registers is wrong by itself; None if all are right.
 
     Parameters
