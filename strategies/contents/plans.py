@@ -194,7 +194,6 @@ def plan_of(program: Program) -> Plan:
 
 
 def _runs(is_read: NDArray[np.bool_]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """Cut an image into runs that are read and runs that are not."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], is_read, [False]]).astype(np.int8)))
     read: list[slice] = []
     for start, stop in edges.reshape(-1, 2).tolist():
