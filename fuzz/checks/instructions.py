@@ -16,15 +16,15 @@ from fuzz.checks.instruction_suspects import (
     stored,
 )
 from fuzz.checks.protocol import (
-    Drawn,
     Facts,
     Heartbeat,
     OpenCheck,
     Options,
     Plan,
     RoundJob,
+    RoundPlan,
     RoundReport,
-    Shown,
+    ShownCounter,
     Stage,
     Suspect,
     Words,
@@ -220,7 +220,7 @@ class Instructions:
         target, version = pairs[0]
         more = f" and {len(pairs) - 1:,} other modules" if len(pairs) > 1 else ""
 
-        def round_of(number: int, known: Coverage) -> Drawn:
+        def round_of(number: int, known: Coverage) -> RoundPlan:
             target, version = pair_of_round(first, pairs, seed=self.seed, number=number)
             start = f"{target.name} {version} "
             costly = {
@@ -229,7 +229,7 @@ class Instructions:
                 if name.startswith(start)
             }
             work = Work(target=target.name, version=str(version), costly=costly)
-            return Drawn(work=work, cases=ROUND_CASES)
+            return RoundPlan(work=work, cases=ROUND_CASES)
 
         return Plan(
             words=Words(
@@ -242,7 +242,9 @@ class Instructions:
                 "(--only)",
                 runner="the assembler",
                 counters=tuple(
-                    Shown(words=("oracle", verdict.value), one=verdict.value, many=verdict.value)
+                    ShownCounter(
+                        words=("oracle", verdict.value), one=verdict.value, many=verdict.value
+                    )
                     for verdict in (Verdict.LEGAL, Verdict.ILLEGAL)
                 ),
             ),
@@ -284,7 +286,7 @@ class _Rounds:
         """Likenesses of instructions with which the assembler failed, for any target."""
 
     def report(self, job: RoundJob) -> RoundReport:
-        work, heartbeat = job.drawn.work, self._heartbeat
+        work, heartbeat = job.plan.work, self._heartbeat
         coverage = InstructionCoverage()
         report = RoundReport(number=job.number, skip=job.skip, coverage=coverage)
         heartbeat.enter(Stage.DRAW, round=job.number)

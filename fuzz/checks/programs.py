@@ -12,15 +12,15 @@ from fuzz.checks.examining import Examiner
 from fuzz.checks.program_rounds import ProgramRounds
 from fuzz.checks.protocol import (
     Counts,
-    Drawn,
     Facts,
     Heartbeat,
     OpenCheck,
     Options,
     Plan,
     RoundJob,
+    RoundPlan,
     RoundReport,
-    Shown,
+    ShownCounter,
     Words,
 )
 from fuzz.checks.rounds import Work
@@ -185,11 +185,11 @@ class Programs:
         speed = Speed.INTERPRETED if choice.name == "sim" else Speed.NATIVE
         forms = selected_forms(self.selection, target=facts.target, version=facts.ptx_version)
 
-        def round_of(number: int, known: Coverage) -> Drawn:
+        def round_of(number: int, known: Coverage) -> RoundPlan:
             reached = cast(ProgramCoverage, known)
             focuses = round_focuses(forms, seed=self.seed, number=number, reached=reached)
             count = self.images or images_per_program(number, speed)
-            return Drawn(work=Work(focuses=tuple(focuses), count=count), cases=PROGRAMS * count)
+            return RoundPlan(work=Work(focuses=tuple(focuses), count=count), cases=PROGRAMS * count)
 
         return Plan(
             words=Words(
@@ -199,14 +199,16 @@ class Programs:
                 agreement="every image that was compared is what the oracle says",
                 nothing_compared="no program ran to its end",
                 counters=(
-                    Shown(words=("programs", "compiled"), one="program"),
-                    Shown(
+                    ShownCounter(words=("programs", "compiled"), one="program"),
+                    ShownCounter(
                         words=("programs", "failed"),
                         one="not compiled",
                         many="not compiled",
                         odd=True,
                     ),
-                    Shown(words=("programs", "unsupported"), one="unsupported", many="unsupported"),
+                    ShownCounter(
+                        words=("programs", "unsupported"), one="unsupported", many="unsupported"
+                    ),
                 ),
                 replay=choice.replay_words,
             ),

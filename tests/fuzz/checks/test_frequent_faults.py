@@ -65,7 +65,7 @@ def reports(
         plan = check.plan(opened_check.facts)
         known = plan.coverage()
         jobs = [
-            RoundJob(number=number, drawn=plan.round(number, known), settled=settled)
+            RoundJob(number=number, plan=plan.round(number, known), settled=settled)
             for number in range(ROUNDS)
         ]
         return [opened_check.round(job) for job in jobs], counting

@@ -16,7 +16,7 @@ from running_campaigns import CORPUS, descendants, nothing_left, started, state,
 
 from fuzz.campaign.pool import Event, Lost, ProcessPool
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import Drawn, RoundJob
+from fuzz.checks.protocol import RoundJob, RoundPlan
 from fuzz.checks.rounds import Work
 from fuzz.runner import RunnerChoice
 from strategies.draws import Selection
@@ -172,8 +172,8 @@ def test_a_worker_that_stalls_is_killed_with_its_tools_and_replaced(tmp_path: Pa
     )
     with ProcessPool(check, workers=1) as pool:
         facts = pool.facts()
-        drawn = Drawn(work=Work(focuses=(Focus(),), count=1), cases=1)
-        job = RoundJob(number=0, drawn=drawn)
+        drawn = RoundPlan(work=Work(focuses=(Focus(),), count=1), cases=1)
+        job = RoundJob(number=0, plan=drawn)
         pool.give(job)
         events: list[Event] = []
         end = time.monotonic() + 60
