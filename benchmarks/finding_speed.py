@@ -50,7 +50,7 @@ def measured(seconds: float, *, seed: int, choice: RunnerChoice) -> dict[str, ob
         begun, examining = time.process_time(), 0.0
         while time.process_time() - begun < seconds:
             drawn = plan.round(number, reached)
-            done = opened_check.round(RoundJob(number=number, drawn=drawn, settled=triage.settled))
+            done = opened_check.round(RoundJob(number=number, plan=drawn, settled=triage.settled))
             images, number = images + done.cases, number + 1
             reached.merge(done.coverage)
             for suspect in done.suspects.values():

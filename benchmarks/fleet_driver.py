@@ -164,7 +164,7 @@ def template() -> bytes:
     """Return the report of a round, pickled."""
     with CHECK.opened(WorkerHeartbeat(Heartbeats(1), 0)) as opened_check:
         drawn = CHECK.plan(opened_check.facts).round(0, ProgramCoverage())
-        report: RoundReport = opened_check.round(RoundJob(number=0, drawn=drawn))
+        report: RoundReport = opened_check.round(RoundJob(number=0, plan=drawn))
     return pickle.dumps(replace(report, suspects={}), 5)
 
 

@@ -26,7 +26,7 @@ from corpus import Corpus, Origin, ShrinkStatus, create_corpus
 from fuzz.checks.compiler_suspects import family_of, value_case, who_alone
 from fuzz.compilers.members import Member, MemberRunner, Place, fitting, members_of, placed
 from fuzz.diagnosis.culprit import culprit_of
-from fuzz.diagnosis.experiments import Bench
+from fuzz.diagnosis.experiments import ExperimentDevice
 from fuzz.findings.case import Evidence, files_of
 from fuzz.findings.replay import REPLAYS, Attempt, Subject, attempt
 from fuzz.output import generator
@@ -167,7 +167,7 @@ def store_cause(cause: Cause, members: Sequence[Member], place: Place, corpus: C
         kind=kind, family=family_of(kind, form, wrong, list(tried)), subject=subject,
         attempts=attempts,
     )  # fmt: skip
-    culprit = culprit_of(Bench(runner, module), cause.program, subject.image)
+    culprit = culprit_of(ExperimentDevice(runner, module), cause.program, subject.image)
     evidence = evidence.named(culprit, who=who_alone(kind, wrong, list(tried)))
     case = value_case(
         evidence, opened, origin=Origin(seed=0, round=0, image=0), status=ShrinkStatus.COMPLETE,

@@ -42,11 +42,12 @@ class Declared:
 
     def __init__(self, kind: type[click.Parameter], *names: str, **shown: Any) -> None:
         self.kind, self.names, self.shown = kind, names, shown
+        self.is_option = kind is click.Option
 
     def parameter(self, name: str, annotation: str) -> click.Parameter:
         """Return the option or argument of a field of this name and type."""
-        shown, is_option = dict(self.shown), self.kind is click.Option
-        names = [*(self.names or (f"--{name.replace('_', '-')}",) if is_option else ()), name]
+        shown, is_option = dict(self.shown), self.is_option
+        names = [*(self.names or (self.spelled(name),) if is_option else ()), name]
         if "type" not in shown and "Path" in annotation:
             shown["type"] = _FOLDER
         if annotation.startswith("tuple["):
@@ -136,6 +137,9 @@ OPTIONS: Mapping[str, Declared] = {
         "Fewer that were compared (of assemblers: judged) end with 3.  [default: 1]", type=_COUNT
     ),
     "known": option("More known discrepancies, a TOML file."),
+    "times": option("How often each.", type=_COUNT),
+    "images": option("", type=_COUNT),
+    "output": option(""),
     "junit": option("Write JUnit XML, too: a test for each finding."),
     "report": option("Write the final report as .svg or .html, too."),
     "metrics": option("Serve figures there in Prometheus' format.", metavar="[HOST:]PORT"),
@@ -311,7 +315,7 @@ class Replay(Options, words="replay", runs="replay:replay_path"):
     """
 
     path: Path = argument()
-    times: int = option("How often each.", type=_COUNT, default=1)
+    times: int = shared("times", default=1)
     assembler: str | None = option(
         "Path or version of a ptxas.  [default: the one of the finding]",
         "--assembler",
@@ -340,7 +344,7 @@ class Repro(Options, words="repro", runs="repro:reproduce"):
 
     case: str = argument()
     corpus: Path = shared("corpus")
-    output: Path | None = option("The folder.  [default: repro-ID]")
+    output: Path | None = shared("output", "The folder.  [default: repro-ID]")
     disassembler: Path | None = shared(
         "disassembler", "Path of an nvdisasm.  [default: the one here]"
     )
@@ -366,8 +370,8 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
         "Value of .version.  [default: that of the finding, or the highest that a compiler knows]",
     )
     runner: str | None = shared("runner")
-    times: int | None = option(
-        "Runs of each compiler.  [default: as many as the failure's rate asks for]", type=_COUNT
+    times: int | None = shared(
+        "times", "Runs of each compiler.  [default: as many as the failure's rate asks for]"
     )
     disassembler: Path | None = shared(
         "disassembler",
@@ -430,7 +434,7 @@ class Bench(Options, words="bench", runs="bench:bench"):
     jobs: int | None = shared("workers", "Processes.  [default: one for each core]")
     names: bool = option("List the faults, and plant none.", "--list")
     lines: bool = option("Count the lines that campaigns end with.")
-    images: int = option("Images of each campaign of --lines.", type=_COUNT, default=4_000)
+    images: int = shared("images", "Images of each campaign of --lines.", default=4_000)
     coverage: bool = option("Draw programs only, and count what they reach.")
     programs: int = option("How many for --coverage.", type=_COUNT, default=10_000)
     target: str | None = shared(
@@ -452,11 +456,10 @@ class Measure(Options, words="measure", runs="measure:measure_device"):
     ptx_version: str | None = shared(
         "ptx_version", "Value of .version.  [default: the first that has all forms of the target]"
     )
-    output: Path | None = option("Write the model to this TOML file.")
+    output: Path | None = shared("output", "Write the model to this TOML file.")
     only: str = shared("only", "Units of forms whose opcode fits: 'wmma.mma.*bf16*'; a part.")
-    images: int | None = option(
-        "Random images that confirm each unit.  [default: 1,048,576 on a GPU, else 1,024]",
-        type=_COUNT,
+    images: int | None = shared(
+        "images", "Random images that confirm each unit.  [default: 1,048,576 on a GPU, else 1,024]"
     )
     seed: int = shared("seed", "Of the random images.", type=click.IntRange(0, 2**31 - 1))
     workers: int | None = shared(
@@ -475,8 +478,8 @@ class Measure(Options, words="measure", runs="measure:measure_device"):
 class Distill(Options, words="distill", runs="distill:make_set"):
     """Make a screening set: programs, images and what must come out, in one file."""
 
-    images: int = option("About how many.", type=click.IntRange(min=4), default=8192)
-    output: Path = option("The file.", required=True)
+    images: int = shared("images", "About how many.", type=click.IntRange(min=4), default=8192)
+    output: Path = shared("output", "The file.", required=True)
     seed: int = shared("seed")
     target: str = shared("target", "Value of .target: of the GPUs.", default=DEFAULT_TARGET)
     ptx_version: str | None = Bench.declaration("ptx_version")

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 import msgspec
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.padding import PaddingDimensions
 from rich.progress import Progress
 from rich.segment import Segment
 from rich.table import Table
@@ -176,11 +177,15 @@ def say(line: str | Text, style: str = "", *, stderr: bool = False) -> None:
     console(stderr=stderr).print(line, style=style, soft_wrap=True)
 
 
-def table(*headings: str, title: str = "", **columns: Any) -> Table:
+def table(
+    *headings: str, title: str = "", padding: PaddingDimensions = (0, 1), **columns: Any
+) -> Table:
     """Return an empty table without lines, whose columns have these options of Rich."""
-    made = Table(box=None, pad_edge=False, title=title or None, title_justify="left")
+    made = Table(
+        box=None, pad_edge=False, padding=padding, title=title or None, title_justify="left"
+    )
     for heading in headings:
-        made.add_column(heading, **{"overflow": "fold", **columns})
+        made.add_column(Text(heading), **{"overflow": "fold", **columns})
     return made
 
 

@@ -13,44 +13,30 @@ from typing import TYPE_CHECKING, Any
 from oracle.errors import InfrastructureError, UndefinedProgramError, UsageError, WarpfuzzError
 
 if TYPE_CHECKING:
-    from oracle.lane_products import mma_sync
-    from oracle.legality import Explanation, Verdict, explain
-    from oracle.matrix_moves import ldmatrix, movmatrix, stmatrix
-    from oracle.multiply import mma, permitted
-
-__all__ = [
-    "Explanation",
-    "InfrastructureError",
-    "UndefinedProgramError",
-    "UsageError",
-    "Verdict",
-    "WarpfuzzError",
-    "explain",
-    "ldmatrix",
-    "mma",
-    "mma_sync",
-    "movmatrix",
-    "permitted",
-    "stmatrix",
-]
+    from oracle.lane_products import mma_sync as mma_sync
+    from oracle.legality import Explanation as Explanation
+    from oracle.legality import Verdict as Verdict
+    from oracle.legality import explain as explain
+    from oracle.matrix_moves import ldmatrix as ldmatrix
+    from oracle.matrix_moves import movmatrix as movmatrix
+    from oracle.matrix_moves import stmatrix as stmatrix
+    from oracle.multiply import mma as mma
+    from oracle.multiply import permitted as permitted
 
 _HOMES = {
-    "Explanation": "oracle.legality",
-    "Verdict": "oracle.legality",
-    "explain": "oracle.legality",
-    "ldmatrix": "oracle.matrix_moves",
-    "mma": "oracle.multiply",
-    "mma_sync": "oracle.lane_products",
-    "movmatrix": "oracle.matrix_moves",
-    "permitted": "oracle.multiply",
-    "stmatrix": "oracle.matrix_moves",
+    "oracle.lane_products": ("mma_sync",),
+    "oracle.legality": ("Explanation", "Verdict", "explain"),
+    "oracle.matrix_moves": ("ldmatrix", "movmatrix", "stmatrix"),
+    "oracle.multiply": ("mma", "permitted"),
 }
+_MODULES = {name: home for home, names in _HOMES.items() for name in names}
+__all__ = ["InfrastructureError", "UndefinedProgramError", "UsageError", "WarpfuzzError", *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
     """Import the part that holds `name` when it is first asked for: legality needs no NumPy."""
     try:
-        home = _HOMES[name]
+        home = _MODULES[name]
     except KeyError:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
     return getattr(import_module(home), name)

@@ -30,8 +30,7 @@ from oracle.ops import (
     RowAccess,
     accesses_matrix,
     accesses_rows,
-    multiplies_fragments,
-    multiplies_registers,
+    multiplies,
 )
 from oracle.places import Place, Word
 from oracle.program import Program
@@ -128,11 +127,7 @@ class Warps:
 
     def op(self, step: AnyOp) -> None:
         """Take a step that is a matrix instruction."""
-        if multiplies_fragments(step):
-            self.write(step, self.multiply(step))
-        elif multiplies_registers(step):
-            self.write(step, self.multiply_registers(step))
-        elif accesses_matrix(step):
+        if accesses_matrix(step):
             if step.stores:
                 self.store(step, *self.operands(step))
             else:
@@ -142,6 +137,9 @@ class Warps:
                 self.store_rows(step, *self.operands(step))
             else:
                 self.write(step, self.load_rows(step))
+        elif multiplies(step):
+            opaque = step.form.opaque
+            self.write(step, self.multiply(step) if opaque else self.multiply_registers(step))
         else:
             self.write(step, self.moved(step, *self.operands(step)))
 

@@ -87,65 +87,46 @@ def isolate(
         image is found that fails on its own, where one does, however large the batch. A runner
         may need seconds to recover from each run.
     """
-    search = _Search(runner=runner, compiled=compiled, images=images, entry=entry, limit=limit)
-    search.look(0, images.shape[0])
-    return Isolation(
-        culprits=tuple(sorted(search.culprits, key=lambda culprit: culprit.index)),
-        ran=search.ran,
-        images=search.results,
-        sms=search.sms,
-        failures=search.failures,
-        complete=bool(search.ran.sum() + len(search.culprits) == images.shape[0]),
-        last=search.last,
-    )
+    count = images.shape[0]
+    culprits: list[FailingImage] = []
+    failures: list[Failure] = []
+    ran = np.zeros(count, np.bool_)
+    results: Images = images.copy()
+    sms = np.full(count, _NOWHERE, np.uint32)
+    stopped = False
 
-
-class _Search:
-    def __init__(
-        self,
-        *,
-        runner: Runner,
-        compiled: Compiled,
-        images: Images,
-        entry: str | None,
-        limit: int,
-    ) -> None:
-        self._runner = runner
-        self._compiled = compiled
-        self._images = images
-        self._entry = entry
-        self._limit = limit
-        self.culprits: list[FailingImage] = []
-        self.ran = np.zeros(images.shape[0], np.bool_)
-        self.results: Images = images.copy()
-        self.sms = np.full(images.shape[0], _NOWHERE, np.uint32)
-        self.failures = 0
-        self.last: Failure | None = None
-        self._stopped = False
-
-    def look(self, first: int, end: int) -> None:
+    def look(first: int, end: int) -> None:
         """Run the images from `first` to before `end`; halve where that fails."""
-        if first == end or self._stopped:
+        nonlocal stopped
+        if first == end or stopped:
             return
         part = slice(first, end)
-        outcome = self._runner.run(self._compiled, self._images[part], entry=self._entry)
+        outcome = runner.run(compiled, images[part], entry=entry)
         if isinstance(outcome, Ran):
-            self.ran[part] = True
-            self.results[part] = outcome.images
-            self.sms[part] = outcome.sms
+            ran[part], results[part], sms[part] = True, outcome.images, outcome.sms
             return
-        self.failures += 1
-        self.last = outcome
+        failures.append(outcome)
         hopeless = outcome.trouble in _HOPELESS
         if end - first == 1 and not hopeless:
-            self.culprits.append(FailingImage(index=first, failure=outcome))
+            culprits.append(FailingImage(index=first, failure=outcome))
         # Without a culprit, halving has found nothing yet that somebody could be told.
-        spent = self.failures >= self._limit and bool(self.culprits)
-        self._stopped = hopeless or spent or self.failures >= self._limit + _PATIENCE
+        spent = len(failures) >= limit and bool(culprits)
+        stopped = hopeless or spent or len(failures) >= limit + _PATIENCE
         if end - first > 1:
             middle = (first + end) // 2
-            if self.failures == 1 and outcome.trouble is Trouble.HANG:
+            if len(failures) == 1 and outcome.trouble is Trouble.HANG:
                 # Each costs a deadline, and what hangs rarely does so for its images' sake.
                 middle = first + 1
-            self.look(first, middle)
-            self.look(middle, end)
+            look(first, middle)
+            look(middle, end)
+
+    look(0, count)
+    return Isolation(
+        culprits=tuple(sorted(culprits, key=lambda culprit: culprit.index)),
+        ran=ran,
+        images=results,
+        sms=sms,
+        failures=len(failures),
+        complete=bool(ran.sum() + len(culprits) == count),
+        last=failures[-1] if failures else None,
+    )

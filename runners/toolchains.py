@@ -19,7 +19,7 @@ from typing import ClassVar, Unpack
 from oracle.errors import UsageError
 from oracle.program import Program
 from oracle.targets import VERSIONS, PtxVersion
-from runners.cuda.compilation import LEVELS, Compiler, CompilerLimits, DriverCompiler
+from runners.cuda.compilation import DEFAULT_LEVEL, LEVELS, Compiler, CompilerLimits, DriverCompiler
 from runners.wheels import HOLDING
 
 VERSION = re.compile(r"\d{1,4}(\.\d{1,4}){0,3}")
@@ -42,8 +42,8 @@ class Toolchain(ABC):
 
     writes_ptx: ClassVar[bool] = False
     """Whether it is given programs and writes PTX: a front end."""
-    default_level: ClassVar[int] = 3
-    """-O level where nobody says (ptxas --help, 13.0)."""
+    default_level: ClassVar[int] = DEFAULT_LEVEL
+    """-O level where nobody says."""
     line_bytes: ClassVar[int] = 1
     """Of how many bytes addresses of wmma are multiples, where its language says more then."""
 

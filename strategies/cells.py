@@ -67,21 +67,22 @@ class Cells:
 
     def value(self, image: Image, cell: int) -> int:
         """Return the raw bits of a cell."""
-        first, size = int(self.starts[cell]), int(self.sizes[cell])
-        begin, end = first // 8, -(-(first + size) // 8)
-        word = int.from_bytes(image[begin:end].tobytes(), "little")
-        return word >> (first - 8 * begin) & ((1 << size) - 1)
+        bytes_, shift, mask = self._bits(cell)
+        return int.from_bytes(image[bytes_].tobytes(), "little") >> shift & mask
 
     def with_value(self, image: Image, cell: int, value: int) -> Image:
         """Return an image with other bits in one cell."""
-        first, size = int(self.starts[cell]), int(self.sizes[cell])
-        begin, end = first // 8, -(-(first + size) // 8)
-        shift = first - 8 * begin
-        word = int.from_bytes(image[begin:end].tobytes(), "little")
-        word = word & ~(((1 << size) - 1) << shift) | value << shift
+        bytes_, shift, mask = self._bits(cell)
         changed = image.copy()
-        changed[begin:end] = np.frombuffer(word.to_bytes(end - begin, "little"), np.uint8)
+        before = changed[bytes_].tobytes()
+        word = int.from_bytes(before, "little") & ~(mask << shift) | value << shift
+        changed[bytes_] = np.frombuffer(word.to_bytes(len(before), "little"), np.uint8)
         return changed
+
+    def _bits(self, cell: int) -> tuple[slice, int, int]:
+        """Return the bytes of a cell, its first bit in them, and a mask of as many bits."""
+        first, size = int(self.starts[cell]), int(self.sizes[cell])
+        return slice(first // 8, -(-(first + size) // 8)), first % 8, (1 << size) - 1
 
     def without(self, image: Image, ids: Ids) -> Image:
         """Return an image with zeros in some cells."""

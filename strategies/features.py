@@ -47,7 +47,7 @@ from oracle.steps import (
     SetRegisters,
     Step,
 )
-from strategies.fragment_flow import flow_of, most_live
+from strategies.fragment_flow import Flow, most_live
 
 HUGE_PITCH = 4096
 """Bytes between lines from which a stride counts as huge: a page of memory each."""
@@ -417,7 +417,7 @@ def _structure(program: Program) -> Iterator[Feature]:
     if len({step.form.a_type for step in products}) > 1:
         yield Feature.SEVERAL_TYPES
     yield from _of_registers(steps)
-    flow = flow_of(program.steps)
+    flow = Flow.of(program.steps)
     if flow.chain >= 1:
         yield Feature.D_AS_C
     if flow.chain >= 2:

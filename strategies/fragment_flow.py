@@ -8,23 +8,9 @@ from dataclasses import dataclass, field
 from oracle.ops import multiplies
 from oracle.places import Uniform, Word
 from oracle.registers import Register
-from oracle.steps import (
-    Branch,
-    Loop,
-    Step,
-)
+from oracle.steps import Branch, Loop, Step
 
 Vector = tuple[Register, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Flow:
-    """What is true of some path through a program whose loops run once or twice."""
-
-    chain: int
-    """Most multiplications before one whose D became, one after the other, the C of the next."""
-    uses: dict[str, int]
-    """For "a" and "b", the most multiplications that use one value as that operand."""
 
 
 @dataclass
@@ -52,19 +38,18 @@ class _Values:
             del self.uses[key]
 
 
-@dataclass
-class _Tracer:
+@dataclass(kw_only=True)
+class Flow:
+    """What is true of some path through a program whose loops run once or twice."""
+
     chain: int = 0
+    """Most multiplications before one whose D became, one after the other, the C of the next."""
     uses: dict[str, int] = field(default_factory=lambda: {"a": 0, "b": 0})
+    """The most multiplications that use one value as that operand."""
 
-    def steps(self, steps: tuple[Step, ...], values: _Values) -> _Values:
+    def _follow(self, steps: tuple[Step, ...], values: _Values) -> _Values:
         for step in steps:
-            values = self.step(step, values)
-        return values
-
-    def step(self, step: Step, values: _Values) -> _Values:
-        match step:
-            case _ if multiplies(step):
+            if multiplies(step):
                 d, a, b, c = step.uses
                 for use in (a, b):
                     key = use.field, use.registers
@@ -73,32 +58,32 @@ class _Tracer:
                 before = values.chain(c.registers)
                 self.chain = max(self.chain, before)
                 values.write(d.registers, before + 1)
-            case Branch():
-                after = self.steps(step.then, values.copy())
-                after.join(self.steps(step.otherwise, values))
-                return after
-            case Loop():
-                for _ in range(min(2, most(step.count))):
-                    after = self.steps(step.body, values.copy())
+            elif isinstance(step, Branch):
+                after = self._follow(step.then, values.copy())
+                after.join(self._follow(step.otherwise, values))
+                values = after
+            elif isinstance(step, Loop):
+                for _ in range(min(2, _most(step.count))):
+                    after = self._follow(step.body, values.copy())
                     after.join(values)
                     values = after
-            case _ if step.writes is not None:
+            elif step.writes is not None:
                 carried = [use for use in step.reads if use.name == step.carried]
                 chain = values.chain(carried[0].registers) if carried else 0
                 values.write(step.writes.registers, chain)
         return values
 
+    @staticmethod
+    def of(steps: tuple[Step, ...]) -> Flow:
+        """Follow the values of fragments through a program."""
+        flow = Flow()
+        flow._follow(steps, _Values())
+        return flow
 
-def most(value: Uniform) -> int:
+
+def _most(value: Uniform) -> int:
     """Return the most that a uniform number can be."""
     return value.mask if isinstance(value, Word) else value
-
-
-def flow_of(steps: tuple[Step, ...]) -> Flow:
-    """Follow the values of fragments through a program."""
-    tracer = _Tracer()
-    tracer.steps(steps, _Values())
-    return Flow(chain=tracer.chain, uses=tracer.uses)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,17 +101,15 @@ def most_live(steps: tuple[Step, ...]) -> Live:
     _before(steps, frozenset(), peaks)
     return Live(
         fragments=max(map(len, peaks), default=0),
-        registers=max((_words(peak) for peak in peaks), default=0),
+        registers=max(
+            (sum(one.bits // 32 for one in set[Register]().union(*peak)) for peak in peaks),
+            default=0,
+        ),
     )
 
 
 _Needed = frozenset[Vector]
 """Registers of each operand that is needed."""
-
-
-def _words(needed: _Needed) -> int:
-    """Return how many registers of 32 bits are needed."""
-    return sum(register.bits // 32 for register in set[Register]().union(*needed))
 
 
 def _before(steps: tuple[Step, ...], after: _Needed, peaks: list[_Needed]) -> _Needed:

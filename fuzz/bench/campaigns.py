@@ -180,7 +180,7 @@ def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
         while images < task.images and not stopping():
             job = RoundJob(
                 number=number,
-                drawn=plan.round(number, reached),
+                plan=plan.round(number, reached),
                 limit=task.images - images,
                 settled=triage.settled,
             )

@@ -21,13 +21,13 @@ from fuzz.checks.protocol import (
     Check,
     Counts,
     DeviceStatus,
-    Drawn,
     Examination,
     Examined,
     Facts,
     NotExamined,
     Options,
     RoundJob,
+    RoundPlan,
     RoundReport,
     ScreeningReport,
     Suspect,
@@ -291,7 +291,7 @@ class Campaign:
                 return
             self.pool.give(job)
 
-    def _drawn(self, number: int) -> Drawn:
+    def _drawn(self, number: int) -> RoundPlan:
         return self.plan.round(number, self._reached.known_to(number))
 
     def _give_examinations(self, seconds: float, *, everybody: bool = False) -> None:

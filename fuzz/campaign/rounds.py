@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from fuzz.campaign.store import State
-from fuzz.checks.protocol import Drawn, RoundJob, RoundReport
+from fuzz.checks.protocol import RoundJob, RoundPlan, RoundReport
 from fuzz.output import counted
 from oracle.errors import UsageError
 from strategies.coverage import epoch_known
@@ -121,7 +121,7 @@ class Rounds:
         return len(self._given) > len(self._again) + len(self._reports)
 
     def job(
-        self, left: int | None, draw: Callable[[int], Drawn], settled: frozenset[str]
+        self, left: int | None, draw: Callable[[int], RoundPlan], settled: frozenset[str]
     ) -> RoundJob | None:
         """Return the next round to be given; None if it has to wait for others.
 
@@ -150,7 +150,7 @@ class Rounds:
         drawn, skip = draw(number), self._state.parts.get(number, 0)
         if left is not None and left >= drawn.cases - skip:
             left = None
-        job = RoundJob(number=number, drawn=drawn, skip=skip, limit=left, settled=settled)
+        job = RoundJob(number=number, plan=drawn, skip=skip, limit=left, settled=settled)
         self._given[number] = job
         return job
 

@@ -40,7 +40,7 @@ from fuzz.compilers.members import (
     Place,
 )
 from fuzz.diagnosis.culprit import culprit_of
-from fuzz.diagnosis.experiments import Bench, Culprit
+from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
 from fuzz.findings.case import (
     MODULE,
     PROGRAM,
@@ -419,8 +419,8 @@ class _MemberExaminer(Examiner):
         # A divergence names it itself.
         if not KINDS[kind].has_culprit or kind is Kind.DIVERGENCE:
             return None
-        bench = Bench(self._ready.runner, subject.module)
-        return culprit_of(bench, subject.program, subject.image)
+        device = ExperimentDevice(self._ready.runner, subject.module)
+        return culprit_of(device, subject.program, subject.image)
 
     def _readers(self, subject: Subject) -> Sequence[Member]:
         """Return the members that read a subject's module: all that can be wrong about it."""

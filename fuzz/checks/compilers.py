@@ -10,13 +10,13 @@ from fuzz.campaign.heartbeat import health_of
 from fuzz.checks.compiler_rounds import ROUNDS_OF_A_MODULE, MatrixRounds
 from fuzz.checks.compiler_suspects import MatrixExaminer
 from fuzz.checks.protocol import (
-    Drawn,
     Facts,
     Heartbeat,
     OpenCheck,
     Options,
     Plan,
-    Shown,
+    RoundPlan,
+    ShownCounter,
     Words,
 )
 from fuzz.checks.rounds import Work
@@ -43,6 +43,23 @@ _STALL_SECONDS = 900.0
 """How long a worker may stay silent before it is killed: bringing a GPU back takes four starts of
 60 s and a module that takes 120 s to load (the deadlines of `runners`); compilers are waited for
 with a sign of life every second."""
+
+
+_COUNTERS = (
+    ("programs", "program", "", False),
+    ("binaries", "binary", "binaries", False),
+    ("distinct", "distinct code", "", False),
+    ("images", "image run", "images run", False),
+    ("expansions", "expansion looked at", "expansions looked at", False),
+    ("differences", "program with differences", "programs with differences", True),
+    ("wrong", "program wrong", "programs wrong", True),
+    ("uncompiled", "program not compiled by all", "programs not compiled by all", True),
+    ("bounds alone", "program judged by the ISA's bounds alone",
+     "programs judged by the ISA's bounds alone", True),
+    ("unsupported", "unsupported", "unsupported", False),
+    ("expansions not looked at", "expansion not looked at", "expansions not looked at", True),
+)  # fmt: skip
+"""Counters that people are shown, as `ShownCounter`: its key, one, many, and whether it is odd."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,30 +145,19 @@ class Compilers:
             where=f"{facts.target} · PTX ISA {facts.versions}",
             case="program" if nowhere else "image",
             agreement="no binary ran; all compilers accept and reject the same"
-            if nowhere else "all binaries that ran give what the oracle says",
+            if nowhere
+            else "all binaries that ran give what the oracle says",
             nothing_compared=self._nothing_compared(nowhere=nowhere),
             runner="the compilers" if nowhere else "compilers and device",
-            counters=(
-                Shown(words=("programs",), one="program"),
-                Shown(words=("binaries",), one="binary", many="binaries"),
-                Shown(words=("distinct",), one="distinct code"),
-                Shown(words=("images",), one="image run", many="images run"),
-                Shown(words=("expansions",), one="expansion looked at",
-                      many="expansions looked at"),
-                Shown(words=("differences",), one="program with differences",
-                      many="programs with differences", odd=True),
-                Shown(words=("wrong",), one="program wrong", many="programs wrong", odd=True),
-                Shown(words=("uncompiled",), one="program not compiled by all",
-                      many="programs not compiled by all", odd=True),
-                Shown(words=("bounds alone",), one="program judged by the ISA's bounds alone",
-                      many="programs judged by the ISA's bounds alone", odd=True),
-                Shown(words=("unsupported",), one="unsupported", many="unsupported"),
-                Shown(words=("expansions not looked at",), one="expansion not looked at",
-                      many="expansions not looked at", odd=True),
+            counters=tuple(
+                ShownCounter(words=(word,), one=one, many=many, odd=odd)
+                for word, one, many, odd in _COUNTERS
             ),
-        )  # fmt: skip
+        )
         # Its number and the seed say all of a round.
-        drawn = Drawn(work=Work(count=images), cases=ROUNDS_OF_A_MODULE[name] * PROGRAMS * images)
+        drawn = RoundPlan(
+            work=Work(count=images), cases=ROUNDS_OF_A_MODULE[name] * PROGRAMS * images
+        )
         return Plan(
             words=words,
             forms=len(forms),

@@ -24,7 +24,7 @@ from fuzz.checks.protocol import (
     Stored,
 )
 from fuzz.diagnosis.culprit import culprit_of, in_company
-from fuzz.diagnosis.experiments import Bench, Culprit
+from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
 from fuzz.findings.case import ACTUAL, EXPECTED, Evidence, case_of, files_of, subject_of
 from fuzz.findings.families import (
     family_of_difference,
@@ -336,8 +336,8 @@ class Examiner:
         if not KINDS[kind].has_culprit:
             return None
         copies = COPIES if kind is Kind.FLAKY else subject.copies
-        bench = Bench(self._ready.runner, subject.module, copies=copies)
-        return culprit_of(bench, subject.program, subject.image)
+        device = ExperimentDevice(self._ready.runner, subject.module, copies=copies)
+        return culprit_of(device, subject.program, subject.image)
 
     def _bare(self, kind: Kind, subject: Subject, culprit: Culprit | None) -> Subject:
         """Return a case of nothing but the step that is wrong, if there is one of this kind."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from corpus import (
@@ -27,7 +27,6 @@ from fuzz.checks.protocol import (
     NotExamined,
     Stage,
     Stored,
-    Suspect,
 )
 from fuzz.findings.families import core_of, family_of, rules_of
 from fuzz.findings.verdicts import expectation_of, kind_of
@@ -69,6 +68,11 @@ class Disagreement:
         return tuple(judgement.outcome for judgement in self.judgements.values())
 
     @property
+    def family(self) -> Family:
+        """What it is named after."""
+        return family_of(self.kind, self.draft, self.explanation, self.judgement.normalised)
+
+    @property
     def explanation(self) -> Explanation:
         """What the oracle says."""
         return explain(
@@ -82,82 +86,48 @@ def disagreement_of(draft: Draft, judgement: Judgement) -> Kind | None:
     return kind_of(expectation_of(draft, explanation), judgement.outcome)
 
 
-class Suspects:
-    """Describes disagreements for the corpus.
+def stored(
+    one: Disagreement,
+    assemblers: Sequence[Assembler],
+    origin: Origin,
+    *,
+    family: Family | None = None,
+    status: ShrinkStatus = ShrinkStatus.RAW,
+) -> Stored:
+    """Return a disagreement as the corpus takes it, with the module that shows it.
 
     Parameters
     ----------
     assemblers
         The first is compared with the ISA; the others with the first.
-    seed
-        Of the campaign.
+    family
+        What it is named after, if not after itself.
     """
-
-    def __init__(self, assemblers: Sequence[Assembler], *, seed: int) -> None:
-        self._assemblers, self._seed = assemblers, seed
-
-    def suspect(
-        self,
-        one: Disagreement,
-        number: int,
-        *,
-        settled: frozenset[str],
-        known: Mapping[str, Suspect],
-    ) -> Suspect:
-        """Return what a round reports of a disagreement, stored only where it is the first.
-
-        Parameters
-        ----------
-        number
-            Of the round.
-        settled
-            Keys of families of which no further case is needed.
-        known
-            What the round has reported so far, by the key of the family.
-        """
-        explanation = one.explanation
-        core = core_of(one.kind, one.draft, explanation)
-        family = family_of(one.kind, one.draft, explanation, one.judgement.normalised)
-        wanted = core not in settled and core not in known
-        return Suspect(
-            family=Family(key=core, title=family.title),
-            kind=one.kind,
-            cases=1,
-            stored=self.stored(one, family, number, ShrinkStatus.RAW) if wanted else None,
-        )
-
-    def _family(self, one: Disagreement) -> Family:
-        return family_of(one.kind, one.draft, one.explanation, one.judgement.normalised)
-
-    def stored(
-        self, one: Disagreement, family: Family | None, number: int, status: ShrinkStatus
-    ) -> Stored:
-        """Return a disagreement as the corpus takes it, with the module that shows it."""
-        explanation, judgement = one.explanation, one.judgement
-        case = Case(
-            kind=one.kind,
-            family=family or self._family(one),
-            instructions=(one.draft.text,),
-            target=judgement.target,
-            ptx_version=judgement.version,
-            oracle=OracleVerdict(
-                verdict=explanation.verdict,
-                reasons=tuple(Reason(text=r.text, section=r.section) for r in explanation.reasons),
-            ),
-            runners=tuple(
-                RunnerVerdict(
-                    runner="ptxas",
-                    version=self._assemblers[which].version,
-                    outcome=judged.outcome.name.lower(),
-                    message="\n".join(judged.messages) or judged.ending,
-                )
-                for which, judged in one.judgements.items()
-            ),
-            versions=Versions(warpfuzz=warpfuzz_version(), generator=GENERATOR_VERSION),
-            origin=Origin(seed=self._seed, round=number),
-            shrink=status,
-        )
-        return Stored(case=case, files={_MODULE: judgement.module.encode()})
+    explanation, judgement = one.explanation, one.judgement
+    case = Case(
+        kind=one.kind,
+        family=family or one.family,
+        instructions=(one.draft.text,),
+        target=judgement.target,
+        ptx_version=judgement.version,
+        oracle=OracleVerdict(
+            verdict=explanation.verdict,
+            reasons=tuple(Reason(text=r.text, section=r.section) for r in explanation.reasons),
+        ),
+        runners=tuple(
+            RunnerVerdict(
+                runner="ptxas",
+                version=assemblers[which].version,
+                outcome=judged.outcome.name.lower(),
+                message="\n".join(judged.messages) or judged.ending,
+            )
+            for which, judged in one.judgements.items()
+        ),
+        versions=Versions(warpfuzz=warpfuzz_version(), generator=GENERATOR_VERSION),
+        origin=origin,
+        shrink=status,
+    )
+    return Stored(case=case, files={_MODULE: judgement.module.encode()})
 
 
 class Examiner:
@@ -184,7 +154,6 @@ class Examiner:
         heartbeat: Heartbeat,
     ) -> None:
         self._assemblers, self._forms, self._seed = assemblers, selection.forms(), seed
-        self._suspects = Suspects(assemblers, seed=seed)
         self._heartbeat = heartbeat
         self._drafts: dict[str, Draft] = {}
         """By the id of a finding that was replayed: it is shrunk later."""
@@ -255,12 +224,15 @@ class Examiner:
     ) -> Examined:
         origin = entry.finding.origin
         number = origin.round if origin is not None else 0
-        own = None if status is not ShrinkStatus.RAW else entry.finding.family
-        stored = self._suspects.stored(one, own, number, status)
-        return Examined(
-            id=job.id, family=family, stored=stored,
-            settles=status is not ShrinkStatus.RAW,
-        )  # fmt: skip
+        raw = status is ShrinkStatus.RAW
+        found = stored(
+            one,
+            self._assemblers,
+            Origin(seed=self._seed, round=number),
+            family=entry.finding.family if raw else None,
+            status=status,
+        )
+        return Examined(id=job.id, family=family, stored=found, settles=not raw)
 
     def _replays(self, one: Disagreement) -> bool:
         return all(
@@ -303,8 +275,7 @@ class Examiner:
             smallest, status = one, ShrinkStatus.FLAKY
         elif time.monotonic() > end:
             status = ShrinkStatus.CAPPED
-        family = self._suspects.stored(smallest, None, 0, status).case.family
-        return self._examined(entry, smallest, job, family, status)
+        return self._examined(entry, smallest, job, smallest.family, status)
 
     def _in_plainest_module(self, one: Disagreement, core: str, end: float) -> Disagreement:
         """Return a disagreement in the plainest target and the lowest version that show it."""

@@ -7,27 +7,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from corpus import Kind
+from corpus import Family, Kind, Origin
 from fuzz.checks.instruction_suspects import (
     HANG_SECONDS,
     Disagreement,
     Examiner,
-    Suspects,
     disagreement_of,
+    stored,
 )
 from fuzz.checks.protocol import (
-    Drawn,
     Facts,
     Heartbeat,
     OpenCheck,
     Options,
     Plan,
     RoundJob,
+    RoundPlan,
     RoundReport,
-    Shown,
+    ShownCounter,
     Stage,
+    Suspect,
     Words,
 )
+from fuzz.findings.families import core_of
 from oracle.errors import UsageError
 from oracle.isa import FORMS, forms_by_opcode
 from oracle.legality import Verdict, verdict_of
@@ -218,7 +220,7 @@ class Instructions:
         target, version = pairs[0]
         more = f" and {len(pairs) - 1:,} other modules" if len(pairs) > 1 else ""
 
-        def round_of(number: int, known: Coverage) -> Drawn:
+        def round_of(number: int, known: Coverage) -> RoundPlan:
             target, version = pair_of_round(first, pairs, seed=self.seed, number=number)
             start = f"{target.name} {version} "
             costly = {
@@ -227,7 +229,7 @@ class Instructions:
                 if name.startswith(start)
             }
             work = Work(target=target.name, version=str(version), costly=costly)
-            return Drawn(work=work, cases=ROUND_CASES)
+            return RoundPlan(work=work, cases=ROUND_CASES)
 
         return Plan(
             words=Words(
@@ -240,7 +242,9 @@ class Instructions:
                 "(--only)",
                 runner="the assembler",
                 counters=tuple(
-                    Shown(words=("oracle", verdict.value), one=verdict.value, many=verdict.value)
+                    ShownCounter(
+                        words=("oracle", verdict.value), one=verdict.value, many=verdict.value
+                    )
                     for verdict in (Verdict.LEGAL, Verdict.ILLEGAL)
                 ),
             ),
@@ -280,10 +284,9 @@ class _Rounds:
         self._batch = _FIRST_BATCH
         self._failed: set[str] = set()
         """Likenesses of instructions with which the assembler failed, for any target."""
-        self._suspects = Suspects(check.assemblers, seed=check.seed)
 
     def report(self, job: RoundJob) -> RoundReport:
-        work, heartbeat = job.drawn.work, self._heartbeat
+        work, heartbeat = job.plan.work, self._heartbeat
         coverage = InstructionCoverage()
         report = RoundReport(number=job.number, skip=job.skip, coverage=coverage)
         heartbeat.enter(Stage.DRAW, round=job.number)
@@ -383,12 +386,19 @@ class _Rounds:
                 yield Disagreement(Kind.DIFFER, draft, {0: first, which: other})
 
     def _report(self, one: Disagreement, report: RoundReport, job: RoundJob) -> None:
-        suspect = self._suspects.suspect(
-            one, job.number, settled=job.settled, known=report.suspects
-        )
-        there = report.suspects.setdefault(suspect.family.key, suspect)
-        if there is not suspect:
+        core = core_of(one.kind, one.draft, one.explanation)
+        there = report.suspects.get(core)
+        if there is not None:
             there.cases += 1
+            return
+        origin = Origin(seed=self._check.seed, round=job.number)
+        new = core not in job.settled
+        report.suspects[core] = Suspect(
+            family=Family(key=core, title=one.family.title),
+            kind=one.kind,
+            cases=1,
+            stored=stored(one, self._check.assemblers, origin) if new else None,
+        )
 
     def _judge(self, which: int, work: Work) -> Judge:
         key = (which, work.target, work.version)

@@ -24,7 +24,7 @@ from fuzz.checks.protocol import (
 )
 from fuzz.checks.rounds import OwnCompiler, Rounds
 from fuzz.compilers.matrix import Built, Variant
-from fuzz.diagnosis.experiments import Bench, Culprit, Remembered
+from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
 from fuzz.diagnosis.shared_registers import shared_register_culprits
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import (
@@ -391,8 +391,8 @@ class ProgramRounds(Rounds):
         culprits: Sequence[Culprit | None] = [None] * len(judged)
         # What is counted with others like it anyway needs no experiments, each of which compiles.
         if any(family.key not in self._job.settled for family in looks.values()):
-            bench = Bench(self._runner, module.module, remembered=self._remembered)
-            culprits = shared_register_culprits(bench, batch.program, images[judged], again)
+            device = ExperimentDevice(self._runner, module.module, remembered=self._remembered)
+            culprits = shared_register_culprits(device, batch.program, images[judged], again)
         places: dict[tuple[Kind, str], list[int]] = {}
         for place, (kind, culprit) in enumerate(zip(kinds, culprits, strict=True)):
             key = "" if culprit is None else culprit.key

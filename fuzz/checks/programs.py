@@ -12,18 +12,19 @@ from fuzz.checks.examining import Examiner
 from fuzz.checks.program_rounds import ProgramRounds
 from fuzz.checks.protocol import (
     Counts,
-    Drawn,
     Facts,
     Heartbeat,
     OpenCheck,
     Options,
     Plan,
     RoundJob,
+    RoundPlan,
     RoundReport,
-    Shown,
+    ShownCounter,
     Words,
 )
 from fuzz.checks.rounds import Work
+from fuzz.checks.undefined import UndefinedPrograms
 from fuzz.kinds import KINDS
 from fuzz.runner import OpenRunner, RunnerChoice, drawn_versions, opened, without_figures
 from oracle.models import model_for
@@ -47,26 +48,6 @@ batch may take 10 s, and bringing the device back after it four starts of 60 s a
 takes 120 s to load (the deadlines of `runners`)."""
 _NOTHING_COMPILES = 16
 """Programs after which, if none of them was compiled, the compiler itself is called broken."""
-
-
-class AsideWorker(Protocol):
-    """Runs what is run beside rounds, and counts it."""
-
-    def counts(self, number: int) -> Counts | None:
-        """Run what belongs to a round; None if the coordinator wants an end before."""
-        ...
-
-    def close(self) -> None:
-        """Close what it has opened."""
-        ...
-
-
-class Aside(Protocol):
-    """What is run beside the rounds, and no case."""
-
-    def opened(self, ready: OpenRunner, heartbeat: Heartbeat) -> AsideWorker:
-        """Return what runs it beside a runner."""
-        ...
 
 
 class IdleWorker(Protocol):
@@ -105,8 +86,8 @@ class Programs:
     """Where they run."""
     seed: int
     selection: Selection = field(default_factory=Selection)
-    asides: tuple[Aside, ...] = ()
-    """What is run beside the rounds."""
+    undefined: bool = False
+    """Whether programs that the ISA leaves undefined are run beside the rounds, and counted."""
     idle: Idle | None = None
     """What is done with the idle time of devices; None: nothing."""
     images: int | None = None
@@ -164,19 +145,20 @@ class Programs:
             smallest=self.smallest,
             heartbeat=heartbeat,
         )
-        asides = [one.opened(ready, heartbeat) for one in self.asides]
+        undefined = None
+        if self.undefined:
+            undefined = UndefinedPrograms(ready, self.seed, self.selection, heartbeat)
+            stack.callback(undefined.close)
         idle = None if self.idle is None else self.idle.opened(ready)
         examiner = Examiner(ready, heartbeat)
         if idle is not None:
             stack.callback(idle.close)
         stack.callback(examiner.close)
-        for aside in asides:
-            stack.callback(aside.close)
 
         def carry_out(job: RoundJob) -> RoundReport:
             report = rounds.report(job)
-            for aside in asides if report.complete else ():
-                counts = aside.counts(job.number)
+            if undefined is not None and report.complete:
+                counts = undefined.counts(job.number)
                 # Interrupted: a resumption does all of them, and the round is not done before.
                 report.complete = counts is not None
                 report.counts.update(counts or {})
@@ -203,11 +185,11 @@ class Programs:
         speed = Speed.INTERPRETED if choice.name == "sim" else Speed.NATIVE
         forms = selected_forms(self.selection, target=facts.target, version=facts.ptx_version)
 
-        def round_of(number: int, known: Coverage) -> Drawn:
+        def round_of(number: int, known: Coverage) -> RoundPlan:
             reached = cast(ProgramCoverage, known)
             focuses = round_focuses(forms, seed=self.seed, number=number, reached=reached)
             count = self.images or images_per_program(number, speed)
-            return Drawn(work=Work(focuses=tuple(focuses), count=count), cases=PROGRAMS * count)
+            return RoundPlan(work=Work(focuses=tuple(focuses), count=count), cases=PROGRAMS * count)
 
         return Plan(
             words=Words(
@@ -217,14 +199,16 @@ class Programs:
                 agreement="every image that was compared is what the oracle says",
                 nothing_compared="no program ran to its end",
                 counters=(
-                    Shown(words=("programs", "compiled"), one="program"),
-                    Shown(
+                    ShownCounter(words=("programs", "compiled"), one="program"),
+                    ShownCounter(
                         words=("programs", "failed"),
                         one="not compiled",
                         many="not compiled",
                         odd=True,
                     ),
-                    Shown(words=("programs", "unsupported"), one="unsupported", many="unsupported"),
+                    ShownCounter(
+                        words=("programs", "unsupported"), one="unsupported", many="unsupported"
+                    ),
                 ),
                 replay=choice.replay_words,
             ),
@@ -257,7 +241,7 @@ class Programs:
             **facts.version_options,
             **choice.given,
             "figures of the model": model_for(facts.target).digest if choice.model else None,
-            "--include-undefined": bool(self.asides) or None,
+            "--include-undefined": self.undefined or None,
             "images of a program": self.images,
             "smallest programs": self.smallest,
             "layout of the simulated device": choice.layout,

@@ -174,7 +174,7 @@ class DeviceStatus:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawn:
+class RoundPlan:
     """What a round is about, as its worker has to know it."""
 
     work: Any
@@ -198,7 +198,7 @@ class RoundJob:
     """Carry out a round, or the rest of one."""
 
     number: int
-    drawn: Drawn
+    plan: RoundPlan
     skip: int = 0
     """Cases of it that were committed before, from its start."""
     limit: int | None = None
@@ -215,7 +215,7 @@ class RoundJob:
     @property
     def size(self) -> int:
         """Most cases that it has."""
-        whole = self.drawn.cases - self.skip
+        whole = self.plan.cases - self.skip
         return whole if self.limit is None else min(whole, self.limit)
 
 
@@ -361,7 +361,7 @@ Report = RoundReport | Examined | NotExamined
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class ShownCounter:
     """A counter of a check that people are shown."""
 
     words: tuple[str, ...]
@@ -390,7 +390,7 @@ class Words:
     """Why nothing may have been compared, and what to do."""
     runner: str = "the runner"
     """Whom workers wait for."""
-    counters: tuple[Shown, ...] = ()
+    counters: tuple[ShownCounter, ...] = ()
     replay: tuple[str, ...] = ()
     """Options that a replay of the findings needs."""
 
@@ -404,7 +404,7 @@ class Plan:
     """Documented forms that are selected."""
     coverage: type[Coverage]
     """What counts what was reached."""
-    round: Callable[[int, Coverage], Drawn]
+    round: Callable[[int, Coverage], RoundPlan]
     """What a round is about, by its number and what all epochs before the last have reached."""
     shrinks: Callable[[Case], bool]
     """Whether a confirmed finding is to be made smaller."""

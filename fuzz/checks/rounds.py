@@ -158,8 +158,8 @@ class Rounds(ABC):
                 target=self._target,
                 version=self._versions,
                 key=round_key(self._seed, job.number * self._parts + part),
-                focuses=job.drawn.work.focuses,
-                count=job.drawn.work.count,
+                focuses=job.plan.work.focuses,
+                count=job.plan.work.count,
                 line_bytes=self._line_bytes,
                 shares_registers=self._shares_registers,
             ):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.protocol import Counts, Heartbeat, Stage
@@ -34,35 +34,27 @@ _OUTCOMES = {Trouble.COMPILE_FAILURE: "refused by the compiler", Trouble.STICKY_
 """Names of runner errors that differ from the runner's own."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Undefined:
-    """What is run beside the rounds of a campaign on programs, and only counted."""
-
-    seed: int
-    selection: Selection
-
-    def opened(self, ready: OpenRunner, heartbeat: Heartbeat) -> UndefinedWorker:
-        """Return what runs them beside a runner."""
-        return UndefinedWorker(ready, self, heartbeat)
-
-
-class UndefinedWorker:
+class UndefinedPrograms:
     """Runs undefined programs on a runner that is opened when it is first needed.
 
     Parameters
     ----------
     ready
         The runner of the ordinary rounds; another of its sort is opened.
-    plan
-        What is drawn.
+    seed
+        Of the campaign.
+    selection
+        Which forms it is about.
     heartbeat
         Is told of every stage.
     """
 
-    def __init__(self, ready: OpenRunner, plan: Undefined, heartbeat: Heartbeat) -> None:
-        self._ready, self._seed, self._heartbeat = ready, plan.seed, heartbeat
+    def __init__(
+        self, ready: OpenRunner, seed: int, selection: Selection, heartbeat: Heartbeat
+    ) -> None:
+        self._ready, self._seed, self._heartbeat = ready, seed, heartbeat
         self._forms = selected_forms(
-            plan.selection,
+            selection,
             target=ready.target,
             version=ready.ptx_version,
         )

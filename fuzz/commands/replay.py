@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -94,7 +94,10 @@ def replay_path(options: Replay) -> bool:
         return _replay_module(options)
     started = time.monotonic()
     told = _Results()
-    entries = list(_entries(path, told.problems))
+    if (path / DESCRIPTION).exists():
+        entries = [read_entry(path)]
+    else:
+        entries = list(named_corpus(path).entries(told.problems.append))
     if not entries and not told.problems:
         command = shlex.join(("warpfuzz", "run", "--corpus", str(path)))
         raise UsageError(f"{path} holds no findings; `{command}` looks for some")
@@ -103,7 +106,9 @@ def replay_path(options: Replay) -> bool:
     with Replays(replay_options(options), baseline=options.baseline, answers=answers) as replays:
         known = known_with(options.known)
         _replay(entries, replays, told, options, known)
-    told.tests += map(_broken_test, told.broken)
+    for problem in told.broken:
+        name, message = problem.path.name, f"{problem.cause.value}: it could not be read"
+        told.tests.append(Test("warpfuzz.broken", name, 0.0, "error", message, problem.sentence))
     if options.junit is not None:
         write_junit(options.junit, told.tests, suite="warpfuzz replay")
     _summarise(told, answers, options, time.monotonic() - started)
@@ -241,13 +246,6 @@ def _verdicts(told: _Results, options: Replay) -> str:
     return " ".join(parts) or "Nothing could be compared or judged."
 
 
-def _entries(path: Path, problems: list[Problem]) -> Iterator[Entry]:
-    if (path / DESCRIPTION).exists():
-        yield read_entry(path)
-    else:
-        yield from named_corpus(path).entries(problems.append)
-
-
 _STYLES = {
     "reproduced": "bad",
     "changed": "odd",
@@ -289,11 +287,6 @@ def _test(one: Replayed, known: KnownEntry | None, seconds: float) -> Test:
     text += [one.way.value, one.message, str(one.entry.path)]
     message = f"known: {known.id}" if known is not None else f"{one.verdict}: {title}"
     return Test(group, name, seconds, result, message, "\n".join(filter(None, text)))
-
-
-def _broken_test(problem: Problem) -> Test:
-    message = f"{problem.cause.value}: it could not be read"
-    return Test("warpfuzz.broken", problem.path.name, 0.0, "error", message, problem.sentence)
 
 
 def _replay_module(options: Replay) -> bool:

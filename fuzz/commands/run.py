@@ -220,7 +220,6 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
             wanted=options.chosen,
         )
     from fuzz.checks.programs import Programs
-    from fuzz.checks.undefined import Undefined
     from fuzz.screening.idle_time import IdleTime
 
     assembler = None
@@ -237,7 +236,7 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
         ),
         seed=seed,
         selection=selection,
-        asides=(Undefined(seed=seed, selection=selection),) if options.include_undefined else (),
+        undefined=options.include_undefined,
         idle=IdleTime(seed=seed) if idles else None,
     )
 

@@ -16,10 +16,10 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.diagnosis.experiments import Bench, Culprit
-from fuzz.diagnosis.lone_steps import CONTROL, name_of, wrong_copy, wrong_lane_step
+from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
 from fuzz.diagnosis.multiplication import wrong_alone
 from fuzz.diagnosis.shared_registers import shared_register_culprits
+from fuzz.diagnosis.single_step import CONTROL, name_of, wrong_copy, wrong_register_step
 from oracle.errors import WarpfuzzError
 from oracle.forms import Form
 from oracle.isa import MMA_FORMS
@@ -54,12 +54,14 @@ _MOST_STEPS = 256
 """Steps of a program that is looked into; loops are longer."""
 
 
-def culprit_of(bench: Bench, program: Program, image: NDArray[np.uint8]) -> Culprit | None:
+def culprit_of(
+    device: ExperimentDevice, program: Program, image: NDArray[np.uint8]
+) -> Culprit | None:
     """Find out which step of a program that comes out wrong is to blame.
 
     Parameters
     ----------
-    bench
+    device
         Where it comes out wrong.
     program, image
         What does. The smaller the program, the more can be said.
@@ -70,45 +72,45 @@ def culprit_of(bench: Bench, program: Program, image: NDArray[np.uint8]) -> Culp
         None where no experiment tells.
     """
     try:
-        return _Search(bench).culprit(program, image)
+        return _Search(device).culprit(program, image)
     except WarpfuzzError:
         # An experiment cannot be written down, or not be asked of this runner: nothing is known.
         return None
 
 
 class _Search:
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
+    def __init__(self, device: ExperimentDevice) -> None:
+        self._device = device
 
     def culprit(self, program: Program, image: NDArray[np.uint8]) -> Culprit | None:
-        bench = self._bench
-        (found,) = shared_register_culprits(bench, program, image[None])
+        device = self._device
+        (found,) = shared_register_culprits(device, program, image[None])
         if found is not None:
             return found
-        traced = trace(program, image, target=bench.target)
+        traced = trace(program, image, target=device.target)
         return (
-            wrong_copy(bench, program)
-            or self._lane_steps(program, traced)
+            wrong_copy(device, program)
+            or self._register_steps(program, traced)
             or self._instructions(program, traced)
             or self._elementwise(traced)
             or self._control(program, image, traced)
-            or _wrong_in_company(bench, program, image, traced)
+            or _wrong_in_company(device, program, image, traced)
         )
 
-    def _lane_steps(self, program: Program, traced: Trace) -> Culprit | None:
+    def _register_steps(self, program: Program, traced: Trace) -> Culprit | None:
         """Blame a step on registers, unless the copies that fill its memory are wrong as well."""
-        found = wrong_lane_step(self._bench, program, traced)
+        found = wrong_register_step(self._device, program, traced)
         if found is None or found.witness is None:
             return found
-        return wrong_copy(self._bench, found.witness.program) or found
+        return wrong_copy(self._device, found.witness.program) or found
 
     def _control(self, program: Program, image: NDArray[np.uint8], traced: Trace) -> Culprit | None:
         """Blame branches and loops if the steps that are taken come out right in a row."""
         controlled = any(step.blocks for step in walk(program.steps))
-        if not controlled or self._bench.right(program, image):
+        if not controlled or self._device.right(program, image):
             return None
         straight = replace(program, steps=tuple(event.step for event in traced.events))
-        if not self._bench.right(straight, image):
+        if not self._device.right(straight, image):
             return None
         return CONTROL
 
@@ -126,7 +128,7 @@ class _Search:
             plain = _accumulating(matrix)
             if step.matrix.operand in "cd" and plain is not None:
                 exactly = {name: exact(plain.form.matrix(name), 0) for name in "ab"}
-                moved = wrong_alone(self._bench, plain, [{**exactly, "c": source}])
+                moved = wrong_alone(self._device, plain, [{**exactly, "c": source}])
                 if moved is not None:
                     return moved
                 if self._changed(plain, step, "c", {"c": source}, multiplied=False):
@@ -180,7 +182,7 @@ class _Search:
             matrix=replace(step.matrix, operand=operand, shape=base.form.shape),
         )  # fmt: skip
         tried = replace(program, steps=(*program.steps[: at + 1], own, *program.steps[at + 1 :]))
-        return not self._bench.right(tried, image_of(tried, contents))
+        return not self._device.right(tried, image_of(tried, contents))
 
     def _instructions(self, program: Program, traced: Trace) -> Culprit | None:
         """Blame what is wrong by itself of loads, multiplications and stores."""
@@ -188,7 +190,7 @@ class _Search:
         for found, contents in islice(_bare(program, traced), _MULTIPLICATIONS):
             tried.setdefault(found, []).append(contents)
         for found, some in tried.items():
-            culprit = wrong_alone(self._bench, found, some)
+            culprit = wrong_alone(self._device, found, some)
             if culprit is not None:
                 return culprit
         return None
@@ -263,7 +265,7 @@ def in_company(culprit: Culprit | None) -> bool:
 
 
 def _wrong_in_company(
-    bench: Bench, program: Program, image: NDArray[np.uint8], traced: Trace
+    device: ExperimentDevice, program: Program, image: NDArray[np.uint8], traced: Trace
 ) -> Culprit | None:
     """Find out which step is the first that is wrong in a program, beside the others alone.
 
@@ -271,7 +273,7 @@ def _wrong_in_company(
 
     Parameters
     ----------
-    bench
+    device
         Where the program comes out wrong, and no step does by itself.
     program, image
         What does.
@@ -286,7 +288,7 @@ def _wrong_in_company(
     """
     if len(traced.events) > _MOST_STEPS:
         return None
-    if not all(_shows(bench, form) for form in dict.fromkeys(_looking(traced))):
+    if not all(_shows(device, form) for form in dict.fromkeys(_looking(traced))):
         # What is looked at through a wrong store is wrong, whoever made it.
         return None
     steps: list[Step] = []
@@ -308,7 +310,7 @@ def _wrong_in_company(
         if buffer.space == "global":
             start, end = program.offset(buffer.name), tried.offset(buffer.name)
             whole[end : end + buffer.size] = image[start : start + buffer.size]
-    results = bench.results(tried, whole[None])
+    results = device.results(tried, whole[None])
     if results is None or not results.ran.all():
         return None
     differs = results.actual[0] != results.expected[0]
@@ -327,12 +329,12 @@ def _looking(traced: Trace) -> Iterator[Form]:
             yield store.form
 
 
-def _shows(bench: Bench, form: Form) -> bool:
+def _shows(device: ExperimentDevice, form: Form) -> bool:
     plain = _accumulating(replace(form.matrix(), operand="c"))
     if plain is None:
         return True
     store = Op.of(form=form, fragment="d", place=Place(buffer="d"))
-    return wrong_alone(bench, replace(plain, store=store), ()) is None
+    return wrong_alone(device, replace(plain, store=store), ()) is None
 
 
 def _stored(use: Use, name: str) -> Access | None:

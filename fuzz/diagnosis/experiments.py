@@ -74,7 +74,7 @@ class Remembered:
     """Keys of culprits that every experiment has shown of some program."""
 
 
-class Bench:
+class ExperimentDevice:
     """A device on which programs are tried.
 
     Parameters

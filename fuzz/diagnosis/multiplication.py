@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fuzz.diagnosis.experiments import Bench, Culprit, Witness, arithmetic_of
+from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Witness, arithmetic_of
 from fuzz.diagnosis.explanations import cause_of, causes_of_load
 from oracle.forms import Form
 from oracle.isa import MMA_FORMS, is_available
@@ -36,13 +36,13 @@ _DRAWN = 2
 
 
 def wrong_alone(
-    bench: Bench, base: SingleProduct, contents: Sequence[Mapping[str, Content]]
+    device: ExperimentDevice, base: SingleProduct, contents: Sequence[Mapping[str, Content]]
 ) -> Culprit | None:
     """Find out which step of a bare multiplication is to blame.
 
     Parameters
     ----------
-    bench
+    device
     base
         The steps.
     contents
@@ -56,22 +56,22 @@ def wrong_alone(
     if base.form.op == "xor":
         # Zero takes the other operand out of a product with .and alone.
         form = base.form.varied(op="and")
-        if is_available(form, bench.module):
+        if is_available(form, device.module):
             multiply = replace(base.multiply, form=form)
-            found = wrong_alone(bench, replace(base, multiply=multiply), contents)
+            found = wrong_alone(device, replace(base, multiply=multiply), contents)
             if found is not None:
                 return found
-    spectrum = _Spectrum(bench, base, _wrong_first(bench, base, contents)[:_MET])
+    spectrum = _Spectrum(device, base, _wrong_first(device, base, contents)[:_MET])
     return spectrum.culprit() if spectrum.wrong or spectrum.reloads_wrong else None
 
 
 def _wrong_first(
-    bench: Bench, base: SingleProduct, contents: Sequence[Mapping[str, Content]]
+    device: ExperimentDevice, base: SingleProduct, contents: Sequence[Mapping[str, Content]]
 ) -> Sequence[Mapping[str, Content]]:
     """Return operands in another order: those that come out wrong before the others."""
     if len(contents) <= _MET:
         return contents
-    found = bench.results(base.program, np.stack([image_of(base.program, c) for c in contents]))
+    found = device.results(base.program, np.stack([image_of(base.program, c) for c in contents]))
     order = range(len(contents)) if found is None else np.argsort(~found.wrong, kind="stable")
     return [contents[index] for index in order]
 
@@ -97,9 +97,12 @@ _NEEDS = {
 
 class _Spectrum:
     def __init__(
-        self, bench: Bench, base: SingleProduct, contents: Sequence[Mapping[str, Content]]
+        self,
+        device: ExperimentDevice,
+        base: SingleProduct,
+        contents: Sequence[Mapping[str, Content]],
     ) -> None:
-        self._bench, self._base = bench, base
+        self._device, self._base = device, base
         form = base.form
         drawn = [
             {operand: exact(form.matrix(operand), seed) for operand in "abc"}
@@ -118,7 +121,7 @@ class _Spectrum:
                 images.append(image_of(base.program, {**operands, **changed}, noise=number))
                 self._runs.append((number, run))
         self._images = np.stack(images)
-        self._results = bench.results(base.program, self._images)
+        self._results = device.results(base.program, self._images)
         self.wrong = self._results is not None and bool(self._results.wrong.any())
 
     def _wrong_runs(self, *, drawn: bool = False) -> set[str]:
@@ -183,7 +186,7 @@ class _Spectrum:
             images = np.stack(
                 [image_of(program, {"c": content}, noise=n) for n, content in enumerate(contents)]
             )
-            found = self._bench.results(program, images)
+            found = self._device.results(program, images)
             if found is not None and found.wrong.any():
                 return Witness(program=program, images=images[found.wrong])
         return None
@@ -192,7 +195,7 @@ class _Spectrum:
         """Blame a load with which nothing runs, whatever is loaded; else the multiplication."""
         for operand in "ab":
             program = self._base.reload(self._base.form.c_type, beside=operand)
-            if not self._bench.right(program, image_of(program, self._contents[0])):
+            if not self._device.right(program, image_of(program, self._contents[0])):
                 return Culprit(steps=(f"wmma.load.{operand}",))
         return Culprit(steps=("wmma.mma",))
 
@@ -215,7 +218,7 @@ class _Spectrum:
         form = self._base.form
         program = self._base.reload(form.c_type)
         contents = [exact(form.matrix("c"), seed) for seed in range(_DRAWN)]
-        return all(self._bench.right(program, image_of(program, {"c": c})) for c in contents)
+        return all(self._device.right(program, image_of(program, {"c": c})) for c in contents)
 
     def _stored_alike(self) -> bool:
         assert self._results is not None
@@ -230,7 +233,7 @@ class _Spectrum:
             image = image_of(program, {"c": value})
             image[begin : begin + size] = self._images[index][start : start + size]
             images.append(image)
-        again = self._bench.results(program, np.stack(images))
+        again = self._device.results(program, np.stack(images))
         if again is None:
             return False
         before = self._results.actual[chosen][:, start : start + size]
@@ -251,7 +254,7 @@ class _Spectrum:
             return self._loaded(operand)
         for form in (self._base.form, *self._siblings(operand, same=False)):
             # Of lines without gaps, or as many as elements in one, another order is all the same.
-            other = _Spectrum(self._bench, self._base.spread(form, operand), ())
+            other = _Spectrum(self._device, self._base.spread(form, operand), ())
             if other.wrong and other.reads_elsewhere(operand):
                 return self._loads(operand, effect)
         if any(self._is_right(form, operand) for form in self._siblings(operand)):
@@ -263,7 +266,7 @@ class _Spectrum:
         # Lines of A and B that are both along k may change places together, and nothing shows.
         across = [one for one in MMA_FORMS if one == form.varied(alayout="row", blayout="col")]
         for other in dict.fromkeys((form, *across)):
-            alike = _Spectrum(self._bench, self._base.alike(operand, other), ())
+            alike = _Spectrum(self._device, self._base.alike(operand, other), ())
             if alike.wrong and not {"a1", "b1"} - alike._wrong_runs():
                 return Culprit(steps=("wmma.load",), effect=effect)
         return Culprit(steps=(f"wmma.load.{operand}",), effect=effect)
@@ -279,7 +282,7 @@ class _Spectrum:
                 self._base.program,
                 self._images[chosen],
                 self._results.actual[chosen],
-                target=self._bench.target,
+                target=self._device.target,
                 among=causes_of_load(operand),
             )
             or ""
@@ -295,7 +298,7 @@ class _Spectrum:
             own = image[start : start + size].copy()
             image[:] = fixed
             image[start : start + size] = own
-        results = self._bench.results(program, images)
+        results = self._device.results(program, images)
         if results is None:
             return False
         begin, end = program.offset("d"), program.offset("d") + program.buffer("d").size
@@ -333,12 +336,12 @@ class _Spectrum:
                 for seed in range(_DRAWN)
             ]
             images = np.stack([image_of(program, {**some, operand: raw}) for some in drawn])
-            loaded = self._bench.results(base.program, images)
+            loaded = self._device.results(base.program, images)
             if loaded is None or not loaded.wrong.any():
                 continue
             # Something else is loaded, and made into the same.
             images = np.stack([image_of(program, {**some, operand: 0}) for some in drawn])
-            made = self._bench.results(program, images)
+            made = self._device.results(program, images)
             if made is not None and not made.wrong.any():
                 return True
         return False
@@ -355,13 +358,13 @@ class _Spectrum:
                 and its.type == mine.type
                 and (its == mine) == same
                 and getattr(other, layout) == getattr(form, layout)
-                and is_available(other, self._bench.module)
+                and is_available(other, self._device.module)
             ):
                 found.setdefault(other if same else its, other)
         return list(found.values())[:_SIBLINGS]
 
     def _is_right(self, form: Form, operand: str) -> bool:
-        other = _Spectrum(self._bench, self._base.with_form(form, operand), ())
+        other = _Spectrum(self._device, self._base.with_form(form, operand), ())
         return not other.wrong
 
     def _multiplication(self) -> Culprit:

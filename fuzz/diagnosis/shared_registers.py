@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.diagnosis.experiments import IN_PLACE, Bench, Culprit, unit_of
-from fuzz.diagnosis.lone_steps import wrong_multiplication
+from fuzz.diagnosis.experiments import IN_PLACE, Culprit, ExperimentDevice, unit_of
 from fuzz.diagnosis.multiplication import wrong_alone
+from fuzz.diagnosis.single_step import wrong_multiplication
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.operands import Use
@@ -59,7 +59,10 @@ Wrong = NDArray[np.bool_]
 
 
 def shared_register_culprits(
-    bench: Bench, program: Program, images: Images, again: Callable[[], Wrong | None] | None = None
+    device: ExperimentDevice,
+    program: Program,
+    images: Images,
+    again: Callable[[], Wrong | None] | None = None,
 ) -> Sequence[Culprit | None]:
     """Return which operands must not share registers, for each image that comes out wrong.
 
@@ -69,7 +72,7 @@ def shared_register_culprits(
 
     Parameters
     ----------
-    bench
+    device
         Where the program comes out wrong.
     program, images
         What does.
@@ -78,13 +81,13 @@ def shared_register_culprits(
         That is enough where the same is believed of another program already; else it is compiled by
         itself.
     """
-    search = _Search(bench, program, images)
+    search = _Search(device, program, images)
     return search.as_before(again) if again is not None else search.culprits()
 
 
 class _Search:
-    def __init__(self, bench: Bench, program: Program, images: Images) -> None:
-        self._bench, self._program, self._images = bench, program, images
+    def __init__(self, device: ExperimentDevice, program: Program, images: Images) -> None:
+        self._device, self._program, self._images = device, program, images
         self._suspects = _suspects(program)
         self._tried: dict[frozenset[str], Wrong | None] = {}
 
@@ -94,7 +97,7 @@ class _Search:
         A campaign runs into what a compiler always gets wrong every second: compiling more for each
         such program would cost it its rate.
         """
-        believed = self._bench.remembered.believed
+        believed = self._device.remembered.believed
         for key, suspect in self._suspects.items():
             after = self._wrong({key}) if key in believed else None
             if after is not None and not after.any():
@@ -120,8 +123,8 @@ class _Search:
                 if with_it is not None and without is not None:
                     cured |= before & with_it & ~without
             # What is wrong in registers of its own as well may be right there by chance.
-            if cured.any() and all(_right_alone(self._bench, one.form) for one in suspect):
-                self._bench.remembered.believed.add(key)
+            if cured.any() and all(_right_alone(self._device, one.form) for one in suspect):
+                self._device.remembered.believed.add(key)
                 found = [
                     one or (suspect[0] if cure else None)
                     for one, cure in zip(found, cured.tolist(), strict=True)
@@ -135,19 +138,19 @@ class _Search:
         key = frozenset(apart)
         if key not in self._tried:
             program = _with_operands_apart(self._program, key)
-            results = self._bench.results(program, self._images)
+            results = self._device.results(program, self._images)
             self._tried[key] = None if results is None else results.wrong
         return self._tried[key]
 
 
-def _right_alone(bench: Bench, form: Form | None) -> bool:
+def _right_alone(device: ExperimentDevice, form: Form | None) -> bool:
     assert form is not None
-    right_alone = bench.remembered.right_alone
+    right_alone = device.remembered.right_alone
     if form.opcode not in right_alone:
         if form.opaque:
-            found = wrong_alone(bench, single_product(form), ())
+            found = wrong_alone(device, single_product(form), ())
         else:
-            found = wrong_multiplication(bench, form)
+            found = wrong_multiplication(device, form)
         right_alone[form.opcode] = found is None
     return right_alone[form.opcode]
 

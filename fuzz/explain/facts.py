@@ -26,6 +26,7 @@ from oracle.ops import is_main, is_producer
 from oracle.permission import Bound, permitted
 from oracle.program import Program, walk
 from oracle.tracing import Event, Trace, Written, trace
+from runners.cuda.compilation import DEFAULT_LEVEL
 from runners.front_ends.sources import Source
 from strategies.features import main_form
 from strategies.matrices import Result, results
@@ -187,10 +188,6 @@ def _replays(details: Mapping[str, object]) -> str:
     return text
 
 
-_LEVEL = 3
-"""-O level that ptxas and the driver take where none is given (ptxas --help, 13.0)."""
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ValueFacts:
     """A finding of a program on an image."""
@@ -254,8 +251,8 @@ class ValueFacts:
     @property
     def level(self) -> int:
         """-O level."""
-        level = self.finding.details.get("opt", _LEVEL)
-        return level if isinstance(level, int) else _LEVEL
+        level = self.finding.details.get("opt", DEFAULT_LEVEL)
+        return level if isinstance(level, int) else DEFAULT_LEVEL
 
     @cached_property
     def source(self) -> Source | None:

@@ -30,15 +30,13 @@ from fuzz.explain.notation import decimal, hexadecimal, number
 from fuzz.findings.case import is_value_finding
 from fuzz.findings.making import commands_of
 from fuzz.findings.verdicts import Difference
-from fuzz.output import in_ascii, kind_style, plain
+from fuzz.output import in_ascii, kind_style, plain, table
 from oracle.formats import Format
 from oracle.forms import Form
 from oracle.ops import multiplies_fragments
 from oracle.program import Program
 from oracle.sharing import in_brackets, overlaps
-from oracle.steps import (
-    Step,
-)
+from oracle.steps import Step
 from strategies.matrices import Result
 
 EQUAL = "·"
@@ -158,15 +156,11 @@ def _lines(
 def page_of(entry: Entry) -> RenderableType:
     """Return the page of a finding: with images, or of an instruction that was judged."""
     if is_value_finding(entry):
-        return finding_page(entry)
-    return _instruction_page(entry)
-
-
-def _instruction_page(entry: Entry) -> RenderableType:
+        return _value_page(entry)
     finding = entry.finding
     parts: list[RenderableType] = [
         Text(finding.family.title, style="bold"),
-        _verdict_of(finding),
+        _verdict(finding),
         _facts(_instruction_facts(finding)),
         *_outcomes(finding),
     ]
@@ -175,7 +169,7 @@ def _instruction_page(entry: Entry) -> RenderableType:
             text = entry.read(name).decode(errors="replace")
             parts.append(plain(str(entry.path / name), style="quiet"))
             parts.append(Syntax(text, "text", background_color="default", word_wrap=True))
-    parts += _section("again", _commands(entry))
+    parts += _section("again", _facts(commands_of(entry)))
     return Group(*parts)
 
 
@@ -192,6 +186,8 @@ def _instruction_facts(finding: Finding) -> Iterator[tuple[str, str]]:
     yield from facts_of(finding)
 
 
+_PADDING = (0, 2, 0, 0)
+"""Of a cell of a table: two columns to its right."""
 _ROWS = 16
 """Differing elements that are listed; the map shows all."""
 _TERMS = 16
@@ -200,13 +196,12 @@ _WIDE = 118
 """Columns from which the values of an f64 stand side by side."""
 
 
-def finding_page(entry: Entry) -> RenderableType:
-    """Return the page of a finding that has a program and an image."""
+def _value_page(entry: Entry) -> RenderableType:
     facts = ValueFacts.of(entry)
     finding = entry.finding
     parts: list[RenderableType] = [
         plain(finding.family.title, style="bold"),
-        _verdict(facts),
+        _verdict(finding, len(facts.differences)),
         Text(),
         _facts(facts_of(finding)),
         *_section("program", _program(facts)),
@@ -218,7 +213,7 @@ def finding_page(entry: Entry) -> RenderableType:
         parts += _section("what differs", _Differences(facts))
         parts += _inputs(facts)
     parts += _section("files", _files(entry))
-    parts += _section("again", _commands(entry))
+    parts += _section("again", _facts(commands_of(entry)))
     return Group(*parts)
 
 
@@ -226,20 +221,14 @@ def _section(title: str, body: RenderableType) -> list[RenderableType]:
     return [Text(), Rule(Text(title, style="bold"), align="left", style="quiet"), body]
 
 
-def _verdict(facts: ValueFacts) -> Text:
-    line = _verdict_of(facts.finding)
-    found = facts.differences
-    if found:
-        some = "element differs" if len(found) == 1 else "elements differ"
-        line.append(f" {len(found):,} {some}.")
-    return line
-
-
-def _verdict_of(finding: Finding) -> Text:
+def _verdict(finding: Finding, differing: int = 0) -> Text:
     line = Text().append(finding.kind.value, style=kind_style(finding.kind, known=False))
     meaning = meaning_of(finding)
     if meaning:
         line.append(f": {meaning}")
+    if differing:
+        some = "element differs" if differing == 1 else "elements differ"
+        line.append(f" {differing:,} {some}.")
     return line
 
 
@@ -247,23 +236,23 @@ def _verdict_of(finding: Finding) -> Text:
 
 
 def _facts(rows: Iterable[tuple[str, str]]) -> RenderableType:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="quiet", no_wrap=True)
-    table.add_column(overflow="fold")
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="quiet", no_wrap=True)
+    grid.add_column(overflow="fold")
     for name, value in rows:
-        table.add_row(name, plain(value))
-    return table
+        grid.add_row(name, plain(value))
+    return grid
 
 
 def _program(facts: ValueFacts) -> RenderableType:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="quiet", justify="right")
-    table.add_column(overflow="fold")
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="quiet", justify="right")
+    grid.add_column(overflow="fold")
     for number_, (what, opcode) in enumerate(step_lines(facts.program), start=1):
-        table.add_row(str(number_), plain(what))
+        grid.add_row(str(number_), plain(what))
         if opcode:
-            table.add_row("", plain(f"  {opcode}"), style="quiet")
-    return table
+            grid.add_row("", plain(f"  {opcode}"), style="quiet")
+    return grid
 
 
 # The map and the table
@@ -336,22 +325,22 @@ class _Differences:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         found = self._facts.differences
         together = any(one.bits > 32 for one in found) and options.max_width < _WIDE
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        table.add_column("place", no_wrap=True)
-        for heading in ("", "bits", "value") if together else (
-            "expected", "actual", "expected", "actual"
-        ):  # fmt: skip
-            table.add_column(heading, justify="left" if together else "right", overflow="fold")
-        table.add_column("difference", justify="right", overflow="fold")
-        for one in self._ordered(found)[:_ROWS]:
-            table.add_row(*self._row(one, together=together))
-        yield table
+        headings = ("expected", "actual") * 2
+        shown = table(
+            "place",
+            *(("", "bits", "value") if together else headings),
+            "difference",
+            padding=_PADDING,
+            justify="left" if together else "right",
+        )
+        shown.columns[0].justify, shown.columns[0].no_wrap = "left", True
+        shown.columns[-1].justify = "right"
+        # What the ISA forbids comes first.
+        for one in sorted(found, key=self._facts.is_permitted)[:_ROWS]:
+            shown.add_row(*self._row(one, together=together))
+        yield shown
         if len(found) > _ROWS:
             yield Text(f"… and {len(found) - _ROWS:,} more", style="quiet")
-
-    def _ordered(self, found: Sequence[Difference]) -> list[Difference]:
-        """Put what the ISA forbids first."""
-        return sorted(found, key=self._facts.is_permitted)
 
     def _row(self, one: Difference, *, together: bool) -> list[RenderableType]:
         type_ = self._facts.type_of(one)
@@ -378,12 +367,10 @@ def _inputs(facts: ValueFacts) -> list[RenderableType]:
     b = [raw(value, form.b_type) for value in event.inputs["b"][:, column]]
     c = raw(event.inputs["c"][row, column], form.c_type)
     places = [k for k in range(len(a)) if _matters(a[k], b[k], form)]
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("k", justify="right")
-    for heading in (f"A[{row}, k]", "", f"B[k, {column}]", ""):
-        table.add_column(Text(heading), justify="right", overflow="fold")
+    headings = ("k", f"A[{row}, k]", "", f"B[k, {column}]", "")
+    listed = table(*headings, padding=_PADDING, justify="right")
     for k in places[:_TERMS]:
-        table.add_row(
+        listed.add_row(
             str(k),
             hexadecimal(a[k], form.a_type.bits),
             decimal(a[k], form.a_type),
@@ -397,7 +384,7 @@ def _inputs(facts: ValueFacts) -> list[RenderableType]:
         notes.append(Text(f"… and {len(places) - _TERMS} more terms", style="quiet"))
     if left:
         notes.append(Text(f"{left} of {len(a)} terms are zero", style="quiet"))
-    body = Group(*([table] if places else []), *notes)
+    body = Group(*([listed] if places else []), *notes)
     return _section(f"what {shown.where} is made of", body)
 
 
@@ -416,12 +403,12 @@ def _matters(x: int, y: int, form: Form) -> bool:
 
 
 def _files(entry: Entry) -> RenderableType:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(justify="right", style="quiet")
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(justify="right", style="quiet")
     for name, record in sorted(entry.finding.files.items()):
-        table.add_row(plain(name), f"{record.size:,} bytes")
-    return Group(plain(str(entry.path), style="quiet"), table)
+        grid.add_row(plain(name), f"{record.size:,} bytes")
+    return Group(plain(str(entry.path), style="quiet"), grid)
 
 
 def _outcomes(finding: Finding) -> list[RenderableType]:
@@ -429,18 +416,7 @@ def _outcomes(finding: Finding) -> list[RenderableType]:
     told = outcomes_of(finding)
     if not told.rows:
         return []
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in ("compiler", *told.levels):
-        table.add_column(heading, overflow="fold")
+    shown = table("compiler", *told.levels, padding=_PADDING)
     for row in told.rows:
-        table.add_row(*map(plain, row))
-    return _section("what each compiler did", table)
-
-
-def _commands(entry: Entry) -> RenderableType:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True, style="quiet")
-    table.add_column(overflow="fold")
-    for what, command in commands_of(entry):
-        table.add_row(what, plain(command))
-    return table
+        shown.add_row(*map(plain, row))
+    return _section("what each compiler did", shown)

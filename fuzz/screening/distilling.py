@@ -25,7 +25,6 @@ from oracle.program import requirements
 from oracle.targets import Module
 from runners.emission import emit
 from runners.faults import CATALOGUE, Fault
-from runners.protocol import Images
 from runners.screening import References
 from strategies.contents import ValueClass, expand
 from strategies.draws import derived_seed
@@ -134,11 +133,8 @@ def set_program(
     target
         The oracle's, with the compiler whose code runs; None: that of the module, with the newest.
     """
-    return _with_images(batch, number, batch.images(count), target or module.target.name)
-
-
-def _with_images(batch: Batch, number: int, images: Images, target: str) -> SetProgram:
-    expected = execute(batch.program, images, target=target).images
+    images = batch.images(count)
+    expected = execute(batch.program, images, target=target or module.target.name).images
     return SetProgram(
         entry=f"program_{number}",
         program=batch.program,
@@ -181,7 +177,7 @@ def distill(
         "forms": _covered(
             [form.opcode for form in forms], {batch.form.opcode for batch in batches}
         ),
-        "forms with loads and stores": _covered(*_forms(pool, batches)),
+        "forms with loads and stores": _covered(sorted(_forms(pool)), _forms(batches)),
         "features of programs": _covered(
             [one.value for one in Feature if one not in LEFT_OUT],
             {one.value for batch in batches for one in features_of(batch.program)},
@@ -216,12 +212,8 @@ def _covered(names: Sequence[str], reached: set[str]) -> Covered:
     return Covered(reached=len(names) - len(missing), total=len(names), missing=missing)
 
 
-def _forms(pool: Sequence[Batch], batches: Sequence[Batch]) -> tuple[list[str], set[str]]:
-    def of(some: Sequence[Batch]) -> set[str]:
-        forms: set[Form] = set().union(*(requirements(batch.program) for batch in some))
-        return {form.opcode for form in forms}
-
-    return sorted(of(pool)), of(batches)
+def _forms(some: Sequence[Batch]) -> set[str]:
+    return {form.opcode for batch in some for form in requirements(batch.program)}
 
 
 @dataclass(kw_only=True)
@@ -245,8 +237,10 @@ class _Faults:
     def _look_for(self, fault: Fault) -> None:
         mutant = Mutant(fault, target=self.module.target.name, layout=0)
         touched = []
-        order = sorted(range(len(self.programs)), key=lambda at: self._bytes(at))
-        for place in order:
+        smallest = sorted(
+            range(len(self.programs)), key=lambda at: self.programs[at].program.image_bytes
+        )
+        for place in smallest:
             one = self.programs[place]
             if place not in self._emitted:
                 self._emitted[place] = Emitted.of(emit(one.program, module=self.module))
@@ -273,9 +267,6 @@ class _Faults:
                 self._add(place, more, first)
                 return
 
-    def _bytes(self, place: int) -> int:
-        return self.programs[place].program.image_bytes
-
     def _more(self, place: int) -> References:
         batch, there = self.batches[place], len(self.programs[place].references.images)
         images = expand(batch.recipe, batch.program, _SEARCHED, first=there)
@@ -283,13 +274,9 @@ class _Faults:
         return References(images=images, expected=expected)
 
     def _add(self, place: int, more: References, index: int) -> None:
-        one = self.programs[place]
-        both = [
-            np.concatenate((mine, its[index : index + 1]))
-            for mine, its in (
-                (one.references.images, more.images),
-                (one.references.expected, more.expected),
-            )
-        ]
-        references = References(images=both[0], expected=both[1])
+        one, new = self.programs[place], slice(index, index + 1)
+        references = References(
+            images=np.concatenate((one.references.images, more.images[new])),
+            expected=np.concatenate((one.references.expected, more.expected[new])),
+        )
         self.programs[place] = replace(one, references=references)

@@ -21,6 +21,8 @@ from runners.ptx_text import is_ptx
 
 LEVELS = (0, 1, 2, 3)
 """-O levels of ptxas, of the driver's compiler (ptxas --help, 11.7 to 13.5) and of front ends."""
+DEFAULT_LEVEL = 3
+"""-O level of ptxas and of the driver's compiler where nobody says (ptxas --help, 13.0)."""
 _VERSION_DEADLINE = 20.0
 _SAID_BYTES = 16 << 10
 """Bytes of an assembler's standard output that are kept; its errors come on the other stream."""
@@ -78,7 +80,7 @@ def _check_level(level: int) -> None:
 class DriverCompiler:
     """The compiler inside the driver; the child loads the PTX, and the driver's cache is off."""
 
-    level: int = 3
+    level: int = DEFAULT_LEVEL
     """-O level, 0 to 3."""
 
     def __post_init__(self) -> None:
@@ -147,7 +149,7 @@ class PtxasCompiler:
         self,
         path: Path,
         *,
-        level: int = 3,
+        level: int = DEFAULT_LEVEL,
         deadline: float = 120.0,
         text_taken: bool = False,
         memory_bytes: int = _MEMORY_BYTES,

@@ -13,7 +13,8 @@ OPAQUE_SINCE = 16
 """First LLVM that has no typed pointers by default wherever it is embedded: LLVM 15 still reads
 them, and llvmlite 0.44, which carries it, reads no others (seen 2026-11-22)."""
 _LATE_SINCE = 22
-"""stmatrix, ldmatrix of 8 bits and less, and mma of fp8 and of the larger f64 shapes: not in 20."""
+"""Stores of rows, loads of rows of elements of 8 bits and less, mma of fp8 and of the larger
+shapes of f64: not in 20."""
 SPACES = {"": 0, "global": 1, "shared": 3, "shared::cta": 3}
 """Address spaces of NVPTX by the spelling of a state space (LLVM, User Guide for NVPTX)."""
 FRAGMENT_TYPES = {"f16": "<2 x half>", "f32": "float", "f64": "double"}
@@ -62,7 +63,7 @@ def multiply_name(form: Form, *, llvm: int) -> str | None:
 
 
 def rows_name(form: Form, *, llvm: int) -> str | None:
-    """Return the name of an ldmatrix or stmatrix without its pointer's suffix; None: none here."""
+    """Return the name of a load or store of rows without its pointer's suffix; None: none here."""
     if llvm < _LATE_SINCE and (form.is_store or form.element_bits != 16):
         return None
     # The opcode, but for the state space, which the pointer says.

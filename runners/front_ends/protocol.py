@@ -15,16 +15,13 @@ from oracle.errors import UsageError
 from oracle.program import Program, by_register, walk
 from oracle.steps import Step
 from oracle.targets import VERSIONS, PtxVersion, parse_target
-from runners.cuda.compilation import CompilerLimits
+from runners.cuda.compilation import DEFAULT_LEVEL, CompilerLimits
 from runners.front_ends.child import refused
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Runner, Trouble
 from runners.ptx_pass import RewritingRunner
 from runners.toolchains import Toolchain, version_order
 from runners.wheels import fetched_folders
-
-_DRIVER_LEVEL = 3
-"""-O level at which a driver compiles what a front end wrote: its default."""
 
 
 class FrontEnd(ABC):
@@ -217,7 +214,7 @@ class FrontEndCompiler:
             compiler=self._front_end.name,
             key=hashlib.sha256(architecture.encode() + b"\0" + code).hexdigest(),
             code=code,
-            optimization=_DRIVER_LEVEL,
+            optimization=DEFAULT_LEVEL,  # of the driver, which compiles what was written
         )
 
     def close(self) -> None:

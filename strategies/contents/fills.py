@@ -9,9 +9,8 @@ from oracle.formats import Kind
 from strategies.contents import float_elements, float_sums
 from strategies.contents.float_fields import fields_of
 from strategies.contents.image_groups import Fill, Types
-from strategies.contents.integers import fill_integers
+from strategies.contents.integers import fill_integers, fill_single_bits
 from strategies.contents.recipes import ValueClass
-from strategies.contents.single_bits import fill_single_bits
 
 
 def _reaches_down(types: Types) -> bool:

@@ -1,4 +1,7 @@
-"""Integers of 8 and 4 bits, as unsigned patterns of one byte each, and their 32-bit sums."""
+"""Integers and their 32-bit sums: of 8 and 4 bits in a byte each, and single bits packed along k.
+
+Lines of single bits are the rows of A and the columns of B.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,10 @@ from strategies.contents.recipes import ValueClass
 
 _HIGHEST = (1 << 31) - 1
 _LOWEST = -(1 << 31)
-PATTERNS = np.array([0xFF, 0x55, 0xAA, 0x0F, 0xF0, 0x33, 0xCC, 0x7F], np.uint8)
+_PATTERNS = np.array([0xFF, 0x55, 0xAA, 0x0F, 0xF0, 0x33, 0xCC, 0x7F], np.uint8)
 """All ones, alternating ones and the like."""
 
-Sum = Callable[[Raw, Callable[[], Ints | None]], None]
+_Sum = Callable[[Raw, Callable[[], Ints | None]], None]
 """Fills C, uint32 patterns, in place. The other argument returns what A and B sum up to, int64
 (images, M, N), where C belongs to one product."""
 
@@ -35,12 +38,12 @@ def _few(view: Raw, count: int) -> Ints:
     return (view % np.uint32(count)).astype(np.int64) - count // 2
 
 
-def small(span: int) -> Sum:
+def _small(span: int) -> _Sum:
     """Return what makes C a small number."""
     return lambda view, total: _put(view, None, _few(view, span))
 
 
-def near_an_end(span: int, *, of_sum: bool) -> Sum:
+def _near_an_end(span: int, *, of_sum: bool) -> _Sum:
     """Return what brings C or its sum next to the upper or the lower end.
 
     The sum comes to the end that the products lie towards.
@@ -72,21 +75,21 @@ def _low_byte(view: Raw, total: Callable[[], Ints | None]) -> None:
     view &= np.uint32(0xFF)
 
 
-COMMON_SUMS: Mapping[ValueClass, Sum] = {
+_COMMON_SUMS: Mapping[ValueClass, _Sum] = {
     ValueClass.CANCELLING: lambda view, total: _put(view, total(), _few(view, 8)),
-    ValueClass.TIES: near_an_end(6, of_sum=True),
+    ValueClass.TIES: _near_an_end(6, of_sum=True),
     ValueClass.AIMED: lambda view, total: _put(
         view, total(), _few(view, 1 << 12) * (1 << 16) + _few(view, 8)
     ),
     ValueClass.CODED: _number,
 }
 """How C is filled beside integers and beside single bits; other classes leave uniform bits."""
-_SUMS: Mapping[ValueClass, Sum] = {
-    **COMMON_SUMS,
-    **dict.fromkeys((ValueClass.MIRRORED, ValueClass.EXTREME), near_an_end(1 << 12, of_sum=False)),
+_SUMS: Mapping[ValueClass, _Sum] = {
+    **_COMMON_SUMS,
+    **dict.fromkeys((ValueClass.MIRRORED, ValueClass.EXTREME), _near_an_end(1 << 12, of_sum=False)),
     **dict.fromkeys(
         (ValueClass.NORMAL, ValueClass.SPECIAL, ValueClass.SQUARES, ValueClass.TINY),
-        small(1 << 12),
+        _small(1 << 12),
     ),
     ValueClass.SUBNORMAL: _single_bits,
     ValueClass.ENDS: _ends,
@@ -160,7 +163,7 @@ def fill_integers(class_: ValueClass, view: Raw, group: ImageGroup, operand: str
             ends = np.array([0, 1, -1, high, low, int(high) - 1, int(low) + 1, 1 << type_.bits - 2])
             view[...] = (ends.astype(np.uint8) & mask)[(view & np.uint8(7)).astype(np.intp)]
         case ValueClass.PAYLOADS:
-            view[...] = (PATTERNS & mask)[(view & np.uint8(7)).astype(np.intp)]
+            view[...] = (_PATTERNS & mask)[(view & np.uint8(7)).astype(np.intp)]
         case ValueClass.SUBNORMAL | ValueClass.AIMED:
             view[...] = np.uint8(1) << (view & np.uint8(type_.bits - 1))
         case ValueClass.WIDE:
@@ -212,3 +215,92 @@ def _code(view: Raw, group: ImageGroup, operand: str) -> None:
         shifted = numbers + group.below(EXPONENT, 256)[:, None, None]
         turned = shifted >> (8 - type_.bits) * (group.below(DEPTH, 2)[:, None, None])
         view[...] = turned.astype(np.uint8) & _bounds(type_)[2]
+
+
+_COUNTS = np.array([bin(byte).count("1") for byte in range(256)], np.int64)
+_BIT_SUMS: Mapping[ValueClass, _Sum] = {
+    **_COMMON_SUMS,
+    **dict.fromkeys((ValueClass.NORMAL, ValueClass.TINY, ValueClass.SPECIAL), _small(1 << 8)),
+    ValueClass.EXTREME: _near_an_end(1 << 8, of_sum=True),
+}
+
+
+def _count(group: ImageGroup) -> Ints | None:
+    """Return the set bits of each sum, int64 (images, M, N), where C belongs to one product."""
+    if group.multiplicands is None:
+        return None
+    a, b = group.multiplicands()
+    left, right = a[:, :, None, :], b[:, None, :, :]
+    both = left & right if group.types.operation == "and" else left ^ right
+    total: Ints = _COUNTS[both.astype(np.intp)].sum(axis=3)
+    return total
+
+
+def _spread_bit(bytes_: Raw, bit: int) -> Raw:
+    """Return bytes all set where one bit is, and all clear elsewhere."""
+    return np.where(bytes_ >> np.uint8(bit) & np.uint8(1), np.uint8(0xFF), np.uint8(0))
+
+
+def fill_single_bits(class_: ValueClass, view: Raw, group: ImageGroup, operand: str) -> None:
+    """Fill A, B or C with single bits of a class of values.
+
+    A is uint8 (images, rows, K / 8), B (images, columns, K / 8); C is uint32 (images, M, N).
+    """
+    if operand == "c":
+        if class_ in _BIT_SUMS:
+            _BIT_SUMS[class_](view, partial(_count, group))
+        return
+    images, (lines, width) = group.images[:, None], view.shape[1:]
+    number = np.arange(lines)
+    match class_:
+        case ValueClass.NORMAL:
+            view &= np.roll(view, 1, axis=2)
+        case ValueClass.EXTREME:
+            view[...] = _spread_bit(view[:, :, :1], 7)
+        case ValueClass.SPECIAL:
+            first = view[:, :, :1].copy()
+            np.copyto(view, _spread_bit(first, 7), where=first & np.uint8(7) == 7)
+        case ValueClass.ENDS:
+            view[...] = _spread_bit(view, 1)
+        case ValueClass.SUBNORMAL | ValueClass.UNNORMALISED | ValueClass.SQUARES:
+            first, second = (view[:, :, k].astype(np.int64) for k in (0, 1))
+            view[...] = 0
+            _set(view, first)
+            if class_ is ValueClass.SQUARES:
+                _set(view, second)
+            elif class_ is ValueClass.UNNORMALISED:
+                np.invert(view, out=view)
+        case ValueClass.TINY:
+            spots = group.spots(SPOTS + (operand == "b"), 1)
+            view[...] = 0
+            bit = np.uint8(1) << (spots // (lines * width) % 8).astype(np.uint8)
+            view[images, spots % lines, spots // lines % width] = bit
+        case ValueClass.PAYLOADS:
+            view[...] = _PATTERNS[(view & np.uint8(7)).astype(np.intp)]
+        case ValueClass.CODED:
+            places = number * (8 * width // lines) + group.below(OFFSET, 8)[:, None]
+            if operand == "b":
+                places = places + 8 * number
+            view[...] = 0
+            _set(view, places)
+        case ValueClass.ZEROS:
+            view[group.below(VARIANT, 2) == (operand == "a")] = 0
+        case ValueClass.MIRRORED:
+            # The same line in all of A, its complement in all of B: every bit differs.
+            line = group.spots(SPOTS, width)[:, None, :].astype(np.uint8)
+            view[...] = np.invert(line) if operand == "b" else line
+        case ValueClass.LADDER | ValueClass.WIDE:
+            if class_ is ValueClass.LADDER:
+                lengths = np.broadcast_to(number * width, (len(view), lines))
+            else:
+                lengths = view[:, :, 0].astype(np.int64) % (8 * width + 1)
+            places = np.arange(8 * width)
+            full = np.packbits(places < lengths[:, :, None], axis=2, bitorder="little")
+            view[...] = full & view if class_ is ValueClass.WIDE else full
+
+
+def _set(view: Raw, places: NDArray[np.int64]) -> None:
+    """Set one bit of each line, counted from its start."""
+    images, lines = np.arange(len(view))[:, None], np.arange(view.shape[1])
+    places = places % (8 * view.shape[2])
+    view[images, lines, places // 8] |= np.uint8(1) << (places % 8).astype(np.uint8)

@@ -15,7 +15,7 @@ from oracle.program import Program
 from oracle.storage import Tile
 from strategies.contents.float_fields import Raw
 from strategies.contents.image_groups import Types
-from strategies.contents.origins import Origins, Product, Readings, Source, readings
+from strategies.contents.provenance import Product, Provenance, Readings, Source, readings
 
 _PLANS = 64
 """Plans that are kept; one has a number for every byte that is loaded."""
@@ -32,7 +32,7 @@ class Window:
     """
 
     tile: Tile
-    places: Origins
+    places: Provenance
     """Bytes of the matrix in each row of the batch, (lines, line_bytes)."""
 
     @cached_property
@@ -155,7 +155,7 @@ class Plan:
     """In the order in which they are filled: all C after all A and B, which they are made for."""
     words: tuple[tuple[int, int], ...]
     """First byte and mask of each control word."""
-    rows: Origins
+    rows: Provenance
     """Bytes that ldmatrix reads, in order."""
     read: tuple[slice, ...]
     """Runs of bytes that anything reads, and short gaps between them."""
@@ -173,11 +173,11 @@ def plan_of(program: Program) -> Plan:
     """Find what to fill in the images of a program."""
     found = readings(program)
     is_read = np.zeros(program.image_bytes, np.bool_)
-    for origins in found.rows:
-        is_read[origins] = True
+    for provenance in found.rows:
+        is_read[provenance] = True
     rows = np.flatnonzero(is_read)
     for source in found.loads:
-        is_read[source.origins] = True
+        is_read[source.provenance] = True
     for start, _ in found.words:
         is_read[start : start + 4] = True
     read, unread = _runs(is_read)
@@ -194,7 +194,6 @@ def plan_of(program: Program) -> Plan:
 
 
 def _runs(is_read: NDArray[np.bool_]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """Cut an image into runs that are read and runs that are not."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], is_read, [False]]).astype(np.int8)))
     read: list[slice] = []
     for start, stop in edges.reshape(-1, 2).tolist():
@@ -212,7 +211,7 @@ def _fillings(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
     windows: dict[tuple[object, ...], Window] = {}
 
     def window(source: Source) -> Window:
-        return windows.setdefault(source.key, Window(source.tile, places[source.origins]))
+        return windows.setdefault(source.key, Window(source.tile, places[source.provenance]))
 
     filled: dict[tuple[object, ...], Filling] = {}
     for product in found.products:

@@ -161,7 +161,6 @@ def is_asked_of(builder: Builder, value: LiveValue) -> bool:
 
 
 def _is_of(form: Form | None, matrix: Matrix) -> TypeGuard[Form]:
-    """Tell whether a form loads or stores a matrix."""
     return form is not None and form.is_access and form.matrix() == matrix
 
 
@@ -260,7 +259,6 @@ def _choose_stride(access: _Access) -> int:
 
 
 def _stride(access: _Access, class_: Feature, more: int) -> int | None:
-    """Return the stride of a class, in elements."""
     matrix, layout = access.matrix, access.layout
     default = matrix.default_stride(layout)
     shared, line_bytes = access.shared, access.builder.focus.line_bytes

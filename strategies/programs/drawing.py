@@ -18,10 +18,10 @@ from strategies.features import Feature, Focus
 from strategies.programs.accesses import STORES, TIGHT, load
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.controlling import BRANCHES, LOOPS, around
-from strategies.programs.elements import change
 from strategies.programs.forms import Palette, everything, families, palette
 from strategies.programs.products import (
     LIVE,
+    change,
     complete_registers,
     flush,
     load_accumulator,
@@ -181,7 +181,6 @@ class _ProgramDraw:
         return builder.finish()
 
     def _number(self, main: Form, dice: Dice) -> int:
-        """Choose how many multiplications there are."""
         builder, wanted = self.builder, self.wanted
         if self.one and not (main.opaque or main.is_load):
             return 1
@@ -294,14 +293,12 @@ class _ProgramDraw:
             row_load(builder, fitting(builder, known, dice))
 
     def _complete(self, *, opaque: bool) -> None:
-        """Append what is still asked for."""
         builder = self.builder
         if builder.take(Feature.BARRIER):
             builder.scope.barrier()
-        for feature, steps in _STEPS:
+        for steps in [steps for feature, steps in _STEPS if feature in self.wanted]:
             for _ in range(_MOST_ADDED):
-                count = sum(1 for _ in walk(tuple(builder.scope.steps)))
-                if feature not in self.wanted or count >= steps:
+                if sum(1 for _ in walk(tuple(builder.scope.steps))) >= steps:
                     break
                 self._lengthen(opaque=opaque)
 

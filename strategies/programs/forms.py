@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -9,7 +10,8 @@ from oracle.forms import Form
 from oracle.isa import FORMS, MMA_FORMS, is_available
 from oracle.matrices import Matrix
 from oracle.models import model_for
-from oracle.operands import Fragment, Held, Registers
+from oracle.operands import Held
+from oracle.ops import operands_of
 from oracle.targets import Module, PtxVersion
 
 VALUED_FORMS: tuple[Form, ...] = tuple(
@@ -20,24 +22,21 @@ _PACKING_SINCE, _PACKING_TARGET = PtxVersion(7, 0), 80
 """First version and target with cvt.rn.{f16x2,bf16x2}.f32 (PTX ISA 9.7.9.23)."""
 
 
-@cache
+ACCESS_FORMS: Mapping[tuple[Matrix, str, str], Form] = {
+    (form.matrix(), form.layout, form.space): form for form in reversed(FORMS) if form.is_access
+}
+"""By matrix, layout and state space the wmma.load, of a D the wmma.store; the first of several."""
+
+
 def access_form(matrix: Matrix, layout: str, space: str) -> Form:
     """Return the wmma.load of a matrix; of a D, the wmma.store."""
-    return _accesses()[matrix, layout, space]
+    return ACCESS_FORMS[matrix, layout, space]
 
 
 @cache
-def _accesses() -> dict[tuple[Matrix, str, str], Form]:
-    return {(form.matrix(), form.layout, form.space): form for form in FORMS if form.is_access}
-
-
-@cache
-def operand_of(form: Form, operand: str) -> Held:
-    """Return what an operand of a multiplication holds."""
-    if not form.opaque:
-        return Registers.of(form.vector(operand))
-    layout = {"a": form.a_layout, "b": form.b_layout}.get(operand)
-    return Fragment.of(form.matrix(operand), layout)
+def operand_of(form: Form, operand: str = "registers") -> Held:
+    """Return what an operand of a step holds."""
+    return next(holds for field, holds, _ in operands_of(form) if field == operand)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +67,15 @@ class Palette:
         for form in self.row_loads:
             groups.setdefault(form.texts["type"] or form.texts["src_fmt"], []).append(form)
         return tuple(map(tuple, groups.values()))
+
+    @cached_property
+    def taking_as_c(self) -> Mapping[Held, tuple[Form, ...]]:
+        """Multiplications by what they take as C."""
+        groups: dict[Held, tuple[Form, ...]] = {}
+        for form in (*self.fragment_products, *self.register_products):
+            c = operand_of(form, "c")
+            groups[c] = (*groups.get(c, ()), form)
+        return groups
 
     @cached_property
     def plain_row_loads(self) -> tuple[Form, ...]:
@@ -103,7 +111,6 @@ def is_valued(form: Form, module: Module) -> bool:
 
 @cache
 def _has_program(form: Form, module: Module) -> bool:
-    """Tell whether a module has a form that a program can be about."""
     if not form.is_main or not is_available(form, module):
         return False
     if form.opaque:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from oracle.formats import Format
 from oracle.forms import Form
+from oracle.matrices import Matrix
 from oracle.operands import Fragment, Registers
+from oracle.operations import Operation, operations
 from oracle.ops import Op
-from strategies.features import Feature
+from oracle.steps import Elementwise
+from strategies.features import OF_OPERATION, Feature
 from strategies.programs import accesses
 from strategies.programs.builder import Builder, Dice
-from strategies.programs.elements import change, wants_change
 from strategies.programs.forms import operand_of
 from strategies.programs.live_values import LiveValue
 from strategies.programs.registers import (
@@ -24,10 +27,16 @@ from strategies.programs.registers import (
     store_rows,
     transposed,
 )
-from strategies.programs.selecting import fitting
+from strategies.programs.selecting import asked_operations, fitting
 
 _CHANGED_IN = 24
 """Of so many fragments, the elements of one are changed on average."""
+_FLOATS = {
+    "f16": (0x3C00, 0x4000, 0xBC00, 0x3800),
+    "f32": (0x3F80_0000, 0x4000_0000, 0xBF80_0000, 0x3F00_0000),
+    "f64": (0x3FF0 << 48, 0x4000 << 48, 0xBFF0 << 48, 0x3FE0 << 48),
+}
+"""1, 2, -1 and 1/2: constants that keep what they are applied to visible."""
 LIVE = (Feature.LIVE_8, Feature.LIVE_16)
 _ACCUMULATED = (Feature.D_AS_C, Feature.CHAIN)
 _REUSED = (Feature.A_REUSED, Feature.B_REUSED)
@@ -95,7 +104,7 @@ def store(builder: Builder, value: LiveValue) -> None:
     turned = dice.once_in(8) or Feature.MOVMATRIX in builder.wanted
     if known.transpositions and value.holds.bits == 32 and turned:
         value = transposed(builder, value, known.transpositions[0])
-    forms = [one for one in known.row_stores if Registers(registers=one.registers) == value.holds]
+    forms = [form for form in known.row_stores if operand_of(form) == value.holds]
     if forms and (kind == "rows" or asked):
         store_rows(builder, value, forms, dice)
     else:
@@ -105,7 +114,7 @@ def store(builder: Builder, value: LiveValue) -> None:
 def move_rows(builder: Builder, form: Form) -> None:
     """Append a stmatrix or a movmatrix that the program is about, and what it needs."""
     dice = builder.dice()
-    holds = Registers(registers=form.number if form.is_store else dice.one_of((1, 2, 4)))
+    holds = operand_of(form) if form.is_store else Registers(registers=dice.one_of((1, 2, 4)))
     there = [value for value in builder.scope.like(holds) if value.computed]
     value = there[-1] if there and dice.once_in(2) else load_or_read(builder, holds, "r", dice)
     if form.is_store:
@@ -175,7 +184,7 @@ def _changed(builder: Builder, value: LiveValue, operand: str, dice: Dice) -> Li
     if value.used and not builder.asked.isdisjoint(_REUSED):
         return value
     drawn = dice.once_in(_CHANGED_IN)
-    asked = operand != "c" and wants_change(builder, value.matrix)
+    asked = operand != "c" and _wants_change(builder, value.matrix)
     if value.pins > 1 or not (drawn or asked):
         return value
     made = change(builder, value, builder.dice())
@@ -189,7 +198,6 @@ def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
     found: dict[str, LiveValue] = {}
     for operand, feature in zip("ab", _REUSED, strict=True):
         holds = operand_of(form, operand)
-        assert isinstance(holds, Registers)
         again = [value for value in scope.like(holds) if operand in value.used]
         reuse = dice.once_in(4) and not fresh
         kept = fresh or (again and feature in builder.wanted)
@@ -199,15 +207,14 @@ def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
             value = again[-1]
         found[operand] = value or load_or_read(builder, holds, operand, dice)
     taken = {one.name for one in found.values()}
-    there = scope.like(operand_of(form, "c"))
+    holds = operand_of(form, "c")
+    there = scope.like(holds)
     made = [value for value in there if value.computed and value.name not in taken]
     carried = [value for value in there if value.depth < scope.depth and value.pending]
     chained = dice.once_in(2) or builder.wants(_ACCUMULATED)
     usable = carried or (made if chained else [])
     if usable and not fresh:
         return {**found, "c": usable[-1]}
-    holds = operand_of(form, "c")
-    assert isinstance(holds, Registers)
     return {**found, "c": load_registers(builder, holds, "c", dice)}
 
 
@@ -279,5 +286,51 @@ def _multiply(builder: Builder, form: Form, operands: Mapping[str, LiveValue]) -
     )  # fmt: skip
     if isinstance(held, Registers):
         return d
-    changed = dice.once_in(_CHANGED_IN // 2) or wants_change(builder, held.matrix)
+    changed = dice.once_in(_CHANGED_IN // 2) or _wants_change(builder, held.matrix)
     return change(builder, d, builder.dice()) if changed else d
+
+
+def _wants_change(builder: Builder, matrix: Matrix) -> bool:
+    """Tell whether a change of such a fragment would give something that is asked for."""
+    asked = asked_operations(builder)
+    return _of_operand(matrix) in builder.wanted or any(one.accepts(matrix.type) for one in asked)
+
+
+def change(builder: Builder, value: LiveValue, dice: Dice) -> LiveValue:
+    """Append an element-wise operation on a fragment; return what the result stands in."""
+    type_ = value.matrix.type
+    allowed = operations(type_)
+    drawn = dice.one_of(allowed)
+    operation = next((one for one in asked_operations(builder) if one in allowed), drawn)
+    builder.take(OF_OPERATION[operation], _of_operand(value.matrix))
+    pending = value.matrix.operand == "c"
+    elsewhere = dice.once_in(4)
+    destination = builder.name(value.name.rstrip("0123456789")) if elsewhere else value.name
+    constant = _constant(operation, type_, dice)
+    builder.add(
+        Elementwise(
+            operation=operation, matrix=value.matrix, source=value.name, destination=destination,
+            constant=constant,
+        )
+    )  # fmt: skip
+    if not elsewhere:
+        value.pending = pending
+        return value
+    return builder.define(destination, value.holds, pending=pending, region=value.region)
+
+
+def _of_operand(matrix: Matrix) -> Feature:
+    multiplicand = matrix.operand in "ab"
+    return Feature.CHANGED_MULTIPLICAND if multiplicand else Feature.CHANGED_ACCUMULATOR
+
+
+def _constant(operation: Operation, type_: Format, dice: Dice) -> int:
+    """Return a constant that seldom makes all elements the same."""
+    if not operation.takes_constant:
+        return 0
+    ones = (1 << type_.bits) - 1
+    drawn = dice.below(1 << min(type_.bits, 32)) * ((1 << type_.bits) // (1 << min(type_.bits, 32)))
+    if operation in (Operation.MULTIPLY, Operation.ADD):
+        plain = _FLOATS.get(type_.name, (1, 3, ones, 2))
+        return dice.one_of((*plain, drawn))
+    return dice.one_of((ones if operation is Operation.AND else 1, drawn & ones))

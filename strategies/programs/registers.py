@@ -6,16 +6,13 @@ from collections.abc import Callable, Sequence
 
 from oracle.forms import ROW_BYTES, Form
 from oracle.matrices import LANES
-from oracle.operands import Registers
+from oracle.operands import Held, Registers
 from oracle.ops import Op
 from oracle.places import Place, Span
-from oracle.steps import (
-    PackRegisters,
-    plain_load,
-    plain_store,
-)
+from oracle.steps import PackRegisters, plain_load, plain_store
 from strategies.features import Feature
 from strategies.programs.builder import Builder, Dice
+from strategies.programs.forms import operand_of
 from strategies.programs.live_values import LiveValue
 from strategies.programs.memory import Arena
 from strategies.programs.selecting import fitting, of_space
@@ -37,12 +34,9 @@ OF_STMATRIX = (
 )  # fmt: skip
 
 
-def load_or_read(builder: Builder, holds: Registers, hint: str, dice: Dice) -> LiveValue:
+def load_or_read(builder: Builder, holds: Held, hint: str, dice: Dice) -> LiveValue:
     """Append a load of registers: by ldmatrix where it has so many, or lane by lane."""
-    forms = [
-        form for form in builder.everything.plain_row_loads
-        if Registers(registers=form.registers) == holds
-    ]  # fmt: skip
+    forms = [form for form in builder.everything.plain_row_loads if operand_of(form) == holds]
     asked = builder.wants((Feature.FED_BY_LDMATRIX, *OF_LDMATRIX))
     plainly = Feature.LOAD_REGISTERS in builder.wanted
     if not forms or (not asked and (plainly or not dice.once_in(2))):
@@ -52,7 +46,7 @@ def load_or_read(builder: Builder, holds: Registers, hint: str, dice: Dice) -> L
     return read_rows(builder, form, builder.dice())
 
 
-def load_registers(builder: Builder, holds: Registers, hint: str, dice: Dice) -> LiveValue:
+def load_registers(builder: Builder, holds: Held, hint: str, dice: Dice) -> LiveValue:
     """Append a load of registers, lane by lane."""
     builder.take(Feature.LOAD_REGISTERS)
     shared = dice.once_in(4) or Feature.ADDRESS_LOADED in builder.asked
@@ -60,7 +54,7 @@ def load_registers(builder: Builder, holds: Registers, hint: str, dice: Dice) ->
     return _load(builder, arena, holds, hint, dice)
 
 
-def _load(builder: Builder, arena: Arena, holds: Registers, hint: str, dice: Dice) -> LiveValue:
+def _load(builder: Builder, arena: Arena, holds: Held, hint: str, dice: Dice) -> LiveValue:
     place = Place(buffer=arena.buffer, offset=holds.bits // 8 * dice.below(5))
     name = builder.name(hint)
     step = plain_load(registers=name, count=holds.registers, bits=holds.bits, place=place)
@@ -156,7 +150,7 @@ def read_rows(builder: Builder, form: Form, dice: Dice) -> LiveValue:
         )
     )  # fmt: skip
     builder.take(Feature.LDMATRIX, of_space(form))
-    return builder.define(name, Registers(registers=form.registers))
+    return builder.define(name, operand_of(form))
 
 
 def _rows(arena: Arena, addresses: Sequence[int]) -> Span:

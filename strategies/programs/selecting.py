@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from oracle.forms import Form
 from oracle.operands import Registers
 from oracle.operations import Operation
-from strategies.features import OF_LANES, Feature
+from strategies.features import OF_LANES, OF_OPERATION, Feature
 from strategies.programs.builder import Builder, Dice
-from strategies.programs.elements import asked_operations
 from strategies.programs.forms import Palette, families, operand_of
 
 Need = Callable[[Form], bool]
@@ -68,9 +67,10 @@ def beside(builder: Builder, main: Form, number: int) -> list[Form]:
     hold it, as their A or B, or are any.
     """
     opaque = main.opaque
-    known: Sequence[Form] = builder.palette.register_products
-    if opaque:
-        known = builder.palette.fragment_products or builder.everything.fragment_products
+    palette = builder.palette
+    if opaque and not palette.fragment_products:
+        palette = builder.everything
+    known = palette.fragment_products if opaque else palette.register_products
     forms = [main]
     needs = unmet(builder, main) if opaque else []
     while len(forms) < number:
@@ -96,12 +96,11 @@ def beside(builder: Builder, main: Form, number: int) -> list[Form]:
                 form for form in known if operand_of(form, "d").words < operand_of(form, "a").words
             ]
         elif kind == "kin":
-            d = operand_of(last, "d")
-            others = [form for form in known if operand_of(form, "c") == d]
+            others = palette.taking_as_c.get(operand_of(last, "d"), ())
         elif kind == "next":
             others = [form for form in known if _takes(form, last)]
         elif kind == "any":
-            others = dice.one_of(families(tuple(known))) if known else ()
+            others = dice.one_of(families(known)) if known else ()
         else:
             others = [last]
         forms.append(dice.one_of(others or [last]))
@@ -115,6 +114,11 @@ def _takes(form: Form, last: Form) -> bool:
     if last.d_type.name == "f32" and d.registers > 1:
         found.append(Registers(registers=d.registers // 2))
     return any(operand_of(form, operand) in found for operand in "ab")
+
+
+def asked_operations(builder: Builder) -> list[Operation]:
+    """Return the operations that are still asked for."""
+    return [operation for operation, it in OF_OPERATION.items() if it in builder.wanted]
 
 
 def _needs(builder: Builder) -> Iterator[Need]:
@@ -131,7 +135,6 @@ def _taking(operation: Operation) -> Need:
 
 
 def _accumulates(form: Form) -> bool:
-    """Tell whether D is of the type of C."""
     return form.c_type == form.d_type
 
 
@@ -140,6 +143,8 @@ def _suited(forms: tuple[Form, ...], builder: Builder) -> tuple[Form, ...]:
     needs = [*_needs(builder)]
     if builder.wants(_OF_ACCUMULATION):
         needs.append(_accumulates)
+    if not needs:
+        return forms
     return tuple(f for f in forms if all(need(f) for need in needs)) or forms
 
 

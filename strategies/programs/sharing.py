@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from oracle.definedness import undefined
-from oracle.formats import Format
 from oracle.operands import Use
 from oracle.ops import Product, is_main, multiplies, multiplies_registers, stores_rows
 from oracle.program import Program, fresh_bank, space_of, walk
@@ -19,6 +18,7 @@ from oracle.registers import Register, listed, text_of
 from oracle.steps import SetRegisters, Step, copied
 from strategies.features import Feature, Focus
 from strategies.programs.builder import Dice
+from strategies.programs.single_instruction import one
 
 _PRODUCTS_IN = 10
 """Of so many multiplications, one gets operands that share registers where nothing asks for it;
@@ -115,40 +115,23 @@ def _changed(
         group = ways[feature]
         start = dice.below(len(group))
         for way in (*group[start:], *group[:start])[:_TRIED]:
-            for one in (way, replace(way, back=True)) if way.result else (way,):
-                changed = shared(program, step, one)
+            for tried in (way, replace(way, back=True)) if way.result else (way,):
+                changed = shared(program, step, tried)
                 if not undefined(changed, target=target):
                     return changed, feature
     return None
 
 
-def shared(program: Program, step: Step, way: Sharing) -> Program:
+def shared(program: Program, changed: Step, way: Sharing) -> Program:
     """Return a program in which a step shares registers in some way."""
-    return replace(program, steps=_Rewriting(step, way).steps(program.steps))
+    renamed = dict(way.renamed)
 
-
-class _Rewriting:
-    """One pass over a program that changes what a step shares."""
-
-    def __init__(self, changed: Step, way: Sharing) -> None:
-        self._changed = changed
-        self._way = way
-        self._renamed = dict(way.renamed)
-
-    def steps(self, steps: tuple[Step, ...]) -> tuple[Step, ...]:
-        found: list[Step] = []
-        for step in steps:
-            found += self._step(step)
-        return tuple(found)
-
-    def _step(self, step: Step) -> Iterator[Step]:
-        way, made = self._way, step.writes
+    def rewritten(step: Step) -> Iterator[Step]:
+        made = step.writes
         fields: dict[str, Any] = {
-            use.field: self._renamed[use.name]
-            for use in step.reads
-            if _fits(self._renamed.get(use.name), use)
+            use.field: renamed[use.name] for use in step.reads if _fits(renamed.get(use.name), use)
         }
-        if step is self._changed:
+        if step is changed:
             yield from way.before
             fields |= way.own
             if way.result and made is not None:
@@ -156,13 +139,18 @@ class _Rewriting:
                     yield step.changed(**{**fields, made.field: way.result})
                     yield copied(made, way.result, made.name)
                     return
-                self._renamed[made.name] = way.result
+                renamed[made.name] = way.result
         elif way.result and made is not None and made.name not in way.renamed:
-            self._renamed.pop(made.name, None)
-        if made is not None and _fits(self._renamed.get(made.name), made):
-            fields[made.field] = self._renamed[made.name]
-        fields |= {name: self.steps(inside) for name, inside in step.blocks.items()}
+            renamed.pop(made.name, None)
+        if made is not None and _fits(renamed.get(made.name), made):
+            fields[made.field] = renamed[made.name]
+        fields |= {name: every(inside) for name, inside in step.blocks.items()}
         yield step.changed(**fields)
+
+    def every(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        return tuple(new for step in steps for new in rewritten(step))
+
+    return replace(program, steps=every(program.steps))
 
 
 def _fits(text: str | None, use: Use) -> bool:
@@ -199,7 +187,8 @@ def _loads(step: Step) -> bool:
 def _of_product(program: Program, step: Product, dice: Dice) -> Iterator[Sharing]:
     uses = {use.field: use for use in step.uses}
     d, a, b, c = (uses[name] for name in "dabc")
-    own = _own(program, d)
+    bank = fresh_bank(program, "d")
+    own = [Register(bank, d.holds.bits, index) for index in range(d.holds.registers)]
     for feature, vector in _destinations(own, a, b, c, dice):
         if text_of(vector) != text_of(d.registers):
             yield Sharing(feature=feature, result=text_of(vector))
@@ -263,7 +252,7 @@ def _one_number(
     """Iterate over ways in which C is one number: in one register, or in two; D has one of them."""
     bank, bits = fresh_bank(program, "z"), c.holds.bits
     type_ = step.form.c_type
-    constant = replicated(dice.one_of((0, _one(type_))), type_.bits, bits)
+    constant = replicated(dice.one_of((0, one(type_))), type_.bits, bits)
     for count in (1, 2):
         registers = [Register(bank, bits, index % count) for index in range(c.holds.registers)]
         if count == c.holds.registers:
@@ -302,12 +291,6 @@ def _movable(program: Program, name: str) -> bool:
     return len(sizes) == 1 and not listed(name)
 
 
-def _own(program: Program, d: Use) -> Vector:
-    """Return registers that are the result's alone."""
-    bank = fresh_bank(program, "d")
-    return [Register(bank, d.holds.bits, index) for index in range(d.holds.registers)]
-
-
 def _filled(registers: Vector, own: Vector) -> Vector:
     """Return a vector as long as `own` that begins with some registers, and has own ones behind."""
     found = [*registers[: len(own)]]
@@ -317,11 +300,3 @@ def _filled(registers: Vector, own: Vector) -> Vector:
 def replicated(element: int, element_bits: int, register_bits: int) -> int:
     """Return a register in which every element has this bit pattern."""
     return sum(element << shift for shift in range(0, register_bits, element_bits))
-
-
-def _one(type_: Format) -> int:
-    """Return the bits of 1."""
-    if not type_.is_float:
-        return 1
-    bias = (1 << (type_.exponent_bits - 1)) - 1
-    return bias << (type_.bits - 1 - type_.exponent_bits)

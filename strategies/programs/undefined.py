@@ -84,7 +84,7 @@ def _damages(program: Program, step: Step, more: int) -> Iterator[Step]:
             yield step.changed(addresses=(outside, *others))
     elif isinstance(step, PlainAccess):
         for offset in _outside(program, step.place.buffer, step.size, step.bits // 8):
-            yield replace(step, place=replace(step.place, offset=offset))
+            yield step.changed(place=replace(step.place, offset=offset))
 
 
 def _wrong_strides(step: MatrixAccess, more: int) -> Iterator[MatrixAccess]:

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from oracle.forms import Form
 from oracle.image import position
-from oracle.isa import LOAD_FORMS, STORE_FORMS
 from oracle.ops import MatrixAccess, accesses_rows, is_main
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
@@ -22,6 +19,7 @@ from oracle.steps import Step
 from oracle.storage import Tile, read, write
 from strategies.cells import Image
 from strategies.matrices import places_of
+from strategies.programs.forms import ACCESS_FORMS
 
 Site = tuple[int | str, ...]
 """Where a step stands: (3,), or (3, "then", 0) for the first step in the arm of a branch."""
@@ -129,18 +127,11 @@ def room_for(tile: Tile) -> int:
     return tile.extent + tile.pitch + GUARD_BYTES
 
 
-_ACCESSES: tuple[Form, ...] = (*LOAD_FORMS, *STORE_FORMS)
-# The first of several that differ in nothing else counts.
-_FORMS = {
-    (form.mnemonic, form.matrix(), form.layout, form.space): form for form in reversed(_ACCESSES)
-}
-
-
 def with_form(step: MatrixAccess, *, layout: str, space: str) -> MatrixAccess:
     """Return a load or store with another layout and state space, if the pages have the form."""
     if (step.form.layout, step.form.space) == (layout, space):
         return step
-    form: Any = _FORMS.get((step.form.mnemonic, step.form.matrix(), layout, space))
+    form = ACCESS_FORMS.get((step.form.matrix(), layout, space))
     if form is None:
         return step
     near = space.startswith("shared") or step.form.matrix().register_bits == 64

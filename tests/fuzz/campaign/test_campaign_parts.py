@@ -30,7 +30,7 @@ from fuzz.campaign.store import (
 )
 from fuzz.campaign.triage import Triage
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import Drawn, Facts, Stage, Suspect
+from fuzz.checks.protocol import Facts, RoundPlan, Stage, Suspect
 from fuzz.findings.families import WRONG_STEP
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
@@ -253,7 +253,7 @@ def test_a_round_is_limited_where_the_budget_ends_inside_of_what_is_left_of_it(
     left: int | None, skip: int
 ) -> None:
     rounds = Rounds(State(options={}, started="", parts={0: skip} if skip else {}))
-    job = rounds.job(left, lambda _: Drawn(work=None, cases=100), frozenset())
+    job = rounds.job(left, lambda _: RoundPlan(work=None, cases=100), frozenset())
     assert (job.number, job.skip) == (0, skip)
     assert job.limit == (left if left is not None and left < 100 - skip else None)
 

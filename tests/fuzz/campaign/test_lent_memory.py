@@ -4,7 +4,7 @@ import numpy as np
 
 from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
 from fuzz.checks.program_rounds import ProgramRounds
-from fuzz.checks.protocol import Drawn, RoundJob
+from fuzz.checks.protocol import RoundJob, RoundPlan
 from fuzz.checks.rounds import Work
 from fuzz.runner import OpenRunner, RunnerChoice
 from runners.protocol import Lender, Runner
@@ -54,8 +54,8 @@ def carried_out(runner):
             smallest=False,
             heartbeat=WorkerHeartbeat(heartbeats, 0),
         )
-        drawn = Drawn(work=Work(focuses=tuple(focuses), count=5), cases=40)
-        return worker.report(RoundJob(number=0, drawn=drawn))
+        drawn = RoundPlan(work=Work(focuses=tuple(focuses), count=5), cases=40)
+        return worker.report(RoundJob(number=0, plan=drawn))
     finally:
         heartbeats.close()
 

@@ -12,7 +12,7 @@ from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import RoundJob, RoundReport
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from runners.kernels import KernelModule
-from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Pending
+from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Pending, Trouble
 
 ROUNDS = 4
 FLIPPED = RunnerChoice(name="sim", layout=1, ptx_version="8.7", faults=("load-a-layout-flipped",))
@@ -47,18 +47,25 @@ class Counting(ForwardingRunner):
         return ran
 
 
+class Refusing(Counting):
+    """A runner that cannot be asked about anything."""
+
+    def compile(self, module: KernelModule) -> Compiled | Failure:
+        return Failure(trouble=Trouble.UNSUPPORTED, message="no words for that")
+
+
 def reports(
-    choice: RunnerChoice, settled: frozenset[str] = frozenset()
+    choice: RunnerChoice, settled: frozenset[str] = frozenset(), made: type[Counting] = Counting
 ) -> tuple[list[RoundReport], Counting]:
     """Carry out rounds, and count what the runner was asked."""
     check = Programs(choice=choice, seed=11)
     with opened(choice) as ready, ExitStack() as stack:
-        counting = Counting(ready)
+        counting = made(ready)
         opened_check = check.on_runner(replace(ready, runner=counting), Silence(), stack)
         plan = check.plan(opened_check.facts)
         known = plan.coverage()
         jobs = [
-            RoundJob(number=number, drawn=plan.round(number, known), settled=settled)
+            RoundJob(number=number, plan=plan.round(number, known), settled=settled)
             for number in range(ROUNDS)
         ]
         return [opened_check.round(job) for job in jobs], counting
@@ -100,3 +107,11 @@ def test_what_fails_whatever_images_hold_is_run_once_more() -> None:
     assert set(asked.failed.values()) <= {0, 1}
     # Of each such program one image is shown, and the others are not asked about.
     assert sum(report.unasked for report in made) > sum(report.failed for report in made)
+
+
+def test_a_program_that_cannot_be_asked_about_counts_once_and_is_no_finding() -> None:
+    made, _ = reports(FLIPPED, made=Refusing)
+    for report in made:
+        assert not report.suspects
+        assert report.counts["programs", "unsupported"] == report.cases == report.unasked > 0
+        assert report.counts["programs", "compiled"] == report.compared == report.failed == 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from corpus import Family, Kind, Saved, ShrinkStatus
 from corpus.known import KnownEntry
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
-from fuzz.checks.protocol import Counts, DeviceStatus, Shown, Stage, Words
+from fuzz.checks.protocol import Counts, DeviceStatus, ShownCounter, Stage, Words
 from fuzz.findings.families import FamilyState
 from strategies.coverage import CoverageLine
 
@@ -73,8 +73,8 @@ def words(**changes: Any) -> Words:
         "agreement": "every image that was compared is what the oracle says",
         "nothing_compared": "no program ran",
         "counters": (
-            Shown(words=PROGRAMS, one="program"),
-            Shown(words=FAILED, one="not compiled", many="not compiled", odd=True),
+            ShownCounter(words=PROGRAMS, one="program"),
+            ShownCounter(words=FAILED, one="not compiled", many="not compiled", odd=True),
         ),
     }
     return Words(**(fields | changes))

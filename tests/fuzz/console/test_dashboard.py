@@ -231,3 +231,16 @@ def test_the_bar_of_nothing_is_empty() -> None:
     text = shown(on_a_gpu(coverage=[line]), 120, 60)
     (row,) = [row for row in text.splitlines() if "0 of 0" in row]
     assert "█" not in row.partition("targets")[2]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_the_bar_of_a_stage_leaves_room_for_its_share(width: int) -> None:
+    """What is narrow has shorter bars, and its figures whole."""
+    shares = dict.fromkeys(Stage, 0.0) | {Stage.ORACLE: 1.0}
+    status = on_a_gpu()
+    workers = [replace(one, shares=shares) for one in status.workers]
+    text = shown(replace(status, workers=workers), width, 60)
+    (row,) = [row for row in text.splitlines() if re.search(r"oracle +█+", row)]
+    found = re.search(r"oracle +(█+) +100 %", row)
+    assert found is not None, row
+    assert len(found[1]) >= (width - 60) // 8

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from corpus import Kind, ShrinkStatus
 from fuzz.diagnosis.culprit import culprit_of
-from fuzz.diagnosis.experiments import IN_PLACE, Bench, Culprit, Remembered
+from fuzz.diagnosis.experiments import IN_PLACE, Culprit, ExperimentDevice, Remembered
 from fuzz.diagnosis.shared_registers import C_ELSEWHERE, C_IN_PLACE, shared_register_culprits
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import differences
@@ -57,8 +57,8 @@ def failing(runner, name: str, count: int) -> Iterator[tuple[Program, np.ndarray
     for index in range(ROUNDS):
         for program, recipe in draw(drawn, 2, derived_seed(7, name, index))[-1]:
             images = expand(recipe, program, 16)
-            bench = Bench(runner, emit(program, module=MODULE))
-            results = bench.results(program, images)
+            device = ExperimentDevice(runner, emit(program, module=MODULE))
+            results = device.results(program, images)
             if results is not None and results.wrong.any():
                 yield program, images[int(np.argmax(results.wrong))]
                 found += 1
@@ -70,8 +70,8 @@ def failing(runner, name: str, count: int) -> Iterator[tuple[Program, np.ndarray
 def culprits(runner, name: str, count: int) -> set[str]:
     found = set()
     for program, image in failing(runner, name, count):
-        bench = Bench(runner, emit(program, module=MODULE))
-        culprit = culprit_of(bench, program, image)
+        device = ExperimentDevice(runner, emit(program, module=MODULE))
+        culprit = culprit_of(device, program, image)
         assert culprit is not None
         found.add(culprit.key)
     return found
@@ -139,10 +139,10 @@ def overwriting(ptx: str) -> str:
 
 def check_in_place_is_believed(program: Program) -> None:
     broken = RewritingRunner(SimulatedRunner("sm_90"), [overwriting])
-    bench = Bench(broken, emit(program, module=MODULE))
+    device = ExperimentDevice(broken, emit(program, module=MODULE))
     image = drawn_image(program)
-    assert not bench.right(program, image)
-    culprit = culprit_of(bench, program, image)
+    assert not device.right(program, image)
+    culprit = culprit_of(device, program, image)
     assert culprit is not None
     assert culprit.key == f"wmma.mma of f16/{IN_PLACE}"
 
@@ -247,14 +247,14 @@ def test_the_operand_is_named_that_is_right_in_registers_of_its_own(
 ) -> None:
     program, module = sharing(form, d), Module.named("sm_90", "8.7")
     broken = RewritingRunner(SimulatedRunner("sm_90"), [expanding(disturbs)])
-    bench = Bench(broken, emit(program, module=module))
+    device = ExperimentDevice(broken, emit(program, module=module))
     image = small_numbers(program, form)
-    assert not bench.right(program, image)
-    culprit = culprit_of(bench, program, image)
+    assert not device.right(program, image)
+    culprit = culprit_of(device, program, image)
     assert culprit is not None
     assert culprit.key == key
     # Not by how the program looks.
-    sound = Bench(SimulatedRunner("sm_90"), emit(program, module=module))
+    sound = ExperimentDevice(SimulatedRunner("sm_90"), emit(program, module=module))
     assert culprit_of(sound, program, image) is None
 
 
@@ -287,10 +287,10 @@ def test_what_is_believed_already_takes_one_compilation_more_for_each_program() 
     images, remembered = drawn_image(program)[None], Remembered()
     compiled = []
     for _ in range(3):
-        bench = Bench(runner, emit(program, module=MODULE), remembered=remembered)
+        device = ExperimentDevice(runner, emit(program, module=MODULE), remembered=remembered)
         before = runner.compiled
         (culprit,) = shared_register_culprits(
-            bench, program, images, lambda: np.ones(len(images), bool)
+            device, program, images, lambda: np.ones(len(images), bool)
         )
         assert culprit is not None
         compiled.append(runner.compiled - before)
@@ -302,10 +302,10 @@ def test_what_is_believed_already_takes_one_compilation_more_for_each_program() 
 def test_d_in_the_registers_of_a_multiplicand_is_not_believed_by_syntax(fault: str) -> None:
     program = in_place()
     runner = SimulatedRunner("sm_90", faults=[by_name(fault)])
-    bench = Bench(runner, emit(program, module=MODULE))
+    device = ExperimentDevice(runner, emit(program, module=MODULE))
     image = drawn_image(program)
-    assert not bench.right(program, image)
-    culprit = culprit_of(bench, program, image)
+    assert not device.right(program, image)
+    culprit = culprit_of(device, program, image)
     assert culprit is None or culprit.condition == ""
 
 
@@ -325,8 +325,8 @@ def test_a_step_that_is_wrong_only_beside_others_is_found_in_its_place() -> None
     again = base.multiply.changed(c="d")
     program = replace(base.program, steps=(*loads, multiply, again, again, store))
     broken = RewritingRunner(SimulatedRunner("sm_90"), [third_result_moved])
-    bench = Bench(broken, emit(program, module=MODULE))
-    culprit = culprit_of(bench, program, drawn_image(program))
+    device = ExperimentDevice(broken, emit(program, module=MODULE))
+    culprit = culprit_of(device, program, drawn_image(program))
     assert culprit is not None
     assert culprit.key == "wmma.mma or wmma.load/beside other steps only"
 
@@ -349,8 +349,8 @@ def test_every_store_of_a_result_is_tried() -> None:
         steps=(*loads, multiply, right, turned),
     )
     broken = RewritingRunner(SimulatedRunner("sm_90"), [rows_turned])
-    bench = Bench(broken, emit(program, module=MODULE))
-    culprit = culprit_of(bench, program, drawn_image(program))
+    device = ExperimentDevice(broken, emit(program, module=MODULE))
+    culprit = culprit_of(device, program, drawn_image(program))
     assert culprit is not None
     assert culprit.key == "wmma.store"
 
@@ -363,26 +363,26 @@ def test_nothing_is_looked_at_through_a_store_that_is_wrong() -> None:
     again = base.multiply.changed(c="d")
     program = replace(base.program, steps=(*loads, multiply, again, again, right))
     both = RewritingRunner(SimulatedRunner("sm_90"), [third_result_moved, rows_turned])
-    bench = Bench(both, emit(program, module=MODULE))
+    device = ExperimentDevice(both, emit(program, module=MODULE))
     image = drawn_image(program)
-    assert not bench.right(program, image)
-    assert culprit_of(bench, program, image) is None
+    assert not device.right(program, image)
+    assert culprit_of(device, program, image) is None
 
 
 def test_what_comes_out_right_has_no_culprit() -> None:
     program = single_product(HALF).program
-    bench = Bench(SimulatedRunner("sm_90"), emit(program, module=MODULE))
-    assert culprit_of(bench, program, drawn_image(program)) is None
+    device = ExperimentDevice(SimulatedRunner("sm_90"), emit(program, module=MODULE))
+    assert culprit_of(device, program, drawn_image(program)) is None
 
 
 def test_the_witness_of_a_culprit_comes_out_wrong() -> None:
     runner = SimulatedRunner("sm_90", faults=[by_name("load-c-offset")])
     for program, image in failing(runner, "load-c-offset", 2):
-        bench = Bench(runner, emit(program, module=MODULE))
-        culprit = culprit_of(bench, program, image)
+        device = ExperimentDevice(runner, emit(program, module=MODULE))
+        culprit = culprit_of(device, program, image)
         assert isinstance(culprit, Culprit)
         assert culprit.witness is not None
-        results = bench.results(culprit.witness.program, culprit.witness.images)
+        results = device.results(culprit.witness.program, culprit.witness.images)
         assert results is not None
         assert results.wrong.all()
 
@@ -391,7 +391,9 @@ def test_a_step_on_registers_is_shrunk_to_itself_between_plain_accesses() -> Non
     fault = "stmatrix-rotated-rows"
     with opened(RunnerChoice(name="sim", target="sm_90", faults=(fault,))) as ready:
         ((program, image),) = failing(ready.runner, fault, 1)
-        culprit = culprit_of(Bench(ready.runner, emit(program, module=MODULE)), program, image)
+        culprit = culprit_of(
+            ExperimentDevice(ready.runner, emit(program, module=MODULE)), program, image
+        )
         assert culprit is not None
         assert culprit.witness is not None
         witness = culprit.witness.program

@@ -12,7 +12,7 @@ from repro_cases import half, multiplication
 
 from corpus import Kind, ShrinkStatus
 from fuzz.diagnosis.culprit import culprit_of
-from fuzz.diagnosis.multiplication import Bench
+from fuzz.diagnosis.multiplication import ExperimentDevice
 from fuzz.findings.replay import Subject, attempt
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.shrinking import runner_verdicts, shrink
@@ -49,8 +49,8 @@ def test_it_is_a_finding_of_its_own_kind_with_the_line(ready: OpenRunner) -> Non
 
 
 def test_it_is_named_after_the_instruction_and_made_smaller(ready: OpenRunner) -> None:
-    bench = Bench(ready.runner, SUBJECT.module)
-    culprit = culprit_of(bench, SUBJECT.program, SUBJECT.image)
+    device = ExperimentDevice(ready.runner, SUBJECT.module)
+    culprit = culprit_of(device, SUBJECT.program, SUBJECT.image)
     assert culprit is not None
     assert culprit.name == "wmma.mma"
     shrunk = shrink(SUBJECT, runner_verdicts(ready), wanted=Kind.DIVERGENCE)

@@ -454,7 +454,7 @@ def test_a_round_that_takes_every_node_along_is_skipped_in_the_end() -> None:
         while len(verdicts) < fleet_pool._JOB_DEATHS:
             while not pool.places_for_rounds():
                 pool.poll(0.0)
-            pool.give(RoundJob(number=0, drawn=drawn))
+            pool.give(RoundJob(number=0, plan=drawn))
             cluster.actors[-1].gone = "its node died"
             while not (lost := [one for one in pool.poll(0.0) if isinstance(one, Lost)]):
                 pass

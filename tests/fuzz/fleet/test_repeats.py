@@ -30,7 +30,7 @@ def carried_out(*faults: str, **asked: Any) -> RoundReport:
     )
     with check.opened(WorkerHeartbeat(Heartbeats(1), 0)) as opened_check:
         drawn = check.plan(opened_check.facts).round(0, ProgramCoverage())
-        return opened_check.round(RoundJob(number=0, drawn=drawn, **asked))
+        return opened_check.round(RoundJob(number=0, plan=drawn, **asked))
 
 
 def test_two_devices_that_disagree_are_a_finding_that_names_both() -> None:
@@ -85,7 +85,7 @@ def test_a_fleet_repeats_rounds_on_another_actor_and_counts_them_once(
         for _ in range(300):
             for _ in range(pool.places_for_rounds()):
                 if number < 8:
-                    pool.give(RoundJob(number=number, drawn=plan.round(0, ProgramCoverage())))
+                    pool.give(RoundJob(number=number, plan=plan.round(0, ProgramCoverage())))
                     number += 1
             for event in pool.poll(0.0):
                 if isinstance(event, Finished):

@@ -49,7 +49,7 @@ def test_a_shard_carries_out_the_rounds_of_the_whole_campaign() -> None:
         with check.opened(WorkerHeartbeat(Heartbeats(1), 0)) as opened_check:
             plan = check.plan(opened_check.facts)
             drawn = plan.round(number, ProgramCoverage())
-            report = opened_check.round(RoundJob(number=number, drawn=drawn))
+            report = opened_check.round(RoundJob(number=number, plan=drawn))
             assert report.number == number
             reached = report.coverage.state()
             reports.append({**vars(report), "number": None, "coverage": reached})

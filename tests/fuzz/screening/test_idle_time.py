@@ -14,7 +14,7 @@ from corpus.known import known_with
 from fuzz.campaign.triage import Triage
 from fuzz.checks.program_rounds import ProgramRounds
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import Drawn, OpenCheck, RoundJob, RoundReport, Stage
+from fuzz.checks.protocol import OpenCheck, RoundJob, RoundPlan, RoundReport, Stage
 from fuzz.runner import RunnerChoice, opened
 from fuzz.screening import idle_time
 from fuzz.screening.idle_time import IdleTime
@@ -56,10 +56,10 @@ def check(*faults: str) -> Programs:
 
 def job(programs: Programs, opened_check: OpenCheck, number: int = 0) -> RoundJob:
     """A round of it."""
-    drawn: Drawn = programs.plan(opened_check.facts).round(number, ProgramCoverage())
+    drawn: RoundPlan = programs.plan(opened_check.facts).round(number, ProgramCoverage())
     # Few programs: drawing them takes most of a round's time.
     few = replace(drawn.work, focuses=drawn.work.focuses[:3])
-    return RoundJob(number=number, drawn=replace(drawn, work=few))
+    return RoundJob(number=number, plan=replace(drawn, work=few))
 
 
 def until(opened_check: OpenCheck, wanted: RoundJob, enough: Callable[[RoundReport], bool]) -> None:

@@ -438,3 +438,11 @@ def test_a_launch_that_failed_is_one_that_is_wrong() -> None:
     failure = Failure(trouble=Trouble.LAUNCH_FAILURE, message="illegal address")
     lost = Sighting(item=None, failure=failure)
     assert (lost.wrong, lost.differing) == (1, ())
+
+
+def test_a_device_that_cannot_be_opened_ends_a_screening_with_its_reason(tmp_path: Path) -> None:
+    ended = warpfuzz(
+        tmp_path, "screen", "--runner", "sim", "--time", "1", "--ptx-pass", "./no-such-pass",
+    )  # fmt: skip
+    assert ended.code in (2, 3)
+    assert "no-such-pass" in ended.err

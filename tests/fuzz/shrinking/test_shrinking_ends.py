@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import pytest
@@ -11,6 +12,7 @@ from shrinking_cases import WANTED, subjects, verdicts_of
 from corpus import Kind, ShrinkStatus
 from fuzz.findings.replay import Subject
 from fuzz.shrinking import shrink
+from fuzz.shrinking.trials import Trials
 from oracle.program import walk
 from strategies.cells import complexity
 
@@ -132,3 +134,31 @@ def test_shrinking_a_case_twice_gives_the_same(subject: Subject) -> None:
     assert first.subject.program == second.subject.program
     assert (first.subject.image == second.subject.image).all()
     assert first.tried == second.tried
+
+
+@settings(max_examples=1, phases=[Phase.generate])
+@given(subjects())
+def test_what_fails_in_company_is_believed_only_where_it_fails_alone(subject: Subject) -> None:
+    liar = subject.image ^ 1
+    asked = []
+
+    def verdicts(candidates: Sequence[Subject]) -> list[Kind | None]:
+        asked.append(len(candidates))
+        lies = [len(candidates) == 1 and (one.image == liar).all() for one in candidates]
+        return [None if lie else WANTED for lie in lies]
+
+    trials = Trials(subject, verdicts, wanted=WANTED, end=math.inf)
+    first = trials.best
+    lying, honest = (first.with_image(image) for image in (liar, subject.image ^ 2))
+    assert trials.fail([lying, honest]) == [True, True]
+    assert trials.take(honest)
+    assert trials.best is honest
+    assert not trials.take(lying)
+    # Both, and the smallest so far once more: company made the difference.
+    assert asked == [2, 1, 1, 1]
+    assert trials.apart
+    assert trials.best is honest
+    # What has failed alone is not asked again.
+    assert trials.fail([first]) == [True]
+    assert trials.take(first)
+    assert asked == [2, 1, 1, 1, 1]

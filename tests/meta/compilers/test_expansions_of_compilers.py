@@ -10,7 +10,7 @@ from test_matrix_on_a_stand_in import Quiet
 
 from corpus import Kind
 from fuzz.checks.compiler_rounds import MatrixRounds
-from fuzz.checks.protocol import Drawn, RoundJob
+from fuzz.checks.protocol import RoundJob, RoundPlan
 from fuzz.checks.rounds import Work
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, Place
@@ -94,7 +94,7 @@ def report_of(members):
             heartbeat=Quiet(),
         )  # fmt: skip
         return rounds.report(
-            RoundJob(number=0, drawn=Drawn(work=Work(count=8), cases=999), limit=40)
+            RoundJob(number=0, plan=RoundPlan(work=Work(count=8), cases=999), limit=40)
         )
 
 

@@ -7,7 +7,7 @@ from command_line import CudaSubprocess
 
 from corpus import Kind
 from fuzz.checks.compiler_rounds import MatrixRounds
-from fuzz.checks.protocol import Drawn, RoundJob
+from fuzz.checks.protocol import RoundJob, RoundPlan
 from fuzz.checks.rounds import Work
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, MemberRunner, Place, device_of
@@ -62,8 +62,8 @@ def round_of(*, programs=4, **environment):
                 matrix, place, forms=forms, versions=Versions.only("8.0"), seed=3,
                 disassembler=None, heartbeat=Quiet(),
             )  # fmt: skip
-            drawn = Drawn(work=Work(count=IMAGES), cases=32 * IMAGES)
-            return rounds.report(RoundJob(number=0, drawn=drawn, limit=programs * IMAGES))
+            drawn = RoundPlan(work=Work(count=IMAGES), cases=32 * IMAGES)
+            return rounds.report(RoundJob(number=0, plan=drawn, limit=programs * IMAGES))
 
 
 def test_levels_of_the_driver_are_members_and_agree():

@@ -16,7 +16,7 @@ from running_campaigns import CORPUS, descendants, nothing_left, started, state,
 
 from fuzz.campaign.pool import Event, Lost, ProcessPool
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import Drawn, RoundJob
+from fuzz.checks.protocol import RoundJob, RoundPlan
 from fuzz.checks.rounds import Work
 from fuzz.runner import RunnerChoice
 from strategies.draws import Selection
@@ -172,8 +172,8 @@ def test_a_worker_that_stalls_is_killed_with_its_tools_and_replaced(tmp_path: Pa
     )
     with ProcessPool(check, workers=1) as pool:
         facts = pool.facts()
-        drawn = Drawn(work=Work(focuses=(Focus(),), count=1), cases=1)
-        job = RoundJob(number=0, drawn=drawn)
+        drawn = RoundPlan(work=Work(focuses=(Focus(),), count=1), cases=1)
+        job = RoundJob(number=0, plan=drawn)
         pool.give(job)
         events: list[Event] = []
         end = time.monotonic() + 60
@@ -188,6 +188,17 @@ def test_a_worker_that_stalls_is_killed_with_its_tools_and_replaced(tmp_path: Pa
     # A dead child that a container's first process has not collected has no command line.
     running = psutil.process_iter(["cmdline"])
     assert not [one for one in running if one.info["cmdline"] == endless]
+
+
+def test_the_process_for_findings_starts_when_one_waits() -> None:
+    with ProcessPool(Programs(choice=RunnerChoice(name="sim"), seed=1), workers=1) as pool:
+        pool.facts()
+        assert not any(one.examiner for one in pool.statuses())
+        end = time.monotonic() + 60
+        while not pool.places_for_examinations(everybody=False) and time.monotonic() < end:
+            pool.poll(0.2)
+        assert pool.places_for_examinations(everybody=False) == 1
+        assert pool.places_for_examinations(everybody=True) == 2
 
 
 def test_a_worker_that_is_killed_while_it_starts_is_started_again(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from oracle.program import Program
 from oracle.steps import Barrier, Copy, plain_load
 from oracle.storage import read
 from strategies.contents import Recipe, ValueClass, expand, recipes
-from strategies.contents.origins import readings
+from strategies.contents.provenance import readings
 
 ALL = tuple(ValueClass)
 SLOW = settings(max_examples=30, suppress_health_check=list(HealthCheck))

@@ -28,7 +28,7 @@ from runners.front_ends.protocol import is_named
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Ran
 from runners.simulated_runner import SimulatedRunner
-from strategies.contents.origins import readings
+from strategies.contents.provenance import readings
 from strategies.draws import Selection
 from strategies.features import Feature, Focus, features_of
 from strategies.program_draws import round_batches, round_key, selected_forms

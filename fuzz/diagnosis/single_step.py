@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.diagnosis.experiments import Bench, Culprit, Witness, arithmetic_of
+from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Witness, arithmetic_of
 from oracle.formats import Format
 from oracle.forms import Form
 from oracle.image import position
@@ -76,12 +76,14 @@ _PIECE = 256
 (`runners.emission.copies`)."""
 
 
-def wrong_lane_step(bench: Bench, program: Program, traced: Trace) -> Culprit | None:
+def wrong_register_step(
+    device: ExperimentDevice, program: Program, traced: Trace
+) -> Culprit | None:
     """Find out which step on registers is wrong by itself; None if all are right.
 
     Parameters
     ----------
-    bench
+    device
         Where the program comes out wrong.
     program
     traced
@@ -92,7 +94,7 @@ def wrong_lane_step(bench: Bench, program: Program, traced: Trace) -> Culprit | 
         if works_on_registers(event.step):
             tried.setdefault(_Alone.of(event.step, program), []).append(event)
     for alone in sorted(tried, key=lambda one: _order(one.step)):
-        found = alone.culprit(bench, tried[alone])
+        found = alone.culprit(device, tried[alone])
         if found is not None:
             return found
     return None
@@ -118,21 +120,21 @@ def _order(step: Step) -> tuple[int, ...]:
     return last, kinds.index(type(step)), not accesses, step.stores
 
 
-def wrong_vector(bench: Bench) -> Culprit | None:
+def wrong_vector(device: ExperimentDevice) -> Culprit | None:
     """Find out whether vectors of registers are stored or loaded wrong; None if they are right."""
     for loads, count in product((False, True), _VECTORS):
         place = Place(buffer="vector")
         step = PlainAccess(loads=loads, registers="registers", count=count, place=place)
         buffer = Buffer(name=place.buffer, space="global", size=4 * LANES * count)
-        found = _Alone(step=step, buffers=(buffer,)).culprit(bench, ())
+        found = _Alone(step=step, buffers=(buffer,)).culprit(device, ())
         if found is not None:
             return found
     return None
 
 
-def wrong_multiplication(bench: Bench, form: Form) -> Culprit | None:
+def wrong_multiplication(device: ExperimentDevice, form: Form) -> Culprit | None:
     """Find out whether a form of mma.sync is wrong with every operand in its own registers."""
-    return _Alone(step=product_of(form), buffers=()).culprit(bench, ())
+    return _Alone(step=product_of(form), buffers=()).culprit(device, ())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,9 +245,9 @@ class _Alone:
             elements = exact_elements(type_, shape, random, added=use.field == "c")
             yield from self._filled(use, _joined(type_, elements))
 
-    def culprit(self, bench: Bench, events: Sequence[Event]) -> Culprit | None:
+    def culprit(self, device: ExperimentDevice, events: Sequence[Event]) -> Culprit | None:
         images = self.images(events)
-        results = bench.results(self.program, images)
+        results = device.results(self.program, images)
         if results is None or not results.wrong.any():
             return None
         step = self.step
@@ -284,12 +286,12 @@ def _joined(type_: Format, elements: NDArray[Any]) -> NDArray[np.uint8]:
     return joined
 
 
-def wrong_copy(bench: Bench, program: Program) -> Culprit | None:
+def wrong_copy(device: ExperimentDevice, program: Program) -> Culprit | None:
     """Find out what is wrong with the copies of a program; None if all are right.
 
     Parameters
     ----------
-    bench
+    device
         Where the program comes out wrong.
     program
         Other bytes are copied as it does, to shared memory and back.
@@ -301,11 +303,11 @@ def wrong_copy(bench: Bench, program: Program) -> Culprit | None:
             for copy in copies:
                 whole += [copy, Barrier()]
                 pieces += [*_pieces(copy), Barrier()]
-            if not _comes_out_wrong(bench, step.size, whole):
+            if not _comes_out_wrong(device, step.size, whole):
                 continue
-            if not _comes_out_wrong(bench, step.size, pieces) and _turns_wrong(bench):
+            if not _comes_out_wrong(device, step.size, pieces) and _turns_wrong(device):
                 return CONTROL
-            return wrong_vector(bench) or Culprit(steps=("copy",))
+            return wrong_vector(device) or Culprit(steps=("copy",))
     return None
 
 
@@ -337,21 +339,21 @@ def _pieces(copy: Copy) -> Iterator[Copy]:
         yield Copy(source=source, destination=destination, size=size)
 
 
-def _turns_wrong(bench: Bench) -> bool:
+def _turns_wrong(device: ExperimentDevice) -> bool:
     """Whether a word does not get as far as a loop takes it."""
     places = [Place(buffer="a", offset=index * _WORD) for index in range(3)]
     moves: list[Step] = []
     for source, destination in ((places[1], places[2]), (places[0], places[1])):
         moves += [Copy(source=source, destination=destination, size=_WORD), Barrier()]
-    return _comes_out_wrong(bench, _WORD, (Loop(count=2, body=tuple(moves)),))
+    return _comes_out_wrong(device, _WORD, (Loop(count=2, body=tuple(moves)),))
 
 
-def _comes_out_wrong(bench: Bench, size: int, steps: Sequence[Step]) -> bool:
+def _comes_out_wrong(device: ExperimentDevice, size: int, steps: Sequence[Step]) -> bool:
     """Whether steps on so many bytes come out wrong: in a and c, global memory, and b, shared."""
     size += 2 * _LARGEST_ACCESS
     spaces = {"a": "global", "b": "shared", "c": "global"}
     buffers = tuple(Buffer(name=name, space=space, size=size) for name, space in spaces.items())
     program = Program(buffers=buffers, steps=tuple(steps))
     noise = np.random.default_rng(0).integers(0, 256, (1, program.image_bytes), dtype=np.uint8)
-    results = bench.results(program, noise)
+    results = device.results(program, noise)
     return results is not None and bool(results.wrong.any())

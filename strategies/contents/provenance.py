@@ -34,7 +34,7 @@ from oracle.steps import (
 )
 from oracle.storage import Tile
 
-Origins = NDArray[np.int64]
+Provenance = NDArray[np.int64]
 """For each byte the byte of the image from which it comes; -1 where a step computed it."""
 
 
@@ -43,14 +43,14 @@ class Source:
     """A matrix that is loaded: its bytes in the image, line by line."""
 
     tile: Tile
-    origins: Origins
+    provenance: Provenance
     """(lines, line_bytes); none is -1."""
 
     @property
     def key(self) -> tuple[object, ...]:
         """What is equal for sources that are one matrix in the image."""
         matrix, layout = self.tile.matrix, self.tile.layout
-        return matrix.type.name, layout, self.origins.shape, self.origins.tobytes()
+        return matrix.type.name, layout, self.provenance.shape, self.provenance.tobytes()
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class Readings:
     products: list[Product] = field(default_factory=list)
     words: list[tuple[int, int]] = field(default_factory=list)
     """First byte and mask of each control word."""
-    rows: list[Origins] = field(default_factory=list)
+    rows: list[Provenance] = field(default_factory=list)
     """Bytes that ldmatrix, and loads of registers, read."""
 
 
@@ -91,9 +91,9 @@ class _Walker:
     def __init__(self, program: Program) -> None:
         self.found = Readings()
         self._program = program
-        self._lanes: dict[Register, Origins] = {}
+        self._lanes: dict[Register, Provenance] = {}
         """Where the bytes of each register that is known by lane come from, (32, bytes)."""
-        self._memory: Mapping[str, Origins] = {
+        self._memory: Mapping[str, Provenance] = {
             "global": np.arange(program.image_bytes, dtype=np.int64),
             "shared": np.full(program.shared_bytes, -1, np.int64),
         }
@@ -118,14 +118,14 @@ class _Walker:
                 del self._fragments[vector]
         return registers
 
-    def _keep(self, step: Step, origins: Origins | None) -> None:
+    def _keep(self, step: Step, provenance: Provenance | None) -> None:
         """Keep where the bytes of the registers that a step writes come from, (32, bytes)."""
         registers = self._forget(step)
-        if origins is not None:
-            parts = np.split(origins, len(registers), axis=1)
+        if provenance is not None:
+            parts = np.split(provenance, len(registers), axis=1)
             self._lanes.update(zip(registers, parts, strict=True))
 
-    def _held(self, use: Use) -> Origins | None:
+    def _held(self, use: Use) -> Provenance | None:
         """Return where the bytes of registers come from, (32, bytes); None if that is not known."""
         parts = [self._lanes.get(register) for register in use.registers]
         known = [part for part in parts if part is not None]
@@ -148,9 +148,9 @@ class _Walker:
                 self._write(after.buffer, after.offsets, bytes_)
             case PlainAccess():
                 (span,) = step.bytes_read
-                origins = self._read(span.buffer, span.offsets.ravel())
-                self.found.rows.append(origins[origins >= 0])
-                self._keep(step, origins.reshape(LANES, -1))
+                provenance = self._read(span.buffer, span.offsets.ravel())
+                self.found.rows.append(provenance[provenance >= 0])
+                self._keep(step, provenance.reshape(LANES, -1))
             case MoveRegisters():
                 self._keep(step, self._held(step.reads[0]))
             case PackRegisters() | SetRegisters():
@@ -172,10 +172,10 @@ class _Walker:
             self._store(step)
         elif accesses_matrix(step):
             (span,) = step.bytes_read
-            origins = self._read(span.buffer, span.offsets)
+            provenance = self._read(span.buffer, span.offsets)
             registers = self._forget(step)
-            if (origins >= 0).all():
-                source = self._fragments[registers] = Source(step.tile, origins)
+            if (provenance >= 0).all():
+                source = self._fragments[registers] = Source(step.tile, provenance)
                 self.found.loads.append(source)
         elif accesses_rows(step):
             rows = self._read(step.memory.buffer, step.memory.offsets(step.form))
@@ -203,11 +203,11 @@ class _Walker:
 
     def _matrices(self, form: Form, use: Use) -> list[Source | None]:
         """Return the matrices of an operand, one for each multiplication of the instruction."""
-        origins = self._held(use)
-        if origins is None or (origins < 0).any():
+        provenance = self._held(use)
+        if provenance is None or (provenance < 0).any():
             return [None] * form.groups
         tile = _tile(form, use.field)
-        lines = origins.ravel()[_gathered(form, use.field)]
+        lines = provenance.ravel()[_gathered(form, use.field)]
         return [Source(tile, one) for one in lines]
 
     def _word(self, uniform: Uniform) -> None:
@@ -218,7 +218,7 @@ class _Walker:
 
     def _places(
         self, buffer: str, offsets: NDArray[np.int64]
-    ) -> tuple[Origins, NDArray[np.int64], NDArray[np.bool_] | None]:
+    ) -> tuple[Provenance, NDArray[np.int64], NDArray[np.bool_] | None]:
         """Return the memory, the bytes in it, and which of them exist; None: all."""
         memory = self._memory[self._program.buffer(buffer).space]
         places = self._program.offset(buffer) + offsets
@@ -226,7 +226,7 @@ class _Walker:
             return memory, places, None
         return memory, places, (places >= 0) & (places < memory.size)
 
-    def _read(self, buffer: str, offsets: NDArray[np.int64]) -> Origins:
+    def _read(self, buffer: str, offsets: NDArray[np.int64]) -> Provenance:
         memory, places, exist = self._places(buffer, offsets)
         if exist is None:
             return memory[places]
@@ -234,7 +234,7 @@ class _Walker:
         found[exist] = memory[places[exist]]
         return found
 
-    def _write(self, buffer: str, offsets: NDArray[np.int64], bytes_: Origins | int) -> None:
+    def _write(self, buffer: str, offsets: NDArray[np.int64], bytes_: Provenance | int) -> None:
         memory, places, exist = self._places(buffer, offsets)
         if exist is None:
             memory[places] = bytes_

@@ -1,0 +1,66 @@
+"""Options are declared once, records of them stay as they are, and conflicts name what there is."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+
+from fuzz.options import (
+    COMMANDS,
+    CONFLICTS,
+    OPTIONS,
+    Bench,
+    Measure,
+    Options,
+    Replay,
+    Run,
+    Screen,
+    check_conflicts,
+)
+from oracle.errors import UsageError
+
+OWN = {"--device", "--front-end"}
+"""Options that mean something else for one command: a single GPU, several compilers."""
+KINDS: dict[str, type[Options]] = {
+    "run": Run, "campaign": Run, "module of replay": Replay, "bench": Bench, "measure": Measure,
+    "screen": Screen, "screen --fleet": Screen,
+}  # fmt: skip
+
+
+def test_an_option_of_several_commands_is_declared_once() -> None:
+    commands = defaultdict(set)
+    for kind in COMMANDS:
+        for name, one, _ in kind.declared():
+            if one.is_option:
+                commands[one.spelled(name)].add(kind.words)
+    shared = {one.spelled(name) for name, one in OPTIONS.items()} | {"--json"}
+    several = {spelled for spelled, words in commands.items() if len(words) > 1}
+    assert several - OWN <= shared
+    assert shared <= several | OWN
+
+
+def test_every_conflict_is_of_options_that_there_are() -> None:
+    assert KINDS.keys() == CONFLICTS.keys()
+    for command, rows in CONFLICTS.items():
+        names = {name for name, _, _ in KINDS[command].declared()}
+        for given, _, sentence in rows:
+            assert set(given.split()) <= names
+            assert sentence.format(option="--x", value=1, count=2, o=KINDS[command]())
+
+
+def test_what_was_asked_for_stays_as_it_is() -> None:
+    asked = Run(cases=3)
+    with pytest.raises(AttributeError, match="cannot change"):
+        asked.cases = 4  # type: ignore[misc]
+    other = asked.but(cases=4)
+    assert (asked.cases, other.cases, other.only, other.faults) == (3, 4, "*", ())
+    assert asked.is_set("cases")
+    assert not asked.is_set("seed")
+
+
+def test_a_default_that_was_typed_counts_as_given() -> None:
+    check_conflicts(Bench(coverage=True), "bench")
+    typed = Bench(coverage=True, seeds=20, given=frozenset({"coverage", "seeds"}))
+    with pytest.raises(UsageError, match="--seeds is about planted faults"):
+        check_conflicts(typed, "bench")
