@@ -109,8 +109,9 @@ def _fetched(
     sources: Sequence[Source], layout: Layout, size: tuple[int, int], quads: int, warps: Warps
 ) -> Elements:
     elements = gather([source(warps) for source in sources], layout, warps.indices.size)
-    parts = elements.reshape(quads, *size, -1).transpose(1, 2, 0, 3)
-    return parts.reshape(*size, -1)
+    if quads > 1:
+        elements = elements.reshape(quads, *size, -1).transpose(1, 2, 0, 3)
+    return elements.reshape(*size, -1)
 
 
 def multiplication(
@@ -146,8 +147,9 @@ def multiplication(
     def compute(warps: Warps, _: Mask) -> list[Values]:
         a, b, c = (fetch(warps) for fetch in fetches)
         d = multiply_on(unit, a, b, c, types)
-        parts = d.reshape(*d.shape[:2], quads, -1).transpose(2, 0, 1, 3)
-        elements = parts.reshape(-1, warps.indices.size).astype(dtype, copy=False)
+        if quads > 1:
+            d = d.reshape(*d.shape[:2], quads, -1).transpose(2, 0, 1, 3)
+        elements = d.reshape(-1, warps.indices.size).astype(dtype, copy=False)
         return scatter(elements, target)
 
     return writing(operands, names, compute)
