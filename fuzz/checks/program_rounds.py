@@ -28,18 +28,17 @@ from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
 from fuzz.diagnosis.shared_registers import shared_register_culprits
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import (
-    Seen,
+    WrongImages,
     family_of_culprit,
     family_of_difference,
     family_of_disagreement,
     family_of_failure,
 )
 from fuzz.findings.replay import Attempt, Subject, attempt
-from fuzz.findings.verdicts import differences, judge
+from fuzz.findings.verdicts import judge
 from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.execution import CHUNK_IMAGES, execute
 from oracle.forms import Form
-from oracle.permission import contradicting
 from oracle.places import Buffer
 from oracle.program import Program
 from oracle.steps import Barrier
@@ -262,7 +261,15 @@ class ProgramRounds(Rounds):
         if len(wrong):
             # The code is of the emitted text, unless a pass has rewritten it.
             own = replace(compiled, code=b"") if compiled.module.ptx == built.module.ptx else None
-            self._differing(batch, compiled, own, images, actual, sms, wrong, numbers)
+            some = wrong[:: -(-len(wrong) // _JUDGED)]
+            seen = WrongImages(
+                program=batch.program,
+                images=images[some],
+                actual=actual[some],
+                expected=execute(batch.program, images[some], target=target).images,
+                target=target,
+            )
+            self._differing(batch, compiled, own, seen, sms[some], numbers[some], len(wrong))
 
     def _isolated(
         self,
@@ -341,11 +348,10 @@ class ProgramRounds(Rounds):
         batch: Batch,
         compiled: Compiled,
         own: Compiled | None,
-        images: Images,
-        actual: Images,
+        seen: WrongImages,
         sms: NDArray[np.uint32],
-        wrong: NDArray[np.intp],
         numbers: NDArray[np.intp],
+        wrong: int,
     ) -> None:
         """Report images that came out wrong, by family.
 
@@ -353,98 +359,73 @@ class ProgramRounds(Rounds):
         ----------
         own
             What the program is compiled to in a module of its own; None where that is to be seen.
-        images, actual
-            Of shape (count, image_bytes), before and after the program.
-        sms
-            Of shape (count,): the multiprocessor that ran each.
+        seen
+            Some of them.
+        sms, numbers
+            Of shape (count,), of each of these: the multiprocessor that ran it, and its number in
+            the round.
         wrong
-            Which of them came out wrong.
-        numbers
-            Of the images in the round.
+            How many came out wrong.
         """
-        judged = wrong[:: -(-len(wrong) // _JUDGED)]
-        target = compiled.oracle_target
-        expectations = execute(batch.program, images[judged], target=target).images
         judgement = judge(
-            batch.program, images[judged], actual[judged], target=target, expected=expectations
+            batch.program, seen.images, seen.actual, target=seen.target, expected=seen.expected
         )
         kinds = list(filter(None, judgement))
-        seen = Seen(
-            program=batch.program, images=images[judged], actual=actual[judged],
-            expected=expectations, target=target,
-        )  # fmt: skip
         module = _Compiled(self._runner, self._emitted(batch))
-        looks = self._looks(batch, seen, kinds, expectations, actual[judged])
+        looks = self._looks(batch, seen, kinds)
 
         def again() -> NDArray[np.bool_] | None:
-            ran = self._runner.run(compiled, images[judged], entry=batch.entry)
-            if isinstance(ran, Failure):
-                return None
-            bad = np.zeros(len(judged), bool)
-            bad[
-                contradicting(
-                    batch.program, images[judged], ran.images, target=target, expected=expectations
-                )
-            ] = True
-            return bad
+            ran = self._runner.run(compiled, seen.images, entry=batch.entry)
+            return None if isinstance(ran, Failure) else seen.wrong_in(ran.images)
 
-        culprits: Sequence[Culprit | None] = [None] * len(judged)
+        culprits: Sequence[Culprit | None] = [None] * len(kinds)
         # What is counted with others like it anyway needs no experiments, each of which compiles.
         if any(family.key not in self._job.settled for family in looks.values()):
             device = ExperimentDevice(self._runner, module.module, remembered=self._remembered)
-            culprits = shared_register_culprits(device, batch.program, images[judged], again)
+            culprits = shared_register_culprits(device, batch.program, seen.images, again)
         places: dict[tuple[Kind, str], list[int]] = {}
         for place, (kind, culprit) in enumerate(zip(kinds, culprits, strict=True)):
             key = "" if culprit is None else culprit.key
             places.setdefault((kind, key), []).append(place)
-        rest = len(wrong) - len(judged)
+        rest = wrong - len(kinds)
         groups: list[_Group] = []
         for (kind, _), chosen in sorted(places.items(), key=lambda item: -item[0][0].severity):
             # What was not judged counts with the first.
             count = len(chosen) + rest * (chosen[0] == 0)
             culprit = culprits[chosen[0]]
             self._report.counts["verdicts", kind.value] += count
-            index = int(judged[chosen[0]])
             family = looks[kind]
             if culprit is not None:
-                found = differences(batch.program, expectations[chosen[0]], actual[index])
-                family = family_of_culprit(kind, culprit, found)
+                family = family_of_culprit(kind, culprit, seen.differences(chosen[0]))
             groups.append(_Group(kind=kind, family=family, chosen=chosen, count=count))
         new = [group for group in groups if not self._told(group.family)]
         if new:
-            groups = self._by_themselves(batch, images[judged], groups, new, module)
+            groups = self._by_themselves(batch, seen.images, groups, new, module)
         for group in groups:
             place = group.chosen[0]
-            index = int(judged[place])
             shown = Attempt(
                 kind=group.kind,
-                actual=actual[index][None].copy(),
-                expected=expectations[place].copy(),
-                sms=(int(sms[index]),),
+                actual=seen.actual[place][None],
+                expected=seen.expected[place],
+                sms=(int(sms[place]),),
                 failed=1,
                 compiled=self._alone(own, module) if group in new else None,
             )
-            self._seen(batch, images[index], int(numbers[index]), group.family, shown, group.count)
+            image, number = seen.images[place], int(numbers[place])
+            self._seen(batch, image, number, group.family, shown, group.count)
 
     def _looks(
         self,
         batch: Batch,
-        seen: Seen,
+        seen: WrongImages,
         kinds: Sequence[Kind],
-        expected: Images,
-        actual: Images,
     ) -> Mapping[Kind, Family]:
         """Return by kind what wrong images are named after what they look like."""
         first: dict[Kind, int] = {}
         for place, kind in enumerate(kinds):
             first.setdefault(kind, place)
         return {
-            kind: family_of_difference(
-                kind,
-                batch.form,
-                differences(batch.program, expected[place], actual[place]),
-                seen,
-            )
+            kind: family_of_difference(kind, batch.form, seen.differences(place), seen)
             for kind, place in first.items()
         }
 

@@ -40,6 +40,7 @@ from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
 from oracle.legality import Explanation
 from oracle.ops import AnyOp, is_producer
+from oracle.permission import contradicting
 from oracle.program import Program
 from oracle.reasons import Rule
 from oracle.tracing import trace
@@ -156,7 +157,7 @@ _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Seen:
+class WrongImages:
     """Images of one program that came out wrong, and what it takes to look for a cause.
 
     One is enough. A few more, whatever their verdicts, make sure that no cause explains them by
@@ -172,17 +173,24 @@ class Seen:
     """uint8 (count, image_bytes), after, by the model of the target."""
     target: str
 
-    @cached_property
-    def first(self) -> Differences:
-        """What differs in the first image."""
-        return differences(self.program, self.expected[0], self.actual[0])
+    def differences(self, place: int) -> Differences:
+        """Return what differs in an image."""
+        return differences(self.program, self.expected[place], self.actual[place])
 
     @cached_property
     def every(self) -> Differences:
         """What differs in all images."""
-        others = zip(self.expected[1:], self.actual[1:], strict=True)
-        parts = [differences(self.program, want, got) for want, got in others]
-        return Differences.joined([self.first, *parts])
+        return Differences.joined([self.differences(place) for place in range(len(self.images))])
+
+    def wrong_in(self, actual: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        """Return which of the images are wrong in another run, (count,)."""
+        wrong = np.zeros(len(self.images), bool)
+        wrong[
+            contradicting(
+                self.program, self.images, actual, target=self.target, expected=self.expected
+            )
+        ] = True
+        return wrong
 
     @cached_property
     def producer(self) -> AnyOp | None:
@@ -191,7 +199,7 @@ class Seen:
         None if nothing of the kind is behind it: it was only loaded and stored, or never written.
         """
         traced = trace(self.program, self.images[0], target=self.target)
-        for one in self.first:
+        for one in self.differences(0):
             written = traced.writer(one.byte)
             event = None if written is None else traced.producer(written)
             if event is not None and is_producer(event.step):
@@ -221,7 +229,7 @@ def family_of_difference(
     kind: Kind,
     form: Form,
     found: Sequence[Difference],
-    seen: Seen | None = None,
+    seen: WrongImages | None = None,
 ) -> Family:
     """Return the family of images that came out wrong.
 

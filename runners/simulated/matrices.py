@@ -5,15 +5,18 @@ pattern of each opcode with what decodes it; `runners.simulated.decoder` lists t
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from runners.simulated.integers import Qualifiers
 from runners.simulated.layouts import BITS, Elements, Layout, dimensions, gather, scatter
-from runners.simulated.operands import Operands
+from runners.simulated.operands import Operands, Source
 from runners.simulated.products import MultiplyUnit, Types, multiply_on
 from runners.simulated.warps import DTYPES, Mask, Operation, Values, Warps
 
+Fetch = Callable[[Warps], Elements]
+"""What fetches a matrix from registers, as (rows, columns, warps)."""
 Form = tuple[re.Pattern[str], Callable[[Operands, re.Match[str]], Operation]]
 
 
@@ -89,50 +92,64 @@ def writing(
     return execute
 
 
+def factors(
+    operands: Operands, shape: str, layouts: Mapping[str, Layout], quads: int = 1
+) -> Iterator[Fetch]:
+    """Yield what fetches A, B and C from the registers behind those of D.
+
+    The multiplications that a warp does lie beside each other, as more warps would.
+    """
+    for role, operand in zip("abc", operands.instruction.operands[1:], strict=False):
+        layout = layouts[role]
+        sources = operands.sources(operand, layout.count, layout.width)
+        yield partial(_fetched, sources, layout, dimensions(role, shape), quads)
+
+
+def _fetched(
+    sources: Sequence[Source], layout: Layout, size: tuple[int, int], quads: int, warps: Warps
+) -> Elements:
+    elements = gather([source(warps) for source in sources], layout, warps.indices.size)
+    if quads > 1:
+        elements = elements.reshape(quads, *size, -1).transpose(1, 2, 0, 3)
+    return elements.reshape(*size, -1)
+
+
 def multiplication(
     operands: Operands,
-    shape: str,
     types: Types,
-    layouts: Mapping[str, Layout],
+    target: Layout,
+    factors: Iterator[Fetch],
     sound: MultiplyUnit,
     quads: int = 1,
 ) -> Operation:
-    """Return the operation that multiplies what registers hold.
+    """Return the operation that multiplies matrices.
 
     Parameters
     ----------
     operands
-        The instruction's: D, A, B and C.
-    shape, types
+        The instruction's: D stands first.
+    types
         What the opcode says.
-    layouts
-        Of `a`, `b`, `c` and `d` in their registers.
+    target
+        Layout of D.
+    factors
+        What fetches A, B and C, as (rows, columns, warps).
     sound
         The unit that computes it.
     quads
-        Multiplications that a warp does; they lie beside each other, as more warps would.
+        Multiplications that a warp does.
     """
-    target, *given = operands.instruction.operands
-    names = operands.registers(target, layouts["d"].count, layouts["d"].width)
-    sources = {
-        role: operands.sources(operand, layouts[role].count, layouts[role].width)
-        for operand, role in zip(given, "abc", strict=True)
-    }
+    names = operands.registers(operands.instruction.operands[0], target.count, target.width)
+    fetches = tuple(factors)
     unit = operands.unit(sound)
     dtype = DTYPES[max(8, BITS[types.d])]
 
-    def fetch(warps: Warps, role: str) -> Elements:
-        words = [source(warps) for source in sources[role]]
-        elements = gather(words, layouts[role], warps.indices.size)
-        rows, columns = dimensions(role, shape)
-        parts = elements.reshape(quads, rows, columns, -1).transpose(1, 2, 0, 3)
-        return parts.reshape(rows, columns, -1)
-
     def compute(warps: Warps, _: Mask) -> list[Values]:
-        a, b, c = (fetch(warps, role) for role in "abc")
+        a, b, c = (fetch(warps) for fetch in fetches)
         d = multiply_on(unit, a, b, c, types)
-        parts = d.reshape(*d.shape[:2], quads, -1).transpose(2, 0, 1, 3)
-        elements = parts.reshape(-1, warps.indices.size).astype(dtype, copy=False)
-        return scatter(elements, layouts["d"])
+        if quads > 1:
+            d = d.reshape(*d.shape[:2], quads, -1).transpose(2, 0, 1, 3)
+        elements = d.reshape(-1, warps.indices.size).astype(dtype, copy=False)
+        return scatter(elements, target)
 
     return writing(operands, names, compute)

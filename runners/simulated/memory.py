@@ -65,24 +65,20 @@ class Owner(StrEnum):
     THREAD = "thread"
 
 
-class Owners:
-    """Which block and which thread of a launch each of the threads that access belongs to.
+class Owners(dict[tuple[Owner, int], NDArray[np.int64]]):
+    """Where the shares of the threads that access start, by owner and by bytes between shares.
 
-    Parameters
-    ----------
-    numbers
-        By owner, int64 that can be broadcast to (lanes, warps).
+    The numbers of the owners are int64 that can be broadcast to (lanes, warps).
     """
 
     def __init__(self, numbers: dict[Owner, NDArray[np.int64]]) -> None:
+        super().__init__()
         self._numbers = numbers
-        self._starts: dict[tuple[Owner, int], NDArray[np.int64]] = {}
 
-    def starts(self, owner: Owner, pitch: int) -> NDArray[np.int64]:
-        """Return where the shares of their owners start, `pitch` bytes apart."""
-        found = self._starts.get((owner, pitch))
-        if found is None:
-            found = self._starts[owner, pitch] = self._numbers[owner] * pitch
+    def __missing__(self, key: tuple[Owner, int]) -> NDArray[np.int64]:
+        """Find them out."""
+        owner, pitch = key
+        self[key] = found = self._numbers[owner] * pitch
         return found
 
 
@@ -141,7 +137,7 @@ class Segment:
         index = offset.view(np.int64)
         if self.owner is Owner.LAUNCH:
             return index
-        return index + owners.starts(self.owner, self.pitch)
+        return index + owners[self.owner, self.pitch]
 
 
 def laid_out(arrays: Sequence[NDArray[np.uint8]]) -> tuple[Segment, ...]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from runners.simulated.binary import Rounding
 from runners.simulated.integers import Qualifiers
 from runners.simulated.layouts import QUADS, documented_layout
-from runners.simulated.matrices import Form, Multiplicands, check_product, multiplication
+from runners.simulated.matrices import Form, Multiplicands, check_product, factors, multiplication
 from runners.simulated.operands import Operands
 from runners.simulated.products import MultiplyUnit, Types, sound_unit
 from runners.simulated.silicon import Chip
@@ -77,7 +77,8 @@ def _decode(operands: Operands, match: re.Match[str]) -> Operation:
         role: documented_layout(role, shape, getattr(types, role), order, wires, quads)
         for role, order in stored.items()
     }
-    return multiplication(operands, shape, types, layouts, sound, quads)
+    fetched = factors(operands, shape, layouts, quads)
+    return multiplication(operands, types, layouts["d"], fetched, sound, quads)
 
 
 FORMS: tuple[Form, ...] = ((_OPCODE, _decode),)

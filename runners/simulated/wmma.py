@@ -19,7 +19,14 @@ from runners.simulated.layouts import (
     opaque_layout,
     scatter,
 )
-from runners.simulated.matrices import Form, Multiplicands, check_product, multiplication, writing
+from runners.simulated.matrices import (
+    Form,
+    Multiplicands,
+    check_product,
+    factors,
+    multiplication,
+    writing,
+)
 from runners.simulated.memory import Space, check_alignment
 from runners.simulated.operands import FromRegister, Operands, Source
 from runners.simulated.products import Types, sound_unit
@@ -261,7 +268,8 @@ def _mma(operands: Operands, match: re.Match[str]) -> Operation:
         for role, order in (("d", "row"), ("a", q["a"]), ("b", q["b"]), ("c", "row"))
     }
     sound = sound_unit(operands.silicon.chip, types, q["op"], q["rounding"], bool(q["satfinite"]))
-    return multiplication(operands, q["shape"], types, layouts, sound)
+    fetched = factors(operands, q["shape"], layouts)
+    return multiplication(operands, types, layouts["d"], fetched, sound)
 
 
 FORMS: tuple[Form, ...] = ((_LOAD, _load), (_STORE, _store), (_MMA, _mma))

@@ -10,7 +10,7 @@ from repro_cases import contents, half, multiplication
 
 from corpus import Kind
 from fuzz.diagnosis.explanations import cause_of
-from fuzz.findings.families import Seen, family_of_difference, family_of_multiprocessor
+from fuzz.findings.families import WrongImages, family_of_difference, family_of_multiprocessor
 from fuzz.findings.verdicts import Difference, differences, kind_of_difference
 from oracle.execution import execute
 from oracle.isa import mma_form
@@ -32,7 +32,7 @@ def test_the_producer_is_what_made_the_element_and_not_what_comes_first() -> Non
     for buffer, form in (("gd", half()), ("xgd", other)):
         actual = expected.copy()
         actual[program.offset(buffer) + 4] ^= 1
-        seen = Seen(
+        seen = WrongImages(
             program=program, images=image[None], actual=actual[None], expected=expected[None],
             target="sm_90",
         )  # fmt: skip

@@ -1,0 +1,55 @@
+"""What probes leave open, random images decide."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from fuzz.measuring import measurement
+from fuzz.measuring.device import Device, confirm
+from fuzz.measuring.measurement import MeasuredResult, Measurer
+from fuzz.runner import RunnerChoice, opened
+from oracle.measuring.dots import Dots
+from oracle.measuring.units import units_of
+from oracle.models import model_for
+from oracle.targets import Module
+
+
+@pytest.fixture(autouse=True)
+def few_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave no probes but those that tell how NaN are returned."""
+    every = measurement.float_probes
+
+    def few(types: str, depth: int) -> Dots:
+        dots = every(types, depth)
+        return dots.where(np.array(dots.family) == "NaN")
+
+    monkeypatch.setattr(measurement, "float_probes", few)
+
+
+def measured(fault: str) -> MeasuredResult:
+    choice = RunnerChoice(name="sim", target="sm_90", faults=(fault,))
+    with opened(choice) as ready:
+        module = Module.named(ready.target, ready.ptx_version)
+        (unit, *_) = units_of(module, "wmma.mma*bf16*")
+        device = Device(ready.runner, module, unit.forms)
+        confirmer = partial(map, partial(confirm, device=device))
+        measurer = Measurer(device, model_for("sm_90"), confirmer, images=256)
+        (result,) = measurer.measure([unit])
+    return result
+
+
+@pytest.mark.parametrize(
+    ("fault", "figure", "value"),
+    [("sum-rounded-up", "rounding", "rp"), ("alignment-one-bit-less", "fraction_bits", 24)],
+)
+def test_a_figure_that_no_probe_tells_is_found_by_random_images(
+    fault: str, figure: str, value: object
+) -> None:
+    result = measured(fault)
+    assert result.contradiction is None
+    changed = {one.name: one.value for one in result.figures if one.value != one.known}
+    assert changed == {figure: value}
+    assert result.images == 256
