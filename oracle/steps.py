@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 from oracle.matrices import LANES, Matrix
 from oracle.operands import Fragment, Registers, StepBase, Use
@@ -68,6 +68,10 @@ class PlainAccess(StepBase):
         return self.lanes * self.count * self.bits // 8
 
     @property
+    def action(self) -> str:
+        return "load_registers" if self.loads else "store_registers"
+
+    @property
     def fields(self) -> dict[str, Any]:
         names = ["registers", "count", "place", "bits", "address" if self.loads else "lanes"]
         return {name: getattr(self, name) for name in names}
@@ -107,6 +111,8 @@ class PackRegisters(StepBase):
     How attention kernels turn a D into the next A (`cvt.rn.f16x2.f32`, 9.7.9.23; sm_80 and PTX 7.0
     on).
     """
+
+    action: ClassVar[str] = "pack_registers"
 
     type: str
     """What the halves are: "f16" or "bf16"."""
@@ -152,6 +158,8 @@ class SetRegisters(StepBase):
     of it, are those that hold the same number in every lane.
     """
 
+    action: ClassVar[str] = "set_registers"
+
     registers: str
     count: int
     """Registers in each lane: 1, 2, 4 or 8."""
@@ -180,6 +188,8 @@ class SetRegisters(StepBase):
 @dataclass(frozen=True, kw_only=True)
 class MoveRegisters(StepBase):
     """Every lane copies registers, all of them read before the first is written."""
+
+    action: ClassVar[str] = "move_registers"
 
     source: str
     destination: str
@@ -215,6 +225,8 @@ class MoveRegisters(StepBase):
 @dataclass(frozen=True, kw_only=True)
 class Elementwise(StepBase):
     """The same operation on every register of a fragment ("Manipulating fragment contents")."""
+
+    action: ClassVar[str] = "elementwise"
 
     operation: Operation
     matrix: Matrix
@@ -268,6 +280,8 @@ class Elementwise(StepBase):
 class Copy(StepBase):
     """The lanes copy bytes between buffers, in no particular order."""
 
+    action: ClassVar[str] = "copy"
+
     source: Place
     destination: Place
     size: int
@@ -295,6 +309,8 @@ class Copy(StepBase):
 @dataclass(frozen=True, kw_only=True)
 class Barrier(StepBase):
     """`bar.warp.sync` of all lanes: orders the memory accesses before it with those after it."""
+
+    action: ClassVar[str] = "barrier"
 
     def __str__(self) -> str:
         return "barrier"

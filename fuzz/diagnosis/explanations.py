@@ -280,14 +280,14 @@ _MISPLACED = tuple(
 
 
 class _WithoutC(Warps):
-    def multiply(self, step: Product) -> Planes:
-        a, b, c = (planes["bits"] for planes in self.operands(step))
+    def multiply(self, step: Product, *operands: Planes) -> Planes:
+        a, b, c = (planes["bits"] for planes in operands)
         return {"bits": multiply(step.form, a, b, np.zeros_like(c), model=self.model)}
 
 
 class _WithoutProduct(Warps):
-    def multiply(self, step: Product) -> Planes:
-        a, b, c = (planes["bits"] for planes in self.operands(step))
+    def multiply(self, step: Product, *operands: Planes) -> Planes:
+        a, b, c = (planes["bits"] for planes in operands)
         if step.form.c_type == step.form.d_type:
             return {"bits": c}
         none = np.zeros_like(a), np.zeros_like(b)
@@ -295,15 +295,15 @@ class _WithoutProduct(Warps):
 
 
 class _Twice(Warps):
-    def multiply(self, step: Product) -> Planes:
-        a, b, _ = (planes["bits"] for planes in self.operands(step))
-        once = super().multiply(step)["bits"]
+    def multiply(self, step: Product, *operands: Planes) -> Planes:
+        a, b, _ = (planes["bits"] for planes in operands)
+        once = super().multiply(step, *operands)["bits"]
         return {"bits": multiply(step.form, a, b, once, model=self.model)}
 
 
 class _Exchanged(Warps):
-    def multiply(self, step: Product) -> Planes:
-        a, b, c = (planes["bits"] for planes in self.operands(step))
+    def multiply(self, step: Product, *operands: Planes) -> Planes:
+        a, b, c = (planes["bits"] for planes in operands)
         return {"bits": multiply(step.form, b, a, c, model=self.model)}
 
 
@@ -312,12 +312,12 @@ class _Flushed(Warps):
 
     flushed = "ab"
 
-    def multiply(self, step: Product) -> Planes:
+    def multiply(self, step: Product, *operands: Planes) -> Planes:
         a, b, c = (
             _flushed(planes["bits"], step.form.matrix(operand).type)
             if operand in self.flushed
             else planes["bits"]
-            for operand, planes in zip("abc", self.operands(step), strict=True)
+            for operand, planes in zip("abc", operands, strict=True)
         )
         return {"bits": multiply(step.form, a, b, c, model=self.model)}
 
@@ -341,8 +341,8 @@ class _FlushedAll(_Flushed):
 class _FlushedResult(Warps):
     """Subnormal results are zero."""
 
-    def multiply(self, step: Product) -> Planes:
-        return {"bits": _flushed(super().multiply(step)["bits"], step.form.d_type)}
+    def multiply(self, step: Product, *operands: Planes) -> Planes:
+        return {"bits": _flushed(super().multiply(step, *operands)["bits"], step.form.d_type)}
 
 
 def _flushed(bits: NDArray[Any], type_: Format) -> NDArray[Any]:
