@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 from oracle.matrices import LANES, Matrix
 from oracle.operands import Fragment, Registers, StepBase, Use
@@ -341,6 +341,8 @@ def _check_nesting(steps: tuple[Step, ...]) -> None:
 class Branch(StepBase):
     """A warp-uniform branch."""
 
+    action: ClassVar[str] = "branch"
+
     condition: Uniform
     then: tuple[Step, ...]
     """Taken if the condition is not zero."""
@@ -371,6 +373,8 @@ class Branch(StepBase):
 class Loop(StepBase):
     """A warp-uniform loop; the count is read once, before the first iteration."""
 
+    action: ClassVar[str] = "loop"
+
     count: Uniform
     body: tuple[Step, ...]
 
@@ -399,6 +403,21 @@ class Loop(StepBase):
 
     def __str__(self) -> str:
         return f"repeat {self.count} times"
+
+
+def accesses_registers(step: Step) -> TypeGuard[PlainAccess]:
+    """Whether a step loads or stores registers lane by lane, with no matrix instruction."""
+    return isinstance(step, PlainAccess)
+
+
+def changes_elements(step: Step) -> TypeGuard[Elementwise]:
+    """Whether a step does something with every element of a fragment."""
+    return isinstance(step, Elementwise)
+
+
+def copies_bytes(step: Step) -> TypeGuard[Copy]:
+    """Whether a step copies bytes between buffers."""
+    return isinstance(step, Copy)
 
 
 def is_plain_load(step: Step) -> bool:

@@ -32,7 +32,7 @@ from oracle.ops import (
     multiplies_fragments,
 )
 from oracle.program import Program, walk
-from oracle.steps import Branch, Elementwise, Step
+from oracle.steps import Branch, Elementwise, Step, changes_elements
 from oracle.warps import Planes, Warps
 
 _SIGNS = {"s8": "u8", "u8": "s8", "s4": "u4", "u4": "s4"}
@@ -119,11 +119,7 @@ def _each(kind: Callable[[Step], TypeGuard[_Kind]], change: Callable[[_Kind], St
 
 
 def _branches(step: Step) -> TypeGuard[Branch]:
-    return isinstance(step, Branch)
-
-
-def _is_elementwise(step: Step) -> TypeGuard[Elementwise]:
-    return isinstance(step, Elementwise)
+    return step.action == "branch"
 
 
 def _access(operand: str, change: Callable[[MatrixAccess], Step]) -> Change:
@@ -264,7 +260,7 @@ _CHANGES: tuple[tuple[str, Change], ...] = (
     ("rows from 16 bytes behind", _each(loads_rows, _rows_behind)),
     ("the row addresses of neighbouring lanes exchanged", _each(loads_rows, _pairs_exchanged)),
     ("a branch the other way", _each(_branches, _inverted)),
-    ("an element-wise operation left out", _each(_is_elementwise, _left_out)),
+    ("an element-wise operation left out", _each(changes_elements, _left_out)),
 )
 
 
