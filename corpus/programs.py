@@ -23,15 +23,14 @@ from oracle.places import Buffer, Place, Uniform, Word
 from oracle.program import Program
 from oracle.steps import (
     MAX_NESTING,
+    SCALARS,
     Barrier,
     Branch,
     Copy,
     Elementwise,
     Loop,
-    MoveRegisters,
-    PackRegisters,
     PlainAccess,
-    SetRegisters,
+    Scalar,
     Step,
     plain_load,
     plain_store,
@@ -42,6 +41,8 @@ _INSTRUCTIONS = {
     "stmatrix": "StoreRows", "mma": "MultiplyLanes", "movmatrix": "TransposeRegisters",
 }  # fmt: skip
 """What steps are called that are instructions of these mnemonics; all others as those."""
+_STORED = {"set_registers": {"destination": "registers"}}
+"""What fields of a step are called in a file where it is not as in the step, by its action."""
 _FORMAT = 1
 """Version of what is written here."""
 _LEFT_OUT = ("address",)
@@ -99,7 +100,8 @@ def decode_program(data: bytes, source: str) -> Program:
 
 def _row(value: Any) -> dict[str, object]:
     if isinstance(value, StepBase):
-        fields = value.fields
+        stored = _STORED.get(value.action, {})
+        fields = {stored.get(name, name): one for name, one in value.fields.items()}
     else:
         fields = {name: getattr(value, name) for name in value.__dataclass_fields__}
     return {
@@ -212,6 +214,17 @@ def _plain_kind(make: partial[PlainAccess]) -> _Kind:
     return _Kind(name=name, make=make, fields=fields, optional=own.optional)
 
 
+def _scalar_kind(action: str) -> _Kind:
+    own, stored = _kind(Scalar), _STORED.get(action, {})
+    names = {stored.get(name, name): name for name in SCALARS[action].fields}
+
+    def made(**given: Any) -> Scalar:
+        return Scalar(operation=action, **{names[name]: one for name, one in given.items()})
+
+    fields = {name: own.fields[field] for name, field in names.items()}
+    return _Kind(name=_named(action), make=made, fields=fields, optional=("constant", "bits"))
+
+
 def _exactly(kind: type, name: str) -> Callable[[object], Any]:
     def checked(value: object) -> Any:
         if type(value) is not kind:
@@ -259,11 +272,11 @@ _WORD = _kind(Word)
 _KINDS = [
     *map(_op_kind, INSTRUCTIONS.values()),
     *map(_plain_kind, (plain_load, plain_store)),
+    *map(_scalar_kind, SCALARS),
     *map(
         _kind,
         (
-            Elementwise, PackRegisters, SetRegisters, MoveRegisters,
-            Copy, Barrier, Branch, Loop,
+            Elementwise, Copy, Barrier, Branch, Loop,
         ),
     ),
 ]  # fmt: skip

@@ -34,7 +34,7 @@ from oracle.operations import Operation
 from oracle.ops import AnyOp, MatrixAccess, Product, RowAccess
 from oracle.places import Word
 from oracle.program import Program
-from oracle.steps import Copy, Elementwise, PackRegisters, SetRegisters
+from oracle.steps import Copy, Elementwise, Scalar
 from oracle.tags import (
     BOUNDED,
     BOUNDED_OR_NAN,
@@ -71,7 +71,7 @@ class BoundedWarps(Warps):
         """Return the fragment of which every register holds one number in every lane."""
         return _exactly(super().uniform(use, constant)["bits"], np.uint8)
 
-    def set_registers(self, step: SetRegisters) -> Planes:
+    def set_registers(self, step: Scalar) -> Planes:
         """Return registers that hold one number, each with the tags of its bytes."""
         return _exactly(super().set_registers(step)["bits"], np.uint32)
 
@@ -126,7 +126,7 @@ class BoundedWarps(Warps):
         matrix["tag"] = gather(words.view(f"u{words.dtype.itemsize}"), form.type(operand))
         return _filled(matrix)
 
-    def pack_registers(self, step: PackRegisters, source: Planes) -> Planes:
+    def pack_registers(self, step: Scalar, source: Planes) -> Planes:
         """Return pairs of f32 registers, rounded: monotone, so that bounds become bounds."""
         tags = gather(source["tag"], FORMATS["f32"])
         wide = _filled({**source, "tag": tags})

@@ -30,10 +30,8 @@ from oracle.steps import (
     Barrier,
     Copy,
     Elementwise,
-    MoveRegisters,
-    PackRegisters,
     PlainAccess,
-    SetRegisters,
+    Scalar,
     Straight,
 )
 from oracle.storage import Tile, read, write
@@ -149,7 +147,7 @@ class Warps:
         matrix = np.ascontiguousarray(read(line[None], 0, tile))
         return {"bits": np.repeat(matrix, self.count, axis=0)}
 
-    def set_registers(self, step: SetRegisters) -> Planes:
+    def set_registers(self, step: Scalar) -> Planes:
         """Return registers that hold one number, uint32 (count, 32, words)."""
         low, high = step.constant & 0xFFFFFFFF, step.constant >> 32
         number = [low] if step.bits == 32 else [low, high]
@@ -222,11 +220,11 @@ class Warps:
             lanes = words.astype("<u4", copy=False).view(np.uint8)
             memory[plane][:, offset : offset + step.size] = lanes.reshape(self.count, step.size)
 
-    def move_registers(self, step: MoveRegisters, source: Planes) -> Planes:
+    def move_registers(self, step: Scalar, source: Planes) -> Planes:
         """Return registers as they are."""
         return source
 
-    def pack_registers(self, step: PackRegisters, source: Planes) -> Planes:
+    def pack_registers(self, step: Scalar, source: Planes) -> Planes:
         """Return pairs of f32 registers, rounded to a narrower format."""
         return {"bits": packed(source["bits"], step.type)}
 

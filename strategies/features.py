@@ -46,10 +46,8 @@ from oracle.steps import (
     Copy,
     Elementwise,
     Loop,
-    MoveRegisters,
-    PackRegisters,
     PlainAccess,
-    SetRegisters,
+    Scalar,
     Step,
 )
 from strategies.fragment_flow import Flow, most_live
@@ -313,10 +311,9 @@ def _of_step(step: Step, program: Program) -> Iterator[Feature]:
             yield OF_OPERATION[step.operation]
             multiplicand = step.matrix.operand in "ab"
             yield Has.CHANGED_MULTIPLICAND if multiplicand else Has.CHANGED_ACCUMULATOR
-        case PackRegisters():
-            yield Has.PACKED
-        case SetRegisters() | MoveRegisters():
-            pass
+        case Scalar():
+            if step.action == "pack_registers":
+                yield Has.PACKED
         case PlainAccess():
             yield Has.LOAD_REGISTERS if step.loads else Has.STORE_REGISTERS
             if step.lanes != LANES:

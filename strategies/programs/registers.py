@@ -9,7 +9,7 @@ from oracle.matrices import LANES
 from oracle.operands import Held, Registers
 from oracle.ops import Op
 from oracle.places import Place, Span
-from oracle.steps import PackRegisters, plain_load, plain_store
+from oracle.steps import pack_registers, plain_load, plain_store
 from strategies.features import ROW_LOADS, Has, of_form
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.forms import operand_of
@@ -229,7 +229,7 @@ def packed(builder: Builder, value: LiveValue, dice: Dice, type_: str = "") -> L
     again = value.depth == builder.scope.depth and dice.once_in(2)
     name = value.name if again else builder.name("p")
     count = value.holds.registers
-    builder.add(PackRegisters(type=type_, source=value.name, destination=name, count=count))
+    builder.add(pack_registers(type=type_, source=value.name, destination=name, count=count))
     builder.take(Has.PACKED)
     value.pending = False
     return builder.define(name, Registers(registers=count // 2), pending=True)

@@ -15,7 +15,7 @@ from oracle.operands import Use
 from oracle.ops import Product, is_main, multiplies, multiplies_registers, stores_rows
 from oracle.program import Program, fresh_bank, space_of, walk
 from oracle.registers import Register, listed, text_of
-from oracle.steps import SetRegisters, Step, copied
+from oracle.steps import Step, copied, set_registers
 from strategies.features import Feature, Focus, Has
 from strategies.programs.builder import Dice
 from strategies.programs.single_instruction import one
@@ -257,7 +257,7 @@ def _one_number(
         registers = [Register(bank, bits, index % count) for index in range(c.holds.registers)]
         if count == c.holds.registers:
             continue
-        before = (SetRegisters(registers=bank, count=count, constant=constant, bits=bits),)
+        before = (set_registers(destination=bank, count=count, constant=constant, bits=bits),)
         fields: dict[str, object] = {"c": text_of(registers)}
         yield Sharing(feature=Has.C_REPEATED, own=fields, before=before)
         if own[0].bits == bits:

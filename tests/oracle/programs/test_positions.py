@@ -23,8 +23,8 @@ from oracle.steps import (
     Barrier,
     Branch,
     Copy,
-    PackRegisters,
     Step,
+    pack_registers,
     plain_load,
     plain_store,
 )
@@ -95,7 +95,7 @@ def every_step(draw: st.DrawFn) -> Program:
         plain_load(registers="z", count=4, place=out(64)),
         Op.of(form=LANES, d="m", a="x", b="y", c="z"),
         plain_store(registers="m", count=4, place=out(1536)),
-        PackRegisters(type="f16", source="m", destination="p", count=4),
+        pack_registers(type="f16", source="m", destination="p", count=4),
         Op.of(form=MOVE, source="p", destination="t", count=2),
         plain_store(registers="t", count=2, place=out(2048)),
         plain_load(registers="s", count=back.registers, place=out(32)),

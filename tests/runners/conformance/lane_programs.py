@@ -11,8 +11,8 @@ from oracle.program import Program
 from oracle.steps import (
     Barrier,
     Copy,
-    PackRegisters,
     Step,
+    pack_registers,
     plain_load,
     plain_store,
 )
@@ -93,7 +93,7 @@ def through_shared(form: Form, *, transposed: bool) -> Program:
         return Program(buffers=tuple(buffers), steps=(*steps, store))
     count = has.registers
     if form.d_type.name == "f32":
-        steps.append(PackRegisters(type="f16", source="c", destination="c", count=count))
+        steps.append(pack_registers(type="f16", source="c", destination="c", count=count))
         count //= 2
     steps.append(Op.of(form=MOVE, source="c", destination="t", count=count))
     buffers += [
@@ -116,8 +116,8 @@ def moves(count: int) -> Program:
         plain_load(registers="r", count=count, place=Place(buffer="i")),
         plain_load(registers="w", count=4, place=Place(buffer="i", offset=size)),
         Op.of(form=MOVE, source="r", destination="t", count=count),
-        PackRegisters(type="f16", source="w", destination="p", count=4),
-        PackRegisters(type="bf16", source="w", destination="q", count=4),
+        pack_registers(type="f16", source="w", destination="p", count=4),
+        pack_registers(type="bf16", source="w", destination="q", count=4),
     ]
     for name in "pqt":
         has = count if name == "t" else 2

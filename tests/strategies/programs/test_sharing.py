@@ -18,7 +18,6 @@ from oracle.ops import multiplies
 from oracle.permission import permitted
 from oracle.program import Program, by_register, walk
 from oracle.sharing import overlaps
-from oracle.steps import SetRegisters
 from oracle.targets import Module
 from runners.emission import emit
 from runners.faults import by_name
@@ -106,7 +105,7 @@ def test_shrinking_ends_in_a_program_that_shares_nothing(feature: Feature) -> No
 
 def _measure(program: Program) -> int:
     constants = sum(
-        bool(step.constant) for step in walk(program.steps) if isinstance(step, SetRegisters)
+        bool(step.constant) for step in walk(program.steps) if step.action == "set_registers"
     )
     return 2 * _shared(program) + constants
 
