@@ -23,25 +23,26 @@ from oracle.places import Buffer, Place, Uniform, Word
 from oracle.program import Program
 from oracle.steps import (
     MAX_NESTING,
+    SCALARS,
     Barrier,
     Branch,
     Copy,
     Elementwise,
     Loop,
-    MoveRegisters,
-    PackRegisters,
     PlainAccess,
-    SetRegisters,
+    Scalar,
     Step,
+    plain_load,
+    plain_store,
 )
 
-_NAMES = {
+_INSTRUCTIONS = {
     "wmma.load": "Load", "wmma.mma": "Multiply", "wmma.store": "Store", "ldmatrix": "LoadRows",
     "stmatrix": "StoreRows", "mma": "MultiplyLanes", "movmatrix": "TransposeRegisters",
 }  # fmt: skip
 """What steps are called that are instructions of these mnemonics; all others as those."""
-_PLAIN = {True: "LoadRegisters", False: "StoreRegisters"}
-"""What plain accesses are called, by whether they load."""
+_STORED = {"set_registers": {"destination": "registers"}}
+"""What fields of a step are called in a file where it is not as in the step, by its action."""
 _FORMAT = 1
 """Version of what is written here."""
 _LEFT_OUT = ("address",)
@@ -99,7 +100,8 @@ def decode_program(data: bytes, source: str) -> Program:
 
 def _row(value: Any) -> dict[str, object]:
     if isinstance(value, StepBase):
-        fields = value.fields
+        stored = _STORED.get(value.action, {})
+        fields = {stored.get(name, name): one for name, one in value.fields.items()}
     else:
         fields = {name: getattr(value, name) for name in value.__dataclass_fields__}
     return {
@@ -110,17 +112,17 @@ def _row(value: Any) -> dict[str, object]:
 
 
 def _step(step: StepBase) -> dict[str, object]:
-    if isinstance(step, Op):
-        name = _name(step.form)
-    elif isinstance(step, PlainAccess):
-        name = _PLAIN[step.loads]
-    else:
-        name = type(step).__name__
-    return {"step": name, **_row(step)}
+    form = step.instruction
+    return {"step": _named(step.action) if form is None else _name(form), **_row(step)}
 
 
 def _name(form: Form) -> str:
-    return _NAMES.get(form.mnemonic, form.mnemonic)
+    return _INSTRUCTIONS.get(form.mnemonic, form.mnemonic)
+
+
+def _named(action: str) -> str:
+    """Return what a step that is no instruction is called: "LoadRegisters" of load_registers."""
+    return action.title().replace("_", "")
 
 
 def _value(value: Any) -> object:
@@ -204,12 +206,23 @@ def _op_kind(row: Instruction) -> _Kind:
     return _Kind(name=_name(form), make=Op.of, fields=fields, optional=optional)
 
 
-def _plain_kind(loads: bool) -> _Kind:
-    own = _kind(PlainAccess)
+def _plain_kind(make: partial[PlainAccess]) -> _Kind:
+    own, loads = _kind(PlainAccess), make.keywords["loads"]
     left_out = {"loads", "lanes" if loads else "address"}
     fields = {name: hint for name, hint in own.fields.items() if name not in left_out}
-    make = partial(PlainAccess, loads=loads)
-    return _Kind(name=_PLAIN[loads], make=make, fields=fields, optional=own.optional)
+    name = _named("load_registers" if loads else "store_registers")
+    return _Kind(name=name, make=make, fields=fields, optional=own.optional)
+
+
+def _scalar_kind(action: str) -> _Kind:
+    own, stored = _kind(Scalar), _STORED.get(action, {})
+    names = {stored.get(name, name): name for name in SCALARS[action].fields}
+
+    def made(**given: Any) -> Scalar:
+        return Scalar(operation=action, **{names[name]: one for name, one in given.items()})
+
+    fields = {name: own.fields[field] for name, field in names.items()}
+    return _Kind(name=_named(action), make=made, fields=fields, optional=("constant", "bits"))
 
 
 def _exactly(kind: type, name: str) -> Callable[[object], Any]:
@@ -258,12 +271,12 @@ _PLACE: _Kind = _kind(Place)
 _WORD = _kind(Word)
 _KINDS = [
     *map(_op_kind, INSTRUCTIONS.values()),
-    *map(_plain_kind, _PLAIN),
+    *map(_plain_kind, (plain_load, plain_store)),
+    *map(_scalar_kind, SCALARS),
     *map(
         _kind,
         (
-            Elementwise, PackRegisters, SetRegisters, MoveRegisters,
-            Copy, Barrier, Branch, Loop,
+            Elementwise, Copy, Barrier, Branch, Loop,
         ),
     ),
 ]  # fmt: skip

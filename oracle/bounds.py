@@ -34,7 +34,7 @@ from oracle.operations import Operation
 from oracle.ops import AnyOp, MatrixAccess, Product, RowAccess
 from oracle.places import Word
 from oracle.program import Program
-from oracle.steps import Copy, Elementwise, PackRegisters, SetRegisters
+from oracle.steps import Copy, Elementwise, Scalar
 from oracle.tags import (
     BOUNDED,
     BOUNDED_OR_NAN,
@@ -71,9 +71,9 @@ class BoundedWarps(Warps):
         """Return the fragment of which every register holds one number in every lane."""
         return _exactly(super().uniform(use, constant)["bits"], np.uint8)
 
-    def constants(self, step: SetRegisters) -> Planes:
+    def set_registers(self, step: Scalar) -> Planes:
         """Return registers that hold one number, each with the tags of its bytes."""
-        return _exactly(super().constants(step)["bits"], np.uint32)
+        return _exactly(super().set_registers(step)["bits"], np.uint32)
 
     def load(self, step: MatrixAccess) -> Planes:
         """Return the matrix at a place; bounds of exact elements are their bits."""
@@ -90,15 +90,14 @@ class BoundedWarps(Warps):
         """Write a matrix to a place."""
         super().store(step, {**matrix, "tag": spread(matrix["tag"], step.form.type())})
 
-    def multiply(self, step: Product) -> Planes:
+    def multiply(self, step: Product, a: Planes, b: Planes, c: Planes) -> Planes:
         """Return A x B + C."""
-        a, b, c = self.operands(step)
-        return self._product(step.form, a, b, c, super().multiply(step)["bits"])
+        return self._product(step.form, a, b, c, super().multiply(step, a, b, c)["bits"])
 
-    def multiply_registers(self, step: Product) -> Planes:
+    def multiply_registers(self, step: Product, a: Planes, b: Planes, c: Planes) -> Planes:
         """Return the registers of A x B + C, each element with the tag of its bytes."""
-        form, exact = step.form, super().multiply_registers(step)["bits"]
-        a, b, c = (self._elements(form, use.field, self.held(use)) for use in step.reads)
+        form, exact = step.form, super().multiply_registers(step, a, b, c)["bits"]
+        a, b, c = (self._elements(form, *one) for one in zip("abc", (a, b, c), strict=True))
         bits = unpack(form, "d", exact)
         found = self._product(form, a, b, c, bits)
         found["tag"] = spread(found["tag"], form.d_type)
@@ -127,9 +126,8 @@ class BoundedWarps(Warps):
         matrix["tag"] = gather(words.view(f"u{words.dtype.itemsize}"), form.type(operand))
         return _filled(matrix)
 
-    def pack_registers(self, step: PackRegisters) -> Planes:
+    def pack_registers(self, step: Scalar, source: Planes) -> Planes:
         """Return pairs of f32 registers, rounded: monotone, so that bounds become bounds."""
-        (source,) = self.operands(step)
         tags = gather(source["tag"], FORMATS["f32"])
         wide = _filled({**source, "tag": tags})
         nan = np.isnan(wide["bits"].view(np.float32)) & (tags == EXACT)
@@ -167,14 +165,13 @@ class BoundedWarps(Warps):
         tags = _together(step.form, registers["tag"])
         super().store_rows(step, {**registers, "tag": tags})
 
-    def moved(self, step: AnyOp, registers: Planes) -> Planes:
+    def move(self, step: AnyOp, registers: Planes) -> Planes:
         """Return registers moved between lanes; what stays together in 16 bits stays bounded."""
         tags = _together(step.form, registers["tag"])
-        return super().moved(step, {**registers, "tag": tags})
+        return super().move(step, {**registers, "tag": tags})
 
-    def elementwise(self, step: Elementwise) -> Planes:
+    def elementwise(self, step: Elementwise, source: Planes) -> Planes:
         """Return a fragment after an element-wise operation."""
-        (source,) = self.operands(step)
         if step.operation is Operation.COPY:
             return source
         type_ = step.matrix.type

@@ -37,10 +37,8 @@ from oracle.steps import (
     Copy,
     Elementwise,
     Loop,
-    MoveRegisters,
-    PackRegisters,
     PlainAccess,
-    SetRegisters,
+    Scalar,
     Step,
     Straight,
 )
@@ -259,7 +257,7 @@ class _Analysis:
                 what = f"a lane's {step.bits}-bit registers"
                 if self.aligned(step.place, step.bits // 8, what, at):
                     self.run_of_bytes(step.place, step.size, _kind(step), at, state)
-            case PackRegisters() | SetRegisters() | MoveRegisters():
+            case Scalar():
                 self.uses(step, MMA_SYNC, at, state)
             case Copy():
                 self.copy(step, at, state)

@@ -151,6 +151,11 @@ class StepBase:
     """
 
     @property
+    def action(self) -> str:
+        """Name of what it does: the method of `oracle.warps.Warps` that takes it."""
+        raise NotImplementedError
+
+    @property
     def instruction(self) -> Form | None:
         """Form of the matrix instruction that it is."""
         return None

@@ -202,6 +202,15 @@ class Op(StepBase, Generic[M]):
             )
             check_address(self.address, self.uses[0].holds.registers)
 
+    @cached_property
+    def action(self) -> str:
+        if self.form.is_product:
+            return "multiply" if self.form.opaque else "multiply_registers"
+        if self.memory is None:
+            return "move"
+        verb = "load" if self.form.is_load else "store"
+        return verb if self.form.opaque else f"{verb}_rows"
+
     @property
     def instruction(self) -> Form:
         return self.form

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 from oracle.matrices import LANES, Matrix
 from oracle.operands import Fragment, Registers, StepBase, Use
@@ -19,9 +19,6 @@ from oracle.operations import Operation, operations
 from oracle.ops import COUNTS, AnyOp, accesses_rows, address_text, check_address
 from oracle.places import WORD_BYTES, Place, Span, Uniform, Word, check, check_range
 from oracle.registers import check_vector
-
-PACKED_TYPES = ("f16", "bf16")
-"""Formats of which `cvt.rn.{f16x2,bf16x2}.f32` puts two into a register (PTX ISA 9.7.9.23)."""
 
 MAX_ITERATIONS = 15
 """Most iterations of one loop: enough to unroll, few enough that nested loops end soon."""
@@ -68,6 +65,10 @@ class PlainAccess(StepBase):
         return self.lanes * self.count * self.bits // 8
 
     @property
+    def action(self) -> str:
+        return "load_registers" if self.loads else "store_registers"
+
+    @property
     def fields(self) -> dict[str, Any]:
         names = ["registers", "count", "place", "bits", "address" if self.loads else "lanes"]
         return {name: getattr(self, name) for name in names}
@@ -100,121 +101,123 @@ plain_load = partial(PlainAccess, loads=True)
 plain_store = partial(PlainAccess, loads=False)
 
 
+class ScalarRow(NamedTuple):
+    """An instruction that each lane executes for every register of its destination."""
+
+    opcode: str
+    """With places for the size of a register in bits, or for a type."""
+    sources: int
+    """Registers of the source for one of the destination; 0: it has a constant."""
+    fields: tuple[str, ...]
+    """Fields that a step of it has."""
+    text: str
+    types: tuple[str, ...] = ("",)
+
+
+SCALARS: Mapping[str, ScalarRow] = {
+    # The only registers of which several can be a fragment of wmma in any order, or one of them all
+    # of it, are those that hold the same number in every lane: zeros for accumulators, for one.
+    "set_registers": ScalarRow(
+        "mov.b{bits}", 0, ("destination", "count", "constant", "bits"),
+        "set registers {destination} to {constant:#x}",
+    ),
+    "move_registers": ScalarRow(
+        "mov.b{bits}", 1, ("source", "destination", "count", "bits"), "{destination} = {source}",
+    ),
+    # How attention kernels turn a D into the next A (9.7.9.23; sm_80 and PTX 7.0 on): register 2 i
+    # goes to the low half of register i.
+    "pack_registers": ScalarRow(
+        "cvt.rn.{type}x2.f32", 2, ("type", "source", "destination", "count"),
+        "{destination} = pairs of {source} as {type}", ("f16", "bf16"),
+    ),
+}  # fmt: skip
+"""Scalar instructions, by the action of their step."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class PackRegisters(StepBase):
-    """cvt.rn of pairs of f32 registers into one: register 2 i to the low half of register i.
+class Scalar(StepBase):
+    """A scalar instruction on registers of every lane, all of them read before one is written."""
 
-    How attention kernels turn a D into the next A (`cvt.rn.f16x2.f32`, 9.7.9.23; sm_80 and PTX 7.0
-    on).
-    """
-
-    type: str
-    """What the halves are: "f16" or "bf16"."""
-    source: str
+    operation: str
+    """Which: a key of SCALARS."""
+    source: str = ""
+    """Registers that are read; "" of an instruction that has a constant."""
     destination: str
     count: int
-    """Registers of the source in each lane: 2, 4 or 8."""
-
-    def __post_init__(self) -> None:
-        for name in (self.source, self.destination):
-            _check_registers(name, self.count, 32)
-        check(self.count > 1, "1 register given; pairs are packed, so give 2, 4 or 8")
-        check(
-            self.type in PACKED_TYPES,
-            f"registers are packed as {' or '.join(PACKED_TYPES)}, not as {self.type!r}",
-        )
-
-    @cached_property
-    def uses(self) -> tuple[Use, ...]:
-        return (
-            Use(field="source", name=self.source, holds=Registers(registers=self.count)),
-            Use(
-                field="destination",
-                name=self.destination,
-                holds=Registers(registers=self.count // 2),
-                written=True,
-            ),
-        )
-
-    @property
-    def carried(self) -> str:
-        return self.source
-
-    def __str__(self) -> str:
-        return f"{self.destination} = pairs of {self.source} as {self.type}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SetRegisters(StepBase):
-    """Every lane sets its registers to one number: zeros for accumulators, for one.
-
-    The only registers of which several can be a fragment of wmma in any order, or one of them all
-    of it, are those that hold the same number in every lane.
-    """
-
-    registers: str
-    count: int
-    """Registers in each lane: 1, 2, 4 or 8."""
-    constant: int = 0
-    """What each gets: its bits, as an unsigned number."""
+    """Registers of the source in each lane, or of the destination: 1, 2, 4 or 8."""
     bits: int = 32
     """Size of one register: 32, or 64 for f64."""
+    type: str = ""
+    """What the halves of packed registers are: "f16" or "bf16"."""
+    constant: int = 0
+    """What each register gets that is set: its bits, as an unsigned number."""
 
     def __post_init__(self) -> None:
-        _check_registers(self.registers, self.count, self.bits)
+        types, sources = self.row.types, self.row.sources
+        for name in (self.source, self.destination) if sources else (self.destination,):
+            _check_registers(name, self.count, self.bits)
+        if sources > 1:
+            check(self.count > 1, "1 register given; pairs are packed, so give 2, 4 or 8")
+            check(
+                self.type in types,
+                f"registers are packed as {' or '.join(types)}, not as {self.type!r}",
+            )
         check_range(self.constant, 0, (1 << self.bits) - 1, "constant of registers")
 
     @property
-    def sets(self) -> int:
-        return self.constant
+    def action(self) -> str:
+        return self.operation
 
-    @cached_property
-    def uses(self) -> tuple[Use, ...]:
-        holds = Registers(registers=self.count, bits=self.bits)
-        return (Use(field="registers", name=self.registers, holds=holds, written=True),)
+    @property
+    def row(self) -> ScalarRow:
+        """What there is to know of the instruction."""
+        return SCALARS[self.operation]
 
-    def __str__(self) -> str:
-        return f"set registers {self.registers} to {self.constant:#x}"
+    @property
+    def opcode(self) -> str:
+        """Text of the instruction without its operands."""
+        return self.row.opcode.format(bits=self.bits, type=self.type)
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.row.fields}
 
-@dataclass(frozen=True, kw_only=True)
-class MoveRegisters(StepBase):
-    """Every lane copies registers, all of them read before the first is written."""
-
-    source: str
-    destination: str
-    count: int
-    """Registers in each lane: 1, 2, 4 or 8."""
-    bits: int = 32
-    """Size of one register: 32, or 64 for f64."""
-
-    def __post_init__(self) -> None:
-        for name in (self.source, self.destination):
-            _check_registers(name, self.count, self.bits)
+    @property
+    def sets(self) -> int | None:
+        return None if self.row.sources else self.constant
 
     @property
     def copies(self) -> bool:
-        return True
+        return self.row.sources == 1
 
     @cached_property
     def uses(self) -> tuple[Use, ...]:
+        sources = self.row.sources
+        made = Registers(registers=self.count // max(1, sources), bits=self.bits)
+        written = Use(field="destination", name=self.destination, holds=made, written=True)
+        if not sources:
+            return (written,)
         holds = Registers(registers=self.count, bits=self.bits)
-        return (
-            Use(field="source", name=self.source, holds=holds),
-            Use(field="destination", name=self.destination, holds=holds, written=True),
-        )
+        return Use(field="source", name=self.source, holds=holds), written
 
     @property
-    def carried(self) -> str:
-        return self.source
+    def carried(self) -> str | None:
+        return self.source or None
 
     def __str__(self) -> str:
-        return f"{self.destination} = {self.source}"
+        return self.row.text.format(**self.fields)
+
+
+set_registers = partial(Scalar, operation="set_registers")
+move_registers = partial(Scalar, operation="move_registers")
+pack_registers = partial(Scalar, operation="pack_registers")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Elementwise(StepBase):
     """The same operation on every register of a fragment ("Manipulating fragment contents")."""
+
+    action: ClassVar[str] = "elementwise"
 
     operation: Operation
     matrix: Matrix
@@ -268,6 +271,8 @@ class Elementwise(StepBase):
 class Copy(StepBase):
     """The lanes copy bytes between buffers, in no particular order."""
 
+    action: ClassVar[str] = "copy"
+
     source: Place
     destination: Place
     size: int
@@ -295,6 +300,8 @@ class Copy(StepBase):
 @dataclass(frozen=True, kw_only=True)
 class Barrier(StepBase):
     """`bar.warp.sync` of all lanes: orders the memory accesses before it with those after it."""
+
+    action: ClassVar[str] = "barrier"
 
     def __str__(self) -> str:
         return "barrier"
@@ -324,6 +331,8 @@ def _check_nesting(steps: tuple[Step, ...]) -> None:
 @dataclass(frozen=True, kw_only=True)
 class Branch(StepBase):
     """A warp-uniform branch."""
+
+    action: ClassVar[str] = "branch"
 
     condition: Uniform
     then: tuple[Step, ...]
@@ -355,6 +364,8 @@ class Branch(StepBase):
 class Loop(StepBase):
     """A warp-uniform loop; the count is read once, before the first iteration."""
 
+    action: ClassVar[str] = "loop"
+
     count: Uniform
     body: tuple[Step, ...]
 
@@ -385,33 +396,39 @@ class Loop(StepBase):
         return f"repeat {self.count} times"
 
 
+def accesses_registers(step: Step) -> TypeGuard[PlainAccess]:
+    """Whether a step loads or stores registers lane by lane, with no matrix instruction."""
+    return isinstance(step, PlainAccess)
+
+
+def changes_elements(step: Step) -> TypeGuard[Elementwise]:
+    """Whether a step does something with every element of a fragment."""
+    return isinstance(step, Elementwise)
+
+
+def copies_bytes(step: Step) -> TypeGuard[Copy]:
+    """Whether a step copies bytes between buffers."""
+    return isinstance(step, Copy)
+
+
 def is_plain_load(step: Step) -> bool:
     """Whether a step loads an operand as it lies there: a fragment, or each lane's registers."""
     return step.writes is not None and bool(step.bytes_read) and not accesses_rows(step)
 
 
-def copied(use: Use, source: str, destination: str) -> Elementwise | MoveRegisters:
+def copied(use: Use, source: str, destination: str) -> Elementwise | Scalar:
     """Return the step that copies what an operand holds from registers to others."""
     holds = use.holds
     if isinstance(holds, Fragment):
         return Elementwise(
             operation=Operation.COPY, matrix=holds.matrix, source=source, destination=destination
         )
-    return MoveRegisters(
+    return move_registers(
         source=source, destination=destination, count=holds.registers, bits=holds.bits
     )
 
 
-Straight = (
-    AnyOp
-    | PlainAccess
-    | Elementwise
-    | PackRegisters
-    | SetRegisters
-    | MoveRegisters
-    | Copy
-    | Barrier
-)
+Straight = AnyOp | PlainAccess | Elementwise | Scalar | Copy | Barrier
 """The steps that hold no other steps."""
 
 Step = Straight | Branch | Loop

@@ -46,35 +46,41 @@ class Tile:
                 f"number of bytes; give a multiple of {8 // self.matrix.type.bits}"
             )
 
-    @property
+    @cached_property
     def elements(self) -> int:
         """Elements from one line to the next."""
         return self.matrix.default_stride(self.layout) if self.stride is None else self.stride
 
-    @property
+    @cached_property
     def pitch(self) -> int:
         """Bytes from one line to the next."""
         return self.elements * self.matrix.type.bits // 8
 
-    @property
+    @cached_property
     def lines(self) -> int:
         """Number of lines: rows of a row-major matrix, columns of a column-major one."""
         return self.matrix.leading_instances(self.layout)
 
-    @property
+    @cached_property
     def length(self) -> int:
         """Elements in a line."""
         return self.matrix.default_stride(self.layout)
 
-    @property
+    @cached_property
     def line_bytes(self) -> int:
         """Bytes in a line. A whole number for every matrix of the pages."""
         return self.length * self.matrix.type.bits // 8
 
-    @property
+    @cached_property
     def extent(self) -> int:
         """Bytes from the first of the tile to the last, both included."""
         return (self.lines - 1) * self.pitch + self.line_bytes
+
+    @cached_property
+    def unit(self) -> np.dtype[Any]:
+        """What a line is cut into: its elements, or bytes where those are smaller."""
+        type_ = self.matrix.type
+        return np.dtype(type_.raw if type_.bits >= 8 else "uint8").newbyteorder("<")
 
     @cached_property
     def byte_offsets(self) -> NDArray[np.int64]:
@@ -158,11 +164,9 @@ def _lines(memory: NDArray[np.uint8], offset: int, tile: Tile) -> NDArray[Any]:
             f"a tile of {tile.extent} bytes at byte {offset} does not lie inside a memory of "
             f"{size} bytes"
         )
-    type_ = tile.matrix.type
-    dtype = np.dtype(type_.raw if type_.bits >= 8 else "uint8").newbyteorder("<")
-    first = memory[:, offset : offset + tile.line_bytes].view(dtype)
+    first = memory[:, offset : offset + tile.line_bytes].view(tile.unit)
     return np.lib.stride_tricks.as_strided(
         first,
-        shape=(count, tile.lines, tile.line_bytes // dtype.itemsize),
-        strides=(memory.strides[0], tile.pitch, dtype.itemsize),
+        shape=(count, tile.lines, tile.line_bytes // tile.unit.itemsize),
+        strides=(memory.strides[0], tile.pitch, tile.unit.itemsize),
     )

@@ -21,7 +21,7 @@ from oracle.ops import MatrixAccess, accesses_matrix, accesses_rows, is_producer
 from oracle.places import Place
 from oracle.program import Program
 from oracle.registers import Register
-from oracle.steps import Copy, PlainAccess, Straight
+from oracle.steps import Straight, accesses_registers, copies_bytes
 from oracle.warps import Warps
 
 _NOBODY = -1
@@ -188,7 +188,7 @@ class _Recorder(Warps):
         return seen
 
     def _note_writes(self, step: Straight, number: int) -> None:
-        if isinstance(step, Copy):
+        if copies_bytes(step):
             source, start = self._bytes(step.source)
             destination, offset = self._bytes(step.destination)
             for name in ("events", "cells"):
@@ -196,7 +196,7 @@ class _Recorder(Warps):
                 getattr(destination, name)[offset : offset + step.size] = part
         elif accesses_matrix(step) and step.stores:
             self._note(step.memory.place, *_tile_cells(step), number)
-        elif isinstance(step, PlainAccess) and step.stores:
+        elif accesses_registers(step) and step.stores:
             offsets = np.arange(step.size)
             self._note(step.place, offsets, offsets // (step.bits // 8), number)
         elif accesses_rows(step) and step.stores:

@@ -8,7 +8,7 @@ more.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, assert_never
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,16 +22,7 @@ from oracle.matrix_moves import load_rows, moved, store_rows
 from oracle.models import Model
 from oracle.multiply import multiply
 from oracle.operands import Fragment, Use
-from oracle.ops import (
-    AnyOp,
-    MatrixAccess,
-    Op,
-    Product,
-    RowAccess,
-    accesses_matrix,
-    accesses_rows,
-    multiplies,
-)
+from oracle.ops import AnyOp, MatrixAccess, Product, RowAccess
 from oracle.places import Place, Word
 from oracle.program import Program
 from oracle.registers import Register
@@ -39,10 +30,8 @@ from oracle.steps import (
     Barrier,
     Copy,
     Elementwise,
-    MoveRegisters,
-    PackRegisters,
     PlainAccess,
-    SetRegisters,
+    Scalar,
     Straight,
 )
 from oracle.storage import Tile, read, write
@@ -102,46 +91,10 @@ class Warps:
         return len(self.memory["global"]["bits"])
 
     def take(self, step: Straight) -> None:
-        """Take one step."""
-        match step:
-            case Op():
-                self.op(step)
-            case Elementwise():
-                self.write(step, self.elementwise(step))
-            case PlainAccess() if step.stores:
-                self.store_registers(step, *self.operands(step))
-            case PlainAccess():
-                self.write(step, self.load_registers(step))
-            case PackRegisters():
-                self.write(step, self.pack_registers(step))
-            case SetRegisters():
-                self.write(step, self.constants(step))
-            case MoveRegisters():
-                self.write(step, *self.operands(step))
-            case Copy():
-                self.copy(step)
-            case Barrier():  # steps follow each other here, so that there is nothing to order
-                pass
-            case _:
-                assert_never(step)
-
-    def op(self, step: AnyOp) -> None:
-        """Take a step that is a matrix instruction."""
-        if accesses_matrix(step):
-            if step.stores:
-                self.store(step, *self.operands(step))
-            else:
-                self.write(step, self.load(step))
-        elif accesses_rows(step):
-            if step.stores:
-                self.store_rows(step, *self.operands(step))
-            else:
-                self.write(step, self.load_rows(step))
-        elif multiplies(step):
-            opaque = step.form.opaque
-            self.write(step, self.multiply(step) if opaque else self.multiply_registers(step))
-        else:
-            self.write(step, self.moved(step, *self.operands(step)))
+        """Take one step: what its action makes of what it reads is what it writes."""
+        made: Planes | None = getattr(self, step.action)(step, *map(self.held, step.reads))
+        if made is not None:
+            self.write(step, made)
 
     def write(self, step: Straight, planes: Planes) -> None:
         """Put what a step made into its destination."""
@@ -151,10 +104,6 @@ class Warps:
         value = Value(planes=planes, registers=len(registers), constant=constant)
         for index, register in enumerate(registers):
             self.cells[register] = Cell(value, index)
-
-    def operands(self, step: Straight) -> tuple[Planes, ...]:
-        """Return what a step reads, in the order of its sources."""
-        return tuple(map(self.held, step.reads))
 
     def held(self, use: Use) -> Planes:
         """Return what the registers of an operand hold: a fragment, or registers lane by lane.
@@ -198,7 +147,7 @@ class Warps:
         matrix = np.ascontiguousarray(read(line[None], 0, tile))
         return {"bits": np.repeat(matrix, self.count, axis=0)}
 
-    def constants(self, step: SetRegisters) -> Planes:
+    def set_registers(self, step: Scalar) -> Planes:
         """Return registers that hold one number, uint32 (count, 32, words)."""
         low, high = step.constant & 0xFFFFFFFF, step.constant >> 32
         number = [low] if step.bits == 32 else [low, high]
@@ -217,19 +166,18 @@ class Warps:
         for plane in self.PLANES:
             write(memory[plane], offset, step.tile, matrix[plane])
 
-    def multiply(self, step: Product) -> Planes:
+    def multiply(self, step: Product, a: Planes, b: Planes, c: Planes) -> Planes:
         """Return A x B + C."""
-        a, b, c = (planes["bits"] for planes in self.operands(step))
-        return {"bits": multiply(step.form, a, b, c, model=self.model)}
+        d = multiply(step.form, a["bits"], b["bits"], c["bits"], model=self.model)
+        return {"bits": d}
 
-    def multiply_registers(self, step: Product) -> Planes:
+    def multiply_registers(self, step: Product, a: Planes, b: Planes, c: Planes) -> Planes:
         """Return the registers of A x B + C."""
-        a, b, c = (planes["bits"] for planes in self.operands(step))
-        return {"bits": multiply_lanes(step.form, a, b, c, model=self.model)}
+        d = multiply_lanes(step.form, a["bits"], b["bits"], c["bits"], model=self.model)
+        return {"bits": d}
 
-    def elementwise(self, step: Elementwise) -> Planes:
+    def elementwise(self, step: Elementwise, source: Planes) -> Planes:
         """Return a fragment after an element-wise operation."""
-        (source,) = self.operands(step)
         return {"bits": apply(step.operation, step.matrix.type, source["bits"], step.constant)}
 
     def rows(self, step: RowAccess) -> tuple[Planes, NDArray[np.int64]]:
@@ -248,7 +196,7 @@ class Warps:
         for plane in self.PLANES:
             store_rows(step.form, memory[plane], rows, registers[plane])
 
-    def moved(self, step: AnyOp, registers: Planes) -> Planes:
+    def move(self, step: AnyOp, registers: Planes) -> Planes:
         """Return registers moved between lanes."""
         return {plane: moved(step.form, registers[plane]) for plane in self.PLANES}
 
@@ -272,9 +220,12 @@ class Warps:
             lanes = words.astype("<u4", copy=False).view(np.uint8)
             memory[plane][:, offset : offset + step.size] = lanes.reshape(self.count, step.size)
 
-    def pack_registers(self, step: PackRegisters) -> Planes:
+    def move_registers(self, step: Scalar, source: Planes) -> Planes:
+        """Return registers as they are."""
+        return source
+
+    def pack_registers(self, step: Scalar, source: Planes) -> Planes:
         """Return pairs of f32 registers, rounded to a narrower format."""
-        (source,) = self.operands(step)
         return {"bits": packed(source["bits"], step.type)}
 
     def copy(self, step: Copy) -> None:
@@ -285,6 +236,9 @@ class Warps:
             destination[plane][:, offset : offset + step.size] = source[plane][
                 :, start : start + step.size
             ]
+
+    def barrier(self, step: Barrier) -> None:
+        """Order nothing: steps follow each other here."""
 
     def word(self, word: Word) -> NDArray[np.uint32]:
         """Return a masked word of each image, uint32 (count,)."""

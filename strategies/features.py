@@ -7,13 +7,16 @@ are told apart from two ways in which a program is peculiar.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from typing import assert_never
 
 from oracle.errors import UsageError
 from oracle.forms import ROW_BYTES, Form
+from oracle.instructions import INSTRUCTIONS
+from oracle.isa import FORMS
 from oracle.matrices import LANES, Matrix
 from oracle.operands import Use
 from oracle.operations import Operation
@@ -23,10 +26,12 @@ from oracle.ops import (
     Op,
     Product,
     RowAccess,
+    Rows,
     accesses_matrix,
     accesses_rows,
     is_main,
     loads_rows,
+    memory_of,
     multiplies,
     multiplies_registers,
     stores_rows,
@@ -41,10 +46,8 @@ from oracle.steps import (
     Copy,
     Elementwise,
     Loop,
-    MoveRegisters,
-    PackRegisters,
     PlainAccess,
-    SetRegisters,
+    Scalar,
     Step,
 )
 from strategies.fragment_flow import Flow, most_live
@@ -68,153 +71,169 @@ class Dimension(StrEnum):
     SPACE = "state space"
 
 
-class Feature(StrEnum):
+@dataclass(frozen=True)
+class Feature:
     """Something that a program has."""
 
-    dimension: Dimension
+    value: str
+    """What it is called: no two features have the same name."""
+    dimension: Dimension = field(compare=False)
+    opaque: bool | None = field(default=None, compare=False)
+    """Whether only programs on fragments of wmma have it (True), or only programs on registers
+    known by lane (False); None: both."""
 
-    def __new__(cls, name: str, dimension: Dimension = Dimension.STEP) -> Feature:
-        """Make a member of its name, which is its value, and its dimension."""
-        member = str.__new__(cls, name)
-        member._value_ = name
-        member.dimension = dimension
-        return member
-
-    LOAD_A = "load a", Dimension.STEP
-    LOAD_B = "load b", Dimension.STEP
-    LOAD_C = "load c", Dimension.STEP
-    MULTIPLICATION = "multiplication", Dimension.STEP
-    STORE = "store", Dimension.STEP
-    ELEMENTS_COPY = "elements: copy", Dimension.STEP
-    ELEMENTS_NEGATE = "elements: negate", Dimension.STEP
-    ELEMENTS_ABSOLUTE = "elements: absolute", Dimension.STEP
-    ELEMENTS_MULTIPLY = "elements: multiply", Dimension.STEP
-    ELEMENTS_ADD = "elements: add", Dimension.STEP
-    ELEMENTS_AND = "elements: and", Dimension.STEP
-    ELEMENTS_OR = "elements: or", Dimension.STEP
-    ELEMENTS_XOR = "elements: xor", Dimension.STEP
-    ELEMENTS_NOT = "elements: not", Dimension.STEP
-    LDMATRIX = "ldmatrix", Dimension.STEP
-    MMA_SYNC = "mma.sync", Dimension.STEP
-    STMATRIX = "stmatrix", Dimension.STEP
-    MOVMATRIX = "movmatrix", Dimension.STEP
-    PACKED = "pairs of registers packed", Dimension.STEP
-    LOAD_REGISTERS = "load of registers", Dimension.STEP
-    STORE_REGISTERS = "store of registers", Dimension.STEP
-    STORE_BY_LANE = "store of registers by some lanes", Dimension.STEP
-    COPY = "copy", Dimension.STEP
-    BARRIER = "barrier", Dimension.STEP
-    BRANCH = "branch", Dimension.STEP
-    LOOP = "loop", Dimension.STEP
-
-    ONE_MULTIPLICATION = "one multiplication", Dimension.PROGRAM
-    D_AS_C = "d used as c", Dimension.PROGRAM
-    CHAIN = "chain of three accumulations", Dimension.PROGRAM
-    IN_PLACE_REGISTERS = "d in the registers of c", Dimension.PROGRAM
-    OVER_MULTIPLICAND = "d in the registers of a or b", Dimension.PROGRAM
-    IN_PLACE_MEMORY = "d stored over c", Dimension.PROGRAM
-    A_REUSED = "a used again", Dimension.PROGRAM
-    B_REUSED = "b used again", Dimension.PROGRAM
-    SEVERAL_SHAPES = "several shapes", Dimension.PROGRAM
-    SEVERAL_TYPES = "several types", Dimension.PROGRAM
-    LIVE_8 = "8 live fragments", Dimension.PROGRAM
-    LIVE_16 = "16 live fragments", Dimension.PROGRAM
-    SPILLS = "more live registers than there are", Dimension.PROGRAM
-    TILES = "tiles of a larger matrix", Dimension.PROGRAM
-    OVERLAPPING_READS = "overlapping reads", Dimension.PROGRAM
-    STORED_AND_LOADED = "stored and loaded again", Dimension.PROGRAM
-    GLOBAL_AND_SHARED = "matrices in global and shared memory", Dimension.PROGRAM
-    CHANGED_MULTIPLICAND = "elements of a or b changed", Dimension.PROGRAM
-    CHANGED_ACCUMULATOR = "elements of c or d changed", Dimension.PROGRAM
-    LDMATRIX_OF_STORE = "ldmatrix reads what wmma.store wrote", Dimension.PROGRAM
-    LDMATRIX_LOADED = "registers of ldmatrix are stored and loaded by wmma", Dimension.PROGRAM
-    FED_BY_LDMATRIX = "ldmatrix feeds mma.sync", Dimension.PROGRAM
-    D_AS_MULTIPLICAND = "d of mma.sync is a or b of the next", Dimension.PROGRAM
-    STMATRIX_OF_D = "stmatrix stores d of mma.sync", Dimension.PROGRAM
-    OVER_PART = "d in some of the registers of a or b", Dimension.PROGRAM
-    C_ORDER = "c in the registers of d in another order", Dimension.PROGRAM
-    C_PART = "c in some of the registers of d", Dimension.PROGRAM
-    C_REPEATED = "c repeats a register", Dimension.PROGRAM
-    AMONG_MULTIPLICANDS = "d among the registers of a or b", Dimension.PROGRAM
-    A_WITH_B = "a and b in one bank of registers", Dimension.PROGRAM
-    ADDRESS_LOADED = "address in a register that is loaded", Dimension.PROGRAM
-    STMATRIX_REPEATED = "stmatrix repeats a register", Dimension.PROGRAM
-    MOVMATRIX_IN_PLACE = "movmatrix into its source", Dimension.PROGRAM
-    LOOP_CONSTANT = "loop with a constant count", Dimension.PROGRAM
-    LOOP_WORD = "loop with a count from memory", Dimension.PROGRAM
-    BRANCH_CONSTANT = "branch on a constant", Dimension.PROGRAM
-    BRANCH_WORD = "branch on a word from memory", Dimension.PROGRAM
-    TWO_ARMS = "branch with two arms", Dimension.PROGRAM
-    NESTED = "branch or loop in another", Dimension.PROGRAM
-    STEPS_12 = "12 steps", Dimension.PROGRAM
-    STEPS_24 = "24 steps", Dimension.PROGRAM
-
-    STRIDE_OMITTED = "default, left out", Dimension.STRIDE
-    STRIDE_DEFAULT = "default, written", Dimension.STRIDE
-    STRIDE_LEAST = "padded by the least", Dimension.STRIDE
-    STRIDE_ODD = "odd number of units", Dimension.STRIDE
-    STRIDE_LARGE = "large", Dimension.STRIDE
-    STRIDE_HUGE = "huge", Dimension.STRIDE
-    STRIDE_REGISTER = "in a register", Dimension.STRIDE
-    STRIDE_IMMEDIATE = "immediate", Dimension.STRIDE
-
-    ALIGNED_LEAST = "aligned as little as may be", Dimension.ADDRESS
-    ALIGNED_MORE = "aligned to twice that", Dimension.ADDRESS
-    ALIGNED_128 = "aligned to 128 bytes", Dimension.ADDRESS
-    OFFSET_IMMEDIATE = "offset in the instruction", Dimension.ADDRESS
-    OFFSET_NEGATIVE = "negative offset in the instruction", Dimension.ADDRESS
-    BUFFER_END = "last byte is the buffer's last", Dimension.ADDRESS
-
-    LOAD_GENERIC_GLOBAL = "load: generic, global", Dimension.SPACE
-    LOAD_GENERIC_SHARED = "load: generic, shared", Dimension.SPACE
-    LOAD_GLOBAL = "load: .global", Dimension.SPACE
-    LOAD_SHARED = "load: .shared", Dimension.SPACE
-    LOAD_SHARED_CTA = "load: .shared::cta", Dimension.SPACE
-    STORE_GENERIC_GLOBAL = "store: generic, global", Dimension.SPACE
-    STORE_GENERIC_SHARED = "store: generic, shared", Dimension.SPACE
-    STORE_GLOBAL = "store: .global", Dimension.SPACE
-    STORE_SHARED = "store: .shared", Dimension.SPACE
-    STORE_SHARED_CTA = "store: .shared::cta", Dimension.SPACE
-    LDMATRIX_GENERIC = "ldmatrix: generic", Dimension.SPACE
-    LDMATRIX_SHARED = "ldmatrix: .shared", Dimension.SPACE
-    LDMATRIX_SHARED_CTA = "ldmatrix: .shared::cta", Dimension.SPACE
-    STMATRIX_GENERIC = "stmatrix: generic", Dimension.SPACE
-    STMATRIX_SHARED = "stmatrix: .shared", Dimension.SPACE
-    STMATRIX_SHARED_CTA = "stmatrix: .shared::cta", Dimension.SPACE
+    def __str__(self) -> str:
+        return self.value
 
 
-OF_LANES = frozenset(
-    {
-        Feature.MMA_SYNC, Feature.STMATRIX, Feature.MOVMATRIX, Feature.PACKED,
-        Feature.LOAD_REGISTERS, Feature.FED_BY_LDMATRIX, Feature.D_AS_MULTIPLICAND,
-        Feature.STMATRIX_OF_D, Feature.OVER_PART, Feature.STMATRIX_GENERIC,
-        Feature.STMATRIX_SHARED, Feature.STMATRIX_SHARED_CTA, Feature.STMATRIX_REPEATED,
-        Feature.MOVMATRIX_IN_PLACE,
-    }
-)  # fmt: skip
+@cache
+def of_form(form: Form, memory: str = "") -> tuple[Feature, ...]:
+    """Return the step that an instruction is and, if it has an address, how it names the memory.
+
+    Parameters
+    ----------
+    memory
+        State space of the buffer that a form of wmma accesses.
+    """
+    step = verb = INSTRUCTIONS[form.mnemonic].name
+    # Loads of rows stand in programs of both kinds.
+    opaque = form.opaque or (None if form.is_load else False)
+    if form.opaque:
+        verb = "multiplication" if form.is_product else "load" if form.is_load else "store"
+        step = f"load {form.matrix().operand}" if form.is_load else verb
+    found = Feature(step, Dimension.STEP, opaque)
+    if memory_of(form) is None:
+        return (found,)
+    generic = f"generic, {memory}" if form.opaque else "generic"
+    space = f"{verb}: {'.' + form.space if form.space else generic}"
+    return found, Feature(space, Dimension.SPACE, opaque)
+
+
+def _of_forms(forms: Iterable[Form]) -> tuple[Feature, ...]:
+    """Return what instructions of some forms have, each feature once."""
+    return tuple(
+        dict.fromkeys(
+            one
+            for form in forms
+            for memory in ("global", "shared")
+            for one in of_form(form, memory)
+        )
+    )
+
+
+ROW_LOADS = _of_forms(form for form in FORMS if memory_of(form) is Rows and form.is_load)
+"""Of instructions that load rows, the steps and the state spaces."""
+ROW_STORES = _of_forms(form for form in FORMS if memory_of(form) is Rows and form.is_store)
+"""Of instructions that store rows."""
+MOVES = _of_forms(form for form in FORMS if memory_of(form) is None and not form.is_product)
+"""Of instructions that move registers to registers."""
+OF_OPERATION: dict[Operation, Feature] = {
+    operation: Feature(f"elements: {operation}", Dimension.STEP, opaque=True)
+    for operation in Operation
+}
+"""The feature of each element-wise operation."""
+
+
+class Has:
+    """Features that are no single instruction's, by the names that code has for them.
+
+    Where the name of one speaks of an instruction, that is the first one of its kind.
+    """
+
+    PACKED = Feature("pairs of registers packed", Dimension.STEP, opaque=False)
+    LOAD_REGISTERS = Feature("load of registers", Dimension.STEP, opaque=False)
+    STORE_REGISTERS = Feature("store of registers", Dimension.STEP)
+    STORE_BY_LANE = Feature("store of registers by some lanes", Dimension.STEP)
+    COPY = Feature("copy", Dimension.STEP)
+    BARRIER = Feature("barrier", Dimension.STEP)
+    BRANCH = Feature("branch", Dimension.STEP)
+    LOOP = Feature("loop", Dimension.STEP)
+
+    ONE_MULTIPLICATION = Feature("one multiplication", Dimension.PROGRAM)
+    D_AS_C = Feature("d used as c", Dimension.PROGRAM)
+    CHAIN = Feature("chain of three accumulations", Dimension.PROGRAM)
+    IN_PLACE_REGISTERS = Feature("d in the registers of c", Dimension.PROGRAM)
+    OVER_MULTIPLICAND = Feature("d in the registers of a or b", Dimension.PROGRAM)
+    IN_PLACE_MEMORY = Feature("d stored over c", Dimension.PROGRAM, opaque=True)
+    A_REUSED = Feature("a used again", Dimension.PROGRAM)
+    B_REUSED = Feature("b used again", Dimension.PROGRAM)
+    SEVERAL_SHAPES = Feature("several shapes", Dimension.PROGRAM)
+    SEVERAL_TYPES = Feature("several types", Dimension.PROGRAM)
+    LIVE_8 = Feature("8 live fragments", Dimension.PROGRAM)
+    LIVE_16 = Feature("16 live fragments", Dimension.PROGRAM)
+    SPILLS = Feature("more live registers than there are", Dimension.PROGRAM, opaque=True)
+    TILES = Feature("tiles of a larger matrix", Dimension.PROGRAM, opaque=True)
+    OVERLAPPING_READS = Feature("overlapping reads", Dimension.PROGRAM, opaque=True)
+    STORED_AND_LOADED = Feature("stored and loaded again", Dimension.PROGRAM, opaque=True)
+    GLOBAL_AND_SHARED = Feature(
+        "matrices in global and shared memory", Dimension.PROGRAM, opaque=True
+    )
+    CHANGED_MULTIPLICAND = Feature("elements of a or b changed", Dimension.PROGRAM, opaque=True)
+    CHANGED_ACCUMULATOR = Feature("elements of c or d changed", Dimension.PROGRAM, opaque=True)
+    ROWS_OF_STORE = Feature(
+        f"{ROW_LOADS[0]} reads what wmma.store wrote", Dimension.PROGRAM, opaque=True
+    )
+    ROWS_LOADED = Feature(
+        f"registers of {ROW_LOADS[0]} are stored and loaded by wmma", Dimension.PROGRAM, opaque=True
+    )
+    FED_BY_ROWS = Feature(f"{ROW_LOADS[0]} feeds mma.sync", Dimension.PROGRAM, opaque=False)
+    D_AS_MULTIPLICAND = Feature(
+        "d of mma.sync is a or b of the next", Dimension.PROGRAM, opaque=False
+    )
+    ROWS_OF_D = Feature(f"{ROW_STORES[0]} stores d of mma.sync", Dimension.PROGRAM, opaque=False)
+    OVER_PART = Feature("d in some of the registers of a or b", Dimension.PROGRAM, opaque=False)
+    C_ORDER = Feature("c in the registers of d in another order", Dimension.PROGRAM)
+    C_PART = Feature("c in some of the registers of d", Dimension.PROGRAM)
+    C_REPEATED = Feature("c repeats a register", Dimension.PROGRAM)
+    AMONG_MULTIPLICANDS = Feature("d among the registers of a or b", Dimension.PROGRAM)
+    A_WITH_B = Feature("a and b in one bank of registers", Dimension.PROGRAM)
+    ADDRESS_LOADED = Feature("address in a register that is loaded", Dimension.PROGRAM)
+    ROWS_REPEATED = Feature(f"{ROW_STORES[0]} repeats a register", Dimension.PROGRAM, opaque=False)
+    MOVED_IN_PLACE = Feature(f"{MOVES[0]} into its source", Dimension.PROGRAM, opaque=False)
+    LOOP_CONSTANT = Feature("loop with a constant count", Dimension.PROGRAM)
+    LOOP_WORD = Feature("loop with a count from memory", Dimension.PROGRAM)
+    BRANCH_CONSTANT = Feature("branch on a constant", Dimension.PROGRAM)
+    BRANCH_WORD = Feature("branch on a word from memory", Dimension.PROGRAM)
+    TWO_ARMS = Feature("branch with two arms", Dimension.PROGRAM)
+    NESTED = Feature("branch or loop in another", Dimension.PROGRAM)
+    STEPS_12 = Feature("12 steps", Dimension.PROGRAM)
+    STEPS_24 = Feature("24 steps", Dimension.PROGRAM)
+
+    STRIDE_OMITTED = Feature("default, left out", Dimension.STRIDE, opaque=True)
+    STRIDE_DEFAULT = Feature("default, written", Dimension.STRIDE, opaque=True)
+    STRIDE_LEAST = Feature("padded by the least", Dimension.STRIDE, opaque=True)
+    STRIDE_ODD = Feature("odd number of units", Dimension.STRIDE, opaque=True)
+    STRIDE_LARGE = Feature("large", Dimension.STRIDE, opaque=True)
+    STRIDE_HUGE = Feature("huge", Dimension.STRIDE, opaque=True)
+    STRIDE_REGISTER = Feature("in a register", Dimension.STRIDE, opaque=True)
+    STRIDE_IMMEDIATE = Feature("immediate", Dimension.STRIDE, opaque=True)
+
+    ALIGNED_LEAST = Feature("aligned as little as may be", Dimension.ADDRESS, opaque=True)
+    ALIGNED_MORE = Feature("aligned to twice that", Dimension.ADDRESS, opaque=True)
+    ALIGNED_128 = Feature("aligned to 128 bytes", Dimension.ADDRESS, opaque=True)
+    OFFSET_IMMEDIATE = Feature("offset in the instruction", Dimension.ADDRESS)
+    OFFSET_NEGATIVE = Feature("negative offset in the instruction", Dimension.ADDRESS)
+    BUFFER_END = Feature("last byte is the buffer's last", Dimension.ADDRESS, opaque=True)
+
+
+_OF_FORMS = _of_forms(FORMS)
+_ROWS = (
+    *(one for one in _OF_FORMS if one.dimension is Dimension.STEP and one.opaque),
+    *OF_OPERATION.values(),
+    *(one for one in _OF_FORMS if one.dimension is Dimension.STEP and not one.opaque),
+    *(one for one in vars(Has).values() if isinstance(one, Feature)),
+    *(one for one in _OF_FORMS if one.dimension is Dimension.SPACE),
+)
+FEATURES: dict[str, Feature] = {one.value: one for one in _ROWS}
+"""All by their names, in the order in which they are asked for and listed."""
+OF_LANES = frozenset(one for one in _ROWS if one.opaque is False)
 """Features that only programs on registers known by lane have."""
-_OF_BOTH = frozenset(
-    {
-        Feature.LDMATRIX, Feature.LDMATRIX_GENERIC, Feature.LDMATRIX_SHARED,
-        Feature.LDMATRIX_SHARED_CTA, Feature.STORE_REGISTERS, Feature.COPY, Feature.BARRIER,
-        Feature.STORE_BY_LANE,
-        Feature.BRANCH, Feature.LOOP, Feature.ONE_MULTIPLICATION, Feature.D_AS_C, Feature.CHAIN,
-        Feature.IN_PLACE_REGISTERS, Feature.OVER_MULTIPLICAND, Feature.A_REUSED, Feature.B_REUSED,
-        Feature.SEVERAL_SHAPES, Feature.SEVERAL_TYPES, Feature.LIVE_8, Feature.LIVE_16,
-        Feature.LOOP_CONSTANT, Feature.LOOP_WORD, Feature.BRANCH_CONSTANT, Feature.BRANCH_WORD,
-        Feature.TWO_ARMS, Feature.NESTED, Feature.STEPS_12, Feature.STEPS_24,
-        Feature.OFFSET_IMMEDIATE, Feature.OFFSET_NEGATIVE, Feature.C_ORDER, Feature.C_PART,
-        Feature.C_REPEATED, Feature.AMONG_MULTIPLICANDS, Feature.A_WITH_B, Feature.ADDRESS_LOADED,
-    }
-)  # fmt: skip
-"""Features that these programs and those of wmma can have."""
 
 
 def possible_features(form: Form) -> tuple[Feature, ...]:
-    """Return what a program about a form can be asked for, in the order of `Feature`."""
-    if not form.opaque and form.mnemonic != "ldmatrix":
-        return tuple(one for one in Feature if one in OF_LANES or one in _OF_BOTH)
-    return tuple(one for one in Feature if one not in OF_LANES)
+    """Return what a program about a form can be asked for, in the order of `FEATURES`."""
+    opaque = form.opaque or form.is_load
+    return tuple(one for one in FEATURES.values() if one.opaque in (None, opaque))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,33 +280,27 @@ def features_of(program: Program) -> frozenset[Feature]:
     return frozenset(found)
 
 
-_OF_PRODUCT = {"wmma.mma": Feature.MULTIPLICATION, "mma": Feature.MMA_SYNC}
-"""By mnemonics."""
-
-
 def _of_op(step: AnyOp, program: Program) -> Iterator[Feature]:
     """Yield what an instruction is, and how it addresses memory and shares registers."""
     if accesses_matrix(step):
         yield from _of_access(program, step)
     elif accesses_rows(step):
-        form = step.form
-        yield Feature(form.mnemonic)
-        yield Feature(f"{form.mnemonic}: {'.' + form.space if form.space else 'generic'}")
+        yield from of_form(step.form)
         yield from _of_immediate(step.memory.immediate)
         if step.stores and _repeats(step.reads[0]):
-            yield Feature.STMATRIX_REPEATED
+            yield Has.ROWS_REPEATED
     elif multiplies(step):
-        yield _OF_PRODUCT[step.form.mnemonic]
+        yield from of_form(step.form)
         yield from _of_sharing(step, program)
         d, *multiplicands, _ = step.uses
         if not d.is_fragment and any(
             use.name == d.name and use.holds.words > d.holds.words for use in multiplicands
         ):
-            yield Feature.OVER_PART
+            yield Has.OVER_PART
     else:
-        yield Feature(step.form.mnemonic)
+        yield from of_form(step.form)
         if step.names["source"] == step.names["destination"]:
-            yield Feature.MOVMATRIX_IN_PLACE
+            yield Has.MOVED_IN_PLACE
 
 
 def _of_step(step: Step, program: Program) -> Iterator[Feature]:
@@ -295,36 +308,35 @@ def _of_step(step: Step, program: Program) -> Iterator[Feature]:
         case Op():
             yield from _of_op(step, program)
         case Elementwise():
-            yield Feature(f"elements: {step.operation}")
+            yield OF_OPERATION[step.operation]
             multiplicand = step.matrix.operand in "ab"
-            yield Feature.CHANGED_MULTIPLICAND if multiplicand else Feature.CHANGED_ACCUMULATOR
-        case PackRegisters():
-            yield Feature.PACKED
-        case SetRegisters() | MoveRegisters():
-            pass
+            yield Has.CHANGED_MULTIPLICAND if multiplicand else Has.CHANGED_ACCUMULATOR
+        case Scalar():
+            if step.action == "pack_registers":
+                yield Has.PACKED
         case PlainAccess():
-            yield Feature.LOAD_REGISTERS if step.loads else Feature.STORE_REGISTERS
+            yield Has.LOAD_REGISTERS if step.loads else Has.STORE_REGISTERS
             if step.lanes != LANES:
-                yield Feature.STORE_BY_LANE
+                yield Has.STORE_BY_LANE
         case Copy():
-            yield Feature.COPY
+            yield Has.COPY
         case Barrier():
-            yield Feature.BARRIER
+            yield Has.BARRIER
         case Branch():
-            yield Feature.BRANCH
+            yield Has.BRANCH
             word = isinstance(step.condition, Word)
-            yield Feature.BRANCH_WORD if word else Feature.BRANCH_CONSTANT
+            yield Has.BRANCH_WORD if word else Has.BRANCH_CONSTANT
             if step.then and step.otherwise:
-                yield Feature.TWO_ARMS
+                yield Has.TWO_ARMS
         case Loop():
-            yield Feature.LOOP
-            yield Feature.LOOP_WORD if isinstance(step.count, Word) else Feature.LOOP_CONSTANT
+            yield Has.LOOP
+            yield Has.LOOP_WORD if isinstance(step.count, Word) else Has.LOOP_CONSTANT
         case _:
             assert_never(step)
     if step.address is not None:
-        yield Feature.ADDRESS_LOADED
+        yield Has.ADDRESS_LOADED
     if any(inner.blocks for inside in step.blocks.values() for inner in inside):
-        yield Feature.NESTED
+        yield Has.NESTED
 
 
 _ORDERS = (Way.REVERSED, Way.SWAPPED, Way.ROTATED, Way.SHUFFLED)
@@ -334,22 +346,22 @@ def _of_sharing(step: Product, program: Program) -> Iterator[Feature]:
     """Yield how the operands of a multiplication share registers."""
     d, a, b, c = step.uses
     if d.name == c.name:
-        yield Feature.IN_PLACE_REGISTERS
+        yield Has.IN_PLACE_REGISTERS
     way = way_of(d, c, program.shared_banks)
     if way in _ORDERS:
-        yield Feature.C_ORDER
+        yield Has.C_ORDER
     elif way is Way.PART:
-        yield Feature.C_PART
+        yield Has.C_PART
     if _repeats(c):
-        yield Feature.C_REPEATED
+        yield Has.C_REPEATED
     if d.name in (a.name, b.name):
-        yield Feature.OVER_MULTIPLICAND
+        yield Has.OVER_MULTIPLICAND
     elif any(way_of(d, one, program.shared_banks) for one in (a, b)):
-        yield Feature.AMONG_MULTIPLICANDS
+        yield Has.AMONG_MULTIPLICANDS
     if (listed(a.name) or listed(b.name)) and {one.bank for one in a.registers} & {
         one.bank for one in b.registers
     }:
-        yield Feature.A_WITH_B
+        yield Has.A_WITH_B
 
 
 def _repeats(use: Use) -> bool:
@@ -358,52 +370,50 @@ def _repeats(use: Use) -> bool:
 
 def _of_immediate(immediate: int) -> Iterator[Feature]:
     if immediate > 0:
-        yield Feature.OFFSET_IMMEDIATE
+        yield Has.OFFSET_IMMEDIATE
     elif immediate < 0:
-        yield Feature.OFFSET_NEGATIVE
+        yield Has.OFFSET_NEGATIVE
 
 
 def _of_access(program: Program, step: MatrixAccess) -> Iterator[Feature]:
-    form, matrix, place = step.form, step.form.matrix(), step.memory.place
-    yield Feature.STORE if step.stores else Feature(f"load {matrix.operand}")
+    matrix, place = step.form.matrix(), step.memory.place
     buffer = program.buffer(place.buffer)
     shared = buffer.space == "shared"
-    verb = "store" if step.stores else "load"
-    yield Feature(f"{verb}: {'.' + form.space if form.space else 'generic, ' + buffer.space}")
+    yield from of_form(step.form, buffer.space)
     yield from _of_immediate(step.memory.immediate)
     yield from _of_stride(step, shared=shared)
     unit = unit_bytes(matrix, shared=shared)
     address = program.offset(buffer.name) + place.offset
     if address % 128 == 0:
-        yield Feature.ALIGNED_128
+        yield Has.ALIGNED_128
     elif address % (2 * unit) == 0:
-        yield Feature.ALIGNED_MORE
+        yield Has.ALIGNED_MORE
     else:
-        yield Feature.ALIGNED_LEAST
+        yield Has.ALIGNED_LEAST
     if place.offset + step.tile.extent == buffer.size:
-        yield Feature.BUFFER_END
+        yield Has.BUFFER_END
 
 
 def _of_stride(step: MatrixAccess, *, shared: bool) -> Iterator[Feature]:
     form, matrix, stride = step.form, step.form.matrix(), step.memory.stride
     if stride is None:
-        yield Feature.STRIDE_OMITTED
+        yield Has.STRIDE_OMITTED
         return
-    yield Feature.STRIDE_REGISTER if step.memory.stride_in_register else Feature.STRIDE_IMMEDIATE
+    yield Has.STRIDE_REGISTER if step.memory.stride_in_register else Has.STRIDE_IMMEDIATE
     default = matrix.default_stride(form.layout)
     if stride == default:
-        yield Feature.STRIDE_DEFAULT
+        yield Has.STRIDE_DEFAULT
         return
     least = least_padded(matrix, form.layout, shared=shared)
     if stride == least:
-        yield Feature.STRIDE_LEAST
+        yield Has.STRIDE_LEAST
     elif stride // stride_unit(matrix, shared=shared) % 2:
-        yield Feature.STRIDE_ODD
+        yield Has.STRIDE_ODD
     pitch = stride * matrix.type.bits // 8
     if pitch >= HUGE_PITCH:
-        yield Feature.STRIDE_HUGE
+        yield Has.STRIDE_HUGE
     elif stride >= LARGE_FACTOR * default:
-        yield Feature.STRIDE_LARGE
+        yield Has.STRIDE_LARGE
 
 
 def _structure(program: Program) -> Iterator[Feature]:
@@ -411,32 +421,32 @@ def _structure(program: Program) -> Iterator[Feature]:
     steps = tuple(walk(program.steps))
     products = [step for step in steps if multiplies(step)]
     if len(products) == 1:
-        yield Feature.ONE_MULTIPLICATION
+        yield Has.ONE_MULTIPLICATION
     if len({step.form.shape for step in products}) > 1:
-        yield Feature.SEVERAL_SHAPES
+        yield Has.SEVERAL_SHAPES
     if len({step.form.a_type for step in products}) > 1:
-        yield Feature.SEVERAL_TYPES
+        yield Has.SEVERAL_TYPES
     yield from _of_registers(steps)
     flow = Flow.of(program.steps)
     if flow.chain >= 1:
-        yield Feature.D_AS_C
+        yield Has.D_AS_C
     if flow.chain >= 2:
-        yield Feature.CHAIN
+        yield Has.CHAIN
     if flow.uses["a"] > 1:
-        yield Feature.A_REUSED
+        yield Has.A_REUSED
     if flow.uses["b"] > 1:
-        yield Feature.B_REUSED
+        yield Has.B_REUSED
     live = most_live(program.steps)
     if live.fragments >= 8:
-        yield Feature.LIVE_8
+        yield Has.LIVE_8
     if live.fragments >= 16:
-        yield Feature.LIVE_16
+        yield Has.LIVE_16
     if live.registers > MOST_REGISTERS:
-        yield Feature.SPILLS
+        yield Has.SPILLS
     if len(steps) >= 12:
-        yield Feature.STEPS_12
+        yield Has.STEPS_12
     if len(steps) >= 24:
-        yield Feature.STEPS_24
+        yield Has.STEPS_24
 
 
 def _of_registers(steps: tuple[Step, ...]) -> Iterator[Feature]:
@@ -448,11 +458,11 @@ def _of_registers(steps: tuple[Step, ...]) -> Iterator[Feature]:
         }
         if multiplies_registers(step):
             if any(loads_rows(one) for source in sources.values() for one in source):
-                yield Feature.FED_BY_LDMATRIX
+                yield Has.FED_BY_ROWS
             if any(multiplies_registers(one) for name in "ab" for one in sources[name]):
-                yield Feature.D_AS_MULTIPLICAND
+                yield Has.D_AS_MULTIPLICAND
         elif stores_rows(step) and any(map(multiplies_registers, sources["registers"])):
-            yield Feature.STMATRIX_OF_D
+            yield Has.ROWS_OF_D
         if step.writes is not None:
             # What is moved, packed or transposed is still the D that it was.
             moved = "source" in sources and not step.writes.is_fragment
@@ -468,7 +478,7 @@ def _of_memory(program: Program) -> Iterator[Feature]:
     registers: list[Span] = []
     for step in walk(program.steps):
         if loads_rows(step) and any(_rows(step).meets(one) for one in stored):
-            yield Feature.LDMATRIX_OF_STORE
+            yield Has.ROWS_OF_STORE
         if step.stores and not step.instruction:
             registers += step.bytes_written
         if not accesses_matrix(step):
@@ -482,9 +492,9 @@ def _of_memory(program: Program) -> Iterator[Feature]:
         if step.stores:
             stored.append(span)
         elif any(one.meets(span) for one in registers):
-            yield Feature.LDMATRIX_LOADED
+            yield Has.ROWS_LOADED
     if len(spaces) > 1:
-        yield Feature.GLOBAL_AND_SHARED
+        yield Has.GLOBAL_AND_SHARED
 
 
 def _rows(step: RowAccess) -> Span:
@@ -498,14 +508,14 @@ def _of_pair(first: MatrixAccess, its: Span, second: MatrixAccess, span: Span) -
     """Yield what two accesses to one buffer make, the first earlier in the text."""
     meet = its.meets(span)
     if meet and not second.stores:
-        yield Feature.STORED_AND_LOADED if first.stores else Feature.OVERLAPPING_READS
+        yield Has.STORED_AND_LOADED if first.stores else Has.OVERLAPPING_READS
     if (
         second.stores
         and its == span
         and first.form.matrix().operand == "c"
         and first.form.layout == second.form.layout
     ):
-        yield Feature.IN_PLACE_MEMORY
+        yield Has.IN_PLACE_MEMORY
     if (
         not meet
         and first.form.type() == second.form.type()
@@ -513,20 +523,14 @@ def _of_pair(first: MatrixAccess, its: Span, second: MatrixAccess, span: Span) -
         and its.pitch == span.pitch > its.run
         and abs(its.start - span.start) < its.pitch * its.runs
     ):
-        yield Feature.TILES
-
-
-OF_OPERATION: dict[Operation, Feature] = {
-    operation: Feature(f"elements: {operation}") for operation in Operation
-}
-"""The feature of each element-wise operation."""
+        yield Has.TILES
 
 
 def main_form(program: Program) -> Form:
     """Return the form of the step that a program is about.
 
-    That is its first mma.sync, which ldmatrix feeds and stmatrix stores; without one, its first
-    wmma.mma, ldmatrix, stmatrix or movmatrix.
+    That is its first mma.sync, which other steps feed and store; without one, its first
+    instruction that is no load or store of wmma.
 
     Raises
     ------

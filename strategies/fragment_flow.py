@@ -49,28 +49,29 @@ class Flow:
 
     def _follow(self, steps: tuple[Step, ...], values: _Values) -> _Values:
         for step in steps:
-            if multiplies(step):
-                d, a, b, c = step.uses
-                for use in (a, b):
-                    key = use.field, use.registers
-                    values.uses[key] += 1
-                    self.uses[use.field] = max(self.uses[use.field], values.uses[key])
-                before = values.chain(c.registers)
-                self.chain = max(self.chain, before)
-                values.write(d.registers, before + 1)
-            elif isinstance(step, Branch):
-                after = self._follow(step.then, values.copy())
-                after.join(self._follow(step.otherwise, values))
-                values = after
-            elif isinstance(step, Loop):
-                for _ in range(min(2, _most(step.count))):
-                    after = self._follow(step.body, values.copy())
-                    after.join(values)
+            match step:
+                case Branch():
+                    after = self._follow(step.then, values.copy())
+                    after.join(self._follow(step.otherwise, values))
                     values = after
-            elif step.writes is not None:
-                carried = [use for use in step.reads if use.name == step.carried]
-                chain = values.chain(carried[0].registers) if carried else 0
-                values.write(step.writes.registers, chain)
+                case Loop():
+                    for _ in range(min(2, _most(step.count))):
+                        after = self._follow(step.body, values.copy())
+                        after.join(values)
+                        values = after
+                case _ if multiplies(step):
+                    d, a, b, c = step.uses
+                    for use in (a, b):
+                        key = use.field, use.registers
+                        values.uses[key] += 1
+                        self.uses[use.field] = max(self.uses[use.field], values.uses[key])
+                    before = values.chain(c.registers)
+                    self.chain = max(self.chain, before)
+                    values.write(d.registers, before + 1)
+                case _ if step.writes is not None:
+                    carried = [use for use in step.reads if use.name == step.carried]
+                    chain = values.chain(carried[0].registers) if carried else 0
+                    values.write(step.writes.registers, chain)
         return values
 
     @staticmethod

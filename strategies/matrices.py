@@ -14,7 +14,7 @@ from oracle.image import position
 from oracle.ops import RowAccess, loads_fragment, stores_fragment, stores_rows
 from oracle.places import Place
 from oracle.program import Program, walk
-from oracle.steps import Copy, PlainAccess
+from oracle.steps import accesses_registers, copies_bytes
 from oracle.storage import Tile
 
 
@@ -56,7 +56,7 @@ def outputs(program: Program) -> tuple[Placed, ...]:
 
 def _ends(program: Program, place: Place, size: int, *, backwards: bool) -> Iterator[Place]:
     """Find the places of the image from or to which copies take some bytes; where they are, too."""
-    copies = [step for step in walk(program.steps) if isinstance(step, Copy)]
+    copies = [step for step in walk(program.steps) if copies_bytes(step)]
     seen, open_ = {place}, [place]
     while open_:
         here = open_.pop(0)
@@ -92,7 +92,7 @@ def places_of(
         yield place
         return
     for copy in walk(program.steps):
-        if not isinstance(copy, Copy):
+        if not copies_bytes(copy):
             continue
         here, there = copy.destination, copy.source
         if stored:
@@ -172,7 +172,7 @@ def results(program: Program) -> tuple[Result, ...]:
             column_bytes=step.bits // 8,
         )
         for step in walk(program.steps)
-        if isinstance(step, PlainAccess) and step.stores
+        if accesses_registers(step) and step.stores
         for place in places_of(program, step.place, size=step.size, stored=True)
     ]  # fmt: skip
     rows = [

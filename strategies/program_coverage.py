@@ -22,7 +22,15 @@ from oracle.program import Program, requirements
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.coverage import Coverage, CoverageLine
 from strategies.draws import derived_seed
-from strategies.features import Dimension, Feature, Focus, features_of, main_form, possible_features
+from strategies.features import (
+    FEATURES,
+    Dimension,
+    Feature,
+    Focus,
+    features_of,
+    main_form,
+    possible_features,
+)
 
 T = TypeVar("T")
 
@@ -173,7 +181,11 @@ class ProgramCoverage(Coverage):
             line("forms", self.counts["forms"], [form.opcode for form in forms]),
             line("PTX ISA versions", versions, versions),  # all that a campaign draws
             *(
-                line(one.value, features, [each for each in Feature if each.dimension is one])
+                line(
+                    one.value,
+                    features,
+                    [each.value for each in FEATURES.values() if each.dimension is one],
+                )
                 for one in Dimension
             ),
             line(_VALUE_CLASS, self.counts["classes"], ValueClass),

@@ -33,7 +33,7 @@ from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Pending, Ran
 from runners.ptx_text import is_ptx, ptx_digests, with_header
 from strategies.draws import derived_seed, draw
-from strategies.features import Feature, Focus
+from strategies.features import FEATURES, Feature, Focus
 from strategies.programs import programs
 
 T = TypeVar("T")
@@ -248,7 +248,7 @@ PROGRAMS_AT_ONCE = 64
 
 
 _ANYWHERE: frozenset[Feature] = frozenset()
-_SHARED = frozenset({Feature.LOAD_SHARED, Feature.STORE_SHARED})
+_SHARED = frozenset({FEATURES["load: .shared"], FEATURES["store: .shared"]})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,7 @@ from oracle.ops import (
 )
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Elementwise, Step
+from oracle.steps import Elementwise, Step, changes_elements
 from oracle.tracing import Event, Trace, trace
 from strategies.programs.single_instruction import (
     Access,
@@ -121,7 +121,7 @@ class _Search:
         """
         for event in traced.events:
             step = event.step
-            if not isinstance(step, Elementwise):
+            if not changes_elements(step):
                 continue
             matrix = replace(step.matrix, operand="c")
             source = event.inputs["source"]

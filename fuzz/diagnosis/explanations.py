@@ -32,7 +32,7 @@ from oracle.ops import (
     multiplies_fragments,
 )
 from oracle.program import Program, walk
-from oracle.steps import Branch, Elementwise, Step
+from oracle.steps import Branch, Elementwise, Step, changes_elements
 from oracle.warps import Planes, Warps
 
 _SIGNS = {"s8": "u8", "u8": "s8", "s4": "u4", "u4": "s4"}
@@ -119,11 +119,7 @@ def _each(kind: Callable[[Step], TypeGuard[_Kind]], change: Callable[[_Kind], St
 
 
 def _branches(step: Step) -> TypeGuard[Branch]:
-    return isinstance(step, Branch)
-
-
-def _is_elementwise(step: Step) -> TypeGuard[Elementwise]:
-    return isinstance(step, Elementwise)
+    return step.action == "branch"
 
 
 def _access(operand: str, change: Callable[[MatrixAccess], Step]) -> Change:
@@ -264,7 +260,7 @@ _CHANGES: tuple[tuple[str, Change], ...] = (
     ("rows from 16 bytes behind", _each(loads_rows, _rows_behind)),
     ("the row addresses of neighbouring lanes exchanged", _each(loads_rows, _pairs_exchanged)),
     ("a branch the other way", _each(_branches, _inverted)),
-    ("an element-wise operation left out", _each(_is_elementwise, _left_out)),
+    ("an element-wise operation left out", _each(changes_elements, _left_out)),
 )
 
 
@@ -280,14 +276,14 @@ _MISPLACED = tuple(
 
 
 class _WithoutC(Warps):
-    def multiply(self, step: Product) -> Planes:
-        a, b, c = (planes["bits"] for planes in self.operands(step))
+    def multiply(self, step: Product, *operands: Planes) -> Planes:
+        a, b, c = (planes["bits"] for planes in operands)
         return {"bits": multiply(step.form, a, b, np.zeros_like(c), model=self.model)}
 
 
 class _WithoutProduct(Warps):
-    def multiply(self, step: Product) -> Planes:
-        a, b, c = (planes["bits"] for planes in self.operands(step))
+    def multiply(self, step: Product, *operands: Planes) -> Planes:
+        a, b, c = (planes["bits"] for planes in operands)
         if step.form.c_type == step.form.d_type:
             return {"bits": c}
         none = np.zeros_like(a), np.zeros_like(b)
@@ -295,15 +291,15 @@ class _WithoutProduct(Warps):
 
 
 class _Twice(Warps):
-    def multiply(self, step: Product) -> Planes:
-        a, b, _ = (planes["bits"] for planes in self.operands(step))
-        once = super().multiply(step)["bits"]
+    def multiply(self, step: Product, *operands: Planes) -> Planes:
+        a, b, _ = (planes["bits"] for planes in operands)
+        once = super().multiply(step, *operands)["bits"]
         return {"bits": multiply(step.form, a, b, once, model=self.model)}
 
 
 class _Exchanged(Warps):
-    def multiply(self, step: Product) -> Planes:
-        a, b, c = (planes["bits"] for planes in self.operands(step))
+    def multiply(self, step: Product, *operands: Planes) -> Planes:
+        a, b, c = (planes["bits"] for planes in operands)
         return {"bits": multiply(step.form, b, a, c, model=self.model)}
 
 
@@ -312,12 +308,12 @@ class _Flushed(Warps):
 
     flushed = "ab"
 
-    def multiply(self, step: Product) -> Planes:
+    def multiply(self, step: Product, *operands: Planes) -> Planes:
         a, b, c = (
             _flushed(planes["bits"], step.form.matrix(operand).type)
             if operand in self.flushed
             else planes["bits"]
-            for operand, planes in zip("abc", self.operands(step), strict=True)
+            for operand, planes in zip("abc", operands, strict=True)
         )
         return {"bits": multiply(step.form, a, b, c, model=self.model)}
 
@@ -341,8 +337,8 @@ class _FlushedAll(_Flushed):
 class _FlushedResult(Warps):
     """Subnormal results are zero."""
 
-    def multiply(self, step: Product) -> Planes:
-        return {"bits": _flushed(super().multiply(step)["bits"], step.form.d_type)}
+    def multiply(self, step: Product, *operands: Planes) -> Planes:
+        return {"bits": _flushed(super().multiply(step, *operands)["bits"], step.form.d_type)}
 
 
 def _flushed(bits: NDArray[Any], type_: Format) -> NDArray[Any]:

@@ -26,7 +26,7 @@ from oracle.image import position
 from oracle.instructions import INSTRUCTIONS
 from oracle.matrices import LANES
 from oracle.operands import Registers, Use
-from oracle.ops import Op, multiplies, multiplies_registers
+from oracle.ops import multiplies, multiplies_registers
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.registers import listed
@@ -34,12 +34,10 @@ from oracle.steps import (
     Barrier,
     Copy,
     Loop,
-    MoveRegisters,
-    PackRegisters,
     PlainAccess,
-    SetRegisters,
     Step,
     Straight,
+    copies_bytes,
     is_plain_load,
 )
 from oracle.tracing import Event, Trace
@@ -51,16 +49,16 @@ from strategies.programs.single_instruction import (
     product_of,
 )
 
-_NAMES: Mapping[tuple[type[Step], bool], str] = {
-    (PlainAccess, False): "loading registers",
-    (PlainAccess, True): "storing registers",
-    (Op, False): "",
-    (Op, True): "",
-    (PackRegisters, False): "packing",
-    (SetRegisters, False): "setting registers",
-    (MoveRegisters, False): "moving registers",
+_INSTRUCTION = "instruction"
+_NAMES: Mapping[str, str] = {
+    "load_registers": "loading registers",
+    "store_registers": "storing registers",
+    _INSTRUCTION: "",
+    "pack_registers": "packing",
+    "set_registers": "setting registers",
+    "move_registers": "moving registers",
 }
-"""What steps are called that are no instructions, by whether they store; first those of which the
+"""What steps are called that are no instructions, by their actions; first those of which the
 trials of others are made."""
 _VECTORS = 4, 2
 """Registers of 32 bits that are stored or loaded at once (`ld` and `st` with `.v4`, `.v2`)."""
@@ -109,15 +107,15 @@ def name_of(step: Step) -> str:
     """Return what a step on registers is called."""
     if step.instruction:
         return INSTRUCTIONS[step.instruction.mnemonic].name
-    return _NAMES[type(step), step.stores]
+    return _NAMES[step.action]
 
 
 def _order(step: Step) -> tuple[int, ...]:
     """Return a key by which the plainest steps come first, and multiplications last."""
     last = 1 if multiplies(step) else 0
     accesses = bool(step.bytes_read or step.bytes_written)
-    kinds = [kind for kind, _ in _NAMES]
-    return last, kinds.index(type(step)), not accesses, step.stores
+    action = _INSTRUCTION if step.instruction else step.action
+    return last, list(_NAMES).index(action), not accesses, step.stores
 
 
 def wrong_vector(device: ExperimentDevice) -> Culprit | None:
@@ -296,7 +294,7 @@ def wrong_copy(device: ExperimentDevice, program: Program) -> Culprit | None:
     program
         Other bytes are copied as it does, to shared memory and back.
     """
-    for step in dict.fromkeys(one for one in walk(program.steps) if isinstance(one, Copy)):
+    for step in dict.fromkeys(one for one in walk(program.steps) if copies_bytes(one)):
         for copies in _there_and_back(step):
             whole: list[Step] = []
             pieces: list[Step] = []

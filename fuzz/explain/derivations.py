@@ -21,7 +21,7 @@ from oracle.lane_fragments import places, unpack
 from oracle.models import Model
 from oracle.operations import Operation
 from oracle.ops import loads_rows, multiplies, multiplies_fragments
-from oracle.steps import Elementwise
+from oracle.steps import Elementwise, changes_elements
 from oracle.tracing import Event
 
 _IN_MEMORY = (
@@ -50,7 +50,7 @@ def derivation(event: Event, row: int, column: int, model: Model) -> Derivation 
     step = event.step
     if multiplies(step):
         return _product(event, step.form, row, column, model)
-    if isinstance(step, Elementwise):
+    if changes_elements(step):
         return _changed(step, raw(event.inputs["source"][row, column], step.matrix.type))
     if loads_rows(step):
         return _loaded(step.form, event.inputs["rows"], row, column)
@@ -197,6 +197,6 @@ def _loaded(form: Form, rows: NDArray[np.uint8], lane: int, register: int) -> De
 def type_of(event: Event) -> Format | None:
     """Return the format of the elements that a step made; None for registers."""
     step = event.step
-    if isinstance(step, Elementwise):
+    if changes_elements(step):
         return step.matrix.type
     return step.form.d_type if multiplies_fragments(step) else None

@@ -17,7 +17,7 @@ from oracle.models import NO_FIGURES, Figure, NanRule
 from oracle.ops import is_main, is_producer, loads_fragment, multiplies_registers
 from oracle.program import walk
 from oracle.sharing import in_brackets, overlaps
-from oracle.steps import PackRegisters, Step
+from oracle.steps import Step
 from oracle.tracing import Event
 
 _DIFFERENCES = 48
@@ -204,7 +204,7 @@ def _heading(event: Event) -> str:
 
 def _rearranges(step: Step) -> bool:
     """Whether elements stand in other lanes or registers than they were read from."""
-    return isinstance(step, PackRegisters) or (is_main(step) and not is_producer(step))
+    return step.action == "pack_registers" or (is_main(step) and not is_producer(step))
 
 
 def _check(end: int | None, shown: Difference) -> str:

@@ -28,15 +28,15 @@ from runners.faults import CATALOGUE, Fault
 from runners.screening import References
 from strategies.contents import ValueClass, expand
 from strategies.draws import derived_seed
-from strategies.features import Feature, Focus, features_of
+from strategies.features import FEATURES, Focus, Has, features_of
 from strategies.program_coverage import Batch, family_of
 from strategies.program_draws import Speed, campaign_rounds, round_batches
 from strategies.programs import GENERATOR_VERSION
 
 LEFT_OUT = frozenset(
     {
-        Feature.OVER_MULTIPLICAND, Feature.AMONG_MULTIPLICANDS, Feature.C_ORDER, Feature.C_PART,
-        Feature.C_REPEATED,
+        Has.OVER_MULTIPLICAND, Has.AMONG_MULTIPLICANDS, Has.C_ORDER, Has.C_PART,
+        Has.C_REPEATED,
     }
 )  # fmt: skip
 """Features of programs that do not belong into a set: every compiler so far gives some of those
@@ -179,7 +179,7 @@ def distill(
         ),
         "forms with loads and stores": _covered(sorted(_forms(pool)), _forms(batches)),
         "features of programs": _covered(
-            [one.value for one in Feature if one not in LEFT_OUT],
+            [one.value for one in FEATURES.values() if one not in LEFT_OUT],
             {one.value for batch in batches for one in features_of(batch.program)},
         ),
         "classes of values": _covered(

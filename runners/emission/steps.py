@@ -16,10 +16,8 @@ from oracle.steps import (
     Copy,
     Elementwise,
     Loop,
-    MoveRegisters,
-    PackRegisters,
     PlainAccess,
-    SetRegisters,
+    Scalar,
     Step,
 )
 from runners.emission.addresses import (
@@ -66,13 +64,11 @@ class StepWriter:
                 self._each(step, step.matrix.register_bits, template)
             case PlainAccess():
                 self._registers_and_memory(step)
-            case PackRegisters():
-                self._each(step, 32, f"cvt.rn.{step.type}x2.f32 {{0}}, {{2}}, {{1}}")
-            case MoveRegisters():
-                self._each(step, step.bits, f"mov.b{step.bits} {{}}, {{}}")
-            case SetRegisters():
-                for register in self._registers.of(step.uses[0]):
-                    body.add(f"mov.b{step.bits} {register}, {step.constant:#x}")
+            case Scalar():
+                # Of two sources that go into one register, the first operand is the upper half.
+                places = [f"{{{place}}}" for place in (0, *range(step.row.sources, 0, -1))]
+                constant = [] if step.sets is None else [f"{step.sets:#x}"]
+                self._each(step, step.bits, f"{step.opcode} {', '.join(places + constant)}")
             case Copy():
                 write_copy(body, self.program, step)
             case Barrier():
@@ -178,7 +174,8 @@ class StepWriter:
             The instruction, with places for the destination and its sources: as many registers for
             each as the source has for one of the destination.
         """
-        source, destination = map(self._registers.of, step.uses)
+        *read, destination = map(self._registers.of, step.uses)
+        source = read[0] if read else ()
         each = len(source) // len(destination)
         late: list[tuple[str, str]] = []
         for index, register in enumerate(destination):

@@ -21,10 +21,8 @@ from oracle.steps import (
     Copy,
     Elementwise,
     Loop,
-    MoveRegisters,
-    PackRegisters,
     PlainAccess,
-    SetRegisters,
+    Scalar,
     Step,
 )
 from oracle.targets import Module
@@ -126,8 +124,8 @@ class CudaCppWriter(CudaCppText):
                 write_elementwise(self, step)
             case PlainAccess():
                 write_registers(self, step)
-            case PackRegisters():
-                write_pack(self, step)
+            case Scalar():
+                write_pack(self, step)  # a program with others is refused as a whole
             case Copy():
                 write_copy(self, step)
             case Barrier():
@@ -143,8 +141,6 @@ class CudaCppWriter(CudaCppText):
                 )
                 self._block(step.body)
                 self.add("}")
-            case SetRegisters() | MoveRegisters():
-                pass  # refused as a whole
             case _:
                 assert_never(step)
 

@@ -15,8 +15,8 @@ from oracle.places import Place
 from oracle.steps import (
     Copy,
     Elementwise,
-    PackRegisters,
     PlainAccess,
+    Scalar,
 )
 from runners.emission.addresses import progression
 from runners.emission.copies import pieces
@@ -135,7 +135,7 @@ def write_registers(out: CudaCppText, step: PlainAccess) -> None:
     out.add("}")
 
 
-def write_pack(out: CudaCppText, step: PackRegisters) -> None:
+def write_pack(out: CudaCppText, step: Scalar) -> None:
     """Append the conversion of pairs of registers."""
     source, destination = map(out.variable, step.uses)
     function, type_ = _PACKED[step.type]

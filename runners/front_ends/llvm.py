@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from oracle.errors import InfrastructureError, UsageError
+from oracle.isa import FORMS
 from oracle.targets import Module
 from runners.front_ends.child import Child, check_there, piped, refused, stages
+from runners.front_ends.llvm_intrinsics import LATE_SINCE, rows_name
 from runners.front_ends.llvm_ir import llvm_ir
 from runners.front_ends.protocol import FrontEnd, FrontEndToolchain
 from runners.kernels import KernelModule
@@ -34,11 +36,15 @@ _BUILD = (
     "{folder}/llc -O{{level}} -mcpu={{target}} -mattr=+{{ptx}}"
 )
 """What the optimiser and the back end of a build are called with (opt --help, llc --help)."""
+_ROW_STORE = next(form for form in FORMS if form.is_store and not form.opaque)
+"""The first store of rows: of one register."""
 _PROBES = {
-    22: "declare void @llvm.nvvm.stmatrix.sync.aligned.m8n8.x1.b16.p3(ptr addrspace(3), i32)\n"
-    "define ptx_kernel void @nothing(ptr addrspace(1) %p) {\n"
-    "  call void @llvm.nvvm.stmatrix.sync.aligned.m8n8.x1.b16.p3(ptr addrspace(3) null, i32 0)\n"
-    "  ret void\n}\n",
+    LATE_SINCE: (
+        f"declare void @{rows_name(_ROW_STORE, llvm=LATE_SINCE)}.p3(ptr addrspace(3), i32)\n"
+        "define ptx_kernel void @nothing(ptr addrspace(1) %p) {\n"
+        f"  call void @{rows_name(_ROW_STORE, llvm=LATE_SINCE)}.p3(ptr addrspace(3) null, i32 0)\n"
+        "  ret void\n}\n"
+    ),
     16: "define ptx_kernel void @nothing(ptr addrspace(1) %p) {\n  ret void\n}\n",
     14: "define ptx_kernel void @nothing(i8 addrspace(1)* %p) {\n  ret void\n}\n",
 }

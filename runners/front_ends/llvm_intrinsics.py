@@ -12,7 +12,7 @@ from oracle.forms import Form
 OPAQUE_SINCE = 16
 """First LLVM that has no typed pointers by default wherever it is embedded: LLVM 15 still reads
 them, and llvmlite 0.44, which carries it, reads no others (seen 2026-11-22)."""
-_LATE_SINCE = 22
+LATE_SINCE = 22
 """Stores of rows, loads of rows of elements of 8 bits and less, mma of fp8 and of the larger
 shapes of f64: not in 20."""
 SPACES = {"": 0, "global": 1, "shared": 3, "shared::cta": 3}
@@ -51,7 +51,7 @@ def multiply_name(form: Form, *, llvm: int) -> str | None:
         parts = ["wmma", shape, "mma", *op, *layouts, *rounding, *signature, *saturated]
         return ".".join(("llvm.nvvm", *parts))
     late = a in ("e4m3", "e5m2") or (a == "f64" and shape != "m8n8k4")
-    if form.rounding or (late and llvm < _LATE_SINCE):
+    if form.rounding or (late and llvm < LATE_SINCE):
         return None
     if a in ("e4m3", "e5m2"):
         signature = [d, a, b, c]
@@ -64,7 +64,7 @@ def multiply_name(form: Form, *, llvm: int) -> str | None:
 
 def rows_name(form: Form, *, llvm: int) -> str | None:
     """Return the name of a load or store of rows without its pointer's suffix; None: none here."""
-    if llvm < _LATE_SINCE and (form.is_store or form.element_bits != 16):
+    if llvm < LATE_SINCE and (form.is_store or form.element_bits != 16):
         return None
     # The opcode, but for the state space, which the pointer says.
     words = [slot.text for slot in form.slots if slot.text and slot.name != "space"]

@@ -23,10 +23,8 @@ from oracle.steps import (
     Copy,
     Elementwise,
     Loop,
-    MoveRegisters,
-    PackRegisters,
     PlainAccess,
-    SetRegisters,
+    Scalar,
     Step,
 )
 from oracle.targets import Module
@@ -127,8 +125,8 @@ class LlvmWriter(LlvmText):
                 write_elementwise(self, step)
             case PlainAccess():
                 write_registers(self, step)
-            case PackRegisters():
-                write_pack(self, step)
+            case Scalar():
+                write_pack(self, step)  # a program with others is refused as a whole
             case Copy():
                 for piece in pieces(self.program, step):
                     self._copy(piece)
@@ -138,8 +136,6 @@ class LlvmWriter(LlvmText):
                 self._branch(step)
             case Loop():
                 self._loop(step)
-            case SetRegisters() | MoveRegisters():
-                pass  # refused as a whole
             case _:
                 assert_never(step)
 

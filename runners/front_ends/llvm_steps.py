@@ -14,7 +14,7 @@ from oracle.ops import (
     multiplies,
 )
 from oracle.places import IMAGE_ALIGNMENT, Place
-from oracle.steps import Elementwise, PackRegisters, PlainAccess
+from oracle.steps import Elementwise, PlainAccess, Scalar
 from runners.emission.addresses import progression
 from runners.emission.elementwise import replicated
 from runners.front_ends.llvm_intrinsics import (
@@ -124,7 +124,7 @@ def _multiply(out: LlvmText, step: Product) -> None:
     out.fill(d, [out.cast(type_, one, raw) for one in out.parts(result, type_, count)])
 
 
-def write_pack(out: LlvmText, step: PackRegisters) -> None:
+def write_pack(out: LlvmText, step: Scalar) -> None:
     """Append the conversion of pairs of registers."""
     source, destination = step.uses
     values = [value for _, value in out.values(source)]

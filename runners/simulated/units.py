@@ -151,7 +151,7 @@ class DoubleUnit:
 
 @dataclass(frozen=True, kw_only=True)
 class RowUnit:
-    """What ldmatrix, stmatrix and movmatrix do with rows: fetched, to be written, or held."""
+    """What an instruction does with rows: fetched, to be written, or held in registers."""
 
     transposed: bool
     signed: bool = False
@@ -159,7 +159,7 @@ class RowUnit:
     swapped_nibbles: bool = False
     """Packed elements are taken from the high end of the row first."""
     rotation: int = 0
-    """Lanes by which the row addresses (of movmatrix, the results) are off."""
+    """Lanes by which the row addresses (of rows that are held, the results) are off."""
     exchanged_registers: bool = False
     """The first two registers are exchanged."""
     swapped_halves: bool = False

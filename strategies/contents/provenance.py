@@ -26,10 +26,8 @@ from oracle.steps import (
     Copy,
     Elementwise,
     Loop,
-    MoveRegisters,
-    PackRegisters,
     PlainAccess,
-    SetRegisters,
+    Scalar,
     Step,
 )
 from oracle.storage import Tile
@@ -151,10 +149,8 @@ class _Walker:
                 provenance = self._read(span.buffer, span.offsets.ravel())
                 self.found.rows.append(provenance[provenance >= 0])
                 self._keep(step, provenance.reshape(LANES, -1))
-            case MoveRegisters():
-                self._keep(step, self._held(step.reads[0]))
-            case PackRegisters() | SetRegisters():
-                self._forget(step)
+            case Scalar():
+                self._keep(step, self._held(step.reads[0]) if step.copies else None)
             case Branch():
                 self._word(step.condition)
                 self.walk(step.then)

@@ -13,9 +13,11 @@ from oracle.ops import Op
 from oracle.places import Place
 from oracle.storage import Tile
 from strategies.features import (
+    FEATURES,
     HUGE_PITCH,
     LARGE_FACTOR,
     Feature,
+    Has,
     least_padded,
     stride_unit,
     unit_bytes,
@@ -34,17 +36,17 @@ _SPACES = (("global", False), ("", False), ("shared", True), ("shared::cta", Tru
 """State spaces as an instruction spells them ("" is generic), and whether memory is shared."""
 
 _IN_STRIDE = (
-    Feature.STRIDE_OMITTED, Feature.STRIDE_DEFAULT, Feature.STRIDE_LEAST, Feature.STRIDE_ODD,
-    Feature.STRIDE_LARGE,
+    Has.STRIDE_OMITTED, Has.STRIDE_DEFAULT, Has.STRIDE_LEAST, Has.STRIDE_ODD,
+    Has.STRIDE_LARGE,
 )  # fmt: skip
 _DRAWN_STRIDES = (
-    Feature.STRIDE_OMITTED, Feature.STRIDE_DEFAULT, Feature.STRIDE_LEAST, Feature.STRIDE_OMITTED,
-    Feature.STRIDE_ODD, Feature.STRIDE_LARGE,
+    Has.STRIDE_OMITTED, Has.STRIDE_DEFAULT, Has.STRIDE_LEAST, Has.STRIDE_OMITTED,
+    Has.STRIDE_ODD, Has.STRIDE_LARGE,
 )  # fmt: skip
-_WIDE = (Feature.STRIDE_ODD, Feature.STRIDE_LARGE)
+_WIDE = (Has.STRIDE_ODD, Has.STRIDE_LARGE)
 TIGHT = 12 << 10
 """Bytes of an image from which programs save memory: narrow strides, fragments used again."""
-_ALIGNMENTS = (Feature.ALIGNED_128, Feature.ALIGNED_LEAST, Feature.ALIGNED_MORE)
+_ALIGNMENTS = (Has.ALIGNED_128, Has.ALIGNED_LEAST, Has.ALIGNED_MORE)
 _FRESH, _SAME_BUFFER, _OVERLAPPING, _BESIDE = range(4)
 _PLACEMENTS = (_FRESH, _FRESH, _FRESH, _SAME_BUFFER, _OVERLAPPING, _BESIDE)
 
@@ -135,10 +137,10 @@ def store(builder: Builder, value: LiveValue, over: Region | None = None) -> Non
         layout = wanted.layout
         over = None
     in_place = dice.once_in(6) and not builder.wants(STORES)
-    in_place |= Feature.IN_PLACE_MEMORY in builder.wanted
+    in_place |= Has.IN_PLACE_MEMORY in builder.wanted
     access = _Access(builder=builder, matrix=matrix, layout=layout, dice=dice)
     if over is not None and in_place and over.type == matrix.type:
-        builder.take(Feature.IN_PLACE_MEMORY)
+        builder.take(Has.IN_PLACE_MEMORY)
         region = _over(access, over)
     else:
         _choose_space(access)
@@ -148,9 +150,9 @@ def store(builder: Builder, value: LiveValue, over: Region | None = None) -> Non
 
 
 STORES = (
-    Feature.STORE_GENERIC_GLOBAL, Feature.STORE_GENERIC_SHARED, Feature.STORE_GLOBAL,
-    Feature.STORE_SHARED, Feature.STORE_SHARED_CTA, Feature.LDMATRIX_OF_STORE,
-)  # fmt: skip
+    *(one for one in FEATURES.values() if one.value.startswith("store: ")),
+    Has.ROWS_OF_STORE,
+)
 """What asks for the memory of a store."""
 
 
@@ -184,12 +186,12 @@ def _spaces(builder: Builder) -> list[tuple[str, bool]]:
 @cache
 def _feature(verb: str, space: str, shared: bool) -> Feature:
     memory = "shared" if shared else "global"
-    return Feature(f"{verb}: {'.' + space if space else 'generic, ' + memory}")
+    return FEATURES[f"{verb}: {'.' + space if space else 'generic, ' + memory}"]
 
 
 _IN_GLOBAL = (
-    Feature.STORED_AND_LOADED, Feature.OVERLAPPING_READS, Feature.TILES, Feature.STRIDE_HUGE,
-    Feature.LDMATRIX_LOADED,
+    Has.STORED_AND_LOADED, Has.OVERLAPPING_READS, Has.TILES, Has.STRIDE_HUGE,
+    Has.ROWS_LOADED,
 )  # fmt: skip
 """What needs accesses in one space, or much of it."""
 
@@ -208,12 +210,12 @@ def _choose_space(access: _Access) -> None:
     stored = [region for region in builder.memory.regions() if region.written and region.type]
     if wanted:
         drawn, asked = wanted[0], True
-    elif Feature.LDMATRIX_OF_STORE in builder.wanted and access.stores:
+    elif Has.ROWS_OF_STORE in builder.wanted and access.stores:
         drawn, asked = next((o for o in options if o[1]), drawn), True
-    elif Feature.GLOBAL_AND_SHARED in builder.wanted:
+    elif Has.GLOBAL_AND_SHARED in builder.wanted:
         if spaces:
             drawn, asked = next((o for o in options if o[1] not in spaces), drawn), True
-    elif Feature.STORED_AND_LOADED in builder.wanted and not access.stores and stored:
+    elif Has.STORED_AND_LOADED in builder.wanted and not access.stores and stored:
         drawn = next((o for o in options if o[1] == stored[0].arena.shared), drawn)
     elif (builder.plain_spaces or builder.wants(_IN_GLOBAL)) and not asked:
         drawn = options[0]
@@ -223,7 +225,7 @@ def _choose_space(access: _Access) -> None:
     access.space, access.shared = drawn
     builder.take(_feature(access.verb, *drawn))
     if len(spaces | {drawn[1]}) > 1:
-        builder.take(Feature.GLOBAL_AND_SHARED)
+        builder.take(Has.GLOBAL_AND_SHARED)
 
 
 def _choose_stride(access: _Access) -> int:
@@ -234,24 +236,24 @@ def _choose_stride(access: _Access) -> int:
     in_register = dice.once_in(2)
     placement = dice.one_of(_PLACEMENTS)
     wanted = [one for one in _IN_STRIDE if one in builder.wanted]
-    written = (Feature.STRIDE_REGISTER, Feature.STRIDE_IMMEDIATE)
-    huge = Feature.STRIDE_HUGE in builder.wanted and not access.shared
+    written = (Has.STRIDE_REGISTER, Has.STRIDE_IMMEDIATE)
+    huge = Has.STRIDE_HUGE in builder.wanted and not access.shared
     if huge:
-        class_ = Feature.STRIDE_HUGE
+        class_ = Has.STRIDE_HUGE
     elif wanted:
         class_ = wanted[0]
     elif builder.wants(written):
-        class_ = Feature.STRIDE_DEFAULT if class_ is Feature.STRIDE_OMITTED else class_
-    elif Feature.TILES in builder.wanted and not _beside(access):
-        class_ = Feature.STRIDE_LARGE
+        class_ = Has.STRIDE_DEFAULT if class_ == Has.STRIDE_OMITTED else class_
+    elif Has.TILES in builder.wanted and not _beside(access):
+        class_ = Has.STRIDE_LARGE
     elif class_ in _WIDE and builder.memory.size(shared=False) > TIGHT:
-        class_ = Feature.STRIDE_LEAST
+        class_ = Has.STRIDE_LEAST
     builder.take(class_)
     access.stride = _stride(access, class_, more)
-    if class_ is Feature.STRIDE_OMITTED:
+    if class_ == Has.STRIDE_OMITTED:
         return placement
     if builder.wants(written):
-        in_register = Feature.STRIDE_REGISTER in builder.wanted
+        in_register = Has.STRIDE_REGISTER in builder.wanted
     builder.take(written[0] if in_register else written[1])
     access.in_register = in_register
     # A tile beside another has the stride of that one.
@@ -265,16 +267,16 @@ def _stride(access: _Access, class_: Feature, more: int) -> int | None:
     unit = stride_unit(matrix, shared=shared, line_bytes=line_bytes)
     least = least_padded(matrix, layout, shared=shared, line_bytes=line_bytes)
     match class_:
-        case Feature.STRIDE_OMITTED:
+        case Has.STRIDE_OMITTED:
             return None
-        case Feature.STRIDE_DEFAULT:
+        case Has.STRIDE_DEFAULT:
             return default
-        case Feature.STRIDE_LEAST:
+        case Has.STRIDE_LEAST:
             return least
-        case Feature.STRIDE_ODD:
+        case Has.STRIDE_ODD:
             units = least // unit + 1
             return (units + 1 - units % 2 + 2 * more) * unit
-        case Feature.STRIDE_HUGE:
+        case Has.STRIDE_HUGE:
             elements = HUGE_PITCH * 8 // matrix.type.bits
             return elements * (1 + more // 2) + unit * (more % 2)
         case _:
@@ -315,11 +317,11 @@ def _place(access: _Access, placement: int, hint: str) -> Region:
     overlap = _placed_over(access, placement, pick)
     if overlap is not None:
         return overlap
-    if placement == _BESIDE or Feature.TILES in builder.wanted:
+    if placement == _BESIDE or Has.TILES in builder.wanted:
         places = _beside(access)
         if places:
             region, start = places[pick % len(places)]
-            builder.take(Feature.TILES)
+            builder.take(Has.TILES)
             region.columns += 1
             access.stride = region.stride
             return memory.matrix(region.arena, start, access.tile, written=access.stores)
@@ -329,9 +331,9 @@ def _place(access: _Access, placement: int, hint: str) -> Region:
         arena = open_[pick % len(open_)] if open_ else None
     alignment = next((one for one in _ALIGNMENTS if one in builder.wanted), alignment)
     builder.take(alignment)
-    if Feature.OFFSET_IMMEDIATE in builder.wanted and alignment is Feature.ALIGNED_128:
+    if Has.OFFSET_IMMEDIATE in builder.wanted and alignment == Has.ALIGNED_128:
         units = max(1, units)
-    end_asked = builder.take(Feature.BUFFER_END)
+    end_asked = builder.take(Has.BUFFER_END)
     if arena is None or end_asked:
         arena = memory.arena(hint, shared=access.shared)
         arena.closed = end_asked or (at_end and not builder.wanted)
@@ -346,18 +348,18 @@ def _placed_over(access: _Access, placement: int, pick: int) -> Region | None:
         return None
     regions = builder.memory.regions(shared=access.shared)
     registers = [region for region in regions if region.registers]
-    if Feature.LDMATRIX_LOADED in builder.wanted and registers:
-        feature, regions = Feature.LDMATRIX_LOADED, registers
-    elif Feature.STORED_AND_LOADED in builder.wanted:
-        feature = Feature.STORED_AND_LOADED
+    if Has.ROWS_LOADED in builder.wanted and registers:
+        feature, regions = Has.ROWS_LOADED, registers
+    elif Has.STORED_AND_LOADED in builder.wanted:
+        feature = Has.STORED_AND_LOADED
         regions = [region for region in regions if region.written and region.type is not None]
-    elif Feature.OVERLAPPING_READS in builder.wanted:
-        feature = Feature.OVERLAPPING_READS
+    elif Has.OVERLAPPING_READS in builder.wanted:
+        feature = Has.OVERLAPPING_READS
         regions = [region for region in regions if region.type and not region.written]
     elif placement != _OVERLAPPING or builder.wants(_ALIGNMENTS):
         return None
     else:
-        feature = Feature.OVERLAPPING_READS
+        feature = Has.OVERLAPPING_READS
     if not regions:
         return None
     builder.take(feature)
@@ -372,9 +374,9 @@ def _placed_over(access: _Access, placement: int, pick: int) -> Region | None:
 
 def _aligned(used: int, unit: int, alignment: Feature, units: int) -> int:
     """Return the first offset behind what is used that is aligned so, and not better."""
-    if alignment is Feature.ALIGNED_128:
+    if alignment == Has.ALIGNED_128:
         return (-(-used // 128) + units) * 128
-    step, rest = (2 * unit, unit) if alignment is Feature.ALIGNED_LEAST else (4 * unit, 2 * unit)
+    step, rest = (2 * unit, unit) if alignment == Has.ALIGNED_LEAST else (4 * unit, 2 * unit)
     turns = max(0, -(-(used - rest) // step))
     return (turns + units % 2) * step + rest
 
@@ -388,8 +390,8 @@ def _immediate(access: _Access, region: Region) -> int:
     dice, offset = access.dice, region.span.start
     kind = dice.one_of(("none", "none", "all", "some", "negative"))
     amount = dice.one_of((access.unit, 16, 1, 128))
-    if offset and access.builder.take(Feature.OFFSET_IMMEDIATE):
+    if offset and access.builder.take(Has.OFFSET_IMMEDIATE):
         kind = "all"
-    elif access.builder.take(Feature.OFFSET_NEGATIVE):
+    elif access.builder.take(Has.OFFSET_NEGATIVE):
         kind = "negative"
     return {"all": offset, "some": min(offset, amount), "negative": -amount}.get(kind, 0)

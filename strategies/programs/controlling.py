@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from oracle.places import Place, Span, Uniform, Word
 from oracle.steps import Branch, Loop
-from strategies.features import Feature
+from strategies.features import Feature, Has
 from strategies.programs.builder import Builder, Dice
 
 Part = Callable[[], None]
 """Appends steps to the builder's scope, and leaves nothing unstored."""
 
-LOOPS = (Feature.LOOP_CONSTANT, Feature.LOOP_WORD)
-BRANCHES = (Feature.BRANCH_CONSTANT, Feature.BRANCH_WORD)
+LOOPS = (Has.LOOP_CONSTANT, Has.LOOP_WORD)
+BRANCHES = (Has.BRANCH_CONSTANT, Has.BRANCH_WORD)
 
 _COUNTS = (2, 3, 1, 4, 2, 3, 7, 2)
 """Constants that loops run to; most compilers unroll them."""
@@ -42,19 +42,19 @@ def around(builder: Builder, kinds: tuple[Feature, ...], part: Part, other: Part
         return
     kind, inner = kinds[0], kinds[1:]
     if inner:
-        builder.take(Feature.NESTED)
+        builder.take(Has.NESTED)
     dice = builder.dice()
     if kind in LOOPS:
-        builder.take(kind, Feature.LOOP)
+        builder.take(kind, Has.LOOP)
         _loop(builder, kind, dice, lambda: around(builder, inner, part, other))
     else:
-        builder.take(kind, Feature.BRANCH)
+        builder.take(kind, Has.BRANCH)
         _branch(builder, kind, dice, lambda: around(builder, inner, part, other), other)
 
 
 def _loop(builder: Builder, kind: Feature, dice: Dice, part: Part) -> None:
     count: Uniform
-    if kind is Feature.LOOP_WORD:
+    if kind == Has.LOOP_WORD:
         count = _word(builder, dice, dice.one_of(_COUNT_MASKS))
     else:
         count = dice.one_of(_COUNTS)
@@ -71,8 +71,8 @@ def _loop(builder: Builder, kind: Feature, dice: Dice, part: Part) -> None:
 def _branch(builder: Builder, kind: Feature, dice: Dice, part: Part, other: Part) -> None:
     condition: Uniform
     two = dice.once_in(2)
-    two |= builder.take(Feature.TWO_ARMS)
-    if kind is Feature.BRANCH_WORD:
+    two |= builder.take(Has.TWO_ARMS)
+    if kind == Has.BRANCH_WORD:
         condition = _word(builder, dice, dice.one_of(_CONDITION_MASKS))
         # What memory holds decides: it makes no difference which arm is which.
         swapped = dice.once_in(2)
@@ -89,7 +89,7 @@ def _branch(builder: Builder, kind: Feature, dice: Dice, part: Part, other: Part
     steps = [tuple(arm.steps) for arm in arms]
     outer.join(*arms)
     then, otherwise = reversed(steps) if swapped else steps
-    if kind is Feature.BRANCH_WORD and not steps[1]:
+    if kind == Has.BRANCH_WORD and not steps[1]:
         then, otherwise = steps
     builder.add(Branch(condition=condition, then=then, otherwise=otherwise))
 

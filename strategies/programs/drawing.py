@@ -14,7 +14,7 @@ from oracle.places import Place, Span
 from oracle.program import Program, walk
 from oracle.steps import Copy
 from oracle.targets import Module
-from strategies.features import Feature, Focus
+from strategies.features import FEATURES, MOVES, ROW_LOADS, ROW_STORES, Feature, Focus, Has
 from strategies.programs.accesses import STORES, TIGHT, load
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.controlling import BRANCHES, LOOPS, around
@@ -46,29 +46,28 @@ BALLAST = 32
 
 _OF_ROWS = frozenset(
     {
-        Feature.LDMATRIX, Feature.STORE_REGISTERS, Feature.STORE_BY_LANE, Feature.LDMATRIX_GENERIC,
-        Feature.LDMATRIX_SHARED, Feature.LDMATRIX_SHARED_CTA, Feature.LDMATRIX_OF_STORE,
+        *ROW_LOADS, Has.STORE_REGISTERS, Has.STORE_BY_LANE, Has.ROWS_OF_STORE,
     }
 )  # fmt: skip
 """Features that an ldmatrix behind everything else gives."""
-_OF_ROWS_ALONE = _OF_ROWS - {Feature.LDMATRIX_OF_STORE} | {
-    Feature.COPY, Feature.BARRIER, Feature.OFFSET_IMMEDIATE, Feature.OFFSET_NEGATIVE,
-    Feature.BRANCH, Feature.LOOP, Feature.NESTED, *LOOPS, *BRANCHES,
+_OF_ROWS_ALONE = _OF_ROWS - {Has.ROWS_OF_STORE} | {
+    Has.COPY, Has.BARRIER, Has.OFFSET_IMMEDIATE, Has.OFFSET_NEGATIVE,
+    Has.BRANCH, Has.LOOP, Has.NESTED, *LOOPS, *BRANCHES,
 }  # fmt: skip
 """Features that a program without a multiplication can have."""
 _LEAST_MULTIPLICATIONS = {
-    Feature.D_AS_C: 2, Feature.CHAIN: 3, Feature.A_REUSED: 2, Feature.B_REUSED: 2,
-    Feature.SEVERAL_SHAPES: 2, Feature.SEVERAL_TYPES: 2, Feature.LIVE_8: 3, Feature.LIVE_16: 6,
-    Feature.TILES: 2, Feature.STORED_AND_LOADED: 2, Feature.IN_PLACE_MEMORY: 2,
-    Feature.D_AS_MULTIPLICAND: 2, Feature.OVER_PART: 2, Feature.STORE_BY_LANE: 2,
-    Feature.STEPS_12: 3, Feature.STEPS_24: 5,
+    Has.D_AS_C: 2, Has.CHAIN: 3, Has.A_REUSED: 2, Has.B_REUSED: 2,
+    Has.SEVERAL_SHAPES: 2, Has.SEVERAL_TYPES: 2, Has.LIVE_8: 3, Has.LIVE_16: 6,
+    Has.TILES: 2, Has.STORED_AND_LOADED: 2, Has.IN_PLACE_MEMORY: 2,
+    Has.D_AS_MULTIPLICAND: 2, Has.OVER_PART: 2, Has.STORE_BY_LANE: 2,
+    Has.STEPS_12: 3, Has.STEPS_24: 5,
 }  # fmt: skip
 _NEEDS = {
-    Feature.ADDRESS_LOADED: Feature.LOAD_SHARED, Feature.STMATRIX_REPEATED: Feature.STMATRIX,
-    Feature.MOVMATRIX_IN_PLACE: Feature.MOVMATRIX,
+    Has.ADDRESS_LOADED: FEATURES["load: .shared"], Has.ROWS_REPEATED: ROW_STORES[0],
+    Has.MOVED_IN_PLACE: MOVES[0],
 }  # fmt: skip
 """What a program must have for a feature that is made of it in the end."""
-_STEPS = ((Feature.STEPS_12, 12), (Feature.STEPS_24, 24))
+_STEPS = ((Has.STEPS_12, 12), (Has.STEPS_24, 24))
 
 
 def programs(
@@ -124,8 +123,8 @@ class _ProgramDraw:
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
         self.wanted = wanted = builder.focus.features
-        self.one = Feature.ONE_MULTIPLICATION in wanted and not any(
-            _LEAST_MULTIPLICATIONS.get(feature, 1) > 1 and feature is not Feature.IN_PLACE_MEMORY
+        self.one = Has.ONE_MULTIPLICATION in wanted and not any(
+            _LEAST_MULTIPLICATIONS.get(feature, 1) > 1 and feature != Has.IN_PLACE_MEMORY
             for feature in wanted
         )
         """Whether the program is to have one multiplication."""
@@ -142,7 +141,7 @@ class _ProgramDraw:
             builder.plain_spaces = not dice.below(3)
         number = self._number(main, dice)
         hoisted = dice.once_in(5) and not (opaque and wanted)
-        hoisted |= not opaque and builder.wants((*LIVE, Feature.STORE_BY_LANE))
+        hoisted |= not opaque and builder.wants((*LIVE, Has.STORE_BY_LANE))
         rows_too = opaque and dice.once_in(6)
         copied = dice.once_in(8)
         full = opaque and dice.once_in(128)
@@ -153,11 +152,11 @@ class _ProgramDraw:
             rows_too = False
             if number:
                 main = multiplication(builder, builder.dice())
-        elif opaque and Feature.LDMATRIX_LOADED in wanted:
+        elif opaque and Has.ROWS_LOADED in wanted:
             self._row_load()
-        if builder.take(Feature.COPY) or copied:
+        if builder.take(Has.COPY) or copied:
             _copy(builder)
-        if opaque and (Feature.SPILLS in wanted or (full and not wanted)):
+        if opaque and (Has.SPILLS in wanted or (full and not wanted)):
             _ballast(builder)
         if main.is_product:
             self._multiply(main, number, controls, hoisted=hoisted)
@@ -205,11 +204,11 @@ class _ProgramDraw:
         kinds = [kind for kind in (*LOOPS, *BRANCHES) if kind in builder.wanted]
         drawn = (dice.one_of(LOOPS), dice.one_of(BRANCHES))
         choice = dice.below(8)
-        if not builder.wants(LOOPS) and Feature.LOOP in builder.wanted:
+        if not builder.wants(LOOPS) and Has.LOOP in builder.wanted:
             kinds.append(drawn[0])
-        if not builder.wants(BRANCHES) and builder.wants((Feature.BRANCH, Feature.TWO_ARMS)):
+        if not builder.wants(BRANCHES) and builder.wants((Has.BRANCH, Has.TWO_ARMS)):
             kinds.append(drawn[1])
-        nested = Feature.NESTED in builder.wanted
+        nested = Has.NESTED in builder.wanted
         if nested and len(kinds) < 2:
             kinds += [kind for kind in drawn if kind not in kinds]
         if not kinds:
@@ -274,7 +273,7 @@ class _ProgramDraw:
         flush(builder)
 
     def _move(self, form: Form, controls: list[tuple[Feature, ...]]) -> None:
-        """Append an ldmatrix, stmatrix or movmatrix that the program is about."""
+        """Append a load or store of rows, or a move of registers, that the program is about."""
 
         def part() -> None:
             (row_load if form.is_load else move_rows)(self.builder, form)
@@ -294,7 +293,7 @@ class _ProgramDraw:
 
     def _complete(self, *, opaque: bool) -> None:
         builder = self.builder
-        if builder.take(Feature.BARRIER):
+        if builder.take(Has.BARRIER):
             builder.scope.barrier()
         for steps in [steps for feature, steps in _STEPS if feature in self.wanted]:
             for _ in range(_MOST_ADDED):
@@ -316,7 +315,7 @@ class _ProgramDraw:
 def _copy(builder: Builder) -> None:
     """Append a copy of bytes that are there already, of any size and alignment."""
     dice = builder.dice()
-    builder.take(Feature.COPY)
+    builder.take(Has.COPY)
     arenas = builder.memory.arenas
     size = 1 + dice.below(_MOST_COPIED)
     offset = dice.below(33)
@@ -345,7 +344,7 @@ def _ballast(builder: Builder) -> None:
 
     They are stored when the scope ends, each to a place of its own.
     """
-    builder.take(Feature.SPILLS, *LIVE)
+    builder.take(Has.SPILLS, *LIVE)
     matrix = Matrix(operand="c", shape=SHAPES["m16n16k16"], type=FORMATS["f32"])
     for _ in range(BALLAST):
         value = load(builder, matrix, None, "x", near=True)

@@ -11,14 +11,13 @@ from oracle.operands import Fragment, Registers
 from oracle.operations import Operation, operations
 from oracle.ops import Op
 from oracle.steps import Elementwise
-from strategies.features import OF_OPERATION, Feature
+from strategies.features import MOVES, OF_OPERATION, ROW_STORES, Feature, Has, of_form
 from strategies.programs import accesses
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.forms import operand_of
 from strategies.programs.live_values import LiveValue
 from strategies.programs.registers import (
-    OF_LDMATRIX,
-    OF_STMATRIX,
+    ROW_LOADS_ASKED,
     load_or_read,
     load_registers,
     packed,
@@ -37,9 +36,9 @@ _FLOATS = {
     "f64": (0x3FF0 << 48, 0x4000 << 48, 0xBFF0 << 48, 0x3FE0 << 48),
 }
 """1, 2, -1 and 1/2: constants that keep what they are applied to visible."""
-LIVE = (Feature.LIVE_8, Feature.LIVE_16)
-_ACCUMULATED = (Feature.D_AS_C, Feature.CHAIN)
-_REUSED = (Feature.A_REUSED, Feature.B_REUSED)
+LIVE = (Has.LIVE_8, Has.LIVE_16)
+_ACCUMULATED = (Has.D_AS_C, Has.CHAIN)
+_REUSED = (Has.A_REUSED, Has.B_REUSED)
 
 
 def multiply_all(builder: Builder, forms: Sequence[Form], *, hoisted: bool) -> None:
@@ -57,7 +56,7 @@ def multiply_all(builder: Builder, forms: Sequence[Form], *, hoisted: bool) -> N
         planned = [choose(builder, form, fresh=True) for form in forms]
         # Nothing but multiplications between stores: compilers join what they do for some lanes.
         at_once = not (opaque or builder.wants(LIVE)) and (
-            builder.dice().once_in(2) or Feature.STORE_BY_LANE in builder.asked
+            builder.dice().once_in(2) or Has.STORE_BY_LANE in builder.asked
         )
         for form, operands in zip(forms, planned, strict=True):
             d = _multiply(builder, form, operands)
@@ -68,9 +67,9 @@ def multiply_all(builder: Builder, forms: Sequence[Form], *, hoisted: bool) -> N
         d = _multiply(builder, form, choose(builder, form, fresh=False))
         dice = builder.dice()
         # What is not stored here can be the next C, A or B; all is stored in the end.
-        kept = builder.wants((*_ACCUMULATED, Feature.D_AS_MULTIPLICAND, Feature.STMATRIX_OF_D))
+        kept = builder.wants((*_ACCUMULATED, Has.D_AS_MULTIPLICAND, Has.ROWS_OF_D))
         # A store that is asked for must not wait: the next multiplication may take D.
-        asked = Feature.STORED_AND_LOADED in builder.wanted or accesses.is_asked_of(builder, d)
+        asked = Has.STORED_AND_LOADED in builder.wanted or accesses.is_asked_of(builder, d)
         if (opaque and asked) or (dice.once_in(2) and not kept):
             store(builder, d)
 
@@ -98,10 +97,10 @@ def store(builder: Builder, value: LiveValue) -> None:
     value.pending = False
     wide = value.type == "f32" and value.holds.registers > 1
     kind = dice.one_of(("plain", "rows", "plain", "shared", "rows", "plain"))
-    asked = builder.wants((Feature.STMATRIX_OF_D, *OF_STMATRIX))
-    if wide and known.packs and (dice.once_in(4) or Feature.PACKED in builder.wanted):
+    asked = builder.wants((Has.ROWS_OF_D, *ROW_STORES))
+    if wide and known.packs and (dice.once_in(4) or Has.PACKED in builder.wanted):
         value = packed(builder, value, dice)
-    turned = dice.once_in(8) or Feature.MOVMATRIX in builder.wanted
+    turned = dice.once_in(8) or builder.wants(MOVES)
     if known.transpositions and value.holds.bits == 32 and turned:
         value = transposed(builder, value, known.transpositions[0])
     forms = [form for form in known.row_stores if operand_of(form) == value.holds]
@@ -112,7 +111,7 @@ def store(builder: Builder, value: LiveValue) -> None:
 
 
 def move_rows(builder: Builder, form: Form) -> None:
-    """Append a stmatrix or a movmatrix that the program is about, and what it needs."""
+    """Append a store of rows or a move that the program is about, and what it needs."""
     dice = builder.dice()
     holds = operand_of(form) if form.is_store else Registers(registers=dice.one_of((1, 2, 4)))
     there = [value for value in builder.scope.like(holds) if value.computed]
@@ -126,13 +125,13 @@ def move_rows(builder: Builder, form: Form) -> None:
 def complete_registers(builder: Builder) -> None:
     """Append moves that are still asked for and that the multiplications did not bring."""
     known = builder.everything
-    if known.plain_row_loads and builder.wants(OF_LDMATRIX):
+    if known.plain_row_loads and builder.wants(ROW_LOADS_ASKED):
         row_load(builder, fitting(builder, known.plain_row_loads, builder.dice()))
-    if known.row_stores and builder.wants(OF_STMATRIX):
+    if known.row_stores and builder.wants(ROW_STORES):
         move_rows(builder, fitting(builder, known.row_stores, builder.dice()))
-    if known.transpositions and Feature.MOVMATRIX in builder.wanted:
+    if known.transpositions and builder.wants(MOVES):
         move_rows(builder, known.transpositions[0])
-    if known.packs and Feature.PACKED in builder.wanted:
+    if known.packs and Has.PACKED in builder.wanted:
         dice = builder.dice()
         value = load_registers(builder, Registers(registers=dice.one_of((4, 2, 8))), "c", dice)
         store(builder, packed(builder, value, dice))
@@ -169,7 +168,7 @@ def _accumulator(
     there = [value for value in builder.scope.like(operand_of(form, "c")) if value.pins == 0]
     made = [value for value in there if value.computed]
     asked = builder.wants(_ACCUMULATED)
-    if not asked and builder.wants((Feature.IN_PLACE_MEMORY, Feature.STORED_AND_LOADED)):
+    if not asked and builder.wants((Has.IN_PLACE_MEMORY, Has.STORED_AND_LOADED)):
         fresh = True  # both need a C that comes from memory
     if made and not fresh and (chained or asked):
         if not asked and dice.once_in(4):
@@ -229,18 +228,18 @@ def _from_d(
         Operands that are chosen already: what they hold must stay.
     """
     drawn = dice.once_in(3) and not builder.wants(_ACCUMULATED)
-    if not drawn and Feature.D_AS_MULTIPLICAND not in builder.wanted:
+    if not drawn and Has.D_AS_MULTIPLICAND not in builder.wanted:
         return None
     needs, names = operand_of(form, operand), {one.name for one in taken.values()}
     for value in reversed(tuple(builder.scope.values.values())):
         if not value.computed or value.name in names:
             continue
         if value.holds == needs:
-            builder.take(Feature.D_AS_MULTIPLICAND)
+            builder.take(Has.D_AS_MULTIPLICAND)
             return value
         wide = value.type == "f32" and value.holds.registers == 2 * needs.registers
         if wide and builder.everything.packs and needs.bits == 32:
-            builder.take(Feature.D_AS_MULTIPLICAND)
+            builder.take(Has.D_AS_MULTIPLICAND)
             return packed(builder, value, dice, type_=form.a_type.name)
     return None
 
@@ -256,9 +255,9 @@ def _multiply(builder: Builder, form: Form, operands: Mapping[str, LiveValue]) -
     target = dice.one_of(("d", "c", "d", "a", "c", "b"))
     if builder.wants(_REUSED):
         target = "d"
-    elif Feature.IN_PLACE_REGISTERS in builder.wanted:
+    elif Has.IN_PLACE_REGISTERS in builder.wanted:
         target = "c"
-    elif builder.wants((Feature.OVER_MULTIPLICAND, Feature.OVER_PART)):
+    elif builder.wants((Has.OVER_MULTIPLICAND, Has.OVER_PART)):
         target = "a" if free["a"] and a.depth == scope.depth else "b"
     elif c.depth < scope.depth:
         target = "c"  # what a loop carries, or both arms of a branch change
@@ -268,13 +267,13 @@ def _multiply(builder: Builder, form: Form, operands: Mapping[str, LiveValue]) -
         value = operands[target]
         if value.depth == scope.depth or value.holds == held:
             name, depth = value.name, scope.values[value.name].depth
-            builder.take(Feature.IN_PLACE_REGISTERS if target == "c" else Feature.OVER_MULTIPLICAND)
+            builder.take(Has.IN_PLACE_REGISTERS if target == "c" else Has.OVER_MULTIPLICAND)
             if value.holds.words > held.words:
-                builder.take(Feature.OVER_PART)
+                builder.take(Has.OVER_PART)
     names = {"d": name or builder.name("d")} | {one: operands[one].name for one in "abc"}
     builder.add(Op.of(form, **names))
     if not form.opaque:
-        builder.take(Feature.MMA_SYNC)
+        builder.take(*of_form(form))
     for operand, value in operands.items():
         value.pins -= 1
         value.used |= {operand}
@@ -321,7 +320,7 @@ def change(builder: Builder, value: LiveValue, dice: Dice) -> LiveValue:
 
 def _of_operand(matrix: Matrix) -> Feature:
     multiplicand = matrix.operand in "ab"
-    return Feature.CHANGED_MULTIPLICAND if multiplicand else Feature.CHANGED_ACCUMULATOR
+    return Has.CHANGED_MULTIPLICAND if multiplicand else Has.CHANGED_ACCUMULATOR
 
 
 def _constant(operation: Operation, type_: Format, dice: Dice) -> int:

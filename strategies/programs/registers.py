@@ -9,47 +9,40 @@ from oracle.matrices import LANES
 from oracle.operands import Held, Registers
 from oracle.ops import Op
 from oracle.places import Place, Span
-from oracle.steps import PackRegisters, plain_load, plain_store
-from strategies.features import Feature
+from oracle.steps import pack_registers, plain_load, plain_store
+from strategies.features import ROW_LOADS, Has, of_form
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.forms import operand_of
 from strategies.programs.live_values import LiveValue
 from strategies.programs.memory import Arena
-from strategies.programs.selecting import fitting, of_space
+from strategies.programs.selecting import fitting
 
 _ROW = ROW_BYTES
 _ROWS = (32, 40, 64, 16)
 """Rows of the memory from which ldmatrix reads."""
 _PITCHES = (_ROW, 2 * _ROW, 5 * _ROW)
-"""Bytes from row to row that stmatrix writes: side by side, apart, and as kernels pad them."""
+"""Bytes from row to row that a store writes: side by side, apart, and as kernels pad them."""
 
-OF_LDMATRIX = (
-    Feature.LDMATRIX, Feature.LDMATRIX_GENERIC, Feature.LDMATRIX_SHARED,
-    Feature.LDMATRIX_SHARED_CTA, Feature.OFFSET_IMMEDIATE, Feature.OFFSET_NEGATIVE,
-)  # fmt: skip
-"""What asks for an ldmatrix around mma.sync."""
-OF_STMATRIX = (
-    Feature.STMATRIX, Feature.STMATRIX_GENERIC, Feature.STMATRIX_SHARED,
-    Feature.STMATRIX_SHARED_CTA,
-)  # fmt: skip
+ROW_LOADS_ASKED = (*ROW_LOADS, Has.OFFSET_IMMEDIATE, Has.OFFSET_NEGATIVE)
+"""What asks for a load of rows around mma.sync."""
 
 
 def load_or_read(builder: Builder, holds: Held, hint: str, dice: Dice) -> LiveValue:
     """Append a load of registers: by ldmatrix where it has so many, or lane by lane."""
     forms = [form for form in builder.everything.plain_row_loads if operand_of(form) == holds]
-    asked = builder.wants((Feature.FED_BY_LDMATRIX, *OF_LDMATRIX))
-    plainly = Feature.LOAD_REGISTERS in builder.wanted
+    asked = builder.wants((Has.FED_BY_ROWS, *ROW_LOADS_ASKED))
+    plainly = Has.LOAD_REGISTERS in builder.wanted
     if not forms or (not asked and (plainly or not dice.once_in(2))):
         return load_registers(builder, holds, hint, dice)
     form = fitting(builder, forms, dice)
-    builder.take(Feature.FED_BY_LDMATRIX)
+    builder.take(Has.FED_BY_ROWS)
     return read_rows(builder, form, builder.dice())
 
 
 def load_registers(builder: Builder, holds: Held, hint: str, dice: Dice) -> LiveValue:
     """Append a load of registers, lane by lane."""
-    builder.take(Feature.LOAD_REGISTERS)
-    shared = dice.once_in(4) or Feature.ADDRESS_LOADED in builder.asked
+    builder.take(Has.LOAD_REGISTERS)
+    shared = dice.once_in(4) or Has.ADDRESS_LOADED in builder.asked
     arena = builder.memory.arena(hint, shared=shared)
     return _load(builder, arena, holds, hint, dice)
 
@@ -68,7 +61,7 @@ def store_registers(
     builder: Builder, value: LiveValue, dice: Dice, *, shared: bool = False
 ) -> None:
     """Append a store of registers, lane by lane."""
-    builder.take(Feature.STORE_REGISTERS)
+    builder.take(Has.STORE_REGISTERS)
     arena = builder.memory.arena("o", shared=shared)
     _store(builder, arena, value, value.holds.bits // 8 * dice.below(5), _storing(builder, dice))
 
@@ -90,9 +83,9 @@ def _storing(builder: Builder, dice: Dice) -> int:
     Compilers join conditions that are the same, whatever stands between them.
     """
     few, some = dice.one_of((LANES // 2, LANES // 2, 1, 1 + dice.below(LANES))), dice.below(2)
-    some = some or Feature.STORE_BY_LANE in builder.asked
+    some = some or Has.STORE_BY_LANE in builder.asked
     builder.lanes = few if builder.lanes is None else builder.lanes
-    if builder.take(Feature.STORE_BY_LANE):
+    if builder.take(Has.STORE_BY_LANE):
         builder.lanes = min(builder.lanes, LANES - 1)
     return builder.lanes if some else LANES
 
@@ -125,7 +118,7 @@ def read_rows(builder: Builder, form: Form, dice: Dice) -> LiveValue:
     The addresses of all lanes are valid, those of the lanes that are not asked for as well: sm_75
     wants it (9.7.14.5.15).
     """
-    asked = Feature.LDMATRIX_OF_STORE in builder.wanted
+    asked = Has.ROWS_OF_STORE in builder.wanted
     arena, start, rows = _source(builder, dice)
     kinds = ("in order", "apart", "mixed", "scattered", "one")
     kind = "in order" if asked else dice.one_of(kinds)
@@ -149,7 +142,7 @@ def read_rows(builder: Builder, form: Form, dice: Dice) -> LiveValue:
             immediate=immediate,
         )
     )  # fmt: skip
-    builder.take(Feature.LDMATRIX, of_space(form))
+    builder.take(*of_form(form))
     return builder.define(name, operand_of(form))
 
 
@@ -171,7 +164,7 @@ def _source(builder: Builder, dice: Dice) -> tuple[Arena, int, int]:
     ]
     shared = [arena for arena in builder.memory.arenas if arena.shared and not arena.closed]
     again = dice.once_in(2)
-    if stored and (builder.take(Feature.LDMATRIX_OF_STORE) or again):
+    if stored and (builder.take(Has.ROWS_OF_STORE) or again):
         region = stored[-1]
         start = region.span.start // _ROW * _ROW
         return region.arena, start, max(1, (region.span.end - start) // _ROW)
@@ -188,22 +181,22 @@ def _source(builder: Builder, dice: Dice) -> tuple[Arena, int, int]:
 def _first_row(builder: Builder, dice: Dice) -> int:
     """Choose where rows begin: not at the start where an offset is asked for."""
     start = _ROW * dice.below(4)
-    return max(start, _ROW) if Feature.OFFSET_IMMEDIATE in builder.wanted else start
+    return max(start, _ROW) if Has.OFFSET_IMMEDIATE in builder.wanted else start
 
 
 def _immediate(builder: Builder, dice: Dice, least: int) -> int:
     """Choose the part of the addresses that stands in the instruction."""
     immediate = dice.one_of((0, 0, _ROW, min(least, 3 * _ROW), -_ROW))
-    if least and builder.take(Feature.OFFSET_IMMEDIATE):
+    if least and builder.take(Has.OFFSET_IMMEDIATE):
         return min(least, _ROW)
-    if builder.take(Feature.OFFSET_NEGATIVE):
+    if builder.take(Has.OFFSET_NEGATIVE):
         return -_ROW
     # The registers hold no address in front of the buffer.
     return min(immediate, least)
 
 
 def store_rows(builder: Builder, value: LiveValue, forms: Sequence[Form], dice: Dice) -> None:
-    """Append a stmatrix to rows that lie apart."""
+    """Append a store to rows that lie apart."""
     form = fitting(builder, forms, dice)
     arena = builder.memory.arena("o", shared=True)
     start, pitch = _first_row(builder, dice), dice.one_of(_PITCHES)
@@ -226,7 +219,7 @@ def store_rows(builder: Builder, value: LiveValue, forms: Sequence[Form], dice: 
         )
     )  # fmt: skip
     value.pending = False
-    builder.take(Feature.STMATRIX, Feature.STMATRIX_OF_D, of_space(form))
+    builder.take(Has.ROWS_OF_D, *of_form(form))
 
 
 def packed(builder: Builder, value: LiveValue, dice: Dice, type_: str = "") -> LiveValue:
@@ -236,16 +229,16 @@ def packed(builder: Builder, value: LiveValue, dice: Dice, type_: str = "") -> L
     again = value.depth == builder.scope.depth and dice.once_in(2)
     name = value.name if again else builder.name("p")
     count = value.holds.registers
-    builder.add(PackRegisters(type=type_, source=value.name, destination=name, count=count))
-    builder.take(Feature.PACKED)
+    builder.add(pack_registers(type=type_, source=value.name, destination=name, count=count))
+    builder.take(Has.PACKED)
     value.pending = False
     return builder.define(name, Registers(registers=count // 2), pending=True)
 
 
 def transposed(builder: Builder, value: LiveValue, form: Form) -> LiveValue:
-    """Append a movmatrix."""
+    """Append a move of registers, which transposes what they hold."""
     name, count = builder.name("t"), value.holds.registers
     builder.add(Op.of(form, source=value.name, destination=name, count=count))
-    builder.take(Feature.MOVMATRIX)
+    builder.take(*of_form(form))
     value.pending = False
     return builder.define(name, value.holds)

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from oracle.forms import Form
 from oracle.operands import Registers
 from oracle.operations import Operation
-from strategies.features import OF_LANES, OF_OPERATION, Feature
+from strategies.features import OF_LANES, OF_OPERATION, Has, of_form
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.forms import Palette, families, operand_of
 
 Need = Callable[[Form], bool]
 """Tells whether a form gives what another does not."""
 
-_OF_ACCUMULATION = (Feature.D_AS_C, Feature.CHAIN)
+_OF_ACCUMULATION = (Has.D_AS_C, Has.CHAIN)
 _OF_ONE_FORM = (
-    Feature.A_REUSED, Feature.B_REUSED, Feature.TILES, Feature.LIVE_8, Feature.LIVE_16,
+    Has.A_REUSED, Has.B_REUSED, Has.TILES, Has.LIVE_8, Has.LIVE_16,
 )  # fmt: skip
 
 
@@ -80,18 +80,18 @@ def beside(builder: Builder, main: Form, number: int) -> list[Form]:
             kind = "kin"
         elif builder.wants(_OF_ONE_FORM):
             kind = "same"
-        elif not opaque and Feature.D_AS_MULTIPLICAND in builder.wanted:
+        elif not opaque and Has.D_AS_MULTIPLICAND in builder.wanted:
             kind = "next"
         others: Sequence[Form]
-        if builder.take(Feature.SEVERAL_SHAPES):
+        if builder.take(Has.SEVERAL_SHAPES):
             others = [form for form in known if form.shape != main.shape]
-        elif builder.take(Feature.SEVERAL_TYPES):
+        elif builder.take(Has.SEVERAL_TYPES):
             others = [form for form in known if form.a_type != main.a_type]
         elif needs:
             others = list(filter(needs.pop(), known))
-        elif Feature.IN_PLACE_MEMORY in builder.wanted:
+        elif Has.IN_PLACE_MEMORY in builder.wanted:
             others = [form for form in (last, *known) if _accumulates(form)]
-        elif Feature.OVER_PART in builder.wanted:
+        elif Has.OVER_PART in builder.wanted:
             others = [
                 form for form in known if operand_of(form, "d").words < operand_of(form, "a").words
             ]
@@ -124,7 +124,7 @@ def asked_operations(builder: Builder) -> list[Operation]:
 def _needs(builder: Builder) -> Iterator[Need]:
     for operation in asked_operations(builder):
         yield _taking(operation)
-    if Feature.IN_PLACE_MEMORY in builder.wanted:
+    if Has.IN_PLACE_MEMORY in builder.wanted:
         yield _accumulates
 
 
@@ -161,11 +161,6 @@ def _users(known: Palette, form: Form) -> tuple[Form, ...]:
     )
 
 
-def of_space(form: Form) -> Feature:
-    """Return the feature of the state space of rows."""
-    return Feature(f"{form.mnemonic}: {'.' + form.space if form.space else 'generic'}")
-
-
 def fitting(builder: Builder, forms: Sequence[Form], dice: Dice) -> Form:
     """Choose a form, of the state space that is asked for if one is."""
-    return dice.one_of([form for form in forms if of_space(form) in builder.wanted] or forms)
+    return dice.one_of([form for form in forms if of_form(form)[-1] in builder.wanted] or forms)

@@ -15,8 +15,8 @@ from oracle.operands import Use
 from oracle.ops import Product, is_main, multiplies, multiplies_registers, stores_rows
 from oracle.program import Program, fresh_bank, space_of, walk
 from oracle.registers import Register, listed, text_of
-from oracle.steps import SetRegisters, Step, copied
-from strategies.features import Feature, Focus
+from oracle.steps import Step, copied, set_registers
+from strategies.features import Feature, Focus, Has
 from strategies.programs.builder import Dice
 from strategies.programs.single_instruction import one
 
@@ -24,23 +24,23 @@ _PRODUCTS_IN = 10
 """Of so many multiplications, one gets operands that share registers where nothing asks for it;
 with what is asked for, one of eight in a campaign has (164 of 1,321 in 25 rounds, 2026-11)."""
 _OTHERS_IN = 48
-"""Of so many loads that can, one has its address in its destination; of so many stmatrix and
-movmatrix, one repeats registers or writes its source."""
+"""Of so many loads that can, one has its address in its destination; of so many stores of
+rows and moves, one repeats registers or writes its source."""
 _TRIED = 4
 """Ways of one kind that are tried until one leaves a defined program."""
 
 SHARING = (
-    Feature.C_ORDER, Feature.C_PART, Feature.C_REPEATED, Feature.AMONG_MULTIPLICANDS,
-    Feature.A_WITH_B, Feature.ADDRESS_LOADED, Feature.STMATRIX_REPEATED,
-    Feature.MOVMATRIX_IN_PLACE,
+    Has.C_ORDER, Has.C_PART, Has.C_REPEATED, Has.AMONG_MULTIPLICANDS,
+    Has.A_WITH_B, Has.ADDRESS_LOADED, Has.ROWS_REPEATED,
+    Has.MOVED_IN_PLACE,
 )  # fmt: skip
 """Features that are made here."""
 
 _KEPT = frozenset(
     {
-        Feature.IN_PLACE_REGISTERS, Feature.OVER_MULTIPLICAND, Feature.OVER_PART,
-        Feature.A_REUSED, Feature.B_REUSED, Feature.D_AS_C, Feature.CHAIN,
-        Feature.D_AS_MULTIPLICAND, Feature.STMATRIX_OF_D, Feature.FED_BY_LDMATRIX,
+        Has.IN_PLACE_REGISTERS, Has.OVER_MULTIPLICAND, Has.OVER_PART,
+        Has.A_REUSED, Has.B_REUSED, Has.D_AS_C, Has.CHAIN,
+        Has.D_AS_MULTIPLICAND, Has.ROWS_OF_D, Has.FED_BY_ROWS,
     }
 )  # fmt: skip
 """Features that may go where other registers are taken."""
@@ -167,7 +167,7 @@ def sharings(program: Program, step: Step, dice: Dice) -> Iterator[Sharing]:
         if step.address is None and (use.holds.bits == 64 or near):
             # The last one, mostly: those before it are written first.
             number = use.holds.registers - 1 - dice.below(use.holds.registers)
-            yield Sharing(feature=Feature.ADDRESS_LOADED, own={"address": number})
+            yield Sharing(feature=Has.ADDRESS_LOADED, own={"address": number})
     elif stores_rows(step):
         (use,) = step.uses
         registers = use.registers
@@ -175,9 +175,9 @@ def sharings(program: Program, step: Step, dice: Dice) -> Iterator[Sharing]:
             first = dice.below(len(registers) - 1)
             repeated = (*registers[: first + 1], *registers[first:-1])
             for vector in (repeated, (registers[first],) * len(registers)):
-                yield Sharing(feature=Feature.STMATRIX_REPEATED, own={use.field: text_of(vector)})
+                yield Sharing(feature=Has.ROWS_REPEATED, own={use.field: text_of(vector)})
     elif is_main(step) and step.names["source"] != step.names["destination"]:
-        yield Sharing(feature=Feature.MOVMATRIX_IN_PLACE, result=step.names["source"])
+        yield Sharing(feature=Has.MOVED_IN_PLACE, result=step.names["source"])
 
 
 def _loads(step: Step) -> bool:
@@ -194,10 +194,10 @@ def _of_product(program: Program, step: Product, dice: Dice) -> Iterator[Sharing
             yield Sharing(feature=feature, result=text_of(vector))
     if multiplies_registers(step):
         for vector in _repetitions(c.registers):
-            yield Sharing(feature=Feature.C_REPEATED, own={"c": text_of(vector)})
+            yield Sharing(feature=Has.C_REPEATED, own={"c": text_of(vector)})
         if a.holds.bits == b.holds.bits:
             taken = _filled(a.registers, b.registers)
-            yield Sharing(feature=Feature.A_WITH_B, own={"b": text_of(taken)})
+            yield Sharing(feature=Has.A_WITH_B, own={"b": text_of(taken)})
     yield from _one_number(program, step, c, own, dice)
     if a.holds.bits == b.holds.bits and a.name != b.name:
         yield _interleaved(program, a, b)
@@ -220,21 +220,21 @@ def _destinations(
         turn = 1 + dice.below(len(whole) - 1)
         swapped = [whole[index ^ 1] for index in range(len(whole) & ~1)]
         for vector in (whole[::-1], (*whole[turn:], *whole[:turn]), swapped):
-            yield Feature.C_ORDER, _filled(vector, own)
+            yield Has.C_ORDER, _filled(vector, own)
         half = max(1, len(of_c) // 2)
         # C's second half is D's first, and the reverse; or D has one half of C in its place.
         for vector in (of_c[half:], of_c[:half], of_c[:half][::-1]):
             if len(vector) < size:
-                yield Feature.C_PART, _filled(vector, own)
+                yield Has.C_PART, _filled(vector, own)
         if half < size:
-            yield Feature.C_PART, (*own[: size - half], *of_c[:half])
+            yield Has.C_PART, (*own[: size - half], *of_c[:half])
     for of, other in ((a, b), (b, a)):
         if of.holds.bits == other.holds.bits == bits:
             pairs = zip(of.registers, other.registers, strict=False)
             both = list(dict.fromkeys(one for pair in pairs for one in pair))
             half = max(1, len(of.registers) // 2)
             for vector in (of.registers, of.registers[::-1], of.registers[half:], both):
-                yield Feature.AMONG_MULTIPLICANDS, _filled(vector, own)
+                yield Has.AMONG_MULTIPLICANDS, _filled(vector, own)
 
 
 def _repetitions(registers: Vector) -> Iterator[Vector]:
@@ -257,12 +257,12 @@ def _one_number(
         registers = [Register(bank, bits, index % count) for index in range(c.holds.registers)]
         if count == c.holds.registers:
             continue
-        before = (SetRegisters(registers=bank, count=count, constant=constant, bits=bits),)
+        before = (set_registers(destination=bank, count=count, constant=constant, bits=bits),)
         fields: dict[str, object] = {"c": text_of(registers)}
-        yield Sharing(feature=Feature.C_REPEATED, own=fields, before=before)
+        yield Sharing(feature=Has.C_REPEATED, own=fields, before=before)
         if own[0].bits == bits:
             over = text_of(_filled(registers[:1], own))
-            yield Sharing(feature=Feature.C_REPEATED, own=fields, before=before, result=over)
+            yield Sharing(feature=Has.C_REPEATED, own=fields, before=before, result=over)
 
 
 def _interleaved(program: Program, a: Use, b: Use) -> Sharing:
@@ -272,9 +272,9 @@ def _interleaved(program: Program, a: Use, b: Use) -> Sharing:
         for odd, use in enumerate((a, b))
     )
     if _movable(program, a.name) and _movable(program, b.name):
-        return Sharing(feature=Feature.A_WITH_B, renamed={a.name: first, b.name: second})
+        return Sharing(feature=Has.A_WITH_B, renamed={a.name: first, b.name: second})
     return Sharing(
-        feature=Feature.A_WITH_B, own={"a": first, "b": second},
+        feature=Has.A_WITH_B, own={"a": first, "b": second},
         before=(copied(a, a.name, first), copied(b, b.name, second)),
     )  # fmt: skip
 

@@ -15,14 +15,7 @@ from oracle.forms import ROW_BYTES, Form
 from oracle.ops import MatrixAccess, accesses_matrix, accesses_rows
 from oracle.places import Place
 from oracle.program import Program
-from oracle.steps import (
-    Barrier,
-    Branch,
-    Copy,
-    Loop,
-    PlainAccess,
-    Step,
-)
+from oracle.steps import Copy, Step, accesses_registers
 from oracle.targets import Module
 from strategies.features import Focus, unit_bytes
 from strategies.programs.builder import drawn_dice
@@ -82,7 +75,7 @@ def _damages(program: Program, step: Step, more: int) -> Iterator[Step]:
         yield step.changed(addresses=(first + 1 + more, *others))
         for outside in _outside(program, step.memory.buffer, size, size):
             yield step.changed(addresses=(outside, *others))
-    elif isinstance(step, PlainAccess):
+    elif accesses_registers(step):
         for offset in _outside(program, step.place.buffer, step.size, step.bits // 8):
             yield step.changed(place=replace(step.place, offset=offset))
 
@@ -132,16 +125,15 @@ def _needed_barriers(program: Program) -> Iterator[int]:
     """
     barrier = None
     for index, step in enumerate(program.steps):
-        match step:
-            case Barrier() if barrier is None and program.shared_bytes:
-                barrier = index
-            case Barrier() | Branch() | Loop():
-                return
-            case _ if _accesses(step) and any(
-                program.buffer(span.buffer).space == "shared"
-                for span in (*step.bytes_read, *step.bytes_written)
-            ):
-                break
+        if step.action == "barrier" and barrier is None and program.shared_bytes:
+            barrier = index
+        elif step.action == "barrier" or step.blocks:
+            return
+        elif _accesses(step) and any(
+            program.buffer(span.buffer).space == "shared"
+            for span in (*step.bytes_read, *step.bytes_written)
+        ):
+            break
     if barrier is not None:
         yield barrier
 

@@ -21,7 +21,7 @@ from oracle.ops import (
 )
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import Branch, Copy, Loop, PlainAccess, Step
+from oracle.steps import Copy, PlainAccess, Step, accesses_registers, copies_bytes
 from strategies.matrices import places_of
 from strategies.simplification.examples import (
     Example,
@@ -46,17 +46,14 @@ _WORD_BYTES = 4
 def plainer_transfers(example: Example) -> Iterator[Example]:
     """Iterate over examples in which one thing about one such step is as it is by default."""
     for site, step in visit(example.program.steps):
-        match step:
-            case _ if accesses_rows(step):
-                yield from _plainer_rows(example, site, step)
-            case PlainAccess():
-                yield from _plainer_registers(example, site, step)
-            case Copy():
-                yield from _plainer_copies(example, site, step)
-            case Branch(condition=Word() as word):
-                yield from _first_word(example, site, step, word)
-            case Loop(count=Word() as word):
-                yield from _first_word(example, site, step, word)
+        if accesses_rows(step):
+            yield from _plainer_rows(example, site, step)
+        elif accesses_registers(step):
+            yield from _plainer_registers(example, site, step)
+        elif copies_bytes(step):
+            yield from _plainer_copies(example, site, step)
+        elif isinstance(step.uniform, Word):
+            yield from _first_word(example, site, step, step.uniform)
 
 
 def _changed(example: Example, edits: dict[Site, Steps]) -> Example:
@@ -76,7 +73,7 @@ def _plainer_rows(example: Example, site: Site, step: RowAccess) -> Iterator[Exa
             fewer = first_registers(use, simpler.registers)
             edits: dict[Site, Steps] = {site: (step.changed(form=simpler, registers=fewer),)}
             for other_site, other in visit(example.program.steps):
-                if isinstance(other, PlainAccess) and other.registers == use.name:
+                if accesses_registers(other) and other.registers == use.name:
                     fewer = first_registers(other.uses[0], simpler.registers)
                     edits[other_site] = (replace(other, count=simpler.registers, registers=fewer),)
             yield _changed(example, edits)
@@ -139,15 +136,13 @@ def _plainer_copies(example: Example, site: Site, step: Copy) -> Iterator[Exampl
             yield target
 
 
-def _first_word(example: Example, site: Site, step: Branch | Loop, word: Word) -> Iterator[Example]:
+def _first_word(example: Example, site: Site, step: Step, word: Word) -> Iterator[Example]:
     """Iterate over examples that read a word at the start of its buffer."""
     if not word.place.offset:
         return
     first = replace(word, place=replace(word.place, offset=0))
-    other: Step = (
-        replace(step, condition=first) if isinstance(step, Branch) else replace(step, count=first)
-    )
-    target = _changed(example, {site: (other,)})
+    changes = {name: first for name, value in step.fields.items() if value == word}
+    target = _changed(example, {site: (step.changed(**changes),)})
     yield bytes_moved(example, [(word.place, first.place, _WORD_BYTES)], target)
     yield target
 

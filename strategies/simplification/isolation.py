@@ -24,7 +24,7 @@ from oracle.ops import (
 from oracle.places import Place
 from oracle.program import Program
 from oracle.registers import listed
-from oracle.steps import PlainAccess, is_plain_load
+from oracle.steps import accesses_registers, is_plain_load
 from oracle.storage import Tile, write
 from oracle.tracing import trace
 from strategies.programs.single_instruction import (
@@ -174,7 +174,7 @@ def stored(example: Example) -> Iterator[Example]:
     for site, step in visit(example.program.steps):
         if stores_rows(step):
             store: Any = plain_access(step.uses[0], Place(buffer=step.memory.buffer), store=True)
-        elif (isinstance(step, PlainAccess) and step.stores) and example.program.buffer(
+        elif (accesses_registers(step) and step.stores) and example.program.buffer(
             step.place.buffer
         ).space == "shared":
             store = step
@@ -197,7 +197,7 @@ def shared_sources(example: Example) -> Iterator[Example]:
     size = sum(1 for _ in visit(steps))
     made: dict[str, Use] = {}
     for site, step in visit(steps):
-        if isinstance(step, PlainAccess) and step.stores:
+        if accesses_registers(step) and step.stores:
             for name, use in made.items():
                 holds = use.holds
                 other = replace(step, registers=name, count=holds.registers, bits=holds.bits)

@@ -70,9 +70,9 @@ def _set_apart(example: Example, text: str, own: str) -> Iterator[Example]:
     size = text.count(" ") + 1
     bank = text.partition(".")[0]
     edits: dict[Site, Steps] = {
-        site: (step.changed(registers=own, count=size),)
+        site: (step.changed(destination=own, count=size),)
         for site, step in visit(program.steps)
-        if step.sets is not None and step.names["registers"] == bank and size in COUNTS
+        if step.sets is not None and step.names["destination"] == bank and size in COUNTS
     }
     if edits:
         yield _edited(example, _renamed(edited(program.steps, edits), text, own))

@@ -15,7 +15,7 @@ from oracle.ops import accesses_matrix, accesses_rows, is_main
 from oracle.places import Buffer, Uniform, Word
 from oracle.program import Program, walk
 from oracle.registers import Register, listed
-from oracle.steps import Barrier, Branch, Copy, Loop, Step, is_plain_load
+from oracle.steps import Barrier, Branch, Copy, Loop, Step, copies_bytes, is_plain_load
 from strategies.simplification.examples import (
     GUARD_BYTES,
     Edits,
@@ -69,7 +69,7 @@ def _is_useless(step: Step, steps: Steps, buffers: tuple[Buffer, ...]) -> bool:
             return False
         result = set(made.registers)
         return all(result.isdisjoint(use.registers) for other in every for use in other.reads)
-    if isinstance(step, Copy):
+    if copies_bytes(step):
         shared = {buffer.name for buffer in buffers if buffer.space == "shared"}
         read = {span.buffer for other in every for span in other.bytes_read}
         written = {span.buffer for other in every for span in other.bytes_written}
@@ -96,7 +96,7 @@ def trims(example: Example) -> Iterator[Example]:
     needs = _needs(program)
     copies: dict[Site, Steps] = {}
     for site, step in visit(program.steps):
-        if isinstance(step, Copy):
+        if copies_bytes(step):
             size = _copied(program, step, needs)
             if size < step.size:
                 copies[site] = (replace(step, size=size),)
@@ -150,7 +150,7 @@ def _reached(program: Program) -> dict[str, int]:
     """Return the same with what copies need."""
     ends = _needs(program)
     for step in walk(program.steps):
-        if isinstance(step, Copy):
+        if copies_bytes(step):
             for span in (*step.bytes_read, *step.bytes_written):
                 ends[span.buffer] = max(ends.get(span.buffer, 0), span.end)
     return ends

@@ -24,6 +24,7 @@ from corpus.opening import FOLDER as RECORD
 from fuzz.cli import app
 from fuzz.options import DEFAULT_CORPUS
 from oracle.errors import WarpfuzzError
+from oracle.isa import FORMS
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -59,7 +60,7 @@ EXPRESSIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("candidate.name", "self.name"), ("13.5",)),
     **dict.fromkeys(("entry.id", "finding.id"), (PLACES["ID"],)),
     "release": ("13.5",),
-    "focus.form.opcode": ("movmatrix.sync.aligned.m8n8.trans.b16",),
+    "focus.form.opcode": (FORMS[0].opcode,),
     **dict.fromkeys(("language", "name"), ("llvm",)),
     "which or WHEELS[name].releases[-1]": ("15",),
     "option": ("--resume", "--new"),

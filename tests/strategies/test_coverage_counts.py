@@ -14,7 +14,7 @@ from oracle.errors import InfrastructureError
 from oracle.isa import FORMS
 from strategies.contents import ValueClass
 from strategies.draws import Selection
-from strategies.features import Dimension, Feature, features_of, possible_features
+from strategies.features import FEATURES, Dimension, features_of, possible_features
 from strategies.program_coverage import Batch, ProgramCoverage, family_of
 from strategies.program_draws import round_batches, selected_forms
 
@@ -80,7 +80,7 @@ def test_every_form_feature_and_class_of_a_program_is_counted_once(key: int) -> 
     coverage = counted(batch)
     assert coverage.programs == 1
     have = features_of(batch.program)
-    assert all(coverage.counts["features"][one] == (one in have) for one in Feature)
+    assert all(coverage.counts["features"][one.value] == (one in have) for one in FEATURES.values())
     shown = batch.recipe.classes[: batch.count]
     assert all(coverage.counts["classes"][one] == (one in shown) for one in ValueClass)
     assert coverage.counts["forms"][batch.form.opcode] == 1

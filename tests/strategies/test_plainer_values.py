@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from oracle import isa
 from oracle.definedness import undefined
 from oracle.formats import FORMATS, Format, Kind
+from oracle.forms import Form
 from oracle.image import position
 from oracle.instructions import INSTRUCTIONS
-from oracle.ops import Op
+from oracle.ops import Op, Rows, memory_of
 from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import Barrier, Copy, plain_load, plain_store
@@ -116,13 +117,18 @@ def test_two_products_complete_each_other_below_one_that_was_there() -> None:
         assert both == Fraction(2) ** (whole - below + 2 * bits)
 
 
-@pytest.mark.parametrize(
-    "form", isa.LDMATRIX_FORMS[:8] + INSTRUCTIONS["stmatrix"].forms[:6], ids=str
-)
-def test_rows_of_a_plainer_form_leave_a_program_that_is_defined(form: object) -> None:
+ROW_FORMS = [
+    form
+    for row in INSTRUCTIONS.values() if memory_of(row.forms[0]) is Rows
+    for form in row.forms[:8]
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ROW_FORMS, ids=lambda form: form.opcode)
+def test_rows_of_a_plainer_form_leave_a_program_that_is_defined(form: Form) -> None:
     tile, rows = Place(buffer="tile"), tuple(range(0, 512, 16))
     out, fill = Place(buffer="out"), Copy(source=Place(buffer="in"), destination=tile, size=512)
-    if form in INSTRUCTIONS["stmatrix"].forms:
+    if form.is_store:
         steps = (
             plain_load(registers="r", count=form.registers, place=Place(buffer="in")),
             Op.of(form=form, registers="r", buffer="tile", addresses=rows),

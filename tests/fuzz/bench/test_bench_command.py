@@ -8,6 +8,7 @@ import pytest
 from command_line import warpfuzz
 
 from oracle.errors import UsageError
+from oracle.isa import FORMS
 from runners.faults import CATALOGUE, by_name
 
 QUICK = ("--seeds", 2, "--jobs", 1, "--limit", 400, "--json")
@@ -119,7 +120,10 @@ def test_what_no_program_is_about_is_not_missing(tmp_path: Path) -> None:
     options = ("bench", "--coverage", "--programs", 24, "--jobs", 1)
     ended = warpfuzz(tmp_path, *options, "--json")
     undrawn = set(ended.summary["not_drawn"])
-    assert "stmatrix.sync.aligned.m16n8.x1.trans.shared.b8" in undrawn
+    # Of rows of bytes that are stored, nobody says which byte goes where.
+    bytes_ = {form.opcode for form in FORMS if form.texts.get("type") == "b8" and form.is_store}
+    assert bytes_
+    assert bytes_ <= undrawn
     assert undrawn.isdisjoint(row["name"] for row in ended.rows[:-1])
     shown = warpfuzz(tmp_path, *options)
     assert sum("missing:" in line for line in shown.out.splitlines()) < 20

@@ -20,7 +20,6 @@ from oracle.steps import (
     Branch,
     Copy,
     Loop,
-    PackRegisters,
     Step,
 )
 from oracle.storage import Tile, read, write
@@ -207,7 +206,7 @@ def valid(subject: Subject, steps: tuple[Step, ...], image: np.ndarray) -> Itera
     program = replace(subject.program, steps=steps)
     every = list(walk(steps))
     if (
-        any(is_main(step) or isinstance(step, PackRegisters) for step in every)
+        any(is_main(step) or step.action == "pack_registers" for step in every)
         and any(step.stores for step in every)
         and not undefined(program, target=module.target)
     ):

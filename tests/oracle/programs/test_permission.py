@@ -104,11 +104,11 @@ class ArbitraryWarps(Warps):
 
     rng: np.random.Generator
 
-    def multiply(self, step: Op) -> Planes:
+    def multiply(self, step: Op, *operands: Planes) -> Planes:
         type_ = step.form.d_type
         if not type_.is_float:
-            return super().multiply(step)
-        a, b, c = (planes["bits"] for planes in self.operands(step))
+            return super().multiply(step, *operands)
+        a, b, c = (planes["bits"] for planes in operands)
         low, high, nan_ok = enclosure(step.form, a, b, c)
         choice = self.rng.integers(0, 4, low.shape)
         with np.errstate(all="ignore"):
@@ -120,8 +120,8 @@ class ArbitraryWarps(Warps):
         nan = nan_ok & ((choice == 3) | np.isnan(value))
         return {"bits": np.where(nan, self.any_nan(type_, bits.shape), bits)}
 
-    def elementwise(self, step: Elementwise) -> Planes:
-        result = super().elementwise(step)
+    def elementwise(self, step: Elementwise, source: Planes) -> Planes:
+        result = super().elementwise(step, source)
         type_ = step.matrix.type
         if step.operation in (Operation.MULTIPLY, Operation.ADD) and type_.is_float:
             nan = np.isnan(result["bits"].view(FLOATS[type_.name]))

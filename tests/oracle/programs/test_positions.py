@@ -15,8 +15,7 @@ from oracle.definedness import Cause, undefined
 from oracle.execution import execute
 from oracle.forms import Form
 from oracle.image import locate, position, writable
-from oracle.instructions import INSTRUCTIONS
-from oracle.ops import Op, accesses_matrix, accesses_rows
+from oracle.ops import Op, Rows, accesses_matrix, accesses_rows, memory_of
 from oracle.permission import permitted
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
@@ -24,8 +23,8 @@ from oracle.steps import (
     Barrier,
     Branch,
     Copy,
-    PackRegisters,
     Step,
+    pack_registers,
     plain_load,
     plain_store,
 )
@@ -62,16 +61,16 @@ def store(text: str, name: str, place: Place) -> Op:
                  place=place)  # fmt: skip
 
 
+ROW_STORES = [form for form in isa.FORMS if memory_of(form) is Rows and form.is_store]
+MOVE = next(form for form in isa.FORMS if memory_of(form) is None and not form.is_product)
+
+
 @st.composite
 def every_step(draw: st.DrawFn) -> Program:
     """Draw programs in which results that are only bounded go through every kind of step."""
     rows = draw(st.sampled_from(isa.LDMATRIX_FORMS))
     # Of .b8, which element goes where is not known.
-    back = draw(
-        st.sampled_from(
-            [form for form in INSTRUCTIONS["stmatrix"].forms if form.texts["type"] == "b16"]
-        )
-    )
+    back = draw(st.sampled_from([form for form in ROW_STORES if form.texts["type"] == "b16"]))
     # Where they are stored is what ldmatrix loads, in another order.
     unit = draw(st.sampled_from((0, 256, 1024)))
     order = draw(st.permutations(range(32)))
@@ -96,8 +95,8 @@ def every_step(draw: st.DrawFn) -> Program:
         plain_load(registers="z", count=4, place=out(64)),
         Op.of(form=LANES, d="m", a="x", b="y", c="z"),
         plain_store(registers="m", count=4, place=out(1536)),
-        PackRegisters(type="f16", source="m", destination="p", count=4),
-        Op.of(form=INSTRUCTIONS["movmatrix"].forms[0], source="p", destination="t", count=2),
+        pack_registers(type="f16", source="m", destination="p", count=4),
+        Op.of(form=MOVE, source="p", destination="t", count=2),
         plain_store(registers="t", count=2, place=out(2048)),
         plain_load(registers="s", count=back.registers, place=out(32)),
         Op.of(form=back, registers="s", buffer="tile", addresses=there),
@@ -316,13 +315,13 @@ def test_ldmatrix_reads_what_copies_of_its_rows_read(
 
 @settings(max_examples=100)
 @given(
-    form=st.sampled_from(INSTRUCTIONS["stmatrix"].forms),
+    form=st.sampled_from(ROW_STORES),
     rows=st.permutations(range(40)),
     read=st.tuples(st.integers(0, 79), st.integers(1, 80)),
     barrier=st.booleans(),
     spare=st.integers(1, 64),
 )
-def test_stmatrix_writes_what_copies_to_its_rows_write(
+def test_a_store_of_rows_writes_what_copies_to_its_rows_write(
     form: Form, rows: list[int], read: tuple[int, int], barrier: bool, spare: int
 ) -> None:
     """What is undefined of a copy behind one is of a copy behind the others."""

@@ -22,11 +22,11 @@ from oracle.steps import (
     Barrier,
     Branch,
     Elementwise,
-    MoveRegisters,
-    SetRegisters,
     Step,
+    move_registers,
     plain_load,
     plain_store,
+    set_registers,
 )
 from oracle.tracing import trace
 from runners.emission.registers import operand_registers
@@ -98,8 +98,8 @@ def test_d_in_cs_registers_in_another_order_is_the_same_fragment(order: str) -> 
         wmma(c=BACKWARDS),
         wmma(d="c.0 c.1 c.2 c.3 d.0 d.1 d.2 d.3", read="c"),  # of two fragments
         wmma(c=" ".join(["c.0"] * 8)),  # not one number
-        wmma(SetRegisters(registers="c.3", count=1)),  # a part that is one
-        wmma(SetRegisters(registers="z", count=1), c="z.0 " + BACKWARDS[4:]),
+        wmma(set_registers(destination="c.3", count=1)),  # a part that is one
+        wmma(set_registers(destination="z", count=1), c="z.0 " + BACKWARDS[4:]),
         wmma(read="a"),
         lanes(c="a.0 a.1 b.0 y.1"),  # never written
     ],
@@ -117,7 +117,7 @@ def test_a_register_twice_in_a_destination_is_undefined() -> None:
 
 @pytest.mark.parametrize("constant", [0, 0x3F800000])
 def test_one_register_is_all_of_c_if_it_is_one_number(constant: int) -> None:
-    program = wmma(SetRegisters(registers="z", count=1, constant=constant), c=ONE)
+    program = wmma(set_registers(destination="z", count=1, constant=constant), c=ONE)
     start = images(program)
     c = program.offset("c")
     size = 16 * 16 * 4
@@ -133,13 +133,13 @@ def test_halves_of_a_register_that_differ_are_no_fragment() -> None:
     bare = single_product(form)
     multiply = bare.multiply.changed(c=" ".join(["z.0"] * 4))
     for constant, wanted in ((0x3C003C00, set()), (0x3C000000, {Cause.CONTENT})):
-        set_ = SetRegisters(registers="z", count=1, constant=constant)
+        set_ = set_registers(destination="z", count=1, constant=constant)
         program = replace(bare.program, steps=(bare.a, bare.b, set_, multiply, bare.store))
         assert causes(program) == wanted
 
 
 def test_a_number_stays_one_where_it_is_copied() -> None:
-    set_ = SetRegisters(registers="z", count=1)
+    set_ = set_registers(destination="z", count=1)
     copy = Elementwise(
         operation=Operation.COPY, matrix=WMMA.matrix("c"), source=ONE, destination="y"
     )
@@ -195,7 +195,7 @@ def test_a_result_over_parts_of_others_leaves_the_rest() -> None:
 
 
 def test_moves_read_all_before_they_write() -> None:
-    turned = MoveRegisters(source="x", destination="x.1 x.2 x.3 x.4 x.5 x.6 x.7 x.0", count=8)
+    turned = move_registers(source="x", destination="x.1 x.2 x.3 x.4 x.5 x.6 x.7 x.0", count=8)
     program = lanes(turned, read=ALL)
     start = images(program)
     after = registers(execute(program, start).images, program, "left", 8)
@@ -205,7 +205,7 @@ def test_moves_read_all_before_they_write() -> None:
 def test_branches_that_write_alike_leave_registers_that_can_be_used() -> None:
     def arm(*vectors: str) -> tuple[Step, ...]:
         return tuple(
-            SetRegisters(registers=one, count=4, constant=n) for n, one in enumerate(vectors)
+            set_registers(destination=one, count=4, constant=n) for n, one in enumerate(vectors)
         )
 
     word = Word(place=Place(buffer="a"), mask=1)
@@ -222,7 +222,7 @@ def test_branches_that_write_alike_leave_registers_that_can_be_used() -> None:
 @pytest.mark.parametrize(("space", "cause"), [("shared", set()), ("", {Cause.SHORT_ADDRESS})])
 def test_an_address_of_32_bits_is_one_of_shared_memory(space: str, cause: set[Cause]) -> None:
     form = ldmatrix_form(f"ldmatrix.sync.aligned.m8n8.x1{'.' + space if space else ''}.b16")
-    fill = SetRegisters(registers="f", count=4)
+    fill = set_registers(destination="f", count=4)
     program = Program(
         buffers=(
             Buffer(name="near", space="shared", size=512),
@@ -305,11 +305,11 @@ def test_names_of_two_types_share_registers_where_another_step_lists_some() -> N
 
 
 def test_a_trace_names_who_made_what_a_vector_holds() -> None:
-    program = lanes(SetRegisters(registers="y", count=2), c="x.0 y.1 y.0 x.3")
+    program = lanes(set_registers(destination="y", count=2), c="x.0 y.1 y.0 x.3")
     found = trace(program, images(program)[0], target="sm_90")
     event = next(one for one in found.events if multiplies(one.step))
     assert multiplies_registers(event.step)
     maker = found.maker(event, event.step.names["c"])
     assert maker is not None
-    assert isinstance(maker.step, SetRegisters)
+    assert maker.step.action == "set_registers"
     assert event.inputs["c"][0, 1] == 0

@@ -54,10 +54,8 @@ def operands(form):
     return "{" + ", ".join(f"%r{i}" for i in range(form.registers)) + "}, [tile]"
 
 
-DRAWN = tuple(
-    form for form in FORMS if form.mnemonic.startswith("wmma.") or form.mnemonic == "ldmatrix"
-)
-"""Forms whose operands are written here; mma.sync, stmatrix and movmatrix are left out."""
+DRAWN = tuple(form for form in FORMS if form.opaque or form.is_load)
+"""Forms whose operands are written here: those of wmma, and loads of rows."""
 
 
 def legal(form):

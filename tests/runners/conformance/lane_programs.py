@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from oracle.forms import Form
-from oracle.instructions import INSTRUCTIONS
-from oracle.isa import LDMATRIX_FORMS
+from oracle.isa import FORMS, LDMATRIX_FORMS
 from oracle.operands import Registers
-from oracle.ops import Op
+from oracle.ops import Op, Rows, memory_of
 from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import (
     Barrier,
     Copy,
-    PackRegisters,
     Step,
+    pack_registers,
     plain_load,
     plain_store,
 )
 
-(MOVMATRIX,) = INSTRUCTIONS["movmatrix"].forms
-assert MOVMATRIX.mnemonic == "movmatrix"
+MOVE = next(form for form in FORMS if memory_of(form) is None and not form.is_product)
 ROWS = tuple(range(0, 512, 16))
 
 
@@ -48,17 +46,19 @@ def plain(form: Form, *, over: str = "d", offset: int = 16) -> Program:
     return Program(buffers=tuple(buffers), steps=(*steps, multiply, store))
 
 
-def stmatrix(number: int, *, transposed: bool) -> Form:
+def row_store(number: int, *, transposed: bool) -> Form:
     return next(
         form
-        for form in INSTRUCTIONS["stmatrix"].forms
-        if (form.number, form.transposed, form.texts["type"], form.space)
+        for form in FORMS
+        if memory_of(form) is Rows
+        and form.is_store
+        and (form.number, form.transposed, form.texts["type"], form.space)
         == (number, transposed, "b16", "shared")
     )
 
 
 def through_shared(form: Form, *, transposed: bool) -> Program:
-    """Load A and B by ldmatrix where they fit, pack and turn D, store it by stmatrix."""
+    """Load rows of A and B where they fit, pack and turn D, store its rows."""
     buffers, fills, loads = [], [], list[Step]()
     for operand in "abc":
         has = held(form, operand)
@@ -93,15 +93,15 @@ def through_shared(form: Form, *, transposed: bool) -> Program:
         return Program(buffers=tuple(buffers), steps=(*steps, store))
     count = has.registers
     if form.d_type.name == "f32":
-        steps.append(PackRegisters(type="f16", source="c", destination="c", count=count))
+        steps.append(pack_registers(type="f16", source="c", destination="c", count=count))
         count //= 2
-    steps.append(Op.of(form=MOVMATRIX, source="c", destination="t", count=count))
+    steps.append(Op.of(form=MOVE, source="c", destination="t", count=count))
     buffers += [
         Buffer(name="so", space="shared", size=512), Buffer(name="o", space="global", size=512),
     ]  # fmt: skip
     empty = Copy(source=Place(buffer="o"), destination=Place(buffer="so"), size=512)
     turned = Op.of(
-        form=stmatrix(count, transposed=transposed), registers="t", buffer="so",
+        form=row_store(count, transposed=transposed), registers="t", buffer="so",
         addresses=ROWS[::-1],
     )  # fmt: skip
     back = Copy(source=Place(buffer="so"), destination=Place(buffer="o"), size=512)
@@ -109,15 +109,15 @@ def through_shared(form: Form, *, transposed: bool) -> Program:
 
 
 def moves(count: int) -> Program:
-    """Load registers, turn them by movmatrix, store them by stmatrix, both ways; pack pairs."""
+    """Load registers, turn them, store their rows, both ways; pack pairs."""
     size = 512
     buffers = [Buffer(name="i", space="global", size=2 * size)]
     steps: list[Step] = [
         plain_load(registers="r", count=count, place=Place(buffer="i")),
         plain_load(registers="w", count=4, place=Place(buffer="i", offset=size)),
-        Op.of(form=MOVMATRIX, source="r", destination="t", count=count),
-        PackRegisters(type="f16", source="w", destination="p", count=4),
-        PackRegisters(type="bf16", source="w", destination="q", count=4),
+        Op.of(form=MOVE, source="r", destination="t", count=count),
+        pack_registers(type="f16", source="w", destination="p", count=4),
+        pack_registers(type="bf16", source="w", destination="q", count=4),
     ]
     for name in "pqt":
         has = count if name == "t" else 2
@@ -133,7 +133,7 @@ def moves(count: int) -> Program:
             Copy(source=Place(buffer=back), destination=Place(buffer=shared), size=size),
             Barrier(),
             Op.of(
-                form=stmatrix(count, transposed=transposed), registers="r", buffer=shared,
+                form=row_store(count, transposed=transposed), registers="r", buffer=shared,
                 addresses=ROWS[::-1],
             ),
             Barrier(),

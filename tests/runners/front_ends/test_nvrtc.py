@@ -23,7 +23,7 @@ _LIBRARY = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* Compiles for compute_90 alone; refuses what has "ldmatrix", dies of what has "stmatrix". */
+/* Compiles for compute_90 alone; refuses what has "ldmatrix", dies of what has "deadly". */
 static char ptx[1 << 20], log_[] = "programs.cu(1): error: no rows";
 int nvrtcCreateProgram(void **p, const char *text, const char *n, int c, void *h, void *i) {
   *p = strdup(text);
@@ -33,7 +33,7 @@ int nvrtcDestroyProgram(void **p) { free(*p); return 0; }
 int nvrtcCompileProgram(void *p, int count, const char **options) {
   int known = count == 0;
   for (int i = 0; i < count; ++i) known |= !strcmp(options[i], "--gpu-architecture=compute_90");
-  if (strstr(p, "stmatrix")) abort();
+  if (strstr(p, "deadly")) abort();
   if (!known || strstr(p, "ldmatrix")) return 6;
   snprintf(ptx, sizeof ptx, "// Cuda compilation tools, release 99.1, V99.1.7\n.version 8.4\n"
            ".target sm_90\n// %zu characters\n", strlen(p));
@@ -68,7 +68,7 @@ def test_a_library_is_asked_in_a_process_that_may_die(toolkit: Path) -> None:
     assert not one.knows("sm_80", "8.0", "sm_80")
     with NvrtcFrontEnd(toolkit, level=0) as front_end:
         assert front_end.name == "NVRTC 99.1.7 at -O0"
-        died = front_end.compiled("stmatrix", "sm_90", "8.4")
+        died = front_end.compiled("deadly", "sm_90", "8.4")
         assert isinstance(died, Failure)
         assert "SIGABRT" in died.message
         refused = front_end.compiled("ldmatrix", "sm_90", "8.4")

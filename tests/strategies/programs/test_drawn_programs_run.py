@@ -12,7 +12,7 @@ from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import Compiled, Ran
 from runners.simulated_runner import SimulatedRunner
-from strategies.features import Feature, Focus
+from strategies.features import FEATURES, Feature, Focus
 
 _IMAGES = 5
 
@@ -36,9 +36,9 @@ def test_a_drawn_program_gives_the_oracles_images(target: str, version: str) -> 
             _check(program, runner, target, version, seed)
 
 
-@pytest.mark.parametrize("feature", Feature, ids=str)
+@pytest.mark.parametrize("feature", FEATURES.values(), ids=str)
 def test_a_program_with_a_feature_gives_the_oracles_images(feature: Feature) -> None:
-    key = 40 + list(Feature).index(feature)
+    key = 40 + list(FEATURES.values()).index(feature)
     with SimulatedRunner("sm_90") as runner:
         for program in drawn(Focus(features=frozenset({feature})), key=key):
             _check(program, runner, "sm_90", "8.0", key)

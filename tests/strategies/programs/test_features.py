@@ -14,7 +14,7 @@ from oracle.ops import Op
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
 from oracle.steps import Elementwise, Loop, Step
-from strategies.features import Dimension, Feature, features_of
+from strategies.features import FEATURES, Dimension, Feature, Has, features_of
 from strategies.fragment_flow import most_live
 from strategies.programs.forms import access_form
 
@@ -52,9 +52,10 @@ PLAIN = program(*LOADS, product(), store())
 
 def test_the_plainest_program_has_these_features_and_no_other() -> None:
     assert features_of(PLAIN) == {
-        Feature.LOAD_A, Feature.LOAD_B, Feature.LOAD_C, Feature.MULTIPLICATION, Feature.STORE,
-        Feature.ONE_MULTIPLICATION, Feature.STRIDE_OMITTED, Feature.ALIGNED_128,
-        Feature.LOAD_GLOBAL, Feature.STORE_GLOBAL,
+        FEATURES["load a"], FEATURES["load b"], FEATURES["load c"], FEATURES["multiplication"],
+        FEATURES["store"],
+        Has.ONE_MULTIPLICATION, Has.STRIDE_OMITTED, Has.ALIGNED_128,
+        FEATURES["load: .global"], FEATURES["store: .global"],
     }  # fmt: skip
 
 
@@ -62,20 +63,20 @@ def test_the_plainest_program_has_these_features_and_no_other() -> None:
 @pytest.mark.parametrize(
     ("step", "found"),
     [
-        (load("c", stride=16), {Feature.STRIDE_DEFAULT, Feature.STRIDE_IMMEDIATE}),
+        (load("c", stride=16), {Has.STRIDE_DEFAULT, Has.STRIDE_IMMEDIATE}),
         (load("c", stride=24, stride_in_register=True),
-         {Feature.STRIDE_LEAST, Feature.STRIDE_REGISTER}),
-        (load("c", stride=40), {Feature.STRIDE_ODD, Feature.STRIDE_LARGE}),
-        (load("c", stride=32), {Feature.STRIDE_LARGE}),
-        (load("c", stride=1016), {Feature.STRIDE_LARGE, Feature.STRIDE_ODD}),
-        (load("c", stride=1024), {Feature.STRIDE_HUGE}),
-        (load("c", at=32), {Feature.ALIGNED_LEAST}),
-        (load("c", at=64), {Feature.ALIGNED_MORE}),
-        (load("c", at=96), {Feature.ALIGNED_LEAST}),
-        (load("c", at=128), {Feature.ALIGNED_128}),
-        (load("c", at=OUTER - 1024), {Feature.BUFFER_END}),
-        (load("c", immediate=4), {Feature.OFFSET_IMMEDIATE}),
-        (load("c", immediate=-4), {Feature.OFFSET_NEGATIVE}),
+         {Has.STRIDE_LEAST, Has.STRIDE_REGISTER}),
+        (load("c", stride=40), {Has.STRIDE_ODD, Has.STRIDE_LARGE}),
+        (load("c", stride=32), {Has.STRIDE_LARGE}),
+        (load("c", stride=1016), {Has.STRIDE_LARGE, Has.STRIDE_ODD}),
+        (load("c", stride=1024), {Has.STRIDE_HUGE}),
+        (load("c", at=32), {Has.ALIGNED_LEAST}),
+        (load("c", at=64), {Has.ALIGNED_MORE}),
+        (load("c", at=96), {Has.ALIGNED_LEAST}),
+        (load("c", at=128), {Has.ALIGNED_128}),
+        (load("c", at=OUTER - 1024), {Has.BUFFER_END}),
+        (load("c", immediate=4), {Has.OFFSET_IMMEDIATE}),
+        (load("c", immediate=-4), {Has.OFFSET_NEGATIVE}),
     ],
 )  # fmt: skip
 def test_strides_and_addresses_have_their_classes(step: Op, found: set[Feature]) -> None:
@@ -83,7 +84,7 @@ def test_strides_and_addresses_have_their_classes(step: Op, found: set[Feature])
     assert found <= features
     classes = {one for one in features if one.dimension in (Dimension.STRIDE, Dimension.ADDRESS)}
     others = {
-        Feature.ALIGNED_128, Feature.STRIDE_OMITTED, Feature.STRIDE_IMMEDIATE,
+        Has.ALIGNED_128, Has.STRIDE_OMITTED, Has.STRIDE_IMMEDIATE,
     }  # fmt: skip
     assert classes <= found | others
 
@@ -95,29 +96,29 @@ COPIED = Elementwise(operation=Operation.COPY, matrix=FORM.matrix("a"), source="
 @pytest.mark.parametrize(
     ("steps", "there", "absent"),
     [
-        ((*LOADS, product(), SECOND, store("e")), {Feature.D_AS_C, Feature.A_REUSED},
-         {Feature.CHAIN, Feature.ONE_MULTIPLICATION}),
-        ((*LOADS, product(), SECOND, product("x", c="e")), {Feature.CHAIN}, set()),
+        ((*LOADS, product(), SECOND, store("e")), {Has.D_AS_C, Has.A_REUSED},
+         {Has.CHAIN, Has.ONE_MULTIPLICATION}),
+        ((*LOADS, product(), SECOND, product("x", c="e")), {Has.CHAIN}, set()),
         ((*LOADS, product(), *LOADS, product(), store()), set(),
-         {Feature.D_AS_C, Feature.A_REUSED, Feature.B_REUSED}),
-        ((*LOADS, product("c"), store("c")), {Feature.IN_PLACE_REGISTERS},
-         {Feature.OVER_MULTIPLICAND, Feature.D_AS_C}),
-        ((*LOADS, product("b"), store("b")), {Feature.OVER_MULTIPLICAND}, set()),
-        ((*LOADS, Loop(count=2, body=(product("c"),))), {Feature.D_AS_C, Feature.A_REUSED}, set()),
-        ((*LOADS, Loop(count=1, body=(product("c"),))), {Feature.LOOP_CONSTANT},
-         {Feature.D_AS_C, Feature.A_REUSED, Feature.LOOP_WORD}),
-        ((*LOADS, product(), store(buffer="gc")), {Feature.IN_PLACE_MEMORY}, set()),
-        ((*LOADS, product(), store(buffer="gc", stride=24)), set(), {Feature.IN_PLACE_MEMORY}),
-        ((load("c"), load("c", at=32)), {Feature.OVERLAPPING_READS}, {Feature.TILES}),
-        ((load("c", stride=32), load("c", at=64, stride=32)), {Feature.TILES},
-         {Feature.OVERLAPPING_READS}),
-        ((*LOADS, product(), store(), load("c", buffer="gd")), {Feature.STORED_AND_LOADED}, set()),
-        ((load("c", buffer="gd"), *LOADS, product(), store()), set(), {Feature.STORED_AND_LOADED}),
-        ((load("a"), COPIED), {Feature.CHANGED_MULTIPLICAND, Feature.ELEMENTS_COPY},
-         {Feature.CHANGED_ACCUMULATOR}),
+         {Has.D_AS_C, Has.A_REUSED, Has.B_REUSED}),
+        ((*LOADS, product("c"), store("c")), {Has.IN_PLACE_REGISTERS},
+         {Has.OVER_MULTIPLICAND, Has.D_AS_C}),
+        ((*LOADS, product("b"), store("b")), {Has.OVER_MULTIPLICAND}, set()),
+        ((*LOADS, Loop(count=2, body=(product("c"),))), {Has.D_AS_C, Has.A_REUSED}, set()),
+        ((*LOADS, Loop(count=1, body=(product("c"),))), {Has.LOOP_CONSTANT},
+         {Has.D_AS_C, Has.A_REUSED, Has.LOOP_WORD}),
+        ((*LOADS, product(), store(buffer="gc")), {Has.IN_PLACE_MEMORY}, set()),
+        ((*LOADS, product(), store(buffer="gc", stride=24)), set(), {Has.IN_PLACE_MEMORY}),
+        ((load("c"), load("c", at=32)), {Has.OVERLAPPING_READS}, {Has.TILES}),
+        ((load("c", stride=32), load("c", at=64, stride=32)), {Has.TILES},
+         {Has.OVERLAPPING_READS}),
+        ((*LOADS, product(), store(), load("c", buffer="gd")), {Has.STORED_AND_LOADED}, set()),
+        ((load("c", buffer="gd"), *LOADS, product(), store()), set(), {Has.STORED_AND_LOADED}),
+        ((load("a"), COPIED), {Has.CHANGED_MULTIPLICAND, FEATURES["elements: copy"]},
+         {Has.CHANGED_ACCUMULATOR}),
         ((Loop(count=Word(place=Place(buffer="gn"), mask=3), body=(
             Loop(count=2, body=()),)),),
-         {Feature.LOOP_WORD, Feature.LOOP_CONSTANT, Feature.NESTED}, set()),
+         {Has.LOOP_WORD, Has.LOOP_CONSTANT, Has.NESTED}, set()),
     ],
 )  # fmt: skip
 def test_the_order_of_steps_and_their_names_have_these_features(
@@ -133,10 +134,10 @@ def test_live_fragments_are_those_that_are_stored_later(count: int) -> None:
     names = [f"x{index}" for index in range(count)]
     loads = tuple(load("c", name=name) for name in names)
     features = features_of(program(*loads, *(store(name) for name in names)))
-    assert (Feature.LIVE_8 in features) == (count >= 8)
-    assert (Feature.LIVE_16 in features) == (count >= 16)
+    assert (Has.LIVE_8 in features) == (count >= 8)
+    assert (Has.LIVE_16 in features) == (count >= 16)
     # Eight registers each, of 255.
-    assert (Feature.SPILLS in features) == (count >= 32)
+    assert (Has.SPILLS in features) == (count >= 32)
     paired = tuple(step for name in names for step in (load("c", name=name), store(name)))
     assert most_live(paired).fragments == 1
 
@@ -144,9 +145,9 @@ def test_live_fragments_are_those_that_are_stored_later(count: int) -> None:
 def test_types_and_shapes_count_where_they_differ() -> None:
     shape = FORM.varied(shape="m8n32k16")
     type_ = FORM.varied(atype="bf16", btype="bf16")
-    assert Feature.SEVERAL_SHAPES in features_of(program(product(), product(form=shape)))
-    assert Feature.SEVERAL_TYPES in features_of(program(product(), product(form=type_)))
-    both = {Feature.SEVERAL_SHAPES, Feature.SEVERAL_TYPES}
+    assert Has.SEVERAL_SHAPES in features_of(program(product(), product(form=shape)))
+    assert Has.SEVERAL_TYPES in features_of(program(product(), product(form=type_)))
+    both = {Has.SEVERAL_SHAPES, Has.SEVERAL_TYPES}
     assert not both & features_of(program(product(), product()))
 
 
@@ -163,9 +164,9 @@ def test_names_make_no_difference() -> None:
 
 
 def test_every_feature_has_a_dimension_and_a_name_of_its_own() -> None:
-    assert {feature.dimension for feature in Feature} == set(Dimension)
-    assert len({str(feature) for feature in Feature}) == len(Feature)
-    assert all(Feature(str(feature)) is feature for feature in Feature)
+    assert {feature.dimension for feature in FEATURES.values()} == set(Dimension)
+    assert len({str(feature) for feature in FEATURES.values()}) == len(FEATURES)
+    assert all(FEATURES[str(feature)] is feature for feature in FEATURES.values())
 
 
 @pytest.mark.parametrize("beyond", [0, 512, 1024, 2048])
@@ -177,4 +178,4 @@ def test_tiles_of_a_larger_matrix_are_that_wherever_they_lie(beyond: int) -> Non
             for name, at in (("a", 0), ("n", other))
         ]
         features = features_of(program(*tiles, *LOADS[1:], product(), store()))
-        assert (Feature.TILES in features) == together
+        assert (Has.TILES in features) == together

@@ -18,7 +18,6 @@ from oracle.ops import multiplies
 from oracle.permission import permitted
 from oracle.program import Program, by_register, walk
 from oracle.sharing import overlaps
-from oracle.steps import SetRegisters
 from oracle.targets import Module
 from runners.emission import emit
 from runners.faults import by_name
@@ -30,7 +29,7 @@ from runners.protocol import Compiled, Ran
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents.provenance import readings
 from strategies.draws import Selection
-from strategies.features import Feature, Focus, features_of
+from strategies.features import FEATURES, Feature, Focus, Has, features_of
 from strategies.program_draws import round_batches, round_key, selected_forms
 from strategies.programs import is_valued
 from strategies.programs.sharing import SHARING
@@ -38,13 +37,13 @@ from strategies.simplification.examples import Example, visit
 from strategies.simplification.registers import less_shared, with_operand_apart
 
 VALUED = [form for form in FORMS if is_valued(form, Module.named("sm_90", "8.0"))]
-LISTED = [feature for feature in SHARING if feature is not Feature.MOVMATRIX_IN_PLACE]
+LISTED = [feature for feature in SHARING if feature is not Has.MOVED_IN_PLACE]
 """Those of which some operand is more than a name."""
 
 
 def _programs(feature: Feature, count: int = 3) -> list[Program]:
     focus = Focus(features=frozenset({feature}))
-    found = drawn(focus, count=2 * count, key=900 + list(Feature).index(feature))
+    found = drawn(focus, count=2 * count, key=900 + list(FEATURES.values()).index(feature))
     sharing = [program for program in found if _shared(program)]
     assert len(sharing) >= count
     return sharing[:count]
@@ -106,7 +105,7 @@ def test_shrinking_ends_in_a_program_that_shares_nothing(feature: Feature) -> No
 
 def _measure(program: Program) -> int:
     constants = sum(
-        bool(step.constant) for step in walk(program.steps) if isinstance(step, SetRegisters)
+        bool(step.constant) for step in walk(program.steps) if step.action == "set_registers"
     )
     return 2 * _shared(program) + constants
 
@@ -169,8 +168,8 @@ def test_a_round_for_front_ends_has_programs_that_they_can_say() -> None:
 @pytest.mark.parametrize(
     ("fault", "features"),
     [
-        ("mma-written-before-read", (Feature.C_ORDER, Feature.AMONG_MULTIPLICANDS)),
-        ("lanes-written-before-read", (Feature.C_ORDER, Feature.AMONG_MULTIPLICANDS)),
+        ("mma-written-before-read", (Has.C_ORDER, Has.AMONG_MULTIPLICANDS)),
+        ("lanes-written-before-read", (Has.C_ORDER, Has.AMONG_MULTIPLICANDS)),
     ],
 )
 def test_an_expansion_that_writes_too_early_is_seen(
