@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -29,53 +30,38 @@ PACKAGED = "known.toml"
 """Name of the file that comes with warpfuzz."""
 
 
-class _Match(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Match(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a finding has to look like: all that is given has to hold."""
+
     family: NonEmpty | None = None
+    """What the family's key fits, whole; * is any text, ? any character."""
     family_regex: NonEmpty | None = None
     instruction: NonEmpty | None = None
+    """What one and the same instruction of the finding fits, as the regular expression does."""
     instruction_regex: NonEmpty | None = None
     runner: NonEmpty | tuple[NonEmpty, ...] | None = None
+    """Whose verdicts it is about; None for anybody's."""
     versions: NonEmpty | None = None
+    """Range that the version of every verdict's runner has to be in."""
     compilers: NonEmpty | tuple[NonEmpty, ...] | None = None
+    """Names of compilers, each with a range or for all of its versions: whatever came out wrong,
+    one of these has compiled; None for any."""
     ptx_versions: NonEmpty | None = None
     targets: tuple[NonEmpty, ...] | None = None
+    """Of which the target fits one; None for any."""
 
 
-class _Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class KnownEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One known discrepancy, as its row has it."""
+
     id: NonEmpty
     kind: Kind
-    match: _Match
+    match: Match
     reason: NonEmpty
     evidence: NonEmpty
-    expires: date | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class KnownEntry:
-    """One known discrepancy."""
-
-    id: str
-    kind: Kind
-    reason: str
-    evidence: str
     """A text, or the path of a finding or a page."""
-    expires: date | None
+    expires: date | None = None
     """The last day on which it holds; None for good."""
-    families: tuple[re.Pattern[str], ...]
-    """Patterns that the family's key has to fit, whole."""
-    instructions: tuple[re.Pattern[str], ...]
-    """Patterns that one and the same instruction of the finding has to fit, whole."""
-    targets: tuple[re.Pattern[str], ...] | None
-    """Patterns of which the target has to fit one; None for any target."""
-    runners: frozenset[str] | None
-    """Whose verdicts it is about; None for anybody's."""
-    versions: VersionRange | None
-    """Range that the version of every verdict's runner has to be in."""
-    compilers: tuple[tuple[str, VersionRange | None], ...] | None = None
-    """Names of compilers and ranges of their versions: whatever came out wrong, one of these has
-    compiled; None for any."""
-    ptx_versions: VersionRange | None
-    """Range that the PTX ISA version has to be in."""
 
     def explains(self, case: Case) -> bool:
         """Whether a finding is what this is about, whatever the day.
@@ -83,11 +69,12 @@ class KnownEntry:
         A finding with several verdicts is explained only if all of them are: a known discrepancy
         of one assembler must not hide what another one does.
         """
+        match = self.match
         return (
             case.kind is self.kind
-            and all(pattern.fullmatch(case.family.key) for pattern in self.families)
+            and _fits(case.family.key, match.family, match.family_regex)
             and any(
-                all(pattern.fullmatch(instruction) for pattern in self.instructions)
+                _fits(instruction, match.instruction, match.instruction_regex)
                 for instruction in case.instructions
             )
             and self._covers(case)
@@ -98,31 +85,55 @@ class KnownEntry:
         return self.expires is not None and self.expires < today
 
     def _covers(self, case: Case) -> bool:
-        if self.targets is not None and not any(
-            pattern.fullmatch(case.target) for pattern in self.targets
-        ):
+        match = self.match
+        targets = match.targets
+        if targets is not None and not any(_fits(case.target, one, None) for one in targets):
             return False
-        if self.ptx_versions is not None and case.ptx_version not in self.ptx_versions:
+        if not _within(case.ptx_version, match.ptx_versions):
             return False
-        if self.compilers is not None and not self._by_these_compilers(case):
+        if match.compilers is not None and not self._by_these_compilers(case):
             return False
-        if (self.runners is not None or self.versions is not None) and not case.runners:
+        if (match.runner is not None or match.versions is not None) and not case.runners:
             return False
         return all(
-            (self.runners is None or verdict.runner in self.runners)
-            and (self.versions is None or verdict.version in self.versions)
+            (match.runner is None or verdict.runner in _several(match.runner))
+            and _within(verdict.version, match.versions)
             for verdict in case.runners
         )
 
     def _by_these_compilers(self, case: Case) -> bool:
+        named = [text.partition(" ") for text in _several(self.match.compilers or ())]
         wrong = list(compilers_of(case))
         return bool(wrong) and all(
-            any(
-                name == who and (range_ is None or version in range_)
-                for who, range_ in self.compilers or ()
-            )
+            any(name == who and _within(version, bounds) for who, _, bounds in named)
             for name, version in wrong
         )
+
+
+def _several(texts: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (texts,) if isinstance(texts, str) else texts
+
+
+def _fits(text: str, wildcards: str | None, regex: str | None) -> bool:
+    return (wildcards is None or _wildcards(wildcards).fullmatch(text) is not None) and (
+        regex is None or _regex(regex).fullmatch(text) is not None
+    )
+
+
+def _within(version: str, bounds: str | None) -> bool:
+    return not bounds or version in parse_range(bounds)
+
+
+@cache
+def _wildcards(text: str) -> re.Pattern[str]:
+    # Not fnmatch: its [...] is a set of characters, and instructions have [addresses] in them.
+    parts = {"*": ".*", "?": "."}
+    return re.compile("".join(parts.get(sign, re.escape(sign)) for sign in text), re.DOTALL)
+
+
+@cache
+def _regex(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.DOTALL)
 
 
 _RIGHT = ("match", "accepted")
@@ -186,8 +197,6 @@ def load_known(path: Path | None = None) -> Known:
 
     Raises
     ------
-    InfrastructureError
-        If it cannot be read.
     UsageError
         If something in it is not what it has to be: file, entry and field are named.
     """
@@ -199,13 +208,7 @@ def load_known(path: Path | None = None) -> Known:
 
 
 def known_with(path: Path | None) -> Known:
-    """Return the known discrepancies that come with warpfuzz, and those of a file.
-
-    Raises
-    ------
-    UsageError
-        If there is no such file, or it is not of this kind.
-    """
+    """Return the known discrepancies that come with warpfuzz, and those of a file."""
     packaged = load_known()
     if path is None:
         return packaged
@@ -229,13 +232,6 @@ def mark_known(
         Id of the entry.
     until
         The last day on which it holds; None for good.
-
-    Raises
-    ------
-    UsageError
-        If the file is not of this kind, or has an entry of this name.
-    InfrastructureError
-        If it cannot be read or written, or others write into its folder all the time.
     """
     # The folder's lock, and not the file's, which is another one after each writing.
     folder = path.resolve().parent
@@ -271,20 +267,7 @@ _ESCAPED |= {sign: f"\\{sign}" for sign in ('"', "\\")}
 
 
 def parse_known(data: bytes, name: str) -> Known:
-    """Return the known discrepancies in a TOML text.
-
-    Parameters
-    ----------
-    data
-        The text in UTF-8.
-    name
-        Name of the file, for messages.
-
-    Raises
-    ------
-    UsageError
-        As `load_known`.
-    """
+    """Return the known discrepancies in a TOML text, as `load_known`; messages name the file."""
     document = parse_toml(data, name)
     unknown = sorted(document.keys() - {"schema", "known"})
     if unknown:
@@ -316,96 +299,53 @@ def _entry(document: object, name: str, number: int) -> KnownEntry:
     if isinstance(document, Mapping) and isinstance(document.get("id"), str):
         label += f" ({document['id']:.80})"
     try:
-        row = msgspec.convert(document, _Row)
+        entry = msgspec.convert(document, KnownEntry)
     except msgspec.ValidationError as error:
         raise UsageError(f"{label}: {explain(error)}; {_ALLOWED}") from error
-    match = row.match
-    if not (match.family or match.family_regex or match.instruction or match.instruction_regex):
-        raise UsageError(
-            f"{label}, field match: it names neither a family nor an instruction; give family, "
-            "family_regex, instruction or instruction_regex"
-        )
-    runners = (match.runner,) if isinstance(match.runner, str) else match.runner
-    return KnownEntry(
-        id=row.id,
-        kind=row.kind,
-        reason=row.reason,
-        evidence=row.evidence,
-        expires=row.expires,
-        families=_patterns(label, "family", match.family, match.family_regex),
-        instructions=_patterns(label, "instruction", match.instruction, match.instruction_regex),
-        targets=None if match.targets is None else _targets(label, match.targets),
-        runners=None if runners is None else frozenset(runners),
-        versions=_range(label, "versions", match.versions),
-        compilers=_compilers(label, match.compilers),
-        ptx_versions=_range(label, "ptx_versions", match.ptx_versions),
-    )
+    _check(entry.match, f"{label}, field match")
+    return entry
 
 
 _ALLOWED = (
-    f"an entry has {', '.join(_Row.__struct_fields__)}, and its match may have "
-    f"{', '.join(_Match.__struct_fields__)}"
+    f"an entry has {', '.join(KnownEntry.__struct_fields__)}, and its match may have "
+    f"{', '.join(Match.__struct_fields__)}"
 )
 
 
-def _compilers(
-    label: str, texts: str | tuple[str, ...] | None
-) -> tuple[tuple[str, VersionRange | None], ...] | None:
-    if texts is None:
-        return None
-    found = []
-    for text in (texts,) if isinstance(texts, str) else texts:
+def _check(match: Match, label: str) -> None:
+    patterns = (("family", match.family_regex), ("instruction", match.instruction_regex))
+    if not (match.family or match.instruction or any(regex for _, regex in patterns)):
+        raise UsageError(
+            f"{label}: it names neither a family nor an instruction; give family, "
+            "family_regex, instruction or instruction_regex"
+        )
+    for field, regex in patterns:
+        try:
+            _regex(regex or "")
+        except (re.error, RecursionError, OverflowError) as error:
+            raise UsageError(
+                f"{label}.{field}_regex: {regex!r:.200} is no regular expression "
+                f"({error}); mend it, or use match.{field} with * and ?"
+            ) from error
+    for text in match.targets or ():
+        if not any(_fits(target, text, None) for target in TARGETS):
+            raise UsageError(
+                f"{label}.targets: {text!r} fits no target; known are {', '.join(TARGETS)}"
+            )
+    ranges = [("versions", match.versions)]
+    for text in _several(match.compilers or ()):
         name, _, bounds = text.partition(" ")
         if name not in COMPILERS:
             raise UsageError(
-                f"{label}, field match.compilers: {text!r:.80} names no compiler that is known "
+                f"{label}.compilers: {text!r:.80} names no compiler that is known "
                 f"here ({', '.join(COMPILERS)}); write it like 'ptxas >=12.4,<=13.5' or 'driver'"
             )
-        found.append((name, _range(label, "compilers", bounds or None)))
-    return tuple(found)
-
-
-def _patterns(
-    label: str, field: str, wildcards: str | None, regex: str | None
-) -> tuple[re.Pattern[str], ...]:
-    patterns = [] if wildcards is None else [_wildcards(wildcards)]
-    if regex is not None:
+        ranges.append(("compilers", bounds))
+    for field, asked in (*ranges, ("ptx_versions", match.ptx_versions)):
         try:
-            patterns.append(re.compile(regex, re.DOTALL))
-        except (re.error, RecursionError, OverflowError) as error:
-            raise UsageError(
-                f"{label}, field match.{field}_regex: {regex!r:.200} is no regular expression "
-                f"({error}); mend it, or use match.{field} with * and ?"
-            ) from error
-    return tuple(patterns)
-
-
-def _wildcards(text: str) -> re.Pattern[str]:
-    # Not fnmatch: its [...] is a set of characters, and instructions have [addresses] in them.
-    parts = {"*": ".*", "?": "."}
-    return re.compile("".join(parts.get(sign, re.escape(sign)) for sign in text), re.DOTALL)
-
-
-def _targets(label: str, texts: Iterable[str]) -> tuple[re.Pattern[str], ...]:
-    patterns = []
-    for text in texts:
-        pattern = _wildcards(text)
-        if not any(pattern.fullmatch(target) for target in TARGETS):
-            raise UsageError(
-                f"{label}, field match.targets: {text!r} fits no target; known are "
-                f"{', '.join(TARGETS)}"
-            )
-        patterns.append(pattern)
-    return tuple(patterns)
-
-
-def _range(label: str, field: str, text: str | None) -> VersionRange | None:
-    if text is None:
-        return None
-    try:
-        return parse_range(text)
-    except UsageError as error:
-        raise UsageError(f"{label}, field match.{field}: {error}") from error
+            _within("", asked)
+        except UsageError as error:
+            raise UsageError(f"{label}.{field}: {error}") from error
 
 
 def _today() -> date:
@@ -451,6 +391,7 @@ class VersionRange:
         )
 
 
+@cache
 def parse_range(text: str) -> VersionRange:
     """Return the range that a text such as ">=12.0,<13.2" names.
 

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from corpus import Family, Kind, Saved, ShrinkStatus
-from corpus.known import KnownEntry
+from corpus.known import KnownEntry, Match
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.checks.protocol import Counts, DeviceStatus, ShownCounter, Stage, Words
 from fuzz.findings.families import FamilyState
@@ -21,9 +21,8 @@ FEW = settings(max_examples=30)
 
 def known_entry(name: str) -> KnownEntry:
     return KnownEntry(
-        id=name, kind=Kind.COMPILE_FAILURE, reason="a reason", evidence="a page", expires=None,
-        families=(), instructions=(), targets=None, runners=None, versions=None, ptx_versions=None,
-    )  # fmt: skip
+        id=name, kind=Kind.COMPILE_FAILURE, match=Match(), reason="a reason", evidence="a page"
+    )
 
 
 def family(kind: Kind, what: str, cases: int, *, known: KnownEntry | None = None) -> FamilyState:
