@@ -1,8 +1,13 @@
-"""Writing to disk so that neither a killed process nor a full disk leaves half of anything.
+"""Reading and writing on the disk, whoever else writes there, and whatever breaks in between.
 
 What is written is written in a temporary folder, flushed to the disk, and only then renamed to
-where it belongs. A temporary folder is locked for as long as its writer lives, so that one
-whose writer was killed is told from one in use.
+where it belongs, so that neither a killed process nor a full disk leaves half of anything. A
+temporary folder is locked for as long as its writer lives, so that one whose writer was killed is
+told from one in use.
+
+What is read may come from anybody. A link could lead to a file of the user's, a pipe or a device
+would be read for ever, and a sparse file of a few blocks can claim gigabytes: only plain files of a
+bounded size are opened, and never through a link.
 """
 
 from __future__ import annotations
@@ -10,13 +15,13 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from corpus.plain_files import check_folder, is_folder
 from oracle.errors import InfrastructureError
 
 TEMPORARY = ".tmp-"
@@ -24,6 +29,11 @@ TEMPORARY = ".tmp-"
 
 _FOLDER_ITSELF = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
+FILE_BYTES = 64 << 20
+"""Most bytes of one file of a finding: four images of the largest program (`oracle.program`)."""
+DESCRIPTION_BYTES = 4 << 20
+"""Most bytes of a description. The longest of a campaign had 18 KB (2026-11); decoded, the worst
+JSON takes 40 times its size in memory."""
 LOCK_SECONDS = 60.0
 """How long to wait for a lock, in seconds: merging the largest corpus takes less."""
 
@@ -50,7 +60,7 @@ _REMEDIES = {
 
 @contextmanager
 def explained(doing: str, path: Path) -> Iterator[None]:
-    """Turn what the operating system refuses into a sentence.
+    """Turn an OSError into an InfrastructureError: what failed, why, and what to do.
 
     Parameters
     ----------
@@ -58,11 +68,6 @@ def explained(doing: str, path: Path) -> Iterator[None]:
         What is being done to `path`, such as "write".
     path
         The file or folder that the user knows about.
-
-    Raises
-    ------
-    InfrastructureError
-        In place of an OSError: what failed, why, and what to do.
     """
     try:
         yield
@@ -75,28 +80,100 @@ def explained(doing: str, path: Path) -> Iterator[None]:
         ) from error
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Write a new file and flush it to the disk.
+def is_folder(path: Path) -> bool:
+    """Whether a folder is there, and no link to one."""
+    try:
+        return stat.S_ISDIR(path.lstat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def check_folder(path: Path) -> None:
+    """Check that a path, if anything is there, is a folder and no link to one.
 
     Raises
     ------
     OSError
-        If that fails; part of the file may be there then.
+        ELOOP for a link, ENOTDIR for anything else that is no folder.
     """
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISLNK(mode):
+        raise _refused(errno.ELOOP, path)
+    if not stat.S_ISDIR(mode):
+        raise _refused(errno.ENOTDIR, path)
+
+
+def open_plain(path: Path, flags: int = os.O_RDONLY) -> int:
+    """Open a plain file; return its descriptor.
+
+    Parameters
+    ----------
+    flags
+        As for os.open; with O_CREAT the file is made where nothing is there.
+
+    Raises
+    ------
+    OSError
+        ELOOP for a link, ENXIO for anything else that is no plain file, or as os.open.
+    """
+    # A pipe or a device is not even opened: that alone can wait, or do something.
+    try:
+        _check_plain(path.lstat(), path)
+    except FileNotFoundError:
+        if not flags & os.O_CREAT:
+            raise
+    extra = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(path, flags | extra, 0o666)
+    try:
+        _check_plain(os.fstat(descriptor), path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def read_plain(path: Path, *, most: int = FILE_BYTES) -> bytes:
+    """Return the contents of a plain file.
+
+    Parameters
+    ----------
+    most
+        Bytes; a larger file is not read.
+
+    Raises
+    ------
+    OSError
+        EFBIG where it is larger, or as `open_plain`.
+    """
+    with os.fdopen(open_plain(path), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        data = b"" if size > most else file.read(most + 1)
+        if max(size, len(data)) > most:
+            raise _refused(errno.EFBIG, path)
+        return data
+
+
+def _check_plain(status: os.stat_result, path: Path) -> None:
+    if stat.S_ISLNK(status.st_mode):
+        raise _refused(errno.ELOOP, path)
+    if not stat.S_ISREG(status.st_mode):
+        raise _refused(errno.ENXIO, path)
+
+
+def _refused(number: int, path: Path) -> OSError:
+    return OSError(number, os.strerror(number), str(path))
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a new file and flush it to the disk; if that fails, part of it may be there."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(descriptor, rest) :]
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def sync_file(path: Path) -> None:
-    """Flush the contents of a file that somebody else wrote to the disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
@@ -120,13 +197,7 @@ def sync_folder(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder durably, unless it is there; its parent has to be.
-
-    Raises
-    ------
-    OSError
-        If that fails; also if a link stands there.
-    """
+    """Make a folder durably, unless it is there; its parent has to be, and no link stands there."""
     check_folder(path)
     if not is_folder(path):
         path.mkdir(exist_ok=True)
@@ -170,10 +241,7 @@ def workspace(parent: Path) -> Iterator[Path]:
 def exclusive(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder; its owner's death releases it.
 
-    Raises
-    ------
-    OSError
-        If somebody else holds it for longer than `LOCK_SECONDS`.
+    An OSError says that somebody else holds it for longer than `LOCK_SECONDS`.
     """
     descriptor = os.open(folder, _FOLDER_ITSELF)
     try:
@@ -222,11 +290,6 @@ def output_file(path: Path) -> Iterator[BinaryIO]:
     """Give a file that a user asked for; what was there before stays until all of it is written.
 
     A pipe or a device, such as /dev/stdout, is written to as it is.
-
-    Raises
-    ------
-    InfrastructureError
-        If it cannot be written.
     """
     with explained("write", path):
         if path.exists() and not path.is_file():

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corpus import durable
-from corpus.finding import Case, FileRecord, Finding
-from corpus.plain_files import DESCRIPTION_BYTES, FILE_BYTES, check_folder, read_plain
+from corpus.durable import DESCRIPTION_BYTES, FILE_BYTES, check_folder, read_plain
+from corpus.finding import Case, FileRecord, Finding, decode
 from corpus.problems import BrokenEntryError, Cause, Problem
-from corpus.schema import decode
 from oracle.errors import UsageError
 
 DESCRIPTION = "finding.json"
@@ -28,7 +27,6 @@ ID_DIGITS = 16
 about 3e-8 (birthday bound)."""
 _ID = re.compile(f"[0-9a-f]{{{ID_DIGITS}}}")
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_RESTORE = "restore the folder from a backup or another corpus (`warpfuzz corpus merge INTO FROM`)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,15 +43,7 @@ class Entry:
         return self.finding.id
 
     def read(self, name: str) -> bytes:
-        """Return the contents of one of the finding's files.
-
-        Raises
-        ------
-        UsageError
-            If the finding has no file of this name.
-        BrokenEntryError
-            If the file is missing, or is not the one that was stored.
-        """
+        """Return the contents of one of the finding's files, if they are those that were stored."""
         try:
             record = self.finding.files[name]
         except KeyError:
@@ -61,7 +51,7 @@ class Entry:
                 f"finding {self.id} has no file {name!r}; it has "
                 f"{', '.join(sorted(self.finding.files)) or 'none'}"
             ) from None
-        return _read_checked(self.path / name, record)
+        return _checked(self.path / name, record)
 
     def files(self) -> dict[str, bytes]:
         """Return the contents of all of the finding's files, by name (see `read`)."""
@@ -79,20 +69,13 @@ def is_file_name(name: str) -> bool:
 
 
 def read_entry(path: Path, *, checksums: bool = True) -> Entry:
-    """Return the finding in a folder of a corpus.
+    """Return the finding in a folder of a corpus; BrokenEntryError if it is not as it was stored.
 
     Parameters
     ----------
-    path
-        The folder.
     checksums
         Whether the contents of its files are checked; without, only that they are there in
         their size.
-
-    Raises
-    ------
-    BrokenEntryError
-        If anything of it is not as it was stored.
     """
     description = path / DESCRIPTION
     if path.is_symlink():
@@ -117,10 +100,7 @@ def read_entry(path: Path, *, checksums: bool = True) -> Entry:
                 f"it lists a file {name!r}, which is no plain file name",
                 "remove the folder",
             )
-        if checksums:
-            _read_checked(path / name, record)
-        else:
-            _check_size(path / name, record)
+        (_checked if checksums else _check_size)(path / name, record)
     digests = {name: record.sha256 for name, record in finding.files.items()}
     if finding_id(finding, digests) != finding.id:
         raise BrokenEntryError(
@@ -136,35 +116,26 @@ def _read(path: Path, missing: Cause, *, most: int) -> bytes:
     try:
         return read_plain(path, most=most)
     except (FileNotFoundError, NotADirectoryError):
-        raise BrokenEntryError(path, missing, "the file is not there", _RESTORE) from None
+        raise _broken(path, missing, "the file is not there") from None
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
-            raise BrokenEntryError(
-                path, Cause.STRANGE, "it is not a plain file", _RESTORE
-            ) from None
+            raise _broken(path, Cause.STRANGE, "it is not a plain file") from None
         if error.errno == errno.EFBIG:
-            raise BrokenEntryError(
-                path, Cause.INVALID, f"it has more than {most >> 20} MiB", _RESTORE
-            ) from None
+            raise _broken(path, Cause.INVALID, f"it has more than {most >> 20} MiB") from None
+        what = f"it cannot be read ({error.strerror})"
         raise BrokenEntryError(
-            path,
-            Cause.UNREADABLE,
-            f"it cannot be read ({error.strerror})",
-            "mend its permissions or the disk",
+            path, Cause.UNREADABLE, what, "mend its permissions or the disk"
         ) from error
 
 
-def _read_checked(path: Path, record: FileRecord) -> bytes:
+def _checked(path: Path, record: FileRecord) -> bytes:
     _check_size(path, record)
     data = _read(path, Cause.MISSING_FILE, most=FILE_BYTES)
-    if len(data) != record.size:
-        raise _wrong_size(path, len(data), record)
+    _compare_size(path, len(data), record)
     if digest(data) != record.sha256:
-        raise BrokenEntryError(
-            path,
-            Cause.CHANGED_FILE,
-            f"its SHA-256 is not the recorded {record.sha256[:ID_DIGITS]}…: it was changed",
-            _RESTORE,
+        recorded = f"{record.sha256[:ID_DIGITS]}…"
+        raise _broken(
+            path, Cause.CHANGED_FILE, f"its SHA-256 is not the recorded {recorded}: it was changed"
         )
     return data
 
@@ -173,22 +144,21 @@ def _check_size(path: Path, record: FileRecord) -> None:
     try:
         found = path.lstat()
     except OSError:
-        raise BrokenEntryError(
-            path, Cause.MISSING_FILE, "the file is not there", _RESTORE
-        ) from None
+        raise _broken(path, Cause.MISSING_FILE, "the file is not there") from None
     if not stat.S_ISREG(found.st_mode):
-        raise BrokenEntryError(path, Cause.STRANGE, "it is not a plain file", _RESTORE)
-    if found.st_size != record.size:
-        raise _wrong_size(path, found.st_size, record)
+        raise _broken(path, Cause.STRANGE, "it is not a plain file")
+    _compare_size(path, found.st_size, record)
 
 
-def _wrong_size(path: Path, size: int, record: FileRecord) -> BrokenEntryError:
-    return BrokenEntryError(
-        path,
-        Cause.CHANGED_FILE,
-        f"it has {size} bytes and not the recorded {record.size}: it was cut off or changed",
-        _RESTORE,
-    )
+def _compare_size(path: Path, size: int, record: FileRecord) -> None:
+    if size != record.size:
+        what = f"it has {size} bytes and not the recorded {record.size}: it was cut off or changed"
+        raise _broken(path, Cause.CHANGED_FILE, what)
+
+
+def _broken(path: Path, cause: Cause, what: str) -> BrokenEntryError:
+    remedy = "restore the folder from a backup or another corpus"
+    return BrokenEntryError(path, cause, what, f"{remedy} (`warpfuzz corpus merge INTO FROM`)")
 
 
 def finding_id(case: Case, digests: Mapping[str, str]) -> str:
@@ -197,14 +167,7 @@ def finding_id(case: Case, digests: Mapping[str, str]) -> str:
     What counts: the kind, the text, target and PTX version, which runners in which versions and
     with which options came to which outcome, and the files. What does not: times, seeds, the
     family (triage may learn), messages (they may name temporary files), the shrink status, the
-    version of warpfuzz and of the schema.
-
-    Parameters
-    ----------
-    case
-        The finding's description.
-    digests
-        SHA-256 of each of its files, in hexadecimal, by name.
+    version of warpfuzz and of the schema. `digests` has the SHA-256 of each file in hexadecimal.
     """
     runners = sorted(
         (verdict.runner, verdict.version, verdict.options, verdict.outcome)
@@ -236,13 +199,7 @@ def _listed(parts: Iterable[str]) -> str:
 
 
 def ids_in(folder: Path) -> list[str]:
-    """Return the ids of the findings in a folder, sound or not; none where it does not exist.
-
-    Raises
-    ------
-    InfrastructureError
-        If it cannot be read.
-    """
+    """Return the ids of the findings in a folder, sound or not; none where it does not exist."""
     return sorted(child.name for child in _children(folder) if is_id(child.name))
 
 
@@ -256,11 +213,6 @@ def scan_folders(*folders: Path, checksums: bool) -> Iterator[Entry | Problem]:
         an earlier one is left out of the later ones.
     checksums
         Whether the contents of the files are checked, and not only their size.
-
-    Raises
-    ------
-    InfrastructureError
-        If a folder itself cannot be read.
     """
     paths = [path for folder in folders for path in _children(folder)]
     last = ""

@@ -17,10 +17,10 @@ from pathlib import Path
 import msgspec
 
 from corpus import durable
+from corpus.durable import FILE_BYTES
 from corpus.entry import DESCRIPTION, Entry, is_file_name, is_id
+from corpus.finding import encode
 from corpus.opening import MANIFEST, manifest, open_corpus
-from corpus.plain_files import FILE_BYTES
-from corpus.schema import encode
 from corpus.store import FINDINGS, RAW, Corpus
 from oracle.errors import UsageError, WarpfuzzError
 
@@ -42,11 +42,6 @@ def export_zip(corpus: Corpus, entries: Iterable[Entry], path: Path) -> None:
         The findings, in any order.
     path
         The file; replaced as a whole if it is there.
-
-    Raises
-    ------
-    InfrastructureError
-        If a finding cannot be read, or the file not be written.
     """
     chosen = {entry.id: (FINDINGS, entry) for entry in entries}
     for entry in [entry for _, entry in chosen.values()]:
@@ -57,19 +52,16 @@ def export_zip(corpus: Corpus, entries: Iterable[Entry], path: Path) -> None:
                 break
             chosen[origin] = RAW, raw
             origin = raw.finding.shrunk_from
-    with durable.explained("write", path), durable.workspace(path.parent) as temporary:
-        fresh = temporary / path.name
-        with zipfile.ZipFile(fresh, "x", zipfile.ZIP_STORED) as archive:
-            _write(archive, MANIFEST, manifest(corpus.generator))
-            # One finding after the other, so that memory does not grow with the corpus.
-            for _, (folder, entry) in sorted(chosen.items(), key=lambda one: (one[1][0], one[0])):
-                place = f"{folder}/{entry.id}"
-                contents = {DESCRIPTION: encode(entry.finding), **entry.files()}
-                for name, data in sorted(contents.items()):
-                    _write(archive, f"{place}/{name}", data)
-        durable.sync_file(fresh)
-        fresh.replace(path)
-        durable.sync_folder(path.parent)
+    with (
+        durable.output_file(path) as file,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive,
+    ):
+        _write(archive, MANIFEST, manifest(corpus.generator))
+        # One finding after the other, so that memory does not grow with the corpus.
+        for _, (folder, entry) in sorted(chosen.items(), key=lambda one: (one[1][0], one[0])):
+            contents = {DESCRIPTION: encode(entry.finding), **entry.files()}
+            for name, data in sorted(contents.items()):
+                _write(archive, f"{folder}/{entry.id}/{name}", data)
 
 
 def _write(archive: zipfile.ZipFile, name: str, data: bytes) -> None:

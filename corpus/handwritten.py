@@ -8,11 +8,10 @@ from typing import Any
 import msgspec
 
 from corpus import durable
+from corpus.durable import read_plain
 from corpus.entry import DESCRIPTION
-from corpus.finding import Case, Kind
-from corpus.plain_files import read_plain
+from corpus.finding import Case, Kind, explain, read_document
 from corpus.problems import BrokenEntryError
-from corpus.schema import explain, read_document
 from corpus.store import Corpus, Saved
 from oracle.errors import UsageError
 from oracle.statements import directives, matrix_instructions, without_comments

@@ -18,8 +18,7 @@ from pathlib import Path
 import msgspec
 
 from corpus import durable
-from corpus.finding import Case, Kind, NonEmpty
-from corpus.schema import explain
+from corpus.finding import Case, Kind, NonEmpty, explain
 from oracle.errors import UsageError
 from oracle.given_files import TOML_BYTES, parse_toml, read_given
 from oracle.targets import TARGETS

@@ -1,19 +1,24 @@
-"""Opening a corpus or one of its findings by name, and making a corpus."""
+"""Opening a corpus or one of its findings by name, making a corpus, and the record that ships.
+
+`corpus/record` has findings of many campaigns and is a corpus like any other. `answers.json` in it
+holds, for every finding of an assembler, the answer of each version of ptxas that was asked, at -O3
+and as `ask` of `fuzz.findings.probes` puts it.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from corpus import durable
+from corpus.durable import DESCRIPTION_BYTES, check_folder, read_plain
 from corpus.entry import DESCRIPTION, Entry, read_entry
-from corpus.plain_files import DESCRIPTION_BYTES, check_folder, read_plain
+from corpus.finding import explain, read_document
 from corpus.problems import BrokenEntryError
-from corpus.recorded import FOLDER
-from corpus.schema import explain, read_document
 from corpus.store import BROKEN, FINDINGS, RAW, Corpus
 from oracle.errors import InfrastructureError, UsageError
 
@@ -32,15 +37,7 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def open_corpus(path: Path | str) -> Corpus:
-    """Open a corpus that is there, without writing anything.
-
-    Raises
-    ------
-    UsageError
-        If there is no corpus.
-    InfrastructureError
-        If it cannot be read, or a later warpfuzz wrote it.
-    """
+    """Open a corpus that is there, without writing anything; UsageError if there is none."""
     folder = Path(path)
     with durable.explained("open", folder):
         if not folder.exists():
@@ -71,13 +68,6 @@ def create_corpus(path: Path | str, *, generator: str) -> Corpus:
         Its folder: a corpus, an empty folder, or one that does not exist.
     generator
         What makes it, such as "warpfuzz 0.1.0"; kept only where it is made.
-
-    Raises
-    ------
-    UsageError
-        If `path` is something else.
-    InfrastructureError
-        If it cannot be written to, or a later warpfuzz wrote it.
     """
     folder = Path(path)
     with durable.explained("write to", folder):
@@ -133,6 +123,9 @@ def _read_manifest(data: bytes, path: Path) -> _Manifest:
     return row
 
 
+ANSWERS = "answers.json"
+FOLDER = Path(__file__).with_name("record")
+"""The record's folder, a corpus."""
 RECORD = "record"
 """The word that names the record that ships, where no folder of that name is."""
 
@@ -143,13 +136,7 @@ def is_record(path: Path) -> bool:
 
 
 def named_corpus(path: Path) -> Corpus:
-    """Open a corpus to read it: a folder, or the record that ships.
-
-    Raises
-    ------
-    UsageError, InfrastructureError
-        As `open_corpus`.
-    """
+    """Open a corpus to read it: a folder, or the record that ships."""
     if not is_record(path):
         return open_corpus(path)
     if not (FOLDER / MANIFEST).is_file():
@@ -169,11 +156,6 @@ def named_entry(name: str, corpus: Path) -> Entry:
         The folder, or the start of the id.
     corpus
         Where ids are looked for; as `named_corpus` takes it.
-
-    Raises
-    ------
-    UsageError, BrokenEntryError
-        If there is none, there are several, or it is broken.
     """
     folder = Path(name)
     if (folder / DESCRIPTION).exists():
@@ -194,3 +176,59 @@ def named_entry(name: str, corpus: Path) -> Entry:
             "give the folder of a finding, or its id and --corpus"
         )
     return named_corpus(corpus).get(name)
+
+
+class Answers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What versions of ptxas said of the findings of a record."""
+
+    asked: tuple[str, ...]
+    """Full versions, such as "13.5.37", oldest first."""
+    answers: Mapping[str, tuple[str | None, ...]]
+    """By a finding's id, one for each version: "accepted", "crash"; None if it was not asked."""
+
+    def of(self, identity: str) -> tuple[str | None, ...]:
+        """Return the answers about a finding; none where no assembler was asked."""
+        return self.answers.get(identity, ())
+
+    def spans(self, identity: str) -> str:
+        """Return the answers with the releases that gave them: "crash 12.3; rejected 12.4–13.5"."""
+        told: list[tuple[str, list[str]]] = []
+        for version, answer in zip(self.asked, self.of(identity), strict=False):
+            if answer is None:
+                continue
+            release = version.rpartition(".")[0]
+            if not told or told[-1][0] != answer:
+                told.append((answer, []))
+            told[-1][1].append(release)
+        return "; ".join(
+            f"{answer} {'–'.join(dict.fromkeys((releases[0], releases[-1])))}"
+            for answer, releases in told
+        )
+
+    def latest(self, identity: str) -> tuple[str, str] | None:
+        """Return the newest version that was asked about a finding, and its answer."""
+        told = [pair for pair in zip(self.asked, self.of(identity), strict=False) if pair[1]]
+        return (told[-1][0], told[-1][1] or "") if told else None
+
+
+def read_answers(folder: Path = FOLDER) -> Answers:
+    """Return the answers of a record."""
+    path = folder / ANSWERS
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Answers)
+    except (OSError, msgspec.DecodeError) as error:
+        raise InfrastructureError(
+            f"{path} cannot be read ({error}); install warpfuzz anew"
+        ) from error
+
+
+def write_answers(answers: Answers, folder: Path) -> None:
+    """Write the answers of a record, a line for each finding."""
+    encode = msgspec.json.encode
+    rows = ",\n".join(
+        f"{encode(identity).decode()}: {encode(told).decode()}"
+        for identity, told in sorted(answers.answers.items())
+    )
+    asked = encode(answers.asked).decode()
+    text = f'{{\n"asked": {asked},\n"answers": {{\n{rows}\n}}\n}}\n'
+    (folder / ANSWERS).write_text(text)

@@ -5,6 +5,9 @@ that it is there entirely or not at all; its name is a hash of what identifies i
 campaigns that find the same thing write the same folder, and need no lock. A raw finding whose
 smaller form is stored moves to `raw/<id>/`, and a broken one that is found again moves to
 `broken/` before it is replaced.
+
+What cannot be read or written raises an InfrastructureError, whatever is asked for; what was there
+stays, and of what was to be written nothing is visible.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from pathlib import Path
 import msgspec
 
 from corpus import durable
+from corpus.durable import DESCRIPTION_BYTES, is_folder, read_plain
 from corpus.entry import (
     DESCRIPTION,
     Entry,
@@ -29,10 +33,8 @@ from corpus.entry import (
     read_entry,
     scan_folders,
 )
-from corpus.finding import Case, FileRecord, Finding
-from corpus.plain_files import DESCRIPTION_BYTES, is_folder, read_plain
+from corpus.finding import Case, FileRecord, Finding, encode
 from corpus.problems import BrokenEntryError, Cause, Problem
-from corpus.schema import encode
 from oracle.errors import UsageError
 
 FINDINGS, RAW, BROKEN = "findings", "raw", "broken"
@@ -83,8 +85,6 @@ class Corpus:
         ------
         UsageError
             If the description or a file's name is not what the schema allows.
-        InfrastructureError
-            If it cannot be written; nothing of it is visible then.
         """
         return self.deposit(_finding(case, files, None), files)
 
@@ -107,7 +107,7 @@ class Corpus:
 
         Raises
         ------
-        UsageError, InfrastructureError
+        UsageError
             As `add`; also if there is no finding `raw`.
         """
         shrunk = _finding(case, files, raw)
@@ -136,22 +136,10 @@ class Corpus:
     def combine(self, entry: Entry, finding: Finding) -> bool:
         """Keep the better one of two descriptions of a stored finding.
 
-        Parameters
-        ----------
-        entry
-            The finding that is there.
-        finding
-            Another description of it, with the same id.
-
         Returns
         -------
         bool
             Whether the stored description changed; also if only from an older schema to this.
-
-        Raises
-        ------
-        InfrastructureError
-            If it cannot be written; the old one stays.
         """
         combined = preferred(entry.finding, finding)
         with durable.explained("read", entry.path):
@@ -227,11 +215,6 @@ class Corpus:
         ----------
         checksums
             Whether the contents of the files are checked, and not only their size.
-
-        Raises
-        ------
-        InfrastructureError
-            If the folder itself cannot be read.
         """
         found = list(scan_folders(self.findings, self.raw, checksums=checksums))
         links = Links(one for one in found if isinstance(one, Entry))
@@ -240,25 +223,13 @@ class Corpus:
                 yield one
 
     def replaced(self, *, checksums: bool = True) -> Iterator[Entry]:
-        """Yield the sound raw findings that a smaller form has replaced, by id.
-
-        Raises
-        ------
-        InfrastructureError
-            If the folder itself cannot be read.
-        """
+        """Yield the sound raw findings that a smaller form has replaced, by id."""
         found = self.sound_entries(checksums=checksums)
         links = Links(found)
         yield from (entry for entry in found if links.is_replaced(entry))
 
     def sound_entries(self, *, checksums: bool = True) -> list[Entry]:
-        """Return every sound finding, raw ones included, by id.
-
-        Raises
-        ------
-        InfrastructureError
-            If the folder itself cannot be read.
-        """
+        """Return every sound finding, raw ones included, by id."""
         found = scan_folders(self.findings, self.raw, checksums=checksums)
         return [one for one in found if isinstance(one, Entry)]
 
@@ -276,11 +247,6 @@ class Corpus:
         """Remove what killed writers left, and move every finding to the folder it belongs in.
 
         Whoever calls this holds the lock (`exclusively`).
-
-        Raises
-        ------
-        InfrastructureError
-            If something cannot be moved.
         """
         if is_folder(self.findings):
             durable.sweep(self.findings)
@@ -291,26 +257,14 @@ class Corpus:
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:
-        """Keep others from changing what is stored; adding needs no such lock, and goes on.
-
-        Raises
-        ------
-        InfrastructureError
-            If somebody else keeps the corpus locked for a minute.
-        """
+        """Keep others from changing what is stored; adding needs no such lock, and goes on."""
         with durable.explained("lock", self.path):
             durable.make_folder(self.findings)
             with durable.exclusive(self.findings):
                 yield
 
     def rewrite(self, entry: Entry, finding: Finding) -> None:
-        """Replace the description of a stored finding by another one of the same identity.
-
-        Raises
-        ------
-        InfrastructureError
-            If it cannot be written; the old one stays.
-        """
+        """Replace the description of a stored finding by another one of the same identity."""
         data = encode(finding)
         with durable.explained("update", entry.path):
             durable.replace_file(entry.path / DESCRIPTION, data, self.findings)
@@ -319,11 +273,6 @@ class Corpus:
         """Write down what is known by now of a stored finding: its family and its details.
 
         Nothing happens if the case is not stored here.
-
-        Raises
-        ------
-        InfrastructureError
-            If it cannot be written.
         """
         wider = _finding(case, files, None)
         with self.exclusively():
@@ -337,26 +286,14 @@ class Corpus:
                 self.rewrite(there, known)
 
     def remove(self, entry: Entry) -> None:
-        """Remove a finding: gone entirely or not at all.
-
-        Raises
-        ------
-        InfrastructureError
-            If that is not possible.
-        """
+        """Remove a finding: gone entirely or not at all."""
         with durable.explained("remove", entry.path), durable.workspace(self.findings) as folder:
             with suppress(FileNotFoundError):
                 entry.path.rename(folder / entry.id)
             durable.sync_folder(entry.path.parent)
 
     def deposit(self, finding: Finding, files: Mapping[str, bytes]) -> Saved:
-        """Store what already is a finding, of another corpus say, as `add` does.
-
-        Raises
-        ------
-        InfrastructureError
-            If it cannot be written; nothing of it is visible then.
-        """
+        """Store what already is a finding, of another corpus say, as `add` does."""
         data = encode(finding)
         there = self._stored(finding.id)
         if there is not None:
@@ -430,9 +367,9 @@ def _finding(case: Case, files: Mapping[str, bytes], shrunk_from: str | None) ->
     records = {
         name: FileRecord(sha256=digest(data), size=len(data)) for name, data in files.items()
     }
-    digests = {name: record.sha256 for name, record in records.items()}
     fields = {name: getattr(case, name) for name in Case.__struct_fields__}
-    return Finding(**fields, id=finding_id(case, digests), files=records, shrunk_from=shrunk_from)
+    identity = finding_id(case, {name: record.sha256 for name, record in records.items()})
+    return Finding(**fields, id=identity, files=records, shrunk_from=shrunk_from)
 
 
 class Links:
@@ -492,11 +429,6 @@ def preferred(one: Finding, other: Finding) -> Finding:
 
     A link to a smaller form is kept from either. All of it is a minimum under a total order, so
     that neither order nor grouping nor repetition counts.
-
-    Parameters
-    ----------
-    one, other
-        Descriptions with the same id.
     """
     links = [link for link in (one.shrunk_to, other.shrunk_to) if link is not None]
     return msgspec.structs.replace(min(one, other, key=_rank), shrunk_to=min(links, default=None))

@@ -1,22 +1,118 @@
-"""Putting corpora together, dropping what others stand for, and finding what is broken.
+"""Whole corpora: findings grouped so that one cause is one line; merged, pruned, compared, checked.
 
-Merging leaves what a corpus has as it is, and adds what it lacks.
+Merging leaves what a corpus has as it is, and adds what it lacks. What cannot be read or changed
+raises an InfrastructureError; what was copied until then is whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from typing import TypeVar
 
 import msgspec
 
 from corpus import durable
 from corpus.entry import DESCRIPTION, Entry, scan_folders
-from corpus.families import families
+from corpus.finding import Finding, Kind
 from corpus.problems import BrokenEntryError, Cause, Problem
 from corpus.store import BROKEN, Corpus, Links
 from oracle.errors import UsageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """The findings of one family: of one kind, or of several kinds and one cause."""
+
+    kind: Kind
+    """The worst of its members."""
+    key: str
+    members: tuple[Entry, ...]
+    """Those of the worst kind first, the smallest of each first (`Finding.size`); never empty."""
+
+    @property
+    def smallest(self) -> Entry:
+        """The member to show."""
+        return self.members[0]
+
+    @property
+    def title(self) -> str:
+        """The line that a person reads: that of the smallest member."""
+        return self.smallest.finding.family.title
+
+    @property
+    def identity(self) -> tuple[Kind | None, str]:
+        """What this and the group of the same family in another corpus have in common."""
+        return self.smallest.finding.family.identity(self.kind)
+
+
+def families(entries: Iterable[Entry]) -> list[Group]:
+    """Group findings by family, what each set of compilers has apart: worst kind first."""
+    return _grouped(entries, lambda finding: finding.family.identity(finding.kind))
+
+
+def causes(entries: Iterable[Entry], is_known: Callable[[Finding], bool]) -> list[Group]:
+    """Group findings by cause, and apart those that are known: worst kind first, then by key."""
+    return _grouped(
+        entries,
+        lambda finding: (*finding.family.cause(finding.kind), is_known(finding)),
+    )
+
+
+_Identity = tuple[Kind | None, str, *tuple[bool, ...]]
+
+
+def _grouped(entries: Iterable[Entry], identity: Callable[[Finding], _Identity]) -> list[Group]:
+    members: defaultdict[_Identity, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        members[identity(entry.finding)].append(entry)
+    groups = []
+    for (_, key, *_), found in members.items():
+        found.sort(key=lambda one: (-one.finding.kind.severity, *one.finding.size))
+        groups.append(Group(kind=found[0].finding.kind, key=key, members=tuple(found)))
+    return sorted(groups, key=lambda group: (-group.kind.severity, group.key))
+
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """Two corpora, compared by finding and by family."""
+
+    only_left: tuple[Entry, ...]
+    only_right: tuple[Entry, ...]
+    common: tuple[str, ...]
+    """Ids of the findings in both."""
+    families_only_left: tuple[Group, ...]
+    """Families of which the right one has no finding at all."""
+    families_only_right: tuple[Group, ...]
+    problems: tuple[Problem, ...]
+    """Broken entries, which were left out."""
+
+
+def compare(left: Corpus, right: Corpus) -> Difference:
+    """Compare two corpora; raw findings whose smaller form is stored do not count."""
+    problems: list[Problem] = []
+    ours = {entry.id: entry for entry in left.entries(problems.append)}
+    theirs = {entry.id: entry for entry in right.entries(problems.append)}
+    our_families = {group.identity: group for group in families(ours.values())}
+    their_families = {group.identity: group for group in families(theirs.values())}
+    return Difference(
+        only_left=_missing(ours, theirs),
+        only_right=_missing(theirs, ours),
+        common=tuple(sorted(ours.keys() & theirs.keys())),
+        families_only_left=_missing(our_families, their_families),
+        families_only_right=_missing(their_families, our_families),
+        problems=tuple(problems),
+    )
+
+
+def _missing(these: dict[_Key, _Value], those: dict[_Key, _Value]) -> tuple[_Value, ...]:
+    return tuple(value for key, value in these.items() if key not in those)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,17 +131,13 @@ def merge(destination: Corpus, sources: Iterable[Corpus]) -> Merged:
     In any order the same findings are there in the end. Where several have a finding, the
     description of the first stays, `destination` before all: titles, comments and links are
     anybody's word, and no hash of them is part of the id.
-
-    Raises
-    ------
-    InfrastructureError
-        If a corpus cannot be read or the destination not be written; what was copied until then
-        is whole.
     """
     added: list[str] = []
     problems: list[Problem] = []
     with destination.exclusively():
-        for found in _everything(sources):
+        for found in chain.from_iterable(
+            scan_folders(source.findings, source.raw, checksums=True) for source in sources
+        ):
             if isinstance(found, Problem):
                 if found.cause is not Cause.LEFTOVER:
                     problems.append(found)
@@ -66,11 +158,6 @@ def merge(destination: Corpus, sources: Iterable[Corpus]) -> Merged:
     return Merged(added=tuple(added), problems=tuple(problems))
 
 
-def _everything(sources: Iterable[Corpus]) -> Iterator[Entry | Problem]:
-    for source in sources:
-        yield from scan_folders(source.findings, source.raw, checksums=True)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Pruned:
     """What pruning kept and removed, or would."""
@@ -86,21 +173,9 @@ class Pruned:
 
 
 def prune(corpus: Corpus, *, dry_run: bool = False) -> Pruned:
-    """Remove all but the smallest finding of each family and kind.
+    """Remove all but the smallest finding of each family and kind, or only say what would go.
 
     The raw findings that the kept ones were shrunk from are kept, too.
-
-    Parameters
-    ----------
-    corpus
-        Where.
-    dry_run
-        Only say what would be removed.
-
-    Raises
-    ------
-    InfrastructureError
-        If something cannot be read or removed.
     """
     if dry_run:
         return _plan(corpus)
@@ -151,11 +226,6 @@ def verify(corpus: Corpus) -> list[Problem]:
 
     Beyond what a scan reports: files that no description lists, smaller forms whose raw finding
     is gone, and broken entries that were set aside.
-
-    Raises
-    ------
-    InfrastructureError
-        If the folder itself cannot be read.
     """
     problems: list[Problem] = []
     for folder in (corpus.findings, corpus.raw):

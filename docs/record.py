@@ -16,8 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from corpus import Entry, Kind
-from corpus.opening import RECORD, named_corpus
-from corpus.recorded import FOLDER, Answers, read_answers, write_answers
+from corpus.opening import FOLDER, RECORD, Answers, named_corpus, read_answers, write_answers
 from fuzz.findings.probes import with_answers_of
 from runners.compilers import find_assembler
 

@@ -21,7 +21,7 @@ from oracle.forms import Form
 from oracle.isa import FORMS, is_available
 from oracle.targets import Module
 from strategies.contents import ValueClass
-from strategies.features import FEATURES, Dimension
+from strategies.features import FEATURES
 from strategies.program_coverage import ProgramCoverage
 from strategies.program_draws import Speed, campaign_rounds
 from strategies.programs import is_valued
@@ -104,11 +104,9 @@ def _reaches(coverage: ProgramCoverage, target: str, version: str) -> Iterator[R
         if is_available(form, module) and form not in left_out:
             count = coverage.counts["forms"][form.opcode]
             yield Reach(dimension=f"form of {form.mnemonic}", name=form.opcode, count=count)
-    for dimension in Dimension:
-        for feature in FEATURES.values():
-            if feature.dimension is dimension:
-                count = coverage.counts["features"][feature.value]
-                yield Reach(dimension=dimension.value, name=feature.value, count=count)
+    for feature in FEATURES.values():
+        count = coverage.counts["features"][feature.value]
+        yield Reach(dimension=feature.dimension.value, name=feature.value, count=count)
     for class_ in ValueClass:
         count = coverage.counts["classes"][class_]
         yield Reach(dimension="value class", name=class_.value, count=count)

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from corpus import Kind, ShrinkStatus, durable
-from corpus.plain_files import open_plain, read_plain
+from corpus.durable import open_plain, read_plain
 from oracle.errors import InfrastructureError
 from strategies.coverage import LONGEST_EPOCH
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from corpus import durable
-from corpus.plain_files import open_plain, read_plain
+from corpus.durable import open_plain, read_plain
 from fuzz.campaign.hosts import HostStatus
 from fuzz.campaign.store import FOLDER, STATISTICS, SUMMARY, Count, holds_campaign
 from fuzz.checks.protocol import DeviceStatus

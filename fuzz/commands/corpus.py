@@ -11,11 +11,10 @@ from pathlib import Path
 
 from corpus import Kind, Problem, create_corpus, durable, open_corpus
 from corpus.export import export_zip, is_archive, json_lines, opened_archive
-from corpus.families import Group, causes, compare
 from corpus.handwritten import read_case
 from corpus.known import known_with, load_known, mark_known
 from corpus.opening import named_corpus, named_entry
-from corpus.upkeep import merge, prune, verify
+from corpus.upkeep import Group, causes, compare, merge, prune, verify
 from fuzz.findings.families import asked_of, in_words, who_has
 from fuzz.options import (
     CorpusCheck,

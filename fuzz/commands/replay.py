@@ -15,8 +15,7 @@ from rich.text import Text
 from corpus import Cause, Entry, Problem
 from corpus.entry import DESCRIPTION, read_entry
 from corpus.known import Known, KnownEntry, known_with
-from corpus.opening import is_record, named_corpus
-from corpus.recorded import Answers, read_answers
+from corpus.opening import Answers, is_record, named_corpus, read_answers
 from fuzz.findings.case import MODULE, is_runnable
 from fuzz.findings.making import NOTHING, UntrustedError, replay_options
 from fuzz.findings.probes import ReplayStatus

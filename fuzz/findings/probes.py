@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from corpus import Entry, Finding, Kind
 from corpus.images import unpack
-from corpus.recorded import Answers
+from corpus.opening import Answers
 from fuzz.findings.case import EXPECTED, INPUT, MODULE, PROGRAM, subject_of
 from fuzz.findings.replay import (
     Answer,

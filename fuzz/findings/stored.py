@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from corpus import Entry, Finding, Kind
-from corpus.recorded import Answers
+from corpus.opening import Answers
 from fuzz.findings.case import MODULE, PROGRAM, is_runnable
 from fuzz.findings.making import NOTHING, ReplayOptions
 from fuzz.findings.probes import (

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus import BrokenEntryError, Cause, Corpus, Entry, Problem, durable
-from corpus.schema import SCHEMA, decode
+from corpus.finding import SCHEMA, decode
 from corpus.upkeep import verify
 from oracle.errors import InfrastructureError
 

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus import Case, Corpus, Family, Kind, ShrinkStatus
-from corpus.families import compare, families
-from corpus.upkeep import merge, prune, verify
+from corpus.upkeep import compare, families, merge, prune, verify
 
 TEXTS = ("wmma.load 1;", "wmma.load;", "wmma.mma;", "ldmatrix;")
 

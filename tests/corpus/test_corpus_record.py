@@ -8,9 +8,8 @@ import pytest
 
 from corpus.entry import finding_id
 from corpus.images import unpack
-from corpus.opening import is_record, named_corpus
+from corpus.opening import FOLDER, Answers, is_record, named_corpus, read_answers, write_answers
 from corpus.programs import decode_program
-from corpus.recorded import FOLDER, Answers, read_answers, write_answers
 from fuzz.findings.case import ACTUAL, INPUT, PROGRAM
 from fuzz.findings.verdicts import judge
 from oracle.legality import explain

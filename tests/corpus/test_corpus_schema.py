@@ -7,7 +7,7 @@ import pytest
 from corpus_cases import new_corpus
 
 from corpus import BrokenEntryError, Corpus, Kind, open_corpus
-from corpus.schema import MIGRATIONS, SCHEMA, decode
+from corpus.finding import MIGRATIONS, SCHEMA, decode
 from corpus.upkeep import merge, verify
 
 # Written by the commit that had schema 1: its assembler is made up, its format was real.

@@ -17,12 +17,12 @@ import pytest
 from corpus_cases import CASE, FILES, changed, new_corpus, only_folder, tree
 
 from corpus import Corpus, Entry, Problem, create_corpus, durable, open_corpus
+from corpus.durable import FILE_BYTES
 from corpus.export import DIRECTORY_BYTES, export_zip, opened_archive
+from corpus.finding import encode
 from corpus.handwritten import import_case
 from corpus.images import pack, unpack
 from corpus.known import load_known, parse_range
-from corpus.plain_files import FILE_BYTES
-from corpus.schema import encode
 from corpus.upkeep import merge, prune
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 

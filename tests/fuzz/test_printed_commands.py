@@ -20,7 +20,7 @@ from pathlib import Path
 import click
 import pytest
 
-from corpus.recorded import FOLDER as RECORD
+from corpus.opening import FOLDER as RECORD
 from fuzz.cli import app
 from fuzz.options import DEFAULT_CORPUS
 from oracle.errors import WarpfuzzError

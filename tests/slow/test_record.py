@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from corpus.opening import named_corpus
-from corpus.recorded import read_answers
+from corpus.opening import named_corpus, read_answers
 from fuzz.findings.probes import ask, words_of
 from runners.compilers import discover_assemblers
 

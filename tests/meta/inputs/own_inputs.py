@@ -22,11 +22,10 @@ from repro_cases import half, multiplication, stored
 
 from corpus import Case, Entry, create_corpus, open_corpus
 from corpus.export import export_zip, json_lines, opened_archive
-from corpus.families import families
 from corpus.handwritten import import_case
 from corpus.images import unpack
 from corpus.known import PACKAGED, load_known
-from corpus.upkeep import merge
+from corpus.upkeep import families, merge
 from fuzz.campaign.store import CampaignStore, State, encode
 from fuzz.checks.protocol import Counts, flattened
 from fuzz.commands.legality import judge_file
