@@ -1,15 +1,15 @@
 """Steps: what one warp does, one after the other.
 
-A step names registers and buffers; it holds no numbers of the machine's registers, no addresses
-and no text of an instruction. Each says what there is to know of it: the registers that it reads
-and writes and what they hold, the bytes that it reads and writes, the steps inside it, and itself
-in a line. Whoever only asks for these need not know which steps there are.
+A step names registers and buffers; it holds no numbers of the machine's registers and no
+addresses. Each says what there is to know of it: the registers that it reads and writes and what
+they hold, the bytes that it reads and writes, the steps inside it, and itself in a line. Whoever
+only asks for these need not know which steps there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, TypeGuard
 
@@ -111,7 +111,9 @@ class ScalarRow(NamedTuple):
     fields: tuple[str, ...]
     """Fields that a step of it has."""
     text: str
+    """The step in a line, with places for its fields."""
     types: tuple[str, ...] = ("",)
+    """Types that it takes."""
 
 
 SCALARS: Mapping[str, ScalarRow] = {
@@ -153,6 +155,14 @@ class Scalar(StepBase):
     """What each register gets that is set: its bits, as an unsigned number."""
 
     def __post_init__(self) -> None:
+        known = ", ".join(SCALARS)
+        check(self.operation in SCALARS, f"there is no {self.operation!r}; there are {known}")
+        for one in fields(self):
+            own = one.name in ("operation", *self.row.fields)
+            check(
+                own or getattr(self, one.name) == one.default,
+                f"{self.operation} has no {one.name}; leave it out",
+            )
         types, sources = self.row.types, self.row.sources
         for name in (self.source, self.destination) if sources else (self.destination,):
             _check_registers(name, self.count, self.bits)

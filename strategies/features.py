@@ -420,33 +420,23 @@ def _structure(program: Program) -> Iterator[Feature]:
     """Yield what follows from the steps' order and from the names, not from addresses."""
     steps = tuple(walk(program.steps))
     products = [step for step in steps if multiplies(step)]
-    if len(products) == 1:
-        yield Has.ONE_MULTIPLICATION
-    if len({step.form.shape for step in products}) > 1:
-        yield Has.SEVERAL_SHAPES
-    if len({step.form.a_type for step in products}) > 1:
-        yield Has.SEVERAL_TYPES
+    flow, live = Flow.of(program.steps), most_live(program.steps)
+    found = {
+        Has.ONE_MULTIPLICATION: len(products) == 1,
+        Has.SEVERAL_SHAPES: len({step.form.shape for step in products}) > 1,
+        Has.SEVERAL_TYPES: len({step.form.a_type for step in products}) > 1,
+        Has.D_AS_C: flow.chain >= 1,
+        Has.CHAIN: flow.chain >= 2,
+        Has.A_REUSED: flow.uses["a"] > 1,
+        Has.B_REUSED: flow.uses["b"] > 1,
+        Has.LIVE_8: live.fragments >= 8,
+        Has.LIVE_16: live.fragments >= 16,
+        Has.SPILLS: live.registers > MOST_REGISTERS,
+        Has.STEPS_12: len(steps) >= 12,
+        Has.STEPS_24: len(steps) >= 24,
+    }
+    yield from (feature for feature, there in found.items() if there)
     yield from _of_registers(steps)
-    flow = Flow.of(program.steps)
-    if flow.chain >= 1:
-        yield Has.D_AS_C
-    if flow.chain >= 2:
-        yield Has.CHAIN
-    if flow.uses["a"] > 1:
-        yield Has.A_REUSED
-    if flow.uses["b"] > 1:
-        yield Has.B_REUSED
-    live = most_live(program.steps)
-    if live.fragments >= 8:
-        yield Has.LIVE_8
-    if live.fragments >= 16:
-        yield Has.LIVE_16
-    if live.registers > MOST_REGISTERS:
-        yield Has.SPILLS
-    if len(steps) >= 12:
-        yield Has.STEPS_12
-    if len(steps) >= 24:
-        yield Has.STEPS_24
 
 
 def _of_registers(steps: tuple[Step, ...]) -> Iterator[Feature]:

@@ -151,13 +151,10 @@ class _Walker:
                 self._keep(step, provenance.reshape(LANES, -1))
             case Scalar():
                 self._keep(step, self._held(step.reads[0]) if step.copies else None)
-            case Branch():
-                self._word(step.condition)
-                self.walk(step.then)
-                self.walk(step.otherwise)
-            case Loop():
-                self._word(step.count)
-                self.walk(step.body)
+            case Branch() | Loop():
+                self._word(step.uniform)
+                for inside in step.blocks.values():
+                    self.walk(inside)
             case Barrier():
                 pass
             case _:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from oracle.steps import (
     Barrier,
     Branch,
     Elementwise,
+    Scalar,
     Step,
     move_registers,
     plain_load,
@@ -313,3 +315,21 @@ def test_a_trace_names_who_made_what_a_vector_holds() -> None:
     assert maker is not None
     assert maker.step.action == "set_registers"
     assert event.inputs["c"][0, 1] == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"operation": "cvt", "source": "x"}, "there is no 'cvt'; there are set_registers"),
+        ({"operation": "set_registers", "source": "x"}, "set_registers has no source"),
+        ({"operation": "move_registers", "source": "x", "constant": 1}, "has no constant"),
+        ({"operation": "pack_registers", "source": "x", "type": "f16", "bits": 64}, "has no bits"),
+        ({"operation": "pack_registers", "source": "x"}, "packed as f16 or bf16, not as ''"),
+        ({"operation": "move_registers"}, "vector of registers"),
+    ],
+)
+def test_a_scalar_step_has_the_fields_of_its_instruction(
+    given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        Scalar(destination="y", count=2, **given)
