@@ -125,7 +125,7 @@ class CampaignStatus:
         """Why the campaign says nothing of what it judges; empty if it compared something."""
         if self.compared or self.findings or not self.words.nothing_compared:
             return ""
-        if not self.rounds and not self.skipped and not self.said:
+        if not (self.rounds or self.cases or self.skipped or self.said):
             return "nothing was compared: the first round was not done in time; give it longer"
         last = f"; what was said last: {self.said}" if self.said else ""
         return f"nothing was compared: {self.words.nothing_compared}{last}"
