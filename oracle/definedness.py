@@ -26,6 +26,7 @@ from oracle.errors import UndefinedProgramError
 from oracle.forms import ROW_BYTES
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.wmma import FRAGMENTS, STORAGE
+from oracle.lane_code import LaneCode
 from oracle.operands import Fragment, Held, Registers, Use
 from oracle.ops import MatrixAccess, Op, RowAccess, accesses_matrix, accesses_rows
 from oracle.places import SPACES, Place, Uniform
@@ -257,7 +258,7 @@ class _Analysis:
                 what = f"a lane's {step.bits}-bit registers"
                 if self.aligned(step.place, step.bits // 8, what, at):
                     self.run_of_bytes(step.place, step.size, _kind(step), at, state)
-            case Scalar():
+            case Scalar() | LaneCode():
                 self.uses(step, MMA_SYNC, at, state)
             case Copy():
                 self.copy(step, at, state)

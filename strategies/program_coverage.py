@@ -27,6 +27,7 @@ from strategies.features import (
     Dimension,
     Feature,
     Focus,
+    Has,
     features_of,
     main_form,
     possible_features,
@@ -57,10 +58,15 @@ class Batch:
     """PTX ISA version of its module."""
 
     @property
-    def form(self) -> Form:
-        """The form that the program is about."""
+    def form(self) -> Form | None:
+        """The form that the program is about; None of code of lanes alone."""
         form = self.focus.form
         return form if form is not None and form.is_main else main_form(self.program)
+
+    @property
+    def about(self) -> str:
+        """What the program is about: an opcode, or code of lanes."""
+        return Has.LANES_ALONE.value if self.form is None else self.form.opcode
 
     def images(self, count: int | None = None, *, first: int = 0) -> NDArray[np.uint8]:
         """Return images, uint8 (count, image_bytes); all of the round's if no count is given."""
@@ -69,9 +75,9 @@ class Batch:
 
 
 @cache
-def family_of(form: Form) -> str:
-    """Return what a form computes: its opcode without layouts, sizes of wmma and state spaces."""
-    return _DETAIL.sub("", form.opcode)
+def family_of(opcode: str) -> str:
+    """Return what an opcode computes: without layouts, sizes of wmma and state spaces."""
+    return _DETAIL.sub("", opcode)
 
 
 class ProgramCoverage(Coverage):
@@ -88,12 +94,12 @@ class ProgramCoverage(Coverage):
     def add(self, batch: Batch) -> None:
         """Count a program and what fills its images."""
         self.programs += 1
-        family = family_of(batch.form)
+        family = family_of(batch.about)
         features = features_of(batch.program)
         # Image i is of class i modulo their number; few images do not come to the last ones.
         classes = batch.recipe.classes[: batch.count]
         self.counts["forms"].update(form.opcode for form in requirements(batch.program))
-        self.counts["main_forms"][batch.form.opcode] += 1
+        self.counts["main_forms"][batch.about] += 1
         self.counts["versions"][batch.version] += 1
         self.counts["features"].update(feature.value for feature in features)
         self.counts["classes"].update(class_.value for class_ in classes)
@@ -128,7 +134,7 @@ class ProgramCoverage(Coverage):
         """
         families: dict[str, list[Form]] = {}
         for form in forms:
-            families.setdefault(family_of(form), []).append(form)
+            families.setdefault(family_of(form.opcode), []).append(form)
         chosen = []
         dealt: dict[int, list[str]] = {}
         for index in range(first, first + count):
@@ -149,7 +155,7 @@ class ProgramCoverage(Coverage):
         return chosen
 
     def _wishes(self, form: Form, random_: random.Random) -> frozenset[Feature]:
-        family, possible = family_of(form), _possible(form.mnemonic)
+        family, possible = family_of(form.opcode), _possible(form.mnemonic)
         dimensions = list(Dimension)
         random_.shuffle(dimensions)
         wishes = []

@@ -26,6 +26,8 @@ T = TypeVar("T")
 
 _DIGITS = st.integers(0, (1 << 60) - 1)
 """More than the product of the radices of any group, by so much that digits are uniform."""
+_WIDE_DIGITS = st.integers(0, (1 << 384) - 1)
+"""The same for a scalar instruction with its constants."""
 
 
 class Dice:
@@ -92,6 +94,10 @@ class Builder:
     def dice(self) -> Dice:
         """Draw the digits of a group of decisions."""
         return drawn_dice(self._draw)
+
+    def wide_dice(self) -> Dice:
+        """Draw the digits of a group of decisions that holds numbers of up to 64 bits."""
+        return Dice(self._draw(_WIDE_DIGITS))
 
     def take(self, *features: Feature) -> bool:
         """Tell whether one of some features is still asked for, and tick them off."""
