@@ -114,7 +114,8 @@ class Conclusion:
         first = self.first
         start = ""
         if first is not None and len(said) > 1:
-            start = f"first wrong: {first.version} at -O{first.level}; "
+            what = "wrong" if self.bad else "changed"
+            start = f"first {what}: {first.version} at -O{first.level}; "
         if self.driver:
             parts.append(f"the driver's compiler: {self._of_driver}")
         end = "; flaky: not the same in every run" if self.flaky else ""
