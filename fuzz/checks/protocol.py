@@ -390,6 +390,8 @@ class Words:
     """Why nothing may have been compared, and what to do."""
     runner: str = "the runner"
     """Whom workers wait for."""
+    unasked: str = "not asked"
+    """What is said of cases that could not be tried."""
     counters: tuple[ShownCounter, ...] = ()
     replay: tuple[str, ...] = ()
     """Options that a replay of the findings needs."""

@@ -186,7 +186,7 @@ def not_compared(status: CampaignStatus) -> list[str]:
     counts = {
         "only accepted or rejected": status.answered,
         "not compiled or not run to the end": status.failed,
-        "not asked": status.unasked,
+        status.words.unasked: status.unasked,
     }
     return [f"{count:,} {words}" for words, count in counts.items() if count]
 
