@@ -75,9 +75,9 @@ class Batch:
 
 
 @cache
-def family_of(opcode: str) -> str:
-    """Return what an opcode computes: without layouts, sizes of wmma and state spaces."""
-    return _DETAIL.sub("", opcode)
+def family_of(form: Form | None) -> str:
+    """Return what a form computes: its opcode without layouts, sizes of wmma and state spaces."""
+    return Has.LANES_ALONE.value if form is None else _DETAIL.sub("", form.opcode)
 
 
 class ProgramCoverage(Coverage):
@@ -94,7 +94,7 @@ class ProgramCoverage(Coverage):
     def add(self, batch: Batch) -> None:
         """Count a program and what fills its images."""
         self.programs += 1
-        family = family_of(batch.about)
+        family = family_of(batch.form)
         features = features_of(batch.program)
         # Image i is of class i modulo their number; few images do not come to the last ones.
         classes = batch.recipe.classes[: batch.count]
@@ -134,7 +134,7 @@ class ProgramCoverage(Coverage):
         """
         families: dict[str, list[Form]] = {}
         for form in forms:
-            families.setdefault(family_of(form.opcode), []).append(form)
+            families.setdefault(family_of(form), []).append(form)
         chosen = []
         dealt: dict[int, list[str]] = {}
         for index in range(first, first + count):
@@ -155,7 +155,7 @@ class ProgramCoverage(Coverage):
         return chosen
 
     def _wishes(self, form: Form, random_: random.Random) -> frozenset[Feature]:
-        family, possible = family_of(form.opcode), _possible(form.mnemonic)
+        family, possible = family_of(form), _possible(form.mnemonic)
         dimensions = list(Dimension)
         random_.shuffle(dimensions)
         wishes = []

@@ -90,7 +90,7 @@ def _about(forms: Sequence[Form], module: Module, key: int) -> list[Batch]:
 def reaches(batch: Batch) -> frozenset[str]:
     """Return the names of all that a program reaches by itself, whatever its images hold."""
     features = features_of(batch.program)
-    family = family_of(batch.about)
+    family = family_of(batch.form)
     return frozenset(
         (
             f"about {batch.about}",

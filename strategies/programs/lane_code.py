@@ -55,6 +55,8 @@ class _Known:
 
     plain: Mapping[str, tuple[ScalarInstruction, ...]]
     """Those that may stand anywhere, by their first word."""
+    first: tuple[ScalarInstruction, ...]
+    """Those that make a predicate of registers of 32 bits."""
     warp: tuple[ScalarInstruction, ...]
     """Those that all lanes execute together."""
     carries: tuple[tuple[ScalarInstruction, ScalarInstruction], ...]
@@ -70,9 +72,14 @@ def _known(module: Module) -> _Known:
     plain: dict[str, list[ScalarInstruction]] = {}
     for row in rows:
         if not (row.warp or row.carry_in or row.carry_out):
-            plain.setdefault(row.family, []).append(row)
+            # Those on bytes and halves of registers are many, and emulated since sm_50 (9.7.17).
+            family = "v" if row.family.endswith(("2", "4")) and row.family[0] == "v" else row.family
+            plain.setdefault(family, []).append(row)
     return _Known(
         plain={family: tuple(some) for family, some in plain.items()},
+        first=tuple(
+            row for row in rows if row.destinations == ("pred",) and {*row.sources} == {"b32"}
+        ),
         warp=tuple(row for row in rows if row.warp),
         carries=tuple(
             (first, second)
@@ -135,7 +142,11 @@ class Lanes:
     def code(self, known: list[str], size: int) -> list[Statement]:
         """Return about so many statements; what they write on every path is added to `known`."""
         self._left = size
-        made: list[Statement] = [self._made(SCALARS["setp.lt.s32"], known, self._dice())]
+        # Without a predicate nothing branches.
+        made: list[Statement] = []
+        if self._rows.first:
+            dice = self._dice()
+            made.append(self._made(dice.one_of(self._rows.first), known, dice))
         while self._left > 0:
             made += self._statement(known, depth=0, turns=1, loop=False)
         return made
