@@ -138,9 +138,11 @@ OF_OPERATION: dict[Operation, Feature] = {
 
 
 OF_SCALAR: Mapping[str, Feature] = {
-    row.family: Feature(row.family, Dimension.SCALAR) for row in SCALARS.values()
+    row.family: Feature(row.family, Dimension.SCALAR)
+    for row in SCALARS.values()
+    if row.defined is None and not row.nan
 }
-"""The feature of each scalar instruction, by its first word."""
+"""The feature of each scalar instruction, by its first word: of those whose results PTX says."""
 
 
 class Has:
@@ -254,6 +256,10 @@ _ROWS = (
 )
 FEATURES: dict[str, Feature] = {one.value: one for one in _ROWS}
 """All by their names, in the order in which they are asked for and listed."""
+WISHED = tuple(one for one in Dimension if one not in (Dimension.LANES, Dimension.SCALAR))
+"""Dimensions of what programs about a form are asked for."""
+OF_CODE = frozenset({Has.LANES_ALONE, *(one for one in _ROWS if one.dimension not in WISHED)})
+"""Features that programs of code of lanes alone are asked for."""
 OF_LANES = frozenset(one for one in _ROWS if one.opaque is False)
 """Features that only programs on registers known by lane have."""
 
@@ -264,9 +270,7 @@ def possible_features(form: Form) -> tuple[Feature, ...]:
     return tuple(
         one
         for one in FEATURES.values()
-        if one.opaque in (None, opaque)
-        and one.dimension not in (Dimension.LANES, Dimension.SCALAR)
-        and one is not Has.LANES_ALONE
+        if one.opaque in (None, opaque) and one.dimension in WISHED and one is not Has.LANES_ALONE
     )
 
 
@@ -380,7 +384,8 @@ def _of_lane_code(step: LaneCode) -> Iterator[Feature]:
     for one in every(step.code):
         match one:
             case Assign():
-                yield OF_SCALAR[one.row.family]
+                if one.row.family in OF_SCALAR:
+                    yield OF_SCALAR[one.row.family]
                 if one.guard:
                     yield Has.GUARD
                 if one.row.carry_in:

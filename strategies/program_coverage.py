@@ -24,6 +24,8 @@ from strategies.coverage import Coverage, CoverageLine
 from strategies.draws import derived_seed
 from strategies.features import (
     FEATURES,
+    OF_SCALAR,
+    WISHED,
     Dimension,
     Feature,
     Focus,
@@ -154,9 +156,23 @@ class ProgramCoverage(Coverage):
             chosen.append(Focus(form=form, features=wishes))
         return chosen
 
+    def lane_focuses(self, key: int, count: int, *, first: int = 0) -> list[Focus]:
+        """Choose what programs of code of lanes should have: every second what was reached least.
+
+        Parameters as of `focuses`.
+        """
+        chosen = []
+        for index in range(first, first + count):
+            wishes = {Has.LANES_ALONE}
+            if index % 2:
+                scalars = _shuffled(OF_SCALAR.values(), derived_seed(key, "scalar", index))
+                wishes.add(min(scalars, key=partial(self._known, Has.LANES_ALONE.value)))
+            chosen.append(Focus(features=frozenset(wishes)))
+        return chosen
+
     def _wishes(self, form: Form, random_: random.Random) -> frozenset[Feature]:
         family, possible = family_of(form), _possible(form.mnemonic)
-        dimensions = list(Dimension)
+        dimensions = list(WISHED)
         random_.shuffle(dimensions)
         wishes = []
         for dimension in dimensions[: random_.randint(0, _MOST_WISHES)]:
@@ -205,7 +221,7 @@ def _possible(mnemonic: str) -> Mapping[Dimension, tuple[Feature, ...]]:
     possible = possible_features(some)
     return {
         dimension: tuple(feature for feature in possible if feature.dimension is dimension)
-        for dimension in Dimension
+        for dimension in WISHED
     }
 
 

@@ -17,6 +17,7 @@ from oracle.forms import Form
 from oracle.operands import Held
 from oracle.program import Program
 from oracle.steps import Barrier, Step
+from oracle.targets import Module
 from strategies.features import Feature, Focus
 from strategies.programs.forms import Palette
 from strategies.programs.live_values import LiveValue, Scope
@@ -66,14 +67,17 @@ class Builder:
         The forms that may be used.
     everything
         All forms that there are.
+    module
+        The target and the PTX ISA version.
     focus
         What is asked for. Whoever makes a choice looks here first, and ticks off what it did.
     """
 
     def __init__(
-        self, draw: st.DrawFn, palette: Palette, everything: Palette, focus: Focus
+        self, draw: st.DrawFn, palette: Palette, everything: Palette, focus: Focus, module: Module
     ) -> None:
         self._draw = draw
+        self.module = module
         self.palette = palette
         self.everything = everything
         self.focus = focus

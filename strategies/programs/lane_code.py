@@ -6,11 +6,9 @@ what its statements like to write, so that values are live across it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-
-from hypothesis import strategies as st
 
 from oracle.lane_code import (
     LANE,
@@ -26,13 +24,12 @@ from oracle.lane_code import (
     written_by,
 )
 from oracle.operands import Registers
-from oracle.program import Program
 from oracle.registers import MOST_LISTED
 from oracle.scalar import SCALARS, ScalarInstruction
 from oracle.targets import Module
-from strategies.features import Focus
+from strategies.features import OF_SCALAR, Feature, Has
 from strategies.programs.builder import Builder, Dice
-from strategies.programs.forms import everything, palette
+from strategies.programs.live_values import LiveValue
 from strategies.programs.registers import load_registers, store_registers
 
 _MOST_DEPTH = 4
@@ -55,6 +52,8 @@ class _Known:
 
     plain: Mapping[str, tuple[ScalarInstruction, ...]]
     """Those that may stand anywhere, by their first word."""
+    every: Mapping[Feature, tuple[ScalarInstruction, ...]]
+    """The same, by their features."""
     first: tuple[ScalarInstruction, ...]
     """Those that make a predicate of registers of 32 bits."""
     warp: tuple[ScalarInstruction, ...]
@@ -77,6 +76,12 @@ def _known(module: Module) -> _Known:
             plain.setdefault(family, []).append(row)
     return _Known(
         plain={family: tuple(some) for family, some in plain.items()},
+        every={
+            feature: tuple(
+                row for some in plain.values() for row in some if OF_SCALAR[row.family] is feature
+            )
+            for feature in OF_SCALAR.values()
+        },
         first=tuple(
             row for row in rows if row.destinations == ("pred",) and {*row.sources} == {"b32"}
         ),
@@ -114,14 +119,15 @@ class Lanes:
 
     Parameters
     ----------
-    dice
-        Draws the digits of one statement.
+    builder
+        Draws the digits of each statement, and knows what is asked for.
     inputs
         Registers that hold something from the start.
     """
 
-    def __init__(self, dice: Callable[[], Dice], inputs: Sequence[str], module: Module) -> None:
-        self._dice, self._rows = dice, _known(module)
+    def __init__(self, builder: Builder, inputs: Sequence[str]) -> None:
+        self._builder = builder
+        self._dice, self._rows = builder.wide_dice, _known(builder.module)
         self._numbers = dict.fromkeys(_LETTERS.values(), 0)
         self._number(inputs)
         self._left = 0
@@ -208,9 +214,16 @@ class Lanes:
 
     def _assign(self, known: list[str], dice: Dice, predicate: str, depth: int) -> list[Statement]:
         families = tuple(self._rows.plain)
+        asked = [
+            row
+            for feature, rows in self._rows.every.items()
+            if feature in self._builder.wanted
+            for row in rows
+        ]
         for _ in range(8):
-            row = dice.one_of(self._rows.plain[dice.one_of(families)])
+            row = dice.one_of(asked or self._rows.plain[dice.one_of(families)])
             if _can_read(row, known):
+                self._builder.take(OF_SCALAR[row.family])
                 break
         else:
             return []
@@ -310,7 +323,6 @@ def _needs(first: Sequence[Statement], known: Sequence[str], rest: Sequence[Stat
 
 def lane_code(
     builder: Builder,
-    module: Module,
     *,
     source: str,
     holds: Registers,
@@ -332,7 +344,7 @@ def lane_code(
     dice = builder.dice()
     letter = "r" if holds.bits == 32 else "d"
     inputs = [f"{letter}{index}" for index in range(holds.registers)]
-    lanes = Lanes(builder.wide_dice, inputs, module)
+    lanes = Lanes(builder, inputs)
     known = [LANE, *inputs]
     code = lanes.code(known, dice.one_of(_SIZES) if size is None else size)
     kind = f"b{made.bits}"
@@ -366,19 +378,26 @@ def _brought_out(lanes: Lanes, known: Sequence[str], seen: list[str]) -> list[St
     return made
 
 
-def append_alone(builder: Builder, module: Module) -> None:
+def append_alone(builder: Builder) -> None:
     """Append code that reads 8 words of each lane from memory, and stores what it makes of them."""
     dice = builder.dice()
+    builder.take(Has.LANES_ALONE)
     holds = Registers(registers=8)
-    value = load_registers(builder, holds, "x", dice)
-    step = lane_code(builder, module, source=value.name, holds=holds, destination="y", made=holds)
-    builder.add(step)
-    store_registers(builder, builder.define("y", holds), dice)
+    value = load_registers(builder, holds, builder.name("x"), dice)
+    made = computed(builder, value, holds)
+    store_registers(builder, made, dice)
 
 
-@st.composite
-def lane_programs(draw: st.DrawFn, module: Module) -> Program:
-    """Draw programs of code of lanes alone, which read memory and write it."""
-    builder = Builder(draw, palette((), module), everything(module), Focus())
-    append_alone(builder, module)
-    return builder.finish()
+def computed(
+    builder: Builder, value: LiveValue, made: Registers, size: int | None = None
+) -> LiveValue:
+    """Append code that makes registers of those of a value."""
+    name = builder.name("y")
+    assert isinstance(value.holds, Registers)
+    builder.add(
+        lane_code(
+            builder, source=value.name, holds=value.holds, destination=name, made=made, size=size
+        )
+    )
+    value.pending = False
+    return builder.define(name, made, pending=True)
