@@ -210,6 +210,22 @@ class Has:
     STEPS_12 = Feature("12 steps", Dimension.PROGRAM)
     STEPS_24 = Feature("24 steps", Dimension.PROGRAM)
 
+    STRIDE_OMITTED = Feature("default, left out", Dimension.STRIDE, opaque=True)
+    STRIDE_DEFAULT = Feature("default, written", Dimension.STRIDE, opaque=True)
+    STRIDE_LEAST = Feature("padded by the least", Dimension.STRIDE, opaque=True)
+    STRIDE_ODD = Feature("odd number of units", Dimension.STRIDE, opaque=True)
+    STRIDE_LARGE = Feature("large", Dimension.STRIDE, opaque=True)
+    STRIDE_HUGE = Feature("huge", Dimension.STRIDE, opaque=True)
+    STRIDE_REGISTER = Feature("in a register", Dimension.STRIDE, opaque=True)
+    STRIDE_IMMEDIATE = Feature("immediate", Dimension.STRIDE, opaque=True)
+
+    ALIGNED_LEAST = Feature("aligned as little as may be", Dimension.ADDRESS, opaque=True)
+    ALIGNED_MORE = Feature("aligned to twice that", Dimension.ADDRESS, opaque=True)
+    ALIGNED_128 = Feature("aligned to 128 bytes", Dimension.ADDRESS, opaque=True)
+    OFFSET_IMMEDIATE = Feature("offset in the instruction", Dimension.ADDRESS)
+    OFFSET_NEGATIVE = Feature("negative offset in the instruction", Dimension.ADDRESS)
+    BUFFER_END = Feature("last byte is the buffer's last", Dimension.ADDRESS, opaque=True)
+
     LANES_ALONE = Feature("code of lanes alone", Dimension.PROGRAM, opaque=False)
     LANES_BEFORE = Feature("code of lanes before mma.sync", Dimension.PROGRAM, opaque=False)
     LANES_BEHIND = Feature("code of lanes behind mma.sync", Dimension.PROGRAM, opaque=False)
@@ -227,22 +243,6 @@ class Has:
     DEPTH_3 = Feature("branches and loops of lanes, 3 deep", Dimension.LANES)
     CARRY = Feature("carry", Dimension.LANES)
     CROSSING = Feature("lanes read what others hold", Dimension.LANES)
-
-    STRIDE_OMITTED = Feature("default, left out", Dimension.STRIDE, opaque=True)
-    STRIDE_DEFAULT = Feature("default, written", Dimension.STRIDE, opaque=True)
-    STRIDE_LEAST = Feature("padded by the least", Dimension.STRIDE, opaque=True)
-    STRIDE_ODD = Feature("odd number of units", Dimension.STRIDE, opaque=True)
-    STRIDE_LARGE = Feature("large", Dimension.STRIDE, opaque=True)
-    STRIDE_HUGE = Feature("huge", Dimension.STRIDE, opaque=True)
-    STRIDE_REGISTER = Feature("in a register", Dimension.STRIDE, opaque=True)
-    STRIDE_IMMEDIATE = Feature("immediate", Dimension.STRIDE, opaque=True)
-
-    ALIGNED_LEAST = Feature("aligned as little as may be", Dimension.ADDRESS, opaque=True)
-    ALIGNED_MORE = Feature("aligned to twice that", Dimension.ADDRESS, opaque=True)
-    ALIGNED_128 = Feature("aligned to 128 bytes", Dimension.ADDRESS, opaque=True)
-    OFFSET_IMMEDIATE = Feature("offset in the instruction", Dimension.ADDRESS)
-    OFFSET_NEGATIVE = Feature("negative offset in the instruction", Dimension.ADDRESS)
-    BUFFER_END = Feature("last byte is the buffer's last", Dimension.ADDRESS, opaque=True)
 
 
 _OF_FORMS = _of_forms(FORMS)

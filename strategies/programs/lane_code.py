@@ -54,6 +54,8 @@ class _Known:
     """Those that may stand anywhere, by their first word."""
     every: Mapping[Feature, tuple[ScalarInstruction, ...]]
     """The same, by their features."""
+    together: frozenset[Feature]
+    """Features of those that read the carry, or what other lanes hold."""
     first: tuple[ScalarInstruction, ...]
     """Those that make a predicate of registers of 32 bits."""
     warp: tuple[ScalarInstruction, ...]
@@ -82,6 +84,8 @@ def _known(module: Module) -> _Known:
             )
             for feature in OF_SCALAR.values()
         },
+        together=frozenset(OF_SCALAR[row.family] for row in rows if row.carry_in or row.warp)
+        - {OF_SCALAR[row.family] for some in plain.values() for row in some},
         first=tuple(
             row for row in rows if row.destinations == ("pred",) and {*row.sources} == {"b32"}
         ),
@@ -185,7 +189,8 @@ class Lanes:
             return [self._loop(known, predicate, depth, turns, dice)]
         if loop and kind == 15 and predicate:
             return [Leave(predicate=predicate, turn=bool(dice.below(2)))]
-        if kind == 11:
+        together = self._builder.wants(self._rows.together)
+        if kind == 11 or together:
             return self._several(known, dice, depth)
         return self._assign(known, dice, predicate, depth)
 
@@ -278,13 +283,18 @@ class Lanes:
     def _several(self, known: list[str], dice: Dice, depth: int) -> list[Statement]:
         """Return statements that belong together: a rotation, a carry, what lanes do together."""
         kind = dice.below(3)
-        if kind == 0 and self._rows.carries:
-            rows = dice.one_of(self._rows.carries)
+        builder, warp, carries = self._builder, self._rows.warp, self._rows.carries
+        asked = [row for row in warp if OF_SCALAR[row.family] in builder.wanted]
+        pairs = [pair for pair in carries if OF_SCALAR[pair[1].family] in builder.wanted]
+        if (kind == 0 or pairs) and carries:
+            rows = dice.one_of(pairs or carries)
             if all(_can_read(row, known) for row in rows):
+                builder.take(OF_SCALAR[rows[1].family])
                 return [self._made(row, known, self._dice(), depth=depth) for row in rows]
-        if kind == 1 and self._rows.warp and depth == 0:
-            row = dice.one_of(self._rows.warp)
+        if (kind == 1 or asked) and warp and depth == 0:
+            row = dice.one_of(asked or warp)
             if _can_read(row, known):
+                builder.take(OF_SCALAR[row.family])
                 return [self._made(row, known, dice)]
         return self._rotation(known, dice)
 

@@ -11,7 +11,15 @@ from oracle.operands import Fragment, Held, Registers
 from oracle.operations import Operation, operations
 from oracle.ops import Op
 from oracle.steps import Elementwise
-from strategies.features import MOVES, OF_OPERATION, ROW_STORES, Feature, Has, of_form
+from strategies.features import (
+    MOVES,
+    OF_OPERATION,
+    ROW_LOADS,
+    ROW_STORES,
+    Feature,
+    Has,
+    of_form,
+)
 from strategies.programs import accesses
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.forms import operand_of
@@ -29,8 +37,12 @@ from strategies.programs.registers import (
 )
 from strategies.programs.selecting import asked_operations, fitting
 
-_COMPUTED_IN = 4
+_COMPUTED_IN = 6
 """Of so many operands A or B of mma.sync, and of so many D, code of lanes works on one."""
+_KEPT = frozenset(
+    {Has.FED_BY_ROWS, Has.D_AS_MULTIPLICAND, Has.ROWS_OF_D, *ROW_LOADS, *ROW_STORES, *MOVES}
+)
+"""Features that are gone where code of lanes stands between two instructions."""
 _CHANGED_IN = 24
 """Of so many fragments, the elements of one are changed on average."""
 _FLOATS = {
@@ -101,7 +113,7 @@ def store(builder: Builder, value: LiveValue) -> None:
     wide = value.type == "f32" and value.holds.registers > 1
     kind = dice.one_of(("plain", "rows", "plain", "shared", "rows", "plain"))
     asked = builder.wants((Has.ROWS_OF_D, *ROW_STORES))
-    drawn = builder.dice().once_in(_COMPUTED_IN) and not builder.asked
+    drawn = builder.dice().once_in(_COMPUTED_IN)
     behind = value.computed and Has.LANES_BEHIND in builder.wanted
     if behind or _may_compute(builder, value.holds, drawn and value.computed):
         builder.take(Has.LANES_BEHIND)
@@ -229,7 +241,7 @@ def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
 def _loaded(builder: Builder, holds: Held, operand: str, dice: Dice) -> LiveValue:
     """Append a load of A or B, perhaps of fewer registers that code of lanes unpacks."""
     own = builder.dice()
-    drawn = own.once_in(_COMPUTED_IN) and not builder.asked
+    drawn = own.once_in(_COMPUTED_IN)
     if not (_may_compute(builder, holds, drawn) or Has.LANES_BEFORE in builder.wanted):
         return load_or_read(builder, holds, operand, dice)
     assert isinstance(holds, Registers)
@@ -242,7 +254,8 @@ def _loaded(builder: Builder, holds: Held, operand: str, dice: Dice) -> LiveValu
 
 def _may_compute(builder: Builder, holds: Held, drawn: bool) -> bool:
     """Whether code of lanes may work on registers: where that was drawn, and only PTX says them."""
-    return drawn and isinstance(holds, Registers) and builder.focus.shares_registers is not False
+    only_ptx = builder.focus.shares_registers is not False
+    return drawn and only_ptx and isinstance(holds, Registers) and builder.asked.isdisjoint(_KEPT)
 
 
 def _from_d(

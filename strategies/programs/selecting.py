@@ -38,7 +38,8 @@ def main_form(builder: Builder, form: Form | None, dice: Dice, *, rows: bool) ->
         return dice.one_of(_suited(users, builder))
     groups: list[tuple[Form, ...]] = []
     lanes: list[tuple[Form, ...]] = list(families(known.register_products))
-    lanes += [(form,) for form in known.moves]
+    if not builder.wants((Has.LANES_BEFORE, Has.LANES_BEHIND)):
+        lanes += [(form,) for form in known.moves]
     if lanes and builder.wants(OF_LANES):
         return dice.one_of(dice.one_of(lanes))
     if known.fragment_products:
