@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping
 
-from oracle.scalar import bits, comparisons, conversions, floats, integers, warp
+from oracle.scalar import bits, integers
 from oracle.scalar.row import CLASSES, Immediate, ScalarInstruction, by_opcode
 
-SCALARS: Mapping[str, ScalarInstruction] = by_opcode(
-    *integers.ROWS, *bits.ROWS, *floats.ROWS, *conversions.ROWS, *comparisons.ROWS, *warp.ROWS
-)
+SCALARS: Mapping[str, ScalarInstruction] = by_opcode(*integers.ROWS, *bits.ROWS)
 """Every scalar instruction that PTX defines to the bit, by its opcode."""
 
 __all__ = ["CLASSES", "SCALARS", "Immediate", "ScalarInstruction"]
