@@ -69,6 +69,8 @@ class Step:
     """One decoded instruction. Without operation, goals and waiting it ends the thread."""
 
     line: int
+    text: str = ""
+    """The instruction, without its guard."""
     guard: str | None = None
     """Key of the predicate under which it executes."""
     negated: bool = False
@@ -186,7 +188,7 @@ class _Linker:
             if instruction.opcode in CALLS:
                 self._call(operands, frame, (*callers, function.name))
                 continue
-            step = Step(line=instruction.line)
+            step = Step(line=instruction.line, text=instruction.text)
             self._steps.append(step)
             if instruction.statement.guard is not None:
                 step.guard, step.negated = operands.guard()
