@@ -187,7 +187,7 @@ class SimulatedRunner(ClosedAtTheEnd):
         if kernel.launch is not None:
             try:
                 for image, result in zip(images, results, strict=True):
-                    result[:] = module.launch_grid(kernel.entry, image, kernel.launch)[0]
+                    result[:] = module.launch_grid(kernel.entry, image, kernel.launch).image
             except SimulatedTrap as trap:
                 return _failure(trap, compiled.module.ptx)
             return Ran(images=results, sms=sms, seconds=time.perf_counter() - start)

@@ -17,8 +17,8 @@ from runners.simulated.decoder import Kernel, decode
 from runners.simulated.interpreter import run
 from runners.simulated.memory import BASES, MEMORY_GARBAGE, Memory, Segment, laid_out
 from runners.simulated.parser import parse
-from runners.simulated.silicon import Chip, Planted, Silicon, Target, chip_of
 from runners.simulated.races import WatchedMemory, watched
+from runners.simulated.silicon import Chip, Planted, Silicon, Target, chip_of
 from runners.simulated.special import MULTIPROCESSORS, SLOTS
 from runners.simulated.traps import SimulatedTrap, TrapKind, refuse
 from runners.simulated.warps import GARBAGE, LANES, Warps
@@ -28,6 +28,8 @@ _ELSEWHERE = 0x1_2345_6700
 (CUDA C++ Programming Guide, Device Memory Accesses)."""
 _GARBAGE, _OTHER_GARBAGE = (GARBAGE, MEMORY_GARBAGE), (0x7F4A_5C33_7F4A_5C33, 0x3C)
 """What nobody wrote, of registers and of a byte of memory; of the second, no part is the same."""
+_OTHER_SHARED = 0x400
+"""In place of 0: where the first shared variable lies, which the ISA leaves open."""
 _LARGEST_BLOCK = 1024
 """Threads of a block (CUDA's limit on every target)."""
 
@@ -70,6 +72,9 @@ class SimulatedDevice:
         What is wrong with it, and with what compiles for it, in order.
     chip
         Its floating-point units; those of the architecture if none are given.
+    otherwise
+        Whether all that the ISA leaves open to a launch is other than by itself: where images and
+        shared variables lie, and what is in registers, memory and lanes that nobody wrote.
 
     Raises
     ------
@@ -84,7 +89,9 @@ class SimulatedDevice:
         layout_seed: int = 0,
         faults: Sequence[Planted] = (),
         chip: Chip | None = None,
+        otherwise: bool = False,
     ) -> None:
+        self.otherwise = otherwise
         self.target = Target.named(target)
         self.chip = chip_of(f"sm_{self.target.architecture}") if chip is None else chip
         self.layout_seed = layout_seed
@@ -127,9 +134,22 @@ class SimulatedDevice:
             target=target,
             layout_seed=self.layout_seed,
             damages=damages,
+            shared_base=_OTHER_SHARED if self.otherwise else 0,
             decoded=self._decoded.setdefault(target, {}),
         )
         return Module(device=self, kernels=decode(listing, silicon))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Grid:
+    """What a kernel of parameters of its own did."""
+
+    image: NDArray[np.uint8]
+    """uint8 (bytes,): what memory holds afterwards."""
+    steps: int
+    """Instructions that some thread executed."""
+    touched: tuple[int, ...]
+    """Of each buffer, the bytes up to the last that was read or written."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,8 +220,7 @@ class Module:
         launch: Launch,
         *,
         most_steps: int | None = None,
-        otherwise: bool = False,
-    ) -> tuple[NDArray[np.uint8], int]:
+    ) -> "Grid":
         """Run a kernel of parameters of its own on one image, in one grid, and watch its threads.
 
         Parameters
@@ -210,14 +229,6 @@ class Module:
             uint8 (bytes,), which is not changed.
         most_steps
             Steps after which it counts as hung; None: as many as any launch may take.
-        otherwise
-            Whether all that the ISA leaves open is another: where the image lies, what is in
-            registers and memory that nobody wrote, and in lanes that are elsewhere.
-
-        Returns
-        -------
-        image, steps
-            What memory holds afterwards, and the steps that it took.
 
         Raises
         ------
@@ -226,7 +237,7 @@ class Module:
         SimulatedTrap
             As `launch`; with kind `RACE` where what two threads do has no order.
         """
-        kernel = self._entry(entry)
+        kernel, otherwise = self._entry(entry), self.device.otherwise
         size = max((at + bits // 8 for at, bits in kernel.parameters), default=0)
         if size != len(launch.parameters):
             raise UsageError(
@@ -244,11 +255,16 @@ class Module:
             garbage=_OTHER_GARBAGE if otherwise else _GARBAGE, memory=WatchedMemory,
         )  # fmt: skip
         warps.most_steps = most_steps
-        run(watched(kernel, warps), warps)
+        kernel, watch = watched(kernel, warps)
+        run(kernel, warps)
         after = image.copy()
         for (start, size), buffer in zip(launch.buffers, buffers, strict=True):
             after[start : start + size] = buffer.data[:size]
-        return after, warps.steps
+        return Grid(
+            image=after,
+            steps=warps.steps,
+            touched=tuple(watch.touched(buffer) for buffer in buffers),
+        )
 
     def _run(
         self,

@@ -120,9 +120,7 @@ class Segment:
         """Return a segment of which so many have a share each, with garbage in it."""
         pitch = padded(size)
         data = np.full(pitch * lanes * warps, garbage, np.uint8)
-        return cls(
-            base=base, size=size, data=data, owner=owner, pitch=pitch, shares=(lanes, warps)
-        )
+        return cls(base=base, size=size, data=data, owner=owner, pitch=pitch, shares=(lanes, warps))
 
     def views(self, width: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return elements of `width` bytes (1, 2, 4, 8 or 16): all of `data`, and by thread.
@@ -174,6 +172,8 @@ class Static:
 
     shared_bytes: int
     """Static shared memory of a block."""
+    shared_base: int
+    """Address of its first byte."""
     local_bytes: int
     """Local memory of a thread: its variables and the parameters of the functions it calls."""
     variables: bytes
@@ -205,13 +205,13 @@ class Memory:
         dynamic_bytes: int = 0,
         garbage: int = MEMORY_GARBAGE,
     ) -> None:
-        shared = (static.shared_bytes, 0), (dynamic_bytes, LARGEST_SHARED)
+        shared = (static.shared_bytes, static.shared_base), (dynamic_bytes, LARGEST_SHARED)
         found: dict[Space, tuple[Segment, ...]] = {
             Space.GLOBAL: (*segments, Segment.holding(VARIABLES_BASE, static.variables)),
             Space.SHARED: tuple(
                 Segment.shared_out(size, Owner.BLOCK, 1, blocks, garbage=garbage, base=base)
                 for size, base in shared
-                if size or not base
+                if size or base != LARGEST_SHARED
             ),
             Space.LOCAL: (
                 Segment.shared_out(

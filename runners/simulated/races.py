@@ -92,6 +92,7 @@ class _Shadow:
         """Which atomic operation wrote it; 0 where none did."""
         self.copying = np.zeros(size, np.bool_)
         """Whether an asynchronous copy to it may be on its way."""
+        self.touched = np.zeros(size, np.bool_)
 
 
 class _Garbled(Registers):
@@ -161,6 +162,7 @@ class Watch:
         if (shadow := self._shadows.get(id(segment))) is None:
             shadow = _Shadow(-(-segment.data.size // self._granule))
             self._shadows[id(segment)] = shadow
+        shadow.touched[access.where] = True
         is_copy = self.step.text.startswith("cp.async")
         if writes:
             self._write(shadow, access, segment)
@@ -175,6 +177,14 @@ class Watch:
         self._check(shadow.written, access, segment, "reads", "written")
         shadow.read.forget(access.where[shadow.read.before(access)])
         shadow.read.add(access)
+
+    def touched(self, segment: Segment) -> int:
+        """Return the bytes of a segment up to the last that was read or written."""
+        shadow = self._shadows.get(id(segment))
+        if shadow is None:
+            return 0
+        seen = np.flatnonzero(shadow.touched)
+        return int(seen[-1] + 1) * self._granule if seen.size else 0
 
     def _write(self, shadow: _Shadow, access: _Access, segment: Segment) -> None:
         where, written = access.where, shadow.written
@@ -304,8 +314,8 @@ class WatchedMemory(Memory):
         return found
 
 
-def watched(kernel: Kernel, warps: Warps) -> Kernel:
-    """Return a kernel that is watched, on warps whose memory is a `WatchedMemory`."""
+def watched(kernel: Kernel, warps: Warps) -> tuple[Kernel, Watch]:
+    """Return a kernel that is watched, on warps whose memory is a `WatchedMemory`, and by whom."""
     texts = [step.text for step in kernel.steps if _MEMORY.match(step.text)]
     widths = [int(found[1] or found[2]) // 8 for one in texts if (found := _NARROW.search(one))]
     watch = Watch(warps, min(widths, default=4))
@@ -313,7 +323,7 @@ def watched(kernel: Kernel, warps: Warps) -> Kernel:
     warps.memory.watch = watch
     garbage = np.full((1, 1), warps.garbage, np.uint64)
     warps.registers = _Garbled(warps.registers, garbage)
-    return replace(kernel, steps=tuple(_watched(step, watch) for step in kernel.steps))
+    return replace(kernel, steps=tuple(_watched(step, watch) for step in kernel.steps)), watch
 
 
 def _watched(step: Step, watch: Watch) -> Step:

@@ -72,8 +72,8 @@ class Statics:
     What is not used has no place.
     """
 
-    def __init__(self, module: Scope) -> None:
-        self._module = module
+    def __init__(self, module: Scope, shared_base: int) -> None:
+        self._module, self._shared_base = module, shared_base
         self._locations: dict[Variable, Location] = {}
         self._spaces = {
             Space.SHARED: _Space("static shared", LARGEST_SHARED, TrapKind.ILLEGAL),
@@ -94,7 +94,7 @@ class Statics:
                 # Dynamic shared memory lies behind all static one.
                 found = Location(space, LARGEST_SHARED)
             else:
-                base = VARIABLES_BASE if space is Space.GLOBAL else 0
+                base = {Space.GLOBAL: VARIABLES_BASE, Space.SHARED: self._shared_base}.get(space, 0)
                 found = Location(space, base + self._spaces[space].place(variable))
             self._locations[variable] = found
             for initial in variable.initial:
@@ -121,6 +121,7 @@ class Statics:
                 content[location.space][start : start + len(held)] = held
         return Static(
             shared_bytes=self._spaces[Space.SHARED].end,
+            shared_base=self._shared_base,
             local_bytes=local_bytes,
             variables=bytes(content[Space.GLOBAL]),
             constants=bytes(content[Space.CONST]),

@@ -132,8 +132,7 @@ class Warps:
 
     @property
     def places(self) -> NDArray[np.int64]:
-        """(32, warps) index of each thread in its block; not below `threads` where there is none.
-        """
+        """(32, warps) index of each thread in its block; `threads` and more where there is none."""
         return np.arange(LANES)[:, None] + self.indices % self.per_block * LANES
 
     @property

@@ -325,7 +325,7 @@ def _launch(function: Function, grid, block, shared_size, parameters: bytes) -> 
     from runners.kernels import Launch
 
     assert len(parameters) == int(function.format[:-1])
-    (base,) = {at for at in _memory if at <= int.from_bytes(parameters[:8], "little")}
+    base = max(at for at in _memory if at <= int.from_bytes(parameters[:8], "little"))
     memory = _memory[base]
     pointers = [
         (place, int.from_bytes(parameters[place : place + 8], "little") - base)
@@ -337,7 +337,7 @@ def _launch(function: Function, grid, block, shared_size, parameters: bytes) -> 
         buffers=((0, memory.size),),
     )  # fmt: skip
     with _trapping():
-        memory[:] = function.module.device.launch_grid(function.name, memory, launch)[0]
+        memory[:] = function.module.device.launch_grid(function.name, memory, launch).image
 
 
 def _increment(memory: np.ndarray, numbers: np.ndarray) -> None:
