@@ -79,17 +79,13 @@ class Reducer:
     ----------
     holds
         What has to stay so.
-    seconds
-        Time that it may take.
     """
 
-    def __init__(
-        self, holds: Holds, ptx: str, setup: Setup, image: Image, *, seconds: float = REDUCE_SECONDS
-    ) -> None:
+    def __init__(self, holds: Holds, ptx: str, setup: Setup, image: Image) -> None:
         self._holds, self._setup, self._image = holds, setup, image
         self._original = ptx
         self._pieces = pieces_of(ptx)
-        self._end = time.monotonic() + seconds
+        self._end = time.monotonic() + REDUCE_SECONDS
         self._tries = 0
 
     def reduced(self) -> Reduced:
