@@ -94,7 +94,9 @@ def _float_to_float(
     if target.name == "f64":
         bits: Bits = numbers.view(np.uint64)
         return np.where(np.isnan(numbers), np.uint64(NANS["f64"]), bits)
-    result = patterns_of(numbers, target, rounding[:2] or "rn", "largest" if finite else "IEEE")
+    result = patterns_of(
+        numbers, target, rounding.removesuffix("i") or "rn", "largest" if finite else "IEEE"
+    )
     return flushed(result, target) if ftz and target.name == "f32" else result
 
 

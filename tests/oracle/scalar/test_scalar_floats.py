@@ -24,7 +24,7 @@ def float_edges(bits: int) -> list[int]:
             for middle in (0, step, one, one + step, one - step, one + step // 2, fmt.infinity):
                 for near in (-1, 0, 1, 2):
                     pattern = (middle + near * unit) & fmt.magnitude
-                    found |= {pattern, pattern | fmt.magnitude + 1}
+                    found |= {pattern, pattern | fmt.magnitude + 1, pattern | unit >> 1}
             for exponent in (7, 8, 15, 16, 31, 32, 63, 64, 9, 10, 11, 12, -1, -14, -24, -25):
                 if abs(exponent) < fmt.bias:
                     power = (fmt.bias + exponent) << fmt.fraction_bits + fmt.ignored_bits
