@@ -149,11 +149,11 @@ def _print_measurement(measured: Measurement, plan: Plan, options: Bench) -> Non
         limit = plan.limit_of(contents)
         if median is not None:
             out.print(
-                f"{contents.value}: the median fault takes {counted(median, 'image')}; not found "
-                f"within {limit:,}: {missed}"
+                f"contents {contents.value}: half of the faults are found within "
+                f"{counted(median, 'image')} (median of the seeds); {missed} not within {limit:,}"
             )
         else:
-            out.print(f"{contents.value}: not found within {limit:,} images: {missed}")
+            out.print(f"contents {contents.value}: {missed} not found within {limit:,} images")
     if names := measured.missed(main):
         out.print(Text.assemble(("Not found:", "bad"), f" {', '.join(names)}"))
     out.print(
