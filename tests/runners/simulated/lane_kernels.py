@@ -305,7 +305,9 @@ class Drawing:
         lines = SIMPLE[self.random.choice(sorted(SIMPLE))]
         line = self.random.choice(sorted(lines))
         widths = lines[line][0]
-        places = [self.place(bits == 32 and line[0] not in "v{" and i > 0)
+        # Assemblers refuse constants that are no places of fields.
+        free = not line.startswith(("v", "{", "bfe", "bfi."))
+        places = [self.place(bits == 32 and free and i > 0)
                   for i, bits in enumerate(widths)]  # fmt: skip
         guard = self.guard(0.25) if line[0] != "{" else None
         return Compute(line, lines[line], self.random.randrange(WORDS), places, guard)
