@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from oracle.errors import UsageError
 from oracle.forms import Form
-from oracle.instructions.mma_sp import STORAGE
+from oracle.instructions.mma_sp import STORAGE, selectors
 from oracle.isa import form_of, mma_sync_form
 from oracle.lane_fragments import pack, unpack
 from oracle.matrices import LANES
 from oracle.models import model_of
 from oracle.multiply import chunk_tiles, product, takes_upper_halves
 from oracle.scratch import Scratch, own_scratch
-from oracle.sparse import by_row, expanded, met, of_rows, selectors
+from oracle.sparse import by_row, expanded, met, of_rows
 
 if TYPE_CHECKING:
     from oracle.models import Model

@@ -18,62 +18,23 @@ and descending ones too, which the ISA leaves undefined (measured 2026-11-23).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.instructions.mma_sp import MMA_SP
-from oracle.matrices import LANES
+from oracle.instructions.mma_sp import legal_pairs, metadata_lanes, units
 
 if TYPE_CHECKING:
     from oracle.forms import Form
-
-_ORDERED = (0b0100, 0b1000, 0b1001, 0b1100, 0b1101, 0b1110)
-"""Pairs of indices that rise (9.7.14.6.1); of e4m3 and e5m2 it names no others."""
-_EQUAL = (0b0000, 0b0101, 0b1010, 0b1111)
-"""Pairs of indices that are invalid for all (9.7.14.6.1)."""
-_HALVES = (0b0100, 0b1110)
-"""Pairs of indices of a tf32 word (9.7.14.6.1)."""
-
-
-@cache
-def legal_pairs(form: Form) -> tuple[int, ...]:
-    """Return the values of 4 bits of metadata, two indices, that the ISA gives a meaning."""
-    if form.a_type.name == "tf32":
-        return _HALVES
-    if form.mnemonic != MMA_SP.mnemonic or (form.a_type.is_float and form.a_type.bits == 8):
-        return _ORDERED
-    return tuple(pair for pair in range(16) if pair not in _EQUAL)
-
-
-@cache
-def _units(form: Form) -> int:
-    """Return the units of a stored row."""
-    return form.matrix("a").columns * _units_of_two(form) // 2
-
-
-def _units_of_two(form: Form) -> int:
-    """Return the units of two neighbouring elements: 4 of tf32, 1 of 4 bits, else 2."""
-    return {32: 4, 4: 1}.get(form.a_type.bits, 2)
-
-
-@cache
-def metadata_lanes(form: Form) -> int:
-    """Return how many lanes of each group of four hold metadata: 1, 2 or 4."""
-    return form.shape.m * _units(form) * 2 // (LANES // 4 * 32)
-
-
-def selectors(form: Form) -> range:
-    """Return the sparsity selectors that the ISA defines; it takes 0 to 3 (9.7.14.6.3)."""
-    return range(4 // metadata_lanes(form))
 
 
 @cache
 def _places(form: Form, selector: int) -> tuple[NDArray[np.intp], NDArray[np.uint32]]:
     """Return lane and lowest bit of each index, (units, m)."""
-    row, unit = np.arange(form.shape.m), np.arange(_units(form))[:, None]
+    row, unit = np.arange(form.shape.m), np.arange(units(form))[:, None]
     half, lane = row // 8, row % 8 * 4 + metadata_lanes(form) * selector
     if form.a_type.bits >= 16:
         lane, bit = lane + unit // 8, 16 * half + 2 * (unit % 8)
@@ -170,6 +131,13 @@ def met(form: Form, b: NDArray[Any], metadata: NDArray[np.uint32], selector: int
     if words:
         result = result[0::2] | result[1::2].astype(np.uint32) << np.uint32(16)
     return result.reshape(*result.shape[:2], -1).transpose(2, 0, 1)
+
+
+@cache
+def row_form(form: Form) -> Form:
+    """Return the form of a product of one row of A, as `by_row` and `met` give it."""
+    shape = f"m1n{form.shape.n}k{form.shape.k // 2}"
+    return replace(form.varied(shape=shape), operands=form.operands[:4])
 
 
 def by_row(matrices: NDArray[Any]) -> NDArray[Any]:

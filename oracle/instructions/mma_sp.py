@@ -1,4 +1,4 @@
-"""mma.sp and mma.sp::ordered_metadata (PTX ISA 9.7.14.6.3): two rows that differ in little.
+"""mma.sp and mma.sp::ordered_metadata (PTX ISA 9.7.14.6.3): two rows, and what metadata mean.
 
 The figures of both are those of the first: ptxas 13.0 makes the same instructions of both, form by
 form (2026-11-23).
@@ -6,7 +6,11 @@ form (2026-11-23).
 
 from __future__ import annotations
 
+from functools import cache
+
+from oracle.forms import Form
 from oracle.instructions.row import SATURATIONS, Block, Instruction, Note, Quote
+from oracle.matrices import LANES
 from oracle.targets import PtxVersion
 
 STORAGE = "9.7.14.6.1"
@@ -99,3 +103,42 @@ MMA_SP_ORDERED = _row(
         "sorted in an increasing order starting from LSB, otherwise behavior is undefined.",
     ),
 )
+
+_ORDERED = (0b0100, 0b1000, 0b1001, 0b1100, 0b1101, 0b1110)
+"""Pairs of indices that rise (9.7.14.6.1); of e4m3 and e5m2 it names no others."""
+_EQUAL = (0b0000, 0b0101, 0b1010, 0b1111)
+"""Pairs of indices that are invalid for all (9.7.14.6.1)."""
+_HALVES = (0b0100, 0b1110)
+"""Pairs of indices of a tf32 word (9.7.14.6.1)."""
+
+
+@cache
+def legal_pairs(form: Form) -> tuple[int, ...]:
+    """Return the values of 4 bits of metadata, two indices, that the ISA gives a meaning."""
+    if form.a_type.name == "tf32":
+        return _HALVES
+    if form.mnemonic != MMA_SP.mnemonic or (form.a_type.is_float and form.a_type.bits == 8):
+        return _ORDERED
+    return tuple(pair for pair in range(16) if pair not in _EQUAL)
+
+
+@cache
+def units(form: Form) -> int:
+    """Return how many units of a row of A are stored, each with an index of 2 bits.
+
+    A unit is an element of 16 or 8 bits, a pair of 4-bit elements, or a half of a tf32 word.
+    """
+    of_two_elements = {32: 4, 4: 1}.get(form.a_type.bits, 2)
+    return form.matrix("a").columns * of_two_elements // 2
+
+
+@cache
+def metadata_lanes(form: Form) -> int:
+    """Return how many lanes of each group of four hold metadata: 1, 2 or 4."""
+    return form.shape.m * units(form) * 2 // (LANES // 4 * 32)
+
+
+@cache
+def selectors(form: Form) -> range:
+    """Return the sparsity selectors that the ISA defines; it takes 0 to 3 (9.7.14.6.3)."""
+    return range(4 // metadata_lanes(form))

@@ -117,9 +117,10 @@ def _with_table_registers(draft: Draft) -> Draft:
     """Return the draft with the vectors that the page's tables give its shape and types."""
     vectors = described(draft)
     if "d" in INSTRUCTIONS[draft.mnemonic].operands:
-        if len(vectors) < 4 or len(draft.operands) != 4:
+        needed = len(INSTRUCTIONS[draft.mnemonic].operands)
+        if len(vectors) < 4 or len(draft.operands) != needed:
             return draft
-        return replace(draft, operands=as_operands(vectors))
+        return replace(draft, operands=(*as_operands(vectors), *draft.operands[4:]))
     written = [i for i, operand in enumerate(draft.operands) if operand.startswith("{")]
     if len(vectors) != 1 or len(written) != 1:
         return draft

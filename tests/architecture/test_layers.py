@@ -22,7 +22,7 @@ LAYERS = (
     "isa statements opcodes legality",
     "operands ops steps storage sharing program definedness image",
     "models",
-    "arithmetic elementwise special_bounds lane_fragments batches tags",
+    "arithmetic elementwise special_bounds lane_fragments sparse batches tags",
     "multiply lane_products matrix_moves double_enclosure enclosure",
     "warps execution bounds permission tracing",
     "measuring",
