@@ -10,7 +10,7 @@ from oracle.errors import InfrastructureError
 
 
 class Cause(StrEnum):
-    """What is wrong."""
+    """Why a folder of a corpus is no sound finding."""
 
     LEFTOVER = "leftover"
     """A temporary folder whose writer was killed."""

@@ -17,7 +17,7 @@ from importlib import import_module
 from inspect import cleandoc
 from pathlib import Path
 from types import FrameType
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 from click.core import ParameterSource
@@ -36,6 +36,8 @@ class Exit(IntEnum):
     DEVICE_LOST = 4
 
 
+_COMPLETION = "_WARPFUZZ_COMPLETE"
+"""Set by shells that complete a line (click, "Shell Completion"): `bash_source`, ..."""
 _INTERRUPTED = 128 + signal.SIGINT
 """Exit code of a command that SIGINT ends, as shells tell it."""
 _PIPE_CLOSED = 128 + signal.SIGPIPE
@@ -51,7 +53,74 @@ def _version(context: click.Context, parameter: click.Parameter, asked: bool) ->
         context.exit()
 
 
-app = click.Group(
+class _Group(click.Group):
+    """Commands under headings, each with its whole summary."""
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write them in the order of `HEADINGS`; those of a group in one list."""
+        left = dict(self.commands)
+        for heading, names in HEADINGS.items() if self is app else ():
+            rows = [(name, _summary(left.pop(name))) for name in names.split() if name in left]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+        if left:
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, _summary(one)) for name, one in sorted(left.items())])
+
+
+def _summary(command: click.Command) -> str:
+    return (command.help or "").partition("\n\n")[0].replace("\n", " ")
+
+
+class _Command(click.Command):
+    """A command with its options under headings."""
+
+    def __init__(self, kind: type[Options], **others: Any) -> None:
+        self.kind = kind
+        super().__init__(kind.words.split()[-1], **others)
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options under the headings of the command; the others at the end."""
+        left = {
+            one.name: record
+            for one in self.get_params(context)
+            if (record := one.get_help_record(context)) is not None
+        }
+        for heading, names in self.kind.headings.items():
+            with formatter.section(heading):
+                formatter.write_dl([left.pop(name) for name in names.split()])
+        with formatter.section("More" if self.kind.headings else "Options"):
+            formatter.write_dl(list(left.values()))
+
+
+def _configure(context: click.Context, parameter: click.Parameter, path: Path | None) -> None:
+    """Take the options that are not typed from the command's table of a TOML file."""
+    if path is None or not isinstance(context.command, _Command):
+        return
+    from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of
+
+    try:
+        table = parse_toml(read_given(path, most=TOML_BYTES), str(path))
+    except OSError as error:
+        raise UsageError(f"--config {path} cannot be read: {reason_of(error)}") from None
+    where = "tool.warpfuzz." if path.name == "pyproject.toml" else ""
+    for word in f"{where}{context.command.kind.words}".replace(" ", ".").split("."):
+        table = table.get(word, {})
+        if not isinstance(table, dict):
+            raise UsageError(f"{word} of {path} is a value; write a table of options, [{word}]")
+    declared = context.command.kind.declared()
+    options = [(name, one) for name, one, _ in declared if one.is_option]
+    known = {one.spelled(name)[2:].partition("/")[0]: name for name, one in options}
+    for name in table:
+        if name not in known:
+            raise UsageError(
+                f"{name!r} of {path} is no option of {context.command.kind.words}; "
+                f"there are {', '.join(known)}"
+            )
+    context.default_map = {known[name]: value for name, value in table.items()}
+
+
+app = _Group(
     "warpfuzz",
     help="Differential fuzzer for the warp-level matrix instructions of PTX.",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -63,11 +132,18 @@ app = click.Group(
         )
     ],
 )  # fmt: skip
+HEADINGS = {
+    "Test": "run bench",
+    "Findings": "replay bisect repro corpus status",
+    "GPUs": "measure screen distill",
+    "What there is": "explain legal isa faults compilers doctor",
+}
+"""Commands of `warpfuzz --help`, by what they are for."""
 _GROUPS = {
-    "compilers": click.Group(
+    "compilers": _Group(
         "compilers", help="List and fetch the assemblers and front ends that warpfuzz can use."
     ),
-    "corpus": click.Group(
+    "corpus": _Group(
         "corpus", help="List, show, merge, prune, compare, export and import findings."
     ),
 }
@@ -83,10 +159,19 @@ def _command(kind: type[Options]) -> click.Command:
         found = getattr(import_module(module), function)(options)
         return Exit.FINDINGS if found else Exit.CLEAN
 
-    return click.Command(
-        kind.words.split()[-1],
+    config = click.Option(
+        ["--config"], type=click.Path(path_type=Path), is_eager=True, expose_value=False,
+        callback=_configure,
+        help="TOML file with options of each command ([run], time = '2h'); of a pyproject.toml, "
+        "[tool.warpfuzz.run]. What is typed goes before it.",
+    )  # fmt: skip
+    return _Command(
+        kind,
         callback=run,
-        params=[one.parameter(name, its_type) for name, one, its_type in kind.declared()],
+        params=[
+            *(one.parameter(name, its_type) for name, one, its_type in kind.declared()),
+            config,
+        ],
         help=cleandoc(kind.__doc__ or ""),
     )
 
@@ -172,6 +257,14 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 def _exit_code(arguments: list[str] | None) -> int:
     try:
+        if (asked := os.environ.get(_COMPLETION)) is not None:
+            from click.shell_completion import shell_complete
+
+            return (
+                Exit.USAGE
+                if shell_complete(app, {}, "warpfuzz", _COMPLETION, asked)
+                else Exit.CLEAN
+            )
         words = list(sys.argv[1:] if arguments is None else arguments)
         # Not `app()`, which would end with 1, findings, where a pipe is closed.
         with app.make_context("warpfuzz", words) as context:

@@ -90,13 +90,18 @@ OPTIONS: Mapping[str, Declared] = {
     "corpus": option("Folder where findings are kept.", default=DEFAULT_CORPUS),
     "target": option("Value of .target."),
     "ptx_version": option("Value of .version."),
-    "only": option("Forms whose opcode fits: 'wmma.load.*f64', 'ldmatrix'.", default="*"),
-    "runner": option("Where programs run.  [default: what found them]", type=_HARDWARE),
-    "time": option("How long: 90, 10m, 2h, 1w.  [default: 60 if no --cases]"),
-    "seed": option("Same seed, same set.", type=_SEED, default=0),
+    "only": option(
+        "Test only instruction forms whose opcode matches: 'wmma.load.*f64', 'ldmatrix'.",
+        default="*",
+    ),
+    "runner": option("Where programs run.  [default: where the finding was made]", type=_HARDWARE),
+    "time": option("Stop after this time: 90 (seconds), 10m, 2h, 1w.  [default: 60 if no --cases]"),
+    "seed": option("Seed of all random choices.", type=_SEED, default=0),
     "workers": option("", type=_PROCESSES),
     "devices": option(
-        "Number of a GPU; again for others.  [default: all]", "--device", type=_DEVICE
+        "Number of a GPU; repeat for several.  [default: all]",
+        "--device",
+        type=_DEVICE,
     ),
     "fleet": option(
         "Use all GPUs of a Ray cluster: `auto`, `ray://HOST:PORT`, or `local` for this "
@@ -104,15 +109,19 @@ OPTIONS: Mapping[str, Declared] = {
         metavar="ADDRESS",
     ),
     "gpus": option(
-        "Take so many GPUs of the --fleet at most; without GPUs, so many actors.", type=_COUNT
+        "Use at most this many GPUs of the --fleet (actors, where it has no GPUs).", type=_COUNT
     ),
-    "faults": option("Plant a fault; again for others.", "--fault"),
-    "ptx_pass": option("Command that every module's PTX goes through, from input to output."),
+    "faults": option(
+        "Plant a fault of `warpfuzz faults`, to see it found; repeat for several.", "--fault"
+    ),
+    "ptx_pass": option(
+        "Shell command that rewrites every PTX module, from standard input to standard output."
+    ),
     "again_faults": option(
-        "Plant a fault; again for others; 'none'.  [default: those of the finding]", "--fault"
+        "Plant a fault; repeat for several; 'none'.  [default: those of the finding]", "--fault"
     ),
     "again_ptx_pass": option(
-        "Command that every module's PTX goes through; 'none'.  [default: the finding's, "
+        "Shell command that rewrites every PTX module; 'none'.  [default: the finding's, "
         "with --trust]",
         "--ptx-pass",
     ),
@@ -122,27 +131,34 @@ OPTIONS: Mapping[str, Declared] = {
         "versions that are here]",
         "--front-end",
     ),
-    "trust": option("Run the commands and programs that findings name."),
+    "trust": option("Allow running the commands and programs that findings name."),
     "assembler": option("Path or version of a ptxas.  [default: the driver's compiler]"),
     "assemblers": option("", "--assembler"),
-    "level": option("-O level of code for a GPU.", "--opt", type=_LEVEL),
+    "level": option(
+        "ptxas -O level, 0 to 3, of the code that runs on the GPU.", "--opt", type=_LEVEL
+    ),
     "levels": option("", "--opt"),
     "compilers": option(""),
     "model": option(
-        "TOML file of the model that judges results, as `warpfuzz measure` writes it.  "
+        "TOML file with the arithmetic of the GPU, as `warpfuzz measure` writes it.  "
         "[default: the built-in one of the target]"
     ),
-    "disassembler": option("An nvdisasm, for changed expansions.  [default: the one that is here]"),
-    "at_least": option(
-        "Fewer that were compared (of assemblers: judged) end with 3.  [default: 1]", type=_COUNT
+    "disassembler": option(
+        "Path of an nvdisasm, to show changed machine code.  [default: the one installed]"
     ),
-    "known": option("More known discrepancies, a TOML file."),
-    "times": option("How often each.", type=_COUNT),
+    "at_least": option(
+        "Exit with 3 if fewer than N results were compared (of assemblers: judged).  [default: 1]",
+        type=_COUNT,
+    ),
+    "known": option("TOML file of known discrepancies, besides those that ship with warpfuzz."),
+    "times": option("Run each case this many times.", type=_COUNT),
     "images": option("", type=_COUNT),
     "output": option(""),
-    "junit": option("Write JUnit XML, too: a test for each finding."),
-    "report": option("Write the final report as .svg or .html, too."),
-    "metrics": option("Serve figures there in Prometheus' format.", metavar="[HOST:]PORT"),
+    "junit": option("Also write JUnit XML: one test for each finding."),
+    "report": option("Also write the final report, as .svg or .html."),
+    "metrics": option(
+        "Serve the campaign's figures at this address for Prometheus.", metavar="[HOST:]PORT"
+    ),
 }
 """Options that several commands have."""
 COMMANDS: list[type[Options]] = []
@@ -161,10 +177,12 @@ class Options:
 
     words: ClassVar[str]
     """The command, without `warpfuzz`."""
+    headings: ClassVar[Mapping[str, str]] = {}
+    """What stands above which options in `--help`."""
     runs: ClassVar[str]
     """Module of `fuzz.commands` and function; the function tells whether it found something."""
     given: frozenset[str] = frozenset()
-    json: bool = option("One JSON object per line, nothing else.")
+    json: bool = option("Print JSON objects, one per line, and nothing else.")
 
     def __init_subclass__(cls, *, words: str, runs: str) -> None:
         cls.words, cls.runs = words, runs
@@ -214,85 +232,98 @@ class Options:
 
 
 class Run(Options, words="run", runs="run:run_campaign"):
-    """Run a campaign: draw cases, compare, shrink and keep what disagrees."""
+    """Run a campaign: draw programs, run them, compare, shrink and keep what is wrong."""
 
+    headings: ClassVar[Mapping[str, str]] = {
+        "What is tested": "runner target ptx_version only include_undefined assemblers compilers "
+        "levels front_ends ptx_pass faults model",
+        "Which cases, and how long": "time cases findings quiet_time seed shard resume "
+        "new trust at_least",
+        "On which machine": "devices workers fleet gpus repeat screen",
+        "What comes out": "corpus known report metrics disassembler json",
+    }
     runner: str | None = option(
-        "What is judged: an assembler, the simulated device, or a GPU.  [default: the best "
-        "there is: cuda, else ptxas, else sim; with --fleet cuda]",
+        "What is tested: ptxas accepting and rejecting instructions, programs on the simulated "
+        "device, or programs on a GPU.  [default: cuda, else ptxas, else sim; with --fleet cuda]",
         type=click.Choice(["ptxas", "sim", "cuda"]),
     )
     time: str | None = shared("time")
-    cases: int | None = option("How many cases.", type=_COUNT)
-    findings: int | None = option("End after so many families that are not known.", type=_COUNT)
-    quiet_time: str | None = option("End when nothing new was found or reached for so long.")
+    cases: int | None = option("Stop after this many cases.", type=_COUNT)
+    findings: int | None = option(
+        "Stop after this many new defects (families of findings that are not known).", type=_COUNT
+    )
+    quiet_time: str | None = option("Stop when nothing new was found or covered for this time.")
     seed: int | None = shared(
-        "seed", "Same seed, same cases.  [default: a random one, which is shown]", default=None
+        "seed",
+        "Seed of all random choices: the same seed gives the same cases.  [default: a random "
+        "one, which is shown]",
+        default=None,
     )
     shard: str | None = option(
-        "Only the I-th of N parts of the rounds of --seed: one for each job of an array.",
+        "Run the I-th of N parts of the campaign of --seed: one for each job of an array.",
         metavar="I/N",
     )
     corpus: Path = shared("corpus")
     resume: bool = option(
-        "Go on with the campaign of the corpus, with its options, and its limits if none are "
-        "given; they count all of it."
+        "Continue the campaign of the corpus with its options; limits that are not given again "
+        "are the old ones, and count from the campaign's beginning."
     )
-    new: bool = option(
-        "Begin a campaign where another one was: its state is put aside, its findings stay."
-    )
+    new: bool = option("Start a new campaign in the corpus of an old one; its findings stay.")
     trust: bool = shared(
-        "trust", "With --resume: run the commands that the campaign's state names."
+        "trust", "With --resume: allow running the commands that the stored campaign names."
     )
     workers: int | None = shared(
-        "workers", "Processes that share the work, with --fleet of each GPU.  [default: cores]"
+        "workers", "Worker processes (with --fleet: for each GPU).  [default: one for each core]"
     )
     devices: tuple[int, ...] = shared("devices")
     fleet: str | None = shared("fleet")
     gpus: int | None = shared("gpus")
     repeat: float = option(
-        "Percent of the rounds of a fleet that a second GPU of the same kind carries out, too.",
+        "Percent of the rounds of a --fleet that a second GPU of the same kind repeats.",
         type=click.FloatRange(0, 100),
         default=1.0,
     )
-    target: str | None = shared("target", "Only this .target; otherwise all there are.")
+    target: str | None = shared(
+        "target", "Only this .target, as sm_90.  [default: the device's; of ptxas all]"
+    )
     ptx_version: str | None = shared(
-        "ptx_version", "Only this .version; otherwise all that can be read."
+        "ptx_version", "Only this PTX .version, as 8.0.  [default: all that the compiler reads]"
     )
     only: str = shared("only")
     screen: bool = option(
-        "Screen in the idle time of a GPU with what is verified already (`warpfuzz screen "
-        "--help` says how); the simulated device has none.  [default: --screen]",
+        "While a GPU is idle, run verified programs again on every multiprocessor (see `warpfuzz "
+        "screen --help`); counted apart from the cases.  [default: --screen]",
         "--screen/--no-screen",
         default=True,
     )
     include_undefined: bool = option(
-        "Now and then run programs that the ISA leaves undefined, apart; they are counted, "
-        "not judged."
+        "Also run some programs that the ISA leaves undefined, in a process of their own; "
+        "outcomes are counted, not judged."
     )
     assemblers: tuple[str, ...] = shared(
         "assemblers",
-        "Path or version of a ptxas; again for others, which are compared with the first. "
-        "With --runner cuda: the one that compiles for it.  [default there: the driver's]",
+        "ptxas to use, by path or version. With --runner ptxas: the one that is tested; repeat "
+        "to compare others with the first. With --runner cuda: what compiles.  [default there: "
+        "the driver's compiler]",
     )
     faults: tuple[str, ...] = shared("faults")
     ptx_pass: str | None = shared("ptx_pass")
     front_ends: tuple[str, ...] = option(
-        "Compiler that writes the PTX, at the level of --opt: `llvm` (LLVM IR), `nvcc` or "
-        "`nvrtc` (CUDA C++), the one that is here; `llvm:15`, `nvrtc:12.4` (a version); "
-        "`llvm:FOLDER` (its opt and llc; of the others a toolkit); `llvm:COMMAND`, `nvcc:COMMAND` "
-        "(source from input, PTX to output; {level}, {target} and {ptx} are filled in). Several "
-        "(llvm:14,llvm:22, or again; `all`: those that are here), or several levels, are "
-        "compared.  [default: warpfuzz writes it]",
+        "Compiler above PTX to test: `llvm` (is given LLVM IR), `nvcc` or `nvrtc` (CUDA C++): "
+        "the newest installed; `llvm:15`, `nvrtc:12.4`: a version; `llvm:FOLDER`: its opt and llc "
+        "(of the others a toolkit); `llvm:COMMAND`, `nvcc:COMMAND`: source from standard input, "
+        "PTX to standard output, {level}, {target} and {ptx} filled in. Several, with commas "
+        "(`all`: all installed), or several --opt, are compared.  [default: warpfuzz writes PTX]",
         "--front-end",
     )
     model: str | None = shared("model")
     levels: str | None = shared(
-        "levels", "-O level of code for a GPU; with --compilers or --front-end several: 0,1,2,3."
+        "levels", "-O level, 0 to 3; with --compilers or --front-end several: 0,1,2,3."
     )
     compilers: str | None = shared(
         "compilers",
-        "Compare compilers with each other and the oracle: versions, paths or folders of "
-        "ptxas with commas between them; `installed`, `all`, `driver`.",
+        "Build every program with each of these ptxas and compare all results: versions, paths "
+        "or folders, with commas; `driver`; `installed`; `all` fetches every version.",
     )
     disassembler: Path | None = shared("disassembler")
     at_least: int | None = shared("at_least")
@@ -322,8 +353,8 @@ class Replay(Options, words="replay", runs="replay:replay_path"):
         "--compiler",
     )
     baseline: str | None = option(
-        "Path or version of another: only what comes out otherwise with it counts. 'none': "
-        "without --fault and --ptx-pass."
+        "Reference ptxas, by path or version: report only results that differ from its. 'none': "
+        "the same ptxas without --fault and --ptx-pass."
     )
     target: str | None = shared("target", "Another .target.  [default: the one of the finding]")
     level: int | None = shared("level")
@@ -331,12 +362,18 @@ class Replay(Options, words="replay", runs="replay:replay_path"):
     junit: Path | None = shared("junit")
     known: Path | None = shared("known")
     at_least: int | None = shared("at_least")
-    quiet: bool = option("Print only what counts and is not known.")
+    quiet: bool = option("Print only new findings.")
     trust: bool = shared("trust")
     faults: tuple[str, ...] = shared("again_faults")
     ptx_pass: str | None = shared("again_ptx_pass")
     front_end: str | None = shared("again_front_end")
     model: str | None = shared("model")
+
+
+class Faults(Options, words="faults", runs="bench:list_faults"):
+    """List the faults that can be planted, each with what it does."""
+
+    only: str = shared("only", "Faults whose name matches: 'f64-*', 'subnormals'.")
 
 
 class Repro(Options, words="repro", runs="repro:reproduce"):
@@ -349,7 +386,7 @@ class Repro(Options, words="repro", runs="repro:reproduce"):
         "disassembler", "Path of an nvdisasm.  [default: the one here]"
     )
     bisected: Path | None = option(
-        "File with what `bisect --json` printed: which compilers are wrong.  [default: as found]"
+        "Output of `bisect --json`: adds the table of compilers and both builds' machine code."
     )
 
 
@@ -360,8 +397,8 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
     corpus: Path = shared("corpus")
     compilers: str | None = shared(
         "compilers",
-        "Versions, paths or folders of ptxas with commas between them; `installed`, or `all` "
-        "to fetch what is missing.  [default: installed]",
+        "Versions, paths or folders of ptxas, with commas; `installed`; `all` fetches every "
+        "version.  [default: installed]",
     )
     levels: str | None = shared("levels", "-O levels: 0,1,2,3.  [default: all]")
     target: str | None = shared("target", "Another .target.  [default: that of the finding]")
@@ -371,7 +408,7 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
     )
     runner: str | None = shared("runner")
     times: int | None = shared(
-        "times", "Runs of each compiler.  [default: as many as the failure's rate asks for]"
+        "times", "Run each build this many times.  [default: enough to see the finding's rate]"
     )
     disassembler: Path | None = shared(
         "disassembler",
@@ -386,7 +423,10 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
 
 
 class Explain(Options, words="explain", runs="legality:explain_one"):
-    """Say whether an instruction is legal, and why not; `add` and the like are not judged."""
+    """Say whether an instruction is legal, and why not.
+
+    Instructions that are no matrix instructions, such as `add`, are not judged.
+    """
 
     instruction: str = argument()
     target: str = shared("target", default=DEFAULT_TARGET)
@@ -410,7 +450,7 @@ class Legal(Options, words="legal", runs="legality:judge_file"):
 
 
 class Isa(Options, words="isa", runs="isa:list_forms"):
-    """List the documented forms."""
+    """List every documented form of the matrix instructions."""
 
     target: str | None = Run.declaration("target")
     ptx_version: str | None = Run.declaration("ptx_version")
@@ -418,25 +458,29 @@ class Isa(Options, words="isa", runs="isa:list_forms"):
 
 
 class Bench(Options, words="bench", runs="bench:bench"):
-    """Plant faults, and measure after how many images each is found."""
+    """Plant faults, and measure after how many images warpfuzz finds each."""
 
-    only: str = shared("only", "Faults whose name fits: 'f64-*', 'subnormals'.")
-    seeds: int = option("How many campaigns.", type=_COUNT, default=20)
-    seed: int = shared("seed", "The first; the others come after it.")
-    limit: int = option("Images after which a campaign gives up.", type=_COUNT, default=100_000)
+    only: str = shared("only", "Faults whose name matches: 'f64-*', 'subnormals'.")
+    seeds: int = option("Campaigns for each fault.", type=_COUNT, default=20)
+    seed: int = shared("seed", "Seed of the first campaign; the others follow it.")
+    limit: int = option("Give up after this many images.", type=_COUNT, default=100_000)
     baseline_limit: int = option(
-        "The same where contents are uniform or normal.", type=_COUNT, default=1_000
+        "The same with --contents uniform or normal.", type=_COUNT, default=1_000
     )
     contents: tuple[str, ...] = option(
-        "What fills the images; again for others.  [default: all]",
+        "What fills the images; repeat for several.  [default: all]",
         type=click.Choice(["warpfuzz", "uniform", "normal"]),
     )
     jobs: int | None = shared("workers", "Processes.  [default: one for each core]")
-    names: bool = option("List the faults, and plant none.", "--list")
-    lines: bool = option("Count the lines that campaigns end with.")
+    names: bool = option("Only list the faults, as `warpfuzz faults`.", "--list")
+    lines: bool = option(
+        "Count the lines of report that a campaign with each fault ends with; one is right."
+    )
     images: int = shared("images", "Images of each campaign of --lines.", default=4_000)
-    coverage: bool = option("Draw programs only, and count what they reach.")
-    programs: int = option("How many for --coverage.", type=_COUNT, default=10_000)
+    coverage: bool = option(
+        "Only draw programs, and count the features of programs that they cover."
+    )
+    programs: int = option("Programs of --coverage.", type=_COUNT, default=10_000)
     target: str | None = shared(
         "target", "Value of .target.  [default: sm_100a, which has every form]"
     )
@@ -446,10 +490,10 @@ class Bench(Options, words="bench", runs="bench:bench"):
 
 
 class Measure(Options, words="measure", runs="measure:measure_device"):
-    """Find out by probes how a device computes, and write it down as a model."""
+    """Find out by probes how a GPU's tensor cores compute, and write a model of it."""
 
     runner: str | None = shared(
-        "runner", "What is measured: a GPU, or the simulated device.  [default: cuda]"
+        "runner", "What is measured: a GPU or the simulated device.  [default: cuda]"
     )
     device: int = option("Number of the GPU.", type=_DEVICE, default=0)
     target: str | None = shared("target", "Architecture of the simulated device.  [default: sm_90]")
@@ -457,31 +501,32 @@ class Measure(Options, words="measure", runs="measure:measure_device"):
         "ptx_version", "Value of .version.  [default: the first that has all forms of the target]"
     )
     output: Path | None = shared("output", "Write the model to this TOML file.")
-    only: str = shared("only", "Units of forms whose opcode fits: 'wmma.mma.*bf16*'; a part.")
+    only: str = shared("only", "Only units of forms whose opcode matches: 'wmma.mma.*bf16*'.")
     images: int | None = shared(
         "images", "Random images that confirm each unit.  [default: 1,048,576 on a GPU, else 1,024]"
     )
-    seed: int = shared("seed", "Of the random images.", type=click.IntRange(0, 2**31 - 1))
-    workers: int | None = shared(
-        "workers", "Processes that confirm on a GPU.  [default: cores less one]"
-    )
+    seed: int = shared("seed", "Seed of the random images.", type=click.IntRange(0, 2**31 - 1))
+    workers: int | None = shared("workers", "Worker processes.  [default: cores less one]")
     faults: tuple[str, ...] = shared("faults")
     assembler: str | None = shared(
-        "assembler", "A ptxas whose code is measured, by path or version.  [default: the driver's]"
+        "assembler", "ptxas that compiles the probes, by path or version.  [default: the driver's]"
     )
     compilers: str | None = shared(
         "compilers",
-        "Several, with commas: versions, paths, all, driver. The model says which computes how.",
+        "Measure the code of several compilers (versions, paths, with commas; `all`, `driver`); "
+        "the model says what holds for which.",
     )
 
 
 class Distill(Options, words="distill", runs="distill:make_set"):
-    """Make a screening set: programs, images and what must come out, in one file."""
+    """Make a screening set: programs, images and the right results, in one file."""
 
-    images: int = shared("images", "About how many.", type=click.IntRange(min=4), default=8192)
+    images: int = shared(
+        "images", "Images of the set, about.", type=click.IntRange(min=4), default=8192
+    )
     output: Path = shared("output", "The file.", required=True)
     seed: int = shared("seed")
-    target: str = shared("target", "Value of .target: of the GPUs.", default=DEFAULT_TARGET)
+    target: str = shared("target", "Value of .target: what the GPUs are.", default=DEFAULT_TARGET)
     ptx_version: str | None = Bench.declaration("ptx_version")
     only: str = shared("only", "Forms whose opcode fits: 'wmma.mma*f64', 'ldmatrix'.")
     model: str | None = shared("model")
@@ -497,7 +542,7 @@ class Screen(Options, words="screen", runs="screen:screen"):
     time: str = shared("time", "How long: 90, 10m, 2h, 1w.", default="60")
     devices: tuple[int, ...] = shared("devices")
     pattern: str = option(
-        "Load all the time, or in steps from idle to full of 1 ms to 1 s.",
+        "Load: steady, or bursts between idle and full of 1 ms to 1 s, which stress the supply.",
         type=click.Choice(["steady", "bursts"]),
         default="steady",
     )
@@ -507,7 +552,7 @@ class Screen(Options, words="screen", runs="screen:screen"):
         "runner", "What is screened: GPUs, or the simulated device.  [default: cuda]"
     )
     seed: int = shared(
-        "seed", "Of the set that is made where none is given, and of the steps of `bursts`."
+        "seed", "Seed of the set that is made where none is given, and of --pattern bursts."
     )
     target: str | None = shared(
         "target", "Value of .target where no set is given.  [default: the device's]"
@@ -519,7 +564,7 @@ class Screen(Options, words="screen", runs="screen:screen"):
     ptx_pass: str | None = shared("ptx_pass")
     model: str | None = shared("model")
     known: Path | None = shared("known")
-    junit: Path | None = shared("junit", "Write JUnit XML, too: a test for a multiprocessor.")
+    junit: Path | None = shared("junit", "Also write JUnit XML: one test for each multiprocessor.")
     report: Path | None = shared("report")
     metrics: str | None = shared("metrics")
 
@@ -536,11 +581,11 @@ class Status(Options, words="status", runs="status:show_status"):
     """
 
     corpora: tuple[Path, ...] = argument(metavar="[CORPUS]...")
-    watch: bool = option("Again and again, until no campaign runs any more.")
+    watch: bool = option("Refresh until no campaign runs any more.")
 
 
 class Doctor(Options, words="doctor", runs="doctor:examine"):
-    """Say what is here, what is missing, and what each missing part would give."""
+    """Say what is installed, what is missing, and what each missing part would give."""
 
 
 class CompilersList(Options, words="compilers list", runs="compilers:list_compilers"):
@@ -584,7 +629,7 @@ class CorpusPrune(Options, words="corpus prune", runs="corpus:prune_corpus"):
     """Keep the smallest finding of each family."""
 
     path: Path = argument(default=DEFAULT_CORPUS)
-    dry_run: bool = option("Only say what would go.")
+    dry_run: bool = option("Only say what would be removed.")
 
 
 class CorpusDiff(Options, words="corpus diff", runs="corpus:compare_corpora"):
@@ -609,13 +654,13 @@ class CorpusMarkKnown(Options, words="corpus mark-known", runs="corpus:mark_find
 
     finding: str = argument()
     corpus: Path = shared("corpus")
-    reason: str = option("Why it needs not be reported.", required=True)
+    reason: str = option("Why it need not be reported.", required=True)
     evidence: str | None = option("A text or a page that shows it.  [default: the finding]")
     until: datetime | None = option(
-        "The last day on which it holds: 2027-01-31.  [default: for good]",
+        "Last day on which it counts as known: 2027-01-31.  [default: for ever]",
         type=click.DateTime(formats=["%Y-%m-%d"]),
     )
-    known: Path = option("The TOML file that it is added to.", default=Path("known.toml"))
+    known: Path = option("TOML file that it is added to.", default=Path("known.toml"))
 
 
 class CorpusExport(Options, words="corpus export", runs="corpus:export_corpus"):

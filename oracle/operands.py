@@ -232,7 +232,7 @@ class StepBase:
 
     @property
     def cost(self) -> int:
-        """As how many steps it counts each time it is taken, without those inside."""
+        """Work units of one execution, nested steps excluded."""
         return 1
 
     @property

@@ -20,8 +20,7 @@ from strategies.draws import derived_seed, draw, draw_several
 from strategies.instructions import damaged_drafts, legal_drafts, neighbourhoods, token_soup
 
 GENERATOR_VERSION = 5
-"""Goes up when the same seed would draw other instructions. 5: rounds of twice the size, with as
-many legal instructions as before, so that a round costs fewer processes for each instruction."""
+"""Goes up when the same seed would draw other instructions; CHANGELOG.md says why."""
 
 _LEGAL_FORMS = 40
 """Forms of a round whose legal instructions are asked: 6 on average."""

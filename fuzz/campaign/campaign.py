@@ -50,7 +50,7 @@ _INTERRUPTED_SECONDS = 10.0
 """How long rounds may take to come to an end when they are interrupted; what takes longer is left
 to a resumption. A batch on a GPU may take 10 s."""
 _STOP_SECONDS = 3.0
-"""The same when a person wants the end."""
+"""The same after Ctrl-C."""
 _GRACE = 20.0
 """Seconds after the time is over in which findings are made smaller."""
 _RECENT_SECONDS = 10.0

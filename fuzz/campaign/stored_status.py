@@ -100,6 +100,9 @@ class _Wrapped(Struct, kw_only=True):
 class Line(Struct, kw_only=True):
     """A line of statistics, as far as all campaigns have it."""
 
+    seconds: _Seconds = 0.0
+    cases: Count = 0
+    families: Count = 0
     rate: float = 0.0
     """Cases a second."""
     workers: Count = 0
@@ -148,6 +151,7 @@ def read_figures(corpus: Path) -> Figures:
         silence = max(0.0, time.time() - path.lstat().st_mtime)
         data = read_plain(path, most=_SUMMARY_BYTES)
     lines = _last_lines(folder / STATISTICS)
+    figures = read_statistics(corpus)
     try:
         summary = msgspec.json.decode(data, type=_Wrapped).summary
         rows = {"summary": msgspec.json.decode(data)["summary"]}
@@ -155,7 +159,6 @@ def read_figures(corpus: Path) -> Figures:
         raise InfrastructureError(
             f"{path} cannot be used: {error!s:.300}; it is written anew while a campaign runs"
         ) from None
-    figures = [line for line in map(_line, lines) if line is not None]
     if figures:
         rows["statistics"] = msgspec.json.decode(lines[-1])
     silent = silence > _SILENT_SECONDS
@@ -168,6 +171,12 @@ def read_figures(corpus: Path) -> Figures:
         rates=[line.rate for line in figures],
         rows=rows,
     )
+
+
+def read_statistics(corpus: Path) -> list[Line]:
+    """Return the lines of statistics of the last hours of a campaign; none if it left none."""
+    lines = _last_lines(corpus / FOLDER / STATISTICS)
+    return [line for line in map(_line, lines) if line is not None]
 
 
 def _last_lines(path: Path) -> list[bytes]:

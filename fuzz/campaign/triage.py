@@ -43,9 +43,9 @@ class Triage:
     tries: dict[str, int] = field(default_factory=dict)
     """By the key of the family that the first run fell into: how often it was confirmed."""
     met: dict[str, int] = field(default_factory=dict)
-    """The same: in how many rounds it came up, since the campaign was begun or resumed."""
+    """By the same key: rounds in which it came up, since the campaign was begun or resumed."""
     turned: dict[str, str] = field(default_factory=dict)
-    """The same: the key of what it turned out to be."""
+    """By the same key: that of the family after shrinking."""
     members: dict[str, FamilyState] = field(default_factory=dict)
     doomed: list[str] = field(default_factory=list)
     """Ids of findings that `sweep` removes: their families turned out to be others."""

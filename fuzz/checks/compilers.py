@@ -149,6 +149,7 @@ class Compilers:
             else "all binaries that ran give what the oracle says",
             nothing_compared=self._nothing_compared(nowhere=nowhere),
             runner="the compilers" if nowhere else "compilers and device",
+            unasked="that no compiler reads or that the device does not run",
             counters=tuple(
                 ShownCounter(words=(word,), one=one, many=many, odd=odd)
                 for word, one, many, odd in _COUNTERS

@@ -198,6 +198,7 @@ class Programs:
                 case="image",
                 agreement="every image that was compared is what the oracle says",
                 nothing_compared="no program ran to its end",
+                unasked="not run, because their program had failed already or is not supported",
                 counters=(
                     ShownCounter(words=("programs", "compiled"), one="program"),
                     ShownCounter(

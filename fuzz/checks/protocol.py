@@ -276,7 +276,7 @@ class ScreeningReport:
     wrong: int = 0
     """Those of them that differed."""
     suspects: list[Suspect] = field(default_factory=list)
-    """What differed, replayed; one that comes again is known better by then."""
+    """Suspects that were replayed; a later report of the same key replaces the earlier one."""
     trouble: str = ""
     """Why nothing is screened any more; empty while something is."""
 
@@ -390,6 +390,8 @@ class Words:
     """Why nothing may have been compared, and what to do."""
     runner: str = "the runner"
     """Whom workers wait for."""
+    unasked: str = "not asked"
+    """What is said of cases that could not be tried."""
     counters: tuple[ShownCounter, ...] = ()
     replay: tuple[str, ...] = ()
     """Options that a replay of the findings needs."""

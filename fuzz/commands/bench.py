@@ -26,7 +26,7 @@ from fuzz.bench.campaigns import (
 from fuzz.bench.faults import Contents, chosen
 from fuzz.bench.pooling import Watcher, run_all
 from fuzz.bench.search import Column, Measurement, Plan, Row, measure
-from fuzz.options import Bench, check_conflicts
+from fuzz.options import Bench, Faults, check_conflicts
 from fuzz.output import console, counted, emit, say, table
 from fuzz.runner import RunnerChoice, cores, version_for
 from oracle.errors import UsageError
@@ -149,11 +149,11 @@ def _print_measurement(measured: Measurement, plan: Plan, options: Bench) -> Non
         limit = plan.limit_of(contents)
         if median is not None:
             out.print(
-                f"{contents.value}: the median fault takes {counted(median, 'image')}; not found "
-                f"within {limit:,}: {missed}"
+                f"contents {contents.value}: half of the faults are found within "
+                f"{counted(median, 'image')} (median of the seeds); {missed} not within {limit:,}"
             )
         else:
-            out.print(f"{contents.value}: not found within {limit:,} images: {missed}")
+            out.print(f"contents {contents.value}: {missed} not found within {limit:,} images")
     if names := measured.missed(main):
         out.print(Text.assemble(("Not found:", "bad"), f" {', '.join(names)}"))
     out.print(
@@ -198,19 +198,17 @@ lacks the second has. Each fault is planted in the first that can show it."""
 def bench(options: Bench) -> bool:
     """Measure and print; tell whether an observable fault was not found, or nothing reached."""
     if options.names:
-        _list_faults(options)
-        return False
+        return list_faults(options)
     check_conflicts(options, "bench")
     search = _search_lines if options.lines else _coverage if options.coverage else _search
     return search(options)
 
 
-def _list_faults(options: Bench) -> None:
+def list_faults(options: Bench | Faults) -> bool:
+    """Print the catalogue of planted faults; nothing is found by that."""
     found = [one for one in CATALOGUE if fnmatchcase(one.name, options.only)]
     if not found:
-        raise UsageError(
-            f"no planted fault is like {options.only!r}; `warpfuzz bench --list` lists all"
-        )
+        raise UsageError(f"no planted fault is like {options.only!r}; `warpfuzz faults` lists all")
     shown = table("fault", "where", "what happens")
     for column in shown.columns[:2]:
         column.no_wrap = True
@@ -220,6 +218,7 @@ def _list_faults(options: Bench) -> None:
         shown.add_row(one.name, one.place.value, one.meaning)
     if not options.json:
         console().print(shown)
+    return False
 
 
 def _search(options: Bench) -> bool:

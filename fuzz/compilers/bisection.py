@@ -114,7 +114,8 @@ class Conclusion:
         first = self.first
         start = ""
         if first is not None and len(said) > 1:
-            start = f"first {first.version} at -O{first.level}; "
+            what = "wrong" if self.bad else "changed"
+            start = f"first {what}: {first.version} at -O{first.level}; "
         if self.driver:
             parts.append(f"the driver's compiler: {self._of_driver}")
         end = "; flaky: not the same in every run" if self.flaky else ""
@@ -146,7 +147,9 @@ class Conclusion:
                 known = [index for index, cell in cells.items() if cell.known]
                 ends = dict.fromkeys((names[known[0]], names[known[-1]]))
                 span = " to ".join(ends)
-                return f"{column.progression.value} ({cells[known[0]].label}), {span}"
+                always = "always" if len(ends) > 1 else "there"
+                wrong = "wrong" if column.progression is Progression.ALWAYS else "right"
+                return f"{always} {wrong} ({cells[known[0]].label}), {span}"
             case _:
                 changes = [
                     f"{cells[one.before].label} up to {names[one.before]}, "

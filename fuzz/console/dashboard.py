@@ -30,7 +30,7 @@ STAGES = {
     Stage.ORACLE: "the oracle",
     Stage.RUN: "the runner",
     Stage.COMPARE: "comparing",
-    Stage.WAIT: "waiting for a round",
+    Stage.WAIT: "handing out work",
 }
 """What workers do, in words."""
 
@@ -186,7 +186,7 @@ def not_compared(status: CampaignStatus) -> list[str]:
     counts = {
         "only accepted or rejected": status.answered,
         "not compiled or not run to the end": status.failed,
-        "not asked": status.unasked,
+        status.words.unasked: status.unasked,
     }
     return [f"{count:,} {words}" for words, count in counts.items() if count]
 
@@ -256,12 +256,8 @@ def limiting_words(shares: dict[Stage, float], words: Words) -> str:
     if not share > 0:
         return "no worker has done anything yet"
     percent = _percent(share)
-    match stage:
-        case Stage.RUN:
-            return f"limited by {words.runner}; workers wait for it {percent} of the time"
-        case Stage.WAIT:
-            return f"limited by the coordinator; workers wait for it {percent} of the time"
-    return f"limited by {STAGES[stage]} ({percent} of the time); {words.runner} waits"
+    what = words.runner if stage is Stage.RUN else STAGES[stage]
+    return f"slowest part: {what} ({percent} of the workers' time)"
 
 
 def _figures(shares: dict[Stage, float]) -> Text:

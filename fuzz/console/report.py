@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import platform
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import StringIO
 from pathlib import Path
 
+from markupsafe import Markup
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
 from corpus import Kind, durable, open_corpus
+from fuzz import warpfuzz_version
 from fuzz.campaign.hosts import fleet_row, fleet_words, missing_words
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
+from fuzz.campaign.stored_status import read_statistics
 from fuzz.checks.protocol import BY_MEMBER, Counts
 from fuzz.console.dashboard import dashboard, not_compared, screened_words
+from fuzz.console.page import Cell, Plot, Section, page, printed
 from fuzz.findings.families import (
     FamilyState,
     FindingGroup,
@@ -95,18 +100,75 @@ def _concluded(status: CampaignStatus) -> str:
 def write_report(
     status: CampaignStatus, corpus: Path, path: Path, *, budget: Budget | None = None
 ) -> None:
-    """Write the final report as an SVG or HTML page.
+    """Write the final report as an HTML page, or as an SVG picture of the terminal.
 
-    A page has the report and the finding of every family, worst first; a picture, which cannot be
-    searched, has the first of them alone.
+    The page has a table of the findings, worst first, with links to what is known of each, plots of
+    the campaign over time, the machine, and the report. A picture, which cannot be searched, has
+    the report and the first of the findings.
     """
     _check_kind(path)
     recorder = recording_console()
+    if path.suffix == ".html":
+        durable.write_output(path, _page(status, corpus, recorder, budget))
+        return
     recorder.print(dashboard(status, budget))
     recorder.print()
     print_report(status, corpus, recorder)
-    print_pages(status.families, corpus, recorder, path)
+    for _, shown in _findings(status.families, corpus, most=1):
+        recorder.print()
+        recorder.rule(style="quiet")
+        recorder.print(shown)
     save(recorder, path, title="warpfuzz run")
+
+
+def _page(status: CampaignStatus, corpus: Path, recorder: Console, budget: Budget | None) -> bytes:
+    def shown(one: RenderableType) -> Markup:
+        recorder.print(one)
+        return printed(recorder)
+
+    lines = [
+        [
+            Cell(kind_name(line.kind)),
+            Cell(f"{line.cases:,}", number=True),
+            Cell(harmless(" ".join((line.what, *line.shapes)), one_line=True)),
+            Cell(harmless(line.example, one_line=True)),
+            Cell(harmless(f"{line.kinds}{line.remark}", one_line=True)),
+            Cell(line.ids[0] if line.ids else "not stored", link=line.ids[0] if line.ids else ""),
+        ]
+        for line in _lines(status.families)
+    ]
+    headings = ("kind", "cases", "what", "instruction", "of which", "smallest case")
+    found = Section(heading="Findings", headings=headings, rows=lines)
+    sections = [
+        *([found] if lines else []),
+        Section(heading="Over time", plots=_plots(corpus)),
+        Section(heading="Campaign", printed=shown(dashboard(status, budget))),
+    ]
+    print_report(status, corpus, recorder)
+    sections.append(Section(heading="Report", printed=printed(recorder)))
+    for identity, finding in _findings(status.families, corpus):
+        one = Section(heading=f"Finding {identity}", anchor=identity, printed=shown(finding))
+        sections.append(one)
+    sentences = [
+        f"{told_apart_words(status)} in {duration(status.seconds)}, seed {status.seed}: "
+        f"{_found(status)}.",
+        _concluded(status),
+        f"On {platform.platform()}, with Python {platform.python_version()} and warpfuzz "
+        f"{warpfuzz_version()}.",
+    ]
+    return page("warpfuzz run", sentences, sections)
+
+
+def _plots(corpus: Path) -> list[Plot]:
+    """Return how the campaign went, from the lines of statistics that it left."""
+    lines = read_statistics(corpus)
+    seconds = [line.seconds for line in lines]
+    drawn: Mapping[str, Sequence[float]] = {
+        "cases a second": [line.rate for line in lines],
+        "cases": [line.cases for line in lines],
+        "families of findings": [line.families for line in lines],
+    }
+    return [Plot(name, seconds, values) for name, values in drawn.items() if len(lines) > 1]
 
 
 _REPORT_COLUMNS, _REPORT_ROWS = 120, 400
@@ -138,8 +200,10 @@ def save(recorder: Console, path: Path, *, title: str) -> None:
     durable.write_output(path, page.encode(errors="backslashreplace"))
 
 
-def print_pages(families: Iterable[FamilyState], corpus: Path, out: Console, path: Path) -> None:
-    """Print the page of every family into a report; into a picture that of the first alone."""
+def _findings(
+    families: Iterable[FamilyState], corpus: Path, most: int | None = None
+) -> Iterator[tuple[str, RenderableType]]:
+    """Iterate over the stored findings of families, worst first: id, and what is known of it."""
     shown = [one for group in finding_groups(families) for one in group.members]
     stored = [family.saved.id for family in shown if family.saved is not None]
     if not stored:
@@ -147,14 +211,12 @@ def print_pages(families: Iterable[FamilyState], corpus: Path, out: Console, pat
     from fuzz.explain.terminal import page_of
 
     opened = open_corpus(corpus)
-    for identity in stored if path.suffix == ".html" else stored[:1]:
-        out.print()
-        out.rule(style="quiet")
+    for identity in stored[:most]:
         try:
-            out.print(page_of(opened.get(identity)))
+            yield identity, page_of(opened.get(identity))
         except WarpfuzzError as error:
             # One that cannot be shown must not cost the report of the others.
-            out.print(f"{identity} cannot be shown: {error}", style="bad", markup=False)
+            yield identity, plain(f"{identity} cannot be shown: {error}", style="bad")
 
 
 def check_report(path: Path | None) -> None:

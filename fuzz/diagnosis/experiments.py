@@ -22,7 +22,7 @@ from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble
 _FAILED_RUNS = 24
 """Failed runs of one batch of at most some 20 images, before the rest counts as wrong."""
 IN_PLACE = "d in the registers of a multiplicand"
-"""What ptxas gets wrong (docs/findings.md)."""
+"""What is said where D shares registers with A or B, which ptxas gets wrong (docs/findings.md)."""
 _UNITS = {"f64": "f64", "b1": "single bits"}
 
 
@@ -36,7 +36,7 @@ class Witness:
 
 @dataclass(frozen=True, kw_only=True)
 class Culprit:
-    """What is wrong."""
+    """The step that experiments show to be wrong, and what shows it."""
 
     steps: tuple[str, ...]
     """Instructions, or other steps, in words; two where only both together are wrong, or nothing

@@ -284,7 +284,7 @@ class ValueFacts:
 
     @cached_property
     def written(self) -> Written | None:
-        """Who wrote it."""
+        """The step that wrote the byte that is shown; None if none is."""
         return None if self.shown is None else self.trace.writer(self.shown.byte)
 
     @cached_property

@@ -253,6 +253,7 @@ def _confidence(facts: ValueFacts) -> list[str]:
     if form is None or not form.is_product:
         return []
     model = facts.trace.model
+    base = "" if model.base == model.target else f", which computes as {model.base}"
     rows = [
         (name.replace("_", " "), _shown_figure(figure), str(figure.confidence), figure.source)
         for name, figure in model.figures_for(form).items()
@@ -260,7 +261,7 @@ def _confidence(facts: ValueFacts) -> list[str]:
     return [
         "## How sure the expected value is",
         "",
-        f"It comes from the model of {model.target} (that of {model.base}){_code(facts)}.",
+        f"It comes from the model of {model.target}{base}{_code(facts)}.",
         *table(("figure", "value", "confidence", "source"), rows),
     ]
 

@@ -84,7 +84,7 @@ class Replayed:
 
     @property
     def way(self) -> Way:
-        """How much is known: with a baseline, no more than of the less known side."""
+        """How it was judged: compared, or less; with a baseline, the weaker of the two."""
         ways = [one.way for one in (self.now, self.before) if one is not None]
         return max(ways, key=list(Way).index)
 

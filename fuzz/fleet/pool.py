@@ -57,8 +57,8 @@ _NO_GPU = "no GPU that Ray sees; `--runner sim` takes processors and the simulat
 _BEGIN_DEATHS = 10
 """Actors in a row that may die while they begin; then none is started any more."""
 _JOB_DEATHS = 10
-"""Actors that may die while they have a round; then the round is taken for the reason. A node that
-goes by itself meets the same round again now and then."""
+"""Actors that may die with the same round; then it is skipped as what kills them. A node that dies
+for another reason may have had the round by chance, so one death proves nothing."""
 _END_SECONDS = 10.0
 """How long actors may take to end their processes before they are killed."""
 _MOST_GIVEN = 256

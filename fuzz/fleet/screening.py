@@ -150,7 +150,7 @@ class FleetDevice:
 
     @property
     def name(self) -> str:
-        """Where it is."""
+        """The GPU and its host, as reports name them."""
         if self.begun is None:
             return "a GPU that others use"
         return self.begun.name

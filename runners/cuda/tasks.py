@@ -53,7 +53,7 @@ class Task(ABC, Generic[T]):
     @property
     @abstractmethod
     def title(self) -> str:
-        """What is going on, as the subject of a sentence."""
+        """The task as the subject of a sentence about it."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -138,7 +138,7 @@ class RunTask(KernelTask[Ran, RunBatch]):
 
     @property
     def title(self) -> str:
-        """What is going on, as the subject of a sentence."""
+        """The task as the subject of a sentence about it."""
         return f"running {self.message.entry} on {self.message.count} images"
 
     def leases(self) -> tuple[Lease, ...]:
@@ -166,7 +166,7 @@ class ScreenTask(KernelTask[Screened, Screen]):
 
     @property
     def title(self) -> str:
-        """What is going on, as the subject of a sentence."""
+        """The task as the subject of a sentence about it."""
         launch = self.message
         return f"screening with {launch.entry}, {launch.limit} images a multiprocessor,"
 

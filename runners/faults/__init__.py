@@ -51,7 +51,7 @@ def by_name(name: str) -> Fault:
         hint = (
             f"did you mean {', '.join(close)}?"
             if close
-            else "`warpfuzz bench --list` says what each of these does:\n" + _columns(_BY_NAME)
+            else "`warpfuzz faults` says what each of these does:\n" + _columns(_BY_NAME)
         )
         raise UsageError(f"no planted fault is called {name!r}; {hint}") from None
 

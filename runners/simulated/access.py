@@ -19,7 +19,16 @@ from runners.simulated.operands import SINK, Operands
 from runners.simulated.syntax import TYPE_BITS, Immediate, Name
 from runners.simulated.traffic import places, read_runs, write_runs
 from runners.simulated.traps import TrapKind, refuse
-from runners.simulated.warps import DTYPES, LANES, Mask, Operation, Values, Warps, spread
+from runners.simulated.warps import (
+    DTYPES,
+    LANES,
+    Mask,
+    Operation,
+    Values,
+    Warps,
+    constant,
+    spread,
+)
 
 _SPACE = r"global|shared(?:::(?:cta|cluster))?|local|const|param(?:::(?:entry|func))?"
 _ORDER = (
@@ -273,6 +282,13 @@ def _nothing(_operands: Operands, _match: re.Match[str]) -> Operation:
     return lambda _warps, _mask: None
 
 
+def _policy(operands: Operands, _match: re.Match[str]) -> Operation:
+    """Make a cache policy: opaque bits (9.7.9.18), here zero, that nothing but hints takes."""
+    name = operands.destination(operands.expect(1, 2, 4)[0], 64)
+    policy = constant(0, 64)
+    return lambda warps, mask: warps.write(name, policy, mask)
+
+
 def _stop(operands: Operands, match: re.Match[str]) -> Operation:
     operands.expect(0)
     what = match[0]
@@ -305,6 +321,7 @@ FORMS: tuple[tuple[re.Pattern[str], Callable[[Operands, re.Match[str]], Operatio
         (r"cp\.async\.(?:commit_group|wait_all|(?P<counted>wait_group))", _wait),
         (r"(?:membar|fence)(?:(?:\.|::)\w+)*", _nothing),
         (r"(?:prefetchu?|discard|applypriority)(?:(?:\.|::)\w+)+", _nothing),
+        (r"createpolicy\.(?:range|fractional|cvt)(?:(?:\.|::)\w+)*\.b64", _policy),
         (r"(?:nanosleep\.u32|pmevent(?:\.mask)?|griddepcontrol\.\w+)", _nothing),
         (r"setmaxnreg\.(?:inc|dec)\.sync\.aligned\.u32", _nothing),
         (r"trap|brkpt", _stop),

@@ -11,7 +11,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from runners.simulated import access, matrix_rows, mma_sync, scalar, wmma
+from runners.simulated import access, matrix_rows, mma_sp, mma_sync, scalar, wmma
 from runners.simulated.memory import Space, Static
 from runners.simulated.operands import FromRegister, Location, Operands, Source, Surroundings
 from runners.simulated.silicon import Silicon
@@ -45,8 +45,9 @@ class Waits(StrEnum):
     BLOCK = "all threads of the block"
 
 
+_MATRICES = (*wmma.FORMS, *matrix_rows.FORMS, *mma_sync.FORMS, *mma_sp.FORMS)
 _FORMS = (
-    *((*form, Waits.WARP) for form in (*wmma.FORMS, *matrix_rows.FORMS, *mma_sync.FORMS)),
+    *((*form, Waits.WARP) for form in _MATRICES),
     *((*form, None) for form in access.FORMS),
 )
 """The pattern of every opcode of matrices and memory, what decodes it, and who waits for it. A file

@@ -310,10 +310,12 @@ def set_predicates(q: Qualifiers, a: Values, b: Values, *c: Values) -> tuple[Any
 
 
 def set_word(q: Qualifiers, a: Values, b: Values, *c: Values) -> Any:
-    """Compare, and return all ones or 1.0 where it holds (set)."""
-    found = set_predicates(q, a, b, *c)[0]
-    true = _ONE["f32"] if q["dtype"] == "f32" else 0xFFFF_FFFF
-    return np.where(found, np.uint32(true), np.uint32(0))
+    """Compare, and return all ones or 1.0 where it holds, in both halves for packed ones (set)."""
+    found, second = set_predicates(q, a, b, *c)
+    bits, packed = TYPE_BITS[q["dtype"]], q["type"] != q["element"]
+    true = _ONE.get(q["dtype"].removesuffix("x2"), (1 << (16 if packed else bits)) - 1)
+    result = np.where(found, DTYPES[bits].type(true), DTYPES[bits].type(0))
+    return np.where(second, result | np.uint32(true << 16), result) if packed else result
 
 
 def select_by_sign(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
@@ -395,28 +397,69 @@ def _converted_nan(words: Words, origin: str, to: str) -> Any:
     return np.uint64(0x7FF8 << 48) | sign | payload << np.uint64(52 - given.fraction)
 
 
+# Of the formats of 8 bits (OCP OFP8 1.0): one with the exponent's field of e5m2, what exponents are
+# lowered by for it, and the word of the largest finite number. NaN is 0x7f in both.
+_BYTES = {
+    "e5m2": (Binary(word=8, exponent=5, fraction=2), 0, 0x7B),
+    # With one bit more in its exponent, e4m3 has numbers where others have infinity and NaN.
+    "e4m3": (Binary(word=9, exponent=5, fraction=3), 8, 0x7E),
+}
+
+
 def narrowed(q: Qualifiers, a: Values) -> Any:
     """Round to a format; with .satfinite to a finite value, with .relu to none below zero."""
-    origin, to = q["origin"], q["to"].removesuffix("x2")
-    binary, x = NAMED[to], unpack(a.astype(np.uint64), NAMED[origin])
-    size = _size(x, binary, _rounding(q))
-    if q["satfinite"]:
-        size = np.minimum(size, np.uint64(binary.infinity - (1 << binary.unused)))
-    result = size | (x.negative.astype(np.uint64) << np.uint64(binary.word - 1))
+    origin, to = q["origin"].removesuffix("x2"), q["to"].removesuffix("x2")
+    x = unpack(a.astype(np.uint64), NAMED[origin])
+    if to in _BYTES:
+        binary, lower, largest = _BYTES[to]
+        nan = np.uint64(0x7F)
+    else:
+        binary, lower = NAMED[to], 0
+        largest, nan = binary.infinity - (1 << binary.unused), _converted_nan(a, origin, to)
+    size = _size(x, binary, _rounding(q), lower)
+    if q["satfinite"] or to in _BYTES:
+        size = np.minimum(size, np.uint64(largest))
+    bits = 8 if to in _BYTES else binary.word
+    result = size | (x.negative.astype(np.uint64) << np.uint64(bits - 1))
     if q["relu"]:
         result = np.where(x.negative, np.uint64(0), result)
-    result = np.where(x.nan, _converted_nan(a, origin, to), result)
-    return result.astype(DTYPES[binary.word])
+    result = np.where(x.nan, nan, result)
+    return result.astype(DTYPES[bits])
 
 
-def _size(x: Unpacked, binary: Binary, rounding: Rounding) -> Any:
-    """Return the words of magnitudes."""
+def _size(x: Unpacked, binary: Binary, rounding: Rounding, lower: int) -> Any:
+    """Return the words of magnitudes, whose exponents are lowered before."""
     up = np.uint64(63 - SIGNIFICAND)
-    size = round_words(x.negative, x.significand << up, x.exponent, binary, rounding)
+    size = round_words(x.negative, x.significand << up, x.exponent - lower, binary, rounding)
     size = np.where(x.significand == 0, np.uint64(0), size)
     return np.where(x.infinite, np.uint64(binary.infinity), size)
 
 
 def narrowed_pair(q: Qualifiers, a: Values, b: Values) -> Any:
     """Round two numbers to a pair, of which the first is the upper half."""
-    return narrowed(q, b).astype(np.uint32) | narrowed(q, a).astype(np.uint32) << np.uint32(16)
+    high, low = narrowed(q, a), narrowed(q, b)
+    bits, pair = 8 * low.itemsize, DTYPES[16 * low.itemsize]
+    return low.astype(pair) | high.astype(pair) << pair.type(bits)
+
+
+def narrowed_halves(q: Qualifiers, a: Values) -> Any:
+    """Round the halves of a word to a pair of bytes."""
+    halves = parts(a, "u2")
+    return narrowed_pair(q, halves[..., 1], halves[..., 0])
+
+
+def widened_bytes(q: Qualifiers, a: Values) -> Any:
+    """Return f16 numbers of a pair of bytes: NaN are canonical."""
+    given = parts(a, "u1").astype(np.uint16)
+    size, sign = given & np.uint16(0x7F), (given & np.uint16(0x80)) << np.uint16(8)
+    if q["origin"] == "e5m2x2":
+        words, nan = size << np.uint16(8), size > 0x7C
+    else:
+        # The words of f16 are those of e4m3, 8 higher in the exponent, where they are normal.
+        tiny = (size.astype(np.float16) * np.float16(2.0**-9)).view(np.uint16)
+        words = np.where(size < 8, tiny, (size << np.uint16(7)) + np.uint16(8 << 10))
+        nan = size == 0x7F
+    if q["relu"]:
+        words, sign = np.where(sign, np.uint16(0), words), np.uint16(0)
+    result = np.where(nan, np.uint16(NAN["f16"].invalid), words | sign)
+    return np.ascontiguousarray(result).view(np.uint32)[..., 0]

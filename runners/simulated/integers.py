@@ -90,6 +90,8 @@ def by_24_bits(q: Qualifiers, a: Values, b: Values, *c: Values) -> Any:
     eight = a.dtype.type(8)
     x, y = ((each << eight >> eight).astype(f"{a.dtype.kind}8") for each in (a, b))
     product = (x * y >> (16 if q["part"] == "hi" else 0)).astype(a.dtype)
+    if q["sat"]:
+        return _clamped(product.astype(np.int64) + c[0])
     return product + c[0] if c else product
 
 
@@ -206,6 +208,42 @@ def look_up(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
         if q["table"] >> row & 1:
             x, y, z = (w if row & bit else ~w for w, bit in ((a, 4), (b, 2), (c, 1)))
             result = result | (x & y & z)
+    return result
+
+
+def look_up_and_ask(
+    q: Qualifiers, a: Values, b: Values, c: Values, held: Values
+) -> tuple[Any, Any]:
+    """Look up, and combine with a predicate whether a bit is set (lop3 with .or or .and)."""
+    found = look_up(q, a, b, c)
+    return found, (found != 0) | held if q["bool"] == "or" else (found != 0) & held
+
+
+_PLACES = np.arange(32)
+
+
+def find_nth(_: Qualifiers, mask: Values, base: Values, offset: Values) -> Any:
+    """Return the place of a set bit that is so many from a place on, upwards or down (fns)."""
+    bits = (mask[..., None] >> _PLACES.astype(np.uint32) & np.uint32(1)) != 0
+    start, count = base.astype(np.int64)[..., None], offset.astype(np.int64)[..., None]
+    ahead = np.sign(count) * (_PLACES - start)
+    bits = bits & (start < 32) & np.where(count == 0, start == _PLACES, ahead >= 0)
+    upward, downward = bits.cumsum(axis=-1), bits[..., ::-1].cumsum(axis=-1)[..., ::-1]
+    rank = np.where(count < 0, downward, upward)
+    wanted = bits & (rank == np.maximum(np.abs(count), 1))
+    found = np.where(wanted.any(axis=-1), wanted.argmax(axis=-1), 0xFFFF_FFFF)
+    return found.astype(np.uint32)
+
+
+def pack(q: Qualifiers, a: Values, b: Values, *c: Values) -> Any:
+    """Clamp two numbers to few bits; put b, a and then c from the lowest bit on (cvt.pack)."""
+    size = int(q["to"][1:])
+    lowest = -(1 << (size - 1)) if q["to"][0] == "s" else 0
+    highest = lowest + (1 << size) - 1
+    result = c[0] << np.uint32(2 * size) if c else np.uint32(0)
+    for place, each in ((size, a), (0, b)):
+        kept = np.clip(each, lowest, highest).astype(np.uint32) & np.uint32((1 << size) - 1)
+        result = result | kept << np.uint32(place)
     return result
 
 

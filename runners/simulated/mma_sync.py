@@ -41,8 +41,8 @@ _ROWS = (
 )
 
 
-def _sound_unit(chip: Chip, types: Types, k: int, q: Qualifiers) -> MultiplyUnit:
-    """Return the unit that computes a form with so many products."""
+def product_unit(chip: Chip, types: Types, k: int, q: Qualifiers) -> MultiplyUnit:
+    """Return the unit that computes a form with so many products in each sum."""
     if types.a in ("e4m3", "e5m2"):
         unit = chip.floats[f"{types.d}.f16.f16.{types.c}"]
         late = Rounding.NEAREST_EVEN
@@ -70,7 +70,7 @@ def _decode(operands: Operands, match: re.Match[str]) -> Operation:
     else:
         quads = 1
         k = int(shape.rpartition("k")[2])
-        sound = _sound_unit(operands.silicon.chip, types, k, q)
+        sound = product_unit(operands.silicon.chip, types, k, q)
     wires = operands.unit(FragmentUnit())
     stored = {"a": orders[0], "b": orders[1], "c": "row", "d": "row"}
     layouts = {

@@ -1,8 +1,9 @@
 """The instructions that each thread executes for itself: a row for each, and what decodes a row.
 
 A row is written as the ISA writes an instruction, `bfe.type d, a, b:u32, c:u32`, with a function of
-its operands; `runners.simulated.integers` and `.floating` have those that NumPy has not. Here an
-instruction is added. Source: PTX ISA 9.7.1 to 9.7.9, and 9.7.13 for the lanes of a warp.
+its operands; `runners.simulated.integers`, `.floating` and `.video` have those that NumPy has not.
+Here an instruction is added. Source: PTX ISA 9.7.1 to 9.7.9, 9.7.13 for the lanes of a warp, 9.7.18
+for video.
 
 Qualifiers: what stands for a name, such as `type`, the row says, or `_CLASSES`; all others are what
 they are. What is in braces may be left out.
@@ -16,11 +17,12 @@ register have more bits (9.4.1), `?` lets one be copied that was never written. 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from runners.simulated import floating, integers
+from runners.simulated import floating, integers, video
 from runners.simulated.integers import Qualifiers
 from runners.simulated.operands import SINK, FromRegister, Operands, Source
 from runners.simulated.syntax import TYPE_BITS, Immediate, Name, Operand, Pair, Vector
@@ -60,7 +62,7 @@ class _Slot(NamedTuple):
         kind = q[self.type] or self.type
         if kind == "imm8":
             return self
-        bits = 32 if kind.endswith("x2") else TYPE_BITS[kind]
+        bits = TYPE_BITS.get(kind, 32)
         dtype = np.dtype(f"i{bits // 8}") if kind[0] == "s" else DTYPES[bits]
         return self._replace(type=kind, bits=bits, dtype=dtype)
 
@@ -305,9 +307,29 @@ def _move(operands: Operands, q: Qualifiers, _: Any) -> Operation:
     return _written([(operands.destination(given, bits), dtype)], joined, sources)
 
 
-_APPROXIMATE = re.compile(
-    r"(?:div\.full|(?:div|rcp|sqrt|rsqrt|sin|cos|lg2|ex2|tanh)\.approx)(?:\.\w+)*|rsqrt\.\S+"
-)
+def _video(operands: Operands, q: Qualifiers, slots: Sequence[_Slot]) -> Operation:
+    """Decode a video instruction: behind its operands stands what is selected of them."""
+    plain: list[Operand] = []
+    chosen = []
+    for operand in operands.instruction.operands:
+        match = video.SELECTED.fullmatch(operand.text) if isinstance(operand, Name) else None
+        plain.append(operand if match is None else Name(match[1]))
+        chosen.append("" if match is None else match[2])
+    if not video.selects(q, chosen):
+        operands.unsupported("what is selected of its operands does not fit it, or c does not")
+    target = operands.destination(plain[0], 32), DTYPES[32]
+    sources = [operands.source(operand, 32) for operand in plain[1:]]
+    compute = video.scalar if q["op"].rstrip("24") == q["op"] else video.packed
+    return _written([target], partial(compute, q, chosen), sources)
+
+
+_OPEN = {
+    r"(?:div\.full|(?:div|rcp|sqrt|rsqrt|sin|cos|lg2|ex2|tanh)\.approx)(?:\.\w+)*|rsqrt\.\S+": (
+        "the ISA bounds the error of this result, and does not say its bits"
+    ),
+    r"fma\.rn\.oob\.\S+": "the ISA does not say which NaN is that of out-of-bounds accesses",
+}
+"""Patterns of opcodes that no row can have, and why."""
 _WORDS = "u16 u32 u64 s16 s32 s64"
 _LONG = "u32 u64 s32 s64"
 _RAW = "b16 b32 b64"
@@ -316,17 +338,31 @@ _WORD = "u32 s32"
 _ANY = f"{_RAW} {_WORDS} f32 f64"
 _HALF, _BHALF = "f16 f16x2", "bf16 bf16x2"
 _SM_80 = {"f16": 80, "bf16": 80}
+_VIDEO: dict[str, Any] = {"dtype": _WORD, "second": "add min max", "cmp": video.COMPARISONS}
 _FLOAT_COMPARISONS = " ".join([*(f"{name} {name}u" for name in floating.COMPARE), "num nan"])
+_SECOND = "{|q:pred}"
+_RESULTS = "u32 s32 f32 f16 bf16"
+_HALF_RESULTS = "u16 s16 u32 s32 f16 bf16"
 _COMPARISONS = (
-    ("eq ne", "", _RAW),
-    (" ".join(floating.COMPARE), "", _WORDS),
-    (" ".join(floating.UNSIGNED), "", "u16 u32 u64"),
-    (_FLOAT_COMPARISONS, "", "f64 bf16"),
-    (_FLOAT_COMPARISONS, "{.ftz}", "f32 f16"),
+    ("eq ne", "", _RAW, _SECOND, _RESULTS),
+    (" ".join(floating.COMPARE), "", _WORDS, _SECOND, _RESULTS),
+    (" ".join(floating.UNSIGNED), "", "u16 u32 u64", _SECOND, _RESULTS),
+    (_FLOAT_COMPARISONS, "", "f64", _SECOND, _RESULTS),
+    (_FLOAT_COMPARISONS, "{.ftz}", "f32", _SECOND, _RESULTS),
+    (_FLOAT_COMPARISONS, "{.ftz}", "f16", "", _HALF_RESULTS),
+    (_FLOAT_COMPARISONS, "", "bf16", "", "u16 s16 u32 s32 bf16"),
+    (_FLOAT_COMPARISONS, "{.ftz}", "f16x2", _SECOND, "u32 s32 f16x2"),
+    (_FLOAT_COMPARISONS, "", "bf16x2", _SECOND, "u32 s32 bf16x2"),
 )
-"""Comparisons, whether subnormals may count as zero, and of which types (9.3.1)."""
+"""Comparisons, whether subnormals may count as zero, of which types (9.3.1), whether there may be a
+second predicate, and which types of results set has (9.7.6, 9.7.7)."""
 _INTEGERS = f"u8 s8 {_WORDS}"
-_FLOATS = "f16 bf16 f32 f64"
+_FLOATS = ("f16", "bf16", "f32", "f64")
+_NARROWER = tuple(
+    pair.split()
+    for pair in ("f16 f32", "bf16 f32", "f16 f64", "bf16 f64", "f32 f64", "f16 bf16", "bf16 f16")
+)
+"""Formats, and others of which not all numbers are in them."""
 
 
 def _rows(syntax: str, computes: Mapping[str, Compute], **options: Any) -> list[Op]:
@@ -353,7 +389,7 @@ _KINDS = " ".join(floating.KINDS)
 
 ROWS = (
     # Moves and selections (9.7.7, 9.7.9).
-    Op("mov{.v}.type d, a", decode=_move, v="v2 v4", type=f"pred b8 u8 s8 {_HALF} {_BHALF} {_ANY}"),
+    Op("mov{.v}.type d, a", decode=_move, v="v2 v4", type=f"pred b8 u8 s8 {_ANY}"),
     Op("selp.type d, a?, b?, c:pred", lambda _, a, b, c: np.where(c, a, b), type=_ANY),
     Op("slct.type.by d, a, b, c:by", floating.select_by_sign, type=_ANY, by="s32 f32"),
     Op("slct.ftz.type.by d, a, b, c:by", floating.select_by_sign, type=_ANY, by="f32"),
@@ -380,6 +416,7 @@ ROWS = (
     ),
     Op("mul24.part.type d, a, b", integers.by_24_bits, type=_WORD),
     Op("mad24.part.type d, a, b, c", integers.by_24_bits, type=_WORD),
+    Op("mad24.part{.sat}.s32 d, a, b, c", integers.by_24_bits, part="hi"),
     Op("sad.type d, a, b, c", lambda _, a, b, c: np.where(a > b, a - b, b - a) + c, type=_WORDS),
     *_rows(".cc.type d|CC, a, b", {"add": _CARRIED, "sub": _CARRIED}, type=_LONG),
     *_rows(".type d, a, b, CC", {"addc": _CARRIED, "subc": _CARRIED}, type=_LONG),
@@ -409,6 +446,12 @@ ROWS = (
     Op("szext.mode.type d, a, b:u32", integers.extend, type=_WORD),
     Op("bmsk.mode.b32 d, a, b", integers.bit_mask),
     Op("lop3.b32 d, a, b, c, table:imm8", integers.look_up),
+    Op(
+        "lop3.bool.b32 d|p:pred, a, b, c, table:imm8, e:pred",
+        integers.look_up_and_ask,
+        bool="and or",
+    ),
+    Op("fns.b32 d, a, b, c:s32", integers.find_nth),
     Op("shf.side.mode.b32 d, a, b, c", integers.funnel, side="l r"),
     Op("prmt.b32{.mode} d, a, b, c", integers.permute, mode=integers.PERMUTATIONS),
     # Floating point (9.7.3 to 9.7.5).
@@ -435,42 +478,34 @@ ROWS = (
     # Comparisons (9.7.6). Of integers, most are for one predicate and combined with nothing.
     *(
         Op(f"setp.{name}.type p:pred, a, b", compute, type=types)
-        for names, _, types in _COMPARISONS[:3]
+        for names, _, types, *_ in _COMPARISONS[:3]
         for name, compute in floating.COMPARE.items()
         if name in names.split()
     ),
     *(
-        Op(f"{opcode}, a, b{more}", compute, cmp=names, type=types, dtype="u32 s32 b32 f32")
-        for names, ftz, types in _COMPARISONS
+        Op(f"{opcode}, a, b{more}", compute, cmp=names, type=types, dtype=results)
+        for names, ftz, types, second, results in _COMPARISONS
         for boolean, more in (("", ""), (".bool", ", c:pred"))
         for opcode, compute in (
-            (f"setp.cmp{boolean}{ftz}.type p:pred{{|q:pred}}", floating.set_predicates),
+            (f"setp.cmp{boolean}{ftz}.type p:pred{second}", floating.set_predicates),
             (f"set.cmp{boolean}{ftz}.dtype.type d:dtype", floating.set_word),
         )
     ),
-    *(
-        Op(
-            f"setp.cmp{boolean}{ftz}.{kind} p:pred|q:pred, a, b{more}",
-            floating.set_predicates,
-            cmp=_FLOAT_COMPARISONS,
-        )
-        for boolean, more in (("", ""), (".bool", ", c:pred"))
-        for ftz, kind in (("{.ftz}", "f16x2"), ("", "bf16x2"))
-    ),
     # Conversions (9.7.9.23).
     *(
-        Op(f"cvt{more}.to.origin d:to+, a:origin+", compute, to=to, origin=origin)
-        for compute, more, to, origin in (
-            (floating.integer_to_integer, "{.sat}", _INTEGERS, _INTEGERS),
-            (floating.integer_to_float, ".rnd{.ftz}{.sat}", _FLOATS, _INTEGERS),
-            (floating.float_to_integer, ".irnd{.ftz}{.sat}", _INTEGERS, _FLOATS),
-            (floating.float_to_float, ".rnd{.ftz}{.sat}", "f16", "f32 f64 bf16"),
-            (floating.float_to_float, ".rnd{.ftz}{.sat}", "bf16", "f32 f64 f16"),
-            (floating.float_to_float, ".rnd{.ftz}{.sat}", "f32", "f64"),
-            (floating.float_to_float, "{.ftz}{.sat}", "f32", "f16 bf16"),
-            (floating.float_to_float, "{.ftz}{.sat}", "f64", "f16 bf16 f32"),
-            *((floating.float_to_float, "{.irnd}{.ftz}{.sat}", k, k) for k in _FLOATS.split()),
+        Op(f"cvt{more}{ftz}{sat}.to.origin d:to+, a:origin+", compute, to=to, origin=origin)
+        for compute, more, pairs in (
+            (floating.integer_to_integer, "", ((_INTEGERS, _INTEGERS),)),
+            (floating.integer_to_float, ".rnd", product(_FLOATS, (_INTEGERS,))),
+            (floating.float_to_integer, ".irnd", product((_INTEGERS,), _FLOATS)),
+            (floating.float_to_float, ".rnd", (*_NARROWER, ("f32", "bf16"), ("f64", "bf16"))),
+            (floating.float_to_float, "", (each[::-1] for each in _NARROWER[:-2])),
+            (floating.float_to_float, "{.irnd}", zip(_FLOATS, _FLOATS, strict=True)),
         )
+        for to, origin in pairs
+        # Single precision alone is flushed; bf16 has no .sat.
+        for ftz in ("{.ftz}" if "f32" in (to, origin) else "",)
+        for sat in ("{.sat}" if "bf16" not in (to, origin) else "",)
     ),
     *(
         Op(
@@ -485,6 +520,47 @@ ROWS = (
             ("tf32", "rna rn rz", floating.narrowed, ""),
             ("f16x2 bf16x2", "rn rz", floating.narrowed_pair, ", b:origin"),
         )
+    ),
+    *(
+        Op(
+            f"cvt.rnd.satfinite{{.relu}}.to.origin d:to, a:origin{more}",
+            compute,
+            to="e4m3x2 e5m2x2",
+            origin=origin,
+            rnd="rn",
+            needs=dict.fromkeys((origin, "f16"), 89),
+        )
+        for origin, compute, more in (
+            ("f32", floating.narrowed_pair, ", b:origin"),
+            ("f16x2", floating.narrowed_halves, ""),
+        )
+    ),
+    Op(
+        "cvt.rnd{.relu}.to.origin d:to, a:origin",
+        floating.widened_bytes,
+        to="f16x2",
+        origin="e4m3x2 e5m2x2",
+        rnd="rn",
+        needs={"e4m3": 89, "e5m2": 89},
+    ),
+    Op("cvt.pack.sat.to.origin d:b32, a:s32, b:s32", integers.pack, to="u16 s16", origin="s32"),
+    Op(
+        "cvt.pack.sat.to.origin.b32 d:b32, a:s32, b:s32, c:b32",
+        integers.pack,
+        to="u2 s2 u4 s4 u8 s8",
+        origin="s32",
+    ),
+    # Video (9.7.18).
+    *(
+        Op(f"{name}.{kinds}{more} d:u32, a:u32, b:u32{c}", decode=_video, **_VIDEO)
+        for names, kinds, more, c in (
+            (video.SCALAR, "dtype.atype.btype", "{.sat}{.second}", "{, c:u32}"),
+            (video.PACKED, "dtype.atype.btype", "{.sat}", ", c:u32"),
+            (video.PACKED, "dtype.atype.btype", "{.add}", ", c:u32"),
+            (("vset",), "atype.btype.cmp", "{.second}", "{, c:u32}"),
+            (("vset2", "vset4"), "atype.btype.cmp", "{.add}", ", c:u32"),
+        )
+        for name in names
     ),
     # The lanes of a warp (9.7.9.6, 9.7.13).
     Op(
@@ -526,6 +602,8 @@ for _row in ROWS:
 def rows_of(opcode: str) -> tuple[tuple[Op, Qualifiers, list[_Slot]], ...]:
     """Return the rows that an opcode has, its qualifiers and the operands that these ask for."""
     found = []
+    # Of these, either may be first.
+    opcode = opcode.replace(".relu.satfinite", ".satfinite.relu")
     stem, *words = opcode.split(".")
     for row in _BY_STEM.get(stem, ()):
         if match := row.pattern.fullmatch(opcode):
@@ -551,6 +629,7 @@ def decode(operands: Operands) -> tuple[Operation, Source | None] | None:
     if found:
         operands.expect(*sorted({count for row, _, _ in found for count in row.counts}))
         operands.unsupported("p|q is not what it writes, or what it has to write")
-    if _APPROXIMATE.fullmatch(operands.instruction.opcode):
-        operands.unsupported("the ISA bounds the error of this result, and does not say its bits")
+    for pattern, why in _OPEN.items():
+        if re.fullmatch(pattern, operands.instruction.opcode):
+            operands.unsupported(why)
     return None

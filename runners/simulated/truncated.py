@@ -26,7 +26,9 @@ Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 
 _AT_ONCE = 64
-"""Warps computed together: the working set of one block then fits a core's caches."""
+"""Warps computed together, more where D has few elements: the working set of one block then fits a
+core's caches."""
+_ELEMENTS_AT_ONCE = 64 * 128
 
 # An exponent far below every other: a zero's term is found zero, and it never is the largest. The
 # sum of two of them and every shift computed from them stay in 32 bits.
@@ -407,8 +409,9 @@ def multiply(a: Words, b: Words, c: Words, unit: FloatUnit, result: Binary) -> W
     (M, N, warps) words, uint16 for f16 and uint32 for f32, and so is D, whose format is `result`.
     """
     chunks = []
-    for start in range(0, a.shape[-1], _AT_ONCE):
-        chosen = slice(start, start + _AT_ONCE)
+    together = max(_AT_ONCE, _ELEMENTS_AT_ONCE // (a.shape[0] * b.shape[1]))
+    for start in range(0, a.shape[-1], together):
+        chosen = slice(start, start + together)
         addend = c[..., chosen]
         if Matrix.C in unit.flushed:
             addend = flushed(addend, F16 if addend.itemsize == 2 else F32)

@@ -32,7 +32,7 @@ Values = NDArray[Any]
 """Raw elements of a matrix, (rows, columns)."""
 
 _ALIGNMENT = 256
-"""Bytes; addresses keep what is left of them by this, which decides how memory is accessed."""
+"""Addresses are moved by multiples of this many bytes only, so that their alignment stays."""
 _EXTENTS, _MARGIN = 5, 512
 """Bytes of a buffer: as many times the extent of its matrix, and these. What a wrong stride, layout
 or offset reaches of it is still in it: 32 lines for 8, as far apart, are 4.5 times as long."""

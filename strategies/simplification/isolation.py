@@ -190,8 +190,8 @@ def stored(example: Example) -> Iterator[Example]:
 def shared_sources(example: Example) -> Iterator[Example]:
     """Iterate over examples with fewer steps, in which a store takes registers that were there.
 
-    What made its own, and no other step needs, goes. It is some store that such a failure needs,
-    with others beside it, and not what is stored.
+    The steps that computed its own registers are removed where no other step needs them. Some
+    failures need a store beside others, whatever it stores.
     """
     steps = example.program.steps
     size = sum(1 for _ in visit(steps))

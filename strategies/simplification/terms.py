@@ -1,4 +1,4 @@
-"""Small dot products made up anew, where the terms of a failing one hold each other up.
+"""Small new dot products in place of one whose terms cannot be removed one by one.
 
 Some failures need a sum of a certain form, such as a tie and a minute part. Out of sixteen random
 terms that meet it by chance, none can be left out, and yet two made for it do. So a fixed number

@@ -1,7 +1,7 @@
 """Who imports whom inside the rooms: layers in `oracle`, circles nowhere.
 
-oracle: basics <- words of the ISA <- instructions <- legality <- programs <- models <- arithmetic
-<- products <- execution <- measuring
+oracle: basics <- words of the ISA <- instructions <- legality <- models <- arithmetic <- scalar
+instructions <- programs <- products <- execution <- measuring
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ LAYERS = (
     "formats targets matrices registers places operations",
     "forms instructions",
     "isa statements opcodes legality",
-    "operands ops steps storage sharing program definedness image",
     "models",
-    "arithmetic elementwise special_bounds lane_fragments sparse batches tags",
+    "arithmetic",
+    "scalar",
+    "operands ops steps storage sharing program definedness image",
+    "elementwise special_bounds lane_fragments sparse batches tags",
     "multiply lane_products matrix_moves double_enclosure enclosure",
     "warps execution bounds permission tracing",
     "measuring",

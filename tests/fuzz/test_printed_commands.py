@@ -27,7 +27,7 @@ from oracle.errors import WarpfuzzError
 from oracle.isa import FORMS
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")))
 PICTURES = sorted((ROOT / "docs").glob("*.svg"))
 SOURCES = [
     path
@@ -214,7 +214,7 @@ def wrong(found: Iterator[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch) -> 
     return said
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_command_of_a_page_is_complete(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert wrong(in_page(path.read_text()), monkeypatch) == []
 

@@ -134,7 +134,7 @@ def test_a_fault_that_does_not_exist_is_told_in_a_line_and_all_are_listed(tmp_pa
     with pytest.raises(UsageError) as caught:
         by_name("nonsense")
     first, *lines = str(caught.value).splitlines()
-    assert "`warpfuzz bench --list`" in first
+    assert "`warpfuzz faults`" in first
     assert len(lines) > 50
     assert max(map(len, (first, *lines))) < 120
     assert sorted(" ".join(lines).split()) == sorted(fault.name for fault in CATALOGUE)

@@ -127,7 +127,7 @@ def test_the_first_is_the_lowest_level_of_the_oldest_version():
     assert conclusion.first is not None
     assert (conclusion.first.version, conclusion.first.level) == ("V3", 2)
     assert conclusion.first.before == "V2"
-    assert conclusion.sentence.startswith("first V3 at -O2; at -O0 and -O1: never")
+    assert conclusion.sentence.startswith("first wrong: V3 at -O2; at -O0 and -O1: always right")
 
 
 def test_a_result_that_always_was_so_at_some_levels_names_the_level():

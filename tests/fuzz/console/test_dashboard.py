@@ -104,10 +104,10 @@ def test_the_stage_that_takes_most_is_named(shares: dict[Stage, float]) -> None:
     most = max(shares, key=lambda stage: shares[stage])
     said = {
         Stage.DRAW: "drawing", Stage.COMPILE: "compiling", Stage.EXPAND: "filling",
-        Stage.ORACLE: "the oracle", Stage.RUN: "the runner;", Stage.COMPARE: "comparing",
-        Stage.WAIT: "the coordinator",
+        Stage.ORACLE: "the oracle", Stage.RUN: "the runner ", Stage.COMPARE: "comparing",
+        Stage.WAIT: "handing out work",
     }  # fmt: skip
-    assert limiting_words(shares, words()).startswith(f"limited by {said[most]}")
+    assert limiting_words(shares, words()).startswith(f"slowest part: {said[most]}")
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (80, 50), (120, 40), (200, 60)])
@@ -115,7 +115,7 @@ def test_what_matters_is_there_at_any_usual_size(width: int, height: int) -> Non
     text = shown(on_a_gpu(), width, height)
     for part in (
         "NVIDIA H200", "sm_90", "PTX ISA 8.0", "seed 1234567890", "1 h 23 min of 2 h 00 min",
-        "4,812,345,678", "1,012,345 a second now", "limited by the oracle", "1,208 of 1,208",
+        "4,812,345,678", "1,012,345 a second now", "slowest part: the oracle", "1,208 of 1,208",
         "1 stalled", "silent for 1 m", "61 °C", "1,980 MHz", "4 corrected", "3 families, 1 known",
         "as with rows swapped", "known: ptxas-12.4-crash", "nothing new for 20 min 03 s",
         "2 findings to be made smaller",
@@ -195,7 +195,7 @@ def test_the_examiner_is_no_worker_and_does_not_count_for_what_limits() -> None:
         text = shown(on_a_gpu(workers=[workers[0], examiner]), 120, 60)
         assert "1 worker and the examiner" in text
         assert doing in text
-        assert "limited by the oracle (43 %" in text
+        assert "slowest part: the oracle (43 %" in text
         assert "starting" not in text
 
 

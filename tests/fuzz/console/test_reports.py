@@ -62,3 +62,34 @@ def test_a_campaign_that_ends_within_its_first_round_says_so() -> None:
     nothing = replace(on_a_gpu(), compared=0, cases=0, rounds=0, families=(), said="")
     assert "the first round was not done in time" in nothing.nothing_compared
     assert "no program ran" in replace(nothing, rounds=1).nothing_compared
+
+
+def test_a_page_leads_from_each_line_to_its_finding_and_holds_no_markup_of_others(
+    tmp_path: Path,
+) -> None:
+    families = _families(tmp_path / "corpus")
+    path = tmp_path / "report.html"
+    status = on_a_gpu(families=families, said="<script>alert(1)</script>")
+    nothing = replace(status, compared=0, families=(), remarks=("<b>bold</b>",))
+    write_report(status, tmp_path / "corpus", path)
+    text = path.read_text()
+    for one in families:
+        assert one.saved is not None
+        assert f'<a href="#{one.saved.id}">' in text
+        assert f'<h2 id="{one.saved.id}">' in text
+    assert "viewport" in text
+    write_report(nothing, tmp_path / "corpus", path)
+    assert "<script" not in path.read_text()
+    assert "<b>" not in path.read_text()
+
+
+def test_a_page_shows_how_the_campaign_went(tmp_path: Path) -> None:
+    folder = tmp_path / "corpus" / "campaign"
+    folder.mkdir(parents=True)
+    lines = ('{"seconds":0,"cases":0,"rate":0}', '{"seconds":10,"cases":500,"rate":50}', "")
+    (folder / "statistics.jsonl").write_text("\n".join(lines))
+    path = tmp_path / "report.html"
+    write_report(on_a_gpu(families=()), tmp_path / "corpus", path)
+    text = path.read_text()
+    assert "cases: up to 500, over 10 s" in text
+    assert 'points="0.00,100.00 100.00,4.00"' in text

@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+from packing_descriptions import packing_cases
 from scalar_descriptions import float_cases, integer_cases
 from selecting_descriptions import selecting_cases
 from simulated_kernels import kernel
@@ -11,7 +12,7 @@ from simulated_kernels import kernel
 from runners.simulated import SimulatedDevice
 
 DEVICE = SimulatedDevice("sm_100")
-CASES = integer_cases() | float_cases() | selecting_cases()
+CASES = integer_cases() | float_cases() | selecting_cases() | packing_cases()
 COUNT = 40
 """Operands that each instruction is tried with."""
 

@@ -51,6 +51,26 @@ def test_constant_expressions_have_the_operators_of_c(expression: str, value: in
     assert found.operands[1] == Immediate(value=value)
 
 
+def test_addresses_have_64_bits_where_nothing_is_said() -> None:
+    body = """
+    .pragma "nounroll";
+    createpolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 %rd9, 0.5;
+    ld.global.L2::cache_hint.u32 %r9, [%rd2], %rd9;
+    vsub4.u32.u32.u32 %r9, %r9, %r7, %r9;
+    st.global.u32 [%rd2], %r9;
+    """
+    whole = kernel(body, image_bytes=4).replace("\n)\n{", "\n)\n.maxnreg 32\n{")
+    images = np.arange(8, dtype=np.uint8).reshape(2, 4)
+    results = [
+        DEVICE.load(ptx).launch("kernel", images)[0]
+        for ptx in (whole, whole.replace(".address_size 64\n", ""))
+    ]
+    assert ".maxnreg" in whole
+    np.testing.assert_array_equal(*results)
+    # The last lane's store remains: each byte minus that of 31.
+    np.testing.assert_array_equal(results[0][:, 0], images[:, 0] - np.uint8(31))
+
+
 def test_a_module_may_hold_many_entries() -> None:
     one = multiplication(VARIANTS[0]).ptx
     body = one[one.index(".visible") :]
@@ -99,7 +119,7 @@ def test_a_bad_line_is_refused_by_its_number(line: str, kind: TrapKind) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "nonsense", ".version 8.0\n.target sm_90\n", ".version 8.0\n.address_size 64\n"],
+    ["", "nonsense", ".version 8.0\n.address_size 64\n", ".version 8.0\n.target sm_90\n.entry k"],
 )
 def test_text_that_is_no_module_is_a_parse_error(text: str) -> None:
     assert refused(text).trap.kind is TrapKind.PARSE

@@ -306,7 +306,13 @@ def test_bf16_arithmetic_needs_its_target(line: str, needed: str) -> None:
         "match.any.sync.b32 %r20|%p4, %r7, -1;",
         "setp.lt.ftz.bf16x2 %p4|%p5, %r7, %r7;",
         # Whole words are no halves.
-        "set.eq.u32.f16x2 %r20, %r7, %r7;",
+        "set.eq.f32.f16x2 %r20, %r7, %r7;",
+        "vadd2.u32.u32.u32.sat.add %r20, %r7, %r7, %r7;",
+        "vadd.u32.u32.u32.add %r20.b0, %r7, %r7, %r7;",
+        "vadd.u32.u32.u32 %r20.b0, %r7, %r7;",
+        "vsub4.u32.u32.u32 %r20.b12, %r7, %r7, %r7;",
+        "fma.rn.oob.f16x2 %r20, %r7, %r7, %r7;",
+        "cvt.ftz.f64.f16 %rd10, %h1;",
     ],
 )
 def test_what_no_row_has_is_refused(line: str) -> None:

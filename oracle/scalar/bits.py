@@ -1,0 +1,325 @@
+"""Logic and shifts (9.7.8), bit fields and counts (9.7.1), byte permutations (9.7.9.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from oracle.scalar.integers import INTEGERS, WORDS, Integer, anything, patterns
+from oracle.scalar.row import Bits, Function, Immediate, ScalarInstruction, single
+from oracle.targets import PtxVersion
+
+_BYTE = Immediate(0, 255)
+"""Positions and lengths of bit fields: "restricted to the 8-bit value range 0..255"."""
+_SIZES = (16, 32, 64)
+_NONE = 0xFFFF_FFFF
+"""What bfind and fns return where they find nothing."""
+
+
+def _ones(a: Bits) -> Bits:
+    """Return how many bits are set, with the type of the patterns."""
+    kind, bits = a.dtype.type, a.dtype.itemsize * 8
+    every = (1 << bits) - 1
+    pairs = a - ((a >> kind(1)) & kind(every // 3))
+    fours = (pairs & kind(every // 5)) + ((pairs >> kind(2)) & kind(every // 5))
+    eights = (fours + (fours >> kind(4))) & kind(every // 17)
+    ones: Bits = eights * kind(every // 255) >> kind(bits - 8)
+    return ones
+
+
+def _leading_zeros(a: Bits) -> Bits:
+    """Return how many bits above the first that is set are not, with the type of the patterns."""
+    kind, bits = a.dtype.type, a.dtype.itemsize * 8
+    below = a
+    for step in (1, 2, 4, 8, 16, 32)[: 5 if bits == 32 else 6]:
+        below = below | below >> kind(step)
+    zeros: Bits = kind(bits) - _ones(below)
+    return zeros
+
+
+def _population(a: Bits) -> Bits:
+    return patterns(_ones(a), 32)
+
+
+def _zeros(a: Bits) -> Bits:
+    return patterns(_leading_zeros(a), 32)
+
+
+def _first(t: Integer, amount: bool, a: Bits) -> Bits:
+    a = np.where(t.of(a) < 0, ~a, a)
+    zeros = _zeros(a)
+    found = zeros if amount else np.uint32(t.bits - 1) - zeros
+    return np.where(a == 0, np.uint32(_NONE), found)
+
+
+def _reversed(a: Bits) -> Bits:
+    kind, bits = a.dtype.type, a.dtype.itemsize * 8
+    every = (1 << bits) - 1
+    for step in (1, 2, 4):
+        low = kind(every // ((1 << step) + 1))
+        a = (a & low) << kind(step) | (a >> kind(step)) & low
+    return a.byteswap()
+
+
+def _nth(mask: Bits, base: Bits, offset: Bits) -> Bits:
+    signed = offset.view(np.int32).astype(np.int64)
+    # With 0, the bit at the base alone is looked at.
+    sought, step = np.maximum(np.abs(signed), 1), np.sign(signed)
+    seen = np.zeros(mask.shape, np.int64)
+    found = np.full(mask.shape, _NONE, np.uint32)
+    for away in range(32):
+        at = base.astype(np.int64) + step * away
+        bit = mask >> (at & 31).astype(np.uint32) & np.uint32(1)
+        here = (bit != 0) & (at >= 0) & (at < 32) & ((signed != 0) | (away == 0))
+        seen += here
+        hit = here & (seen == sought)
+        found[hit] = at[hit]
+    return found
+
+
+def shifted_left(a: Bits, amount: Bits) -> Bits:
+    """Shift left; from the width of the register on, nothing is left (9.7.8.8)."""
+    bits = a.dtype.itemsize * 8
+    return np.where(amount < bits, a << np.minimum(amount, bits - 1).astype(a.dtype), 0).astype(
+        a.dtype
+    )
+
+
+def shifted_right(t: Integer, a: Bits, amount: Bits) -> Bits:
+    """Shift right; from the width of the register on, signs or zeros are left (9.7.8.9)."""
+    clamped = np.minimum(amount, t.bits - 1).astype(a.dtype)
+    numbers = t.of(a) >> t.of(clamped)
+    if not t.signed:
+        numbers = np.where(amount < t.bits, numbers, 0)
+    return patterns(numbers, t.bits)
+
+
+def _funnel(left: bool, clamp: bool, a: Bits, b: Bits, c: Bits) -> Bits:
+    amount = (np.minimum(c, 32) if clamp else c & np.uint32(31)).astype(np.uint64)
+    both = b.astype(np.uint64) << np.uint64(32) | a
+    if left:
+        return patterns(both << amount >> np.uint64(32), 32)
+    return patterns(both >> amount, 32)
+
+
+def _field(t: Integer, a: Bits, position: Bits, length: Bits) -> Bits:
+    position, length = position & np.uint32(255), length & np.uint32(255)
+    whole = Integer(t.bits, False)
+    down = shifted_right(t, a, position)
+    # A field that ends above the register is what the shift left, signs included.
+    cut = (length < t.bits) & (position < t.bits) & (position + length < t.bits)
+    away = np.where(cut, np.uint32(t.bits) - length, np.uint32(0))
+    field = shifted_right(t, shifted_left(down, away), away)
+    kept = np.where(cut, field, down)
+    if not t.signed:
+        kept = np.where(position < t.bits, kept, 0)
+    return patterns(np.where(length == 0, 0, whole.of(kept)), t.bits)
+
+
+def _inserted(a: Bits, b: Bits, position: Bits, length: Bits) -> Bits:
+    position, length = position & np.uint32(255), length & np.uint32(255)
+    every = np.full(a.shape, ~a.dtype.type(0))
+    mask = shifted_left(~shifted_left(every, length), position)
+    return (b & ~mask) | (shifted_left(a, position) & mask)
+
+
+def _extended(t: Integer, clamp: bool, a: Bits, b: Bits) -> Bits:
+    bits = b & np.uint32(31)
+    away = np.where(bits == 0, np.uint32(32), np.uint32(32) - bits)
+    extended = shifted_right(t, shifted_left(a, away), away)
+    result = np.where(bits == 0, np.uint32(0), extended)
+    return np.where(b >= 32, a, result) if clamp else result
+
+
+def _mask(clamp: bool, a: Bits, b: Bits) -> Bits:
+    every = np.full(a.shape, _NONE, np.uint32)
+    if not clamp:
+        a, b = a & np.uint32(31), b & np.uint32(31)
+    # Positions and widths are at most 32 from here on, and bits above the register are lost.
+    return shifted_left(~shifted_left(every, b), a)
+
+
+def _looked_up(a: Bits, b: Bits, c: Bits, table: Bits) -> Bits:
+    result = np.zeros(a.shape, np.uint32)
+    for entry in range(8):
+        minterm = a if entry & 4 else ~a
+        minterm = minterm & (b if entry & 2 else ~b) & (c if entry & 1 else ~c)
+        result |= minterm & (np.uint32(0) - (table >> np.uint32(entry) & np.uint32(1)))
+    return result
+
+
+def _looked_up_and_tested(
+    combine: Function, a: Bits, b: Bits, c: Bits, table: Bits, q: Bits
+) -> tuple[Bits, ...]:
+    result = _looked_up(a, b, c, table)
+    return result, combine(result != 0, q)
+
+
+def _permuted(a: Bits, b: Bits, selector: Bits) -> Bits:
+    both = b.astype(np.uint64) << np.uint64(32) | a
+    selector = selector.astype(np.uint64)
+    result = np.zeros(a.shape, np.uint64)
+    for at in range(4):
+        chosen = selector >> np.uint64(4 * at)
+        byte = both >> (chosen & np.uint64(7)) * np.uint64(8) & np.uint64(0xFF)
+        sign = (byte >> np.uint64(7)) * np.uint64(0xFF)
+        byte = np.where(chosen & np.uint64(8), sign, byte)
+        result |= byte << np.uint64(8 * at)
+    return patterns(result, 32)
+
+
+PERMUTATIONS = {
+    "f4e": (0x3210, 0x4321, 0x5432, 0x6543),
+    "b4e": (0x5670, 0x6701, 0x7012, 0x0123),
+    "rc8": (0x0000, 0x1111, 0x2222, 0x3333),
+    "ecl": (0x3210, 0x3211, 0x3222, 0x3333),
+    "ecr": (0x0000, 0x1110, 0x2210, 0x3210),
+    "rc16": (0x1010, 0x3232, 0x1010, 0x3232),
+}
+"""Modes of prmt: which bytes the two lowest bits of the selector choose (9.7.9.7, table)."""
+
+
+def _permuted_by_mode(mode: str, a: Bits, b: Bits, selector: Bits) -> Bits:
+    codes = np.array(PERMUTATIONS[mode], np.uint32)
+    return _permuted(a, b, codes[selector & np.uint32(3)])
+
+
+def _is_zero(a: Bits) -> Bits:
+    zero: Bits = (a == 0).astype(a.dtype)
+    return zero
+
+
+def _row(
+    opcode: str, section: str, sources: str, evaluate: Function, *, destination: str = "b32",
+    immediates: dict[int, Immediate] | None = None,
+    version: tuple[int, int] = (2, 0), target: int = 20,
+) -> ScalarInstruction:  # fmt: skip
+    return ScalarInstruction(
+        opcode=opcode,
+        destinations=(destination,),
+        sources=tuple(sources.split()),
+        evaluate=single(evaluate),
+        immediates=immediates or {},
+        section=section,
+        version=PtxVersion(*version),
+        target=target,
+    )
+
+
+def _logic() -> Iterator[ScalarInstruction]:
+    binary = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+    for at, (name, function) in enumerate(binary.items(), 1):
+        for register in ("pred", "b16", "b32", "b64"):
+            constants = {} if register == "pred" else anything(2, register)
+            yield _row(
+                f"{name}.{register}", f"9.7.8.{at}", f"{register} {register}", function,
+                destination=register, immediates=constants, version=(1, 0), target=0,
+            )  # fmt: skip
+    for register in ("pred", "b16", "b32", "b64"):
+        yield _row(
+            f"not.{register}", "9.7.8.4", register, np.invert,
+            destination=register, version=(1, 0), target=0,
+        )  # fmt: skip
+        if register != "pred":
+            yield _row(
+                f"cnot.{register}", "9.7.8.5", register, _is_zero,
+                destination=register, version=(1, 0), target=0,
+            )  # fmt: skip
+    table = {3: Immediate(0, 255, True)}
+    yield _row(
+        "lop3.b32", "9.7.8.6", "b32 b32 b32 b32", _looked_up,
+        immediates=anything(3) | table, version=(4, 3), target=50,
+    )  # fmt: skip
+    for name, combine in (("or", np.logical_or), ("and", np.logical_and)):
+        yield ScalarInstruction(
+            opcode=f"lop3.{name}.b32",
+            destinations=("b32", "pred"),
+            sources=("b32", "b32", "b32", "b32", "pred"),
+            evaluate=partial(_looked_up_and_tested, combine),
+            immediates=table,
+            section="9.7.8.6",
+            version=PtxVersion(8, 2),
+            target=70,
+        )
+
+
+def _shifts() -> Iterator[ScalarInstruction]:
+    for (direction, left), (mode, clamp) in product(
+        (("l", True), ("r", False)), (("clamp", True), ("wrap", False))
+    ):
+        yield _row(
+            f"shf.{direction}.{mode}.b32", "9.7.8.7", "b32 b32 b32",
+            partial(_funnel, left, clamp),
+            immediates=anything(2) | {2: Immediate(0, 40)}, version=(3, 1), target=32,
+        )  # fmt: skip
+    for bits in _SIZES:
+        register = f"b{bits}"
+        by = {1: Immediate(0, bits + 8)}
+        options: dict[str, Any] = {
+            "destination": register,
+            "immediates": by,
+            "version": (1, 0),
+            "target": 0,
+        }
+        yield _row(f"shl.{register}", "9.7.8.8", f"{register} b32", shifted_left, **options)
+        for letter in "bus":
+            function = partial(shifted_right, Integer(bits, letter == "s"))
+            yield _row(f"shr.{letter}{bits}", "9.7.8.9", f"{register} b32", function, **options)
+
+
+def _fields() -> Iterator[ScalarInstruction]:
+    for t in INTEGERS:
+        if t.bits == 16:
+            continue
+        r = t.register
+        yield _row(
+            f"bfe.{t.name}", "9.7.1.19", f"{r} b32 b32", partial(_field, t),
+            destination=r, immediates={1: _BYTE, 2: _BYTE},
+        )  # fmt: skip
+        for amount in (False, True):
+            name = "bfind.shiftamt" if amount else "bfind"
+            yield _row(f"{name}.{t.name}", "9.7.1.16", r, partial(_first, t, amount))
+    for r in ("b32", "b64"):
+        yield _row(f"popc.{r}", "9.7.1.14", r, _population)
+        yield _row(f"clz.{r}", "9.7.1.15", r, _zeros)
+        yield _row(f"brev.{r}", "9.7.1.18", r, _reversed, destination=r)
+        yield _row(
+            f"bfi.{r}", "9.7.1.20", f"{r} {r} b32 b32", _inserted,
+            destination=r, immediates={2: _BYTE, 3: _BYTE},
+        )  # fmt: skip
+    for mode, clamp in (("clamp", True), ("wrap", False)):
+        newer: dict[str, Any] = {"version": (7, 6), "target": 70}
+        for t in WORDS:
+            yield _row(
+                f"szext.{mode}.{t.name}", "9.7.1.21", "b32 b32", partial(_extended, t, clamp),
+                immediates={1: Immediate(0, 40)}, **newer,
+            )  # fmt: skip
+        yield _row(
+            f"bmsk.{mode}.b32", "9.7.1.22", "b32 b32", partial(_mask, clamp),
+            immediates={0: Immediate(0, 40), 1: Immediate(0, 40)}, **newer,
+        )  # fmt: skip
+    # A base above 31 is undefined.
+    yield _row(
+        "fns.b32", "9.7.1.17", "b32 b32 b32", _nth,
+        immediates={1: Immediate(0, 31, True)}, version=(6, 0), target=30,
+    )  # fmt: skip
+
+
+def _permutations() -> Iterator[ScalarInstruction]:
+    constants = anything(2)
+    yield _row(
+        "prmt.b32", "9.7.9.7", "b32 b32 b32", _permuted,
+        immediates=constants | {2: Immediate(0, 0xFFFF)},
+    )  # fmt: skip
+    for mode in PERMUTATIONS:
+        yield _row(
+            f"prmt.b32.{mode}", "9.7.9.7", "b32 b32 b32", partial(_permuted_by_mode, mode),
+            immediates=constants | {2: Immediate(0, 3)},
+        )  # fmt: skip
+
+
+ROWS = (*_logic(), *_shifts(), *_fields(), *_permutations())

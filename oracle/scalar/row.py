@@ -1,0 +1,128 @@
+"""What a row about a scalar instruction has: its operands, what it computes, where it exists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.errors import UsageError
+from oracle.targets import VERSIONS, Module, PtxVersion
+
+Bits = NDArray[Any]
+"""Raw patterns of one register of every lane: uint16, uint32, uint64, or bool of predicates."""
+Function = Callable[..., Bits]
+
+CLASSES: Mapping[str, type[np.generic]] = {
+    "b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_,
+}  # fmt: skip
+"""Classes of registers, with the dtype of their patterns."""
+
+
+class Immediate(NamedTuple):
+    """What a source may be instead of a register: a constant of a range."""
+
+    low: int
+    high: int
+    """Both ends included, as unsigned patterns of the source's register."""
+    required: bool = False
+    """Whether the source has to be such a constant; else it may be a register, of any content."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScalarInstruction:
+    """An instruction that every lane executes on registers of its own."""
+
+    opcode: str
+    """All of the text but the operands: "shf.l.wrap.b32"."""
+    destinations: tuple[str, ...]
+    """Classes of the registers that are written; two are written `d|p`."""
+    sources: tuple[str, ...]
+    """Classes of the operands that are read, in order."""
+    evaluate: Callable[..., tuple[Bits, ...]]
+    """Arrays of one shape (..., 32), one for each source: to as many as there are destinations.
+    The last axis is the lanes of a warp. What PTX leaves open (`defined`, `nan`) is as measured or
+    as the simplest reading has it."""
+    immediates: Mapping[int, Immediate] = field(default_factory=dict)
+    """Sources that may be, or have to be, constants, by their position."""
+    carry_in: bool = False
+    """Whether it reads the carry flag CC.CF: `evaluate` takes it as one more bool array, last."""
+    carry_out: bool = False
+    """Whether it writes the carry flag: `evaluate` returns it as one more bool array, last."""
+    warp: bool = False
+    """Whether lanes read each other's sources. All 32 lanes have to execute it together: the
+    membermask is a source that has to be 0xffffffff."""
+    defined: Callable[..., NDArray[np.bool_]] | None = None
+    """Takes what `evaluate` takes; where PTX says what comes out. None: everywhere."""
+    nan: str = ""
+    """Format of the elements of the first destination ("f32", "f16x2") in which NaN may come out
+    whose bits PTX leaves open; "" where it may not. `evaluate` returns what an H200 does."""
+    section: str
+    """Of the PTX ISA 9.0."""
+    version: PtxVersion = VERSIONS[0]
+    """First version of the PTX ISA that has it."""
+    target: int = 0
+    """Least number of a target that has it: 90 for sm_90."""
+
+    def __post_init__(self) -> None:
+        unknown = {*self.destinations, *self.sources} - set(CLASSES)
+        if unknown or not 1 <= len(self.destinations) <= 2:
+            raise UsageError(
+                f"{self.opcode}: one or two destinations and any sources, each of "
+                f"{', '.join(CLASSES)}, were expected, not {self.destinations} and {self.sources}"
+            )
+
+    @property
+    def family(self) -> str:
+        """First word of the opcode: "shf"."""
+        return self.opcode.partition(".")[0]
+
+    def exists(self, module: Module) -> bool:
+        """Whether a module of this version and target may have it."""
+        return self.version <= module.version and self.target <= module.target.number
+
+    def text(self, destinations: Sequence[str], sources: Sequence[str]) -> str:
+        """Return the statement with its operands, as they are written in PTX."""
+        return f"{self.opcode} {'|'.join(destinations)}, {', '.join(sources)};"
+
+
+def single(function: Function, *bound: Any) -> Callable[..., tuple[Bits, ...]]:
+    """Return what evaluates a function of one result, given its first arguments."""
+
+    def evaluate(*sources: Bits) -> tuple[Bits, ...]:
+        return (function(*bound, *sources),)
+
+    return evaluate
+
+
+def pieces(function: Function, bits: int, *bound: Any) -> Callable[..., tuple[Bits, ...]]:
+    """Return what evaluates a function on the 8- or 16-bit pieces of 32-bit registers.
+
+    The function gets arrays of uint8 or uint16 (..., 32 * pieces), the lowest piece of each
+    register first, and returns one such array.
+    """
+
+    def evaluate(*sources: Bits) -> tuple[Bits, ...]:
+        taken = [np.ascontiguousarray(source).view(f"u{bits // 8}") for source in sources]
+        return (function(*bound, *taken).view(np.uint32),)
+
+    return evaluate
+
+
+def by_opcode(*rows: ScalarInstruction) -> dict[str, ScalarInstruction]:
+    """Return rows by their opcodes.
+
+    Raises
+    ------
+    UsageError
+        If two have the same opcode.
+    """
+    found = {row.opcode: row for row in rows}
+    if len(found) < len(rows):
+        opcodes = [row.opcode for row in rows]
+        twice = sorted({name for name in opcodes if opcodes.count(name) > 1})
+        raise UsageError(f"there are several rows of {', '.join(twice)}; keep one of each")
+    return found

@@ -1,0 +1,555 @@
+"""Programs as words of 32 bits for the interpreter of the reference (`interpreter.cu`).
+
+Everything that a warp holds lies in one memory: the image, its shared memory, its registers, and
+working memory. A register has the words of its lanes one after the other. A fragment of wmma,
+whose layout is open, lies there as its matrix, dealt out over its registers byte by byte; a
+multiplicand with k last, an accumulator row by row. So all loads, stores and moves are tables of
+addresses, and what multiplies meets matrices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, auto
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.errors import UsageError
+from oracle.formats import Format, Kind, format_named
+from oracle.forms import ROW_BYTES, Form
+from oracle.image import position
+from oracle.lane_fragments import places
+from oracle.matrices import LANES, Matrix
+from oracle.matrix_moves import is_packed, moves
+from oracle.models import Model, TruncatedDot
+from oracle.models.figures import ROUNDINGS
+from oracle.operands import Fragment, Use
+from oracle.operations import Operation
+from oracle.ops import Lines, Op, Rows
+from oracle.places import Place, Uniform, Word
+from oracle.program import Program, walk
+from oracle.registers import Register
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
+
+Addresses = NDArray[np.int64]
+"""Where bytes lie in the warp's memory."""
+
+_UNITS = (16, 8, 4, 2, 1)
+"""Bytes that are moved at once."""
+_OPERATIONS = {
+    Operation.AND: 0,
+    Operation.ABSOLUTE: 0,
+    Operation.OR: 1,
+    Operation.XOR: 2,
+    Operation.NEGATE: 2,
+    Operation.NOT: 2,
+    Operation.MULTIPLY: 3,
+    Operation.ADD: 4,
+}
+"""Numbers of the interpreter's element-wise operations; signs and complements are masks."""
+_QUICK_BITS = 31
+"""A block's terms, summed, have to fit into 32 bits with their sign."""
+_MASK = (1 << 32) - 1
+_PRODUCTS = ("wmma.mma", "mma")
+"""Multiplications that it does, by their mnemonics."""
+
+
+class _Code(IntEnum):
+    """Instructions, numbered as in the interpreter."""
+
+    END = 0
+    MOVE = auto()
+    COPY = auto()
+    WIDEN = auto()
+    FILL = auto()
+    DOT = auto()
+    SCALAR_DOT = auto()
+    DOUBLES = auto()
+    INTEGERS = auto()
+    ELEMENTWISE = auto()
+    PACK = auto()
+    BRANCH = auto()
+    JUMP = auto()
+    LOOP = auto()
+    NEXT = auto()
+
+
+class NotEncodedError(UsageError):
+    """The interpreter cannot do what a program does; the message says what that is."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Encoded:
+    """A program as the interpreter takes it."""
+
+    words: NDArray[np.uint32]
+    image_bytes: int
+    work_bytes: int
+    """Memory of one warp, the image included."""
+
+
+def encode(program: Program, model: Model) -> Encoded:
+    """Write a program down for the interpreter.
+
+    Parameters
+    ----------
+    program
+        Defined (see `oracle.definedness`).
+    model
+        Whose figures its products have.
+
+    Raises
+    ------
+    NotEncodedError
+        If the interpreter cannot do one of its steps.
+    UsageError
+        If the model has no figures for one of its products.
+    """
+    writer = _Writer(program, model)
+    writer.block(program.steps)
+    writer.add(_Code.END)
+    return writer.encoded
+
+
+class _Writer:
+    """The words of a program, and where everything lies in a warp's memory."""
+
+    def __init__(self, program: Program, model: Model) -> None:
+        self.program, self.model = program, model
+        self._words: list[int] = []
+        self._tables: list[tuple[int, NDArray[np.int64]]] = []
+        self._loops = 0
+        self._end = program.image_bytes + program.shared_bytes
+        self._registers: dict[Register, int] = {}
+        used = {one for step in walk(program.steps) for use in step.uses for one in use.registers}
+        for register in sorted(used):
+            self._registers[register] = self._reserve(LANES * register.bits // 8)
+        self._scratch = self._end
+
+    def _reserve(self, size: int) -> int:
+        start = self._end
+        self._end += -(-size // 16) * 16
+        return start
+
+    @property
+    def encoded(self) -> Encoded:
+        """The program, once all of it is written, with its tables behind it."""
+        words, end = self._words, len(self._words)
+        parts = []
+        for place, table in self._tables:
+            words[place] = end
+            parts.append(table)
+            end += len(table)
+        text = np.array(words, np.int64)
+        return Encoded(
+            words=(np.concatenate([text, *parts]) & _MASK).astype(np.uint32),
+            image_bytes=self.program.image_bytes,
+            work_bytes=self._end,
+        )
+
+    def add(self, code: _Code, *words: int) -> int:
+        """Write an instruction; return the place of its first word."""
+        self._words += [code, len(words) + 2, *words]
+        return len(self._words) - len(words)
+
+    def _add_table(self, word: int, table: NDArray[Any]) -> None:
+        self._tables.append((word, table.astype(np.int64).ravel()))
+
+    # Steps
+
+    def block(self, steps: tuple[Step, ...]) -> None:
+        """Write steps, one after the other."""
+        for step in steps:
+            scratch = self._scratch
+            match step:
+                case Branch():
+                    self._branch(step)
+                case Loop():
+                    self._loop(step)
+                case Barrier():
+                    pass
+                case Copy():
+                    source, destination = self._at(step.source), self._at(step.destination)
+                    self.add(_Code.COPY, source, destination, step.size)
+                case PlainAccess():
+                    self._plain_access(step)
+                case Scalar():
+                    self._scalar(step)
+                case Elementwise():
+                    self._elementwise(step)
+                case Op() if step.form.is_product:
+                    self._multiply(step)
+                case Op():
+                    self._move(step)
+                case _:
+                    raise _unknown(step.action)
+            self._scratch = scratch
+
+    def _branch(self, step: Branch) -> None:
+        place, mask = self._uniform(step.condition)
+        if not mask:
+            self.block(step.then if place else step.otherwise)
+            return
+        start = self.add(_Code.BRANCH, place, mask, 0)
+        self.block(step.then)
+        if step.otherwise:
+            jump = self.add(_Code.JUMP, 0)
+            self._words[start + 2] = len(self._words)
+            self.block(step.otherwise)
+            self._words[jump] = len(self._words)
+        else:
+            self._words[start + 2] = len(self._words)
+
+    def _loop(self, step: Loop) -> None:
+        counter, (place, mask) = self._loops, self._uniform(step.count)
+        start = self.add(_Code.LOOP, counter, place, mask, 0)
+        body = len(self._words)
+        self._loops += 1
+        self.block(step.body)
+        self._loops -= 1
+        self.add(_Code.NEXT, counter, body)
+        self._words[start + 3] = len(self._words)
+
+    def _uniform(self, number: Uniform) -> tuple[int, int]:
+        """Return the address and the mask of a word; of a constant itself and 0."""
+        if isinstance(number, int):
+            return number, 0
+        if not isinstance(number, Word):
+            raise NotEncodedError(f"the reference on the device cannot read {number}")
+        return (self._at(number.place), number.mask) if number.mask else (0, 0)
+
+    def _at(self, place: Place) -> int:
+        shared = self.program.buffer(place.buffer).space == "shared"
+        return position(self.program, place) + (self.program.image_bytes if shared else 0)
+
+    def _plain_access(self, step: PlainAccess) -> None:
+        (use,) = step.uses
+        size = step.bits // 8
+        lane, register, byte = np.ogrid[: step.lanes, : step.count, :size]
+        memory = self._at(step.place) + size * (step.count * lane + register) + byte
+        bases = np.array(self._bases(use))[None, :, None]
+        registers = bases + size * lane + byte + 0 * register
+        if step.loads:
+            self._transfer(memory, registers)
+        else:
+            self._transfer(registers, memory)
+
+    def _scalar(self, step: Scalar) -> None:
+        assert step.writes is not None
+        to, size = self._bases(step.writes), LANES * step.bits // 8
+        if step.operation == "set_registers":
+            high = step.constant >> 32 if step.bits == 64 else step.constant
+            for place in to:
+                self.add(_Code.FILL, place, size // 4, step.constant & _MASK, high)
+            return
+        if step.operation not in ("move_registers", "pack_registers"):
+            raise _unknown(step.operation)
+        (source,) = step.reads
+        if step.operation == "move_registers":
+            starts = (np.array(self._bases(source)), np.array(to))
+            self._transfer(*(one[:, None] + np.arange(size) for one in starts))
+            return
+        # All registers are read before one is written.
+        made = self._take(len(to) * size)
+        fields = _format_word(format_named(step.type))
+        pairs = self._bases(source)
+        for index, place in enumerate(range(made, made + len(to) * size, size)):
+            self.add(_Code.PACK, fields, pairs[2 * index], pairs[2 * index + 1], place, LANES)
+        for index, place in enumerate(to):
+            self.add(_Code.COPY, made + index * size, place, size)
+
+    def _elementwise(self, step: Elementwise) -> None:
+        source, destination = step.uses
+        operation, fmt = step.operation, step.matrix.type
+        if operation is Operation.COPY:
+            self._transfer(self._fragment(source), self._fragment(destination))
+            return
+        number, constant, sign = _OPERATIONS[operation], step.constant, 1 << (fmt.bits - 1)
+        if operation is Operation.NOT:
+            constant = 2 * sign - 1
+        elif operation is Operation.ABSOLUTE:
+            constant = sign - 1
+        elif operation is Operation.NEGATE and fmt.is_float:
+            constant = sign
+        elif operation is Operation.NEGATE:  # of s32: multiplied by -1
+            number, constant = _OPERATIONS[Operation.MULTIPLY], _MASK
+        arithmetic = fmt.is_float and operation in (Operation.MULTIPLY, Operation.ADD)
+        bits = fmt.bits if arithmetic else max(32, fmt.bits)
+        if not arithmetic:
+            constant = sum(constant << shift for shift in range(0, bits, fmt.bits))
+        size = _matrix_bytes(step.matrix)
+        start = self._whole(self._fragment(source))
+        place, written = self._room(self._fragment(destination), ())
+        self.add(
+            _Code.ELEMENTWISE,
+            *(number, bits, _format_word(fmt) if arithmetic else 0),
+            *(start, place, size * 8 // bits, constant & _MASK, constant >> 32),
+        )
+        self._deliver(place, written)
+
+    def _move(self, step: Op[Any]) -> None:
+        form, memory = step.form, step.memory
+        if isinstance(memory, Lines):
+            (use,) = step.uses
+            inside = self._at(memory.place) + _tile_bytes(form.matrix(), form.layout, memory.stride)
+            both = inside, self._fragment(use)
+        elif isinstance(memory, Rows):
+            (use,) = step.uses
+            starts = np.array(memory.addresses[: form.addresses])
+            starts += self._at(Place(buffer=memory.buffer))
+            table, registers = moves(form).ravel(), self._lanes(use)
+            if is_packed(form):
+                row, element = np.divmod(table, ROW_BYTES)
+                firsts = 8 * starts[row] + form.element_bits * element
+                words = self.add(_Code.WIDEN, form.element_bits, len(table), 0)
+                self._add_table(words + 2, np.stack([firsts, registers], axis=1))
+                return
+            both = (starts[:, None] + np.arange(ROW_BYTES)).ravel()[table], registers
+        elif form.mnemonic != "movmatrix":
+            raise _unknown(form.opcode)
+        else:
+            source, destination = step.uses
+            table = moves(form, step.count).ravel()
+            both = self._lanes(source)[table], self._lanes(destination)
+        self._transfer(*(both if not form.is_store else both[::-1]))
+
+    # Products
+
+    def _multiply(self, step: Op[Any]) -> None:
+        form = step.form
+        if form.mnemonic not in _PRODUCTS or (form.a_type.is_float and form.satfinite):
+            raise _unknown(form.opcode)
+        d, a, b, c = (self._matrix_of(form, use) for use in step.uses)
+        places_ = [self._whole(one) for one in (a, b, c)]
+        place, written = self._room(d, (a, b, c))
+        scratch = self._take(_scratch_bytes(form))
+        sizes = [len(one) // form.groups for one in (a, b, c, d)]
+        for group in range(form.groups):
+            starts = [
+                start + group * size for start, size in zip((*places_, place), sizes, strict=True)
+            ]
+            self._product(form, starts, scratch)
+        self._deliver(place, written)
+
+    def _product(self, form: Form, places_: list[int], scratch: int) -> None:
+        """Write the multiplication of matrices at the places of A, B, C and D."""
+        shape = form.shape
+        sizes = shape.m, shape.n, shape.k
+        if not form.a_type.is_float:
+            clamped = self.model.exact_for(form).value == "clamp"
+            signs = sum(
+                bit for bit, one in ((1, "a"), (2, "b")) if form.type(one).kind is Kind.SIGNED
+            )
+            kind = signs if form.op is None else int(form.op == "xor")
+            self.add(_Code.INTEGERS, *sizes, *places_, form.a_type.bits, kind, clamped)
+        elif form.a_type.name == "f64":
+            self.add(_Code.DOUBLES, *sizes, *places_, *self._double_figures(form))
+        elif (scalar := self.model.scalar_for(form)) is not None:
+            formats = (_format_word(form.type(one)) for one in "cd")
+            self.add(_Code.SCALAR_DOT, *sizes, *places_, scalar.order.value == "pairs", *formats)
+        else:
+            self._dot(form, places_, scratch)
+
+    def _double_figures(self, form: Form) -> tuple[int, ...]:
+        rule = self.model.double_chain
+        figures = rule.order.value == "falling", rule.multiply_add.value == "separate"
+        flushes = (
+            one.value == "flushed"
+            for one in (rule.a_subnormals, rule.b_subnormals, rule.c_subnormals, rule.d_subnormals)
+        )
+        flags = sum(set_ << bit for bit, set_ in enumerate((*figures, *flushes)))
+        nan = rule.nan.value
+        order = sum("abc".index(one) + 1 << 2 * at for at, one in enumerate(nan.order))
+        halves = (one >> shift & _MASK for one in (nan.invalid, nan.canonical) for shift in (0, 32))
+        return ROUNDINGS.index(form.rounding or "rn"), flags, order, *halves
+
+    def _dot(self, form: Form, places_: list[int], scratch: int) -> None:
+        rule, shape = self.model.dot_for(form), form.shape
+        blocks = rule.blocks(shape.k)
+        members = np.array([k for block in blocks for k in block])
+        ends = np.cumsum([len(block) for block in blocks])
+        accumulator = rule.accumulator_format
+        narrowing = ROUNDINGS.index(rule.narrowing.value) if rule.narrowing else 0
+        addition = ROUNDINGS.index(rule.addition.value) if rule.addition else 0
+        words = self.add(
+            _Code.DOT,
+            *(shape.m, shape.n, shape.k.bit_length() - 1, *places_, scratch),
+            *(_format_word(form.type(one)) for one in "abc"),
+            *(_format_word(accumulator), _format_word(form.d_type), 0, len(blocks)),
+            *(rule.fraction_bits.value, rule.zero_exponent.value),
+            rule.product_exponent.value == "normalised",
+            rule.product_range.value == "f32",
+            ROUNDINGS.index(rule.rounding.value),
+            rule.overflow.value == "largest",
+            rule.zero.value == "-",
+            rule.low_bits is not None and rule.low_bits.value == "rounded",
+            *(
+                one.value == "flushed"
+                for one in (
+                    *(rule.a_subnormals, rule.b_subnormals),
+                    *(rule.c_subnormals, rule.d_subnormals),
+                )
+            ),
+            *(rule.sums is not None, rule.addend.value == "last", addition, narrowing),
+            *(rule.nan.value, _is_quick(rule, blocks)),
+        )
+        self._add_table(words + 13, np.concatenate([members, ends]))
+
+    def _matrix_of(self, form: Form, use: Use) -> Addresses:
+        """Return where the bytes of the matrices of an operand lie, in the order of products."""
+        if isinstance(use.holds, Fragment):
+            return self._fragment(use)
+        operand = use.field
+        bits = form.type(operand).bits
+        group, row, column = np.moveaxis(places(form, operand), -1, 0)
+        lines, length, (line, at) = _canonical(form.matrix(operand), row, column)
+        first = ((group * lines + line) * length + at) * bits
+        place = np.argsort(first, axis=None)
+        # Elements that share a byte follow each other both in a register and in the matrix.
+        place = place[:: max(1, 8 // bits)]
+        lane, element = np.divmod(place, first.shape[1])
+        register, inside = np.divmod(element * bits, use.holds.bits)
+        bases = np.array(self._bases(use))[register]
+        starts = bases + lane * (use.holds.bits // 8) + inside // 8
+        found: Addresses = starts[:, None] + np.arange(max(1, bits // 8))
+        return found.ravel()
+
+    # Memory
+
+    def _take(self, size: int) -> int:
+        """Return working memory, free until the step ends."""
+        start = self._scratch
+        self._scratch += -(-size // 16) * 16
+        self._end = max(self._end, self._scratch)
+        return start
+
+    def _bases(self, use: Use) -> list[int]:
+        """Return where the registers of an operand begin."""
+        if use.written and len(set(use.registers)) < len(use.registers):
+            raise NotEncodedError(f"{use.name} is written and lists a register twice")
+        return [self._registers[register] for register in use.registers]
+
+    def _lanes(self, use: Use) -> Addresses:
+        """Return where the bytes of registers of 32 bits lie, lane by lane."""
+        bases = np.array(self._bases(use))[:, None]
+        return (bases + 4 * np.arange(LANES)[:, None, None] + np.arange(4)).ravel()
+
+    def _fragment(self, use: Use) -> Addresses:
+        """Return where the bytes of a fragment's matrix lie."""
+        assert isinstance(use.holds, Fragment)
+        area = LANES * use.holds.bits // 8
+        byte = np.arange(_matrix_bytes(use.holds.matrix))
+        return np.array(self._bases(use))[byte // area] + byte % area
+
+    def _whole(self, addresses: Addresses) -> int:
+        """Return where bytes follow each other, after they were gathered if they do not."""
+        if _follow(addresses):
+            return int(addresses[0])
+        start = self._take(len(addresses))
+        self._transfer(addresses, start + np.arange(len(addresses)))
+        return start
+
+    def _room(
+        self, addresses: Addresses, others: tuple[Addresses, ...]
+    ) -> tuple[int, Addresses | None]:
+        """Return where a result can go whose bytes belong to addresses, and where it goes then."""
+        if _follow(addresses) and not any(np.isin(addresses, other).any() for other in others):
+            return int(addresses[0]), None
+        return self._take(len(addresses)), addresses
+
+    def _deliver(self, place: int, addresses: Addresses | None) -> None:
+        if addresses is not None:
+            self._transfer(place + np.arange(len(addresses)), addresses)
+
+    def _transfer(self, source: Addresses, destination: Addresses) -> None:
+        """Write a move of bytes, all read before one is written."""
+        source, destination = (one.ravel() for one in np.broadcast_arrays(source, destination))
+        if np.isin(destination, source).any():
+            start = self._take(len(source))
+            between = start + np.arange(len(source))
+            self._transfer(source, between)
+            source = between
+        order = np.argsort(destination)
+        source, destination = source[order], destination[order]
+        if len(np.unique(destination)) < len(destination):
+            raise NotEncodedError("a byte is written twice by one step")
+        if _follow(source) and _follow(destination):
+            self.add(_Code.COPY, int(source[0]), int(destination[0]), len(source))
+            return
+        for unit in _UNITS:
+            if len(source) % unit == 0:
+                starts = [one.reshape(-1, unit) for one in (source, destination)]
+                if all(
+                    not (one[:, 0] % unit).any() and (np.diff(one, axis=1) == 1).all()
+                    for one in starts
+                ):
+                    break
+        pairs = np.stack([one[:, 0] for one in starts], axis=1)
+        words = self.add(_Code.MOVE, unit, len(pairs), 0)
+        self._add_table(words + 2, pairs)
+
+
+def _unknown(what: str) -> NotEncodedError:
+    return NotEncodedError(f"the reference on the device does not do {what}")
+
+
+def _follow(addresses: Addresses) -> bool:
+    """Whether bytes follow each other from a place on that anything can be loaded from."""
+    return addresses[0] % 16 == 0 and bool((np.diff(addresses) == 1).all())
+
+
+def _format_word(fmt: Format) -> int:
+    """Return a float format as the interpreter has it."""
+    return fmt.bits << 16 | fmt.exponent_bits << 8 | fmt.fraction_bits
+
+
+def _matrix_bytes(matrix: Matrix) -> int:
+    return matrix.rows * matrix.columns * matrix.type.bits // 8
+
+
+def _canonical(
+    matrix: Matrix, row: NDArray[np.int64], column: NDArray[np.int64]
+) -> tuple[int, int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Return lines, elements of each, and line and place of elements, as products want them."""
+    if matrix.operand == "b":
+        return matrix.columns, matrix.rows, (column, row)
+    return matrix.rows, matrix.columns, (row, column)
+
+
+def _tile_bytes(matrix: Matrix, layout: str, stride: int | None) -> Addresses:
+    """Return where a matrix lies from its first byte in memory, in the order of products."""
+    bits = matrix.type.bits
+    row, column = np.indices((matrix.rows, matrix.columns))
+    lines, length, (line, at) = _canonical(matrix, row, column)
+    pitch = matrix.default_stride(layout) if stride is None else stride
+    first = (row * pitch + column if layout == "row" else column * pitch + row) * bits
+    inner = np.empty((lines, length), np.int64)
+    inner[line, at] = first
+    if bits < 8:
+        if not (np.diff(inner, axis=1) == bits).all():
+            raise NotEncodedError(f"{matrix.type.name} lies in memory across its lines")
+        inner = inner[:, :: 8 // bits]
+    found: Addresses = inner.reshape(-1, 1) // 8 + np.arange(max(1, bits // 8))
+    return found.ravel()
+
+
+def _scratch_bytes(form: Form) -> int:
+    """Return the working memory of a dot product: see `dot_products` in the interpreter."""
+    m, n, k = form.shape.m, form.shape.n, form.shape.k
+    return 4 * (m + n) * (k + 1) + 16 + 16 * (m + n) + 8 * m * n
+
+
+def _is_quick(rule: TruncatedDot, blocks: tuple[tuple[int, ...], ...]) -> bool:
+    """Whether the interpreter's quick sums are right for a rule: see `quick_block` there."""
+    multiplicand, accumulator = format_named(rule.multiplicand), rule.accumulator_format
+    fraction = rule.fraction_bits.value
+    longest = max(map(len, blocks))
+    return (
+        rule.product_exponent.value == "sum"
+        and rule.product_range.value == "unlimited"
+        and rule.zero_exponent.value < 1 - accumulator.bias
+        and fraction >= 2 * multiplicand.fraction_bits
+        and longest << (fraction + 2) <= 1 << _QUICK_BITS
+    )

@@ -1,0 +1,651 @@
+// The reference on the device: an interpreter of programs that the encoder beside it wrote down as
+// words of 32 bits (encoding.py says what each instruction means). One warp works on one image; on a
+// processor, where a C++ compiler builds the same text for the tests, one thread does the work of its
+// lanes. All numbers are integers: nothing here depends on how a device adds or multiplies floats.
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+#ifdef __CUDACC__
+#define HERE static __device__ __forceinline__
+#define APART static __device__ __noinline__
+#define LANES 32u
+#define LANE (threadIdx.x & 31u)
+#define MEET() __syncwarp()
+#define ANY(x) __any_sync(0xffffffffu, x)
+#define LEADING(x) __clzll((i64)(x))
+#define ONES(x) (u32)__popc(x)
+#define UNROLL _Pragma("unroll")
+#else
+#define HERE static inline
+#define APART static
+#define LANES 1u
+#define LANE 0u
+#define MEET()
+#define ANY(x) (x)
+#define LEADING(x) __builtin_clzll(x)
+#define ONES(x) (u32)__builtin_popcount(x)
+#define UNROLL
+#endif
+#define EACH(i, n) for (u32 i = LANE; i < (n); i += LANES)
+
+// Floats. A format is a word: its size in bits << 16 | bits of the exponent << 8 | bits of the
+// fraction. What the size has room for beyond them are low bits that are ignored (tf32).
+
+enum { RN, RZ, RM, RP, RNA };                 // roundings, as in encoding.py
+enum { TO_INFINITY, TO_LARGEST, AS_IEEE };    // what becomes of a number that is too large
+enum { FINITE, INFINITE, NOT_A_NUMBER };
+
+HERE u32 width(u32 format) { return format >> 16; }
+HERE u32 exponent_bits(u32 format) { return format >> 8 & 255; }
+HERE u32 fraction_bits(u32 format) { return format & 255; }
+HERE int bias(u32 format) { return (1 << (exponent_bits(format) - 1)) - 1; }
+HERE u64 infinity(u32 format) { return ((1ull << exponent_bits(format)) - 1) << fraction_bits(format); }
+HERE u64 sign_bit(u32 format) { return 1ull << (width(format) - 1); }
+
+struct Number {
+  u32 kind, negative;
+  u64 significand;   // value = significand * 2^exponent
+  int exponent;
+};
+
+HERE Number number(u64 bits, u32 format) {
+  Number x;
+  u32 ignored = width(format) - 1 - exponent_bits(format) - fraction_bits(format);
+  u64 magnitude = (bits & (sign_bit(format) - 1)) >> ignored;
+  u64 fraction = magnitude & ((1ull << fraction_bits(format)) - 1);
+  int field = (int)(magnitude >> fraction_bits(format));
+  x.negative = (bits & sign_bit(format)) != 0;
+  x.kind = magnitude < infinity(format) ? FINITE : magnitude > infinity(format) ? NOT_A_NUMBER : INFINITE;
+  x.significand = field ? fraction | 1ull << fraction_bits(format) : fraction;
+  x.exponent = (field ? field : 1) - bias(format) - (int)fraction_bits(format);
+  return x;
+}
+
+// The pattern of significand * 2^exponent, rounded once. A lowest bit that stands for a rest below it
+// does no harm where the significand has two bits more than the format. The format has no ignored bits.
+HERE u64 rounded(u32 negative, u64 significand, int exponent, u32 format, u32 rounding, u32 overflow) {
+  u64 sign = negative ? sign_bit(format) : 0;
+  if (!significand) return sign;
+  int top = exponent + 63 - LEADING(significand);
+  int least = 1 - bias(format);
+  int drop = (top > least ? top : least) - (int)fraction_bits(format) - exponent;
+  u64 kept, rest, half;
+  if (drop <= 0) kept = significand << -drop, rest = 0, half = 1;
+  else if (drop < 64) kept = significand >> drop, rest = significand & ((1ull << drop) - 1), half = 1ull << (drop - 1);
+  else kept = 0, rest = drop == 64 ? significand : 1, half = 1ull << 63;
+  u32 up = rounding == RN ? rest > half || (rest == half && (kept & 1))
+         : rounding == RNA ? rest >= half
+         : rounding == RM ? negative && rest
+         : rounding == RP ? !negative && rest : 0;
+  kept += up;
+  u64 pattern = infinity(format);
+  if (top <= bias(format))   // a carry out of the fraction counts the exponent up
+    pattern = top < least ? kept : kept + ((u64)(top + bias(format) - 1) << fraction_bits(format));
+  if (pattern < infinity(format)) return sign | pattern;
+  u32 inward = rounding == RZ || (rounding == RM && !negative) || (rounding == RP && negative);
+  return sign | (infinity(format) - (overflow == TO_LARGEST || (overflow == AS_IEEE && inward)));
+}
+
+struct Wide { u64 high, low; };
+
+HERE Wide product_of(u64 x, u64 y) {
+  u64 a = x >> 32, b = (u32)x, c = y >> 32, d = (u32)y;
+  u64 middle = a * d + (b * d >> 32), other = b * c + (u32)middle;
+  Wide w;
+  w.high = a * c + (middle >> 32) + (other >> 32);
+  w.low = other << 32 | (u32)(b * d);
+  return w;
+}
+
+HERE Wide to_left(Wide w, u32 n) {
+  if (n >= 64) w.high = w.low, w.low = 0, n -= 64;
+  if (n) w.high = w.high << n | w.low >> (64 - n), w.low <<= n;
+  return w;
+}
+
+// To the right, and whatever is lost sets the lowest bit.
+HERE Wide to_right(Wide w, u32 n) {
+  u64 lost = 0;
+  if (n >= 128) lost = w.high | w.low, w.high = w.low = 0, n = 0;
+  if (n >= 64) lost = w.low, w.low = w.high, w.high = 0, n -= 64;
+  if (n) lost |= w.low << (64 - n), w.low = w.low >> n | w.high << (64 - n), w.high >>= n;
+  w.low |= lost != 0;
+  return w;
+}
+
+// Puts the highest bit of a wide number that is not zero at bit 126, and corrects its exponent.
+HERE Wide normal(Wide w, int *exponent) {
+  int n = (w.high ? LEADING(w.high) : 64 + LEADING(w.low)) - 1;
+  *exponent -= n;
+  return n < 0 ? to_right(w, 1) : to_left(w, (u32)n);
+}
+
+// a * b + c, rounded once as IEEE 754 has it; `nan` where that is no number.
+APART u64 fused(u64 a_bits, u32 a_format, u64 b_bits, u64 c_bits, u32 format, u32 rounding, u64 nan) {
+  Number a = number(a_bits, a_format), b = number(b_bits, a_format), c = number(c_bits, format);
+  u32 negative = a.negative ^ b.negative;
+  if (a.kind == NOT_A_NUMBER || b.kind == NOT_A_NUMBER || c.kind == NOT_A_NUMBER) return nan;
+  if (a.kind == INFINITE || b.kind == INFINITE) {
+    if (!a.significand || !b.significand || (c.kind == INFINITE && c.negative != negative)) return nan;
+    return infinity(format) | (negative ? sign_bit(format) : 0);
+  }
+  if (c.kind == INFINITE) return infinity(format) | (c.negative ? sign_bit(format) : 0);
+  Wide p = product_of(a.significand, b.significand), q = {0, c.significand}, sum;
+  int e = a.exponent + b.exponent, f = c.exponent;
+  u32 is_zero = !(p.high | p.low);
+  if (is_zero && !q.low) {
+    if (negative != c.negative) negative = rounding == RM;
+    return negative ? sign_bit(format) : 0;
+  }
+  if (is_zero) sum = normal(q, &f), e = f, negative = c.negative;
+  else {
+    p = normal(p, &e);
+    sum = p;
+    if (q.low) {
+      q = normal(q, &f);
+      if (f > e || (f == e && (q.high > p.high || (q.high == p.high && q.low > p.low)))) {
+        Wide w = p; p = q; q = w;
+        int g = e; e = f; f = g;
+        u32 n = negative; negative = c.negative; c.negative = n;
+      }
+      q = to_right(q, (u32)(e - f) < 128u ? (u32)(e - f) : 128u);
+      if (negative == c.negative) sum.low = p.low + q.low, sum.high = p.high + q.high + (sum.low < p.low);
+      else sum.low = p.low - q.low, sum.high = p.high - q.high - (p.low < q.low);
+      if (!(sum.high | sum.low)) return rounding == RM ? sign_bit(format) : 0;
+      sum = normal(sum, &e);
+    }
+  }
+  return rounded(negative, sum.high | (sum.low != 0), e + 64, format, rounding, AS_IEEE);
+}
+
+enum { F16 = 16 << 16 | 5 << 8 | 10, BF16 = 16 << 16 | 8 << 8 | 7, F32 = 32 << 16 | 8 << 8 | 23, F64 = 64 << 16 | 11 << 8 | 52 };
+
+HERE u64 loaded(const u8 *at, u32 index, u32 bits) {
+  if (bits == 16) return ((const u16 *)at)[index];
+  if (bits == 32) return ((const u32 *)at)[index];
+  return bits == 64 ? ((const u64 *)at)[index] : at[index];
+}
+
+HERE void stored(u8 *at, u32 index, u32 bits, u64 value) {
+  if (bits == 16) ((u16 *)at)[index] = (u16)value;
+  else if (bits == 32) ((u32 *)at)[index] = (u32)value;
+  else ((u64 *)at)[index] = value;
+}
+
+HERE u64 flushed(u64 bits, u32 format) { return bits & infinity(format) << (width(format) - 1 - exponent_bits(format) - fraction_bits(format)) ? bits : bits & sign_bit(format); }
+
+HERE u64 converted(u64 bits, u32 from, u32 to, u32 rounding, u32 overflow, u64 nan) {
+  Number x = number(bits, from);
+  if (x.kind == NOT_A_NUMBER) return nan;
+  if (x.kind == INFINITE) return infinity(to) | (x.negative ? sign_bit(to) : 0);
+  return rounded(x.negative, x.significand, x.exponent, to, rounding, overflow);
+}
+
+// Dot products of blocks. The words of the instruction, in their order:
+
+struct Dot {
+  u32 m, n, log_k, a, b, c, d, scratch, a_format, b_format, c_format, format, d_format, members, blocks;
+  u32 fraction, zero_exponent, normalised, limited, rounding, overflow, negative_zero, low_bits_rounded;
+  u32 a_flushed, b_flushed, c_flushed, d_flushed, separate, last, addition, narrowing, nan, quick;
+};
+
+// A multiplicand: its significand << 16, and its exponent, or what stands for one in the lower half.
+// Two of these markers, or one and an exponent, sum to less than any exponent of a product.
+
+enum { ZERO = -2000, INFINITE_FACTOR = -4000, NAN_FACTOR = -8000 };
+
+HERE int marked(int significand, int exponent) { return (int)((u32)significand << 16 | (u32)(exponent & 0xffff)); }
+HERE int significand_of(int factor) { return factor >> 16; }
+HERE int exponent_of(int factor) { return (short)factor; }
+
+// Elements of 8 bits are unpacked to f16, so that exponents are those of an f16, and only what is
+// subnormal there can be flushed.
+HERE int factor(u64 bits, u32 format, u32 flush, u32 round_low) {
+  if (width(format) == 8 && exponent_bits(format) == 5) bits <<= 8, format = F16;
+  if (width(format) == 8) {
+    u32 magnitude = bits & 127, fraction = bits & 7;
+    int e = (int)(magnitude >> 3) - 7, s = (int)(fraction | 8) << 7;
+    if (magnitude == 127) return marked(1, NAN_FACTOR);
+    if (!magnitude) return marked(0, ZERO);
+    if (magnitude < 8) for (e = -6, s = (int)fraction << 7; s < 1024; e--) s <<= 1;
+    return marked(bits & 128 ? -s : s, e);
+  }
+  u32 ignored = width(format) - 1 - exponent_bits(format) - fraction_bits(format);
+  if (round_low && (bits >> ignored & infinity(format)) != infinity(format)) bits += 1ull << (ignored - 1);
+  if (flush) bits = flushed(bits, format);
+  Number x = number(bits, format);
+  int s = x.negative ? -(int)x.significand : (int)x.significand;
+  if (x.kind == NOT_A_NUMBER) return marked(1, NAN_FACTOR);
+  if (x.kind == INFINITE) return marked(x.negative ? -1 : 1, INFINITE_FACTOR);
+  return s ? marked(s, x.exponent + (int)fraction_bits(format)) : marked(0, ZERO);
+}
+
+// What is special of a row of A or a column of B: a bit for each of its factors.
+
+struct Specials { u32 nan, infinite, zero, negative; };
+
+HERE u64 special_sum(Specials a, Specials b, u32 block, u32 up, u32 down, u64 before, u32 format) {
+  u64 nan = sign_bit(format) - 1;
+  u32 invalid = a.nan | b.nan | (a.infinite & b.zero) | (a.zero & b.infinite);
+  u32 infinite = (a.infinite | b.infinite) & block, negative = a.negative ^ b.negative;
+  Number x = number(before, format);
+  down |= (infinite & negative) || (x.kind == INFINITE && x.negative);
+  up |= (infinite & ~negative) || (x.kind == INFINITE && !x.negative);
+  if ((invalid & block) || x.kind == NOT_A_NUMBER || (up && down)) return nan;
+  return infinity(format) | (down ? sign_bit(format) : 0);
+}
+
+HERE u64 block_end(i64 sum, int exponent, const Dot &r) {
+  u64 bits = rounded(sum < 0, sum < 0 ? (u64)-sum : (u64)sum, exponent, r.format, r.rounding, r.overflow);
+  if (bits & (sign_bit(r.format) - 1)) return bits;
+  return r.negative_zero ? sign_bit(r.format) : 0;
+}
+
+HERE i64 aligned(u64 significand, u32 shift) { return (i64)(significand >> (shift < 63 ? shift : 63)); }
+
+// Which products of a block are 2^128 or more, a bit for each: those of one sign.
+HERE u32 too_large(const int *a, const int *b, u32 count, u32 fractions, u32 negative) {
+  u32 found = 0;
+  for (u32 k = 0; k < count; k++) {
+    int p = significand_of(a[k]) * significand_of(b[k]), e = exponent_of(a[k]) + exponent_of(b[k]);
+    u32 magnitude = p < 0 ? (u32)-p : (u32)p;
+    found |= (u32)(p && (p < 0) == negative && e + 63 - LEADING((u64)magnitude) - (int)fractions >= 128) << k;
+  }
+  return found;
+}
+
+// The sum of one block where nothing is known of the figures.
+APART u64 any_block(const int *a, const int *b, u32 count, u64 before, const Dot &r, u32 fractions) {
+  Number c = number(before, r.format);
+  int own = c.exponent + (int)fraction_bits(r.format);
+  int largest = c.significand ? own : (int)r.zero_exponent;
+  for (u32 k = 0; k < count; k++) {
+    int p = significand_of(a[k]) * significand_of(b[k]), e = exponent_of(a[k]) + exponent_of(b[k]);
+    u32 magnitude = p < 0 ? (u32)-p : (u32)p;
+    if (!p) e = (int)r.zero_exponent;
+    else if (r.normalised) e += (int)(magnitude >> (fractions + 1));
+    largest = e > largest ? e : largest;
+  }
+  i64 sum = aligned(c.significand << r.fraction, fraction_bits(r.format) + (u32)(largest - own));
+  if (c.negative) sum = -sum;
+  for (u32 k = 0; k < count; k++) {
+    int p = significand_of(a[k]) * significand_of(b[k]), e = exponent_of(a[k]) + exponent_of(b[k]);
+    i64 term = aligned((u64)(p < 0 ? -p : p) << r.fraction, fractions + (u32)(largest - e));
+    sum += p < 0 ? -term : term;
+  }
+  return block_end(sum, largest - (int)r.fraction, r);
+}
+
+// The same for blocks of one length where terms fit into 32 bits, zero has an exponent below that of
+// every accumulator (so that it always counts: either the accumulator is zero, or it is larger), and
+// the exponent of a product is the sum of those of its factors.
+template <int LENGTH>
+HERE u64 quick_block(const int *a, const int *b, u64 before, const Dot &r, u32 shift) {
+  Number c = number(before, r.format);
+  int own = c.exponent + (int)fraction_bits(r.format), largest = (int)r.zero_exponent;
+  if (c.significand && own > largest) largest = own;
+  int p[LENGTH], e[LENGTH], sum = 0;
+  UNROLL
+  for (int k = 0; k < LENGTH; k++) {
+    int factor = b[k];
+    p[k] = significand_of(a[k]) * significand_of(factor);
+    e[k] = exponent_of(a[k]) + exponent_of(factor);
+    largest = e[k] > largest ? e[k] : largest;
+  }
+  UNROLL
+  for (int k = 0; k < LENGTH; k++) {
+    int d = largest - e[k], s = p[k] >> 31;
+    u32 magnitude = (u32)((p[k] ^ s) - s) << shift;
+    sum += (int)((magnitude >> (d < 31 ? d : 31)) ^ (u32)s) - s;
+  }
+  i64 term = aligned(c.significand << r.fraction, fraction_bits(r.format) + (u32)(largest - own));
+  return block_end(sum + (c.negative ? -term : term), largest - (int)r.fraction, r);
+}
+
+template <int LENGTH>
+HERE void add_block(const Dot &r, u32 start, u32 count, const int *a, const int *b, const Specials *specials, u32 fractions, u32 *sums) {
+  u32 each = r.m * r.n / LANES, k = 1u << r.log_k, mask = (u32)((1ull << (start + count)) - (1ull << start));
+  u32 outputs = each < r.n ? each : r.n;
+  for (u32 first = LANE * each; first < (LANE + 1) * each; first += outputs) {
+    u32 row = first / r.n, column = first % r.n;
+    int own[LENGTH ? LENGTH : 1];
+    const int *left = a + row * (k + 1) + start;
+    UNROLL
+    for (int i = 0; i < LENGTH; i++) own[i] = left[i];
+    for (u32 i = 0; i < outputs; i++, column++) {
+      u64 before = sums[first + i];
+      const int *right = b + column * (k + 1) + start;
+      Specials x = {0, 0, 0, 0}, y = {0, 0, 0, 0};
+      if (specials) x = specials[row], y = specials[r.m + column];
+      u32 up = 0, down = 0;
+      if (!LENGTH && r.limited) up = too_large(left, right, count, fractions, 0), down = too_large(left, right, count, fractions, 1);
+      if ((before & infinity(r.format)) == infinity(r.format) || up || down || ((x.nan | x.infinite | y.nan | y.infinite) & mask))
+        before = special_sum(x, y, mask, up, down, before, r.format);
+      else
+        before = LENGTH ? quick_block<LENGTH>(own, right, before, r, r.fraction - fractions)
+                        : any_block(left, right, count, before, r, fractions);
+      sums[first + i] = (u32)before;
+    }
+  }
+}
+
+HERE u32 decoded(const u32 *members, const u8 *from, u32 lines, u32 log_k, u32 format, u32 flush, u32 round_low, int *to) {
+  u32 found = 0, k = 1u << log_k;
+  EACH(i, lines << log_k) {
+    u32 line = i >> log_k, position = i & (k - 1);
+    int x = factor(loaded(from, line << log_k | members[position], width(format)), format, flush, round_low);
+    found |= exponent_of(x) <= INFINITE_FACTOR;
+    to[line * (k + 1) + position] = x;
+  }
+  return found;
+}
+
+HERE void find_specials(const int *factors, u32 lines, u32 k, Specials *to) {
+  EACH(line, lines) {
+    Specials s = {0, 0, 0, 0};
+    for (u32 i = 0; i < k; i++) {
+      int x = factors[line * (k + 1) + i], e = exponent_of(x);
+      s.nan |= (u32)(e == NAN_FACTOR) << i;
+      s.infinite |= (u32)(e == INFINITE_FACTOR) << i;
+      s.zero |= (u32)(e == ZERO) << i;
+      s.negative |= (u32)(x < 0) << i;
+    }
+    to[line] = s;
+  }
+}
+
+APART void dot_products(const u32 *words, const u32 *code, u8 *work) {
+  const Dot &r = *(const Dot *)words;
+  const u32 *members = code + r.members, *ends = members + (1u << r.log_k);
+  u32 k = 1u << r.log_k, size = r.m * r.n;
+  int *a = (int *)(work + r.scratch), *b = a + r.m * (k + 1);
+  Specials *specials = (Specials *)(((u64)(b + r.n * (k + 1)) + 15) & ~15ull);
+  u32 *sums = (u32 *)(specials + r.m + r.n), *parts = sums + size;
+  u32 found = decoded(members, work + r.a, r.m, r.log_k, r.a_format, r.a_flushed, r.low_bits_rounded, a);
+  found |= decoded(members, work + r.b, r.n, r.log_k, r.b_format, r.b_flushed, r.low_bits_rounded, b);
+  // Which lane sums an output is decided in add_block; here, too, each has its own.
+  u32 each = size / LANES, own = LANE * each;
+  for (u32 i = own; i < own + each; i++) {
+    u64 c = r.last ? 0 : loaded(work + r.c, i, width(r.c_format));
+    if (r.c_flushed) c = flushed(c, r.c_format);
+    if (r.c_format != r.format) c = converted(c, r.c_format, r.format, RN, AS_IEEE, sign_bit(r.format) - 1);
+    sums[i] = (u32)c;
+  }
+  found = ANY(found);
+  MEET();
+  if (found) {
+    find_specials(a, r.m, k, specials);
+    find_specials(b, r.n, k, specials + r.m);
+    MEET();
+  }
+  const Specials *known = found ? specials : 0;
+  u32 fractions = 2 * (width(r.a_format) == 8 ? fraction_bits(F16) : fraction_bits(r.a_format));
+  for (u32 block = 0, start = 0; block < r.blocks; start = ends[block++]) {
+    u32 count = ends[block] - start;
+    u32 *to = r.separate && block ? parts : sums;
+    if (to == parts) for (u32 i = own; i < own + each; i++) parts[i] = 0;
+    switch (r.quick ? count : 0) {
+      case 16: add_block<16>(r, start, count, a, b, known, fractions, to); break;
+      case 8: add_block<8>(r, start, count, a, b, known, fractions, to); break;
+      case 4: add_block<4>(r, start, count, a, b, known, fractions, to); break;
+      default: add_block<0>(r, start, count, a, b, known, fractions, to);
+    }
+    if (to == parts)
+      for (u32 i = own; i < own + each; i++) {
+        u64 one = (u64)bias(r.format) << fraction_bits(r.format);
+        sums[i] = (u32)fused(sums[i], r.format, one, parts[i], r.format, r.addition, sign_bit(r.format) - 1);
+      }
+  }
+  MEET();
+  for (u32 i = own; i < own + each; i++) {
+    u64 d = sums[i], nan = sign_bit(r.d_format) - 1;
+    if (r.last) {
+      u64 c = loaded(work + r.c, i, width(r.c_format)), one = (u64)bias(r.format) << fraction_bits(r.format);
+      if (r.c_flushed) c = flushed(c, r.c_format);
+      if (r.c_format != r.format) c = converted(c, r.c_format, r.format, RN, AS_IEEE, sign_bit(r.format) - 1);
+      d = fused(d, r.format, one, c, r.format, r.addition, sign_bit(r.format) - 1);
+    }
+    if (r.d_format != r.format) d = converted(d, r.format, r.d_format, r.narrowing, r.overflow, nan);
+    if (r.d_flushed) d = flushed(d, r.d_format);
+    sums[i] = (d & nan) > infinity(r.d_format) ? r.nan : (u32)d;
+  }
+  MEET();
+  EACH(i, size) stored(work + r.d, i, width(r.d_format), sums[i]);
+}
+
+// The other products. Their words: m, n, k, addresses of A, B, C and D, and what the type needs.
+
+struct Product { u32 m, n, k, a, b, c, d, x, y, z, u, v, w; };
+
+// x: the order, 1 for pairs; y, z: formats of C and D.
+APART void scalar_products(const u32 *words, u8 *work) {
+  const Product &r = *(const Product *)words;
+  const u64 nan = sign_bit(F32) - 1, one = (u64)bias(F32) << fraction_bits(F32);
+  EACH(i, r.m * r.n) {
+    u32 row = i / r.n, column = i % r.n;
+    u64 c = loaded(work + r.c, i, width(r.y)), sum = 0;
+    if (r.y == F16) c = converted(c, F16, F32, RN, AS_IEEE, nan);
+    if (r.x) sum = c;
+    for (u32 k = 0; k < r.k; k++) {
+      u64 a = loaded(work + r.a, row * r.k + k, 16), b = loaded(work + r.b, column * r.k + k, 16);
+      if (!r.x) sum = fused(a, F16, b, sum, F32, RN, nan);
+      else {
+        u64 pair = fused(a, F16, b, (a ^ b) & sign_bit(F16) ? sign_bit(F32) : 0, F32, RN, nan);
+        k++;
+        a = loaded(work + r.a, row * r.k + k, 16), b = loaded(work + r.b, column * r.k + k, 16);
+        pair = fused(a, F16, b, pair, F32, RN, nan);
+        sum = fused(pair, F32, one, sum, F32, RN, nan);
+      }
+    }
+    if (!r.x) sum = fused(sum, F32, one, c, F32, RN, nan);
+    stored(work + r.d, i, width(r.z), r.z == F16 ? converted(sum, F32, F16, RN, AS_IEEE, sign_bit(F16) - 1) : sum);
+  }
+}
+
+HERE u32 is_nan(u64 bits) { return (bits & (sign_bit(F64) - 1)) > infinity(F64); }
+
+// words: rounding, then 2 bits for each place of the order in which NaNs are looked for (1 a, 2 b, 3 c;
+// 0 ends it), then what an invalid operation gives, then the canonical NaN.
+APART u64 double_sum(u64 a, u64 b, u64 c, u32 rounding, const u32 *nan) {
+  const u64 quiet = 1ull << (fraction_bits(F64) - 1);
+  if (is_nan(a) || is_nan(b) || is_nan(c)) {
+    if (!nan[0]) return nan[3] | (u64)nan[4] << 32;
+    for (u32 order = nan[0]; order; order >>= 2) {
+      u64 one = (order & 3) == 1 ? a : (order & 3) == 2 ? b : c;
+      if (is_nan(one)) return one | quiet;
+    }
+  }
+  return fused(a, F64, b, c, F64, rounding, nan[1] | (u64)nan[2] << 32);
+}
+
+// x: rounding; y: bit 0 falling k, bit 1 separate, bits 2 to 5 flushed A, B, C and D; z on: NaNs.
+APART void double_products(const u32 *words, u8 *work) {
+  const Product &r = *(const Product *)words;
+  const u64 one = (u64)bias(F64) << fraction_bits(F64);
+  EACH(i, r.m * r.n) {
+    u32 row = i / r.n, column = i % r.n;
+    u64 sum = loaded(work + r.c, i, 64);
+    if (r.y & 16) sum = flushed(sum, F64);
+    for (u32 step = 0; step < r.k; step++) {
+      u32 k = r.y & 1 ? r.k - 1 - step : step;
+      u64 a = loaded(work + r.a, row * r.k + k, 64), b = loaded(work + r.b, column * r.k + k, 64);
+      if (r.y & 4) a = flushed(a, F64);
+      if (r.y & 8) b = flushed(b, F64);
+      if (r.y & 2) sum = double_sum(double_sum(a, b, (a ^ b) & sign_bit(F64), r.x, &r.z), one, sum, r.x, &r.z);
+      else sum = double_sum(a, b, sum, r.x, &r.z);
+    }
+    stored(work + r.d, i, 64, r.y & 32 ? flushed(sum, F64) : sum);
+  }
+}
+
+// x: bits of an element; y: bit 0 signed A, bit 1 signed B; z: whether sums are clamped. Of single
+// bits (x is 1), y is 1 for xor and 0 for and.
+APART void integer_products(const u32 *words, u8 *work) {
+  const Product &r = *(const Product *)words;
+  u32 parts = 32 / r.x, length = r.k / parts;
+  EACH(i, r.m * r.n) {
+    u32 row = i / r.n, column = i % r.n;
+    i64 sum = (int)loaded(work + r.c, i, 32);
+    for (u32 word = 0; word < length; word++) {
+      u32 a = (u32)loaded(work + r.a, row * length + word, 32), b = (u32)loaded(work + r.b, column * length + word, 32);
+      if (r.x == 1) sum += ONES(r.y ? a ^ b : a & b);
+      else for (u32 part = 0; part < parts; part++) {
+        // The element at the upper end, and back with its sign or without.
+        u32 up = 32 - r.x - part * r.x, down = 32 - r.x;
+        int x = r.y & 1 ? (int)(a << up) >> down : (int)(a << up >> down);
+        int y = r.y & 2 ? (int)(b << up) >> down : (int)(b << up >> down);
+        sum += x * y;
+      }
+    }
+    if (r.z) sum = sum > 0x7fffffffll ? 0x7fffffffll : sum < -0x80000000ll ? -0x80000000ll : sum;
+    stored(work + r.d, i, 32, (u32)sum);
+  }
+}
+
+// Elements: operation, their bits, format (0 of integers), source, destination, count, constant (low, high).
+
+enum { AND, OR, XOR, MULTIPLY, ADD };
+
+APART void elementwise(const u32 *words, u8 *work) {
+  u32 operation = words[0], bits = words[1], format = words[2];
+  u64 constant = words[6] | (u64)words[7] << 32;
+  EACH(i, words[5]) {
+    u64 x = loaded(work + words[3], i, bits), y;
+    if (format) {
+      u64 nan = bits == 64 ? 0xfff8ull << 48 : sign_bit(format) - 1, one = (u64)bias(format) << fraction_bits(format);
+      u64 zero = (x ^ constant) & sign_bit(format);
+      if (bits == 64 && is_nan(x)) y = x | 1ull << 51;
+      else if (bits == 64 && is_nan(constant)) y = constant | 1ull << 51;
+      else y = operation == MULTIPLY ? fused(x, format, constant, zero, format, RN, nan)
+                                     : fused(x, format, one, constant, format, RN, nan);
+    }
+    else y = operation == AND ? x & constant : operation == OR ? x | constant : operation == XOR ? x ^ constant
+           : operation == MULTIPLY ? x * constant : x + constant;
+    stored(work + words[4], i, bits, y);
+  }
+}
+
+// Moves: a unit in bytes, a count, and pairs of addresses.
+
+template <typename T>
+HERE void moved(const u32 *pairs, u32 count, u8 *work) {
+  EACH(i, count) *(T *)(work + pairs[2 * i + 1]) = *(const T *)(work + pairs[2 * i]);
+}
+
+template <typename T>
+HERE void copied(u32 from, u32 to, u32 size, u8 *work) {
+  EACH(i, (u32)(size / sizeof(T))) ((T *)(work + to))[i] = ((const T *)(work + from))[i];
+}
+
+struct alignas(16) Sixteen { u64 low, high; };
+
+HERE void move_all(u32 unit, u32 count, const u32 *pairs, u8 *work) {
+  if (unit == 16) moved<Sixteen>(pairs, count, work);
+  else if (unit == 8) moved<u64>(pairs, count, work);
+  else if (unit == 4) moved<u32>(pairs, count, work);
+  else if (unit == 2) moved<u16>(pairs, count, work);
+  else moved<u8>(pairs, count, work);
+}
+
+HERE void copy_all(u32 from, u32 to, u32 size, u8 *work) {
+  u32 all = from | to | size;
+  if (!(all & 15)) copied<Sixteen>(from, to, size, work);
+  else if (!(all & 3)) copied<u32>(from, to, size, work);
+  else copied<u8>(from, to, size, work);
+}
+
+enum { END, MOVE, COPY, WIDEN, FILL, DOT, SCALAR_DOT, DOUBLES, INTEGERS, ELEMENTWISE, PACK, BRANCH, JUMP, LOOP, NEXT };
+enum { NESTING = 8 };   // oracle.steps.MAX_NESTING
+
+// Each instruction is its number, how many words it has in all, and its words.
+HERE void execute(const u32 *code, u8 *work) {
+  u32 turns[NESTING];
+  for (u32 at = 0;;) {
+    const u32 *w = code + at + 2;
+    u32 what = code[at];
+    at += code[at + 1];
+    switch (what) {
+      case END: return;
+      case MOVE: move_all(w[0], w[1], code + w[2], work); break;
+      case COPY: copy_all(w[0], w[1], w[2], work); break;
+      case WIDEN:   // bits of an element, count, pairs: the bit where it starts, and a byte
+        EACH(i, w[1]) {
+          u32 bit = code[w[2] + 2 * i], value = work[bit >> 3] >> (bit & 7);
+          if ((bit & 7) + w[0] > 8) value |= (u32)work[(bit >> 3) + 1] << (8 - (bit & 7));
+          work[code[w[2] + 2 * i + 1]] = (u8)(value & ((1u << w[0]) - 1));
+        }
+        break;
+      case FILL:    // address, count of words, the one of even places, that of odd ones
+        EACH(i, w[1]) ((u32 *)(work + w[0]))[i] = w[2 + (i & 1)];
+        break;
+      case DOT: dot_products(w, code, work); break;
+      case SCALAR_DOT: scalar_products(w, work); break;
+      case DOUBLES: double_products(w, work); break;
+      case INTEGERS: integer_products(w, work); break;
+      case ELEMENTWISE: elementwise(w, work); break;
+      case PACK:    // format, two addresses of f32 and that of the pair, words of each
+        EACH(i, w[4]) {
+          u32 low = (u32)converted(loaded(work + w[1], i, 32), F32, w[0], RN, AS_IEEE, 0x7fff);
+          u32 high = (u32)converted(loaded(work + w[2], i, 32), F32, w[0], RN, AS_IEEE, 0x7fff);
+          stored(work + w[3], i, 32, low | high << 16);
+        }
+        break;
+      case BRANCH:  // address of a word, mask, where to go on if it is zero
+        if (!(loaded(work + w[0], 0, 32) & w[1])) at = w[2];
+        break;
+      case JUMP: at = w[0]; break;
+      case LOOP: {  // counter, address of a word, mask (with none the address is the count), end
+        u32 count = w[2] ? (u32)loaded(work + w[1], 0, 32) & w[2] : w[1];
+        turns[w[0]] = count;
+        if (!count) at = w[3];
+        break;
+      }
+      case NEXT:    // counter, where the body begins
+        if (--turns[w[0]]) at = w[1];
+        break;
+    }
+    MEET();
+  }
+}
+
+#ifdef __CUDACC__
+
+// Executes the program on images and compares what it makes with what another made. `found` is the
+// number of images that differ, then how many could be listed at most, then their numbers.
+extern "C" __global__ void compare(const u32 *code, const u8 *images, const u8 *results, u32 image_bytes, u32 work_bytes, u64 first, u64 count, u8 *memory, u64 *found) {
+  extern __shared__ __align__(16) u8 own[];
+  u32 warp = threadIdx.x / LANES, warps = blockDim.x / LANES;
+  u64 number = (u64)blockIdx.x * warps + warp;
+  u8 *work = memory ? memory + number * work_bytes : own + warp * work_bytes;
+  for (u64 image = number; image < count; image += (u64)gridDim.x * warps) {
+    const u64 *from = (const u64 *)(images + image * image_bytes);
+    const u64 *there = (const u64 *)(results + image * image_bytes);
+    EACH(i, image_bytes / 8) ((u64 *)work)[i] = from[i];
+    MEET();
+    execute(code, work);
+    u32 differs = 0;
+    EACH(i, image_bytes / 8) differs |= ((u64 *)work)[i] != there[i];
+    if (ANY(differs) && LANE == 0) {
+      u64 place = atomicAdd((unsigned long long *)found, 1ull);
+      if (place < found[1]) found[2 + place] = first + image;
+    }
+    MEET();
+  }
+}
+
+#else
+
+extern "C" void run_images(const u32 *code, u8 *images, u64 image_bytes, u64 count, u8 *work) {
+  for (u64 image = 0; image < count; image++) {
+    u8 *here = images + image * image_bytes;
+    __builtin_memcpy(work, here, image_bytes);
+    execute(code, work);
+    __builtin_memcpy(here, work, image_bytes);
+  }
+}
+
+#endif

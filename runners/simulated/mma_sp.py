@@ -1,0 +1,247 @@
+"""mma.sp: A holds, of each few neighbours along K, only those that its metadata name.
+
+Layouts and metadata are those of PTX ISA 9.7.14.6 (Matrix multiply-accumulate operation using
+mma.sp instruction with sparse matrix A); what the units compute, and what they do with metadata
+that the ISA leaves undefined, was measured on an H200 (November 2026): the products of chosen
+elements are added as those of mma.sync, and every index chooses for itself. Other architectures are
+given the same with their own blocks.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runners.simulated.integers import Qualifiers
+from runners.simulated.layouts import BITS, documented_layout, scatter
+from runners.simulated.matrices import Form, Multiplicands, check_product, factors, writing
+from runners.simulated.mma_sync import product_unit
+from runners.simulated.operands import Operands
+from runners.simulated.products import MultiplyUnit, Types, multiply_on
+from runners.simulated.syntax import Immediate, Operand
+from runners.simulated.traps import TrapKind, refuse
+from runners.simulated.units import FloatUnit, FragmentUnit
+from runners.simulated.warps import DTYPES, LANES, Mask, Operation, Values, Warps, spread
+
+_OPCODE = re.compile(
+    r"mma\.sp(?P<ordered>::ordered_metadata)?\.sync\.aligned\.(?P<shape>m16n8k\d+)\.row\.col"
+    r"(?P<satfinite>\.satfinite)?\.(?P<d>\w+)\.(?P<a>\w+)\.(?P<b>\w+)\.(?P<c>\w+)"
+)
+
+# The tables of 9.7.14.6, and Target ISA Notes of mma.sp; an f16 result of 8-bit floats is refused
+# for sm_90 by ptxas 13.0.
+_ROWS = (
+    Multiplicands("f16", {"m16n8k16": 80, "m16n8k32": 80}, "f16.f16 f32.f32"),
+    Multiplicands("bf16", {"m16n8k16": 80, "m16n8k32": 80}, "f32.f32"),
+    Multiplicands("tf32", {"m16n8k8": 80, "m16n8k16": 80}, "f32.f32"),
+    Multiplicands("e4m3 e5m2", {"m16n8k64": 89}, "f32.f32"),
+    Multiplicands("s8 u8", {"m16n8k32": 80, "m16n8k64": 80}, "s32.s32"),
+    Multiplicands("s4 u4", {"m16n8k64": 80, "m16n8k128": 80}, "s32.s32"),
+)
+_ROWS_OF_A = 16
+
+_LANES_OF_A_GROUP = 4
+"""Lanes that hold the same rows of A."""
+_INDICES_A_LANE = 16
+"""Of 2 bits each in the 32 of a lane's metadata; two of them choose among four places."""
+
+_AT_ONCE = 64
+"""Warps of which the chosen elements of B are there together, up to 16 KiB each."""
+
+_TRAPPING = re.compile(r"m16n8k32\.row\.col\.f32\.f16")
+"""Forms whose selectors 2 and 3 ptxas takes, and an H200 ends with CUDA_ERROR_ILLEGAL_INSTRUCTION
+(November 2026)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseUnit(FragmentUnit):
+    """How mma.sp finds the elements of its matrices, and what its metadata choose."""
+
+    ignores_selector: bool = False
+    """The selector counts as 0."""
+    lane_offset: int = 0
+    """What is exclusive-ored to the number of the lane whose metadata count."""
+    lower_rows_only: bool = False
+    """Rows 8 to 15 of A take the metadata of rows 0 to 7."""
+    swapped_pairs: bool = False
+    """Each index of a pair chooses for the other."""
+    sorted_pairs: bool = False
+    """The lower index of a pair chooses for its first element."""
+    counted_place: bool = False
+    """The first element of a row adds the exponent of a product with a place that it does not
+    choose."""
+
+
+class Indices(NamedTuple):
+    """Where the indices of a form stand: (16 rows, indices of a row)."""
+
+    lanes: NDArray[np.int64]
+    shifts: NDArray[np.uint32]
+    """Bits below it in the lane's metadata."""
+
+
+def _indices_of_a_row(kind: str, depth: int) -> int:
+    """Return how many indices choose for so many stored elements of a row.
+
+    Elements of 32 bits are chosen by their halves, those of 4 bits in pairs.
+    """
+    return depth * BITS[kind] // (16 if BITS[kind] >= 16 else 8)
+
+
+def _lanes_that_count(kind: str, depth: int) -> int:
+    """Return how many lanes of a group hold the metadata of its two rows."""
+    return 2 * _indices_of_a_row(kind, depth) // _INDICES_A_LANE
+
+
+@lru_cache(maxsize=256)
+def _indices(kind: str, depth: int, selector: int, unit: SparseUnit) -> Indices:
+    """Return where the metadata of so many stored elements in a row lie."""
+    row, index = np.meshgrid(
+        np.arange(_ROWS_OF_A), np.arange(_indices_of_a_row(kind, depth)), indexing="ij"
+    )
+    upper = np.zeros_like(row) if unit.lower_rows_only else row // 8
+    if BITS[kind] >= 16:
+        # A lane has both rows of its group, each in one half of its word.
+        half = _INDICES_A_LANE // 2
+        lane, place = index // half, half * upper + index % half
+    else:
+        # A lane has one of the two.
+        lane, place = upper + 2 * (index // _INDICES_A_LANE), index % _INDICES_A_LANE
+    if not unit.ignores_selector:
+        lane = lane + selector * _lanes_that_count(kind, depth)
+    lane = _LANES_OF_A_GROUP * (row % 8) + lane
+    return Indices(lane ^ unit.lane_offset, (2 * place).astype(np.uint32))
+
+
+def _chosen(b: Values, index: Values, kind: str) -> Values:
+    """Return what meets each stored element of A: (elements of a row, columns, rows, warps).
+
+    B is (K, columns, warps), the indices (indices of a row, rows, warps).
+    """
+    four = 4 * (np.arange(len(index)) // 2)
+    places = four[:, None, None] + index.astype(np.int64)
+    if kind == "tf32":
+        halves = np.stack([b & np.uint32(0xFFFF), b >> np.uint32(16)], axis=1)
+        each = _taken(halves.reshape(-1, *b.shape[1:]), places)
+        words: Values = each[::2] | each[1::2] << np.uint32(16)
+        return words
+    if BITS[kind] == 4:
+        both = 2 * places[:, None] + np.arange(2)[:, None, None]
+        places = both.reshape(-1, *places.shape[1:])
+    return _taken(b, places)
+
+
+def _taken(b: Values, places: NDArray[np.int64]) -> Values:
+    """Return rows of (rows, columns, warps) by the places of each row of A and warp."""
+    _, columns, warps = b.shape
+    at = places[:, None] * columns + np.arange(columns)[:, None, None]
+    taken: Values = b.reshape(-1).take(at * warps + np.arange(warps))
+    return taken
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Product:
+    """One form with its selector, as it is decoded."""
+
+    types: Types
+    indices: Indices
+    unit: SparseUnit
+    arithmetic: MultiplyUnit
+
+    def multiply(self, a: Values, b: Values, c: Values, metadata: Values) -> Values:
+        """Return D of some warps; all have the warps as their last axis."""
+        rows, columns, warps = c.shape
+        index = metadata.take(self.indices.lanes, axis=0) >> self.indices.shifts[..., None] & 3
+        index = index.transpose(1, 0, 2)
+        if self.unit.sorted_pairs:
+            index = np.sort(index.reshape(-1, 2, *index.shape[1:]), axis=1).reshape(index.shape)
+        if self.unit.swapped_pairs:
+            index = index.reshape(-1, 2, *index.shape[1:])[:, ::-1].reshape(index.shape)
+        chosen = _chosen(b, index, self.types.a)
+        arithmetic = self.arithmetic
+        if self.unit.counted_place and isinstance(arithmetic, FloatUnit):
+            # Two products that cancel add nothing else.
+            other = _chosen(b, index ^ 2, self.types.a)[:1]
+            minus = a[:, :1] ^ a.dtype.type(1 << BITS[self.types.a] - 1)
+            a = np.concatenate([a, a[:, :1], minus], axis=1)
+            chosen = np.concatenate([chosen, other, other])
+            arithmetic = replace(arithmetic, block=arithmetic.block + 2)
+        # Each row of A meets a B of its own, as those of other warps do.
+        depth = len(chosen)
+        d = multiply_on(
+            arithmetic,
+            a.transpose(1, 0, 2).reshape(1, depth, -1),
+            chosen.reshape(depth, columns, -1),
+            c.transpose(1, 0, 2).reshape(1, columns, -1),
+            self.types,
+        )
+        return d.reshape(columns, rows, warps).transpose(1, 0, 2)
+
+
+def _selector(operands: Operands, given: Operand, count: int, opcode: re.Match[str]) -> int | None:
+    """Return the selector of a form that has so many; None for one that an H200 traps on."""
+    value = given.value if isinstance(given, Immediate) and not given.float_bits else -1
+    if 0 <= value < count:
+        return value
+    if _TRAPPING.search(opcode[0]) and value in (2, 3):
+        return None
+    known = ", ".join(map(str, range(count)))
+    return operands.unsupported(f"the sparsity selector has to be one of the constants {known}")
+
+
+def _trap(warps: Warps, mask: Mask) -> None:
+    if mask is None or mask.any():
+        names = warps.names(np.ones((1, 1), np.bool_) if mask is None else mask)
+        refuse(TrapKind.STOPPED, 0, "mma.sp of f16 with selector 2 or 3 is illegal there", names)
+
+
+def _decode(operands: Operands, match: re.Match[str]) -> Operation:
+    *_, metadata, given = operands.expect(6)
+    shape, types = match["shape"], Types(*match.group("d", "a", "b", "c"))
+    q = Qualifiers(match.groupdict(""))
+    missing = "no such shape and types are known"
+    check_product(operands, _ROWS, shape, types, ("row", "col"), q, missing)
+    depth = int(shape.removeprefix("m16n8k")) // 2
+    selectors = _LANES_OF_A_GROUP // _lanes_that_count(types.a, depth)
+    selector = _selector(operands, given, selectors, match)
+    if isinstance(metadata, Immediate):
+        operands.unsupported("the metadata stand in a register")
+    (held,) = operands.sources(metadata, 1, 32)
+    unit = operands.unit(SparseUnit())
+    stored = f"m16n8k{depth}"
+    layouts = {
+        role: documented_layout(role, stored if role == "a" else shape, kind, "row", unit)
+        for role, kind in types._asdict().items()
+    }
+    (a, *_), (_, b, c) = (tuple(factors(operands, each, layouts)) for each in (stored, shape))
+    target = layouts["d"]
+    names = operands.registers(operands.instruction.operands[0], target.count, target.width)
+    if selector is None:
+        return _trap
+    product = _Product(
+        types=types,
+        indices=_indices(types.a, depth, selector, unit),
+        unit=unit,
+        arithmetic=operands.unit(product_unit(operands.silicon.chip, types, depth, q)),
+    )
+    dtype = DTYPES[BITS[types.d]]
+
+    def compute(warps: Warps, _: Mask) -> list[Values]:
+        count = warps.indices.size
+        given = *(fetch(warps) for fetch in (a, b, c)), spread(held(warps), (LANES, count))
+        d = np.concatenate(
+            [
+                product.multiply(*(each[..., start : start + _AT_ONCE] for each in given))
+                for start in range(0, count, _AT_ONCE)
+            ],
+            axis=-1,
+        )
+        return scatter(d.reshape(-1, count).astype(dtype, copy=False), target)
+
+    return writing(operands, names, compute)
+
+
+FORMS: tuple[Form, ...] = ((_OPCODE, _decode),)

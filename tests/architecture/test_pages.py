@@ -1,0 +1,42 @@
+"""What the pages for contributors name is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from test_rooms import ROOT
+
+from strategies import instruction_draws
+from strategies.programs import GENERATOR_VERSION
+
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+GUIDES = [ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md"]
+_ROOMS = "oracle|strategies|runners|corpus|fuzz|tests|docs|benchmarks"
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
+def test_every_file_that_a_guide_names_is_there(page: Path) -> None:
+    named = re.findall(rf"`((?:{_ROOMS})/[\w./]*)`", page.read_text())
+    assert len(named) > 10
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_index_names_every_page() -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert [name for name in sorted(pages) if f"({name})" not in index] == []
+
+
+def test_the_changes_name_the_versions_of_the_generators() -> None:
+    rows = re.findall(r"^\| (\d+) \|", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    newest = [int(one) for one in rows]
+    assert newest[0] == GENERATOR_VERSION
+    assert instruction_draws.GENERATOR_VERSION in newest
