@@ -129,6 +129,8 @@ ROW_STORES = _of_forms(form for form in FORMS if memory_of(form) is Rows and for
 """Of instructions that store rows."""
 MOVES = _of_forms(form for form in FORMS if memory_of(form) is None and not form.is_product)
 """Of instructions that move registers to registers."""
+_PRODUCTS = frozenset(of_form(form)[0] for form in FORMS if form.is_product and not form.opaque)
+"""Of multiplications of registers: a program about a form is asked for none of another."""
 OF_OPERATION: dict[Operation, Feature] = {
     operation: Feature(f"elements: {operation}", Dimension.STEP, opaque=True)
     for operation in Operation
@@ -244,10 +246,11 @@ OF_SPARSE = frozenset(one for one in _ROWS if one.sparse)
 def possible_features(form: Form) -> tuple[Feature, ...]:
     """Return what a program about a form can be asked for, in the order of `FEATURES`."""
     opaque = form.opaque or form.is_load
+    others = _PRODUCTS - {*of_form(form)}
     return tuple(
         one
         for one in FEATURES.values()
-        if one.opaque in (None, opaque) and one.sparse <= form.is_sparse
+        if one.opaque in (None, opaque) and one.sparse <= form.is_sparse and one not in others
     )
 
 

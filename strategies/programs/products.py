@@ -229,7 +229,7 @@ def _metadata(builder: Builder, form: Form, dice: Dice) -> LiveValue:
     holds = operand_of(form, "e")
     again = [value for value in builder.scope.like(holds) if "e" in value.used]
     asked = builder.take(Has.METADATA_SET)
-    if dice.once_in(4) or asked:
+    if (dice.once_in(4) or asked) and builder.focus.shares_registers is not False:
         name, pairs = builder.name("m"), legal_pairs(form)
         alike = [dice.one_of(pairs)] * 8
         chosen = alike if dice.once_in(2) else [dice.one_of(pairs) for _ in alike]

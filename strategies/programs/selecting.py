@@ -41,6 +41,9 @@ def main_form(builder: Builder, form: Form | None, dice: Dice, *, rows: bool) ->
     lanes += [(form,) for form in known.moves]
     if builder.wants(OF_SPARSE):
         lanes = [some for some in lanes if some[0].is_sparse] or lanes
+    asked = tuple(form for form in known.register_products if of_form(form)[0] in builder.wanted)
+    if asked:
+        lanes = [asked]
     if lanes and builder.wants(OF_LANES):
         return dice.one_of(dice.one_of(lanes))
     if known.fragment_products:

@@ -17,7 +17,8 @@ from reference.numbers import BF16, F16, F32, TF32, decode, encode
 from oracle import UsageError, mma_sp, mma_sync
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
-from oracle.sparse import defined_rows, legal_pairs, metadata_lanes, rows_met, selectors
+from oracle.instructions.mma_sp import legal_pairs, metadata_lanes, selectors
+from oracle.sparse import defined_rows, rows_met
 
 PLAIN = INSTRUCTIONS["mma.sp"].forms
 FORMS = [*PLAIN, *INSTRUCTIONS["mma.sp::ordered_metadata"].forms]
