@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.arithmetic.conversions import FLOATS
 from oracle.errors import UsageError
 from oracle.formats import Format
 from oracle.forms import Form
 from oracle.isa import FORMS, is_available
-from oracle.measuring.dots import NUMBERS
 from oracle.models import ExactSum, Model
 from oracle.models.figures import measured
 from oracle.multiply import multiply, product
@@ -271,6 +271,6 @@ def _values(bits: Array, fmt: Format) -> Array:
     if fmt.name == "f64":
         return bits.view(np.float64)
     if fmt.bits <= 16 and fmt.name != "bf16":
-        return np.asarray(bits.view(NUMBERS[fmt.name]).astype(np.float32))
+        return np.asarray(bits.view(FLOATS[fmt.name]).astype(np.float32))
     words = bits.astype(np.uint32)
     return (words << 16 if fmt.name == "bf16" else words).view(np.float32)
