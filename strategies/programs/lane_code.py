@@ -211,7 +211,11 @@ class Lanes:
         if enters:
             skipped = dice.below(len(body))
             # Who enters late has not written what is written for the first time before.
-            enters = not _needs(body[:skipped], known, body[skipped:])
+            first = body[skipped]
+            enters = not (
+                _needs(body[:skipped], known, body[skipped:])
+                or (isinstance(first, Assign) and first.row.carry_in)
+            )
         return Repeat(
             count=count, mask=mask, counter=counter, down=down, late=late, body=body,
             entry=predicate if enters else "", skipped=skipped if enters else 0,
