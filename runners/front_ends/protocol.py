@@ -234,15 +234,15 @@ def check_named(programs: Iterable[Program]) -> None:
     There values have names, and the compiler chooses the registers. Code of lanes is PTX.
     """
     for program in programs:
-        if _has_lane_code(program):
-            raise UsageError(
-                "the program has code of lanes, which is PTX, so run it without --front-end"
-            )
         step = _by_register(program)
         if step is not None:
             raise UsageError(
                 f"the step {str(step)!r:.200} says which registers it uses; only PTX can, so run "
                 "the program without --front-end"
+            )
+        if _has_lane_code(program):
+            raise UsageError(
+                "the program has code of lanes, which is PTX, so run it without --front-end"
             )
 
 
