@@ -422,6 +422,38 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
     model: str | None = shared("model")
 
 
+class Judge(Options, words="judge", runs="judge:judge_kernel"):
+    """Compare what compilers make of a kernel of your own, bit for bit.
+
+    KERNEL is a .ptx file. It is launched as --launch says; what that leaves out is guessed and
+    said. The simulated device says what must come out, as far as it knows the instructions.
+    """
+
+    kernel: Path = argument()
+    launch: Path | None = option(
+        "TOML file: entry, grid, block, arguments, buffers.  [default: guessed from the text]"
+    )
+    runner: str | None = shared(
+        "runner",
+        "Where it runs: a GPU, or the simulated device with --fault or --ptx-pass.  "
+        "[default: cuda]",
+    )
+    compilers: str | None = shared(
+        "compilers",
+        "Versions, paths or folders of ptxas, with commas; `installed`, `all`, `driver`.  "
+        "[default: installed,driver]",
+    )
+    levels: str | None = shared("levels", "-O levels: 0,1,2,3.  [default: all]")
+    images: int = shared("images", "Contents of the buffers that are tried.", default=64)
+    seed: int = shared("seed", "Seed of the contents.")
+    device: int = option("Number of the GPU.", type=_DEVICE, default=0)
+    corpus: Path = shared("corpus")
+    faults: tuple[str, ...] = shared("faults")
+    ptx_pass: str | None = shared("ptx_pass")
+    known: Path | None = shared("known")
+    junit: Path | None = shared("junit")
+
+
 class Explain(Options, words="explain", runs="legality:explain_one"):
     """Say whether an instruction is legal, and why not.
 

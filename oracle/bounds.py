@@ -5,7 +5,8 @@ bounded, a low and a high bound, kept as bit patterns of its format. Bounds come
 and move with every load, store, copy and ldmatrix. They stay sound on their way:
 
 - A product whose C is bounded is bounded by what `oracle.enclosure` proves for such C.
-- A product whose A or B is not exact is unknown in the rows and columns that it reaches.
+- A product whose A or B is not exact is unknown in the rows and columns that it reaches. So is a
+  row of a sparse A whose metadata are not exact, or have no meaning.
 - An element-wise operation on a bounded element is monotone, exactly rounded, and thus bounded
   by its results on the bounds.
 - A NaN that `mul` or `add` returns has unspecified bits (PTX ISA 9.7.3).
@@ -34,6 +35,7 @@ from oracle.operations import Operation
 from oracle.ops import AnyOp, MatrixAccess, Product, RowAccess
 from oracle.places import Word
 from oracle.program import Program
+from oracle.sparse import by_row, defined_rows, holders, met, of_rows, row_form
 from oracle.steps import Copy, Elementwise, Scalar
 from oracle.tags import (
     BOUNDED,
@@ -60,12 +62,19 @@ class BoundedWarps(Warps):
         for planes in self.memory.values():
             for plane in self.PLANES[1:]:
                 planes[plane] = np.zeros_like(planes["bits"])
-        self.memory["warp"] = {"lost": np.zeros((len(images), 1), dtype=bool)}
+        self.memory["warp"] = {
+            name: np.zeros((len(images), 1), dtype=bool) for name in ("lost", "undefined")
+        }
 
     @property
     def lost(self) -> NDArray[np.bool_]:
         """Which warps may have taken another path, bool (count,)."""
         return self.memory["warp"]["lost"][:, 0]
+
+    @property
+    def undefined(self) -> NDArray[np.bool_]:
+        """Which warps took metadata from memory that have no meaning, bool (count,)."""
+        return self.memory["warp"]["undefined"][:, 0]
 
     def uniform(self, use: Use, constant: int) -> Planes:
         """Return the fragment of which every register holds one number in every lane."""
@@ -94,12 +103,17 @@ class BoundedWarps(Warps):
         """Return A x B + C."""
         return self._product(step.form, a, b, c, super().multiply(step, a, b, c)["bits"])
 
-    def multiply_registers(self, step: Product, a: Planes, b: Planes, c: Planes) -> Planes:
+    def multiply_registers(
+        self, step: Product, a: Planes, b: Planes, c: Planes, e: Planes | None = None
+    ) -> Planes:
         """Return the registers of A x B + C, each element with the tag of its bytes."""
-        form, exact = step.form, super().multiply_registers(step, a, b, c)["bits"]
+        form, exact = step.form, super().multiply_registers(step, a, b, c, e)["bits"]
         a, b, c = (self._elements(form, *one) for one in zip("abc", (a, b, c), strict=True))
         bits = unpack(form, "d", exact)
-        found = self._product(form, a, b, c, bits)
+        if e is None:
+            found = self._product(form, a, b, c, bits)
+        else:
+            found = self._sparse_product(step, (a, b, c, {"bits": bits}), e)
         found["tag"] = spread(found["tag"], form.d_type)
         registers = {}
         for plane in self.PLANES:
@@ -118,6 +132,23 @@ class BoundedWarps(Warps):
         low, high, nan = enclosure(form, a["bits"], b["bits"], least, most)
         nan |= c["tag"] == BOUNDED_OR_NAN
         return _bounded(bits, low, high, nan, unknown, form.d_type)
+
+    def _sparse_product(self, step: Product, matrices: tuple[Planes, ...], e: Planes) -> Planes:
+        """Return the matrices D of an A that metadata place, row by row.
+
+        A row whose metadata are not exact, or have no meaning, is unknown.
+        """
+        form, selector = step.form, step.selector or 0
+        metadata = e["bits"][..., 0]
+        a, c, d = ({name: by_row(one) for name, one in matrices[i].items()} for i in (0, 2, 3))
+        b = {name: met(form, one, metadata, selector) for name, one in matrices[1].items()}
+        found = self._product(row_form(form), a, b, c, d["bits"])
+        known = defined_rows(form, metadata, selector)
+        self.undefined[...] |= ~known.all(axis=1)
+        known &= (e["tag"][:, holders(form, selector), 0] == EXACT).all(axis=1)[:, None]
+        found = {name: of_rows(one, form.shape.m) for name, one in found.items()}
+        found["tag"] = np.where(known[:, :, None], found["tag"], np.uint8(UNKNOWN))
+        return found
 
     def _elements(self, form: Form, operand: str, registers: Planes) -> Planes:
         """Return the matrices of an operand, (form.groups * count, rows, columns)."""

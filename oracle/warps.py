@@ -171,9 +171,13 @@ class Warps:
         d = multiply(step.form, a["bits"], b["bits"], c["bits"], model=self.model)
         return {"bits": d}
 
-    def multiply_registers(self, step: Product, a: Planes, b: Planes, c: Planes) -> Planes:
-        """Return the registers of A x B + C."""
-        d = multiply_lanes(step.form, a["bits"], b["bits"], c["bits"], model=self.model)
+    def multiply_registers(
+        self, step: Product, a: Planes, b: Planes, c: Planes, e: Planes | None = None
+    ) -> Planes:
+        """Return the registers of A x B + C; of a sparse A, `e` are its metadata."""
+        sparse = None if e is None else (e["bits"][..., 0], step.selector or 0)
+        operands = a["bits"], b["bits"], c["bits"]
+        d = multiply_lanes(step.form, *operands, model=self.model, sparse=sparse)
         return {"bits": d}
 
     def elementwise(self, step: Elementwise, source: Planes) -> Planes:

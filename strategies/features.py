@@ -81,6 +81,8 @@ class Feature:
     opaque: bool | None = field(default=None, compare=False)
     """Whether only programs on fragments of wmma have it (True), or only programs on registers
     known by lane (False); None: both."""
+    sparse: bool = field(default=False, compare=False)
+    """Whether only programs that multiply a sparse A have it."""
 
     def __str__(self) -> str:
         return self.value
@@ -127,6 +129,8 @@ ROW_STORES = _of_forms(form for form in FORMS if memory_of(form) is Rows and for
 """Of instructions that store rows."""
 MOVES = _of_forms(form for form in FORMS if memory_of(form) is None and not form.is_product)
 """Of instructions that move registers to registers."""
+_PRODUCTS = frozenset(of_form(form)[0] for form in FORMS if form.is_product and not form.opaque)
+"""Of multiplications of registers: a program about a form is asked for none of another."""
 OF_OPERATION: dict[Operation, Feature] = {
     operation: Feature(f"elements: {operation}", Dimension.STEP, opaque=True)
     for operation in Operation
@@ -188,6 +192,13 @@ class Has:
     AMONG_MULTIPLICANDS = Feature("d among the registers of a or b", Dimension.PROGRAM)
     A_WITH_B = Feature("a and b in one bank of registers", Dimension.PROGRAM)
     ADDRESS_LOADED = Feature("address in a register that is loaded", Dimension.PROGRAM)
+    SELECTOR = Feature("sparsity selector above 0", Dimension.PROGRAM, opaque=False, sparse=True)
+    METADATA_SET = Feature(
+        "metadata in registers that are set", Dimension.PROGRAM, opaque=False, sparse=True
+    )
+    OVER_METADATA = Feature(
+        "d in the register of the metadata", Dimension.PROGRAM, opaque=False, sparse=True
+    )
     ROWS_REPEATED = Feature(f"{ROW_STORES[0]} repeats a register", Dimension.PROGRAM, opaque=False)
     MOVED_IN_PLACE = Feature(f"{MOVES[0]} into its source", Dimension.PROGRAM, opaque=False)
     LOOP_CONSTANT = Feature("loop with a constant count", Dimension.PROGRAM)
@@ -228,12 +239,19 @@ FEATURES: dict[str, Feature] = {one.value: one for one in _ROWS}
 """All by their names, in the order in which they are asked for and listed."""
 OF_LANES = frozenset(one for one in _ROWS if one.opaque is False)
 """Features that only programs on registers known by lane have."""
+OF_SPARSE = frozenset(one for one in _ROWS if one.sparse)
+"""Features that only programs that multiply a sparse A have."""
 
 
 def possible_features(form: Form) -> tuple[Feature, ...]:
     """Return what a program about a form can be asked for, in the order of `FEATURES`."""
     opaque = form.opaque or form.is_load
-    return tuple(one for one in FEATURES.values() if one.opaque in (None, opaque))
+    others = _PRODUCTS - {*of_form(form)}
+    return tuple(
+        one
+        for one in FEATURES.values()
+        if one.opaque in (None, opaque) and one.sparse <= form.is_sparse and one not in others
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,7 +310,7 @@ def _of_op(step: AnyOp, program: Program) -> Iterator[Feature]:
     elif multiplies(step):
         yield from of_form(step.form)
         yield from _of_sharing(step, program)
-        d, *multiplicands, _ = step.uses
+        d, *multiplicands = step.uses[:3]
         if not d.is_fragment and any(
             use.name == d.name and use.holds.words > d.holds.words for use in multiplicands
         ):
@@ -344,7 +362,11 @@ _ORDERS = (Way.REVERSED, Way.SWAPPED, Way.ROTATED, Way.SHUFFLED)
 
 def _of_sharing(step: Product, program: Program) -> Iterator[Feature]:
     """Yield how the operands of a multiplication share registers."""
-    d, a, b, c = step.uses
+    d, a, b, c = step.uses[:4]
+    if step.selector:
+        yield Has.SELECTOR
+    if not {*d.registers}.isdisjoint(one for use in step.uses[4:] for one in use.registers):
+        yield Has.OVER_METADATA
     if d.name == c.name:
         yield Has.IN_PLACE_REGISTERS
     way = way_of(d, c, program.shared_banks)
@@ -447,6 +469,8 @@ def _of_registers(steps: tuple[Step, ...]) -> Iterator[Feature]:
             use.field: [makers.get(register) for register in use.registers] for use in step.reads
         }
         if multiplies_registers(step):
+            if any(one is not None and one.sets is not None for one in sources.get("e", ())):
+                yield Has.METADATA_SET
             if any(loads_rows(one) for source in sources.values() for one in source):
                 yield Has.FED_BY_ROWS
             if any(multiplies_registers(one) for name in "ab" for one in sources[name]):

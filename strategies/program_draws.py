@@ -61,9 +61,10 @@ _FULL_BYTES = 4096
 """Bytes of an image up to which a program has all images of its round; with larger ones it has
 fewer, because time goes with bytes, and one program in a hundred has images of 100 KiB and more
 (2026-11)."""
-_BROAD_ROUNDS = 32
-"""Rounds before the first growth: 256 programs, every family of forms several times. (There are
-285 forms on sm_90 with PTX ISA 8.7: 138 of wmma.mma, 110 of mma.sync, the rest move matrices.)"""
+_BROAD_ROUNDS = 48
+"""Rounds before the first growth: 384 programs, every family of forms several times. (There are
+373 forms on sm_90 with PTX ISA 8.7: 138 of wmma.mma, 110 of mma.sync, 88 of mma.sp, the rest move
+matrices.)"""
 _ROUNDS_OF_A_STEP = {Speed.INTERPRETED: 8, Speed.NATIVE: 2}
 """Rounds from one doubling to the next; where compiling a program costs more than its images,
 breadth costs more, too."""
@@ -72,7 +73,7 @@ breadth costs more, too."""
 def images_per_program(number: int, speed: Speed) -> int:
     """Return how many images each program of a round is run on.
 
-    8 in the first 32 rounds, and then twice as many every 8 rounds up to 256 on a simulated
+    8 in the first 48 rounds, and then twice as many every 8 rounds up to 256 on a simulated
     device, every 2 rounds up to 8192 on a GPU.
 
     Parameters

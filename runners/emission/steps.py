@@ -99,7 +99,10 @@ class StepWriter:
         elif accesses_rows(step):
             where = self._row_address(step)
         elif multiplies(step):
-            self.body.add(f"{opcode} {', '.join(map(self._vector, step.uses))}")
+            operands = [*map(self._vector, step.uses)]
+            if step.selector is not None:
+                operands[-1:] = [operands[-1].strip("{}"), f"{step.selector}"]
+            self.body.add(f"{opcode} {', '.join(operands)}")
             return
         else:
             self._each(step, 32, f"{opcode} {{}}, {{}}")

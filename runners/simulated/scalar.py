@@ -492,10 +492,24 @@ ROWS = (
         )
     ),
     # Conversions (9.7.9.23).
+    Op(
+        "cvt.to.origin d:to+, a:origin+",
+        floating.integer_to_integer,
+        to=_INTEGERS,
+        origin=_INTEGERS,
+    ),
+    *(
+        Op(
+            "cvt{.sat}.to.origin d:to+, a:origin+",
+            floating.integer_to_integer,
+            to=to,
+            origin=" ".join(each for each in _INTEGERS.split() if floating.exceeds(each, to)),
+        )
+        for to in _INTEGERS.split()
+    ),
     *(
         Op(f"cvt{more}{ftz}{sat}.to.origin d:to+, a:origin+", compute, to=to, origin=origin)
         for compute, more, pairs in (
-            (floating.integer_to_integer, "", ((_INTEGERS, _INTEGERS),)),
             (floating.integer_to_float, ".rnd", product(_FLOATS, (_INTEGERS,))),
             (floating.float_to_integer, ".irnd", product((_INTEGERS,), _FLOATS)),
             (floating.float_to_float, ".rnd", (*_NARROWER, ("f32", "bf16"), ("f64", "bf16"))),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from oracle.formats import Format
 from oracle.forms import Form
+from oracle.instructions.mma_sp import legal_pairs, selectors
 from oracle.matrices import Matrix
 from oracle.operands import Fragment, Registers
 from oracle.operations import Operation, operations
 from oracle.ops import Op
-from oracle.steps import Elementwise
+from oracle.steps import Elementwise, set_registers
 from strategies.features import MOVES, OF_OPERATION, ROW_STORES, Feature, Has, of_form
 from strategies.programs import accesses
 from strategies.programs.builder import Builder, Dice
@@ -205,6 +207,8 @@ def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
             builder.take(feature)
             value = again[-1]
         found[operand] = value or load_or_read(builder, holds, operand, dice)
+    if form.is_sparse:
+        found["e"] = _metadata(builder, form, builder.dice())
     taken = {one.name for one in found.values()}
     holds = operand_of(form, "c")
     there = scope.like(holds)
@@ -215,6 +219,25 @@ def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
     if usable and not fresh:
         return {**found, "c": usable[-1]}
     return {**found, "c": load_registers(builder, holds, "c", dice)}
+
+
+def _metadata(builder: Builder, form: Form, dice: Dice) -> LiveValue:
+    """Load or choose metadata of a sparse A, or set them to a number of which the ISA allows all.
+
+    Those from memory are filled so that every multiplication that takes them allows them.
+    """
+    holds = operand_of(form, "e")
+    again = [value for value in builder.scope.like(holds) if "e" in value.used]
+    asked = builder.take(Has.METADATA_SET)
+    if (dice.once_in(4) or asked) and builder.focus.shares_registers is not False:
+        name, pairs = builder.name("m"), legal_pairs(form)
+        alike = [dice.one_of(pairs)] * 8
+        chosen = alike if dice.once_in(2) else [dice.one_of(pairs) for _ in alike]
+        constant = sum(pair << 4 * place for place, pair in enumerate(chosen))
+        builder.add(set_registers(destination=name, count=1, constant=constant))
+        # Another form may not allow it, so that it is offered to none.
+        return LiveValue(name=name, holds=holds, depth=builder.scope.depth)
+    return again[-1] if again and dice.once_in(2) else load_registers(builder, holds, "e", dice)
 
 
 def _from_d(
@@ -270,8 +293,13 @@ def _multiply(builder: Builder, form: Form, operands: Mapping[str, LiveValue]) -
             builder.take(Has.IN_PLACE_REGISTERS if target == "c" else Has.OVER_MULTIPLICAND)
             if value.holds.words > held.words:
                 builder.take(Has.OVER_PART)
-    names = {"d": name or builder.name("d")} | {one: operands[one].name for one in "abc"}
-    builder.add(Op.of(form, **names))
+    names = {"d": name or builder.name("d")} | {one: operands[one].name for one in operands}
+    fields: dict[str, Any] = {}
+    if form.is_sparse:
+        known = selectors(form)
+        above = builder.take(Has.SELECTOR) and len(known) > 1
+        fields["selector"] = dice.one_of(known[1:] if above else known)
+    builder.add(Op.of(form, **names, **fields))
     if not form.opaque:
         builder.take(*of_form(form))
     for operand, value in operands.items():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from oracle.forms import Form
 from oracle.operands import Registers
 from oracle.operations import Operation
-from strategies.features import OF_LANES, OF_OPERATION, Has, of_form
+from strategies.features import OF_LANES, OF_OPERATION, OF_SPARSE, Has, of_form
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.forms import Palette, families, operand_of
 
@@ -39,6 +39,11 @@ def main_form(builder: Builder, form: Form | None, dice: Dice, *, rows: bool) ->
     groups: list[tuple[Form, ...]] = []
     lanes: list[tuple[Form, ...]] = list(families(known.register_products))
     lanes += [(form,) for form in known.moves]
+    if builder.wants(OF_SPARSE):
+        lanes = [some for some in lanes if some[0].is_sparse] or lanes
+    asked = tuple(form for form in known.register_products if of_form(form)[0] in builder.wanted)
+    if asked:
+        lanes = [asked]
     if lanes and builder.wants(OF_LANES):
         return dice.one_of(dice.one_of(lanes))
     if known.fragment_products:
