@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
-from scalar_kernels import Answer, answers, cases
+from collections.abc import Iterator
 
-from oracle.scalar import SCALARS
+import pytest
+from scalar_kernels import LETTERS, Answer, answers, cases
+
+from oracle.scalar import SCALARS, ScalarInstruction
 from runners.compilers import discover_assemblers
 from runners.cuda.compilation import PtxasCompiler
+from runners.instruction_modules import header
+from runners.kernels import Kernel, KernelModule
 from runners.protocol import Compiled, Runner
 
 ROWS = list(SCALARS.values())
