@@ -84,6 +84,14 @@ class Form:
         return "e" in self.operands
 
     @cached_property
+    def stored(self) -> Form:
+        """The form of the product of what is stored of a sparse A; of others the form itself."""
+        if not self.is_sparse:
+            return self
+        m, n, k = self.shape.m, self.shape.n, self.shape.k
+        return replace(self.varied(shape=f"m{m}n{n}k{k // 2}"), operands=self.operands[:4])
+
+    @cached_property
     def is_main(self) -> bool:
         """Whether a program can be about it: loads and stores of wmma only serve others."""
         return self.is_product or not self.opaque
@@ -162,7 +170,7 @@ class Form:
                 for name, type_ in types.items()
             }
             if self.is_sparse:
-                found["a"] = replace(found["a"], shape=replace(self.shape, k=self.shape.k // 2))
+                found["a"] = self.stored.matrix("a")
             return found
         if not self.opaque:
             return {}

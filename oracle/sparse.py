@@ -18,7 +18,6 @@ and descending ones too, which the ISA leaves undefined (measured 2026-11-23).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -136,8 +135,7 @@ def met(form: Form, b: NDArray[Any], metadata: NDArray[np.uint32], selector: int
 @cache
 def row_form(form: Form) -> Form:
     """Return the form of a product of one row of A, as `by_row` and `met` give it."""
-    shape = f"m1n{form.shape.n}k{form.shape.k // 2}"
-    return replace(form.varied(shape=shape), operands=form.operands[:4])
+    return form.stored.varied(shape=f"m1n{form.shape.n}k{form.stored.shape.k}")
 
 
 def by_row(matrices: NDArray[Any]) -> NDArray[Any]:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from oracle.errors import UsageError
-from oracle.instructions import INSTRUCTIONS
-from oracle.isa import notes_of
+from oracle.isa import figures_of, notes_of
 from oracle.models.figures import Confidence, DotUnit, Figure, weakest
 from oracle.targets import parse_target
 
@@ -30,11 +29,10 @@ NO_FIGURES = "none"
 
 def _rows_of(rows: tuple[AnyDot, ...], form: Form) -> list[AnyDot]:
     """Return the rows that are for a form, one for each range of compilers."""
-    instruction = INSTRUCTIONS[form.mnemonic].figures or form.mnemonic
     return [
         row
         for row in rows
-        if (row.instruction, row.types) == (instruction, form.types)
+        if (row.instruction, row.types) == (figures_of(form), form.types)
         and (not row.shapes or form.shape.name in row.shapes)
     ]
 
