@@ -23,6 +23,7 @@ from strategies.simplification.accesses import (
 )
 from strategies.simplification.examples import Example, visit
 from strategies.simplification.isolation import isolated, loaded, shared_sources, stored
+from strategies.simplification.lane_code import smaller_code
 from strategies.simplification.registers import less_shared
 from strategies.simplification.structure import drops, loads_first, trims, unwraps
 
@@ -33,6 +34,7 @@ _SINGLE: tuple[Reduction, ...] = (
     plain_all,
     partial(drops, size=1),
     unwraps,
+    smaller_code,
     less_shared,
     plain_one,
     row_major,
