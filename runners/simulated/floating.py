@@ -240,10 +240,12 @@ KINDS: dict[str, Callable[[Words, Binary], Words]] = {
     "infinite": lambda size, binary: size == binary.infinity,
     "number": lambda size, binary: size <= binary.infinity,
     "notanumber": lambda size, binary: size > binary.infinity,
-    "normal": lambda size, binary: (size >> binary.fraction != 0) & (size < binary.infinity),
+    "normal": lambda size, binary: (
+        (size == 0) | ((size >> binary.fraction != 0) & (size < binary.infinity))
+    ),
     "subnormal": lambda size, binary: (size >> binary.fraction == 0) & (size != 0),
 }
-"""What testp asks, of words without their signs."""
+"""What testp asks, of words without their signs; zeros count as normal (9.7.3.1)."""
 
 
 def is_of_kind(q: Qualifiers, a: Words) -> Any:
