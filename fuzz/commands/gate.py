@@ -174,8 +174,11 @@ def gate(options: Gate) -> bool:
     report_expired(known)
     status = result.status
     bad = any(row.counts for row in result.rows)
-    if not bad and status is not None and status.nothing_compared:
-        raise InfrastructureError(status.nothing_compared)
+    if not bad and status is not None and not (status.compared or status.answered):
+        raise InfrastructureError(
+            status.nothing_compared
+            or "no program was given to both in time, so nothing is said; give it longer (--time)"
+        )
     return bad
 
 
@@ -431,7 +434,7 @@ def _report(result: _Result, options: Gate, seed: int, seconds: float) -> None:
                     "seed": seed,
                     "standings": counts,
                     "findings": [_json(row) for row in shown if row.standing.speaks_against],
-                    "not_asked": result.unasked,
+                    "left_out": result.unasked,
                     "compile_time": [
                         row.what for row in result.rows if row.source == "compile time"
                     ],
