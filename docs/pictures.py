@@ -1,20 +1,22 @@
-"""Draw the README's pictures from a campaign on the simulated device with a planted fault.
+"""Draw the README's pictures: a campaign on a GPU, and one of its findings.
 
-    python docs/pictures.py
+    python docs/pictures.py [--runner cuda|sim] [--output FOLDER]
 
-runs it (for about a minute) and writes docs/campaign.svg, which is its dashboard at a
-moment, and docs/finding.svg, the page of the finding that it ended with.
+runs a campaign for a minute (on the simulated device with a planted fault) and writes campaign.svg,
+which is its dashboard at a moment, and finding.svg, the page of the first of its findings.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
 import tempfile
 from contextlib import chdir
 from pathlib import Path
 from typing import Self
 
 from corpus import create_corpus, open_corpus
-from corpus.known import Known
+from corpus.known import known_with
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.rounds import Budget
@@ -29,11 +31,10 @@ from fuzz.output import generator
 from fuzz.runner import RunnerChoice
 from strategies.draws import Selection
 
-FAULT = "sum-rounded-up"
+FAULTS = {"cuda": (), "sim": ("sum-rounded-up",)}
+"""What is planted: what a GPU's compiler gets wrong needs no help."""
 SEED = 2026
-ONLY = "wmma.mma.*m16n16k16.f32.f32"
-SECONDS = 40.0
-WORKERS = 2
+SECONDS = 60.0
 LOOKED = 0.8
 """Share of the time after which the picture is taken."""
 COLUMNS, ROWS = 100, 34
@@ -61,10 +62,15 @@ class Photographer:
 
 def main() -> None:
     """Run the campaign and draw."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--runner", choices=FAULTS, default="cuda")
+    parser.add_argument("--output", type=Path, default=HERE)
+    options = parser.parse_args()
+    output, faults = options.output.resolve(), FAULTS[options.runner]
     check = Programs(
-        choice=RunnerChoice(name="sim", layout=SEED % 2, faults=(FAULT,)),
+        choice=RunnerChoice(name=options.runner, layout=SEED % 2, faults=faults),
         seed=SEED,
-        selection=Selection(pattern=ONLY),
+        selection=Selection(),
     )
     budget = Budget(seconds=SECONDS)
     photographer = Photographer()
@@ -73,7 +79,7 @@ def main() -> None:
         path = Path("warpfuzz-corpus")
         corpus = create_corpus(path, generator=generator())
         with (
-            ProcessPool(check, workers=WORKERS, devices=(0,)) as pool,
+            ProcessPool(check, workers=os.cpu_count() or 1, devices=(0,)) as pool,
             CampaignStore(corpus.path) as store,
         ):
             campaign = Campaign(
@@ -82,7 +88,7 @@ def main() -> None:
                 check=check,
                 budget=budget,
                 corpus=corpus,
-                known=Known(entries=()),
+                known=known_with(None),
                 observer=photographer,
                 store=store,
             )
@@ -94,10 +100,12 @@ def main() -> None:
             raise SystemExit("the campaign found nothing; choose another seed, or more seconds")
         live = recording_console(COLUMNS, ROWS)
         live.print(dashboard(photographer.status, budget))
-        save(live, HERE / "campaign.svg", title=f"warpfuzz run --runner sim --fault {FAULT}")
+        planted = "".join(f" --fault {one}" for one in faults)
+        command = f"warpfuzz run --runner {options.runner}{planted}"
+        save(live, output / "campaign.svg", title=command)
         page = recording_console(COLUMNS, ROWS)
         page.print(page_of(open_corpus(path).get(stored[0])))
-        save(page, HERE / "finding.svg", title=f"warpfuzz corpus show {stored[0]}")
+        save(page, output / "finding.svg", title=f"warpfuzz corpus show {stored[0]}")
 
 
 if __name__ == "__main__":

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from oracle.errors import UsageError
 from oracle.program import Program
 from strategies.contents.fills import fills_of
-from strategies.contents.float_fields import Ints
-from strategies.contents.image_groups import DRAW_BYTES, SPOTS, ImageGroup, fill_in_turn
-from strategies.contents.plans import Opened, Plan, plan_of
+from strategies.contents.float_fields import Ints, Raw
+from strategies.contents.image_groups import DRAW_BYTES, SPOTS, Fill, ImageGroup, fill_in_turn
+from strategies.contents.plans import Halves, Opened, Plan, plan_of
 from strategies.contents.recipes import Recipe, ValueClass, by_class
 
 _CHUNK_BYTES = 1 << 21
@@ -219,8 +219,25 @@ def _fill(
                 turn=part.turn,
                 multiplicands=filling.given(opened, part.rows),
             )
-            fill_in_turn(fills[classes[part.slot]], view[part.rows], group, filling.operand)
+            some, how = view[part.rows], fills[classes[part.slot]]
+            if filling.halves is None or filling.operand != "b":
+                fill_in_turn(how, some, group, filling.operand)
+            else:
+                _fill_halves(how, some, group, filling.halves)
         filling.window.close(rows, view)
+    for places, allowed in plan.metadata:
+        rows[:, places] = allowed[rows[:, places]]
+
+
+def _fill_halves(how: Sequence[Fill], view: Raw, group: ImageGroup, halves: Halves) -> None:
+    """Fill the B of a sparse A; in half of the images its halves are the same."""
+    for half in halves:
+        part = view[:, half]
+        fill_in_turn(how, part, group, "b")
+        view[:, half] = part
+    same = group.draws[:, SPOTS] >> np.uint16(15) == 1
+    first, second = halves
+    view[np.ix_(same, second)] = view[np.ix_(same, first)]
 
 
 def _fill_word(

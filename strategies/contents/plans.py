@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oracle.formats import FORMATS, Format
+from oracle.forms import Form
 from oracle.program import Program
+from oracle.sparse import legal_bytes
 from oracle.storage import Tile
 from strategies.contents.float_fields import Raw
 from strategies.contents.image_groups import Types
@@ -124,6 +126,11 @@ class Opened:
         return view[some]
 
 
+Halves = tuple[NDArray[np.intp], NDArray[np.intp]]
+"""Rows of the B of a sparse A, two for each stored column of A. Each half is filled as the B of
+what is stored, so that most elements meet what was made for them, whatever the metadata say."""
+
+
 @dataclass(frozen=True, eq=False)
 class Filling:
     """One matrix to fill."""
@@ -134,13 +141,16 @@ class Filling:
     types: Types
     multiplicands: tuple[Window, Window] | None = None
     """A and B of the product that a C belongs to."""
+    halves: Halves | None = None
+    """Rows of the B of a sparse A, of that product."""
 
     def given(self, opened: Opened, some: slice) -> Callable[[], tuple[Raw, Raw]] | None:
         """Return what reads A and B of some images."""
         if self.multiplicands is None:
             return None
         a, b = self.multiplicands
-        return lambda: (opened.view(a, some), opened.view(b, some))
+        rows = slice(None) if self.halves is None else self.halves[0]
+        return lambda: (opened.view(a, some), opened.view(b, some)[:, rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +167,9 @@ class Plan:
     """First byte and mask of each control word."""
     rows: Provenance
     """Bytes that ldmatrix reads, in order."""
+    metadata: tuple[tuple[Provenance, NDArray[np.uint8]], ...]
+    """Bytes of metadata of a sparse A, and for each byte there is one that is allowed; filled last,
+    those that fewer allow behind those that more do."""
     read: tuple[slice, ...]
     """Runs of bytes that anything reads, and short gaps between them."""
     unread: tuple[slice, ...]
@@ -188,9 +201,24 @@ def plan_of(program: Program) -> Plan:
         fillings=tuple(_fillings(found, places)),
         words=tuple((int(places[start]), mask) for start, mask in dict.fromkeys(found.words)),
         rows=places[rows],
+        metadata=tuple(
+            (places[bytes_], legal_bytes(pairs))
+            for pairs, bytes_ in sorted(found.metadata, key=lambda one: -len(one[0]))
+        ),
         read=read,
         unread=unread,
     )
+
+
+@cache
+def _halves(form: Form) -> Halves | None:
+    """Return the rows of B of a sparse A, in halves; of other forms None."""
+    if not form.is_sparse:
+        return None
+    # Two 4-bit elements are placed together.
+    run = 2 if form.b_type.bits == 4 else 1
+    rows = np.arange(form.shape.k).reshape(-1, 2, run)
+    return rows[:, 0].ravel(), rows[:, 1].ravel()
 
 
 def _runs(is_read: NDArray[np.bool_]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
@@ -217,7 +245,8 @@ def _fillings(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
     for product in found.products:
         for operand, source in (("a", product.a), ("b", product.b)):
             if source is not None and _fits(source, product, operand):
-                filling = Filling(window(source), operand, _types(product))
+                halves = _halves(product.form) if operand == "b" else None
+                filling = Filling(window(source), operand, _types(product), halves=halves)
                 filled.setdefault(source.key, filling)
     for product in found.products:
         a, b, c = product.a, product.b, product.c
@@ -226,7 +255,8 @@ def _fillings(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
         both = None
         if a is not None and b is not None and _fits(a, product, "a") and _fits(b, product, "b"):
             both = window(a), window(b)
-        filled[c.key] = Filling(window(c), "c", _types(product), both)
+        halves = _halves(product.form)
+        filled[c.key] = Filling(window(c), "c", _types(product), both, halves)
     for source in found.loads:
         filled.setdefault(source.key, Filling(window(source), *_alone(source)))
     return sorted(filled.values(), key=lambda filling: filling.operand == "c")
@@ -246,7 +276,7 @@ def _types(product: Product) -> Types:
         multiplicand=form.a_type,
         accumulator=form.c_type,
         result=form.d_type,
-        depth=form.shape.k,
+        depth=form.matrix("a").columns,
         operation=form.op,
     )
 
