@@ -240,7 +240,10 @@ KINDS: dict[str, Callable[[Words, Binary], Words]] = {
     "infinite": lambda size, binary: size == binary.infinity,
     "number": lambda size, binary: size <= binary.infinity,
     "notanumber": lambda size, binary: size > binary.infinity,
-    "normal": lambda size, binary: (size >> binary.fraction != 0) & (size < binary.infinity),
+    # Zeros are taken for normal numbers (9.7.3.1).
+    "normal": lambda size, binary: (
+        ((size >> binary.fraction != 0) & (size < binary.infinity)) | (size == 0)
+    ),
     "subnormal": lambda size, binary: (size >> binary.fraction == 0) & (size != 0),
 }
 """What testp asks, of words without their signs."""

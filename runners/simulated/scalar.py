@@ -391,8 +391,8 @@ ROWS = (
     # Moves and selections (9.7.7, 9.7.9).
     Op("mov{.v}.type d, a", decode=_move, v="v2 v4", type=f"pred b8 u8 s8 {_ANY}"),
     Op("selp.type d, a?, b?, c:pred", lambda _, a, b, c: np.where(c, a, b), type=_ANY),
-    Op("slct.type.by d, a, b, c:by", floating.select_by_sign, type=_ANY, by="s32 f32"),
-    Op("slct.ftz.type.by d, a, b, c:by", floating.select_by_sign, type=_ANY, by="f32"),
+    Op("slct.type.by d, a, b, c:by", floating.select_by_sign, type=_ANY, by="s32"),
+    Op("slct{.ftz}.type.by d, a, b, c:by", floating.select_by_sign, type=_ANY, by="f32"),
     # Integers (9.7.1, 9.7.2).
     *_rows(".type d, a, b", _LINEAR | _ORDERED, type=_WORDS),
     *_rows(".type d, a, b", {"mul.lo": np.multiply, "mul.hi": integers.high_product}, type=_WORDS),
