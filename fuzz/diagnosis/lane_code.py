@@ -151,7 +151,9 @@ def _wrong_instruction(device: ExperimentDevice, one: Assign, time: Taken) -> bo
             code.append(_assign("cvt.u32.u16", out[0], name))
             results.append(out[0])
         elif name[0] == "p":
-            code.append(_assign("selp.b32", out[0], 1, 0, name))
+            # Not by selp, which may be what is wrong.
+            code.append(_assign("add.s32", out[0], ZERO, 0))
+            code.append(_assign("add.s32", out[0], out[0], 1, guard=name))
             results.append(out[0])
         else:
             code += [
@@ -212,9 +214,11 @@ def _known(step: LaneCode, one: Assign, numbers: list[int]) -> Iterator[Assign]:
 
 
 def _controls(code: tuple[Statement, ...]) -> list[str]:
-    """Name the branches and loops that are left."""
+    """Name the predicates, branches and loops that are left."""
     there = [*every(code)]
     found = ["a branch of lanes"] if any(isinstance(one, If) for one in there) else []
+    if any(isinstance(one, Assign) and one.guard for one in there):
+        found.insert(0, "a predicate")
     if any(isinstance(one, Repeat | Leave) for one in there):
         found.append("a loop of lanes")
     return found

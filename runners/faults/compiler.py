@@ -284,14 +284,34 @@ _LANES = (
     _text("movmatrix-lost", r"^movmatrix", rw.opcode_changed(r"^movmatrix.*", "mov.b32"),
           "movmatrix is a plain move",
           "a shuffle taken for a copy"),
-    _text("packed-halves-exchanged", r"^cvt\.rn\.b?f16x2\.f32", rw.sources_exchanged,
+    _text("packed-halves-exchanged", r"^cvt\.rn\.b?f16x2\.f32", rw.operands_exchanged(-2, -1),
           "cvt puts the first of two f32 numbers into the low half",
           "two operands in the order of another instruction",
           guilty=("packing",)),
 )  # fmt: skip
 
+_SCALARS = "add sub mul mad min max and or xor shl shr selp"
+_CODE = (
+    _text("selp-operands-exchanged", r"^selp\.b32$", rw.operands_exchanged(1, 2),
+          "selp takes the number of the other case",
+          "a predicate negated without its operands",
+          guilty=("selp",)),
+    _text("shf-wrap-clamped", r"^shf\.[lr]\.wrap", rw.opcode_changed("wrap", "clamp"),
+          "shf takes distances of 32 and more as they are",
+          "two modes of an instruction mixed up",
+          guilty=("shf",)),
+    _text("guard-negation-lost", rf"^(?:{_SCALARS.replace(' ', '|')})\.", rw.negation_lost,
+          "scalar instructions are executed in lanes that have the predicate, not in the others",
+          "a branch turned into predicates, with one of them the wrong way round",
+          guilty=("a predicate", *_SCALARS.split())),
+    _text("lane-loop-turn-lost", r"^setp\.ge\.u32$", rw.turn_lost,
+          "a loop of lanes that counts up ends one turn early in lane 5",
+          "a counter of a loop that is taken for the same in all lanes",
+          guilty=("a loop of lanes",)),
+)  # fmt: skip
+
 COMPILER_FAULTS: tuple[Fault, ...] = (
     *_LAYOUTS, *_ADDRESSES, *_REGISTERS, *_SHARED, *_QUALIFIERS, *_ROWS_OF_SHARED, *_ELSE, *_LANES,
-    *_MULTIPROCESSOR,
+    *_CODE, *_MULTIPROCESSOR,
 )  # fmt: skip
 """Every fault that is planted by rewriting PTX."""

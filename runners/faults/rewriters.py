@@ -96,6 +96,35 @@ def opcode_changed(old: str, new: str) -> Edit:
     return edit
 
 
+def operands_exchanged(first: int, second: int) -> Edit:
+    """Exchange two operands."""
+
+    def edit(statement: Statement) -> str:
+        one, other = statement.operands[first], statement.operands[second]
+        return statement.with_operand(first, other).with_operand(second, one).text
+
+    return edit
+
+
+def negation_lost(statement: Statement) -> str | None:
+    """Execute under a predicate what is to be executed without it."""
+    if not statement.guard.startswith("@!"):
+        return None
+    return replace(statement, guard=statement.guard.replace("!", "")).text
+
+
+def turn_lost(statement: Statement) -> str | None:
+    """End a loop of lanes one turn earlier in lane 5; the prologue's question is no loop's."""
+    predicate, counter, count = statement.operands
+    if predicate == "%done":
+        return None
+    return (
+        "setp.eq.u32 %planted_true0, %lane, 5;\n    selp.b32 %planted0, 1, 0, %planted_true0;\n    "
+        f"add.s32 %planted0, %planted0, {counter};\n    "
+        f"{statement.guard}{statement.opcode} {predicate}, %planted0, {count};"
+    )
+
+
 def layout_flipped(index: int = 0) -> Edit:
     """Turn a layout qualifier round."""
     return lambda statement: statement.with_opcode(flipped(statement.opcode, index)).text
@@ -326,12 +355,6 @@ def first_register_missed(statement: Statement) -> str | None:
     words = statement.opcode.split(".")
     bits = "b64" if words[-1].endswith("64") else "b32"
     return f"{statement.guard}mov.{bits} {target}, {origin};" if target != origin else " "
-
-
-def sources_exchanged(statement: Statement) -> str:
-    """Return the statement with its last two operands in each other's place."""
-    *first, second, third = statement.operands
-    return replace(statement, operands=(*first, third, second)).text
 
 
 def removed(statement: Statement) -> str:
