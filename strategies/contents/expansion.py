@@ -249,13 +249,34 @@ def _fill_word(
         words[choice == which] = value
 
 
+_SMALL = 40
+"""Numbers below this are counts, distances of shifts and the like: registers have 32 bits."""
+_ENDS = np.array(
+    [0, 1, 0xFFFF_FFFF, 0x8000_0000, 0x7FFF_FFFF, 0xFFFF, 0x8000, 0x7F80_0000], "<u4"
+)  # fmt: skip
+"""Ends of 16 and 32 bits, and the infinity of f32."""
+
+
 def _fill_rows(
     rows: NDArray[np.uint8], draws: NDArray[np.uint16], class_: ValueClass, plan: Plan
 ) -> None:
-    """Fill what ldmatrix reads: numbered elements of 16 bits, bytes of few kinds, or any."""
+    """Fill what ldmatrix and code of lanes read: numbered elements, few bytes or words, or any."""
     if not plan.rows.size:
         return
+    words = plan.rows[: plan.rows.size // 4 * 4]
     match class_:
+        case ValueClass.WIDE:
+            # Numbers of all lengths. The factor is 2^32 over the golden ratio (Knuth, The Art of
+            # Computer Programming 3, 6.4).
+            drawn = np.ascontiguousarray(rows[:, words]).view("<u4")
+            drawn >>= drawn * np.uint32(0x9E3779B1) >> np.uint32(27)
+            rows[:, words] = drawn.view(np.uint8)
+        case ValueClass.TINY:
+            drawn = np.ascontiguousarray(rows[:, words]).view("<u4")
+            rows[:, words] = (drawn % np.uint32(_SMALL)).astype("<u4").view(np.uint8)
+        case ValueClass.ENDS:
+            drawn = np.ascontiguousarray(rows[:, words]).view("<u4")
+            rows[:, words] = _ENDS[drawn % np.uint32(len(_ENDS))].view(np.uint8)
         case ValueClass.CODED | ValueClass.NORMAL | ValueClass.MIRRORED | ValueClass.AIMED:
             # An odd factor keeps the numbers of different elements different.
             bytes_ = np.arange(plan.rows.size)

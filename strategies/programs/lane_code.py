@@ -38,7 +38,14 @@ _MOST_TAKEN = 400
 """Statements that one lane may take, about."""
 _SIZES = (6, 10, 16, 24, 36)
 """Statements of a piece of code, about; all equally likely."""
+_EVERYDAY = (
+    "add", "sub", "mul", "mad", "min", "max", "neg", "and", "or", "xor", "shl", "shr", "shf",
+    "lop3", "prmt", "bfe", "bfi", "selp", "set", "setp", "cvt",
+)  # fmt: skip
+_OFTEN = 3
+"""Times that everyday instructions are drawn as often as others."""
 _LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
+_OF_MASKS = ("min.s32", "max.s32", "neg.s32", "min.u32", "max.u32", "and.b32", "mul.lo.s32")
 _ROTATIONS = {
     "b32": ("shl.b32", "shr.u32", ("or.b32", "add.s32", "xor.b32", "sub.s32")),
     "b64": ("shl.b64", "shr.u64", ("or.b64", "add.s64", "xor.b64", "sub.s64")),
@@ -52,6 +59,8 @@ class _Known:
 
     plain: Mapping[str, tuple[ScalarInstruction, ...]]
     """Those that may stand anywhere, by their first word."""
+    families: tuple[str, ...]
+    """Their first words, those of everyday code several times."""
     every: Mapping[Feature, tuple[ScalarInstruction, ...]]
     """The same, by their features."""
     together: frozenset[Feature]
@@ -78,6 +87,7 @@ def _known(module: Module) -> _Known:
             plain.setdefault(family, []).append(row)
     return _Known(
         plain={family: tuple(some) for family, some in plain.items()},
+        families=tuple(name for name in plain for _ in range(_OFTEN if name in _EVERYDAY else 1)),
         every={
             feature: tuple(
                 row for some in plain.values() for row in some if OF_SCALAR[row.family] is feature
@@ -222,7 +232,7 @@ class Lanes:
         )  # fmt: skip
 
     def _assign(self, known: list[str], dice: Dice, predicate: str, depth: int) -> list[Statement]:
-        families = tuple(self._rows.plain)
+        families = self._rows.families
         asked = [
             row
             for feature, rows in self._rows.every.items()
@@ -286,7 +296,7 @@ class Lanes:
 
     def _several(self, known: list[str], dice: Dice, depth: int) -> list[Statement]:
         """Return statements that belong together: a rotation, a carry, what lanes do together."""
-        kind = dice.below(3)
+        kind = dice.below(5)
         builder, warp, carries = self._builder, self._rows.warp, self._rows.carries
         asked = [row for row in warp if OF_SCALAR[row.family] in builder.wanted]
         pairs = [pair for pair in carries if OF_SCALAR[pair[1].family] in builder.wanted]
@@ -300,7 +310,37 @@ class Lanes:
             if _can_read(row, known):
                 builder.take(OF_SCALAR[row.family])
                 return [self._made(row, known, dice)]
-        return self._rotation(known, dice)
+        if kind == 3:
+            return self._magnitude(known, dice)
+        predicate = self._predicate(known, dice).removeprefix("!")
+        return (
+            self._mask(known, predicate, dice)
+            if kind == 4 and predicate
+            else self._rotation(known, dice)
+        )
+
+    def _magnitude(self, known: list[str], dice: Dice) -> list[Statement]:
+        """Return an absolute value of what is not the least number, of which there is none."""
+        source = self._register(known, "b32", dice)
+        some, result = self.new("b32"), self.new("b32")
+        known += [some, result]
+        return [
+            Assign(opcode="max.s32", destinations=(some,), sources=(source, 0x8000_0001)),
+            Assign(opcode="abs.s32", destinations=(result,), sources=(some,)),
+        ]
+
+    def _mask(self, known: list[str], predicate: str, dice: Dice) -> list[Statement]:
+        """Return a mask of all bits or none, and an instruction that compilers know it in."""
+        other = self._register(known, "b32", dice)
+        mask, result = self.new("b32"), self.new("b32")
+        known += [mask, result]
+        opcode = dice.one_of(_OF_MASKS)
+        sources = (mask,) if opcode == "neg.s32" else (mask, other)
+        ends = dice.one_of(((0xFFFF_FFFF, 0), (1, 0), (0, 0xFFFF_FFFF)))
+        return [
+            Assign(opcode="selp.b32", destinations=(mask,), sources=(*ends, predicate)),
+            Assign(opcode=opcode, destinations=(result,), sources=sources),
+        ]
 
     def _rotation(self, known: list[str], dice: Dice) -> list[Statement]:
         wide = any(class_of(name) == "b64" for name in known) and dice.below(2)

@@ -37,8 +37,8 @@ PROGRAMS: dict[str, tuple[Program, str]] = {
     "s8": (plain(S8), "76d4d98bd442d135"),
     "u4": (plain(U4), "3d5423a156170117"),
     "b1": (plain(B1_XOR), "5cbe59e531fd5206"),
-    "ldmatrix": (rows_program(), "215cbbfc23947e18"),
-    "long": (long().program, "0bad33e1e00c4454"),
+    "ldmatrix": (rows_program(), "f46d8e4fbbb3c654"),
+    "long": (long().program, "39431c919c508cc6"),
 }
 
 
