@@ -196,6 +196,16 @@ def _vset2(rest, a, b, c):
     return _vset4(rest, a, b, c, 2)
 
 
+def _mov(rest, *sources):
+    kind, form, *_ = *rest[0].split(), ""
+    if form == "unpack":
+        count = int(rest[0].split()[2]) if rest[0][-1] == "4" else 2
+        bits = int(kind[1:]) // count
+        return tuple(sources[0] >> bits * at for at in range(count))
+    bits = int(kind[1:]) // len(sources) if kind != "pred" else 0
+    return (sum(one << bits * at for at, one in enumerate(sources)),)
+
+
 def _and(rest, a, b):
     return (a & b,)
 
