@@ -26,7 +26,9 @@ from oracle.elementwise import CANONICAL_NAN, FLOATS, apply
 from oracle.enclosure import enclosure
 from oracle.formats import FORMATS, Format
 from oracle.forms import Form
+from oracle.lane_code import LaneCode, run_lanes
 from oracle.lane_fragments import pack, unpack
+from oracle.matrices import LANES
 from oracle.matrix_moves import bytes_of, is_packed, moves, unit, words_of
 from oracle.models import Model
 from oracle.operands import Use
@@ -178,6 +180,18 @@ class BoundedWarps(Warps):
             "high": packed(step, ends["high"]),
             "tag": halves[..., 0::2] | halves[..., 1::2] << np.uint32(16),
         }
+
+    def lane_code(self, step: LaneCode, source: Planes | None = None) -> Planes:
+        """Return what each lane computes: unknown in lanes that read what is not exact."""
+        if source is None:
+            source = _exactly(np.zeros((self.count, LANES, 0), np.uint32), np.uint32)
+        bits, unknown = run_lanes(step, source["bits"])
+        unknown = unknown | (source["tag"] != EXACT).any(axis=-1)
+        if step.crosses_lanes:
+            unknown = np.broadcast_to(unknown.any(axis=-1, keepdims=True), unknown.shape)
+        made = _exactly(bits, np.uint32)
+        made["tag"][unknown] = UNKNOWN * 0x01010101
+        return made
 
     def load_rows(self, step: RowAccess) -> Planes:
         """Return what ldmatrix loads; only what stays together in a register stays bounded."""

@@ -28,6 +28,7 @@ from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.mma_sp import STORAGE as METADATA
 from oracle.instructions.mma_sp import legal_pairs, selectors
 from oracle.instructions.wmma import FRAGMENTS, STORAGE
+from oracle.lane_code import LaneCode
 from oracle.operands import Fragment, Held, Registers, Use
 from oracle.ops import AnyOp, MatrixAccess, Op, RowAccess, accesses_matrix, accesses_rows
 from oracle.places import SPACES, Place, Uniform
@@ -263,7 +264,7 @@ class _Analysis:
                 what = f"a lane's {step.bits}-bit registers"
                 if self.aligned(step.place, step.bits // 8, what, at):
                     self.run_of_bytes(step.place, step.size, _kind(step), at, state)
-            case Scalar():
+            case Scalar() | LaneCode():
                 self.uses(step, MMA_SYNC, at, state)
             case Copy():
                 self.copy(step, at, state)

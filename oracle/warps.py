@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from oracle.elementwise import apply
 from oracle.image import position
+from oracle.lane_code import LaneCode, run_lanes
 from oracle.lane_products import multiply_lanes
 from oracle.matrices import LANES, Matrix
 from oracle.matrix_moves import load_rows, moved, store_rows
@@ -236,6 +237,11 @@ class Warps:
     def pack_registers(self, step: Scalar, source: Planes) -> Planes:
         """Return pairs of f32 registers, rounded to a narrower format."""
         return {"bits": packed(step, source["bits"])}
+
+    def lane_code(self, step: LaneCode, source: Planes | None = None) -> Planes:
+        """Return registers that each lane computes from others."""
+        empty = np.zeros((self.count, LANES, 0), np.uint32)
+        return {"bits": run_lanes(step, empty if source is None else source["bits"])[0]}
 
     def copy(self, step: Copy) -> None:
         """Copy bytes from place to place."""

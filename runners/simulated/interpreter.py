@@ -148,7 +148,7 @@ class _Threads:
         """Let the threads of a mask be at a step."""
         at = self._apart()
         if mask is None:
-            at[...] = goal
+            self._at = np.broadcast_to(goal, np.broadcast_shapes(at.shape, np.shape(goal))).copy()
             return
         if mask.shape[0] != 1 or np.ndim(goal):
             rows = LANES if mask.shape[0] != 1 or np.shape(goal)[0] != 1 else 1

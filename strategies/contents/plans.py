@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from oracle.formats import FORMATS, Format
 from oracle.forms import Form
 from oracle.program import Program
+from oracle.sparse import legal_bytes
 from oracle.storage import Tile
 from strategies.contents.float_fields import Raw
 from strategies.contents.image_groups import Types
@@ -201,19 +202,12 @@ def plan_of(program: Program) -> Plan:
         words=tuple((int(places[start]), mask) for start, mask in dict.fromkeys(found.words)),
         rows=places[rows],
         metadata=tuple(
-            (places[bytes_], _allowed_bytes(pairs))
+            (places[bytes_], legal_bytes(pairs))
             for pairs, bytes_ in sorted(found.metadata, key=lambda one: -len(one[0]))
         ),
         read=read,
         unread=unread,
     )
-
-
-@cache
-def _allowed_bytes(pairs: tuple[int, ...]) -> NDArray[np.uint8]:
-    """Return a byte of allowed metadata for each byte, uint8 (256,)."""
-    half = np.resize(np.array(pairs, np.uint8), 16)
-    return (half[:, None] << np.uint8(4) | half).ravel()
 
 
 @cache

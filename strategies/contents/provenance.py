@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from oracle.forms import Form
 from oracle.image import position
 from oracle.instructions.mma_sp import legal_pairs
+from oracle.lane_code import LaneCode
 from oracle.lane_fragments import places
 from oracle.matrices import LANES
 from oracle.matrix_moves import is_packed, moves
@@ -152,6 +153,8 @@ class _Walker:
                 provenance = self._read(span.buffer, span.offsets.ravel())
                 self.found.rows.append(provenance[provenance >= 0])
                 self._keep(step, provenance.reshape(LANES, -1))
+            case LaneCode():
+                self._forget(step)
             case Scalar():
                 self._keep(step, self._held(step.reads[0]) if step.copies else None)
             case Branch() | Loop():

@@ -38,7 +38,8 @@ def main_form(builder: Builder, form: Form | None, dice: Dice, *, rows: bool) ->
         return dice.one_of(_suited(users, builder))
     groups: list[tuple[Form, ...]] = []
     lanes: list[tuple[Form, ...]] = list(families(known.register_products))
-    lanes += [(form,) for form in known.moves]
+    if not builder.wants((Has.LANES_BEFORE, Has.LANES_BEHIND)):
+        lanes += [(form,) for form in known.moves]
     if builder.wants(OF_SPARSE):
         lanes = [some for some in lanes if some[0].is_sparse] or lanes
     asked = tuple(form for form in known.register_products if of_form(form)[0] in builder.wanted)

@@ -23,7 +23,7 @@ LAYERS = (
     "models",
     "arithmetic",
     "scalar",
-    "operands ops steps storage sharing program definedness image",
+    "operands lane_code ops steps storage sharing program definedness image",
     "elementwise special_bounds lane_fragments sparse batches tags",
     "multiply lane_products matrix_moves double_enclosure enclosure",
     "warps execution bounds permission tracing",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
-from command_line import warpfuzz
+from command_line import ROOT, warpfuzz
 from planted_ptxas import planted_ptxas
 
+from fuzz.findings.launches import parse_launch
 from fuzz.judging import reducing
 
 HEAD = """\
@@ -201,3 +204,20 @@ def test_compilers_are_compared_and_the_wrong_ones_named(tmp_path: Path) -> None
     assert finding["blame"] == "only V2.0.0 to V3.0.0 -O2"
     assert "V1.0.0 -O2" in ended.summary["agreeing"]
     assert json.loads((tmp_path / finding["path"] / "finding.json").read_text())["shrink"]
+
+
+def test_the_commands_and_the_launch_of_the_page_are_taken(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "judge.md").read_text()
+    launch = page.split("```toml\n", 1)[1].split("```", 1)[0]
+    assert parse_launch(launch.encode(), "the page").arguments["n"] == 512
+    (tmp_path / "kernel.ptx").write_text(SUMS)
+    my_pass = tmp_path / "my-pass"
+    my_pass.write_text("#!/bin/sh\nexec sed 's/shr.u32 %r10/shl.b32 %r10/'\n")
+    my_pass.chmod(0o755)
+    (line,) = re.findall(r"^warpfuzz (.* --ptx-pass .*?)  +#", page, re.MULTILINE)
+    ended = warpfuzz(
+        tmp_path, *shlex.split(line), "--images", 2, PATH=f"{tmp_path}:/usr/bin:/bin",
+        prepare=reduce_little,
+    )  # fmt: skip
+    assert ended.code == 1, ended.err
+    assert "--ptx-pass" in ended.out
