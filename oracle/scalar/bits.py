@@ -350,7 +350,7 @@ def _moves() -> Iterator[ScalarInstruction]:
             ("unpack", (narrow,) * count, (wide,), partial(_unpacked, CLASSES[narrow])),
         ):
             yield ScalarInstruction(
-                opcode=f"mov.{wide} {form}" if count == 2 else f"mov.{wide} {form} {count}",
+                opcode=f"mov.{wide}.{form}{count if count > 2 else ''}",
                 destinations=results,
                 sources=sources,
                 evaluate=evaluate,

@@ -38,8 +38,8 @@ class ScalarInstruction:
     """An instruction that every lane executes on registers of its own."""
 
     opcode: str
-    """All of the text but the operands: "shf.l.wrap.b32". Behind a space may stand which form of
-    several of one text it is: "mov.b32 pack"."""
+    """All of the text but the operands: "shf.l.wrap.b32". Of moves between registers of several
+    sizes, which have one text, a last word says which it is: "mov.b32.pack"."""
     destinations: tuple[str, ...]
     """Classes of the registers that are written."""
     sources: tuple[str, ...]
@@ -97,12 +97,14 @@ class ScalarInstruction:
 
     def text(self, destinations: Sequence[str], sources: Sequence[str]) -> str:
         """Return the statement with its operands, as they are written in PTX."""
-        opcode, _, form = self.opcode.partition(" ")
-        written, read = "|".join(destinations), ", ".join(sources)
-        if form.startswith("pack"):
-            read = f"{{{read}}}"
-        elif form:
-            written = f"{{{', '.join(destinations)}}}"
+        opcode, written, read = self.opcode, "|".join(destinations), ", ".join(sources)
+        match opcode.rpartition("."):
+            case opcode, _, "pack" | "pack4":
+                read = f"{{{read}}}"
+            case opcode, _, "unpack" | "unpack4":
+                written = f"{{{', '.join(destinations)}}}"
+            case _:
+                opcode = self.opcode
         return f"{opcode} {written}, {read};"
 
 

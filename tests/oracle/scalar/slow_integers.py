@@ -197,12 +197,10 @@ def _vset2(rest, a, b, c):
 
 
 def _mov(rest, *sources):
-    kind, form, *_ = *rest[0].split(), ""
-    if form == "unpack":
-        count = int(rest[0].split()[2]) if rest[0][-1] == "4" else 2
-        bits = int(kind[1:]) // count
-        return tuple(sources[0] >> bits * at for at in range(count))
-    bits = int(kind[1:]) // len(sources) if kind != "pred" else 0
+    if rest[-1].startswith("unpack"):
+        bits = int(rest[0][1:]) // (4 if rest[-1] == "unpack4" else 2)
+        return tuple(sources[0] >> at for at in range(0, int(rest[0][1:]), bits))
+    bits = int(rest[0][1:]) // len(sources) if rest[0] != "pred" else 0
     return (sum(one << bits * at for at, one in enumerate(sources)),)
 
 

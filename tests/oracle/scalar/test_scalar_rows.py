@@ -78,9 +78,9 @@ def test_a_row_exists_from_its_version_and_target_on() -> None:
     [
         ("shf.l.wrap.b32", "shf.l.wrap.b32 x, a, b, c;"),
         ("setp.lt.and.s32", "setp.lt.and.s32 x|y, a, b, c;"),
-        ("mov.b32 pack", "mov.b32 x, {a, b};"),
-        ("mov.b32 unpack", "mov.b32 {x, y}, a;"),
-        ("mov.b64 unpack 4", "mov.b64 {x, y, z, w}, a;"),
+        ("mov.b32.pack", "mov.b32 x, {a, b};"),
+        ("mov.b32.unpack", "mov.b32 {x, y}, a;"),
+        ("mov.b64.unpack4", "mov.b64 {x, y, z, w}, a;"),
     ],
 )
 def test_a_statement_is_written_as_the_page_has_it(opcode: str, text: str) -> None:
