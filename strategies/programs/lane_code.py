@@ -373,7 +373,7 @@ def lane_code(
 
 
 _OUT = {
-    "b16": ("cvt.u32.u16", 1), "b64": ("mov.b64", 2), "pred": ("selp.b32", 1)
+    "b16": ("cvt.u32.u16", 1), "b64": ("mov.b64.unpack", 2), "pred": ("selp.b32", 1)
 }  # fmt: skip
 """What makes registers of 32 bits of others."""
 
