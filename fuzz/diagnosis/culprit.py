@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
+from fuzz.diagnosis.lane_code import wrong_code
 from fuzz.diagnosis.multiplication import wrong_alone
 from fuzz.diagnosis.shared_registers import shared_register_culprits
 from fuzz.diagnosis.single_step import CONTROL, name_of, wrong_copy, wrong_register_step
@@ -90,6 +91,7 @@ class _Search:
         traced = trace(program, image, target=device.target)
         return (
             wrong_copy(device, program)
+            or wrong_code(device, traced)
             or self._register_steps(program, traced)
             or self._instructions(program, traced)
             or self._elementwise(traced)
