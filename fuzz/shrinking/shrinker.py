@@ -23,7 +23,7 @@ from strategies.simplification.accesses import (
 )
 from strategies.simplification.examples import Example, visit
 from strategies.simplification.isolation import isolated, loaded, shared_sources, stored
-from strategies.simplification.registers import less_shared
+from strategies.simplification.registers import less_shared, plainer_metadata
 from strategies.simplification.structure import drops, loads_first, trims, unwraps
 
 Reduction = Callable[[Example], Iterator[Example]]
@@ -34,6 +34,7 @@ _SINGLE: tuple[Reduction, ...] = (
     partial(drops, size=1),
     unwraps,
     less_shared,
+    plainer_metadata,
     plain_one,
     row_major,
     plainer_accesses,
