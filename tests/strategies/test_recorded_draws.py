@@ -30,13 +30,13 @@ ROUNDS = 12
 """Rounds of 8 programs: the rarest choice of Dice, one in 64, is made in some of them."""
 
 DEFINED = {
-    "sm_75": "840a1b4d7ecd48a1",
-    "sm_80": "86f52f5c5d799fa4",
-    "sm_90": "056bd0bc00edf8c0",
-    "sm_100a": "e1d5fb321b36726b",
+    "sm_75": "28f83476351407a1",
+    "sm_80": "4db71af13da4bcb2",
+    "sm_90": "82270d1d1edbeed1",
+    "sm_100a": "94d2c35d142bdc16",
 }
 """Digests of version 12 of the programs."""
-UNDEFINED = {"sm_75": "b5bffadde9fc6a9e", "sm_90": "4bf0ca167421ebf1"}
+UNDEFINED = {"sm_75": "b5bffadde9fc6a9e", "sm_90": "54205560bc8476be"}
 """Digests of version 12 of the programs."""
 INSTRUCTIONS = {
     "sm_70": "eac315b08c158d7c",
