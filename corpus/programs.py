@@ -15,6 +15,7 @@ from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.row import Instruction
 from oracle.isa import SHAPES, form_of
+from oracle.lane_code import MAX_DEPTH, Assign, If, LaneCode, Leave, Repeat, Statement
 from oracle.matrices import Matrix
 from oracle.operands import StepBase
 from oracle.operations import Operation
@@ -132,6 +133,10 @@ def _value(value: Any) -> object:
         return {"operand": value.operand, "shape": value.shape.name, "type": value.type.name}
     if isinstance(value, Place | Word):
         return _row(value)
+    if isinstance(value, Statement):
+        return {"statement": type(value).__name__, **_row(value)}
+    if isinstance(value, tuple) and any(isinstance(one, Statement) for one in value):
+        return [_value(one) for one in value]
     if isinstance(value, tuple):
         return [_step(one) if isinstance(one, StepBase) else one for one in value]
     return value
@@ -141,6 +146,24 @@ def _steps(value: object, depth: int) -> tuple[Step, ...]:
     if depth > MAX_NESTING:
         raise UsageError(f"its steps are nested more than {MAX_NESTING} deep")
     return tuple(_made_step(_object(row), depth) for row in _listed(value))
+
+
+def _statements(value: object, depth: int) -> tuple[Statement, ...]:
+    if depth > MAX_NESTING + MAX_DEPTH:
+        raise UsageError(f"its statements are nested more than {MAX_DEPTH} deep")
+    return tuple(_statement(_object(row), depth) for row in _listed(value))
+
+
+def _statement(row: dict[str, object], depth: int) -> Statement:
+    kind = _STATEMENTS.get(str(row.get("statement")))
+    if kind is None:
+        raise UsageError(f"there is no statement {row.get('statement')!r:.80}")
+    made: Statement = _made(kind, {k: v for k, v in row.items() if k != "statement"}, depth)
+    return made
+
+
+def _operand(value: object) -> str | int:
+    return value if isinstance(value, str) else int(_whole(value))
 
 
 def _made_step(row: dict[str, object], depth: int) -> Step:
@@ -180,6 +203,8 @@ def _made(kind: _Kind, value: object, depth: int = 0) -> Any:
 def _field(hint: Any, value: object, depth: int) -> object:
     if hint == tuple[Step, ...]:
         return _steps(value, depth + 1)
+    if hint == tuple[Statement, ...]:
+        return _statements(value, depth + 1)
     if hint == Uniform:
         return _made(_WORD, value) if isinstance(value, dict) else _whole(value)
     return form_of(_text(value), hint) if isinstance(hint, str) else _FIELDS[hint](value)
@@ -202,6 +227,7 @@ def _op_kind(row: Instruction) -> _Kind:
     fields |= memory.fields if memory else {}
     fields |= {"address": int | None} if form.is_load else {}
     fields |= {"count": int} if is_repeated(form) else {}
+    fields |= {"selector": int} if form.is_sparse else {}
     optional = {"address", *(memory.optional if memory else ())}
     return _Kind(name=_name(form), make=Op.of, fields=fields, optional=optional)
 
@@ -261,6 +287,9 @@ _FIELDS: dict[Any, Callable[[Any], object]] = {
     str: _text,
     bool: _exactly(bool, "truth value"),
     tuple[int, ...]: lambda value: tuple(map(_whole, _listed(value))),
+    tuple[str, ...]: lambda value: tuple(map(_text, _listed(value))),
+    str | int: _operand,
+    tuple[str | int, ...]: lambda value: tuple(map(_operand, _listed(value))),
     Place: lambda value: _made(_PLACE, value),
     Matrix: _matrix,
     Operation: _operation,
@@ -276,9 +305,11 @@ _KINDS = [
     *map(
         _kind,
         (
-            Elementwise, Copy, Barrier, Branch, Loop,
+            Elementwise, LaneCode, Copy, Barrier, Branch, Loop,
         ),
     ),
 ]  # fmt: skip
+_STATEMENTS = {kind.name: kind for kind in map(_kind, (Assign, If, Repeat, Leave))}
+"""How statements of code of lanes are made."""
 _STEPS = {kind.name: kind for kind in _KINDS}
 """How steps are made, by what they are called in a file."""

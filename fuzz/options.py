@@ -103,6 +103,7 @@ OPTIONS: Mapping[str, Declared] = {
         "--device",
         type=_DEVICE,
     ),
+    "device": option("Number of the GPU.", type=_DEVICE, default=0),
     "fleet": option(
         "Use all GPUs of a Ray cluster: `auto`, `ray://HOST:PORT`, or `local` for this "
         "machine alone.",
@@ -422,6 +423,72 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
     model: str | None = shared("model")
 
 
+class Judge(Options, words="judge", runs="judge:judge_kernel"):
+    """Compare what compilers make of a kernel of your own, bit for bit.
+
+    KERNEL is a .ptx file. It is launched as --launch says; what that leaves out is guessed and
+    said. The simulated device says what must come out, as far as it knows the instructions.
+    """
+
+    kernel: Path = argument()
+    launch: Path | None = option(
+        "TOML file: entry, grid, block, arguments, buffers.  [default: guessed from the text]"
+    )
+    runner: str | None = shared(
+        "runner",
+        "Where it runs: a GPU, or the simulated device with --fault or --ptx-pass.  "
+        "[default: cuda]",
+    )
+    compilers: str | None = shared(
+        "compilers",
+        "Versions, paths or folders of ptxas, with commas; `installed`, `all`, `driver`.  "
+        "[default: installed,driver]",
+    )
+    levels: str | None = shared("levels", "-O levels: 0,1,2,3.  [default: all]")
+    images: int = shared("images", "Contents of the buffers that are tried.", default=64)
+    seed: int = shared("seed", "Seed of the contents.")
+    device: int = shared("device")
+    corpus: Path = shared("corpus")
+    faults: tuple[str, ...] = shared("faults")
+    ptx_pass: str | None = shared("ptx_pass")
+    known: Path | None = shared("known")
+    junit: Path | None = shared("junit")
+
+
+class Gate(Options, words="gate", runs="gate:gate"):
+    """Say whether the compiler NEW may be taken in place of OLD.
+
+    Both are asked about every finding that ships with warpfuzz, compile fresh programs at all
+    levels, and are timed. The exit code is 1 if anything is new, other bits, slower, or a crash.
+    """
+
+    old: str = argument()
+    new: str = argument()
+    time: str = shared("time", "How long all of it takes: 90 (seconds), 10m, 2h.", default="10m")
+    runner: str | None = option(
+        "Where programs run; with ptxas nowhere: they are compiled alone.  [default: cuda where a "
+        "GPU is, else ptxas; sim for front ends]",
+        type=click.Choice(["ptxas", "sim", "cuda"]),
+    )
+    device: int = shared("device")
+    levels: str | None = shared("levels", "-O levels: 0,1,2,3.  [default: all]")
+    slower: float = option(
+        "How many times as long NEW may take to compile.",
+        type=click.FloatRange(min=1),
+        default=1.5,
+    )
+    target: str | None = shared("target", "Only this .target.  [default: the device's]")
+    only: str = shared("only")
+    seed: int | None = shared("seed", "Seed of the programs.  [default: random]", default=None)
+    workers: int | None = shared("workers", "Worker processes.  [default: one for each core]")
+    corpus: Path | None = shared(
+        "corpus", "Folder where findings are kept.  [default: gate-OLD-NEW]", default=None
+    )
+    known: Path | None = shared("known")
+    junit: Path | None = shared("junit", "Also write JUnit XML, one test for each line.")
+    report: Path | None = shared("report", "Also write the result as a page, .html.")
+
+
 class Explain(Options, words="explain", runs="legality:explain_one"):
     """Say whether an instruction is legal, and why not.
 
@@ -495,7 +562,7 @@ class Measure(Options, words="measure", runs="measure:measure_device"):
     runner: str | None = shared(
         "runner", "What is measured: a GPU or the simulated device.  [default: cuda]"
     )
-    device: int = option("Number of the GPU.", type=_DEVICE, default=0)
+    device: int = shared("device")
     target: str | None = shared("target", "Architecture of the simulated device.  [default: sm_90]")
     ptx_version: str | None = shared(
         "ptx_version", "Value of .version.  [default: the first that has all forms of the target]"

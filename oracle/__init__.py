@@ -1,7 +1,7 @@
 """Executable specification of the warp-level matrix instructions of PTX.
 
 Text of an instruction in, verdict out: `explain`. Raw bit patterns in, raw bit patterns out: `mma`
-on matrices, `mma_sync`, `ldmatrix`, `stmatrix` and `movmatrix` on the registers of the lanes;
+on matrices, `mma_sync`, `mma_sp`, `ldmatrix`, `stmatrix` and `movmatrix` on the registers of lanes;
 `permitted` gives the bounds that the ISA promises on every target.
 """
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from oracle.errors import InfrastructureError, UndefinedProgramError, UsageError, WarpfuzzError
 
 if TYPE_CHECKING:
+    from oracle.lane_products import mma_sp as mma_sp
     from oracle.lane_products import mma_sync as mma_sync
     from oracle.legality import Explanation as Explanation
     from oracle.legality import Verdict as Verdict
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from oracle.multiply import permitted as permitted
 
 _HOMES = {
-    "oracle.lane_products": ("mma_sync",),
+    "oracle.lane_products": ("mma_sp", "mma_sync"),
     "oracle.legality": ("Explanation", "Verdict", "explain"),
     "oracle.matrix_moves": ("ldmatrix", "movmatrix", "stmatrix"),
     "oracle.multiply": ("mma", "permitted"),

@@ -5,7 +5,8 @@ bounded, a low and a high bound, kept as bit patterns of its format. Bounds come
 and move with every load, store, copy and ldmatrix. They stay sound on their way:
 
 - A product whose C is bounded is bounded by what `oracle.enclosure` proves for such C.
-- A product whose A or B is not exact is unknown in the rows and columns that it reaches.
+- A product whose A or B is not exact is unknown in the rows and columns that it reaches. So is a
+  row of a sparse A whose metadata are not exact, or have no meaning.
 - An element-wise operation on a bounded element is monotone, exactly rounded, and thus bounded
   by its results on the bounds.
 - A NaN that `mul` or `add` returns has unspecified bits (PTX ISA 9.7.3).
@@ -26,7 +27,9 @@ from oracle.elementwise import CANONICAL_NAN, FLOATS, apply
 from oracle.enclosure import enclosure
 from oracle.formats import FORMATS, Format
 from oracle.forms import Form
+from oracle.lane_code import LaneCode, run_lanes
 from oracle.lane_fragments import pack, unpack
+from oracle.matrices import LANES
 from oracle.matrix_moves import bytes_of, is_packed, moves, unit, words_of
 from oracle.models import Model
 from oracle.operands import Use
@@ -34,6 +37,7 @@ from oracle.operations import Operation
 from oracle.ops import AnyOp, MatrixAccess, Product, RowAccess
 from oracle.places import Word
 from oracle.program import Program
+from oracle.sparse import by_row, defined_rows, holders, met, of_rows, row_form
 from oracle.steps import Copy, Elementwise, Scalar
 from oracle.tags import (
     BOUNDED,
@@ -60,12 +64,19 @@ class BoundedWarps(Warps):
         for planes in self.memory.values():
             for plane in self.PLANES[1:]:
                 planes[plane] = np.zeros_like(planes["bits"])
-        self.memory["warp"] = {"lost": np.zeros((len(images), 1), dtype=bool)}
+        self.memory["warp"] = {
+            name: np.zeros((len(images), 1), dtype=bool) for name in ("lost", "undefined")
+        }
 
     @property
     def lost(self) -> NDArray[np.bool_]:
         """Which warps may have taken another path, bool (count,)."""
         return self.memory["warp"]["lost"][:, 0]
+
+    @property
+    def undefined(self) -> NDArray[np.bool_]:
+        """Which warps took metadata from memory that have no meaning, bool (count,)."""
+        return self.memory["warp"]["undefined"][:, 0]
 
     def uniform(self, use: Use, constant: int) -> Planes:
         """Return the fragment of which every register holds one number in every lane."""
@@ -94,12 +105,17 @@ class BoundedWarps(Warps):
         """Return A x B + C."""
         return self._product(step.form, a, b, c, super().multiply(step, a, b, c)["bits"])
 
-    def multiply_registers(self, step: Product, a: Planes, b: Planes, c: Planes) -> Planes:
+    def multiply_registers(
+        self, step: Product, a: Planes, b: Planes, c: Planes, e: Planes | None = None
+    ) -> Planes:
         """Return the registers of A x B + C, each element with the tag of its bytes."""
-        form, exact = step.form, super().multiply_registers(step, a, b, c)["bits"]
+        form, exact = step.form, super().multiply_registers(step, a, b, c, e)["bits"]
         a, b, c = (self._elements(form, *one) for one in zip("abc", (a, b, c), strict=True))
         bits = unpack(form, "d", exact)
-        found = self._product(form, a, b, c, bits)
+        if e is None:
+            found = self._product(form, a, b, c, bits)
+        else:
+            found = self._sparse_product(step, (a, b, c, {"bits": bits}), e)
         found["tag"] = spread(found["tag"], form.d_type)
         registers = {}
         for plane in self.PLANES:
@@ -118,6 +134,23 @@ class BoundedWarps(Warps):
         low, high, nan = enclosure(form, a["bits"], b["bits"], least, most)
         nan |= c["tag"] == BOUNDED_OR_NAN
         return _bounded(bits, low, high, nan, unknown, form.d_type)
+
+    def _sparse_product(self, step: Product, matrices: tuple[Planes, ...], e: Planes) -> Planes:
+        """Return the matrices D of an A that metadata place, row by row.
+
+        A row whose metadata are not exact, or have no meaning, is unknown.
+        """
+        form, selector = step.form, step.selector or 0
+        metadata = e["bits"][..., 0]
+        a, c, d = ({name: by_row(one) for name, one in matrices[i].items()} for i in (0, 2, 3))
+        b = {name: met(form, one, metadata, selector) for name, one in matrices[1].items()}
+        found = self._product(row_form(form), a, b, c, d["bits"])
+        known = defined_rows(form, metadata, selector)
+        self.undefined[...] |= ~known.all(axis=1)
+        known &= (e["tag"][:, holders(form, selector), 0] == EXACT).all(axis=1)[:, None]
+        found = {name: of_rows(one, form.shape.m) for name, one in found.items()}
+        found["tag"] = np.where(known[:, :, None], found["tag"], np.uint8(UNKNOWN))
+        return found
 
     def _elements(self, form: Form, operand: str, registers: Planes) -> Planes:
         """Return the matrices of an operand, (form.groups * count, rows, columns)."""
@@ -148,6 +181,18 @@ class BoundedWarps(Warps):
             "high": packed(ends["high"], step.type),
             "tag": halves[..., 0::2] | halves[..., 1::2] << np.uint32(16),
         }
+
+    def lane_code(self, step: LaneCode, source: Planes | None = None) -> Planes:
+        """Return what each lane computes: unknown in lanes that read what is not exact."""
+        if source is None:
+            source = _exactly(np.zeros((self.count, LANES, 0), np.uint32), np.uint32)
+        bits, unknown = run_lanes(step, source["bits"])
+        unknown = unknown | (source["tag"] != EXACT).any(axis=-1)
+        if step.crosses_lanes:
+            unknown = np.broadcast_to(unknown.any(axis=-1, keepdims=True), unknown.shape)
+        made = _exactly(bits, np.uint32)
+        made["tag"][unknown] = UNKNOWN * 0x01010101
+        return made
 
     def load_rows(self, step: RowAccess) -> Planes:
         """Return what ldmatrix loads; only what stays together in a register stays bounded."""

@@ -25,9 +25,12 @@ from numpy.typing import NDArray
 from oracle.errors import UndefinedProgramError
 from oracle.forms import ROW_BYTES
 from oracle.instructions import INSTRUCTIONS
+from oracle.instructions.mma_sp import STORAGE as METADATA
+from oracle.instructions.mma_sp import legal_pairs, selectors
 from oracle.instructions.wmma import FRAGMENTS, STORAGE
+from oracle.lane_code import LaneCode
 from oracle.operands import Fragment, Held, Registers, Use
-from oracle.ops import MatrixAccess, Op, RowAccess, accesses_matrix, accesses_rows
+from oracle.ops import AnyOp, MatrixAccess, Op, RowAccess, accesses_matrix, accesses_rows
 from oracle.places import SPACES, Place, Uniform
 from oracle.program import Program, space_of
 from oracle.registers import Register, listed
@@ -74,6 +77,8 @@ class Cause(StrEnum):
     OVERLAP = "copy onto itself"
     UNWRITTEN = "shared memory read unwritten"
     CONTENT = "name holds something else"
+    SELECTOR = "sparsity selector"
+    METADATA = "metadata without a meaning"
     TWICE = "register twice in a destination"
     SHORT_ADDRESS = "address too narrow for its state space"
 
@@ -245,6 +250,8 @@ class _Analysis:
     def step(self, step: Step, at: str, state: _State) -> _State:
         match step:
             case Op():
+                if step.selector is not None:
+                    self.metadata(step, step.selector, at, state)
                 self.uses(step, step.form.section, at, state)
                 if accesses_matrix(step):
                     self.tile(step, at, state)
@@ -257,7 +264,7 @@ class _Analysis:
                 what = f"a lane's {step.bits}-bit registers"
                 if self.aligned(step.place, step.bits // 8, what, at):
                     self.run_of_bytes(step.place, step.size, _kind(step), at, state)
-            case Scalar():
+            case Scalar() | LaneCode():
                 self.uses(step, MMA_SYNC, at, state)
             case Copy():
                 self.copy(step, at, state)
@@ -271,6 +278,35 @@ class _Analysis:
             case _:
                 assert_never(step)
         return state
+
+    def metadata(self, step: AnyOp, selector: int, at: str, before: _State) -> None:
+        """Check the selector of a sparse A, and metadata that are one number in every lane.
+
+        Other metadata are what an image holds; rows whose metadata have no meaning may be anything
+        (`oracle.bounds`).
+        """
+        form, known = step.form, selectors(step.form)
+        if selector not in known:
+            self.report(
+                at,
+                Cause.SELECTOR,
+                METADATA,
+                f"the sparsity selector is {selector}; of {form.shape.name} with "
+                f".{form.a_type.name} it is {' or '.join(map(str, known))}",
+            )
+        cell = before.registers.get(step.uses[-1].registers[0])
+        constant = None if cell is None else cell.constant
+        if constant is None:
+            return
+        pairs = {constant >> bit & 15 for bit in range(0, 32, 4)}
+        if pairs - {*legal_pairs(form)}:
+            self.report(
+                at,
+                Cause.METADATA,
+                METADATA,
+                f"the metadata are {constant:#010x}; of {form.mnemonic} with .{form.a_type.name} "
+                f"4 bits are {', '.join(f'{one:#x}' for one in legal_pairs(form))}",
+            )
 
     def branch(self, step: Branch, at: str, state: _State) -> _State:
         least, most = self.bounds(step.condition, at, state)

@@ -68,6 +68,13 @@ class Format:
         return (1 << (self.bits - 1)) - 1
 
     @property
+    def largest(self) -> float:
+        """Greatest finite number of a float (of 8 bits: OCP 8-bit Floating Point 1.0, table 1)."""
+        if self.has_infinity:
+            return (2.0 - 2.0**-self.fraction_bits) * 2.0**self.bias
+        return (2.0 - 2.0 ** (1 - self.fraction_bits)) * 2.0 ** (self.bias + 1)
+
+    @property
     def ignored_bits(self) -> int:
         """Low-order bits of the word that the arithmetic ignores: 13 for tf32, else 0."""
         if not self.is_float:

@@ -79,6 +79,19 @@ class Form:
         return "d" in self.operands
 
     @cached_property
+    def is_sparse(self) -> bool:
+        """Whether half of A is stored, and metadata say where it belongs."""
+        return "e" in self.operands
+
+    @cached_property
+    def stored(self) -> Form:
+        """The form of the product of what is stored of a sparse A; of others the form itself."""
+        if not self.is_sparse:
+            return self
+        m, n, k = self.shape.m, self.shape.n, self.shape.k
+        return replace(self.varied(shape=f"m{m}n{n}k{k // 2}"), operands=self.operands[:4])
+
+    @cached_property
     def is_main(self) -> bool:
         """Whether a program can be about it: loads and stores of wmma only serve others."""
         return self.is_product or not self.opaque
@@ -131,7 +144,7 @@ class Form:
     @property
     def rounding(self) -> str | None:
         """`.rnd` of the f64 forms; None where none is given."""
-        return self.texts["rnd"] or None
+        return self.texts.get("rnd") or None
 
     @property
     def satfinite(self) -> bool:
@@ -141,18 +154,24 @@ class Form:
     @property
     def op(self) -> str | None:
         """`.op` of the single-bit forms: "xor" or "and"."""
-        return self.texts["op"] or None
+        return self.texts.get("op") or None
 
     @cached_property
     def matrices(self) -> dict[str, Matrix]:
-        """The matrix of each operand that is one; of a product, one of the multiplications."""
+        """The matrix of each operand that is one; of a product, one of the multiplications.
+
+        A sparse A is what is stored of it.
+        """
         if self.is_product:
             # "For wmma.mma without explicit .atype and .btype: implicitly .f16" (9.7.14.4.5)
             types = {name: self.texts[f"{name}type"] or "f16" for name in "dabc"}
-            return {
+            found = {
                 name: Matrix(operand=name, shape=self.shape, type=FORMATS[type_])
                 for name, type_ in types.items()
             }
+            if self.is_sparse:
+                found["a"] = self.stored.matrix("a")
+            return found
         if not self.opaque:
             return {}
         type_, operand = FORMATS[self.texts["type"]], self.texts["matrix"]
@@ -206,20 +225,21 @@ class Form:
         if self.opaque:
             return dict(self.matrices)
         if self.is_product:
-            return {name: self.vector(name) for name in self.matrices}
+            return {**self._vectors}
         return {"r": self.vector()} if "r" in self.operands else {}
 
     @cached_property
     def _vectors(self) -> dict[str, Vector]:
         if not self.is_product:
             return {"r": Vector(registers=self.registers)}
-        return {
+        found = {
             name: Vector(
                 registers=self.words(name) * 32 // matrix.register_bits,
                 register_type=matrix.register_type,
             )
             for name, matrix in self.matrices.items()
         }
+        return found | {"e": Vector(registers=1)} if self.is_sparse else found
 
     def vector(self, operand: str = "r") -> Vector:
         """Return the registers of an operand whose elements stand each in a lane that is known."""

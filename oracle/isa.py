@@ -99,6 +99,11 @@ def mma_sync_form(opcode: str) -> Form:
     return form_of(opcode, "mma")
 
 
+def figures_of(form: Form) -> str:
+    """Return the mnemonic under which a model has the figures of a form."""
+    return INSTRUCTIONS[form.mnemonic].figures or form.mnemonic
+
+
 @cache
 def notes_of(form: Form) -> tuple[Note, ...]:
     """Return the notes that apply to a form, in the order of the page."""

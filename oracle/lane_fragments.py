@@ -1,4 +1,4 @@
-"""Which lane of mma.sync holds which element (PTX ISA 9.7.14.5.1 to .13).
+"""Which lane of mma.sync and mma.sp holds which element (PTX ISA 9.7.14.5.1 to .13, .6.2).
 
 Lane = 4 g + t, with g of 0 to 7 and t of 0 to 3. An element narrower than a register shares it
 with its neighbours along K (A, B) or N (C, D), the first in the lowest bits; p is their number.
@@ -13,6 +13,7 @@ C, D        g + 8 (i div 2), element i of the lane    2 t + (i mod 2)
 
 m8n8k4 of f16 is four multiplications, one for each group of eight lanes (4 q ... 4 q + 3 and
 16 more), with a table of its own. All of it was compared with an H200 (2026-11-22): tests/data.
+The A of mma.sp lies there as one of half its columns, that of stored elements (H200, 2026-11-23).
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def unpack(
         the arithmetic wants them: tiles last and, of multiplicands, k first.
     """
     type_ = form.type(operand)
-    rows, columns = form.shape.matrix(operand)
+    rows, columns = form.matrix(operand).rows, form.matrix(operand).columns
     tiles = len(words)
     if not type_.is_float:
         elements = _elements(words, type_)
@@ -215,7 +216,7 @@ def _place_bits(form: Form, operand: str) -> tuple[int, ...]:
 @cache
 def _inverse(form: Form, operand: str) -> NDArray[np.int64]:
     """Return, for each element of the lanes, its place in (rows, columns, multiplications)."""
-    columns = form.shape.matrix(operand)[1]
+    columns = form.matrix(operand).columns
     group, row, column = places(form, operand).reshape(-1, 3).T
     return (row * columns + column) * form.groups + group
 
@@ -223,7 +224,7 @@ def _inverse(form: Form, operand: str) -> NDArray[np.int64]:
 @cache
 def _order(form: Form, operand: str) -> NDArray[np.int64]:
     """Return, for each element of the matrices in the order of `unpack`, its place in the lanes."""
-    rows, columns = form.shape.matrix(operand)
+    rows, columns = form.matrix(operand).rows, form.matrix(operand).columns
     group, row, column = places(form, operand).reshape(-1, 3).T
     first, second = (column, row) if operand == "a" else (row, column)
     if operand == "a" and not form.type(operand).is_float:

@@ -1,4 +1,4 @@
-"""mma.sync on the registers of a warp: fragments, arithmetic, fragments (PTX ISA 9.7.14.5.14)."""
+"""mma.sync and mma.sp on the registers of a warp: fragments, arithmetic, fragments."""
 
 from __future__ import annotations
 
@@ -10,15 +10,23 @@ from numpy.typing import NDArray
 
 from oracle.errors import UsageError
 from oracle.forms import Form
-from oracle.isa import mma_sync_form
+from oracle.instructions.mma_sp import STORAGE, selectors
+from oracle.isa import form_of, mma_sync_form
 from oracle.lane_fragments import pack, unpack
 from oracle.matrices import LANES
 from oracle.models import model_of
 from oracle.multiply import chunk_tiles, product, takes_upper_halves
-from oracle.scratch import own_scratch
+from oracle.scratch import Scratch, own_scratch
+from oracle.sparse import by_row, expanded, met, of_rows
 
 if TYPE_CHECKING:
     from oracle.models import Model
+
+_CHUNKS_OF_ROWS = 4
+"""Of so many times fewer tiles, the B that each row of A meets is put together: 0.5 to 0.7 times as
+long as of all (2026-11-23)."""
+Sparse = tuple[NDArray[np.uint32], int]
+"""Metadata of each lane, (tiles, 32), and the sparsity selector."""
 
 
 def mma_sync(
@@ -55,16 +63,63 @@ def mma_sync(
         the target returns.
     """
     form = mma_sync_form(opcode)
-    for name, words in zip("abc", (a, b, c), strict=True):
-        _check(form, name, words)
-    leading = a.shape[:-2]
-    if b.shape[:-2] != leading or c.shape[:-2] != leading:
-        raise UsageError(
-            f"the leading dimensions differ: a has {leading}, b {b.shape[:-2]}, "
-            f"c {c.shape[:-2]}; give all three the same"
-        )
+    leading = _leading(form, a=a, b=b, c=c)
     operands = (words.reshape(-1, LANES, words.shape[-1]) for words in (a, b, c))
     d = multiply_lanes(form, *operands, model=model_of(target, model))
+    return d.reshape(*leading, LANES, form.words("d"))
+
+
+def mma_sp(
+    opcode: str,
+    a: NDArray[Any],
+    b: NDArray[Any],
+    c: NDArray[Any],
+    metadata: NDArray[Any],
+    selector: int,
+    *,
+    target: str = "sm_90",
+    model: Model | str | Path | None = None,
+) -> NDArray[np.uint32]:
+    """Return the registers that the model of a target gives for one mma.sp (9.7.14.6.3).
+
+    Parameters
+    ----------
+    opcode
+        Such as "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", or of
+        "mma.sp::ordered_metadata".
+    a, b, c : uint32 (..., 32, words)
+        As of `mma_sync`; A is what is stored of it.
+    metadata : uint32 (..., 32)
+        One word of each lane. What an index chooses it chooses also where the ISA leaves the
+        metadata undefined (`oracle.sparse`).
+    selector
+        The sparsity selector, one that the ISA defines for the form.
+    target, model
+        As of `mma_sync`.
+
+    Returns
+    -------
+    uint32 (..., 32, words): the registers of D.
+
+    Raises
+    ------
+    UsageError
+        If the opcode, the target, a shape, a dtype or the selector is not allowed, or nothing is
+        known of what the target returns.
+    """
+    form = form_of(opcode)
+    if not form.is_sparse:
+        raise UsageError(f"{opcode!r} is a form of {form.mnemonic}; a form of mma.sp is needed")
+    leading = _leading(form, a=a, b=b, c=c, metadata=metadata)
+    known = selectors(form)
+    if isinstance(selector, bool) or selector not in known:
+        raise UsageError(
+            f"the sparsity selector is {selector!r:.80}; of {form.opcode} it is "
+            f"{' or '.join(map(str, known))}, and any other is undefined (PTX ISA {STORAGE})"
+        )
+    operands = (words.reshape(-1, LANES, words.shape[-1]) for words in (a, b, c))
+    chosen = metadata.reshape(-1, LANES), int(selector)
+    d = multiply_lanes(form, *operands, model=model_of(target, model), sparse=chosen)
     return d.reshape(*leading, LANES, form.words("d"))
 
 
@@ -75,17 +130,22 @@ def multiply_lanes(
     c: NDArray[np.uint32],
     *,
     model: Model,
+    sparse: Sparse | None = None,
 ) -> NDArray[np.uint32]:
-    """Return what `mma_sync` does, for a form that is already known and a model.
+    """Return what `mma_sync` and `mma_sp` do, for a form that is already known and a model.
 
     Parameters
     ----------
     a, b, c : uint32 (tiles, 32, words)
+    sparse
+        Of mma.sp.
     """
     model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
     result = np.empty((len(a), LANES, form.words("d")), np.uint32)
     scratch = own_scratch()
     size, upper = chunk_tiles(form), takes_upper_halves(form, model)
+    if sparse is not None and form.a_type.is_float:
+        size = max(1, size // _CHUNKS_OF_ROWS)
     for start in range(0, len(a), size):
         part = slice(start, start + size)
         left, right = (
@@ -93,17 +153,53 @@ def multiply_lanes(
             for name, words in (("a", a), ("b", b))
         )
         addend = unpack(form, "c", c[part], scratch)
-        d = product(form, left, right, addend, model, scratch, keeps_c=False)
+        if sparse is None:
+            d = product(form, left, right, addend, model, scratch, keeps_c=False)
+        else:
+            chosen = sparse[0][part], sparse[1]
+            d = _sparse_product(form, left, right, addend, model, scratch, chosen)
         pack(form, d, result[part], scratch=scratch)
     return result
 
 
-def _check(form: Form, name: str, words: NDArray[Any]) -> None:
-    size = (LANES, form.words(name))
+def _sparse_product(
+    form: Form,
+    a: NDArray[Any],
+    b: NDArray[Any],
+    c: NDArray[Any],
+    model: Model,
+    scratch: Scratch,
+    sparse: Sparse,
+) -> NDArray[Any]:
+    """Return A x B + C of a few tiles, (tiles, m, n), A being what is stored."""
+    if not form.a_type.is_float:
+        return product(form, expanded(form, a, *sparse), b, c, model, scratch, keeps_c=False)
+    # Each row of A meets rows of B of its own. A place that is not chosen is no term of the sum: it
+    # has no exponent (measured on H200, 2026-11-23).
+    rows = by_row(a), met(form, b, *sparse), by_row(c)
+    return of_rows(product(form, *rows, model, scratch, keeps_c=False), form.shape.m)
+
+
+def _leading(form: Form, **operands: NDArray[Any]) -> tuple[int, ...]:
+    """Check registers against a form; return their leading dimensions."""
+    found = {}
+    for name, words in operands.items():
+        size = (LANES,) if name == "metadata" else (LANES, form.words(name))
+        _check(name, words, size, form)
+        found[name] = words.shape[: -len(size)]
+    leading = found["a"]
+    if any(one != leading for one in found.values()):
+        listed = ", ".join(f"{name} {one}" for name, one in found.items())
+        raise UsageError(f"the leading dimensions differ: {listed}; give the same to all")
+    return leading
+
+
+def _check(name: str, words: NDArray[Any], size: tuple[int, ...], form: Form) -> None:
     if not isinstance(words, np.ndarray) or words.dtype != np.uint32:
         given = words.dtype if isinstance(words, np.ndarray) else type(words).__name__
         raise UsageError(f"{name} is {given}; registers are an array of uint32, so convert it")
-    if words.shape[-2:] != size:
+    if words.shape[-len(size) :] != size:
         raise UsageError(
-            f"{name} has shape {words.shape}; {form.opcode} takes (..., {size[0]}, {size[1]})"
+            f"{name} has shape {words.shape}; {form.opcode} takes (..., "
+            f"{', '.join(map(str, size))})"
         )

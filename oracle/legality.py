@@ -11,6 +11,8 @@ from functools import lru_cache
 from oracle.errors import UsageError
 from oracle.forms import ROW_BYTES, Form
 from oracle.instructions import INSTRUCTIONS
+from oracle.instructions.mma_sp import STORAGE as METADATA
+from oracle.instructions.mma_sp import selectors
 from oracle.instructions.wmma import STORAGE
 from oracle.isa import deprecations, forms_by_opcode, needs_aligned, refusals
 from oracle.matrices import Matrix
@@ -251,7 +253,9 @@ def _judge_operands(
             wrong += _judge_address(operand)
         elif kind == "stride":
             wrong += _judge_stride(operand, section)
-        elif kind in ("to", "from"):
+        elif kind == "selector":
+            wrong += _judge_selector(operand, section)
+        elif kind in ("to", "from", "e"):
             if not _REGISTER.fullmatch(operand):
                 text = f"{operand!r} is not the name of a register"
                 wrong.append(Reason(text, section, Rule.REGISTER))
@@ -344,6 +348,15 @@ def _judge_stride(operand: str, section: str) -> list[Reason]:
     return []
 
 
+def _judge_selector(operand: str, section: str) -> list[Reason]:
+    value = _integer(operand)
+    # "operand f is a 32-bit integer constant with values in the range 0..3" (9.7.14.6.3)
+    if value is None or not 0 <= value <= 3:
+        text = f"the sparsity selector {operand!r} is no integer constant from 0 to 3"
+        return [Reason(text, section, Rule.SELECTOR)]
+    return []
+
+
 def _integer(text: str) -> int | None:
     match = _INTEGER_OPERAND.fullmatch(text)
     if match is None:
@@ -362,7 +375,7 @@ _BASES = {"0x": 16, "0b": 2, "0": 8, "": 10}
 
 
 def _undefined(form: Form, operands: dict[str, str]) -> list[Reason]:
-    """Return what the text shows to be undefined: strides and addresses given as numbers."""
+    """Return what the text shows to be undefined: strides, addresses and selectors as numbers."""
     reasons: list[Reason] = []
     alignment, section = ROW_BYTES, form.section
     if form.opaque and not form.is_product:
@@ -370,6 +383,14 @@ def _undefined(form: Form, operands: dict[str, str]) -> list[Reason]:
         stride = _integer(operands.get("stride", ""))
         if stride is not None:
             reasons += _stride_reasons(form.matrix(), form.layout, stride, form.section)
+    if "selector" in operands:
+        selector, known = _integer(operands["selector"]), selectors(form)
+        if selector not in known:
+            text = (
+                f"the sparsity selector {selector} is undefined with {form.shape.name} of "
+                f".{form.a_type.name}; it is {' or '.join(map(str, known))}"
+            )
+            reasons.append(Reason(text, METADATA, Rule.SELECTOR))
     match = _ADDRESS.fullmatch(operands["p"]) if "p" in operands else None
     if match and match[2]:
         address = (_integer(match[2]) or 0) + (_integer(match[3] or "0") or 0)

@@ -163,13 +163,16 @@ class Op(StepBase, Generic[M]):
     None: one that is no part of it."""
     count: int = 1
     """Registers of each operand, where the instruction is done for one after the other."""
+    selector: int | None = None
+    """Which lanes' metadata of a sparse A count, 0 to 3; None where A is not sparse."""
 
     @staticmethod
     def of(form: Form, **given: Any) -> Op[Any]:
         """Return a step from its operands and the fields of its memory, by their names.
 
-        Those are "d", "a", "b" and "c" of a product, "fragment" or "registers" of what is loaded or
-        stored, "source" and "destination" of what is moved between registers.
+        Those are "d", "a", "b" and "c" of a product, and "e" of a sparse A, its metadata;
+        "fragment" or "registers" of what is loaded or stored; "source" and "destination" of what
+        is moved between registers.
 
         Raises
         ------
@@ -195,6 +198,15 @@ class Op(StepBase, Generic[M]):
             check_vector(use.name, "fragment" if use.is_fragment else "vector of registers")
         if self.memory is not None:
             self.memory.check(self.form)
+        if self.form.is_sparse and self.selector is not None:
+            # "a 32-bit integer constant with values in the range 0..3" (9.7.14.6.3)
+            check_range(self.selector, 0, 3, "sparsity selector")
+        else:
+            check(
+                self.form.is_sparse == (self.selector is not None),
+                f"{self.form.mnemonic} "
+                + ("lacks its sparsity selector" if self.form.is_sparse else "has no selector"),
+            )
         if self.address is not None:
             check(
                 self.form.is_load,
@@ -231,6 +243,8 @@ class Op(StepBase, Generic[M]):
         if self.memory is not None:
             found |= {one.name: getattr(self.memory, one.name) for one in fields(self.memory)}
         found["address"] = self.address
+        if self.form.is_sparse:
+            found["selector"] = self.selector
         return found | {"count": self.count} if is_repeated(self.form) else found
 
     @cached_property
@@ -272,6 +286,8 @@ class Op(StepBase, Generic[M]):
         if self.form.is_product:
             text = "{d} = {a} x {b} + {c}"
             text = text.format(**self.names) + ("" if self.form.opaque else ", lane by lane")
+            if self.form.is_sparse:
+                text += f", a placed by {self.names['e']}, selector {self.selector}"
         elif self.memory is None:
             text = "{destination} = {source}, every register transposed".format(**self.names)
         else:
@@ -323,7 +339,7 @@ MatrixAccess = Op[Lines]
 RowAccess = Op[Rows]
 """An ldmatrix or its reverse."""
 Product = Op[None]
-"""A wmma.mma or mma.sync."""
+"""A wmma.mma, mma.sync or mma.sp."""
 
 
 def accesses_matrix(step: object) -> TypeGuard[MatrixAccess]:

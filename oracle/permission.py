@@ -55,6 +55,8 @@ class Permission:
     """Bytes of the high bound of each bounded element, in its format."""
     tags: NDArray[np.uint8]
     """What is known of each byte: see `oracle.tags`."""
+    undefined: NDArray[np.bool_]
+    """Which images the ISA leaves undefined for what they hold: metadata without a meaning."""
 
     @property
     def exact(self) -> NDArray[np.bool_]:
@@ -153,6 +155,7 @@ def permitted(
     model = model_for(target)
     bits = np.array(images, order="C")
     low, high, tags = (np.zeros_like(bits) for _ in range(3))
+    undefined = np.zeros(len(bits), np.bool_)
     mask = writable(program)
     for part in chunks(program, len(bits)):
         warps = BoundedWarps(program, bits[part], model)
@@ -161,7 +164,10 @@ def permitted(
         low[part], high[part] = memory["low"], memory["high"]
         tags[part] = without_torn(memory["tag"])
         tags[part] = np.where(warps.lost[:, None] & mask, np.uint8(UNKNOWN), tags[part])
-    return Permission(program=program, bits=bits, low=low, high=high, tags=tags)
+        undefined[part] = warps.undefined
+    return Permission(
+        program=program, bits=bits, low=low, high=high, tags=tags, undefined=undefined
+    )
 
 
 def contradicting(

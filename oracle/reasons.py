@@ -27,6 +27,7 @@ class Rule(StrEnum):
     STRIDE = "stride"
     STRIDE_BELOW_DEFAULT = "stride below default"
     ALIGNMENT = "alignment"
+    SELECTOR = "sparsity selector"
     DEPRECATED = "deprecated"
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, TypeGuard
 
+from oracle.lane_code import LaneCode
 from oracle.matrices import LANES, Matrix
 from oracle.operands import Fragment, Registers, StepBase, Use
 from oracle.operations import Operation, operations
@@ -438,7 +439,7 @@ def copied(use: Use, source: str, destination: str) -> Elementwise | Scalar:
     )
 
 
-Straight = AnyOp | PlainAccess | Elementwise | Scalar | Copy | Barrier
+Straight = AnyOp | PlainAccess | Elementwise | Scalar | LaneCode | Copy | Barrier
 """The steps that hold no other steps."""
 
 Step = Straight | Branch | Loop

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from oracle.arithmetic.conversions import packed
 from oracle.elementwise import apply
 from oracle.image import position
+from oracle.lane_code import LaneCode, run_lanes
 from oracle.lane_products import multiply_lanes
 from oracle.matrices import LANES, Matrix
 from oracle.matrix_moves import load_rows, moved, store_rows
@@ -171,9 +172,13 @@ class Warps:
         d = multiply(step.form, a["bits"], b["bits"], c["bits"], model=self.model)
         return {"bits": d}
 
-    def multiply_registers(self, step: Product, a: Planes, b: Planes, c: Planes) -> Planes:
-        """Return the registers of A x B + C."""
-        d = multiply_lanes(step.form, a["bits"], b["bits"], c["bits"], model=self.model)
+    def multiply_registers(
+        self, step: Product, a: Planes, b: Planes, c: Planes, e: Planes | None = None
+    ) -> Planes:
+        """Return the registers of A x B + C; of a sparse A, `e` are its metadata."""
+        sparse = None if e is None else (e["bits"][..., 0], step.selector or 0)
+        operands = a["bits"], b["bits"], c["bits"]
+        d = multiply_lanes(step.form, *operands, model=self.model, sparse=sparse)
         return {"bits": d}
 
     def elementwise(self, step: Elementwise, source: Planes) -> Planes:
@@ -227,6 +232,11 @@ class Warps:
     def pack_registers(self, step: Scalar, source: Planes) -> Planes:
         """Return pairs of f32 registers, rounded to a narrower format."""
         return {"bits": packed(source["bits"], step.type)}
+
+    def lane_code(self, step: LaneCode, source: Planes | None = None) -> Planes:
+        """Return registers that each lane computes from others."""
+        empty = np.zeros((self.count, LANES, 0), np.uint32)
+        return {"bits": run_lanes(step, empty if source is None else source["bits"])[0]}
 
     def copy(self, step: Copy) -> None:
         """Copy bytes from place to place."""

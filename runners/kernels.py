@@ -18,6 +18,35 @@ block on every target from sm_70 on (CUDA C++ Programming Guide, Technical Speci
 
 
 @dataclass(frozen=True, kw_only=True)
+class Launch:
+    """How an entry with parameters of its own is launched: one grid for each image.
+
+    The image is what the entry's buffers hold, one after the other.
+    """
+
+    grid: tuple[int, int, int]
+    """Blocks along x, y and z."""
+    block: tuple[int, int, int]
+    """Threads of a block along x, y and z."""
+    shared_bytes: int
+    """Dynamic shared memory of a block, in bytes."""
+    parameters: bytes
+    """The entry's parameters as they lie in memory; zeros where a pointer is."""
+    pointers: tuple[tuple[int, int], ...]
+    """Of each pointer into the image: where it lies in `parameters`, and to which byte of the image
+    it points."""
+    buffers: tuple[tuple[int, int], ...]
+    """Offset and bytes of each buffer in the image; the bytes between them are no one's."""
+
+    def parameters_at(self, address: int) -> bytes:
+        """Return the parameters for an image at an address."""
+        block = bytearray(self.parameters)
+        for place, offset in self.pointers:
+            block[place : place + 8] = (address + offset).to_bytes(8, "little")
+        return bytes(block)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Kernel:
     """One entry of a module, under the convention that every runner keeps.
 
@@ -35,6 +64,9 @@ class Kernel:
     """Most warps that a block may have: the static shared memory is sliced for so many."""
     shared_bytes: int = 0
     """Bytes of shared memory of one warp."""
+    launch: Launch | None = None
+    """How it is launched where it does not keep the convention; runners say nothing of
+    multiprocessors then."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,6 +47,7 @@ _TROUBLES = {
     TrapKind.OUT_OF_BOUNDS: Trouble.STICKY_ERROR,
     TrapKind.DIVERGENT: Trouble.DIVERGENCE,
     TrapKind.UNINITIALISED: Trouble.LAUNCH_FAILURE,
+    TrapKind.RACE: Trouble.LAUNCH_FAILURE,
     TrapKind.STOPPED: Trouble.STICKY_ERROR,
     TrapKind.HANG: Trouble.HANG,
 }
@@ -182,7 +183,14 @@ class SimulatedRunner(ClosedAtTheEnd):
             return module
         start = time.perf_counter()
         results = np.empty_like(images)
-        sms = np.empty(images.shape[0], np.uint32)
+        sms = np.full(images.shape[0], 0xFFFFFFFF, np.uint32)
+        if kernel.launch is not None:
+            try:
+                for image, result in zip(images, results, strict=True):
+                    result[:] = module.launch_grid(kernel.entry, image, kernel.launch).image
+            except SimulatedTrap as trap:
+                return _failure(trap, compiled.module.ptx)
+            return Ran(images=results, sms=sms, seconds=time.perf_counter() - start)
         for first in range(0, images.shape[0], _CHUNK_IMAGES):
             chunk = slice(first, first + _CHUNK_IMAGES)
             try:

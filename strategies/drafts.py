@@ -66,12 +66,14 @@ def vector(registers: int, register_type: str, first: int = 0) -> str:
     return "{" + ", ".join(f"%{prefix}{first + i}" for i in range(registers)) + "}"
 
 
-def canonical(form: Form, *, address: str = "[%addr]", stride: str = "") -> Draft:
+def canonical(
+    form: Form, *, address: str = "[%addr]", stride: str = "", selector: int = 0
+) -> Draft:
     """Return the plainest instruction of a form: lowest registers, default stride."""
     return Draft(
         mnemonic=form.mnemonic,
         qualifiers=form.slots,
-        operands=_operands(form, address, stride),
+        operands=_operands(form, address, stride, selector),
     )
 
 
@@ -80,10 +82,12 @@ _FIRST_REGISTERS = {"d": 0, "c": 0, "a": 16, "b": 32}
 every shape."""
 
 
-def _operands(form: Form, address: str, stride: str) -> tuple[str, ...]:
-    texts = {"p": address, "stride": stride, "to": "%r0", "from": "%r1"}
+def _operands(form: Form, address: str, stride: str, selector: int) -> tuple[str, ...]:
+    texts = {"p": address, "stride": stride, "selector": f"{selector}"}
+    texts |= {"to": "%r0", "from": "%r1", "e": "%r48"}
     for kind, rows in form.vectors.items():
-        texts[kind] = vector(rows.registers, rows.register_type, _FIRST_REGISTERS.get(kind, 0))
+        if kind not in texts:
+            texts[kind] = vector(rows.registers, rows.register_type, _FIRST_REGISTERS.get(kind, 0))
     return tuple(texts[kind] for kind in form.operands if texts[kind])
 
 
@@ -154,6 +158,10 @@ def fits_declarations(draft: Draft, form: Form) -> bool:
             fits = pointer == "%addr" or (pointer == "tile" and shared)
         elif kind in ("to", "from"):
             fits = operand.startswith("%r")
+        elif kind == "e":
+            fits = operand[:2] in ("%r", "%f")
+        elif kind == "selector":
+            fits = True
         elif kind == "stride":
             fits = operand == "%stride" or (not operand[0].isalpha() and operand[0] not in "%_$")
         else:

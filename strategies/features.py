@@ -7,16 +7,16 @@ are told apart from two ways in which a program is peculiar.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from typing import assert_never
 
-from oracle.errors import UsageError
 from oracle.forms import ROW_BYTES, Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
+from oracle.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every, inside
 from oracle.matrices import LANES, Matrix
 from oracle.operands import Use
 from oracle.operations import Operation
@@ -39,6 +39,7 @@ from oracle.ops import (
 from oracle.places import Span, Word
 from oracle.program import Program, walk
 from oracle.registers import MOST_REGISTERS, Register, listed
+from oracle.scalar import SCALARS
 from oracle.sharing import Way, way_of
 from oracle.steps import (
     Barrier,
@@ -69,6 +70,8 @@ class Dimension(StrEnum):
     STRIDE = "stride class"
     ADDRESS = "address class"
     SPACE = "state space"
+    LANES = "code of lanes"
+    SCALAR = "scalar instruction"
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,8 @@ class Feature:
     opaque: bool | None = field(default=None, compare=False)
     """Whether only programs on fragments of wmma have it (True), or only programs on registers
     known by lane (False); None: both."""
+    sparse: bool = field(default=False, compare=False)
+    """Whether only programs that multiply a sparse A have it."""
 
     def __str__(self) -> str:
         return self.value
@@ -127,11 +132,21 @@ ROW_STORES = _of_forms(form for form in FORMS if memory_of(form) is Rows and for
 """Of instructions that store rows."""
 MOVES = _of_forms(form for form in FORMS if memory_of(form) is None and not form.is_product)
 """Of instructions that move registers to registers."""
+_PRODUCTS = frozenset(of_form(form)[0] for form in FORMS if form.is_product and not form.opaque)
+"""Of multiplications of registers: a program about a form is asked for none of another."""
 OF_OPERATION: dict[Operation, Feature] = {
     operation: Feature(f"elements: {operation}", Dimension.STEP, opaque=True)
     for operation in Operation
 }
 """The feature of each element-wise operation."""
+
+
+OF_SCALAR: Mapping[str, Feature] = {
+    row.family: Feature(row.family, Dimension.SCALAR)
+    for row in SCALARS.values()
+    if row.defined is None and not row.nan
+}
+"""The feature of each scalar instruction, by its first word: of those whose results PTX says."""
 
 
 class Has:
@@ -188,6 +203,13 @@ class Has:
     AMONG_MULTIPLICANDS = Feature("d among the registers of a or b", Dimension.PROGRAM)
     A_WITH_B = Feature("a and b in one bank of registers", Dimension.PROGRAM)
     ADDRESS_LOADED = Feature("address in a register that is loaded", Dimension.PROGRAM)
+    SELECTOR = Feature("sparsity selector above 0", Dimension.PROGRAM, opaque=False, sparse=True)
+    METADATA_SET = Feature(
+        "metadata in registers that are set", Dimension.PROGRAM, opaque=False, sparse=True
+    )
+    OVER_METADATA = Feature(
+        "d in the register of the metadata", Dimension.PROGRAM, opaque=False, sparse=True
+    )
     ROWS_REPEATED = Feature(f"{ROW_STORES[0]} repeats a register", Dimension.PROGRAM, opaque=False)
     MOVED_IN_PLACE = Feature(f"{MOVES[0]} into its source", Dimension.PROGRAM, opaque=False)
     LOOP_CONSTANT = Feature("loop with a constant count", Dimension.PROGRAM)
@@ -215,6 +237,24 @@ class Has:
     OFFSET_NEGATIVE = Feature("negative offset in the instruction", Dimension.ADDRESS)
     BUFFER_END = Feature("last byte is the buffer's last", Dimension.ADDRESS, opaque=True)
 
+    LANES_ALONE = Feature("code of lanes alone", Dimension.PROGRAM, opaque=False)
+    LANES_BEFORE = Feature("code of lanes before mma.sync", Dimension.PROGRAM, opaque=False)
+    LANES_BEHIND = Feature("code of lanes behind mma.sync", Dimension.PROGRAM, opaque=False)
+    GUARD = Feature("instruction under a predicate", Dimension.LANES)
+    IF = Feature("branch of lanes", Dimension.LANES)
+    IF_ELSE = Feature("branch of lanes with two arms", Dimension.LANES)
+    REPEAT = Feature("loop of lanes with a constant count", Dimension.LANES)
+    REPEAT_BY_LANE = Feature("loop of lanes with a count of each", Dimension.LANES)
+    REPEAT_DOWN = Feature("loop of lanes that counts down", Dimension.LANES)
+    REPEAT_LATE = Feature("loop of lanes that asks behind its body", Dimension.LANES)
+    REPEAT_ENTRY = Feature("loop of lanes entered within its body", Dimension.LANES)
+    LEAVE = Feature("lanes leave a loop", Dimension.LANES)
+    LEAVE_TURN = Feature("lanes leave a turn of a loop", Dimension.LANES)
+    DEPTH_2 = Feature("branches and loops of lanes, 2 deep", Dimension.LANES)
+    DEPTH_3 = Feature("branches and loops of lanes, 3 deep", Dimension.LANES)
+    CARRY = Feature("carry", Dimension.LANES)
+    CROSSING = Feature("lanes read what others hold", Dimension.LANES)
+
 
 _OF_FORMS = _of_forms(FORMS)
 _ROWS = (
@@ -223,17 +263,33 @@ _ROWS = (
     *(one for one in _OF_FORMS if one.dimension is Dimension.STEP and not one.opaque),
     *(one for one in vars(Has).values() if isinstance(one, Feature)),
     *(one for one in _OF_FORMS if one.dimension is Dimension.SPACE),
+    *OF_SCALAR.values(),
 )
 FEATURES: dict[str, Feature] = {one.value: one for one in _ROWS}
 """All by their names, in the order in which they are asked for and listed."""
+WISHED = tuple(one for one in Dimension if one not in (Dimension.LANES, Dimension.SCALAR))
+"""Dimensions of what programs about a form are asked for."""
+OF_CODE = frozenset({Has.LANES_ALONE, *(one for one in _ROWS if one.dimension not in WISHED)})
+"""Features that programs of code of lanes alone are asked for."""
 OF_LANES = frozenset(one for one in _ROWS if one.opaque is False)
 """Features that only programs on registers known by lane have."""
+OF_SPARSE = frozenset(one for one in _ROWS if one.sparse)
+"""Features that only programs that multiply a sparse A have."""
 
 
 def possible_features(form: Form) -> tuple[Feature, ...]:
     """Return what a program about a form can be asked for, in the order of `FEATURES`."""
     opaque = form.opaque or form.is_load
-    return tuple(one for one in FEATURES.values() if one.opaque in (None, opaque))
+    others = _PRODUCTS - {*of_form(form)}
+    return tuple(
+        one
+        for one in FEATURES.values()
+        if one.opaque in (None, opaque)
+        and one.sparse <= form.is_sparse
+        and one not in others
+        and one.dimension in WISHED
+        and one is not Has.LANES_ALONE
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,7 +348,7 @@ def _of_op(step: AnyOp, program: Program) -> Iterator[Feature]:
     elif multiplies(step):
         yield from of_form(step.form)
         yield from _of_sharing(step, program)
-        d, *multiplicands, _ = step.uses
+        d, *multiplicands = step.uses[:3]
         if not d.is_fragment and any(
             use.name == d.name and use.holds.words > d.holds.words for use in multiplicands
         ):
@@ -314,6 +370,8 @@ def _of_step(step: Step, program: Program) -> Iterator[Feature]:
         case Scalar():
             if step.action == "pack_registers":
                 yield Has.PACKED
+        case LaneCode():
+            yield from _of_lane_code(step)
         case PlainAccess():
             yield Has.LOAD_REGISTERS if step.loads else Has.STORE_REGISTERS
             if step.lanes != LANES:
@@ -339,12 +397,54 @@ def _of_step(step: Step, program: Program) -> Iterator[Feature]:
         yield Has.NESTED
 
 
+def _of_lane_code(step: LaneCode) -> Iterator[Feature]:
+    """Yield what code of lanes is made of."""
+    for one in every(step.code):
+        match one:
+            case Assign():
+                if one.row.family in OF_SCALAR:
+                    yield OF_SCALAR[one.row.family]
+                if one.guard:
+                    yield Has.GUARD
+                if one.row.carry_in:
+                    yield Has.CARRY
+                if one.row.warp:
+                    yield Has.CROSSING
+            case If():
+                yield Has.IF_ELSE if one.then and one.otherwise else Has.IF
+            case Repeat():
+                yield Has.REPEAT if isinstance(one.count, int) else Has.REPEAT_BY_LANE
+                if one.down:
+                    yield Has.REPEAT_DOWN
+                if one.late:
+                    yield Has.REPEAT_LATE
+                if one.entry:
+                    yield Has.REPEAT_ENTRY
+            case Leave():
+                yield Has.LEAVE_TURN if one.turn else Has.LEAVE
+    depth = _depth(step.code)
+    if depth >= 2:
+        yield Has.DEPTH_2
+    if depth >= 3:
+        yield Has.DEPTH_3
+
+
+def _depth(code: tuple[Statement, ...]) -> int:
+    """Return how many branches and loops stand around the innermost statement."""
+    blocks = (block for one in code for block in inside(one).values())
+    return max((1 + _depth(block) for block in blocks), default=0)
+
+
 _ORDERS = (Way.REVERSED, Way.SWAPPED, Way.ROTATED, Way.SHUFFLED)
 
 
 def _of_sharing(step: Product, program: Program) -> Iterator[Feature]:
     """Yield how the operands of a multiplication share registers."""
-    d, a, b, c = step.uses
+    d, a, b, c = step.uses[:4]
+    if step.selector:
+        yield Has.SELECTOR
+    if not {*d.registers}.isdisjoint(one for use in step.uses[4:] for one in use.registers):
+        yield Has.OVER_METADATA
     if d.name == c.name:
         yield Has.IN_PLACE_REGISTERS
     way = way_of(d, c, program.shared_banks)
@@ -423,6 +523,8 @@ def _structure(program: Program) -> Iterator[Feature]:
     flow, live = Flow.of(program.steps), most_live(program.steps)
     found = {
         Has.ONE_MULTIPLICATION: len(products) == 1,
+        Has.LANES_ALONE: not any(step.instruction for step in steps)
+        and any(isinstance(step, LaneCode) for step in steps),
         Has.SEVERAL_SHAPES: len({step.form.shape for step in products}) > 1,
         Has.SEVERAL_TYPES: len({step.form.a_type for step in products}) > 1,
         Has.D_AS_C: flow.chain >= 1,
@@ -447,15 +549,25 @@ def _of_registers(steps: tuple[Step, ...]) -> Iterator[Feature]:
             use.field: [makers.get(register) for register in use.registers] for use in step.reads
         }
         if multiplies_registers(step):
+            if any(one is not None and one.sets is not None for one in sources.get("e", ())):
+                yield Has.METADATA_SET
             if any(loads_rows(one) for source in sources.values() for one in source):
                 yield Has.FED_BY_ROWS
             if any(multiplies_registers(one) for name in "ab" for one in sources[name]):
                 yield Has.D_AS_MULTIPLICAND
+            if any(isinstance(one, LaneCode) for source in sources.values() for one in source):
+                yield Has.LANES_BEFORE
+        elif isinstance(step, LaneCode) and any(
+            multiplies_registers(one) for source in sources.values() for one in source
+        ):
+            yield Has.LANES_BEHIND
         elif stores_rows(step) and any(map(multiplies_registers, sources["registers"])):
             yield Has.ROWS_OF_D
         if step.writes is not None:
             # What is moved, packed or transposed is still the D that it was.
-            moved = "source" in sources and not step.writes.is_fragment
+            moved = "source" in sources and not (
+                step.writes.is_fragment or isinstance(step, LaneCode)
+            )
             carried = sources["source"][0] if moved else None
             makers |= dict.fromkeys(step.writes.registers, step if carried is None else carried)
 
@@ -516,18 +628,12 @@ def _of_pair(first: MatrixAccess, its: Span, second: MatrixAccess, span: Span) -
         yield Has.TILES
 
 
-def main_form(program: Program) -> Form:
-    """Return the form of the step that a program is about.
+def main_form(program: Program) -> Form | None:
+    """Return the form of the step that a program is about; None if it has no such step.
 
     That is its first mma.sync, which other steps feed and store; without one, its first
     instruction that is no load or store of wmma.
-
-    Raises
-    ------
-    UsageError
-        If it has none.
     """
     found = [step.form for step in walk(program.steps) if is_main(step)]
-    if not found:
-        raise UsageError("the program has no matrix instruction; there is nothing to judge")
-    return next((form for form in found if form.is_product and not form.opaque), found[0])
+    products = (form for form in found if form.is_product and not form.opaque)
+    return next(products, found[0] if found else None)

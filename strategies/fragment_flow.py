@@ -60,7 +60,7 @@ class Flow:
                         after.join(values)
                         values = after
                 case _ if multiplies(step):
-                    d, a, b, c = step.uses
+                    d, a, b, c = step.uses[:4]
                     for use in (a, b):
                         key = use.field, use.registers
                         values.uses[key] += 1

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from oracle.forms import Form, kind_of
 from oracle.instructions import INSTRUCTIONS
+from oracle.instructions.mma_sp import selectors
 from oracle.isa import spellings
 from oracle.matrices import Matrix, Vector
 from strategies.drafts import (
@@ -46,6 +47,8 @@ def legal_drafts(form: Form) -> tuple[Draft, ...]:
         addresses = ADDRESSES[1:2] if form.space in ("", "global") else ADDRESSES[1:]
         drafts += [canonical(form, address=address) for address in addresses]
     drafts += [canonical(form, stride=stride) for stride in _strides(form)]
+    if form.is_sparse:
+        drafts += [canonical(form, selector=selector) for selector in selectors(form)[1:]]
     return tuple(drafts)
 
 
@@ -124,9 +127,10 @@ class Neighbourhood:
             return draft
         vectors = described(draft)
         by_hand = isinstance(self.registers, int)
-        if len(vectors) == 4 and not (by_hand and not INSTRUCTIONS[draft.mnemonic].opaque):
+        if len(vectors) >= 4 and not (by_hand and not INSTRUCTIONS[draft.mnemonic].opaque):
             counts = {name: self._count(one) for name, one in vectors.items()}
-            return replace(draft, operands=as_operands(vectors, counts))
+            operands = (*as_operands(vectors, counts), *draft.operands[4:])
+            return replace(draft, operands=operands)
         if len(vectors) == 1:
             (one,) = vectors.values()
             registers = vector(self._count(one), one.register_type)

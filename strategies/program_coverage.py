@@ -24,9 +24,12 @@ from strategies.coverage import Coverage, CoverageLine
 from strategies.draws import derived_seed
 from strategies.features import (
     FEATURES,
+    OF_SCALAR,
+    WISHED,
     Dimension,
     Feature,
     Focus,
+    Has,
     features_of,
     main_form,
     possible_features,
@@ -57,10 +60,15 @@ class Batch:
     """PTX ISA version of its module."""
 
     @property
-    def form(self) -> Form:
-        """The form that the program is about."""
+    def form(self) -> Form | None:
+        """The form that the program is about; None of code of lanes alone."""
         form = self.focus.form
         return form if form is not None and form.is_main else main_form(self.program)
+
+    @property
+    def about(self) -> str:
+        """What the program is about: an opcode, or code of lanes."""
+        return Has.LANES_ALONE.value if self.form is None else self.form.opcode
 
     def images(self, count: int | None = None, *, first: int = 0) -> NDArray[np.uint8]:
         """Return images, uint8 (count, image_bytes); all of the round's if no count is given."""
@@ -69,9 +77,9 @@ class Batch:
 
 
 @cache
-def family_of(form: Form) -> str:
+def family_of(form: Form | None) -> str:
     """Return what a form computes: its opcode without layouts, sizes of wmma and state spaces."""
-    return _DETAIL.sub("", form.opcode)
+    return Has.LANES_ALONE.value if form is None else _DETAIL.sub("", form.opcode)
 
 
 class ProgramCoverage(Coverage):
@@ -93,7 +101,7 @@ class ProgramCoverage(Coverage):
         # Image i is of class i modulo their number; few images do not come to the last ones.
         classes = batch.recipe.classes[: batch.count]
         self.counts["forms"].update(form.opcode for form in requirements(batch.program))
-        self.counts["main_forms"][batch.form.opcode] += 1
+        self.counts["main_forms"][batch.about] += 1
         self.counts["versions"][batch.version] += 1
         self.counts["features"].update(feature.value for feature in features)
         self.counts["classes"].update(class_.value for class_ in classes)
@@ -148,9 +156,23 @@ class ProgramCoverage(Coverage):
             chosen.append(Focus(form=form, features=wishes))
         return chosen
 
+    def lane_focuses(self, key: int, count: int, *, first: int = 0) -> list[Focus]:
+        """Choose what programs of code of lanes should have: every second what was reached least.
+
+        Parameters as of `focuses`.
+        """
+        chosen = []
+        for index in range(first, first + count):
+            wishes = {Has.LANES_ALONE}
+            if index % 2:
+                scalars = _shuffled(OF_SCALAR.values(), derived_seed(key, "scalar", index))
+                wishes.add(min(scalars, key=partial(self._known, Has.LANES_ALONE.value)))
+            chosen.append(Focus(features=frozenset(wishes)))
+        return chosen
+
     def _wishes(self, form: Form, random_: random.Random) -> frozenset[Feature]:
         family, possible = family_of(form), _possible(form.mnemonic)
-        dimensions = list(Dimension)
+        dimensions = list(WISHED)
         random_.shuffle(dimensions)
         wishes = []
         for dimension in dimensions[: random_.randint(0, _MOST_WISHES)]:
@@ -199,7 +221,7 @@ def _possible(mnemonic: str) -> Mapping[Dimension, tuple[Feature, ...]]:
     possible = possible_features(some)
     return {
         dimension: tuple(feature for feature in possible if feature.dimension is dimension)
-        for dimension in Dimension
+        for dimension in WISHED
     }
 
 

@@ -33,12 +33,24 @@ from oracle.targets import VERSIONS, Module, PtxVersion, parse_target, parse_ver
 from strategies.contents import Recipe, ValueClass, recipes
 from strategies.coverage import epoch_known
 from strategies.draws import Selection, derived_seed, draw_one
-from strategies.features import Focus
+from strategies.features import Focus, Has
 from strategies.program_coverage import Batch, ProgramCoverage
 from strategies.programs import GENERATOR_VERSION, is_valued, programs, undefined_programs
 
 PROGRAMS = 8
-"""Programs of one round, in one module."""
+"""Programs of one round that are about forms; all of a round are in one module."""
+LANE_PROGRAMS = 4
+"""Programs of one round that are code of lanes alone, where forms of several instructions are
+selected."""
+
+
+def programs_of_round(forms: Sequence[Form]) -> int:
+    """Return how many programs a round has, whose forms are selected."""
+    return PROGRAMS + (LANE_PROGRAMS if _is_broad(forms) else 0)
+
+
+def _is_broad(forms: Sequence[Form]) -> bool:
+    return len({form.mnemonic for form in forms}) > 1
 
 
 class Speed(StrEnum):
@@ -61,9 +73,10 @@ _FULL_BYTES = 4096
 """Bytes of an image up to which a program has all images of its round; with larger ones it has
 fewer, because time goes with bytes, and one program in a hundred has images of 100 KiB and more
 (2026-11)."""
-_BROAD_ROUNDS = 32
-"""Rounds before the first growth: 256 programs, every family of forms several times. (There are
-285 forms on sm_90 with PTX ISA 8.7: 138 of wmma.mma, 110 of mma.sync, the rest move matrices.)"""
+_BROAD_ROUNDS = 48
+"""Rounds before the first growth: 384 programs, every family of forms several times. (There are
+373 forms on sm_90 with PTX ISA 8.7: 138 of wmma.mma, 110 of mma.sync, 88 of mma.sp, the rest move
+matrices.)"""
 _ROUNDS_OF_A_STEP = {Speed.INTERPRETED: 8, Speed.NATIVE: 2}
 """Rounds from one doubling to the next; where compiling a program costs more than its images,
 breadth costs more, too."""
@@ -72,7 +85,7 @@ breadth costs more, too."""
 def images_per_program(number: int, speed: Speed) -> int:
     """Return how many images each program of a round is run on.
 
-    8 in the first 32 rounds, and then twice as many every 8 rounds up to 256 on a simulated
+    8 in the first 48 rounds, and then twice as many every 8 rounds up to 256 on a simulated
     device, every 2 rounds up to 8192 on a GPU.
 
     Parameters
@@ -222,7 +235,16 @@ def round_focuses(
         What was reached in all epochs before the last; see `epoch_known`.
     """
     key = derived_seed(seed, "focuses", GENERATOR_VERSION)
-    return reached.focuses(key, PROGRAMS, forms, first=number * PROGRAMS)
+    return _focuses(forms, key, reached, number)
+
+
+def _focuses(
+    forms: Sequence[Form], key: int, reached: ProgramCoverage, number: int = 0
+) -> list[Focus]:
+    found = reached.focuses(key, PROGRAMS, forms, first=number * PROGRAMS)
+    if _is_broad(forms):
+        found += reached.lane_focuses(key, LANE_PROGRAMS, first=number * LANE_PROGRAMS)
+    return found
 
 
 def round_batches(
@@ -261,8 +283,10 @@ def round_batches(
     versions = version if isinstance(version, Versions) else Versions.only(version)
     of_round = versions.of_round(key)
     if focuses is None:
-        focuses = ProgramCoverage().focuses(key, PROGRAMS, forms)
+        focuses = _focuses(forms, key, ProgramCoverage())
     for index, focus in enumerate(focuses):
+        if Has.LANES_ALONE in focus.features and set(shares_registers) == {False}:
+            continue  # languages without registers cannot say it
         own = derived_seed(key, index)
         of_program = versions.having(focus.form, target, of_round)
         module = Module.named(target, of_program)

@@ -176,12 +176,12 @@ class _Search:
         sound = self._sound.load(emitted)
         if sound is None or isinstance(sound, SimulatedTrap):
             raise InfrastructureError(
-                f"the sound device refuses a program of {batch.form.opcode} ({sound}); nothing can "
+                f"the sound device refuses a program of {batch.about} ({sound}); nothing can "
                 "be measured with it"
             )
         if self._sound.first_wrong(sound, emitted, images, expected) is not None:
             raise InfrastructureError(
-                f"the sound device and the oracle disagree on a program of {batch.form.opcode} "
+                f"the sound device and the oracle disagree on a program of {batch.about} "
                 f"(seed {self._result.seed}); run a campaign with this seed to see where, and mend "
                 "that first"
             )
@@ -192,7 +192,7 @@ class _Search:
         self._result.seen[column, name] = Sighting(
             cases=cases,
             seconds=self._shared + own,
-            opcode=batch.form.opcode,
+            opcode=batch.about,
         )
 
 

@@ -29,7 +29,7 @@ from fuzz.checks.rounds import Rounds
 from fuzz.compilers.matrix import Built, Matrix, Variant, listings, notes_of, survey_programs
 from fuzz.compilers.members import NOWHERE, Member, MemberRunner, Place
 from fuzz.findings.case import MODULE, Evidence, files_of
-from fuzz.findings.families import under_a_condition, what_was_said
+from fuzz.findings.families import form_name, under_a_condition, what_was_said
 from fuzz.findings.replay import Subject, attempt
 from fuzz.findings.verdicts import judge
 from fuzz.runner import kind_of_failure
@@ -129,7 +129,7 @@ class MatrixRounds(Rounds):
                 and (module.module.version, member) not in self._failed_alone
             ]
             if together:
-                self._refused(module, None, together)
+                self._refused(module, together)
 
     def _count(self, batch: Batch, built: Built, variants: Sequence[Variant]) -> None:
         counts = self._report.counts
@@ -140,7 +140,7 @@ class MatrixRounds(Rounds):
         failed = self._not_said(batch, built)
         if failed:
             counts["uncompiled",] += 1
-            self._refused(built, batch.form, failed)
+            self._refused(built, failed, batch)
 
     def _compare(
         self, batch: Batch, built: Built, variants: Sequence[Variant], first: int, count: int
@@ -271,7 +271,7 @@ class MatrixRounds(Rounds):
         """Add an image that some members' binaries do not turn into what the oracle says."""
         guilty, innocent = self._ordered(wrong), self._ordered(right)
         readers = self._matrix.readers(batch.version)
-        family = family_of(kind, batch.form, guilty, readers, failure)
+        family = family_of(kind, form_name(batch.form), guilty, readers, failure)
         stored = None
         opened = self._place.opened
         if not self._told(family) and opened is not None:
@@ -300,7 +300,9 @@ class MatrixRounds(Rounds):
             stored = Stored(case=case, files=files_of(evidence))
         self._suspect(family, kind, 1, stored)
 
-    def _refused(self, built: Built, form: Form | None, failed: Sequence[Member]) -> None:
+    def _refused(self, built: Built, failed: Sequence[Member], batch: Batch | None = None) -> None:
+        """Note what some members do not compile: a program, or a whole module."""
+        form = None if batch is None else batch.form
         compiled = [one for one, made in built.made.items() if isinstance(made, Compiled)]
         verdicts = verdicts_on(
             built.module, failed, compiled, architecture=self._place.architecture
@@ -314,7 +316,8 @@ class MatrixRounds(Rounds):
         if kind is None:
             self._report.counts["unconfirmed",] += 1
             return
-        family = family_of(kind, form, refusal.refusing, list(refusal.verdicts))
+        name = "a whole module" if batch is None else form_name(form)
+        family = family_of(kind, name, refusal.refusing, list(refusal.verdicts))
         stored = None
         if not self._told(family):
             case = refusal.case(kind, family, self._origin())

@@ -80,7 +80,7 @@ _TEXT_CHARACTERS = 4000
 
 def family_of(
     kind: Kind,
-    form: Form | None,
+    name: str,
     members: Sequence[Member],
     among: Sequence[Member],
     failure: Failure | None = None,
@@ -89,11 +89,12 @@ def family_of(
 
     Parameters
     ----------
+    name
+        Of what the program is about (`form_name`).
     failure
         Of the runner, if it failed: where it names the instruction that is to blame, this does;
         of a compiler, whose words say what is wrong with it, whatever the program is about.
     """
-    name = form_name(form) if form is not None else "a whole module"
     if kind is Kind.DIVERGENCE and failure is not None:
         name = under_a_condition(failure)
     if kind is Kind.COMPILE_FAILURE and failure is not None and failure.detail.strip():
@@ -382,7 +383,8 @@ class _MemberExaminer(Examiner):
         form = main_form(subject.program)
         if kind is Kind.FLAKY:
             return family_of_flaky(form)
-        return family_of(kind, form, self._wrong, self._readers(subject), attempts[-1].failure)
+        name = form_name(form)
+        return family_of(kind, name, self._wrong, self._readers(subject), attempts[-1].failure)
 
     def _named(self, evidence: Evidence, culprit: Culprit | None) -> Evidence:
         """Name a finding after what is wrong, and after the members that alone have it.

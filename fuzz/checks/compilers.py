@@ -31,7 +31,7 @@ from runners.cuda.compilation import release_of
 from runners.toolchains import DRIVER
 from strategies.draws import Selection
 from strategies.program_coverage import ProgramCoverage
-from strategies.program_draws import PROGRAMS, selected_forms
+from strategies.program_draws import programs_of_round, selected_forms
 from strategies.programs import GENERATOR_VERSION
 
 _IMAGES = {"cuda": 256, "sim": 32, NOWHERE: 1}
@@ -156,9 +156,8 @@ class Compilers:
             ),
         )
         # Its number and the seed say all of a round.
-        drawn = RoundPlan(
-            work=Work(count=images), cases=ROUNDS_OF_A_MODULE[name] * PROGRAMS * images
-        )
+        cases = ROUNDS_OF_A_MODULE[name] * programs_of_round(forms) * images
+        drawn = RoundPlan(work=Work(count=images), cases=cases)
         return Plan(
             words=words,
             forms=len(forms),

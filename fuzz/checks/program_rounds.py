@@ -170,7 +170,7 @@ class ProgramRounds(Rounds):
         return super().report(job)
 
     def _as_compiled(self, batch: Batch, part: int) -> Batch:
-        if not self._smallest:
+        if not self._smallest or batch.form is None:
             return batch
         least = smallest_program(batch.form, target=self._target, version=batch.version)
         return replace(batch, program=least)

@@ -32,7 +32,6 @@ from strategies.coverage import Coverage
 from strategies.draws import Selection
 from strategies.program_coverage import Batch, ProgramCoverage
 from strategies.program_draws import (
-    PROGRAMS,
     Speed,
     images_per_program,
     round_focuses,
@@ -189,7 +188,8 @@ class Programs:
             reached = cast(ProgramCoverage, known)
             focuses = round_focuses(forms, seed=self.seed, number=number, reached=reached)
             count = self.images or images_per_program(number, speed)
-            return RoundPlan(work=Work(focuses=tuple(focuses), count=count), cases=PROGRAMS * count)
+            cases = len(focuses) * count
+            return RoundPlan(work=Work(focuses=tuple(focuses), count=count), cases=cases)
 
         return Plan(
             words=Words(

@@ -32,9 +32,10 @@ from strategies.simplification.examples import Site, edited, visit
 
 C_ELSEWHERE = "c has d's registers in another order"
 """Also where C repeats one of them, or has only some of them."""
+OVER_METADATA = "d in the register of the metadata"
 C_IN_PLACE = "d in the registers of c"
 """Every register that they share is the same element of both."""
-_ORDER = (IN_PLACE, C_ELSEWHERE, C_IN_PLACE)
+_ORDER = (IN_PLACE, OVER_METADATA, C_ELSEWHERE, C_IN_PLACE)
 """What is believed first of an image that several explain."""
 _BYTES = "8-bit floats"
 """Both formats of bytes, in any combination: compilers expand them alike."""
@@ -160,11 +161,15 @@ def _conditions(step: Step, program: Program) -> Mapping[str, tuple[str, ...]]:
     if not multiplies(step):
         return {}
     uses = {use.field: use for use in step.uses}
-    shared = [name for name in "abc" if way_of(uses["d"], uses[name], program.shared_banks)]
+    shared = [
+        name for name in uses if name != "d" and way_of(uses["d"], uses[name], program.shared_banks)
+    ]
     found: dict[str, tuple[str, ...]] = {}
     multiplicands = tuple(name for name in shared if name in "ab")
     if multiplicands:
         found[IN_PLACE] = multiplicands
+    if "e" in shared:
+        found[OVER_METADATA] = ("e",)
     if "c" in shared:
         found[C_IN_PLACE if _in_order(uses["d"], uses["c"]) else C_ELSEWHERE] = ("c",)
     return found

@@ -24,12 +24,14 @@ from oracle.formats import Format
 from oracle.forms import Form
 from oracle.image import position
 from oracle.instructions import INSTRUCTIONS
+from oracle.instructions.mma_sp import legal_pairs
 from oracle.matrices import LANES
 from oracle.operands import Registers, Use
 from oracle.ops import multiplies, multiplies_registers
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.registers import listed
+from oracle.sparse import legal_bytes
 from oracle.steps import (
     Barrier,
     Copy,
@@ -237,6 +239,10 @@ class _Alone:
         if not multiplies_registers(self.step):
             return
         for use in self.step.reads:
+            if use.field == "e":
+                noise = np.random.default_rng(number).integers(0, 256, (LANES, 4), np.uint8)
+                yield from self._filled(use, legal_bytes(legal_pairs(self.step.form))[noise])
+                continue
             type_ = self.step.form.type(use.field)
             shape = LANES, use.holds.words * 32 // type_.bits
             random = np.random.default_rng([number, ord(use.field)])

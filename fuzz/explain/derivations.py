@@ -5,6 +5,7 @@ Each step's way to one element is told in words that can be checked by hand.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from oracle.lane_fragments import places, unpack
 from oracle.models import Model
 from oracle.operations import Operation
 from oracle.ops import loads_rows, multiplies, multiplies_fragments
+from oracle.sparse import holders, met, rows_met
 from oracle.steps import Elementwise, changes_elements
 from oracle.tracing import Event
 
@@ -63,12 +65,36 @@ def _product(event: Event, form: Form, row: int, column: int, model: Model) -> D
         if form.groups > 1 or form.d_type.bits != 32:
             return None
         matrices = {name: unpack(form, name, event.inputs[name][None])[0] for name in "abc"}
-        event = replace(event, inputs=matrices)
         _, row, column = places(form, "d")[row, column].tolist()
+        placed = _placed(event, form, row, matrices) if form.is_sparse else []
+        event = replace(event, inputs=matrices)
     element = _element(event, form, row, column)
     if form.a_type.is_float:
-        return derive(form, element, model)
-    return _counted(form, element) if form.op else _summed(form, element)
+        found = derive(form, element, model)
+    else:
+        found = _counted(form, element) if form.op else _summed(form, element)
+    return replace(found, lines=[*placed, *found.lines]) if form.is_sparse else found
+
+
+def _placed(event: Event, form: Form, row: int, matrices: dict[str, NDArray[Any]]) -> Sequence[str]:
+    """Put what a row of a sparse A meets in the place of B; return what the metadata say."""
+    selector = getattr(event.step, "selector", 0)
+    metadata = event.inputs["e"][None, :, 0]
+    rows = rows_met(form, metadata, selector)[0, row]
+    b = matrices["b"]
+    matrices["b"] = met(form, b[None], metadata, selector)[row] if form.b_type.is_float else b[rows]
+    lanes = [lane for lane in holders(form, selector).tolist() if lane // 4 == row % 8]
+    words = ", ".join(
+        f"`{hexadecimal(int(metadata[0, lane]), 32)}` of lane {lane}" for lane in lanes
+    )
+    pairs = ", ".join(f"{k} meets {one}" for k, one in enumerate(rows.tolist()))
+    return [
+        "",
+        f"A is sparse: {form.matrix('a').columns} elements of each row are stored. The metadata of "
+        f"row {row}, with selector {selector}, are {words}. Of the stored elements, by the row of "
+        f"B: {pairs}. Below, k counts the stored elements, and B is what they meet.",
+        "",
+    ]
 
 
 def raw(value: Any, format_: Format) -> int:

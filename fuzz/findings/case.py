@@ -40,6 +40,8 @@ from strategies.programs import GENERATOR_VERSION
 
 MODULE, REWRITTEN, PROGRAM = "module.ptx", "rewritten.ptx", "program.json"
 INPUT, EXPECTED, ACTUAL = "input.npy", "expected.npy", "actual.npy"
+LAUNCH = "launch.toml"
+"""How a kernel with parameters of its own is launched (`fuzz.findings.launches`)."""
 JUDGED = "judged as"
 """Detail of a case: the target with its compiler (`oracle.targets.split_compiler`)."""
 _COPIED_BYTES = 1 << 28

@@ -207,14 +207,22 @@ class WrongImages:
         return None
 
 
-def unit_name(form: Form) -> str:
+_LANES = "code of lanes"
+"""What is named where a program has no matrix instruction."""
+
+
+def unit_name(form: Form | None) -> str:
     """Name what computes a form: "wmma.mma of f16"."""
+    if form is None:
+        return _LANES
     name = INSTRUCTIONS[form.mnemonic].name
     return f"{name} of {unit_of(form)}" if form.is_product else name
 
 
-def form_name(form: Form) -> str:
+def form_name(form: Form | None) -> str:
     """Name a form by what it computes: without layouts, state space and what is always there."""
+    if form is None:
+        return _LANES
     return " ".join((INSTRUCTIONS[form.mnemonic].name, *_told_apart(form)))
 
 
@@ -227,7 +235,7 @@ def _told_apart(form: Form) -> Iterable[str]:
 
 def family_of_difference(
     kind: Kind,
-    form: Form,
+    form: Form | None,
     found: Sequence[Difference],
     seen: WrongImages | None = None,
 ) -> Family:
@@ -236,8 +244,8 @@ def family_of_difference(
     Parameters
     ----------
     form
-        What the program is about; with `seen`, what made the first element that differs is found
-        out, whatever else the program has.
+        What the program is about, None of code of lanes; with `seen`, what made the first element
+        that differs is found out, whatever else the program has.
     found
         What differs.
     seen
@@ -346,7 +354,7 @@ def _listed(names: Sequence[str], most: int) -> str:
     return f"{len(names)} instructions"
 
 
-def family_of_disagreement(one: str, other: str, form: Form) -> Family:
+def family_of_disagreement(one: str, other: str, form: Form | None) -> Family:
     """Return the family of what two devices of one kind do not agree about.
 
     Parameters

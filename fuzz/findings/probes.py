@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from corpus import Entry, Finding, Kind
 from corpus.images import unpack
 from corpus.opening import Answers
-from fuzz.findings.case import EXPECTED, INPUT, MODULE, PROGRAM, subject_of
+from fuzz.findings.case import EXPECTED, INPUT, LAUNCH, MODULE, PROGRAM, subject_of
+from fuzz.findings.launches import parse_launch, setup_of
 from fuzz.findings.replay import (
     Answer,
     CannotBeAskedError,
@@ -265,8 +266,8 @@ class HandProbe:
 
     A folder for `warpfuzz corpus import` with `case.json`, `module.ptx`, `input.npy` and
     `expected.npy`, both uint8 of shape (1, bytes). The module's first entry keeps the convention
-    of `runners.kernels`; one warp runs. A difference is of the case's own kind: what the ISA says
-    of it, the person knows.
+    of `runners.kernels`, and one warp runs; or there is a `launch.toml`. A difference is of the
+    case's own kind: what the ISA says of it, the person knows.
 
     Raises
     ------
@@ -294,6 +295,14 @@ class HandProbe:
                     "are uint8 of shape (1, bytes)"
                 )
         kernel = Kernel(entry=name, image_bytes=self.image.shape[1], warps_per_block=1)
+        if LAUNCH in finding.files:
+            rows = parse_launch(entry.read(LAUNCH), str(entry.path / LAUNCH))
+            (kernel,) = setup_of(ptx, rows).module(ptx).kernels
+        if kernel.image_bytes != self.image.shape[1]:
+            raise InfrastructureError(
+                f"{entry.path / LAUNCH} asks for images of {kernel.image_bytes} bytes, and "
+                f"{INPUT} has {self.image.shape[1]}; restore the folder from a backup"
+            )
         self.module = KernelModule(
             ptx=ptx, target=finding.target, version=finding.ptx_version, kernels=(kernel,)
         )

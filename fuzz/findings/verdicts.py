@@ -78,7 +78,8 @@ def judge(
     """Return what is wrong with each image: a violation, or a deviation; None where it matches.
 
     It matches if every byte is what the model of the target computes; or what the ISA permits, if
-    the model has no figures of the compiler. The permitted bounds, which cost more than the model,
+    the model has no figures of the compiler. An image that the ISA leaves undefined for what it
+    holds is not judged. The permitted bounds, which cost more than the model,
     are computed for images that differ.
 
     Parameters
@@ -97,10 +98,12 @@ def judge(
     differ = different(expected, actual)
     verdicts: list[Kind | None] = [None] * len(images)
     if len(differ):
-        allowed = permitted(program, images[differ], target=target).allows(actual[differ])
+        permission = permitted(program, images[differ], target=target)
+        allowed = permission.allows(actual[differ])
         within = Kind.DEVIATION if has_figures(program, target=target) else None
-        for index, image_allowed in zip(differ.tolist(), allowed, strict=True):
-            verdicts[index] = within if image_allowed.all() else Kind.VIOLATION
+        for number, index in enumerate(differ.tolist()):
+            if not permission.undefined[number]:
+                verdicts[index] = within if allowed[number].all() else Kind.VIOLATION
     return tuple(verdicts)
 
 

@@ -19,13 +19,16 @@ from numpy.typing import NDArray
 
 from fuzz.runner import RunnerChoice, open_runner
 from oracle.errors import InfrastructureError
+from oracle.formats import Kind
 from oracle.forms import Form
+from oracle.instructions.mma_sp import legal_pairs
 from oracle.lane_fragments import pack, unpack
 from oracle.matrices import LANES
 from oracle.measuring.dots import Dots
 from oracle.measuring.units import multiplied, random_tiles
 from oracle.models import Model
 from oracle.program import Program
+from oracle.sparse import rows_met
 from oracle.storage import Tile, read, write
 from oracle.targets import Module
 from runners.emission import emit_all
@@ -50,7 +53,8 @@ _SHOWN = 32
 class ReadyProduct:
     """One multiplication, ready to run: where its operands lie in an image.
 
-    Matrices lie there plainly, or as the registers of mma.sync, lane by lane.
+    Matrices lie there plainly, or as the registers of mma.sync, lane by lane. A sparse A is what is
+    stored of it, and B what this meets; the other rows of B are NaN, or -1, and add nothing.
     """
 
     form: Form
@@ -62,7 +66,7 @@ class ReadyProduct:
         return Program(buffers=buffers_of(steps), steps=steps)
 
     def _tile(self, operand: str) -> Tile:
-        load_a, load_b, load_c, _, store = self.program.steps
+        load_a, load_b, load_c, *_, store = self.program.steps
         access: Any = {"a": load_a, "b": load_b, "c": load_c, "d": store}[operand]
         tile: Tile = access.tile
         return tile
@@ -78,11 +82,26 @@ class ReadyProduct:
                 continue
             matrices = np.zeros((groups * len(images), *values.shape[1:]), values.dtype)
             matrices[: len(values)] = values
+            if form.is_sparse and name == "b":
+                matrices = self._placed(matrices, images)
             words = np.empty((len(images), LANES, form.words(name)), np.uint32)
             pack(form, matrices, words, name)
             end = offset + words[0].nbytes
             images[:, offset:end] = words.view(np.uint8).reshape(len(images), -1)
         return images
+
+    def _placed(self, met: Array, images: Images) -> Array:
+        """Return B of which a sparse A meets some rows, and write the metadata that say which."""
+        form, offset = self.form, self.program.offset("e")
+        pairs = np.resize(np.array(legal_pairs(form), np.uint32), len(images))
+        metadata = np.repeat(pairs[:, None] * np.uint32(0x1111_1111), LANES, axis=1)
+        images[:, offset : offset + 4 * LANES] = metadata.view(np.uint8)
+        signed = form.b_type.kind is Kind.SIGNED
+        other = -1 if signed else (1 << form.b_type.bits) - 1
+        b = np.full((len(met), form.shape.k, form.shape.n), other, met.dtype)
+        # The same rows for every row of A.
+        np.put_along_axis(b, rows_met(form, metadata, 0)[:, 0, :, None], met, axis=1)
+        return b
 
     def result(self, images: Images) -> Array:
         """Return D of some images, (form.groups * count, m, n)."""
@@ -101,7 +120,7 @@ def diagonal(form: Form) -> int:
 
 def tiles_of(form: Form, dots: Dots) -> tuple[Array, Array, Array]:
     """Return matrices with dot products on their diagonals, and zeros elsewhere."""
-    shape, size = form.shape, diagonal(form)
+    shape, size = form.stored.shape, diagonal(form)
     count = -(-len(dots) // size)
     a = np.zeros((count, shape.m, shape.k), dots.a.dtype)
     b = np.zeros((count, shape.k, shape.n), dots.b.dtype)

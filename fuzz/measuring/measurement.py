@@ -11,6 +11,7 @@ import numpy as np
 from fuzz.measuring.device import CHUNK, Array, Device, Outcome, Task
 from oracle.errors import UsageError
 from oracle.forms import Form
+from oracle.isa import figures_of
 from oracle.measuring.dots import Dots
 from oracle.measuring.doubles import canonical_rule, double_probes, fit_doubles
 from oracle.measuring.inference import Contradiction, Evidence, Finding, Fit, fit
@@ -109,7 +110,7 @@ class Measurer:
         """Return what is found out of each unit, as it is confirmed."""
         dots = [unit for unit in units if unit.kind == "dot"]
         evidence = [self._evidence(unit) for unit in dots]
-        fits = self.map_fits(fit, evidence, [unit.first.shape.k for unit in dots])
+        fits = self.map_fits(fit, evidence, [unit.first.stored.shape.k for unit in dots])
         for unit, found, seen in zip(dots, fits, evidence, strict=True):
             yield self._confirmed_dot(unit, seen, found)
         doubles = [unit for unit in units if unit.kind == "double"]
@@ -122,7 +123,7 @@ class Measurer:
                 yield self._exact(unit)
 
     def _evidence(self, unit: MeasuredUnit) -> Evidence:
-        dots = float_probes(unit.types, unit.first.shape.k)
+        dots = float_probes(unit.types, unit.first.stored.shape.k)
         return Evidence(unit.types, dots, self.device.dots(unit.first, dots))
 
     def _confirmed_dot(self, unit: MeasuredUnit, evidence: Evidence, found: Fit) -> MeasuredResult:
@@ -138,7 +139,7 @@ class Measurer:
             if not wrong:
                 return replace(result, images=self.images)
             evidence = _with(evidence, wrong)
-            found = fit(evidence, unit.first.shape.k)
+            found = fit(evidence, unit.first.stored.shape.k)
         return replace(
             self._result(unit, evidence, found, known),
             figures=(), contradiction=found.contradiction or _first(wrong, unit.first),
@@ -250,7 +251,7 @@ def _figure(value: Any, source: str = "") -> Figure[Any]:
 def scalar_of(unit: MeasuredUnit, order: Figure[str]) -> ScalarDot:
     """Return the unit of a model that adds four products up in scalar arithmetic."""
     return ScalarDot(
-        instruction=unit.first.mnemonic, types=unit.types, shapes=unit.shapes, order=order
+        instruction=figures_of(unit.first), types=unit.types, shapes=unit.shapes, order=order
     )
 
 
@@ -284,7 +285,7 @@ def measured_dot(result: MeasuredResult, source: str) -> TruncatedDot:
     figures: dict[str, Any] = _figures(result, source)
     unit = result.unit
     return TruncatedDot(
-        instruction=unit.first.mnemonic, types=unit.types, shapes=unit.shapes, **figures
+        instruction=figures_of(unit.first), types=unit.types, shapes=unit.shapes, **figures
     )
 
 

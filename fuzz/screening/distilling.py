@@ -93,7 +93,7 @@ def reaches(batch: Batch) -> frozenset[str]:
     family = family_of(batch.form)
     return frozenset(
         (
-            f"about {batch.form.opcode}",
+            f"about {batch.about}",
             *(form.opcode for form in requirements(batch.program)),
             *(feature.value for feature in features),
             *(f"{family}: {feature.value}" for feature in features),
@@ -174,9 +174,7 @@ def distill(
     shown = _Faults(batches=batches, programs=programs, module=module)
     shown.look(watcher)
     covers = {
-        "forms": _covered(
-            [form.opcode for form in forms], {batch.form.opcode for batch in batches}
-        ),
+        "forms": _covered([form.opcode for form in forms], {batch.about for batch in batches}),
         "forms with loads and stores": _covered(sorted(_forms(pool)), _forms(batches)),
         "features of programs": _covered(
             [one.value for one in FEATURES.values() if one not in LEFT_OUT],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 
 if TYPE_CHECKING:
@@ -126,7 +127,11 @@ def is_nan(bits: NDArray[Any], fmt: Format) -> NDArray[np.bool_]:
     return nan
 
 
-_FLOATS = {"f16": np.float16, "f32": np.float32}
+FLOATS: dict[str, Any] = {
+    "f16": np.float16, "f32": np.float32, "f64": np.float64, "tf32": np.float32,
+    "bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2,
+}  # fmt: skip
+"""Dtypes in which the patterns of a format are its numbers."""
 
 
 def integral(values: Floats, rounding: str) -> Floats:
@@ -155,12 +160,13 @@ def rounded(values: Floats, fmt: Format, rounding: str, overflow: str) -> NDArra
     values
         Finite doubles of any shape. One that was itself rounded to odd is as good as exact.
     fmt
-        f16 or f32.
+        Any but f64.
     rounding
         One of `oracle.models.figures.ROUNDINGS`.
     overflow
         What a value that is too large for the format becomes: "infinity", "largest" (the largest
-        finite number), or "IEEE" (whichever the rounding asks for, IEEE 754-2019, 7.4).
+        finite number), or "IEEE" (whichever the rounding asks for, IEEE 754-2019, 7.4). e4m3 has
+        no infinity: "largest".
 
     Returns
     -------
@@ -170,7 +176,7 @@ def rounded(values: Floats, fmt: Format, rounding: str, overflow: str) -> NDArra
     np.maximum(exponent, 2 - fmt.bias, out=exponent)  # frexp's significands are below 1
     quantum = np.ldexp(1.0, exponent - 1 - fmt.fraction_bits)
     numbers = integral(values / quantum, rounding) * quantum
-    largest = (2.0 - 2.0**-fmt.fraction_bits) * 2.0**fmt.bias
+    largest = fmt.largest
     over = np.abs(numbers) > largest
     if over.any():
         limit = np.full(numbers.shape, largest if overflow == "largest" else np.inf)
@@ -178,5 +184,5 @@ def rounded(values: Floats, fmt: Format, rounding: str, overflow: str) -> NDArra
             inward = {"rz": over, "rm": numbers > 0, "rp": numbers < 0}[rounding]
             limit[inward] = largest
         numbers = np.where(over, np.copysign(limit, numbers), numbers)
-    patterns: NDArray[Any] = numbers.astype(_FLOATS[fmt.name]).view(fmt.raw)
+    patterns: NDArray[Any] = numbers.astype(FLOATS[fmt.name]).view(fmt.raw)
     return patterns

@@ -15,6 +15,7 @@ instruction is
 from __future__ import annotations
 
 from oracle.instructions.ldmatrix import LDMATRIX
+from oracle.instructions.mma_sp import MMA_SP, MMA_SP_ORDERED
 from oracle.instructions.mma_sync import MMA_SYNC
 from oracle.instructions.movmatrix import MOVMATRIX
 from oracle.instructions.row import Instruction
@@ -22,7 +23,8 @@ from oracle.instructions.stmatrix import STMATRIX
 from oracle.instructions.wmma import WMMA_LOAD, WMMA_MMA, WMMA_STORE
 
 _ROWS = (
-    WMMA_LOAD, WMMA_MMA, WMMA_STORE, LDMATRIX, MMA_SYNC, STMATRIX, MOVMATRIX,
+    WMMA_LOAD, WMMA_MMA, WMMA_STORE, LDMATRIX, MMA_SYNC, STMATRIX, MOVMATRIX, MMA_SP,
+    MMA_SP_ORDERED,
 )  # fmt: skip
 INSTRUCTIONS: dict[str, Instruction] = {row.mnemonic: row for row in _ROWS}
 """Rows by mnemonic, in the order in which they are listed to a user."""

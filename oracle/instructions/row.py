@@ -155,7 +155,10 @@ class Instruction:
     """Section that says how many registers its vectors have, if another does."""
     operands: tuple[str, ...]
     """Kinds in the order of the syntax, what is written first: "p" an address, "stride" an optional
-    stride, "to" and "from" a register each; every other is a vector of registers."""
+    stride, "to", "from" and "e" a register each, "selector" a constant; every other is a vector of
+    registers."""
+    figures: str = ""
+    """Mnemonic of the instruction whose figures a model has for it, if not its own."""
     opaque: bool = False
     """Whether it is left open which lane holds which element of its vectors."""
     syntax: str

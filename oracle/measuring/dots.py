@@ -6,31 +6,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.arithmetic.conversions import FLOATS
 from oracle.formats import Format
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
-NUMBERS: dict[str, Any] = {
-    "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "f16": np.float16,
-}  # fmt: skip
-"""Dtypes of the formats of 8 and 16 bits that have one."""
-
-
-_LARGEST = {"e4m3": 448.0, "e5m2": 57344.0}
-"""Largest numbers (OCP 8-bit Floating Point Specification 1.0, table 1)."""
-
 
 def encode(values: Floats, fmt: Format) -> Array:
     """Return the patterns of values that a format holds exactly (or rounds somehow)."""
     if fmt.bits == 8:
-        most = _LARGEST[fmt.name]
+        most = fmt.largest
         values = np.where(np.isfinite(values), np.clip(values, -most, most), values)
-        return np.asarray(values.astype(NUMBERS[fmt.name]).view(np.uint8))
+        return np.asarray(values.astype(FLOATS[fmt.name]).view(np.uint8))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         if fmt.name == "f64":
             return np.asarray(values, np.float64).view(np.uint64)

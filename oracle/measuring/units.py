@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.arithmetic.conversions import FLOATS
 from oracle.errors import UsageError
 from oracle.formats import Format
 from oracle.forms import Form
-from oracle.isa import FORMS, is_available
-from oracle.measuring.dots import NUMBERS
+from oracle.isa import FORMS, figures_of, is_available
 from oracle.models import ExactSum, Model
 from oracle.models.figures import measured
 from oracle.multiply import multiply, product
@@ -38,7 +38,7 @@ _KINDS = 6
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredUnit:
-    """What one set of figures is for: forms of the same types; of mma.sync, of one shape."""
+    """What one set of figures is for: forms of the same types; of registers, of one shape."""
 
     name: str
     """As it is shown: "wmma.mma f32.f16.f16.f32", "mma m16n8k8 f32.f16.f16.f32"."""
@@ -95,9 +95,9 @@ def module_of_all(target: str, most: PtxVersion | None = None) -> Module:
 
 
 def units_of(module: Module, only: str = "*") -> tuple[MeasuredUnit, ...]:
-    """Return the units that a target's forms of wmma.mma and mma.sync reach.
+    """Return the units that a target's forms of wmma.mma, mma.sync and mma.sp reach.
 
-    How many products mma.sync adds up at once depends on its shape (measured on H200,
+    How many products mma.sync and mma.sp add up at once depends on the shape (measured on H200,
     2026-11-22), so each shape of floats is a unit of its own there.
 
     Parameters
@@ -120,8 +120,8 @@ def units_of(module: Module, only: str = "*") -> tuple[MeasuredUnit, ...]:
             grouped.setdefault(_unit_of(form), []).append(form)
     if not grouped:
         raise UsageError(
-            f"no form of wmma.mma or mma.sync of {module} fits {only!r}; `warpfuzz isa --only "
-            "'*mma*'` lists those that there are"
+            f"no form of wmma.mma, mma.sync or mma.sp of {module} fits {only!r}; "
+            "`warpfuzz isa --only '*mma*'` lists those that there are"
         )
     return tuple(
         MeasuredUnit(name=name, types=types, forms=tuple(forms))
@@ -134,7 +134,7 @@ def _unit_of(form: Form) -> tuple[str, str]:
     types = form.types
     if form.a_type.name == "f64":
         return f"{types} .{form.rounding or 'rn'}", types
-    words = [f"{form.mnemonic}{f'.{form.op}.popc' if form.op else ''}"]
+    words = [f"{figures_of(form)}{f'.{form.op}.popc' if form.op else ''}"]
     if not form.opaque and form.a_type.is_float:
         words.append(form.shape.name)
     words.append(f"{types}{'.satfinite' if form.satfinite else ''}")
@@ -146,6 +146,7 @@ def multiplied(form: Form, a: Array, b: Array, c: Array, model: Model) -> Array:
     if form.opaque:
         return multiply(form, a, b, c, model=model)
     d = np.empty((len(c), form.shape.m, form.shape.n), form.d_type.raw)
+    # Of a sparse A what is stored is multiplied, of B what it meets.
     for start in range(0, len(c), _TOGETHER):
         part = slice(start, start + _TOGETHER)
         d[part] = product(form, a[part], b[part], c[part], model, own_scratch())
@@ -153,11 +154,14 @@ def multiplied(form: Form, a: Array, b: Array, c: Array, model: Model) -> Array:
 
 
 def exact_tiles(form: Form, count: int, seed: int = _EXACT_SEED) -> tuple[Array, Array, Array]:
-    """Return matrices of any elements; half of the C lie where sums leave 32 bits."""
+    """Return matrices of any elements; half of the C lie where sums leave 32 bits.
+
+    Of a sparse A they are what is stored of it, and the B that this meets.
+    """
     rng = np.random.default_rng(seed)
     made = []
     for operand in "abc":
-        matrix = form.matrix(operand)
+        matrix = form.stored.matrix(operand)
         dtype = np.dtype(matrix.type.raw)
         bits = min(matrix.type.bits, 8 * dtype.itemsize)
         least = -(1 << (bits - 1)) if dtype.kind == "i" else 0
@@ -185,12 +189,13 @@ def random_tiles(form: Form, count: int, seed: int) -> tuple[Array, Array, Array
     """Return A, B and C of `count` images, (count, rows, columns), as bit patterns.
 
     In turn: any bits; exponents in a window somewhere; exponents near one; products in pairs of
-    both signs; C near minus the sum; small and zero elements.
+    both signs; C near minus the sum; small and zero elements. Of a sparse A they are what is stored
+    of it, and the B that this meets.
     """
     if not form.a_type.is_float:
         return exact_tiles(form, count, seed)
     rng = np.random.default_rng(seed)
-    shape = form.shape
+    shape = form.stored.shape
     a = _bits(rng, form.a_type, (count, shape.m, shape.k))
     b = _bits(rng, form.b_type, (count, shape.k, shape.n))
     c = _bits(rng, form.c_type, (count, shape.m, shape.n))
@@ -271,6 +276,6 @@ def _values(bits: Array, fmt: Format) -> Array:
     if fmt.name == "f64":
         return bits.view(np.float64)
     if fmt.bits <= 16 and fmt.name != "bf16":
-        return np.asarray(bits.view(NUMBERS[fmt.name]).astype(np.float32))
+        return np.asarray(bits.view(FLOATS[fmt.name]).astype(np.float32))
     words = bits.astype(np.uint32)
     return (words << 16 if fmt.name == "bf16" else words).view(np.float32)

@@ -62,7 +62,9 @@ Table = Mapping[str, Any]
 _PATTERN = Whole(0, 0xFFFF_FFFF_FFFF_FFFF, hexadecimal=True)
 _RELEASE = r"[0-9]{1,3}\.[0-9]{1,3}"
 _COMPILERS = re.compile(rf"(?P<first>{_RELEASE})(?: to (?P<last>{_RELEASE})|(?P<open> and later))?")
-_INSTRUCTIONS = Words(*(name for name, row in INSTRUCTIONS.items() if "d" in row.operands))
+_INSTRUCTIONS = Words(
+    *dict.fromkeys(row.figures or name for name, row in INSTRUCTIONS.items() if "d" in row.operands)
+)
 _NAN_ORDERS = ("a", "b", "c")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from oracle.errors import UsageError
-from oracle.isa import notes_of
+from oracle.isa import figures_of, notes_of
 from oracle.models.figures import Confidence, DotUnit, Figure, weakest
 from oracle.targets import parse_target
 
@@ -32,7 +32,7 @@ def _rows_of(rows: tuple[AnyDot, ...], form: Form) -> list[AnyDot]:
     return [
         row
         for row in rows
-        if (row.instruction, row.types) == (form.mnemonic, form.types)
+        if (row.instruction, row.types) == (figures_of(form), form.types)
         and (not row.shapes or form.shape.name in row.shapes)
     ]
 

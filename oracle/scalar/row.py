@@ -20,6 +20,7 @@ CLASSES: Mapping[str, type[np.generic]] = {
     "b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_,
 }  # fmt: skip
 """Classes of registers, with the dtype of their patterns."""
+_CLASSES = frozenset(CLASSES)
 
 
 class Immediate(NamedTuple):
@@ -68,8 +69,8 @@ class ScalarInstruction:
     """Least number of a target that has it: 90 for sm_90."""
 
     def __post_init__(self) -> None:
-        unknown = {*self.destinations, *self.sources} - set(CLASSES)
-        if unknown or not 1 <= len(self.destinations) <= 2:
+        known = _CLASSES.issuperset(self.destinations) and _CLASSES.issuperset(self.sources)
+        if not known or not 1 <= len(self.destinations) <= 2:
             raise UsageError(
                 f"{self.opcode}: one or two destinations and any sources, each of "
                 f"{', '.join(CLASSES)}, were expected, not {self.destinations} and {self.sources}"

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+from runners.kernels import Launch
+
 
 class MapSlot(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Map the memory whose file descriptor travels with this message."""
@@ -58,6 +60,8 @@ class RunBatch(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Bytes from the start of the destination slot to the numbers of the multiprocessors."""
     chunk_images: int
     """Images of one copy and launch; chunks overlap on several streams."""
+    launch: Launch | None = None
+    """Of a kernel with parameters of its own: a grid for each image, one after the other."""
 
 
 class Screen(msgspec.Struct, frozen=True, kw_only=True, tag=True):

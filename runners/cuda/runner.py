@@ -258,6 +258,7 @@ class CudaRunner(ClosedAtTheEnd):
                 destination=destination.slot.number,
                 sms_offset=sms_offset,
                 chunk_images=min(chunk * kernel.warps_per_block, count),
+                launch=kernel.launch,
             ),
         )
         self._supervisor.submit(task)

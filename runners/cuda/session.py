@@ -172,7 +172,9 @@ class Session:
         """Run a batch between flat arrays of bytes in host memory; as `run`."""
         start = time.perf_counter()
         try:
-            function = self.modules.function(batch.key, batch.entry, "PPI")
+            own = batch.launch
+            parameters = "PPI" if own is None else f"{len(own.parameters)}s"
+            function = self.modules.function(batch.key, batch.entry, parameters)
             for index, first in enumerate(range(0, batch.count, batch.chunk_images)):
                 channel = self._channels[index % len(self._channels)]
                 images = min(batch.chunk_images, batch.count - first)
@@ -209,17 +211,30 @@ class Session:
             destination = self._stage_output(channel, "out", destination)
             sms = self._stage_output(channel, "sms", sms)
         driver.memcpy_htod_async(channel.images, source, stream)
-        warps = batch.warps_per_block
-        function.prepared_async_call(
-            (-(-images // warps), 1),
-            (_WARP * warps, 1, 1),
-            stream,
-            int(channel.images),
-            int(channel.sms),
-            images,
-        )
+        warps, launch = batch.warps_per_block, batch.launch
+        if launch is None:
+            function.prepared_async_call(
+                (-(-images // warps), 1),
+                (_WARP * warps, 1, 1),
+                stream,
+                int(channel.images),
+                int(channel.sms),
+                images,
+            )
+        else:
+            for image in range(images):
+                function.prepared_async_call(
+                    launch.grid,
+                    launch.block,
+                    stream,
+                    launch.parameters_at(int(channel.images) + image * batch.image_bytes),
+                    shared_size=launch.shared_bytes,
+                )
         driver.memcpy_dtoh_async(destination, channel.images, stream)
-        driver.memcpy_dtoh_async(sms, channel.sms, stream)
+        if launch is None:
+            driver.memcpy_dtoh_async(sms, channel.sms, stream)
+        else:
+            sms[:] = 0xFF
 
     def _reserve(self, channel: _Channel, image_bytes: int, sms_bytes: int) -> None:
         """Make sure that a channel's buffers hold a chunk."""

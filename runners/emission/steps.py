@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
+from oracle.lane_code import LaneCode
 from oracle.matrices import LANES
 from oracle.operands import Use
 from oracle.ops import AnyOp, Op, RowAccess, accesses_matrix, accesses_rows, multiplies
@@ -30,6 +31,7 @@ from runners.emission.addresses import (
 from runners.emission.body import Body
 from runners.emission.copies import write_copy
 from runners.emission.elementwise import elementwise
+from runners.emission.lane_code import write_lane_code
 from runners.emission.registers import operand_registers
 
 _WIDEST = 16
@@ -69,6 +71,9 @@ class StepWriter:
                 places = [f"{{{place}}}" for place in (0, *range(step.row.sources, 0, -1))]
                 constant = [] if step.sets is None else [f"{step.sets:#x}"]
                 self._each(step, step.bits, f"{step.opcode} {', '.join(places + constant)}")
+            case LaneCode():
+                *source, destination = map(self._registers.of, step.uses)
+                write_lane_code(body, step, source[0] if source else (), destination)
             case Copy():
                 write_copy(body, self.program, step)
             case Barrier():
@@ -99,7 +104,10 @@ class StepWriter:
         elif accesses_rows(step):
             where = self._row_address(step)
         elif multiplies(step):
-            self.body.add(f"{opcode} {', '.join(map(self._vector, step.uses))}")
+            operands = [*map(self._vector, step.uses)]
+            if step.selector is not None:
+                operands[-1:] = [operands[-1].strip("{}"), f"{step.selector}"]
+            self.body.add(f"{opcode} {', '.join(operands)}")
             return
         else:
             self._each(step, 32, f"{opcode} {{}}, {{}}")

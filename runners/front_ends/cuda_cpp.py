@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
+from oracle.lane_code import LaneCode
 from oracle.ops import Op
 from oracle.places import IMAGE_ALIGNMENT
 from oracle.program import Program
@@ -126,6 +127,8 @@ class CudaCppWriter(CudaCppText):
                 write_registers(self, step)
             case Scalar():
                 write_pack(self, step)  # a program with others is refused as a whole
+            case LaneCode():
+                pass  # and so is one with this
             case Copy():
                 write_copy(self, step)
             case Barrier():

@@ -54,7 +54,8 @@ def write_op(out: CudaCppText, step: AnyOp) -> None:
 
 def _multiply(out: CudaCppText, step: Product) -> None:
     if out.layouts is None or not step.form.opaque:
-        out.asm(step.form.opcode, step.uses)
+        selector = () if step.selector is None else (step.selector,)
+        out.asm(step.form.opcode, [*step.uses, *selector])
         return
     function, rest = api.multiplication(step.form)
     arguments = ", ".join([*map(out.variable, step.uses), *rest])

@@ -164,7 +164,8 @@ class CudaCppText:
                     first = number[operand.written]
                     number[operand.written] += size
                     list_ = ", ".join(f"%{first + index}" for index in range(size))
-                    texts.append(f"{{{list_}}}")
+                    # Metadata are one register, and no vector.
+                    texts.append(list_ if operand.field == "e" else f"{{{list_}}}")
                     part = outputs if operand.written else inputs
                     equals = "=" if operand.written else ""
                     part += [f'"{equals}{letter}"({name}[{i}])' for i in range(size)]

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
+from oracle.lane_code import LaneCode
 from oracle.ops import Op
 from oracle.places import IMAGE_ALIGNMENT, Uniform, Word
 from oracle.program import Program
@@ -127,6 +128,8 @@ class LlvmWriter(LlvmText):
                 write_registers(self, step)
             case Scalar():
                 write_pack(self, step)  # a program with others is refused as a whole
+            case LaneCode():
+                pass  # and so is one with this
             case Copy():
                 for piece in pieces(self.program, step):
                     self._copy(piece)

@@ -111,6 +111,8 @@ def _multiply(out: LlvmText, step: Product) -> None:
     if name is None:
         counts = [use.holds.registers for use in step.uses]
         vectors = [vector(sum(counts[:i]), count) for i, count in enumerate(counts)]
+        if step.selector is not None:
+            vectors[-1:] = [vectors[-1].strip("{}"), f"{step.selector}"]
         text = f"{form.opcode} {', '.join(vectors)};"
         out.keep(d, out.instruction(text, out.result(d), [value for _, value in operands]))
         return

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, Unpack
 
 from oracle.errors import UsageError
+from oracle.lane_code import LaneCode
 from oracle.program import Program, by_register, walk
 from oracle.steps import Step
 from oracle.targets import VERSIONS, PtxVersion, parse_target
@@ -224,13 +225,13 @@ class FrontEndCompiler:
 
 def is_named(program: Program) -> bool:
     """Tell whether a program can be said where values have names, and no registers."""
-    return _by_register(program) is None
+    return _by_register(program) is None and not _has_lane_code(program)
 
 
 def check_named(programs: Iterable[Program]) -> None:
     """Raise UsageError if a language without registers cannot say a program.
 
-    There values have names, and the compiler chooses the registers.
+    There values have names, and the compiler chooses the registers. Code of lanes is PTX.
     """
     for program in programs:
         step = _by_register(program)
@@ -239,6 +240,14 @@ def check_named(programs: Iterable[Program]) -> None:
                 f"the step {str(step)!r:.200} says which registers it uses; only PTX can, so run "
                 "the program without --front-end"
             )
+        if _has_lane_code(program):
+            raise UsageError(
+                "the program has code of lanes, which is PTX, so run it without --front-end"
+            )
+
+
+def _has_lane_code(program: Program) -> bool:
+    return any(isinstance(step, LaneCode) for step in walk(program.steps))
 
 
 def _by_register(program: Program) -> Step | None:

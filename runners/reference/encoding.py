@@ -538,18 +538,19 @@ def _tile_bytes(matrix: Matrix, layout: str, stride: int | None) -> Addresses:
 def _scratch_bytes(form: Form) -> int:
     """Return the working memory of a dot product: see `dot_products` in the interpreter."""
     m, n, k = form.shape.m, form.shape.n, form.shape.k
-    return 4 * (m + n) * (k + 1) + 16 + 16 * (m + n) + 8 * m * n
+    return 8 * (m + n) * (k + 2) + 16 * (m + n) + 8 * m * n
 
 
 def _is_quick(rule: TruncatedDot, blocks: tuple[tuple[int, ...], ...]) -> bool:
     """Whether the interpreter's quick sums are right for a rule: see `quick_block` there."""
     multiplicand, accumulator = format_named(rule.multiplicand), rule.accumulator_format
     fraction = rule.fraction_bits.value
-    longest = max(map(len, blocks))
+    lengths = {len(block) for block in blocks}
     return (
-        rule.product_exponent.value == "sum"
+        lengths <= {4, 8, 16}
+        and rule.product_exponent.value == "sum"
         and rule.product_range.value == "unlimited"
         and rule.zero_exponent.value < 1 - accumulator.bias
         and fraction >= 2 * multiplicand.fraction_bits
-        and longest << (fraction + 2) <= 1 << _QUICK_BITS
+        and max(lengths) << (fraction + 2) <= 1 << _QUICK_BITS
     )

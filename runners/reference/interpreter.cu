@@ -16,7 +16,7 @@ typedef long long i64;
 #define LANE (threadIdx.x & 31u)
 #define MEET() __syncwarp()
 #define ANY(x) __any_sync(0xffffffffu, x)
-#define LEADING(x) __clzll((i64)(x))
+#define LEADING(x) (sizeof(x) == 8 ? __clzll((i64)(x)) : __clz((int)(x)))
 #define ONES(x) (u32)__popc(x)
 #define UNROLL _Pragma("unroll")
 #else
@@ -26,7 +26,7 @@ typedef long long i64;
 #define LANE 0u
 #define MEET()
 #define ANY(x) (x)
-#define LEADING(x) __builtin_clzll(x)
+#define LEADING(x) (sizeof(x) == 8 ? __builtin_clzll(x) : __builtin_clz((u32)(x)))
 #define ONES(x) (u32)__builtin_popcount(x)
 #define UNROLL
 #endif
@@ -46,48 +46,53 @@ HERE int bias(u32 format) { return (1 << (exponent_bits(format) - 1)) - 1; }
 HERE u64 infinity(u32 format) { return ((1ull << exponent_bits(format)) - 1) << fraction_bits(format); }
 HERE u64 sign_bit(u32 format) { return 1ull << (width(format) - 1); }
 
+template <typename T>
 struct Number {
   u32 kind, negative;
-  u64 significand;   // value = significand * 2^exponent
+  T significand;     // value = significand * 2^exponent
   int exponent;
 };
 
-HERE Number number(u64 bits, u32 format) {
-  Number x;
+// T holds the patterns of the format: u32, or u64 for f64.
+template <typename T>
+HERE Number<T> number(T bits, u32 format) {
+  Number<T> x;
   u32 ignored = width(format) - 1 - exponent_bits(format) - fraction_bits(format);
-  u64 magnitude = (bits & (sign_bit(format) - 1)) >> ignored;
-  u64 fraction = magnitude & ((1ull << fraction_bits(format)) - 1);
+  T magnitude = (bits & (T)(sign_bit(format) - 1)) >> ignored, unit = (T)1 << fraction_bits(format);
+  T fraction = magnitude & (unit - 1);
   int field = (int)(magnitude >> fraction_bits(format));
-  x.negative = (bits & sign_bit(format)) != 0;
-  x.kind = magnitude < infinity(format) ? FINITE : magnitude > infinity(format) ? NOT_A_NUMBER : INFINITE;
-  x.significand = field ? fraction | 1ull << fraction_bits(format) : fraction;
+  x.negative = (bits & (T)sign_bit(format)) != 0;
+  x.kind = field < (1 << exponent_bits(format)) - 1 ? FINITE : fraction ? NOT_A_NUMBER : INFINITE;
+  x.significand = field ? fraction | unit : fraction;
   x.exponent = (field ? field : 1) - bias(format) - (int)fraction_bits(format);
   return x;
 }
 
 // The pattern of significand * 2^exponent, rounded once. A lowest bit that stands for a rest below it
 // does no harm where the significand has two bits more than the format. The format has no ignored bits.
-HERE u64 rounded(u32 negative, u64 significand, int exponent, u32 format, u32 rounding, u32 overflow) {
-  u64 sign = negative ? sign_bit(format) : 0;
+template <typename T>
+HERE T rounded(u32 negative, T significand, int exponent, u32 format, u32 rounding, u32 overflow) {
+  const int bits = 8 * sizeof(T);
+  T sign = negative ? (T)sign_bit(format) : 0, most = (T)infinity(format);
   if (!significand) return sign;
-  int top = exponent + 63 - LEADING(significand);
+  int top = exponent + bits - 1 - LEADING(significand);
   int least = 1 - bias(format);
   int drop = (top > least ? top : least) - (int)fraction_bits(format) - exponent;
-  u64 kept, rest, half;
+  T kept, rest, half;
   if (drop <= 0) kept = significand << -drop, rest = 0, half = 1;
-  else if (drop < 64) kept = significand >> drop, rest = significand & ((1ull << drop) - 1), half = 1ull << (drop - 1);
-  else kept = 0, rest = drop == 64 ? significand : 1, half = 1ull << 63;
+  else if (drop < bits) half = (T)1 << (drop - 1), kept = significand >> drop, rest = significand & (2 * half - 1);
+  else half = (T)1 << (bits - 1), kept = 0, rest = drop == bits ? significand : 1;
   u32 up = rounding == RN ? rest > half || (rest == half && (kept & 1))
          : rounding == RNA ? rest >= half
          : rounding == RM ? negative && rest
          : rounding == RP ? !negative && rest : 0;
   kept += up;
-  u64 pattern = infinity(format);
+  T pattern = most;
   if (top <= bias(format))   // a carry out of the fraction counts the exponent up
-    pattern = top < least ? kept : kept + ((u64)(top + bias(format) - 1) << fraction_bits(format));
-  if (pattern < infinity(format)) return sign | pattern;
+    pattern = top < least ? kept : kept + ((T)(top + bias(format) - 1) << fraction_bits(format));
+  if (pattern < most) return sign | pattern;
   u32 inward = rounding == RZ || (rounding == RM && !negative) || (rounding == RP && negative);
-  return sign | (infinity(format) - (overflow == TO_LARGEST || (overflow == AS_IEEE && inward)));
+  return sign | (most - (overflow == TO_LARGEST || (overflow == AS_IEEE && inward)));
 }
 
 struct Wide { u64 high, low; };
@@ -126,7 +131,7 @@ HERE Wide normal(Wide w, int *exponent) {
 
 // a * b + c, rounded once as IEEE 754 has it; `nan` where that is no number.
 APART u64 fused(u64 a_bits, u32 a_format, u64 b_bits, u64 c_bits, u32 format, u32 rounding, u64 nan) {
-  Number a = number(a_bits, a_format), b = number(b_bits, a_format), c = number(c_bits, format);
+  Number<u64> a = number(a_bits, a_format), b = number(b_bits, a_format), c = number(c_bits, format);
   u32 negative = a.negative ^ b.negative;
   if (a.kind == NOT_A_NUMBER || b.kind == NOT_A_NUMBER || c.kind == NOT_A_NUMBER) return nan;
   if (a.kind == INFINITE || b.kind == INFINITE) {
@@ -179,7 +184,7 @@ HERE void stored(u8 *at, u32 index, u32 bits, u64 value) {
 HERE u64 flushed(u64 bits, u32 format) { return bits & infinity(format) << (width(format) - 1 - exponent_bits(format) - fraction_bits(format)) ? bits : bits & sign_bit(format); }
 
 HERE u64 converted(u64 bits, u32 from, u32 to, u32 rounding, u32 overflow, u64 nan) {
-  Number x = number(bits, from);
+  Number<u64> x = number(bits, from);
   if (x.kind == NOT_A_NUMBER) return nan;
   if (x.kind == INFINITE) return infinity(to) | (x.negative ? sign_bit(to) : 0);
   return rounded(x.negative, x.significand, x.exponent, to, rounding, overflow);
@@ -193,65 +198,73 @@ struct Dot {
   u32 a_flushed, b_flushed, c_flushed, d_flushed, separate, last, addition, narrowing, nan, quick;
 };
 
-// A multiplicand: its significand << 16, and its exponent, or what stands for one in the lower half.
-// Two of these markers, or one and an exponent, sum to less than any exponent of a product.
+// A multiplicand: its significand and exponent, or what stands for one. Two of these markers, or one
+// and an exponent, sum to less than any exponent of a product.
 
 enum { ZERO = -2000, INFINITE_FACTOR = -4000, NAN_FACTOR = -8000 };
 
-HERE int marked(int significand, int exponent) { return (int)((u32)significand << 16 | (u32)(exponent & 0xffff)); }
-HERE int significand_of(int factor) { return factor >> 16; }
-HERE int exponent_of(int factor) { return (short)factor; }
+struct Factor { int significand, exponent; };
+
+HERE Factor made(int significand, int exponent) {
+  Factor x = {significand, exponent};
+  return x;
+}
 
 // Elements of 8 bits are unpacked to f16, so that exponents are those of an f16, and only what is
 // subnormal there can be flushed.
-HERE int factor(u64 bits, u32 format, u32 flush, u32 round_low) {
+HERE Factor factor(u32 bits, u32 format, u32 flush, u32 round_low) {
   if (width(format) == 8 && exponent_bits(format) == 5) bits <<= 8, format = F16;
   if (width(format) == 8) {
     u32 magnitude = bits & 127, fraction = bits & 7;
     int e = (int)(magnitude >> 3) - 7, s = (int)(fraction | 8) << 7;
-    if (magnitude == 127) return marked(1, NAN_FACTOR);
-    if (!magnitude) return marked(0, ZERO);
+    if (magnitude == 127) return made(1, NAN_FACTOR);
+    if (!magnitude) return made(0, ZERO);
     if (magnitude < 8) for (e = -6, s = (int)fraction << 7; s < 1024; e--) s <<= 1;
-    return marked(bits & 128 ? -s : s, e);
+    return made(bits & 128 ? -s : s, e);
   }
   u32 ignored = width(format) - 1 - exponent_bits(format) - fraction_bits(format);
-  if (round_low && (bits >> ignored & infinity(format)) != infinity(format)) bits += 1ull << (ignored - 1);
-  if (flush) bits = flushed(bits, format);
-  Number x = number(bits, format);
+  if (round_low && (bits >> ignored & (u32)infinity(format)) != (u32)infinity(format)) bits += 1u << (ignored - 1);
+  Number<u32> x = number(bits, format);
   int s = x.negative ? -(int)x.significand : (int)x.significand;
-  if (x.kind == NOT_A_NUMBER) return marked(1, NAN_FACTOR);
-  if (x.kind == INFINITE) return marked(x.negative ? -1 : 1, INFINITE_FACTOR);
-  return s ? marked(s, x.exponent + (int)fraction_bits(format)) : marked(0, ZERO);
+  if (flush && x.significand >> fraction_bits(format) == 0) s = 0;
+  if (x.kind == NOT_A_NUMBER) return made(1, NAN_FACTOR);
+  if (x.kind == INFINITE) return made(x.negative ? -1 : 1, INFINITE_FACTOR);
+  return s ? made(s, x.exponent + (int)fraction_bits(format)) : made(0, ZERO);
 }
 
 // What is special of a row of A or a column of B: a bit for each of its factors.
 
 struct Specials { u32 nan, infinite, zero, negative; };
 
-HERE u64 special_sum(Specials a, Specials b, u32 block, u32 up, u32 down, u64 before, u32 format) {
-  u64 nan = sign_bit(format) - 1;
+HERE u32 special_sum(Specials a, Specials b, u32 block, u32 up, u32 down, u32 before, u32 format) {
+  u32 nan = (u32)sign_bit(format) - 1, most = (u32)infinity(format);
   u32 invalid = a.nan | b.nan | (a.infinite & b.zero) | (a.zero & b.infinite);
   u32 infinite = (a.infinite | b.infinite) & block, negative = a.negative ^ b.negative;
-  Number x = number(before, format);
+  Number<u32> x = number(before, format);
   down |= (infinite & negative) || (x.kind == INFINITE && x.negative);
   up |= (infinite & ~negative) || (x.kind == INFINITE && !x.negative);
   if ((invalid & block) || x.kind == NOT_A_NUMBER || (up && down)) return nan;
-  return infinity(format) | (down ? sign_bit(format) : 0);
+  return most | (down ? (u32)sign_bit(format) : 0);
 }
 
-HERE u64 block_end(i64 sum, int exponent, const Dot &r) {
-  u64 bits = rounded(sum < 0, sum < 0 ? (u64)-sum : (u64)sum, exponent, r.format, r.rounding, r.overflow);
-  if (bits & (sign_bit(r.format) - 1)) return bits;
-  return r.negative_zero ? sign_bit(r.format) : 0;
+// What comes out of a block, from its sum * 2^exponent.
+HERE u32 block_end(i64 sum, int exponent, u32 format, const Dot &r) {
+  u64 magnitude = sum < 0 ? (u64)-sum : (u64)sum;
+  // 32 bits are enough for a result of 24, if the lowest says whether there is more.
+  int excess = magnitude >> 32 ? 32 - LEADING(magnitude) : 0;
+  u32 high = (u32)(magnitude >> excess) | ((magnitude & ((1ull << excess) - 1)) != 0);
+  u32 bits = rounded(sum < 0, high, exponent + excess, format, r.rounding, r.overflow);
+  if (bits & (u32)(sign_bit(format) - 1)) return bits;
+  return r.negative_zero ? (u32)sign_bit(format) : 0;
 }
 
 HERE i64 aligned(u64 significand, u32 shift) { return (i64)(significand >> (shift < 63 ? shift : 63)); }
 
 // Which products of a block are 2^128 or more, a bit for each: those of one sign.
-HERE u32 too_large(const int *a, const int *b, u32 count, u32 fractions, u32 negative) {
+HERE u32 too_large(const Factor *a, const Factor *b, u32 count, u32 fractions, u32 negative) {
   u32 found = 0;
   for (u32 k = 0; k < count; k++) {
-    int p = significand_of(a[k]) * significand_of(b[k]), e = exponent_of(a[k]) + exponent_of(b[k]);
+    int p = a[k].significand * b[k].significand, e = a[k].exponent + b[k].exponent;
     u32 magnitude = p < 0 ? (u32)-p : (u32)p;
     found |= (u32)(p && (p < 0) == negative && e + 63 - LEADING((u64)magnitude) - (int)fractions >= 128) << k;
   }
@@ -259,114 +272,144 @@ HERE u32 too_large(const int *a, const int *b, u32 count, u32 fractions, u32 neg
 }
 
 // The sum of one block where nothing is known of the figures.
-APART u64 any_block(const int *a, const int *b, u32 count, u64 before, const Dot &r, u32 fractions) {
-  Number c = number(before, r.format);
+APART u32 any_block(const Factor *a, const Factor *b, u32 count, u32 before, const u32 *words, u32 fractions) {
+  const Dot &r = *(const Dot *)words;
+  Number<u32> c = number(before, r.format);
   int own = c.exponent + (int)fraction_bits(r.format);
   int largest = c.significand ? own : (int)r.zero_exponent;
   for (u32 k = 0; k < count; k++) {
-    int p = significand_of(a[k]) * significand_of(b[k]), e = exponent_of(a[k]) + exponent_of(b[k]);
+    int p = a[k].significand * b[k].significand, e = a[k].exponent + b[k].exponent;
     u32 magnitude = p < 0 ? (u32)-p : (u32)p;
     if (!p) e = (int)r.zero_exponent;
     else if (r.normalised) e += (int)(magnitude >> (fractions + 1));
     largest = e > largest ? e : largest;
   }
-  i64 sum = aligned(c.significand << r.fraction, fraction_bits(r.format) + (u32)(largest - own));
+  i64 sum = aligned((u64)c.significand << r.fraction, fraction_bits(r.format) + (u32)(largest - own));
   if (c.negative) sum = -sum;
   for (u32 k = 0; k < count; k++) {
-    int p = significand_of(a[k]) * significand_of(b[k]), e = exponent_of(a[k]) + exponent_of(b[k]);
+    int p = a[k].significand * b[k].significand, e = a[k].exponent + b[k].exponent;
     i64 term = aligned((u64)(p < 0 ? -p : p) << r.fraction, fractions + (u32)(largest - e));
     sum += p < 0 ? -term : term;
   }
-  return block_end(sum, largest - (int)r.fraction, r);
+  return block_end(sum, largest - (int)r.fraction, r.format, r);
 }
 
 // The same for blocks of one length where terms fit into 32 bits, zero has an exponent below that of
 // every accumulator (so that it always counts: either the accumulator is zero, or it is larger), and
-// the exponent of a product is the sum of those of its factors.
-template <int LENGTH>
-HERE u64 quick_block(const int *a, const int *b, u64 before, const Dot &r, u32 shift) {
-  Number c = number(before, r.format);
-  int own = c.exponent + (int)fraction_bits(r.format), largest = (int)r.zero_exponent;
+// the exponent of a product is the sum of those of its factors. Significands of A were shifted so far
+// that those of products have the block's fraction bits.
+struct alignas(16) Factors { Factor first, second; };
+
+template <int LENGTH, u32 FORMAT>
+HERE u32 quick_block(const Factors *a, const Factors *b, u32 before, const Dot &r) {
+  Number<u32> c = number(before, FORMAT);
+  int own = c.exponent + (int)fraction_bits(FORMAT), largest = (int)r.zero_exponent;
   if (c.significand && own > largest) largest = own;
   int p[LENGTH], e[LENGTH], sum = 0;
   UNROLL
-  for (int k = 0; k < LENGTH; k++) {
-    int factor = b[k];
-    p[k] = significand_of(a[k]) * significand_of(factor);
-    e[k] = exponent_of(a[k]) + exponent_of(factor);
+  for (int k = 0; k < LENGTH; k += 2) {
+    Factors x = a[k / 2], y = b[k / 2];
+    p[k] = x.first.significand * y.first.significand;
+    e[k] = x.first.exponent + y.first.exponent;
+    p[k + 1] = x.second.significand * y.second.significand;
+    e[k + 1] = x.second.exponent + y.second.exponent;
     largest = e[k] > largest ? e[k] : largest;
+    largest = e[k + 1] > largest ? e[k + 1] : largest;
   }
   UNROLL
   for (int k = 0; k < LENGTH; k++) {
     int d = largest - e[k], s = p[k] >> 31;
-    u32 magnitude = (u32)((p[k] ^ s) - s) << shift;
-    sum += (int)((magnitude >> (d < 31 ? d : 31)) ^ (u32)s) - s;
+    u32 term = (u32)(p[k] < 0 ? -p[k] : p[k]) >> (d < 31 ? d : 31);
+    sum += (int)(term ^ (u32)s) - s;
   }
-  i64 term = aligned(c.significand << r.fraction, fraction_bits(r.format) + (u32)(largest - own));
-  return block_end(sum + (c.negative ? -term : term), largest - (int)r.fraction, r);
+  i64 term = aligned((u64)c.significand << r.fraction, fraction_bits(FORMAT) + (u32)(largest - own));
+  return block_end(sum + (c.negative ? -term : term), largest - (int)r.fraction, FORMAT, r);
 }
 
-template <int LENGTH>
-HERE void add_block(const Dot &r, u32 start, u32 count, const int *a, const int *b, const Specials *specials, u32 fractions, u32 *sums) {
-  u32 each = r.m * r.n / LANES, k = 1u << r.log_k, mask = (u32)((1ull << (start + count)) - (1ull << start));
+// Adds one block to the sums of a lane. A LENGTH of 0 stands for any, and any format.
+template <int LENGTH, u32 FORMAT>
+HERE void add_block(const u32 *words, const Dot &r, u32 start, u32 count, const Factor *a, const Factor *b, const Specials *specials, u32 fractions, u32 *sums) {
+  u32 each = r.m * r.n / LANES, pitch = (1u << r.log_k) + 2, format = LENGTH ? FORMAT : r.format;
+  u32 mask = (u32)((1ull << (start + count)) - (1ull << start)), most = (u32)infinity(format);
   u32 outputs = each < r.n ? each : r.n;
   for (u32 first = LANE * each; first < (LANE + 1) * each; first += outputs) {
     u32 row = first / r.n, column = first % r.n;
-    int own[LENGTH ? LENGTH : 1];
-    const int *left = a + row * (k + 1) + start;
+    const Factor *left = a + row * pitch + start;
+    Factors own[LENGTH ? LENGTH / 2 : 1];
     UNROLL
-    for (int i = 0; i < LENGTH; i++) own[i] = left[i];
+    for (int i = 0; i < LENGTH / 2; i++) own[i] = ((const Factors *)left)[i];
     for (u32 i = 0; i < outputs; i++, column++) {
-      u64 before = sums[first + i];
-      const int *right = b + column * (k + 1) + start;
+      u32 before = sums[first + i], up = 0, down = 0;
+      const Factor *right = b + column * pitch + start;
       Specials x = {0, 0, 0, 0}, y = {0, 0, 0, 0};
       if (specials) x = specials[row], y = specials[r.m + column];
-      u32 up = 0, down = 0;
       if (!LENGTH && r.limited) up = too_large(left, right, count, fractions, 0), down = too_large(left, right, count, fractions, 1);
-      if ((before & infinity(r.format)) == infinity(r.format) || up || down || ((x.nan | x.infinite | y.nan | y.infinite) & mask))
-        before = special_sum(x, y, mask, up, down, before, r.format);
-      else
-        before = LENGTH ? quick_block<LENGTH>(own, right, before, r, r.fraction - fractions)
-                        : any_block(left, right, count, before, r, fractions);
-      sums[first + i] = (u32)before;
+      if ((before & most) == most || up || down || ((x.nan | x.infinite | y.nan | y.infinite) & mask))
+        before = special_sum(x, y, mask, up, down, before, format);
+      else if constexpr (LENGTH) before = quick_block<LENGTH, FORMAT>(own, (const Factors *)right, before, r);
+      else before = any_block(left, right, count, before, words, fractions);
+      sums[first + i] = before;
     }
   }
 }
 
-HERE u32 decoded(const u32 *members, const u8 *from, u32 lines, u32 log_k, u32 format, u32 flush, u32 round_low, int *to) {
-  u32 found = 0, k = 1u << log_k;
+template <u32 FORMAT>
+HERE void add_any(const u32 *words, const Dot &r, u32 start, u32 count, const Factor *a, const Factor *b, const Specials *specials, u32 fractions, u32 *sums) {
+  switch (r.quick ? count : 0) {
+    case 16: add_block<16, FORMAT>(words, r, start, count, a, b, specials, fractions, sums); break;
+    case 8: add_block<8, FORMAT>(words, r, start, count, a, b, specials, fractions, sums); break;
+    case 4: add_block<4, FORMAT>(words, r, start, count, a, b, specials, fractions, sums); break;
+    default: add_block<0, 0>(words, r, start, count, a, b, specials, fractions, sums);
+  }
+}
+
+// Decodes a multiplicand, line after line, k in the order of the blocks. A FORMAT of 0 stands for any.
+template <u32 FORMAT>
+HERE u32 decoded(const u32 *members, const u8 *from, u32 lines, u32 log_k, u32 any, u32 flush, u32 round_low, u32 shift, Factor *to) {
+  const u32 format = FORMAT ? FORMAT : any, k = 1u << log_k;
+  u32 found = 0, member = members[LANE & (k - 1)];
   EACH(i, lines << log_k) {
     u32 line = i >> log_k, position = i & (k - 1);
-    int x = factor(loaded(from, line << log_k | members[position], width(format)), format, flush, round_low);
-    found |= exponent_of(x) <= INFINITE_FACTOR;
-    to[line * (k + 1) + position] = x;
+    if (LANES == 1) member = members[position];   // else it stays the same: k is at most 32
+    Factor x = factor((u32)loaded(from, line << log_k | member, width(format)), format, flush, round_low);
+    found |= x.exponent <= INFINITE_FACTOR;
+    x.significand = (int)((u32)x.significand << shift);
+    to[line * (k + 2) + position] = x;
   }
   return found;
 }
 
-HERE void find_specials(const int *factors, u32 lines, u32 k, Specials *to) {
+HERE u32 decoded_any(const u32 *members, const u8 *from, u32 lines, u32 log_k, u32 format, u32 flush, u32 round_low, u32 shift, Factor *to) {
+  if (format == F16) return decoded<F16>(members, from, lines, log_k, format, flush, 0, shift, to);
+  if (format == BF16) return decoded<BF16>(members, from, lines, log_k, format, flush, 0, shift, to);
+  return decoded<0>(members, from, lines, log_k, format, flush, round_low, shift, to);
+}
+
+HERE void find_specials(const Factor *factors, u32 lines, u32 k, Specials *to) {
   EACH(line, lines) {
     Specials s = {0, 0, 0, 0};
     for (u32 i = 0; i < k; i++) {
-      int x = factors[line * (k + 1) + i], e = exponent_of(x);
-      s.nan |= (u32)(e == NAN_FACTOR) << i;
-      s.infinite |= (u32)(e == INFINITE_FACTOR) << i;
-      s.zero |= (u32)(e == ZERO) << i;
-      s.negative |= (u32)(x < 0) << i;
+      Factor x = factors[line * (k + 2) + i];
+      s.nan |= (u32)(x.exponent == NAN_FACTOR) << i;
+      s.infinite |= (u32)(x.exponent == INFINITE_FACTOR) << i;
+      s.zero |= (u32)(x.exponent == ZERO) << i;
+      s.negative |= (u32)(x.significand < 0) << i;
     }
     to[line] = s;
   }
 }
 
-APART void dot_products(const u32 *words, const u32 *code, u8 *work) {
-  const Dot &r = *(const Dot *)words;
+HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
+  const Dot r = *(const Dot *)words;
   const u32 *members = code + r.members, *ends = members + (1u << r.log_k);
   u32 k = 1u << r.log_k, size = r.m * r.n;
-  int *a = (int *)(work + r.scratch), *b = a + r.m * (k + 1);
-  Specials *specials = (Specials *)(((u64)(b + r.n * (k + 1)) + 15) & ~15ull);
+  u32 fractions = 2 * (width(r.a_format) == 8 ? fraction_bits(F16) : fraction_bits(r.a_format));
+  u32 shift = r.quick ? r.fraction - fractions : 0;
+  Factor *a = (Factor *)(work + r.scratch), *b = a + r.m * (k + 2);
+  Specials *specials = (Specials *)(b + r.n * (k + 2));
   u32 *sums = (u32 *)(specials + r.m + r.n), *parts = sums + size;
-  u32 found = decoded(members, work + r.a, r.m, r.log_k, r.a_format, r.a_flushed, r.low_bits_rounded, a);
-  found |= decoded(members, work + r.b, r.n, r.log_k, r.b_format, r.b_flushed, r.low_bits_rounded, b);
+  u32 found = decoded_any(members, work + r.a, r.m, r.log_k, r.a_format, r.a_flushed, r.low_bits_rounded, shift, a);
+  found |= decoded_any(members, work + r.b, r.n, r.log_k, r.b_format, r.b_flushed, r.low_bits_rounded, 0, b);
   // Which lane sums an output is decided in add_block; here, too, each has its own.
   u32 each = size / LANES, own = LANE * each;
   for (u32 i = own; i < own + each; i++) {
@@ -383,17 +426,12 @@ APART void dot_products(const u32 *words, const u32 *code, u8 *work) {
     MEET();
   }
   const Specials *known = found ? specials : 0;
-  u32 fractions = 2 * (width(r.a_format) == 8 ? fraction_bits(F16) : fraction_bits(r.a_format));
   for (u32 block = 0, start = 0; block < r.blocks; start = ends[block++]) {
     u32 count = ends[block] - start;
     u32 *to = r.separate && block ? parts : sums;
     if (to == parts) for (u32 i = own; i < own + each; i++) parts[i] = 0;
-    switch (r.quick ? count : 0) {
-      case 16: add_block<16>(r, start, count, a, b, known, fractions, to); break;
-      case 8: add_block<8>(r, start, count, a, b, known, fractions, to); break;
-      case 4: add_block<4>(r, start, count, a, b, known, fractions, to); break;
-      default: add_block<0>(r, start, count, a, b, known, fractions, to);
-    }
+    if (r.format == F32) add_any<F32>(words, r, start, count, a, b, known, fractions, to);
+    else add_any<F16>(words, r, start, count, a, b, known, fractions, to);
     if (to == parts)
       for (u32 i = own; i < own + each; i++) {
         u64 one = (u64)bias(r.format) << fraction_bits(r.format);
@@ -415,6 +453,18 @@ APART void dot_products(const u32 *words, const u32 *code, u8 *work) {
   }
   MEET();
   EACH(i, size) stored(work + r.d, i, width(r.d_format), sums[i]);
+}
+
+// The same twice on a device: loads from shared memory are quicker where the compiler knows of it.
+APART void all_dot_products(const u32 *words, const u32 *code, u8 *work) {
+#ifdef __CUDACC__
+  if (__isShared(work)) {
+    __builtin_assume(__isShared(work));
+    dot_products(words, code, work);
+    return;
+  }
+#endif
+  dot_products(words, code, work);
 }
 
 // The other products. Their words: m, n, k, addresses of A, B, C and D, and what the type needs.
@@ -559,11 +609,10 @@ HERE void copy_all(u32 from, u32 to, u32 size, u8 *work) {
 }
 
 enum { END, MOVE, COPY, WIDEN, FILL, DOT, SCALAR_DOT, DOUBLES, INTEGERS, ELEMENTWISE, PACK, BRANCH, JUMP, LOOP, NEXT };
-enum { NESTING = 8 };   // oracle.steps.MAX_NESTING
 
 // Each instruction is its number, how many words it has in all, and its words.
 HERE void execute(const u32 *code, u8 *work) {
-  u32 turns[NESTING];
+  u32 turns = 0;   // of 8 loops at most, one in the other, each of at most 15 (oracle.steps)
   for (u32 at = 0;;) {
     const u32 *w = code + at + 2;
     u32 what = code[at];
@@ -582,7 +631,7 @@ HERE void execute(const u32 *code, u8 *work) {
       case FILL:    // address, count of words, the one of even places, that of odd ones
         EACH(i, w[1]) ((u32 *)(work + w[0]))[i] = w[2 + (i & 1)];
         break;
-      case DOT: dot_products(w, code, work); break;
+    case DOT: all_dot_products(w, code, work); break;
       case SCALAR_DOT: scalar_products(w, work); break;
       case DOUBLES: double_products(w, work); break;
       case INTEGERS: integer_products(w, work); break;
@@ -600,12 +649,13 @@ HERE void execute(const u32 *code, u8 *work) {
       case JUMP: at = w[0]; break;
       case LOOP: {  // counter, address of a word, mask (with none the address is the count), end
         u32 count = w[2] ? (u32)loaded(work + w[1], 0, 32) & w[2] : w[1];
-        turns[w[0]] = count;
+        turns = (turns & ~(15u << 4 * w[0])) | count << 4 * w[0];
         if (!count) at = w[3];
         break;
       }
       case NEXT:    // counter, where the body begins
-        if (--turns[w[0]]) at = w[1];
+        turns -= 1u << 4 * w[0];
+        if (turns >> 4 * w[0] & 15) at = w[1];
         break;
     }
     MEET();
@@ -616,7 +666,7 @@ HERE void execute(const u32 *code, u8 *work) {
 
 // Executes the program on images and compares what it makes with what another made. `found` is the
 // number of images that differ, then how many could be listed at most, then their numbers.
-extern "C" __global__ void compare(const u32 *code, const u8 *images, const u8 *results, u32 image_bytes, u32 work_bytes, u64 first, u64 count, u8 *memory, u64 *found) {
+extern "C" __global__ void __launch_bounds__(128, 4) compare(const u32 *code, const u8 *images, const u8 *results, u32 image_bytes, u32 work_bytes, u64 first, u64 count, u8 *memory, u64 *found) {
   extern __shared__ __align__(16) u8 own[];
   u32 warp = threadIdx.x / LANES, warps = blockDim.x / LANES;
   u64 number = (u64)blockIdx.x * warps + warp;

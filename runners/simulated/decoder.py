@@ -70,6 +70,8 @@ class Step:
     """One decoded instruction. Without operation, goals and waiting it ends the thread."""
 
     line: int
+    text: str = ""
+    """The instruction, without its guard."""
     guard: str | None = None
     """Key of the predicate under which it executes."""
     negated: bool = False
@@ -124,7 +126,7 @@ class _Linker:
 
     def __init__(self, listing: Listing, silicon: Silicon) -> None:
         self._listing, self._silicon = listing, silicon
-        self._statics = Statics(listing.scope)
+        self._statics = Statics(listing.scope, silicon.shared_base)
         self._steps: list[Step] = []
         self._expansions = 0
         self._local_bytes = 0
@@ -187,7 +189,7 @@ class _Linker:
             if instruction.opcode in CALLS:
                 self._call(operands, frame, (*callers, function.name))
                 continue
-            step = Step(line=instruction.line)
+            step = Step(line=instruction.line, text=instruction.text)
             self._steps.append(step)
             if instruction.statement.guard is not None:
                 step.guard, step.negated = operands.guard()

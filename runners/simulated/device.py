@@ -1,6 +1,7 @@
 """A GPU made of NumPy: modules of PTX text are loaded, and kernels launched on memory images."""
 
 import gc
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,15 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
+from runners.kernels import Launch
 from runners.simulated.decoder import Kernel, decode
 from runners.simulated.interpreter import run
-from runners.simulated.memory import Memory, laid_out
+from runners.simulated.memory import BASES, MEMORY_GARBAGE, Memory, Segment, laid_out
 from runners.simulated.parser import parse
+from runners.simulated.races import WatchedMemory, watched
 from runners.simulated.silicon import Chip, Planted, Silicon, Target, chip_of
 from runners.simulated.special import MULTIPROCESSORS, SLOTS
 from runners.simulated.traps import SimulatedTrap, TrapKind, refuse
-from runners.simulated.warps import LANES, Warps
+from runners.simulated.warps import GARBAGE, LANES, Warps
 
+_ELSEWHERE = 0x1_2345_6700
+"""Bytes between the two places at which an image is tried; a multiple of 256, as cudaMalloc gives
+(CUDA C++ Programming Guide, Device Memory Accesses)."""
+_GARBAGE, _OTHER_GARBAGE = (GARBAGE, MEMORY_GARBAGE), (0x7F4A_5C33_7F4A_5C33, 0x3C)
+"""What nobody wrote, of registers and of a byte of memory; of the second, no part is the same."""
+_OTHER_SHARED = 0x400
+"""In place of 0: where the first shared variable lies, which the ISA leaves open."""
 _LARGEST_BLOCK = 1024
 """Threads of a block (CUDA's limit on every target)."""
 
@@ -62,6 +72,9 @@ class SimulatedDevice:
         What is wrong with it, and with what compiles for it, in order.
     chip
         Its floating-point units; those of the architecture if none are given.
+    otherwise
+        Whether all that the ISA leaves open to a launch is other than by itself: where images and
+        shared variables lie, and what is in registers, memory and lanes that nobody wrote.
 
     Raises
     ------
@@ -76,7 +89,9 @@ class SimulatedDevice:
         layout_seed: int = 0,
         faults: Sequence[Planted] = (),
         chip: Chip | None = None,
+        otherwise: bool = False,
     ) -> None:
+        self.otherwise = otherwise
         self.target = Target.named(target)
         self.chip = chip_of(f"sm_{self.target.architecture}") if chip is None else chip
         self.layout_seed = layout_seed
@@ -119,9 +134,22 @@ class SimulatedDevice:
             target=target,
             layout_seed=self.layout_seed,
             damages=damages,
+            shared_base=_OTHER_SHARED if self.otherwise else 0,
             decoded=self._decoded.setdefault(target, {}),
         )
         return Module(device=self, kernels=decode(listing, silicon))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Grid:
+    """What a kernel of parameters of its own did."""
+
+    image: NDArray[np.uint8]
+    """uint8 (bytes,): what memory holds afterwards."""
+    steps: int
+    """Instructions that some thread executed."""
+    touched: tuple[int, ...]
+    """Of each buffer, the bytes up to the last that was read or written."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,6 +213,59 @@ class Module:
         blocks *= MULTIPROCESSORS
         return self._run(kernel, arrays, (count, limit), blocks=blocks, threads=threads)[2]
 
+    def launch_grid(
+        self,
+        entry: str,
+        image: NDArray[np.uint8],
+        launch: Launch,
+        *,
+        most_steps: int | None = None,
+    ) -> "Grid":
+        """Run a kernel of parameters of its own on one image, in one grid, and watch its threads.
+
+        Parameters
+        ----------
+        image
+            uint8 (bytes,), which is not changed.
+        most_steps
+            Steps after which it counts as hung; None: as many as any launch may take.
+
+        Raises
+        ------
+        UsageError
+            If there is no such entry, or its parameters are others.
+        SimulatedTrap
+            As `launch`; with kind `RACE` where what two threads do has no order.
+        """
+        kernel, otherwise = self._entry(entry), self.device.otherwise
+        size = max((at + bits // 8 for at, bits in kernel.parameters), default=0)
+        if size != len(launch.parameters):
+            raise UsageError(
+                f"entry {entry!r} has {size} bytes of parameters, and the launch gives "
+                f"{len(launch.parameters)}"
+            )
+        base = BASES[0] + (_ELSEWHERE if otherwise else 0)
+        buffers = [
+            Segment.holding(base + start, image[start : start + size])
+            for start, size in launch.buffers
+        ]
+        warps = self._warps(
+            kernel, tuple(buffers), launch.parameters_at(base), grid=launch.grid,
+            block=launch.block, dynamic_bytes=launch.shared_bytes,
+            garbage=_OTHER_GARBAGE if otherwise else _GARBAGE, memory=WatchedMemory,
+        )  # fmt: skip
+        warps.most_steps = most_steps
+        kernel, watch = watched(kernel, warps)
+        run(kernel, warps)
+        after = image.copy()
+        for (start, size), buffer in zip(launch.buffers, buffers, strict=True):
+            after[start : start + size] = buffer.data[:size]
+        return Grid(
+            image=after,
+            steps=warps.steps,
+            touched=tuple(watch.touched(buffer) for buffer in buffers),
+        )
+
     def _run(
         self,
         kernel: Kernel,
@@ -198,31 +279,52 @@ class Module:
         if threads % LANES or not LANES <= threads <= _LARGEST_BLOCK:
             raise UsageError(f"{threads} threads in a block; give a multiple of 32 up to 1024")
         segments = laid_out(arrays)
-        per_block = threads // LANES
-        indices = np.arange(blocks * per_block)
-        turns, sms = np.divmod(indices // per_block, MULTIPROCESSORS)
-        warps = Warps(
-            indices=indices,
-            threads=threads,
-            sms=sms.astype(np.uint32),
-            slots=((turns * per_block + indices % per_block) % SLOTS).astype(np.uint32),
-            launch=self.device.launches,
-            grid=blocks,
-            memory=Memory(
-                segments,
-                static=kernel.static,
-                parameters=kernel.parameter_block(
-                    (*(segment.base for segment in segments), *numbers)
-                ),
-                blocks=blocks,
-                warps=indices.size,
-            ),
+        parameters = kernel.parameter_block((*(segment.base for segment in segments), *numbers))
+        warps = self._warps(
+            kernel, segments, parameters, grid=(blocks, 1, 1), block=(threads, 1, 1)
         )
-        self.device.launches += 1
         run(kernel, warps)
         return [segment.data[: segment.size] for segment in segments]
 
-    def _kernel(self, entry: str, parameter_bits: tuple[int, ...]) -> Kernel:
+    def _warps(
+        self,
+        kernel: Kernel,
+        segments: tuple[Segment, ...],
+        parameters: bytes,
+        *,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        dynamic_bytes: int = 0,
+        garbage: tuple[int, int] = _GARBAGE,
+        memory: type[Memory] = Memory,
+    ) -> Warps:
+        """Return the warps of a launch, before they run."""
+        per_block = -(-math.prod(block) // LANES)
+        blocks = math.prod(grid)
+        indices = np.arange(blocks * per_block)
+        turns, sms = np.divmod(indices // per_block, MULTIPROCESSORS)
+        self.device.launches += 1
+        return Warps(
+            indices=indices,
+            block=block,
+            sms=sms.astype(np.uint32),
+            slots=((turns * per_block + indices % per_block) % SLOTS).astype(np.uint32),
+            launch=self.device.launches - 1,
+            grid=grid,
+            dynamic_bytes=dynamic_bytes,
+            garbage=garbage[0],
+            memory=memory(
+                segments,
+                static=kernel.static,
+                parameters=parameters,
+                blocks=blocks,
+                warps=indices.size,
+                dynamic_bytes=dynamic_bytes,
+                garbage=garbage[1],
+            ),
+        )
+
+    def _entry(self, entry: str) -> Kernel:
         kernel = self.kernels.get(entry)
         if kernel is None:
             raise UsageError(
@@ -230,6 +332,10 @@ class Module:
             )
         if isinstance(kernel, SimulatedTrap):
             raise kernel
+        return kernel
+
+    def _kernel(self, entry: str, parameter_bits: tuple[int, ...]) -> Kernel:
+        kernel = self._entry(entry)
         bits = tuple(bits for _, bits in kernel.parameters)
         if bits != parameter_bits:
             raise UsageError(

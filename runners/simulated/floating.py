@@ -240,7 +240,10 @@ KINDS: dict[str, Callable[[Words, Binary], Words]] = {
     "infinite": lambda size, binary: size == binary.infinity,
     "number": lambda size, binary: size <= binary.infinity,
     "notanumber": lambda size, binary: size > binary.infinity,
-    "normal": lambda size, binary: (size >> binary.fraction != 0) & (size < binary.infinity),
+    # Zeros are taken for normal numbers (9.7.3.1).
+    "normal": lambda size, binary: (
+        ((size >> binary.fraction != 0) & (size < binary.infinity)) | (size == 0)
+    ),
     "subnormal": lambda size, binary: (size >> binary.fraction == 0) & (size != 0),
 }
 """What testp asks, of words without their signs."""
@@ -328,6 +331,11 @@ def select_by_sign(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
 _INTEGRAL: dict[str, np.ufunc] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
 
+def _integral(q: Qualifiers, a: Values) -> Any:
+    with np.errstate(invalid="ignore"):  # of a signalling NaN
+        return _INTEGRAL[q["irnd"]](_values(a, q["origin"]))
+
+
 def numeric(kind: str) -> np.dtype[Any]:
     """Return the dtype in which integers of a type are numbers."""
     return np.dtype(f"{'i' if kind[0] == 's' else 'u'}{TYPE_BITS[kind] // 8}")
@@ -336,6 +344,12 @@ def numeric(kind: str) -> np.dtype[Any]:
 def _limits(kind: str) -> tuple[int, int]:
     limits = np.iinfo(numeric(kind))
     return int(limits.min), int(limits.max)
+
+
+def exceeds(kind: str, other: str) -> bool:
+    """Return whether integers of a type may be outside of another, so that it can clamp them."""
+    (lowest, highest), (least, most) = _limits(kind), _limits(other)
+    return lowest < least or highest > most
 
 
 def integer_to_integer(q: Qualifiers, a: Values) -> Any:
@@ -363,7 +377,7 @@ def integer_to_float(q: Qualifiers, a: Values) -> Any:
 def float_to_integer(q: Qualifiers, a: Values) -> Any:
     """Round to an integer; what is too large is clamped."""
     origin, to = q["origin"], q["to"]
-    values = _INTEGRAL[q["irnd"]](_values(a, origin))
+    values = _integral(q, a)
     dtype, (lowest, highest) = numeric(to), _limits(to)
     above, below = values >= highest + 1.0, values < lowest
     result = np.where(above | below | np.isnan(values), 0.0, values).astype(dtype)
@@ -379,7 +393,7 @@ def float_to_float(q: Qualifiers, a: Values) -> Any:
     """Round to another format, to the same one, or to an integer in it."""
     origin, to = q["origin"], q["to"]
     if q["irnd"]:
-        result = _words(_INTEGRAL[q["irnd"]](_values(a, origin)), to)
+        result = _words(_integral(q, a), to)
     elif origin == to:
         result = a
     else:

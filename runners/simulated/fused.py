@@ -372,7 +372,7 @@ def _specials(p: Product, z: Unpacked, result: Words, nan: NanRule) -> Words:
     negative = x.negative ^ y.negative
     infinite = x.infinite | y.infinite
     invalid = (x.infinite & (y.significand == 0)) | (y.infinite & (x.significand == 0))
-    invalid |= infinite & z.infinite & (negative != z.negative)
+    invalid = invalid | (infinite & z.infinite & (negative != z.negative))
     sign = np.where(infinite, negative, z.negative)
     words_of_infinity = np.where(sign, _u(binary.infinity | binary.sign), _u(binary.infinity))
     result = np.where(infinite | z.infinite, words_of_infinity, result)

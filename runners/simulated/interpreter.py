@@ -50,9 +50,12 @@ class _Threads:
     def __init__(self, kernel: Kernel, warps: Warps) -> None:
         self._steps, self._warps = kernel.steps, warps
         self._end = len(kernel.steps)
+        self._most_steps = warps.most_steps or LARGEST_STEP_COUNT
         self._begun, self._since = time.thread_time(), time.monotonic()
         self._at: Places | None = None
         """None where all are together."""
+        if warps.threads % LANES:
+            self._at = np.where(warps.places < warps.threads, 0, self._end)
         self._together = 0
         self._waiting: NDArray[np.bool_] | None = None
         """Shaped like `_at`: threads that cannot go on by themselves; None is nobody."""
@@ -96,7 +99,7 @@ class _Threads:
             warps.line = step.line
             warps.steps += 1
             # Of the clocks, first the one that costs a tenth.
-            if warps.steps > LARGEST_STEP_COUNT or (
+            if warps.steps > self._most_steps or (
                 time.monotonic() - self._since > LONGEST_SECONDS
                 and time.thread_time() - self._begun > LONGEST_SECONDS
             ):
@@ -110,8 +113,8 @@ class _Threads:
     def _hang(self, step: Step) -> NoReturn:
         steps = self._warps.steps
         said = f"{LONGEST_SECONDS:g} s, at step {steps}"
-        if steps > LARGEST_STEP_COUNT:
-            said = f"{LARGEST_STEP_COUNT} steps"
+        if steps > self._most_steps:
+            said = f"{self._most_steps} steps"
         everybody = tuple(int(i) for i in self._warps.indices)
         refuse(TrapKind.HANG, step.line, f"still running after {said}", everybody)
 
@@ -145,7 +148,7 @@ class _Threads:
         """Let the threads of a mask be at a step."""
         at = self._apart()
         if mask is None:
-            at[...] = goal
+            self._at = np.broadcast_to(goal, np.broadcast_shapes(at.shape, np.shape(goal))).copy()
             return
         if mask.shape[0] != 1 or np.ndim(goal):
             rows = LANES if mask.shape[0] != 1 or np.shape(goal)[0] != 1 else 1
@@ -180,6 +183,8 @@ class _Threads:
     def _wait(self, step: Step, index: int, here: Mask) -> None:
         """Execute a step for those for whom all others have come; let the rest wait."""
         if here is None:
+            if step.waits is Waits.BLOCK:
+                self._warps.memory.synchronised(np.unique(self._warps.blocks))
             self._together = index + 1
             return
         at = self._apart()
@@ -222,6 +227,7 @@ class _Threads:
         blocks, order = np.unique(self._warps.blocks, return_inverse=True)
         open_blocks = np.ones(blocks.size, np.bool_)
         open_blocks[order[~stopped.all(axis=0)]] = False
+        self._warps.memory.synchronised(blocks[open_blocks])
         released = stopped & open_blocks[order][None] & (at < self._end)
         at[released] += 1
         self._hold(here, released)

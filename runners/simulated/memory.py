@@ -17,14 +17,17 @@ from numpy.typing import NDArray
 from runners.simulated.syntax import WARP_SIZE
 from runners.simulated.traps import TrapKind, refuse
 
-_BASES = (0x7F10_0000_0000, 0x7F90_0000_0000, 0x7FA0_0000_0000, 0x7FB0_0000_0000)
+BASES = (0x7F10_0000_0000, 0x7F90_0000_0000, 0x7FA0_0000_0000, 0x7FB0_0000_0000)
 """Global addresses of the arrays that a launch is given. Aligned as cudaMalloc aligns, and more."""
 
 VARIABLES_BASE = 0x7FC0_0000_0000
 """Global address of the module's own variables."""
 
-# Shared and local memory is never cleared by hardware: its first content is a pattern that shows.
-_POISON = 0xA5
+LARGEST_SHARED = 0xC000
+"""Static shared memory of a block: ptxas refuses more on every target (13.5, "uses too much shared
+data (…, 0xc000 max)"). Dynamic shared memory lies behind it."""
+MEMORY_GARBAGE = 0xA5
+"""What shared and local memory holds, which hardware never clears: a pattern that shows."""
 # Buffers are padded so that they can be seen as elements of up to 16 bytes.
 _PADDING = 16
 _LAST = (1 << 64) - 1
@@ -111,13 +114,13 @@ class Segment:
         return cls(base=base, size=len(content), data=data, read_only=read_only)
 
     @classmethod
-    def shared_out(cls, size: int, owner: Owner, lanes: int, warps: int) -> "Segment":
-        """Return a segment of which so many have a share each."""
+    def shared_out(
+        cls, size: int, owner: Owner, lanes: int, warps: int, *, garbage: int, base: int = 0
+    ) -> "Segment":
+        """Return a segment of which so many have a share each, with garbage in it."""
         pitch = padded(size)
-        data = np.full(pitch * lanes * warps, _POISON, np.uint8)
-        return cls(
-            base=0, size=size, data=data, owner=owner, pitch=pitch, shares=(lanes, warps)
-        )  # fmt: skip
+        data = np.full(pitch * lanes * warps, garbage, np.uint8)
+        return cls(base=base, size=size, data=data, owner=owner, pitch=pitch, shares=(lanes, warps))
 
     def views(self, width: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return elements of `width` bytes (1, 2, 4, 8 or 16): all of `data`, and by thread.
@@ -142,7 +145,7 @@ class Segment:
 
 def laid_out(arrays: Sequence[NDArray[np.uint8]]) -> tuple[Segment, ...]:
     """Return global memory with copies of flat arrays of bytes, one segment each."""
-    return tuple(Segment.holding(base, array) for base, array in zip(_BASES, arrays, strict=False))
+    return tuple(Segment.holding(base, array) for base, array in zip(BASES, arrays, strict=False))
 
 
 def padded(size: int) -> int:
@@ -169,6 +172,8 @@ class Static:
 
     shared_bytes: int
     """Static shared memory of a block."""
+    shared_base: int
+    """Address of its first byte."""
     local_bytes: int
     """Local memory of a thread: its variables and the parameters of the functions it calls."""
     variables: bytes
@@ -197,11 +202,22 @@ class Memory:
         parameters: bytes,
         blocks: int,
         warps: int,
+        dynamic_bytes: int = 0,
+        garbage: int = MEMORY_GARBAGE,
     ) -> None:
+        shared = (static.shared_bytes, static.shared_base), (dynamic_bytes, LARGEST_SHARED)
         found: dict[Space, tuple[Segment, ...]] = {
             Space.GLOBAL: (*segments, Segment.holding(VARIABLES_BASE, static.variables)),
-            Space.SHARED: (Segment.shared_out(static.shared_bytes, Owner.BLOCK, 1, blocks),),
-            Space.LOCAL: (Segment.shared_out(static.local_bytes, Owner.THREAD, WARP_SIZE, warps),),
+            Space.SHARED: tuple(
+                Segment.shared_out(size, Owner.BLOCK, 1, blocks, garbage=garbage, base=base)
+                for size, base in shared
+                if size or base != LARGEST_SHARED
+            ),
+            Space.LOCAL: (
+                Segment.shared_out(
+                    static.local_bytes, Owner.THREAD, WARP_SIZE, warps, garbage=garbage
+                ),
+            ),
             Space.CONST: (Segment.holding(0, static.constants, read_only=True),),
             Space.PARAM: (Segment.holding(0, parameters, read_only=True),),
         }
@@ -215,6 +231,9 @@ class Memory:
             for segment in segments
             if segment.size
         ]
+
+    def synchronised(self, blocks: NDArray[np.int64]) -> None:
+        """Take note that all threads of these blocks have passed a barrier."""
 
     def everywhere(
         self,

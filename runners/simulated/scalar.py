@@ -391,8 +391,8 @@ ROWS = (
     # Moves and selections (9.7.7, 9.7.9).
     Op("mov{.v}.type d, a", decode=_move, v="v2 v4", type=f"pred b8 u8 s8 {_ANY}"),
     Op("selp.type d, a?, b?, c:pred", lambda _, a, b, c: np.where(c, a, b), type=_ANY),
-    Op("slct.type.by d, a, b, c:by", floating.select_by_sign, type=_ANY, by="s32 f32"),
-    Op("slct.ftz.type.by d, a, b, c:by", floating.select_by_sign, type=_ANY, by="f32"),
+    Op("slct.type.by d, a, b, c:by", floating.select_by_sign, type=_ANY, by="s32"),
+    Op("slct{.ftz}.type.by d, a, b, c:by", floating.select_by_sign, type=_ANY, by="f32"),
     # Integers (9.7.1, 9.7.2).
     *_rows(".type d, a, b", _LINEAR | _ORDERED, type=_WORDS),
     *_rows(".type d, a, b", {"mul.lo": np.multiply, "mul.hi": integers.high_product}, type=_WORDS),
@@ -492,10 +492,24 @@ ROWS = (
         )
     ),
     # Conversions (9.7.9.23).
+    Op(
+        "cvt.to.origin d:to+, a:origin+",
+        floating.integer_to_integer,
+        to=_INTEGERS,
+        origin=_INTEGERS,
+    ),
+    *(
+        Op(
+            "cvt{.sat}.to.origin d:to+, a:origin+",
+            floating.integer_to_integer,
+            to=to,
+            origin=" ".join(each for each in _INTEGERS.split() if floating.exceeds(each, to)),
+        )
+        for to in _INTEGERS.split()
+    ),
     *(
         Op(f"cvt{more}{ftz}{sat}.to.origin d:to+, a:origin+", compute, to=to, origin=origin)
         for compute, more, pairs in (
-            (floating.integer_to_integer, "", ((_INTEGERS, _INTEGERS),)),
             (floating.integer_to_float, ".rnd", product(_FLOATS, (_INTEGERS,))),
             (floating.float_to_integer, ".irnd", product((_INTEGERS,), _FLOATS)),
             (floating.float_to_float, ".rnd", (*_NARROWER, ("f32", "bf16"), ("f64", "bf16"))),

@@ -35,12 +35,18 @@ _LANE = np.arange(LANES)[:, None]
 _BIT = 1 << _LANE
 
 _WORDS: dict[str, Callable[[Warps], Any]] = {
-    "tid.x": lambda w: _LANE + w.indices % (w.threads // LANES) * LANES,
-    "ctaid.x": lambda w: w.blocks,
-    "ntid.x": lambda w: w.threads,
-    "nctaid.x": lambda w: w.grid,
-    **dict.fromkeys(("tid.y", "tid.z", "ctaid.y", "ctaid.z"), lambda _: 0),
-    **dict.fromkeys(("ntid.y", "ntid.z", "nctaid.y", "nctaid.z"), lambda _: 1),
+    "tid.x": lambda w: w.places % w.block[0],
+    "tid.y": lambda w: w.places // w.block[0] % w.block[1],
+    "tid.z": lambda w: w.places // (w.block[0] * w.block[1]),
+    "ctaid.x": lambda w: w.blocks % w.grid[0],
+    "ctaid.y": lambda w: w.blocks // w.grid[0] % w.grid[1],
+    "ctaid.z": lambda w: w.blocks // (w.grid[0] * w.grid[1]),
+    "ntid.x": lambda w: w.block[0],
+    "ntid.y": lambda w: w.block[1],
+    "ntid.z": lambda w: w.block[2],
+    "nctaid.x": lambda w: w.grid[0],
+    "nctaid.y": lambda w: w.grid[1],
+    "nctaid.z": lambda w: w.grid[2],
     "laneid": lambda _: _LANE,
     "warpid": lambda w: w.slots,
     "nwarpid": lambda _: SLOTS,
@@ -56,16 +62,17 @@ _WORDS: dict[str, Callable[[Warps], Any]] = {
     "clock_hi": lambda w: w.time >> 32,
     "globaltimer_lo": lambda w: w.time,
     "globaltimer_hi": lambda w: w.time >> 32,
-    "dynamic_smem_size": lambda _: 0,
+    "dynamic_smem_size": lambda w: w.dynamic_bytes,
     # A launch without clusters is one of clusters of one block.
     **dict.fromkeys([f"cluster_ctaid.{axis}" for axis in "xyz"], lambda _: 0),
     **dict.fromkeys([f"cluster_nctaid.{axis}" for axis in "xyz"], lambda _: 1),
     "cluster_ctarank": lambda _: 0,
     "cluster_nctarank": lambda _: 1,
-    "clusterid.x": lambda w: w.blocks,
-    "nclusterid.x": lambda w: w.grid,
-    **dict.fromkeys(("clusterid.y", "clusterid.z"), lambda _: 0),
-    **dict.fromkeys(("nclusterid.y", "nclusterid.z"), lambda _: 1),
+}
+_WORDS |= {
+    new + axis: _WORDS[old + axis]
+    for new, old in (("clusterid.", "ctaid."), ("nclusterid.", "nctaid."))
+    for axis in "xyz"
 }
 _LONG: dict[str, Callable[[Warps], Any]] = {
     "gridid": lambda w: w.launch,

@@ -2,14 +2,11 @@
 
 from collections.abc import Mapping
 
-from runners.simulated.memory import VARIABLES_BASE, WINDOWS, Space, Static
+from runners.simulated.memory import LARGEST_SHARED, VARIABLES_BASE, WINDOWS, Space, Static
 from runners.simulated.operands import Location, float_bits
 from runners.simulated.syntax import TYPE_BITS, Function, Immediate, Scope, Variable
 from runners.simulated.traps import TrapKind, refuse
 
-# Static shared memory of a block: ptxas refuses more on every target (13.5, "uses too much shared
-# data (…, 0xc000 max)").
-LARGEST_SHARED = 0xC000
 # Constant memory of a module (CUDA C++ Programming Guide, Technical Specifications).
 _LARGEST_CONSTANTS = 0x1_0000
 # What the simulated device has of the others: it keeps 32 times as much local memory for each
@@ -75,8 +72,8 @@ class Statics:
     What is not used has no place.
     """
 
-    def __init__(self, module: Scope) -> None:
-        self._module = module
+    def __init__(self, module: Scope, shared_base: int) -> None:
+        self._module, self._shared_base = module, shared_base
         self._locations: dict[Variable, Location] = {}
         self._spaces = {
             Space.SHARED: _Space("static shared", LARGEST_SHARED, TrapKind.ILLEGAL),
@@ -94,10 +91,10 @@ class Statics:
                     TrapKind.PARSE, variable.line, f"{variable.name} is declared outside functions"
                 )
             if space is Space.SHARED and not variable.size:
-                # Dynamic shared memory lies behind all static one; launches give none.
+                # Dynamic shared memory lies behind all static one.
                 found = Location(space, LARGEST_SHARED)
             else:
-                base = VARIABLES_BASE if space is Space.GLOBAL else 0
+                base = {Space.GLOBAL: VARIABLES_BASE, Space.SHARED: self._shared_base}.get(space, 0)
                 found = Location(space, base + self._spaces[space].place(variable))
             self._locations[variable] = found
             for initial in variable.initial:
@@ -124,6 +121,7 @@ class Statics:
                 content[location.space][start : start + len(held)] = held
         return Static(
             shared_bytes=self._spaces[Space.SHARED].end,
+            shared_base=self._shared_base,
             local_bytes=local_bytes,
             variables=bytes(content[Space.GLOBAL]),
             constants=bytes(content[Space.CONST]),

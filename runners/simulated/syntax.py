@@ -204,6 +204,11 @@ class Instruction:
     scope: Scope
 
     @property
+    def text(self) -> str:
+        """What stands there, from the opcode to the semicolon."""
+        return self.statement.text[self.statement.start :]
+
+    @property
     def opcode(self) -> str:
         """What it does, with all qualifiers."""
         return self.statement.opcode

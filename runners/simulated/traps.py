@@ -17,6 +17,8 @@ class TrapKind(StrEnum):
     OUT_OF_BOUNDS = "out-of-bounds access"
     DIVERGENT = "divergent warp"
     UNINITIALISED = "uninitialised register"
+    RACE = "race"
+    """What two threads do to the same memory has no order."""
     STOPPED = "trap instruction"
     HANG = "hang"
 

@@ -35,9 +35,9 @@ DTYPES: dict[int, np.dtype[Any]] = {
 }
 """Storage of a value by its width in bits."""
 
-# What a register holds in the threads that never wrote it, repeated to the register's width: a
-# pattern that is neither zero nor a small number, so that its use shows.
-_POISON = 0xDEADBEEFDEADBEEF
+GARBAGE = 0xDEADBEEFDEADBEEF
+"""What a register holds in the threads that never wrote it, repeated to the register's width: a
+pattern that is neither zero nor a small number, so that its use shows."""
 
 
 def spread(values: Values, shape: tuple[int, ...]) -> Values:
@@ -51,8 +51,8 @@ def spread(values: Values, shape: tuple[int, ...]) -> Values:
 
 
 @cache
-def _poison(dtype: np.dtype[Any]) -> Values:
-    return np.full((1, 1), _POISON & ((1 << 8 * dtype.itemsize) - 1)).astype(dtype)
+def _poison(dtype: np.dtype[Any], garbage: int) -> Values:
+    return np.full((1, 1), garbage & ((1 << 8 * dtype.itemsize) - 1), np.uint64).astype(dtype)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -78,6 +78,12 @@ class Registers(dict[Key, Values]):
         self[key] = found = constant(*key)
         return found
 
+    def kept(self, kept: NDArray[np.bool_]) -> "Registers":
+        """Return those of the warps, of shape (warps,), that are kept."""
+        return Registers(
+            (name, value if value.shape[1] == 1 else value[:, kept]) for name, value in self.items()
+        )
+
 
 @dataclass(kw_only=True)
 class Warps:
@@ -85,8 +91,8 @@ class Warps:
 
     indices: NDArray[np.int64]
     """(warps,) index of each warp in the launch."""
-    threads: int
-    """Threads of a block."""
+    block: tuple[int, int, int]
+    """Threads of a block along x, y and z."""
     sms: NDArray[np.uint32]
     """(warps,) the multiprocessor that each warp runs on."""
     slots: NDArray[np.uint32]
@@ -94,8 +100,14 @@ class Warps:
     launch: int
     """How many launches the device made before this one."""
     memory: Memory
-    grid: int
-    """Blocks of the launch."""
+    grid: tuple[int, int, int]
+    """Blocks of the launch along x, y and z."""
+    dynamic_bytes: int = 0
+    """Dynamic shared memory of a block."""
+    most_steps: int | None = None
+    """Steps after which the launch counts as hung; None: as many as any launch may take."""
+    garbage: int = GARBAGE
+    """What a register holds in the threads that never wrote it, repeated to its width."""
     steps: int = 0
     """Instructions that were executed in this launch so far."""
     line: int = 0
@@ -103,9 +115,25 @@ class Warps:
     registers: Registers = field(default_factory=Registers)
 
     @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        x, y, z = self.block
+        return x * y * z
+
+    @property
+    def per_block(self) -> int:
+        """Warps of a block; the last may have fewer threads than lanes."""
+        return -(-self.threads // LANES)
+
+    @property
     def blocks(self) -> NDArray[np.int64]:
         """(warps,) index of each warp's block."""
-        return self.indices // (self.threads // LANES)
+        return self.indices // self.per_block
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """(32, warps) index of each thread in its block; `threads` and more where there is none."""
+        return np.arange(LANES)[:, None] + self.indices % self.per_block * LANES
 
     @property
     def time(self) -> int:
@@ -121,14 +149,14 @@ class Warps:
     def read_copied(self, register: str, bits: int) -> Values:
         """Return a register's bits, also of one that no thread has written."""
         value = self.registers.get(register)
-        return _poison(DTYPES[bits]) if value is None else value
+        return _poison(DTYPES[bits], self.garbage) if value is None else value
 
     def write(self, register: str, value: Values, mask: Mask) -> None:
         """Give a register new bits in the threads of the mask; nothing to the sink, `_`."""
         if mask is not None:
             old = self.registers.get(register)
             if old is None:
-                old = _poison(value.dtype)
+                old = _poison(value.dtype, self.garbage)
             value = np.where(mask, value, old)
         self.registers[register] = value
 
@@ -138,10 +166,7 @@ class Warps:
         self.indices = self.indices[kept]
         self.sms = self.sms[kept]
         self.slots = self.slots[kept]
-        self.registers = Registers(
-            (name, value if value.shape[1] == 1 else value[:, kept])
-            for name, value in self.registers.items()
-        )
+        self.registers = self.registers.kept(kept)
 
     def names(self, bad: NDArray[np.bool_]) -> tuple[int, ...]:
         """Return the indices of the warps with a thread for which `bad`, (lanes, warps), holds."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 
 from oracle.formats import Kind
@@ -10,12 +11,19 @@ from strategies.contents import float_elements, float_sums
 from strategies.contents.expressions import (
     NOISE,
     POSITION,
+    Code,
     Fill,
+    Node,
+    Placed,
+    Value,
+    at,
+    constant,
     draw,
     equal,
     narrow,
     select,
 )
+from strategies.contents.expressions import node as make
 from strategies.contents.integers import integers, single_bits
 from strategies.contents.operands import SPOTS, Operand, Types
 from strategies.contents.recipes import ValueClass
@@ -76,6 +84,11 @@ _ONLY_WHERE: Mapping[_Make, Callable[[Types], bool]] = {
 @cache
 def fills_of(x: Operand) -> Mapping[ValueClass, tuple[Fill, ...]]:
     """Return what fills an operand in turn, for each class of values."""
+    if x.name == "b" and x.run:
+        return {
+            class_: tuple(_twice(fill, x.run) for fill in fills)
+            for class_, fills in fills_of(replace(x, run=0)).items()
+        }
     if x.types.a.is_float:
         return {
             class_: tuple(
@@ -85,6 +98,39 @@ def fills_of(x: Operand) -> Mapping[ValueClass, tuple[Fill, ...]]:
         }
     make = single_bits if x.types.a.kind is Kind.BITS else integers
     return {class_: (make(class_, x),) for class_ in ValueClass}
+
+
+def _twice(fill: Fill, run: int) -> Fill:
+    """Return what fills the B of a sparse A: each run of positions is there twice.
+
+    So most elements meet what was made for them, whatever the metadata say. In half of the images
+    both are the same, in the others each is made of its own random bits.
+    """
+    bits = run.bit_length()
+    apart = draw(SPOTS) >> 15 ^ 1
+
+    def moved(position: Node, half: Value) -> Node:
+        spread = (position >> (bits - 1) << bits) + (position & (run - 1))
+        return spread + constant(half) * run
+
+    def of(node: Node, half: Value) -> Node:
+        if node is POSITION:
+            return (POSITION >> bits << (bits - 1)) + (POSITION & (run - 1))
+        if node.code in (Code.NOISE, Code.AT):
+            (place,) = node.arguments or (POSITION,)
+            place = of(place, half)
+            return select(apart & half, at(moved(place, 1)), at(moved(place, 0)))
+        return make(node.code, *(of(one, half) for one in node.arguments), value=node.value)
+
+    everywhere = of(fill.everywhere, POSITION >> (bits - 1) & 1)
+    return Fill(
+        everywhere,
+        tuple(
+            Placed(moved(of(one.position, half), half), of(one.value, half), one.line)
+            for one in fill.placed
+            for half in (0, 1)
+        ),
+    )
 
 
 def word(number: int, mask: int) -> Fill:

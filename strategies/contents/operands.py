@@ -47,6 +47,9 @@ class Operand:
     positions: int
     is_of_sum: bool
     """Whether it is a C that belongs to just one product of an A and a B that are known."""
+    run: int = 0
+    """Of a product of a sparse A: how many elements of B lie together. B is filled as one of K
+    positions, and each run of them twice, one behind the other."""
 
     @property
     def type(self) -> Format:
@@ -74,7 +77,7 @@ class Operand:
         """What C's products are summed to."""
         types = self.types
         rounded = types.c if types.a.is_float else None
-        return Sum(types.a, types.b, types.operation, rounded, types.depth)
+        return Sum(types.a, types.b, types.operation, rounded, types.depth, self.run)
 
     def pair(self) -> tuple[Node, Node]:
         """Return two different places k of each image, one as likely as the other."""

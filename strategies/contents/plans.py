@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.formats import FORMATS, Format
+from oracle.forms import Form
 from oracle.program import Program
-from strategies.contents.expressions import Fill, Raw
+from oracle.sparse import legal_bytes
+from strategies.contents.expressions import NOISE, Fill, Raw, pattern, wide
 from strategies.contents.fills import fills_of, of_rows, word
 from strategies.contents.operands import Operand, Types
 from strategies.contents.provenance import Product, Provenance, Readings, Source, readings
@@ -195,6 +197,13 @@ def plan_of(program: Program) -> Plan:
         fills = dict.fromkeys(ValueClass, (word(number, mask),))
         fillings.append(Filling(Window(32, places[start : start + 4][None]), fills))
     fillings += _matrices(found, places)
+    # Bytes of metadata of a sparse A: of those that several products read, the last ones are such
+    # as the product allows that allows fewest.
+    known = [one for one in found.metadata if one[1].size]
+    for pairs, bytes_ in sorted(known, key=lambda one: -len(one[0])):
+        legal = Fill(pattern(legal_bytes(pairs).tolist(), wide(NOISE)))
+        window = Window(8, places[bytes_].reshape(1, -1))
+        fillings.append(Filling(window, dict.fromkeys(ValueClass, (legal,))))
     covered = np.zeros(program.image_bytes, np.int64)
     for one in fillings:
         np.add.at(covered, one.window.places, 1)
@@ -232,9 +241,15 @@ def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
             apart = not any(np.isin(here.places, one.places).any() for one in (a, b))
             if apart and _fits(product.a, product, "a") and _fits(product.b, product, "b"):
                 both = a, b
+        run = _run(product.form) if product else 0
         lines, positions = here.shape
         x = Operand(
-            name=operand, types=types, lines=lines, positions=positions, is_of_sum=both is not None
+            name=operand,
+            types=types,
+            lines=lines,
+            positions=types.depth if run and operand == "b" else positions,
+            is_of_sum=both is not None,
+            run=run,
         )
         filled[source.key] = Filling(here, fills_of(x), both, operand == "c")
 
@@ -261,8 +276,16 @@ def _types(product: Product) -> Types:
     form = product.form
     return Types(
         a=form.a_type, b=form.b_type, c=form.c_type, d=form.d_type,
-        depth=form.shape.k, operation=form.op,
+        depth=form.matrix("a").columns, operation=form.op,
     )  # fmt: skip
+
+
+def _run(form: Form) -> int:
+    """Return how many elements of B lie together for a sparse A; 0 of other forms.
+
+    Two 4-bit elements are placed together.
+    """
+    return 0 if not form.is_sparse else 2 if form.b_type.bits == 4 else 1
 
 
 def _alone(source: Source) -> tuple[str, Types]:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from oracle.forms import Form
 from oracle.image import position
+from oracle.instructions.mma_sp import legal_pairs
+from oracle.lane_code import LaneCode
 from oracle.lane_fragments import places
 from oracle.matrices import LANES
 from oracle.matrix_moves import is_packed, moves
@@ -72,6 +74,8 @@ class Readings:
     """First byte and mask of each control word."""
     rows: list[Provenance] = field(default_factory=list)
     """Bytes that ldmatrix, and loads of registers, read."""
+    metadata: list[tuple[tuple[int, ...], Provenance]] = field(default_factory=list)
+    """What 4 bits of metadata of a sparse A may be, and their bytes."""
 
 
 def readings(program: Program) -> Readings:
@@ -149,6 +153,8 @@ class _Walker:
                 provenance = self._read(span.buffer, span.offsets.ravel())
                 self.found.rows.append(provenance[provenance >= 0])
                 self._keep(step, provenance.reshape(LANES, -1))
+            case LaneCode():
+                self._forget(step)
             case Scalar():
                 self._keep(step, self._held(step.reads[0]) if step.copies else None)
             case Branch() | Loop():
@@ -181,7 +187,11 @@ class _Walker:
             if form.opaque:
                 operands = {use.field: [self._fragments.get(use.registers)] for use in step.reads}
             else:
-                operands = {use.field: self._matrices(form, use) for use in step.reads}
+                operands = {use.field: self._matrices(form, use) for use in step.reads[:3]}
+            for use in step.reads[3:]:
+                metadata = self._held(use)
+                if metadata is not None:
+                    self.found.metadata.append((legal_pairs(form), metadata[metadata >= 0]))
             for a, b, c in zip(*(operands[operand] for operand in "abc"), strict=True):
                 self.found.products.append(Product(form, a, b, c))
             self._forget(step)

@@ -74,6 +74,8 @@ class Sum:
     """Of C, where A and B are floats."""
     depth: int = 16
     """K."""
+    run: int = 0
+    """Of a sparse A: the first of each two runs of so many elements of B are multiplied."""
 
     @cached_property
     def windows(self) -> tuple[Window, Window]:
@@ -112,6 +114,8 @@ class Sum:
         -------
         (images, lines, columns)
         """
+        if self.run:
+            b = b.reshape(*b.shape[:2], -1, 2, self.run)[:, :, :, 0].reshape(*b.shape[:2], -1)
         if self.rounded is not None:
             return self._nearest(a, b, fields_of(self.rounded.name))
         if self.a.kind is Kind.BITS:

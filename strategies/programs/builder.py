@@ -17,6 +17,7 @@ from oracle.forms import Form
 from oracle.operands import Held
 from oracle.program import Program
 from oracle.steps import Barrier, Step
+from oracle.targets import Module
 from strategies.features import Feature, Focus
 from strategies.programs.forms import Palette
 from strategies.programs.live_values import LiveValue, Scope
@@ -26,6 +27,8 @@ T = TypeVar("T")
 
 _DIGITS = st.integers(0, (1 << 60) - 1)
 """More than the product of the radices of any group, by so much that digits are uniform."""
+_WIDE_DIGITS = st.integers(0, (1 << 384) - 1)
+"""The same for a scalar instruction with its constants."""
 
 
 class Dice:
@@ -64,14 +67,17 @@ class Builder:
         The forms that may be used.
     everything
         All forms that there are.
+    module
+        The target and the PTX ISA version.
     focus
         What is asked for. Whoever makes a choice looks here first, and ticks off what it did.
     """
 
     def __init__(
-        self, draw: st.DrawFn, palette: Palette, everything: Palette, focus: Focus
+        self, draw: st.DrawFn, palette: Palette, everything: Palette, focus: Focus, module: Module
     ) -> None:
         self._draw = draw
+        self.module = module
         self.palette = palette
         self.everything = everything
         self.focus = focus
@@ -92,6 +98,10 @@ class Builder:
     def dice(self) -> Dice:
         """Draw the digits of a group of decisions."""
         return drawn_dice(self._draw)
+
+    def wide_dice(self) -> Dice:
+        """Draw the digits of a group of decisions that holds numbers of up to 64 bits."""
+        return Dice(self._draw(_WIDE_DIGITS))
 
     def take(self, *features: Feature) -> bool:
         """Tell whether one of some features is still asked for, and tick them off."""

@@ -14,11 +14,21 @@ from oracle.places import Place, Span
 from oracle.program import Program, walk
 from oracle.steps import Copy
 from oracle.targets import Module
-from strategies.features import FEATURES, MOVES, ROW_LOADS, ROW_STORES, Feature, Focus, Has
+from strategies.features import (
+    FEATURES,
+    MOVES,
+    OF_CODE,
+    ROW_LOADS,
+    ROW_STORES,
+    Feature,
+    Focus,
+    Has,
+)
 from strategies.programs.accesses import STORES, TIGHT, load
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.controlling import BRANCHES, LOOPS, around
 from strategies.programs.forms import Palette, everything, families, palette
+from strategies.programs.lane_code import append_alone
 from strategies.programs.products import (
     LIVE,
     change,
@@ -112,7 +122,7 @@ def programs(
 
 @st.composite
 def _programs(draw: st.DrawFn, focus: Focus, module: Module, known: Palette) -> Program:
-    builder = Builder(draw, known, everything(module), focus)
+    builder = Builder(draw, known, everything(module), focus, module)
     program = _ProgramDraw(builder).program()
     return with_shared_registers(program, builder.dice, focus, module.target.name)
 
@@ -134,6 +144,8 @@ class _ProgramDraw:
         """Draw the program."""
         builder, wanted = self.builder, self.wanted
         dice = builder.dice()
+        if any(feature in OF_CODE for feature in wanted):
+            return self._lanes_alone(dice)
         main = main_form(builder, builder.focus.form, dice, rows=not wanted)
         # On opaque fragments, beside which ldmatrix may stand, or on registers of a known layout.
         opaque = main.opaque or main.is_load
@@ -177,6 +189,18 @@ class _ProgramDraw:
                 between_stores(builder, self._row_load)
             complete_registers(builder)
         self._complete(opaque=opaque)
+        return builder.finish()
+
+    def _lanes_alone(self, dice: Dice) -> Program:
+        """Draw a program of code of lanes, perhaps in a branch or a loop that all take together."""
+        builder = self.builder
+
+        def part() -> None:
+            append_alone(builder)
+
+        controls = self._controls(dice) if dice.once_in(4) else [()]
+        for kinds in controls:
+            around(builder, kinds, part, part)
         return builder.finish()
 
     def _number(self, main: Form, dice: Dice) -> int:

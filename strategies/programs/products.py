@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from oracle.formats import Format
 from oracle.forms import Form
+from oracle.instructions.mma_sp import legal_pairs, selectors
 from oracle.matrices import Matrix
-from oracle.operands import Fragment, Registers
+from oracle.operands import Fragment, Held, Registers
 from oracle.operations import Operation, operations
 from oracle.ops import Op
-from oracle.steps import Elementwise
-from strategies.features import MOVES, OF_OPERATION, ROW_STORES, Feature, Has, of_form
+from oracle.steps import Elementwise, set_registers
+from strategies.features import (
+    MOVES,
+    OF_OPERATION,
+    ROW_LOADS,
+    ROW_STORES,
+    Feature,
+    Has,
+    of_form,
+)
 from strategies.programs import accesses
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.forms import operand_of
+from strategies.programs.lane_code import computed
 from strategies.programs.live_values import LiveValue
 from strategies.programs.registers import (
     ROW_LOADS_ASKED,
@@ -28,6 +39,12 @@ from strategies.programs.registers import (
 )
 from strategies.programs.selecting import asked_operations, fitting
 
+_COMPUTED_IN = 6
+"""Of so many operands A or B of mma.sync, and of so many D, code of lanes works on one."""
+_KEPT = frozenset(
+    {Has.FED_BY_ROWS, Has.D_AS_MULTIPLICAND, Has.ROWS_OF_D, *ROW_LOADS, *ROW_STORES, *MOVES}
+)
+"""Features that are gone where code of lanes stands between two instructions."""
 _CHANGED_IN = 24
 """Of so many fragments, the elements of one are changed on average."""
 _FLOATS = {
@@ -98,6 +115,12 @@ def store(builder: Builder, value: LiveValue) -> None:
     wide = value.type == "f32" and value.holds.registers > 1
     kind = dice.one_of(("plain", "rows", "plain", "shared", "rows", "plain"))
     asked = builder.wants((Has.ROWS_OF_D, *ROW_STORES))
+    drawn = builder.dice().once_in(_COMPUTED_IN)
+    behind = value.computed and Has.LANES_BEHIND in builder.wanted
+    if behind or _may_compute(builder, value.holds, drawn and value.computed):
+        builder.take(Has.LANES_BEHIND)
+        value = computed(builder, value, value.holds)
+        value.pending = False
     if wide and known.packs and (dice.once_in(4) or Has.PACKED in builder.wanted):
         value = packed(builder, value, dice)
     turned = dice.once_in(8) or builder.wants(MOVES)
@@ -204,7 +227,9 @@ def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
         if value is None and again and not fresh and (reuse or feature in builder.wanted):
             builder.take(feature)
             value = again[-1]
-        found[operand] = value or load_or_read(builder, holds, operand, dice)
+        found[operand] = value or _loaded(builder, holds, operand, dice)
+    if form.is_sparse:
+        found["e"] = _metadata(builder, form, builder.dice())
     taken = {one.name for one in found.values()}
     holds = operand_of(form, "c")
     there = scope.like(holds)
@@ -215,6 +240,45 @@ def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
     if usable and not fresh:
         return {**found, "c": usable[-1]}
     return {**found, "c": load_registers(builder, holds, "c", dice)}
+
+
+def _loaded(builder: Builder, holds: Held, operand: str, dice: Dice) -> LiveValue:
+    """Append a load of A or B, perhaps of fewer registers that code of lanes unpacks."""
+    own = builder.dice()
+    drawn = own.once_in(_COMPUTED_IN)
+    if not (_may_compute(builder, holds, drawn) or Has.LANES_BEFORE in builder.wanted):
+        return load_or_read(builder, holds, operand, dice)
+    assert isinstance(holds, Registers)
+    builder.take(Has.LANES_BEFORE)
+    count = own.one_of([count for count in (1, 2, 4, 8) if count <= holds.registers])
+    narrow = Registers(registers=count, bits=holds.bits)
+    packed_ = load_or_read(builder, narrow, operand, dice)
+    return computed(builder, packed_, holds)
+
+
+def _may_compute(builder: Builder, holds: Held, drawn: bool) -> bool:
+    """Whether code of lanes may work on registers: where that was drawn, and only PTX says them."""
+    only_ptx = builder.focus.shares_registers is not False
+    return drawn and only_ptx and isinstance(holds, Registers) and builder.asked.isdisjoint(_KEPT)
+
+
+def _metadata(builder: Builder, form: Form, dice: Dice) -> LiveValue:
+    """Load or choose metadata of a sparse A, or set them to a number of which the ISA allows all.
+
+    Those from memory are filled so that every multiplication that takes them allows them.
+    """
+    holds = operand_of(form, "e")
+    again = [value for value in builder.scope.like(holds) if "e" in value.used]
+    asked = builder.take(Has.METADATA_SET)
+    if (dice.once_in(4) or asked) and builder.focus.shares_registers is not False:
+        name, pairs = builder.name("m"), legal_pairs(form)
+        alike = [dice.one_of(pairs)] * 8
+        chosen = alike if dice.once_in(2) else [dice.one_of(pairs) for _ in alike]
+        constant = sum(pair << 4 * place for place, pair in enumerate(chosen))
+        builder.add(set_registers(destination=name, count=1, constant=constant))
+        # Another form may not allow it, so that it is offered to none.
+        return LiveValue(name=name, holds=holds, depth=builder.scope.depth)
+    return again[-1] if again and dice.once_in(2) else load_registers(builder, holds, "e", dice)
 
 
 def _from_d(
@@ -270,8 +334,13 @@ def _multiply(builder: Builder, form: Form, operands: Mapping[str, LiveValue]) -
             builder.take(Has.IN_PLACE_REGISTERS if target == "c" else Has.OVER_MULTIPLICAND)
             if value.holds.words > held.words:
                 builder.take(Has.OVER_PART)
-    names = {"d": name or builder.name("d")} | {one: operands[one].name for one in "abc"}
-    builder.add(Op.of(form, **names))
+    names = {"d": name or builder.name("d")} | {one: operands[one].name for one in operands}
+    fields: dict[str, Any] = {}
+    if form.is_sparse:
+        known = selectors(form)
+        above = builder.take(Has.SELECTOR) and len(known) > 1
+        fields["selector"] = dice.one_of(known[1:] if above else known)
+    builder.add(Op.of(form, **names, **fields))
     if not form.opaque:
         builder.take(*of_form(form))
     for operand, value in operands.items():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from oracle.forms import Form
 from oracle.operands import Registers
 from oracle.operations import Operation
-from strategies.features import OF_LANES, OF_OPERATION, Has, of_form
+from strategies.features import OF_LANES, OF_OPERATION, OF_SPARSE, Has, of_form
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.forms import Palette, families, operand_of
 
@@ -38,7 +38,13 @@ def main_form(builder: Builder, form: Form | None, dice: Dice, *, rows: bool) ->
         return dice.one_of(_suited(users, builder))
     groups: list[tuple[Form, ...]] = []
     lanes: list[tuple[Form, ...]] = list(families(known.register_products))
-    lanes += [(form,) for form in known.moves]
+    if not builder.wants((Has.LANES_BEFORE, Has.LANES_BEHIND)):
+        lanes += [(form,) for form in known.moves]
+    if builder.wants(OF_SPARSE):
+        lanes = [some for some in lanes if some[0].is_sparse] or lanes
+    asked = tuple(form for form in known.register_products if of_form(form)[0] in builder.wanted)
+    if asked:
+        lanes = [asked]
     if lanes and builder.wants(OF_LANES):
         return dice.one_of(dice.one_of(lanes))
     if known.fragment_products:

@@ -31,7 +31,7 @@ _TRIED = 4
 
 SHARING = (
     Has.C_ORDER, Has.C_PART, Has.C_REPEATED, Has.AMONG_MULTIPLICANDS,
-    Has.A_WITH_B, Has.ADDRESS_LOADED, Has.ROWS_REPEATED,
+    Has.OVER_METADATA, Has.A_WITH_B, Has.ADDRESS_LOADED, Has.ROWS_REPEATED,
     Has.MOVED_IN_PLACE,
 )  # fmt: skip
 """Features that are made here."""
@@ -189,7 +189,9 @@ def _of_product(program: Program, step: Product, dice: Dice) -> Iterator[Sharing
     d, a, b, c = (uses[name] for name in "dabc")
     bank = fresh_bank(program, "d")
     own = [Register(bank, d.holds.bits, index) for index in range(d.holds.registers)]
-    for feature, vector in _destinations(own, a, b, c, dice):
+    metadata = [one for use in step.uses[4:] for one in use.registers]
+    ways = [*_destinations(own, a, b, c, dice), *_over_metadata(own, metadata)]
+    for feature, vector in ways:
         if text_of(vector) != text_of(d.registers):
             yield Sharing(feature=feature, result=text_of(vector))
     if multiplies_registers(step):
@@ -235,6 +237,12 @@ def _destinations(
             half = max(1, len(of.registers) // 2)
             for vector in (of.registers, of.registers[::-1], of.registers[half:], both):
                 yield Has.AMONG_MULTIPLICANDS, _filled(vector, own)
+
+
+def _over_metadata(own: Vector, metadata: Vector) -> Iterator[tuple[Feature, Vector]]:
+    """Iterate over vectors for D of which one register holds the metadata before."""
+    for place in (0, len(own) - 1) if metadata else ():
+        yield Has.OVER_METADATA, (*own[:place], *metadata, *own[place + 1 :])
 
 
 def _repetitions(registers: Vector) -> Iterator[Vector]:

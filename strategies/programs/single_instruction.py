@@ -97,8 +97,9 @@ def span_of(step: Step) -> Span:
 
 
 def product_of(form: Form) -> Product:
-    """Return a multiplication whose operands are called as on the page."""
-    return Op.of(form, d="d", a="a", b="b", c="c")
+    """Return a multiplication whose operands are called as on the page, with selector 0."""
+    sparse = {"e": "e", "selector": 0} if form.is_sparse else {}
+    return Op.of(form, d="d", a="a", b="b", c="c", **sparse)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,7 +55,7 @@ def parts(draft: Draft) -> tuple[str, ...]:
     if _ordered(draft) != draft.qualifiers:
         names.append("order")
     names += [
-        f"operand {i}" for i, operand in enumerate(draft.operands) if _plain(operand, i) != operand
+        f"operand {i}" for i, operand in enumerate(draft.operands) if _plain(draft, i) != operand
     ]
     return tuple(names)
 
@@ -86,7 +86,7 @@ def simplified(draft: Draft, plain: frozenset[str]) -> Draft:
     if "registers" in plain:
         result = _with_table_registers(result)
     operands = [
-        _plain(operand, i) if f"operand {i}" in plain else operand
+        _plain(result, i) if f"operand {i}" in plain else operand
         for i, operand in enumerate(result.operands)
     ]
     return replace(result, operands=tuple(operand for operand in operands if operand))
@@ -117,9 +117,10 @@ def _with_table_registers(draft: Draft) -> Draft:
     """Return the draft with the vectors that the page's tables give its shape and types."""
     vectors = described(draft)
     if "d" in INSTRUCTIONS[draft.mnemonic].operands:
-        if len(vectors) < 4 or len(draft.operands) != 4:
+        needed = len(INSTRUCTIONS[draft.mnemonic].operands)
+        if len(vectors) < 4 or len(draft.operands) != needed:
             return draft
-        return replace(draft, operands=as_operands(vectors))
+        return replace(draft, operands=(*as_operands(vectors), *draft.operands[4:]))
     written = [i for i, operand in enumerate(draft.operands) if operand.startswith("{")]
     if len(vectors) != 1 or len(written) != 1:
         return draft
@@ -137,13 +138,15 @@ def _ordered(draft: Draft) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _plain(operand: str, position: int) -> str:
+def _plain(draft: Draft, position: int) -> str:
     """Return an operand in its plainest form; "" where it can be left out (a stride)."""
+    operand = draft.operands[position]
     if operand.startswith("["):
         return "[%addr]"
-    if operand.startswith("{"):
-        return operand
-    return "" if position >= 2 else operand
+    kind = dict(enumerate(INSTRUCTIONS[draft.mnemonic].operands)).get(position, "stride")
+    if kind == "selector":
+        return "0"
+    return "" if kind == "stride" and not operand.startswith("{") else operand
 
 
 def plainest(draft: Draft, shows: Callable[[Draft], bool], key: int) -> Draft:

@@ -3,7 +3,8 @@
 {cli, commands} -> options
 cli -> commands -> {console, bench} -> campaign -> checks/protocol
 commands, console -> screening -> {bench, checks}
-checks -> {shrinking, compilers} -> findings -> diagnosis -> {runner, output}
+checks -> {shrinking, compilers} -> findings
+commands -> judging -> compilers -> diagnosis -> {runner, output}
 commands, console -> explain -> findings
 """
 
@@ -30,6 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "compilers": FINDINGS,
     "explain": FINDINGS,
     "measuring": BASE,
+    "judging": FINDINGS | {"compilers"},
     "checks": FINDINGS | {"shrinking", "compilers"},
     "campaign": FINDINGS,
     "bench": FINDINGS | {"checks", "campaign"},
@@ -38,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "console": FINDINGS | {"explain", "campaign", "screening", "options"},
     "commands": FINDINGS
     | {"explain", "compilers", "measuring", "checks", "campaign", "bench", "screening", "console"}
-    | {"fleet", "options", "signals"},
+    | {"fleet", "options", "signals", "judging"},
     "cli": FINDINGS | {"commands", "options"},
     "__main__": {"cli"},
 }

@@ -136,7 +136,7 @@ def test_every_instruction_and_block_of_the_page_is_left_often() -> None:
     origins: list[Draft] = []
 
     @seed(1)
-    @settings(max_examples=700, database=None, deadline=None, phases=[Phase.generate],
+    @settings(max_examples=1200, database=None, deadline=None, phases=[Phase.generate],
               suppress_health_check=list(HealthCheck))  # fmt: skip
     @given(neighbourhoods(FORMS))
     def draw(some: Neighbourhood) -> None:

@@ -30,20 +30,20 @@ ROUNDS = 12
 """Rounds of 8 programs: the rarest choice of Dice, one in 64, is made in some of them."""
 
 DEFINED = {
-    "sm_75": "59fd7ff37711eb9a",
-    "sm_80": "abc73941199e1d0e",
-    "sm_90": "152f939ce979b6e6",
-    "sm_100a": "47e2a2558eb0d0c4",
+    "sm_75": "07692c6919219aa3",
+    "sm_80": "8017c06cefe5f2e4",
+    "sm_90": "e5fc2bf270ebeec3",
+    "sm_100a": "6c45a110396051b9",
 }
-"""Digests of version 11 of the programs."""
-UNDEFINED = {"sm_75": "b1295f6ca6d638ee", "sm_90": "07ad50fbf11d6aeb"}
-"""Digests of version 11 of the programs."""
+"""Digests of version 12 of the programs."""
+UNDEFINED = {"sm_75": "eb8c085f375f1f15", "sm_90": "de3d8758b86fb54c"}
+"""Digests of version 12 of the programs."""
 INSTRUCTIONS = {
-    "sm_70": "bcb2cca50d1f90f1",
-    "sm_90": "5fab2418fd90a07a",
-    "sm_100a": "7213ad6b5aa80dcb",
+    "sm_70": "eac315b08c158d7c",
+    "sm_90": "7368c354472e9aa8",
+    "sm_100a": "00ebebc3b1792d8d",
 }
-"""Digests of version 5 of the instructions."""
+"""Digests of version 6 of the instructions."""
 VERSIONS = {"sm_70": "6.0", "sm_75": "6.5", "sm_80": "7.0", "sm_90": "8.0", "sm_100a": "8.7"}
 
 
@@ -55,7 +55,7 @@ def digest(parts: Iterable[bytes]) -> str:
 
 
 @pytest.mark.parametrize("target", DEFINED)
-def test_rounds_of_programs_and_their_images_are_those_of_version_11(target: str) -> None:
+def test_rounds_of_programs_and_their_images_are_those_of_version_12(target: str) -> None:
     version = VERSIONS[target]
     forms = selected_forms(Selection(), target=target, version=version)
     rounds = campaign_rounds(
@@ -72,11 +72,11 @@ def test_rounds_of_programs_and_their_images_are_those_of_version_11(target: str
         ):
             yield encode_program(batch.program)
 
-    assert (programs.GENERATOR_VERSION, digest(parts())) == (11, DEFINED[target])
+    assert (programs.GENERATOR_VERSION, digest(parts())) == (12, DEFINED[target])
 
 
 @pytest.mark.parametrize("target", UNDEFINED)
-def test_undefined_programs_are_those_of_version_11(target: str) -> None:
+def test_undefined_programs_are_those_of_version_12(target: str) -> None:
     version = VERSIONS[target]
     forms = selected_forms(Selection(), target=target, version=version)
     module = Module.named(target, version)
@@ -85,13 +85,13 @@ def test_undefined_programs_are_those_of_version_11(target: str) -> None:
         for number in range(4)
         for program, _ in undefined_of_round(forms, module, seed=33, number=number)
     ]
-    assert (programs.GENERATOR_VERSION, digest(drawn)) == (11, UNDEFINED[target])
+    assert (programs.GENERATOR_VERSION, digest(drawn)) == (12, UNDEFINED[target])
 
 
 @pytest.mark.parametrize("target", INSTRUCTIONS)
-def test_rounds_of_instructions_are_those_of_version_5(target: str) -> None:
+def test_rounds_of_instructions_are_those_of_version_6(target: str) -> None:
     drafts = instruction_draws.round_drafts(
         FORMS, parse_target(target), parse_version(VERSIONS[target]), seed=33, number=1
     )
     drawn = [draft.text.encode() for draft in drafts]
-    assert (instruction_draws.GENERATOR_VERSION, digest(drawn)) == (5, INSTRUCTIONS[target])
+    assert (instruction_draws.GENERATOR_VERSION, digest(drawn)) == (6, INSTRUCTIONS[target])

@@ -108,7 +108,12 @@ def test_a_program_depends_on_its_own_place_and_focus_alone(seed: int, place: in
 @given(SEEDS)
 def test_first_rounds_are_about_different_families(seed: int) -> None:
     families = {family_of(form) for form in SELECTED}
-    seen = [family_of(batch.form) for batches in rounds(seed, 3) for batch in batches]
+    seen = [
+        family_of(batch.form)
+        for batches in rounds(seed, 3)
+        for batch in batches
+        if batch.form is not None
+    ]
     assert len(set(seen)) == min(len(seen), len(families))
 
 
@@ -138,7 +143,7 @@ def test_versions_go_from_the_first_that_knows_the_target_to_the_newest_that_is_
     assert " ".join(DRAWN.every) == "7.8 8.0 8.1 8.2 8.3 8.4 8.5 8.6 8.7 8.8 9.0"
     # 8.7 is the first with mma.sync m16n8k16 of e4m3, the last form that sm_90 has got.
     assert (DRAWN.main, DRAWN.newest, str(DRAWN)) == ("8.7", "9.0", "7.8 to 9.0")
-    assert versions_up_to(TARGET, PtxVersion(8, 5)).main == "8.4"
+    assert versions_up_to(TARGET, PtxVersion(8, 5)).main == "8.5"
     assert versions_up_to(TARGET, PtxVersion(9, 5), main=PtxVersion(8, 3)).main == "7.8"
     with pytest.raises(UsageError, match="known since"):
         versions_up_to("sm_100", PtxVersion(8, 5))

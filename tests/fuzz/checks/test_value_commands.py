@@ -38,7 +38,7 @@ def test_a_fault_ends_with_one_and_its_replays_with_one_and_zero(tmp_path: Path)
 
 def test_a_campaign_draws_versions_and_goes_on_with_the_same(tmp_path: Path) -> None:
     fault = ("--fault", "lanes-b-crossed")
-    options = ("--runner", "sim", "--seed", 7, "--only", "mma*e4m3*", *fault, "--json")
+    options = ("--runner", "sim", "--seed", 7, "--only", "mma.sync*e4m3*", *fault, "--json")
     ran = warpfuzz(tmp_path, "run", *options, "--cases", 64)
     versions = ran.summary["ptx_versions"]
     assert (ran.summary["ptx_version"], versions[0], versions[-1]) == (None, "7.8", "9.5")

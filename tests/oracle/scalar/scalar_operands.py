@@ -1,36 +1,67 @@
-"""Operands of scalar instructions: edges of every format, and random patterns."""
+"""Operands of scalar instructions: edges of every format, near pairs, and random patterns."""
 
 from __future__ import annotations
+
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.formats import FORMATS
 from oracle.scalar import CLASSES, ScalarInstruction
 
-EDGES = {
-    bits: sorted(
-        {
-            value & (1 << bits) - 1
-            for at in range(bits)
-            for value in (1 << at, (1 << at) - 1, -1 << at)
-        }
-        | {8, 0xFF, 31 & (1 << bits) - 1, (1 << bits) // 3, (1 << bits) // 3 * 2}
-    )
-    for bits in (16, 32, 64)
-}
-"""0, powers of two and their neighbours, all ones, alternating bits."""
+_EXPONENTS = (7, 8, 9, 10, 11, 12, 15, 16, 31, 32, 63, 64, -1, -14, -24, -25)
+"""Where integers of 8 to 64 bits end, and f16 begins."""
 
 
-def operands(
-    row: ScalarInstruction, count: int, seed: int = 0, edges: dict[int, list[int]] = EDGES
-) -> list[NDArray]:
-    """Draw `count` warps of operands: a third edges, a third small numbers, the rest any pattern.
+@cache
+def edges(bits: int) -> NDArray[np.uint64]:
+    """Return patterns at which something changes.
 
-    Constants that are required are in their range; a carry comes last.
+    Of integers 0, powers of two and their neighbours, all ones, alternating bits; of floats zeros,
+    subnormals, the least normal, 0.5, 1, 1.5, 2, ties, ends of integers, the largest, NaNs.
+    """
+    every = (1 << bits) - 1
+    found = {8, 0xFF, every // 3, every // 3 * 2}
+    for at in range(bits):
+        found |= {1 << at, (1 << at) - 1, -1 << at}
+    for fmt in FORMATS.values():
+        if not fmt.is_float or fmt.bits > bits:
+            continue
+        unit, step = 1 << fmt.ignored_bits, 1 << fmt.fraction_bits + fmt.ignored_bits
+        one = fmt.bias * step
+        for middle in (0, step, one, one + step, one - step, one + step // 2, fmt.infinity):
+            found |= {middle + near * unit for near in (-1, 0, 1, 2)} | {middle | unit >> 1}
+        for exponent in _EXPONENTS:
+            if abs(exponent) < fmt.bias:
+                power = one + exponent * step
+                found |= {power, power - unit, power + unit, power + step // 2}
+        found |= {one | fmt.magnitude + 1 for one in found if one >= 0}
+    found = {one & every for one in found}
+    if bits == 32:
+        found |= {int(one) | int(one) << 16 for one in edges(16)}
+    return np.array(sorted(found), np.uint64)
+
+
+def _register(random: np.random.Generator, bits: int, shape: tuple[int, ...]) -> NDArray[np.uint64]:
+    """Draw registers: any patterns, small numbers, edges, and edges in each half or quarter."""
+    any_ = random.integers(0, (1 << bits) - 1, shape, np.uint64, endpoint=True)
+    small = random.integers(0, 70, shape, np.uint64)
+    edge = random.choice(edges(bits), shape)
+    parts = random.choice(edges(16), (*shape, bits // 16)).astype(np.uint16)
+    together = parts.view(f"u{bits // 8}")[..., 0].astype(np.uint64)
+    return np.choose(random.integers(0, 4, shape), [any_, small, edge, together])
+
+
+def operands(row: ScalarInstruction, count: int, seed: int = 0) -> list[NDArray]:
+    """Draw `count` warps of operands, (count, 32), and a carry where the row reads one.
+
+    Constants that are required are in their range, one for a warp. An eighth of the others equals
+    the one before it or lies near it, as numbers do that cancel.
     """
     random = np.random.default_rng([seed, *row.opcode.encode()])
     shape = (count, 32)
-    drawn = []
+    drawn: list[NDArray] = []
     for at, name in enumerate(row.sources):
         if name == "pred":
             drawn.append(random.random(shape) < 0.5)
@@ -39,19 +70,15 @@ def operands(
         wanted = row.immediates.get(at)
         if wanted is not None and wanted.required:
             some = random.integers(wanted.low, wanted.high, (count, 1), np.uint64, endpoint=True)
-            ends = np.array([wanted.low, wanted.high], np.uint64)
-            some = np.where(random.random((count, 1)) < 0.2, random.choice(ends, (count, 1)), some)
+            some[::5] = random.choice(np.array(wanted[:2], np.uint64), some[::5].shape)
             drawn.append(np.broadcast_to(some, shape).astype(kind))
             continue
-        any_ = (
-            random.integers(0, 1 << 64, shape, np.uint64, endpoint=False)
-            if bits == 64
-            else (random.integers(0, 1 << bits, shape, np.uint64))
-        )
-        small = random.integers(0, 70, shape, np.uint64)
-        edge = random.choice(np.array(edges[bits], np.uint64), shape)
-        which = random.integers(0, 3, shape)
-        drawn.append(np.choose(which, [any_, small, edge]).astype(kind))
+        register = _register(random, bits, shape)
+        if drawn and drawn[-1].dtype == kind:
+            flips = np.array([0, 1, 2, 1 << (bits - 1), (1 << bits) - 1, 0xFF], np.uint64)
+            near = drawn[-1] ^ random.choice(flips, shape)
+            register = np.where(random.random(shape) < 0.125, near, register)
+        drawn.append(register.astype(kind))
     if row.carry_in:
         drawn.append(random.random(shape) < 0.5)
     return drawn

@@ -12,8 +12,8 @@ from runners.protocol import Failure, Runner
 from runners.simulated import interpreter
 
 _TESTS = Path(__file__).parents[2]
-for folder in (_TESTS / "fuzz", _TESTS / "oracle" / "programs", _TESTS / "runners" / "cuda"):
-    sys.path.insert(0, str(folder))
+for folder in ("fuzz", "oracle/programs", "oracle/scalar", "runners/cuda"):
+    sys.path.insert(0, str(_TESTS / folder))
 
 from command_line import CudaSubprocess  # noqa: E402
 from runners_under_test import OVER_STAND_IN, RUNNERS, make_runner  # noqa: E402

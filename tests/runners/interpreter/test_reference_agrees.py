@@ -37,6 +37,10 @@ PLACES = (
 )
 
 
+# The reference has no products of a sparse A.
+DONE = tuple(form for form in FORMS if not form.is_sparse)
+
+
 def product_program(form):
     steps = single_instruction(product_of(form))
     return Program(buffers=buffers_of(steps), steps=steps)
@@ -56,7 +60,7 @@ def products(target):
     found = []
     for form in FORMS:
         unknown = form.is_product and form.a_type.is_float and form.satfinite
-        if form.is_product and not unknown and model.judges(form):
+        if form in DONE and form.is_product and not unknown and model.judges(form):
             found.append(form)
     return found
 
@@ -71,7 +75,7 @@ def test_every_product_of_every_class_of_contents(reference, target):
 
 @pytest.mark.parametrize(("target", "version"), PLACES)
 def test_drawn_programs(reference, target, version):
-    strategy = programs(Focus(), module=Module.named(target, version), forms=FORMS)
+    strategy = programs(Focus(), module=Module.named(target, version), forms=DONE)
     for number, program in enumerate(draw(strategy, 60, 28)):
         assert_agrees(reference, program, model_for(target), len(CLASSES), number)
 

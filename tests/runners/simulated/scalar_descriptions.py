@@ -183,10 +183,13 @@ def integer_cases() -> dict[str, tuple[tuple[int, ...], int, Callable[..., int |
                 low = -(1 << (n - 1)) if to[0] == "s" else 0
                 return max(low, min(a, low + (1 << n) - 1))
 
-            add(
-                f"cvt.sat.{to}.{kind} %o, %a;", (bits,), wide,
-                lambda a, kind=kind, clamped=clamped: clamped(read(kind, a)),
-            )  # fmt: skip
+            # Where it can do nothing, .sat is illegal.
+            ends = ((1 << bits - (kind[0] == "s")) - 1, -(1 << bits - 1) * (kind[0] == "s"))
+            if any(clamped(end) != end for end in ends):
+                add(
+                    f"cvt.sat.{to}.{kind} %o, %a;", (bits,), wide,
+                    lambda a, kind=kind, clamped=clamped: clamped(read(kind, a)),
+                )  # fmt: skip
             add(
                 f"cvt.{to}.{kind} %o, %a;", (bits,), wide,
                 lambda a, kind=kind, to=to: read(to, read(kind, a) % (1 << int(to[1:]))),

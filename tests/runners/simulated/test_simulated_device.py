@@ -194,6 +194,12 @@ def test_strides_far_beyond_memory_are_out_of_bounds(stride: int) -> None:
         ("    @%p7 bra DONE;", TrapKind.UNINITIALISED),
         ("    trap;", TrapKind.STOPPED),
         ("STAY:\n    bra STAY;", TrapKind.HANG),
+        # One lane of each warp, whose data never end it.
+        (
+            "    ld.global.u32 %r20, [%rd2];\n    add.u32 %r20, %r20, %r7;\n"
+            "    setp.eq.u32 %p4, %r20, 3;\nSTAY:\n    @%p4 bra STAY;",
+            TrapKind.HANG,
+        ),
     ],
 )
 def test_what_a_device_would_not_survive_traps_at_its_line(

@@ -313,6 +313,7 @@ def test_bf16_arithmetic_needs_its_target(line: str, needed: str) -> None:
         "vsub4.u32.u32.u32 %r20.b12, %r7, %r7, %r7;",
         "fma.rn.oob.f16x2 %r20, %r7, %r7, %r7;",
         "cvt.ftz.f64.f16 %rd10, %h1;",
+        "cvt.sat.u64.u32 %rd10, %r7;",
     ],
 )
 def test_what_no_row_has_is_refused(line: str) -> None:

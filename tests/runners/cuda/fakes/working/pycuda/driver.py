@@ -270,7 +270,10 @@ class Function:
         self.format = arg_types
         return self
 
-    def prepared_async_call(self, grid, block, stream, *args) -> None:
+    def prepared_async_call(self, grid, block, stream, *args, shared_size=0) -> None:
+        if self.format.endswith("s"):
+            stream.queue.append(lambda: _launch(self, grid, block, shared_size, *args))
+            return
         assert self.format in ("PPI", "PPPPII")
         assert all(isinstance(arg, int) for arg in args)
         _alive()
@@ -315,6 +318,26 @@ def _screen(function: Function, grid, block, images, expected, ledger, scratch, 
             function.name, before, after, _memory[ledger], limit=limit, threads=block[0],
             scratch_bytes=room, blocks=1,
         )  # fmt: skip
+
+
+def _launch(function: Function, grid, block, shared_size, parameters: bytes) -> None:
+    """Run a kernel of parameters of its own on all memory that there is."""
+    from runners.kernels import Launch
+
+    assert len(parameters) == int(function.format[:-1])
+    base = max(at for at in _memory if at <= int.from_bytes(parameters[:8], "little"))
+    memory = _memory[base]
+    pointers = [
+        (place, int.from_bytes(parameters[place : place + 8], "little") - base)
+        for place in range(0, len(parameters) - 7, 8)
+    ]
+    launch = Launch(
+        grid=grid, block=block, shared_bytes=shared_size, parameters=parameters,
+        pointers=[one for one in pointers if 0 <= one[1] < memory.size],
+        buffers=((0, memory.size),),
+    )  # fmt: skip
+    with _trapping():
+        memory[:] = function.module.device.launch_grid(function.name, memory, launch).image
 
 
 def _increment(memory: np.ndarray, numbers: np.ndarray) -> None:

@@ -1,0 +1,534 @@
+"""`warpfuzz gate`: whether a compiler may be taken in place of another one."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+
+from corpus import Kind, create_corpus, durable
+from corpus.entry import read_entry
+from corpus.known import Known, known_with
+from corpus.opening import RECORD, named_corpus
+from fuzz.campaign.campaign import Campaign
+from fuzz.campaign.pool import ProcessPool
+from fuzz.campaign.rounds import Budget, parse_duration
+from fuzz.campaign.status import CampaignStatus, told_apart
+from fuzz.campaign.store import CampaignStore
+from fuzz.checks.compilers import Compilers
+from fuzz.checks.protocol import Facts
+from fuzz.compilers.bisection import rate_of, repeats_for
+from fuzz.compilers.matrix import survey_programs
+from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member
+from fuzz.console import watching
+from fuzz.console.page import Cell, Section, page
+from fuzz.findings.case import is_runnable
+from fuzz.findings.families import FamilyState
+from fuzz.findings.making import ReplayOptions, remember
+from fuzz.findings.stored import Replayed, Replays, is_expansion
+from fuzz.kinds import KINDS
+from fuzz.options import Gate
+from fuzz.output import (
+    Test,
+    check_junit,
+    console,
+    counted,
+    duration,
+    emit,
+    fetcher,
+    generator,
+    plain,
+    report_expired,
+    say,
+    starting,
+    table,
+    tracked,
+    write_junit,
+)
+from fuzz.runner import RunnerChoice, best_runner, cores
+from fuzz.signals import ended_by_signals
+from oracle.errors import InfrastructureError, UsageError
+from oracle.targets import Module
+from runners.assemblers.disassembly import find_disassembler
+from runners.compilers import (
+    LANGUAGES,
+    all_fetched,
+    fetched_compiler,
+    find_front_end,
+    parse_levels,
+    select,
+)
+from runners.emission import emit_all
+from runners.kernels import KernelModule
+from runners.protocol import Failure
+from runners.toolchains import DRIVER, Toolchain
+from strategies.draws import Selection
+from strategies.program_draws import selected_forms
+
+_PROGRAMS_OF_A_MODULE = 8
+"""What is timed: modules like those of a campaign."""
+_MODULES = 6
+_TURNS = 3
+"""Times that each is compiled; the fastest counts, because other work takes its share of a core."""
+_LEAST_SECONDS = 1.0
+"""Of the campaign, however long the rest took."""
+
+
+class Standing(StrEnum):
+    """What has become of something with the new compiler, as the table has it."""
+
+    MENDED = "mended"
+    NEW = "new"
+    BITS = "changed bits"
+    SLOWER = "slower to compile"
+    CRASH = "crashes"
+    KEPT = "as before"
+
+    @property
+    def speaks_against(self) -> bool:
+        """Whether the new compiler is not to be taken because of it."""
+        return self not in (Standing.MENDED, Standing.KEPT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One line of the result."""
+
+    standing: Standing
+    what: str
+    source: str
+    """"record", "fresh programs" or "compile time"."""
+    path: str = ""
+    known: bool = False
+
+    @property
+    def counts(self) -> bool:
+        """Whether it speaks against the new compiler, and nobody has explained it."""
+        return self.standing.speaks_against and not self.known
+
+
+@dataclass(kw_only=True)
+class _Result:
+    old: Toolchain
+    new: Toolchain
+    runner: str
+    rows: list[Row] = field(default_factory=list)
+    recorded: int = 0
+    """Findings of the record that both were asked about."""
+    unasked: list[str] = field(default_factory=list)
+    status: CampaignStatus | None = None
+
+    def count(self, standing: Standing) -> int:
+        return sum(row.standing is standing for row in self.rows)
+
+    @property
+    def compared(self) -> str:
+        """What was compared, in a sentence."""
+        status = self.status
+        if status is None:
+            return "No program was drawn."
+        if self.runner == NOWHERE:
+            return (
+                f"No result was compared: {counted(status.answered, 'program')} given to both at "
+                "all levels, which accept or reject them."
+            )
+        different = status.counts.get(("differences",), 0)
+        programs = counted(status.counts["programs",], "program")
+        return (
+            f"{counted(status.compared, 'image')} of {programs} compared bit for bit with the "
+            f"oracle, by both at all levels; {counted(different, 'program')} not the same by all."
+        )
+
+
+def gate(options: Gate) -> bool:
+    """Compare two compilers; tell whether anything speaks against the new one."""
+    started = time.monotonic()
+    seconds = parse_duration(options.time)
+    if options.junit is not None:
+        check_junit(options.junit)
+    if options.report is not None and options.report.suffix != ".html":
+        raise UsageError(f"--report {options.report} is a page of HTML; give a name that ends so")
+    known = known_with(options.known)
+    remember(*(one for one in (options.old, options.new) if ":" in one))
+    old, new = (_toolchain(name, options) for name in (options.old, options.new))
+    if old == new:
+        raise UsageError(f"{options.old} and {options.new} are the same compiler, {new.named}")
+    if old.writes_ptx != new.writes_ptx:
+        raise UsageError(
+            f"{old.named} and {new.named} do not read the same: one is given programs, and the "
+            "other PTX; name two assemblers, or two front ends"
+        )
+    result = _Result(old=old, new=new, runner=_runner(options, new))
+    seed = secrets.randbits(32) if options.seed is None else options.seed
+    _replay_record(result, known, json=options.json)
+    _draw(result, options, seed, known, until=started + seconds)
+    spent = time.monotonic() - started
+    _report(result, options, seed, spent)
+    report_expired(known)
+    status = result.status
+    bad = any(row.counts for row in result.rows)
+    if not bad and status is not None and not (status.compared or status.answered):
+        raise InfrastructureError(
+            status.nothing_compared
+            or "no program was given to both in time, so nothing is said; give it longer (--time)"
+        )
+    return bad
+
+
+def _toolchain(name: str, options: Gate) -> Toolchain:
+    if name == DRIVER.kind:
+        return DRIVER
+    if name.partition(":")[0] in LANGUAGES:
+        return find_front_end(name)
+    with fetcher(fetched_compiler, json=options.json) as fetch_one:
+        found = all_fetched(select(name), fetch_one).toolchains
+    if len(found) != 1:
+        names = ", ".join(one.label for one in found) or "none"
+        raise UsageError(f"{name!r} names {names}; give one version or the path of one compiler")
+    return found[0]
+
+
+def _runner(options: Gate, new: Toolchain) -> str:
+    """Return where programs run: nowhere, where assemblers are compared without a GPU."""
+    found = options.runner or best_runner(
+        planted=new.writes_ptx, device_faults=False, has_assembler=lambda: True
+    )
+    if found == NOWHERE and new.writes_ptx:
+        raise UsageError(f"{new.named} writes PTX, which has to run: choose --runner sim or cuda")
+    return found
+
+
+# The record
+
+
+def _replay_record(result: _Result, known: Known, *, json: bool) -> None:
+    """Ask both about every finding that ships; rare ones as often as they have to be."""
+    if result.new.writes_ptx or DRIVER in (result.old, result.new):
+        result.unasked.append("the record is of ptxas, and was not asked about others")
+        return
+    entries = [one for one in named_corpus(Path(RECORD)).entries() if not is_expansion(one)]
+    ran = [one for one in entries if is_runnable(one)]
+    if ran and result.runner != "cuda":
+        result.unasked.append(f"{counted(len(ran), 'finding')} of the record: they need a GPU")
+        entries = [one for one in entries if one not in ran]
+    options = ReplayOptions(assembler=result.new.spelled or result.new.version.removeprefix("V"))
+    old = result.old.spelled or result.old.version.removeprefix("V")
+    with Replays(options, baseline=old) as replays, ThreadPoolExecutor(cores()) as pool:
+        # What runs, runs on one device, one after the other.
+        judged = [one for one in entries if not is_runnable(one)]
+        answers = pool.map(partial(replays.replay, times=1), judged)
+        rows = list(tracked(answers, "the record", json=json))
+        rows += [
+            replays.replay(one, times=repeats_for(rate_of(one.finding)))
+            for one in tracked([one for one in entries if is_runnable(one)], "rare ones", json=json)
+        ]
+    unasked = [row for row in rows if _standing_of(row) is None]
+    if unasked:
+        reasons = [one.reason for row in unasked for one in (row.now, row.before) if one]
+        result.unasked.append(
+            f"{counted(len(unasked), 'finding')} of the record: "
+            f"{next(filter(None, reasons), 'one of both says nothing')}, and the like"
+        )
+    for row in rows:
+        standing = _standing_of(row)
+        if standing is None:
+            continue
+        result.recorded += 1
+        result.rows.append(
+            Row(
+                standing=standing,
+                what=row.finding.family.title,
+                source="record",
+                path=row.entry.id,
+                known=known.match(row.finding) is not None,
+            )
+        )
+
+
+def _standing_of(row: Replayed) -> Standing | None:
+    now, before = row.now, row.before
+    if before is None or not now.known or not before.known:
+        return None
+    if not now.bad:
+        return Standing.MENDED if before.bad else Standing.KEPT
+    worse = not before.bad or (
+        now.kind is not None and before.kind is not None
+        and now.kind.severity > before.kind.severity
+    )  # fmt: skip
+    return _worse(now.kind or row.finding.kind) if worse else Standing.KEPT
+
+
+def _worse(kind: Kind) -> Standing:
+    """Return where something stands that only the new one gets wrong."""
+    if KINDS[kind].kills or kind is Kind.INTERNAL:
+        return Standing.CRASH
+    return Standing.BITS if kind is Kind.DEVIATION else Standing.NEW
+
+
+# Fresh programs
+
+
+def _draw(result: _Result, options: Gate, seed: int, known: Known, *, until: float) -> None:
+    """Run a campaign with both at all levels, and time what they compile."""
+    levels = parse_levels(options.levels)
+    members = tuple(
+        member
+        for one in (result.old, result.new)
+        for level in levels
+        if (member := Member(toolchain=one, level=level)).has_level
+    )
+    check = Compilers(
+        choice=RunnerChoice(name=result.runner, target=options.target),
+        members=members,
+        seed=seed,
+        selection=Selection(pattern=options.only),
+        disassembler=find_disassembler(None),
+    )
+    folder = options.corpus or Path(
+        re.sub(r"[^\w.-]+", "-", f"gate-{result.old.label}-{result.new.label}")
+    )
+    with ExitStack() as stack:
+        corpus = create_corpus(folder, generator=generator())
+        store = stack.enter_context(CampaignStore(corpus.path))
+        store.abandon()
+        store.forget()
+        with starting(lines=False) as tell:
+            workers = options.workers or max(1, cores() - (result.runner == "cuda"))
+            tell(f"starting {counted(workers, 'worker')}")
+            pool = stack.enter_context(
+                closing(ProcessPool(check, workers=workers, devices=(options.device,)))
+            )
+            facts = pool.facts()
+            result.unasked += facts.left_out
+            tell("timing the compilers")
+            result.rows += _timed(result, facts, levels, options.slower)
+        budget = Budget(seconds=max(_LEAST_SECONDS, until - time.monotonic()))
+        with watching(budget, json=options.json) as watcher:
+            campaign = Campaign(
+                pool, facts, check=check, budget=budget, corpus=corpus, known=known,
+                observer=watcher, store=store,
+            )  # fmt: skip
+            with ended_by_signals(campaign.stop):
+                campaign.run()
+        result.status = campaign.status()
+    for family in result.status.families:
+        standing = _standing_of_family(family, result)
+        result.rows.append(
+            Row(
+                standing=_sure(standing, family, result),
+                what=family.family.title,
+                source="fresh programs",
+                path="" if family.saved is None else str(family.saved.path),
+                known=family.known is not None,
+            )
+        )
+
+
+def _standing_of_family(family: FamilyState, result: _Result) -> Standing:
+    wrong = {
+        one: {asked.level for asked in family.asked if asked.wrong and asked.version == one.label}
+        for one in (result.old, result.new)
+    }
+    if not any(wrong.values()):
+        return _worse(family.kind)
+    if not wrong[result.new]:
+        return Standing.MENDED
+    return _worse(family.kind) if wrong[result.new] - wrong[result.old] else Standing.KEPT
+
+
+def _sure(standing: Standing, family: FamilyState, result: _Result) -> Standing:
+    """Return a standing once the other compiler was asked as often as a rare failure asks for."""
+    if family.saved is None or standing is Standing.KEPT or result.new.writes_ptx:
+        return standing
+    entry = read_entry(family.saved.path)
+    rate = rate_of(entry.finding)
+    if rate >= 1 or not is_runnable(entry):
+        return standing
+    other = result.new if standing is Standing.MENDED else result.old
+    if other == DRIVER:
+        return standing
+    options = ReplayOptions(assembler=other.spelled or other.version.removeprefix("V"))
+    with Replays(options) as replays:
+        again = replays.replay(entry, times=repeats_for(rate))
+    return Standing.KEPT if again.now.bad else standing
+
+
+def _timed(result: _Result, facts: Facts, levels: Sequence[int], limit: float) -> Iterator[Row]:
+    """Yield a row for each level: how long both take over the same modules."""
+    target, version = facts.target, facts.versions.main
+    forms = selected_forms(Selection(), target=target, version=version)
+    drawn = [one for _, one in survey_programs(forms, target=target, version=version, seed=0)]
+    drawn = [one for one in drawn if result.new.says(one) and result.old.says(one)]
+    count = _MODULES * _PROGRAMS_OF_A_MODULE
+    drawn = drawn[:: max(1, len(drawn) // count)][:count]
+    modules = [
+        emit_all(
+            {f"k{index}": one for index, one in enumerate(drawn[first::_MODULES])},
+            module=Module.named(target, version),
+        )
+        for first in range(min(_MODULES, len(drawn)))
+    ]
+    for level in levels:
+        took = [_seconds(one, level, modules, target) for one in (result.old, result.new)]
+        if None in took:
+            continue
+        before, now = (one or 0.0 for one in took)
+        slower = now > limit * before
+        yield Row(
+            standing=Standing.SLOWER if slower else Standing.KEPT,
+            what=f"-O{level}: {now:.2f} s in place of {before:.2f} s for "
+            f"{counted(len(drawn), 'program')}",
+            source="compile time",
+        )
+
+
+def _seconds(
+    toolchain: Toolchain, level: int, modules: Sequence[KernelModule], target: str
+) -> float | None:
+    """Return how long a compiler takes over modules; None where it has no such level, or fails."""
+    if toolchain == DRIVER or level not in toolchain.levels:
+        return None
+    best = [float("inf")] * len(modules)
+    for _ in range(_TURNS):
+        # A new one each time: they remember what they have compiled.
+        compiler = toolchain.compiler(level, deadline=COMPILE_SECONDS, text_taken=True)
+        try:
+            for index, module in enumerate(modules):
+                begun = time.perf_counter()
+                if isinstance(compiler.compile(module, target), Failure):
+                    return None
+                best[index] = min(best[index], time.perf_counter() - begun)
+        finally:
+            compiler.close()
+    return sum(best)
+
+
+# The result
+
+
+def _report(result: _Result, options: Gate, seed: int, seconds: float) -> None:
+    status = result.status
+    counts = {one.value: result.count(one) for one in Standing}
+    verdict = _verdict(result)
+    shown = [row for row in result.rows if row.standing is not Standing.KEPT]
+    if options.json:
+        for row in shown:
+            emit(_json(row))
+        emit(
+            {
+                "summary": {
+                    "old": result.old.label,
+                    "new": result.new.label,
+                    "runner": result.runner,
+                    "cases": 0 if status is None else status.cases,
+                    **({} if status is None else told_apart(status)),
+                    "recorded": result.recorded,
+                    "seconds": round(seconds, 3),
+                    "seed": seed,
+                    "standings": counts,
+                    "findings": [_json(row) for row in shown if row.standing.speaks_against],
+                    "left_out": result.unasked,
+                    "compile_time": [
+                        row.what for row in result.rows if row.source == "compile time"
+                    ],
+                    "verdict": verdict,
+                }
+            }
+        )
+    else:
+        _print(result, shown, verdict, seed, seconds)
+    if options.junit is not None:
+        write_junit(options.junit, [_test(row) for row in result.rows], suite="warpfuzz gate")
+    if options.report is not None:
+        durable.write_output(options.report, _page(result, shown, verdict, seed, seconds))
+
+
+def _verdict(result: _Result) -> str:
+    against = sum(row.counts for row in result.rows)
+    if against:
+        return f"{counted(against, 'line')} against taking {result.new.named}."
+    return f"Nothing that was looked at speaks against taking {result.new.named}."
+
+
+def _json(row: Row) -> dict[str, object]:
+    return {
+        "standing": row.standing.value, "what": row.what, "source": row.source, "path": row.path,
+        "known": row.known,
+    }  # fmt: skip
+
+
+def _sentences(result: _Result, seed: int, seconds: float) -> list[str]:
+    words = [result.compared, f"{counted(result.recorded, 'finding')} of the record asked again."]
+    if result.unasked:
+        words.append(f"Not asked: {'; '.join(result.unasked)}.")
+    return [*words, f"Seed {seed}, {duration(seconds)}."]
+
+
+def _print(result: _Result, shown: Sequence[Row], verdict: str, seed: int, seconds: float) -> None:
+    out = console()
+    say(f"{result.old.named} -> {result.new.named}")
+    lines = table("", "count", "of the record", "of fresh programs")
+    for standing in Standing:
+        style = "bad" if standing.speaks_against and result.count(standing) else ""
+        lines.add_row(standing.value, *_counts(result, standing), style=style)
+    out.print(lines)
+    for row in shown:
+        known = " (known)" if row.known else ""
+        style = "bad" if row.counts else "quiet"
+        out.print(plain(f"{row.standing}: {row.what}{known} {row.path}", style), soft_wrap=True)
+    for row in result.rows:
+        if row.source == "compile time" and row.standing is Standing.KEPT:
+            say(f"compile time at {row.what}", style="quiet")
+    for sentence in (*_sentences(result, seed, seconds), verdict):
+        say(plain(sentence))
+
+
+def _counts(result: _Result, standing: Standing) -> list[str]:
+    sources = ("record", "fresh programs")
+    own = [row for row in result.rows if row.standing is standing]
+    return [f"{len(own)}", *(f"{sum(one.source == source for one in own)}" for source in sources)]
+
+
+def _test(row: Row) -> Test:
+    outcome = "skipped" if row.known else "failure" if row.counts else "passed"
+    name = f"{row.path} {row.what}".strip()
+    return Test(f"warpfuzz.gate.{row.source}", name, 0.0, outcome, row.standing.value, row.what)
+
+
+def _page(result: _Result, shown: Sequence[Row], verdict: str, seed: int, seconds: float) -> bytes:
+    sections = [
+        Section(
+            heading="What became of what",
+            headings=("", "count", "of the record", "of fresh programs"),
+            rows=[
+                [Cell(one.value), *(Cell(text, number=True) for text in _counts(result, one))]
+                for one in Standing
+            ],
+        ),
+        Section(
+            heading="Lines",
+            headings=("", "what", "from", "where"),
+            rows=[
+                [Cell(row.standing.value), Cell(row.what), Cell(row.source), Cell(row.path)]
+                for row in shown
+            ],
+        ),
+        Section(
+            heading="Compile time",
+            headings=("", "new in place of old"),
+            rows=[
+                [Cell(row.standing.value), Cell(row.what)]
+                for row in result.rows
+                if row.source == "compile time"
+            ],
+        ),
+    ]
+    title = f"warpfuzz gate {result.old.label} {result.new.label}"
+    return page(title, [verdict, *_sentences(result, seed, seconds)], sections)

@@ -1,0 +1,223 @@
+"""`warpfuzz judge`: one kernel of anybody's, by several compilers."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+from corpus import Corpus, Kind, create_corpus
+from corpus.known import known_with
+from fuzz.compilers.members import Member, members_of
+from fuzz.findings.launches import LaunchRows, parse_launch
+from fuzz.judging.guessing import Guess, guess
+from fuzz.judging.judging import Court, Found, Judged, court, judged
+from fuzz.judging.reference import Reference, check_decided, rounded
+from fuzz.options import Judge
+from fuzz.output import (
+    Test,
+    check_junit,
+    counted,
+    emit,
+    fetcher,
+    generator,
+    report_expired,
+    say,
+    starting,
+    write_junit,
+)
+from fuzz.runner import RunnerChoice, hardware_runner
+from oracle.errors import InfrastructureError, UsageError
+from oracle.given_files import read_given, reason_of
+from runners.compilers import all_fetched, fetched_compiler, parse_levels, select
+from runners.ptx_text import header
+
+_COMPILERS = "installed,driver"
+
+
+def judge_kernel(options: Judge) -> bool:
+    """Judge a kernel; tell whether compilers disagree about it."""
+    started = time.monotonic()
+    written = _text(options.kernel, "kernel")
+    rows = LaunchRows()
+    if options.launch is not None:
+        rows = parse_launch(_text(options.launch, "launch").encode(), str(options.launch))
+    if options.junit is not None:
+        check_junit(options.junit)
+    check_decided(written)
+    ptx, without = rounded(written)
+    target, version = header(ptx)
+    if not target or not version:
+        raise UsageError(f"{options.kernel} has no .target or no .version, so it is no PTX module")
+    known = known_with(options.known)
+    choice = RunnerChoice(
+        name=hardware_runner(options.runner),
+        target=target,
+        ptx_version=version,
+        **options.picked("device", "faults", "ptx_pass"),
+    )
+
+    @cache
+    def corpus() -> Corpus:
+        return create_corpus(options.corpus, generator=generator())
+
+    with starting(lines=False) as tell, court(choice, _members(options, choice)) as who:
+        reference = Reference(target=who.architecture)
+        refusal = reference.refusal(ptx)
+        found = guess(ptx, rows, reference.device)
+        told = judged(
+            who, ptx, found.setup, None if refusal else reference,
+            count=options.images, seed=options.seed, corpus=corpus, known=known, tell=tell,
+        )  # fmt: skip
+    seconds = time.monotonic() - started
+    _report(options, told, who, found, refusal, without, seconds)
+    report_expired(known)
+    if options.junit is not None:
+        _write_junit(options, told, seconds)
+    if not told.came.results and not told.found:
+        raise InfrastructureError(
+            f"nothing was compared: {'; '.join((*told.came.unasked, *who.skipped))}"
+        )
+    return any(one.known is None and one.verdict.kind is not Kind.NOTE for one in told.found)
+
+
+def _text(path: Path, what: str) -> str:
+    try:
+        return read_given(path).decode()
+    except OSError as error:
+        raise UsageError(f"the {what} {path} cannot be read: {reason_of(error)}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"the {what} {path} is no text in UTF-8") from None
+
+
+def _members(options: Judge, choice: RunnerChoice) -> tuple[Member, ...]:
+    """Return the compilers that are asked; none where a fault or a pass is."""
+    changed = options.faults or options.ptx_pass
+    if changed and options.compilers is not None:
+        raise UsageError(
+            "--fault and --ptx-pass change what every compiler gets, and compilers are compared on "
+            "the same text; leave one of the two out"
+        )
+    if changed and choice.name == "sim":
+        return ()
+    if choice.name == "sim" and options.compilers is None:
+        raise UsageError(
+            "the simulated device has nothing to compare the kernel with; give a --ptx-pass or a "
+            "--fault that changes it, or choose --runner cuda"
+        )
+    if changed:
+        raise UsageError(
+            "--fault and --ptx-pass are compared on the simulated device: --runner sim"
+        )
+    with fetcher(fetched_compiler, json=options.json) as fetch_one:
+        selected = all_fetched(select(options.compilers or _COMPILERS), fetch_one)
+    return members_of(selected, parse_levels(options.levels))
+
+
+def _report(
+    options: Judge,
+    told: Judged,
+    who: Court,
+    found: Guess,
+    refusal: str,
+    without: int,
+    seconds: float,
+) -> None:
+    left = Counter(one.why for one in told.left.values())
+    rows = [_row(one) for one in told.found]
+    if options.json:
+        for row in rows:
+            emit(row)
+        emit(
+            {
+                "summary": {
+                    "cases": told.came.results,
+                    "seconds": round(seconds, 3),
+                    "seed": options.seed,
+                    "findings": rows,
+                    "kernel": str(options.kernel),
+                    "device": who.ready.device,
+                    "launch": told.setup.toml,
+                    "guessed": list(found.guessed),
+                    "reference": None if refusal else told.referee,
+                    "refused": refusal or None,
+                    "roundings_added": without,
+                    "images": told.images,
+                    "left_out": dict(left),
+                    "agreeing": list(told.came.agreeing),
+                    "not_asked": [*told.came.unasked, *who.skipped],
+                }
+            }
+        )
+        return
+    for sentence in found.guessed:
+        say(f"guessed: {sentence}", style="quiet")
+    if found.guessed:
+        say("`--launch FILE` says it otherwise; as it was launched:", style="quiet")
+        say(told.setup.toml.strip(), style="quiet")
+    if without:
+        added = counted(without, "sum or product", "sums and products")
+        say(f"{added} without a rounding got .rn: a compiler may fuse them otherwise.")
+    if refusal:
+        say(f"The simulated device does not know the kernel ({refusal}): compilers are compared "
+            "with each other alone, and races are not looked for.")  # fmt: skip
+    for why, count in left.items():
+        say(f"{counted(count, 'image')} left out: {why}")
+    for sentence in (*who.skipped, *told.came.unasked):
+        say(sentence, style="quiet")
+    for one in told.found:
+        _print(one)
+    agreeing = ", ".join(told.came.agreeing) or "nobody"
+    referee = "with each other" if refusal else f"with {told.referee}"
+    say(
+        f"{counted(told.images, 'image')} by {counted(told.came.codes, 'code')} "
+        f"compared, whole and bit for bit, {referee}, in {seconds:.1f} s; agreeing: {agreeing}."
+    )
+
+
+def _row(one: Found) -> dict[str, object]:
+    verdict = one.verdict
+    return {
+        "id": one.saved.id,
+        "family": one.case.family.key,
+        "kind": verdict.kind.value,
+        "verdict": verdict.kind.value,
+        "known": one.known is not None,
+        "path": str(one.saved.path),
+        "compilers": list(verdict.names),
+        "blame": one.blame,
+        "difference": verdict.difference,
+        "lines": len(one.reduced.ptx.splitlines()),
+        "shrink": one.reduced.status.value,
+        "tries": one.reduced.tries,
+    }
+
+
+def _print(one: Found) -> None:
+    verdict = one.verdict
+    who = one.blame or ("every compiler" if verdict.answerers[0].members else verdict.names[0])
+    say(f"{verdict.kind}: {who}", style="known" if one.known else "bad")
+    if verdict.kind is Kind.DEVIATION:
+        say("All of them agree with each other: the simulated device may be wrong.")
+    if verdict.kind is Kind.NOTE:
+        say("It has approximate instructions, of whose results the ISA bounds the error alone.")
+    say(f"  {verdict.difference}")
+    small = one.reduced
+    lines = counted(len(small.ptx.splitlines()), "line")
+    say(f"  {lines} after {counted(small.tries, 'try', 'tries')} ({small.status.value}), stored as "
+        f"{one.saved.path}")  # fmt: skip
+
+
+def _write_junit(options: Judge, told: Judged, seconds: float) -> None:
+    tests = [
+        Test(
+            "warpfuzz.judge", f"{one.saved.id} {one.blame}", seconds,
+            "skipped" if one.known else "failure", one.verdict.kind.value, one.verdict.difference,
+        )
+        for one in told.found
+    ]  # fmt: skip
+    named = options.kernel.name
+    tests += [Test("warpfuzz.judge", f"{named} {one}", 0.0) for one in told.came.agreeing]
+    assert options.junit is not None
+    write_junit(options.junit, tests, suite="warpfuzz judge")

@@ -1,0 +1,300 @@
+"""How a kernel with parameters of its own is launched, as a TOML file says it.
+
+    entry = "sum"                          # left out: the only one
+    grid = [4, 1, 1]                       # or a number
+    block = 128
+    shared = 1024                          # dynamic shared memory, bytes
+    [arguments]
+    n = 512
+    scale = 0.5
+    x = { bytes = 2048, type = "f32" }     # a buffer, and its pointer
+    index = { bytes = 512, type = "u32", below = 512 }
+    out = { bytes = 2048, type = "f32", fill = "zeros" }
+    "p+8" = 7                              # eight bytes into the parameter p
+
+An image is all buffers behind each other, with bytes around each that are nobody's.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from corpus.finding import explain
+from oracle.errors import UsageError
+from oracle.given_files import parse_toml
+from oracle.statements import without_comments
+from runners.kernels import Kernel, KernelModule, Launch
+from runners.ptx_text import header
+
+_ALIGNMENT = 256
+"""Bytes: what cudaMalloc aligns to (CUDA C++ Programming Guide, Device Memory Accesses)."""
+MOST_BYTES = 64 << 20
+"""Of an image, and of a buffer."""
+_LARGEST_BLOCK, _LARGEST_GRID = 1024, 1 << 16
+"""Threads of a block on every target (CUDA C++ Programming Guide, Technical Specifications), and
+blocks that the simulated device runs at once."""
+_MOST_SHARED = 0xC000
+"""Shared memory of a block without asking the driver for more (the same tables)."""
+_WIDTHS = {"b": (8, 16, 32, 64), "u": (8, 16, 32, 64), "s": (8, 16, 32, 64), "f": (16, 32, 64)}
+TYPES = {f"{kind}{bits}": bits for kind, every in _WIDTHS.items() for bits in every} | {"bf16": 16}
+"""Bits of the elements of buffers and of numbers, by their types."""
+
+_Type = Annotated[str, Meta(pattern=rf"^(?:{'|'.join(TYPES)})\Z")]
+_Extent = Annotated[int, Meta(ge=1, le=_LARGEST_GRID)]
+_Shape = _Extent | Annotated[tuple[_Extent, ...], Meta(min_length=1, max_length=3)]
+
+
+class BufferRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A buffer, and how it is filled."""
+
+    bytes: Annotated[int, Meta(ge=1, le=MOST_BYTES)]
+    type: _Type = "b32"
+    """Of its elements; of `b` both integers and floating-point numbers are drawn."""
+    fill: Literal["drawn", "zeros", "count"] = "drawn"
+    below: Annotated[int, Meta(ge=1, le=(1 << 63) - 1)] | None = None
+    """Elements are integers from 0 up to this."""
+
+
+class LaunchRows(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A launch as far as a file says it."""
+
+    entry: str | None = None
+    grid: _Shape | None = None
+    block: _Shape | None = None
+    shared: Annotated[int, Meta(ge=0, le=_MOST_SHARED)] | None = None
+    arguments: dict[str, int | float | BufferRow] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A formal parameter of an entry."""
+
+    name: str
+    type: str
+    offset: int
+    """Bytes from the start of all parameters."""
+    size: int
+    """Bytes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """How an entry is launched, whole."""
+
+    entry: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    parameters: tuple[Parameter, ...]
+    arguments: Mapping[str, int | float | BufferRow]
+
+    @cached_property
+    def offsets(self) -> Mapping[str, int]:
+        """Where in the image each buffer lies, by its argument."""
+        found, end = {}, _ALIGNMENT
+        for name, row in self.arguments.items():
+            if isinstance(row, BufferRow):
+                found[name] = end
+                end = (-(-(end + row.bytes) // _ALIGNMENT) + 1) * _ALIGNMENT
+        return found
+
+    @property
+    def buffers(self) -> Mapping[str, BufferRow]:
+        """The buffers by their arguments."""
+        return {name: row for name, row in self.arguments.items() if isinstance(row, BufferRow)}
+
+    @property
+    def image_bytes(self) -> int:
+        """Bytes of an image."""
+        ends = [self.offsets[name] + row.bytes for name, row in self.buffers.items()]
+        return -(-max(ends, default=0) // _ALIGNMENT) * _ALIGNMENT + _ALIGNMENT
+
+    @property
+    def threads(self) -> int:
+        """Threads of the launch."""
+        return math.prod(self.grid) * math.prod(self.block)
+
+    @cached_property
+    def launch(self) -> Launch:
+        """As runners take it."""
+        size = max((one.offset + one.size for one in self.parameters), default=0)
+        block, pointers = bytearray(size), []
+        for name, value in self.arguments.items():
+            place, type_ = self._place(name)
+            if isinstance(value, BufferRow):
+                pointers.append((place, self.offsets[name]))
+            else:
+                raw = _raw(name, type_, value)
+                block[place : place + len(raw)] = raw
+        return Launch(
+            grid=self.grid,
+            block=self.block,
+            shared_bytes=self.shared,
+            parameters=bytes(block),
+            pointers=tuple(pointers),
+            buffers=tuple((self.offsets[name], row.bytes) for name, row in self.buffers.items()),
+        )
+
+    def _place(self, name: str) -> tuple[int, str]:
+        stem, _, inside = name.partition("+")
+        found = next((one for one in self.parameters if one.name == stem), None)
+        extent = 8 if isinstance(self.arguments[name], BufferRow) else 1
+        if found is None or (inside and not inside.isdecimal()):
+            names = ", ".join(one.name for one in self.parameters) or "none"
+            raise UsageError(f"the entry {self.entry} has no parameter {name}; it has {names}")
+        at = int(inside or 0)
+        if at + extent > found.size:
+            raise UsageError(
+                f"the parameter {stem} of {self.entry} has {found.size} bytes, and {name} needs "
+                f"{at + extent}"
+            )
+        # Inside a structure, numbers have the eight or four bytes that are left.
+        whole = not inside and found.size == TYPES.get(found.type, 0) // 8
+        return found.offset + at, found.type if whole else "u64" if found.size - at >= 8 else "u32"
+
+    @property
+    def toml(self) -> str:
+        """The file that says so."""
+        lines = [
+            f'entry = "{self.entry}"', f"grid = {list(self.grid)}", f"block = {list(self.block)}",
+            f"shared = {self.shared}", "", "[arguments]",
+        ]  # fmt: skip
+        for name, value in self.arguments.items():
+            said = f"{value}"
+            if isinstance(value, BufferRow):
+                below = "" if value.below is None else f", below = {value.below}"
+                fill = "" if value.fill == "drawn" else f', fill = "{value.fill}"'
+                said = f'{{ bytes = {value.bytes}, type = "{value.type}"{fill}{below} }}'
+            lines.append(f'"{name}" = {said}')
+        return "\n".join(lines) + "\n"
+
+    def module(self, ptx: str) -> KernelModule:
+        """Return a module of this text with this kernel."""
+        target, version = header(ptx)
+        kernel = Kernel(entry=self.entry, image_bytes=self.image_bytes, launch=self.launch)
+        return KernelModule(ptx=ptx, target=target, version=version, kernels=(kernel,))
+
+
+def _raw(name: str, type_: str, value: int | float) -> bytes:
+    """Return a number as a parameter of a type holds it."""
+    bits = TYPES[type_]
+    if type_.startswith("f") and bits >= 32:
+        return struct.pack("<f" if bits == 32 else "<d", value)
+    if not isinstance(value, int) or not -(1 << (bits - 1)) <= value < 1 << bits:
+        raise UsageError(f"argument {name} is a .{type_}, and {value} is no integer of {bits} bits")
+    return (value & ((1 << bits) - 1)).to_bytes(bits // 8, "little")
+
+
+def parse_launch(data: bytes, name: str) -> LaunchRows:
+    """Return what a launch file says.
+
+    Parameters
+    ----------
+    name
+        Where it is from, for messages.
+
+    Raises
+    ------
+    UsageError
+        If it is no TOML, or says something that no launch has.
+    """
+    try:
+        return msgspec.convert(parse_toml(data, name), LaunchRows)
+    except msgspec.ValidationError as error:
+        raise UsageError(
+            f"{name}: {explain(error)}; a launch has entry, grid, block, shared and arguments, "
+            'each a number, or a buffer as { bytes = 1024, type = "f32" }'
+        ) from error
+
+
+def setup_of(ptx: str, rows: LaunchRows) -> Setup:
+    """Return how a module's entry is launched, where a file says all of it.
+
+    Raises
+    ------
+    UsageError
+        If something is left out, or does not fit the module.
+    """
+    entry = entry_of(ptx, rows.entry)
+    for name, value in (("grid", rows.grid), ("block", rows.block)):
+        if value is None:
+            raise UsageError(f"the launch of {entry} says nothing of its {name}; add `{name} = 32`")
+    found = Setup(
+        entry=entry,
+        grid=_shape(rows.grid),
+        block=_shape(rows.block),
+        shared=rows.shared or 0,
+        parameters=parameters_of(ptx, entry),
+        arguments=rows.arguments,
+    )
+    missing = [
+        one.name
+        for one in found.parameters
+        if not any(name.partition("+")[0] == one.name for name in rows.arguments)
+    ]
+    if missing:
+        raise UsageError(f"the launch of {entry} says nothing of {', '.join(missing)}")
+    threads, blocks = math.prod(found.block), math.prod(found.grid)
+    if threads > _LARGEST_BLOCK or blocks > _LARGEST_GRID or found.image_bytes > MOST_BYTES:
+        raise UsageError(
+            f"the launch of {entry} has {blocks} blocks of {threads} threads and "
+            f"{found.image_bytes} bytes of buffers; {_LARGEST_GRID} blocks of {_LARGEST_BLOCK} and "
+            f"{MOST_BYTES} bytes are the most"
+        )
+    found.launch  # noqa: B018 - what does not fit is said here
+    return found
+
+
+def _shape(given: int | tuple[int, ...] | None) -> tuple[int, int, int]:
+    x, y, z = (*((given,) if isinstance(given, int) else given or ()), 1, 1, 1)[:3]
+    return x, y, z
+
+
+_ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\(([^)]*)\))?([^{]*)\{", re.ASCII)
+_PARAMETER = re.compile(
+    r"\s*\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+(?:\.ptr\b[^,]*?\s)?([\w$%]+)"
+    r"\s*(?:\[\s*(\d+)\s*\])?\s*",
+    re.ASCII,
+)
+
+
+def entries_of(ptx: str) -> Mapping[str, re.Match[str]]:
+    """Return the entries with a body by their names: groups 2 and 3 are what is behind the name."""
+    return {found[1]: found for found in _ENTRY.finditer(without_comments(ptx))}
+
+
+def entry_of(ptx: str, wanted: str | None) -> str:
+    """Return the entry of a name, or the only one; UsageError if there is none such."""
+    entries = entries_of(ptx)
+    if wanted in entries:
+        return str(wanted)
+    if wanted is None and len(entries) == 1:
+        return next(iter(entries))
+    names = ", ".join(entries) or "none"
+    asked = "names no entry" if wanted is None else f"asks for the entry {wanted}"
+    raise UsageError(f'the launch {asked}, and the module has {names}; say entry = "NAME"')
+
+
+def parameters_of(ptx: str, entry: str) -> tuple[Parameter, ...]:
+    """Return the formal parameters of an entry, as they lie in memory (PTX ISA 7.1.1)."""
+    found, end = [], 0
+    for text in filter(str.strip, (entries_of(ptx)[entry][2] or "").split(",")):
+        match = _PARAMETER.fullmatch(text)
+        if match is None or match[2] not in TYPES:
+            raise UsageError(f"the parameter {text.strip()!r:.80} of {entry} is not understood")
+        each = TYPES[match[2]] // 8
+        alignment = max(each, int(match[1] or 1))
+        end = -(-end // alignment) * alignment
+        size = each * int(match[4] or 1)
+        found.append(Parameter(name=match[3], type=match[2], offset=end, size=size))
+        end += size
+    return tuple(found)

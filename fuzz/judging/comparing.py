@@ -1,0 +1,237 @@
+"""One kernel by several compilers: what each makes of images, beside each other and the reference.
+
+An `Answerer` is one way to run a module: a compiler at a level on a GPU, or a PTX pass on the
+simulated device. A `Verdict` is a group of answerers that do the same wrong thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corpus import Kind
+from fuzz.compilers.members import Member
+from fuzz.findings.launches import Setup
+from fuzz.findings.replay import REPLAYS
+from fuzz.judging.reference import Image, Left, Reference
+from fuzz.kinds import BY_TROUBLE
+from fuzz.output import counted
+from fuzz.runner import RunnerChoice
+from oracle.errors import DeviceLostError
+from runners.protocol import Failure, Images, Runner, Trouble
+from runners.simulated import TrapKind
+
+_NOT_ASKED = (Trouble.UNSUPPORTED, Trouble.UNAVAILABLE)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Answerer:
+    """One way to run a module."""
+
+    title: str
+    """Of what is no compiler: "--ptx-pass 'my-pass'"."""
+    members: tuple[Member, ...] = ()
+    """Compilers and levels that make the same code."""
+    runner: Runner
+    choice: RunnerChoice
+    """What a person would ask for to run with the first alone."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Who it is: such as "V13.5.37 -O3"."""
+        return tuple(member.name for member in self.members) or (self.title,)
+
+    def answer(self, ptx: str, setup: Setup, images: Images) -> Images | Failure:
+        """Return the images as a module leaves them, or why there are none.
+
+        Raises
+        ------
+        DeviceLostError
+            If there is no device any more.
+        """
+        compiled = self.runner.compile(setup.module(ptx))
+        ran = compiled if isinstance(compiled, Failure) else self.runner.run(compiled, images)
+        if not isinstance(ran, Failure):
+            return ran.images
+        if ran.trouble is Trouble.DEVICE_LOST:
+            raise DeviceLostError(ran.line)
+        return ran
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Verdict:
+    """What some answerers do that is wrong, or that others do not do."""
+
+    kind: Kind
+    answerers: tuple[Answerer, ...]
+    good: Answerer | None
+    """One that does it right; None where nobody does, or nobody knows."""
+    image: Image
+    """uint8 (bytes,): one that shows it."""
+    expected: Image | None
+    """What it should become; None where nothing knows."""
+    actual: Image | None
+    """What it became; None where there is no result."""
+    failure: Failure | None = None
+    differing: int = 0
+    """Images of all that were compared that show it."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The compilers and levels."""
+        return tuple(name for one in self.answerers for name in one.names)
+
+    @property
+    def difference(self) -> str:
+        """What is wrong, in words."""
+        if self.failure is not None:
+            return self.failure.line
+        if self.actual is None or self.expected is None:
+            return "nothing was compared"
+        return described(self.expected, self.actual)
+
+
+def described(expected: Image, actual: Image) -> str:
+    """Say which bytes of an image differ."""
+    different = np.flatnonzero(expected != actual)
+    start = int(different[0]) // 4 * 4
+    was, found = (one[start : start + 4][::-1].tobytes().hex() for one in (expected, actual))
+    return (
+        f"{counted(different.size, 'byte')} of the image not as expected; the word at byte {start} "
+        f"is 0x{found} in place of 0x{was}"
+    )
+
+
+@dataclass(kw_only=True, eq=False)
+class Compared:
+    """What came of a kernel."""
+
+    verdicts: tuple[Verdict, ...]
+    agreeing: tuple[str, ...]
+    """Who gave what is expected on every image."""
+    unasked: tuple[str, ...]
+    """Sentences about those who could not be asked."""
+    codes: int
+    """Different codes that ran."""
+    results: int
+    """Images that were compared, over all who ran them."""
+    alone: bool
+    """Whether all agree with each other, and the reference with nobody."""
+
+
+def expectations(
+    reference: Reference, ptx: str, setup: Setup, images: Images
+) -> tuple[NDArray[np.intp], Images, dict[int, Left]]:
+    """Run images on the reference.
+
+    Returns
+    -------
+    numbers, expected, left
+        Those that can be judged and what becomes of them, uint8 (numbers, bytes); and the others.
+    """
+    found, left = [], {}
+    for number, image in enumerate(images):
+        after = reference.after(ptx, setup, image)
+        if isinstance(after, Left):
+            left[number] = after
+            if after.kind is TrapKind.RACE:
+                break
+        else:
+            found.append((number, after))
+    numbers = np.array([number for number, _ in found], np.intp)
+    expected = np.array([after for _, after in found], np.uint8)
+    return numbers, expected.reshape(len(found), images.shape[1]), left
+
+
+def compared(
+    answerers: Sequence[Answerer],
+    ptx: str,
+    setup: Setup,
+    images: Images,
+    expected: Images | None,
+    *,
+    permitted: bool = False,
+    told: Callable[[], None] = lambda: None,
+) -> Compared:
+    """Run images by all, and compare them.
+
+    Parameters
+    ----------
+    expected
+        What the reference says; None: they are compared with the first of them that ran.
+    permitted
+        Whether the ISA permits results that are not the same.
+    told
+        Is called after each.
+    """
+    answers: list[tuple[Answerer, Images | Failure]] = []
+    unasked = []
+    for one in answerers:
+        answer = one.answer(ptx, setup, images)
+        if isinstance(answer, Failure) and answer.trouble in _NOT_ASKED:
+            unasked.append(f"{', '.join(one.names)}: {answer.message}")
+        else:
+            answers.append((one, answer))
+        told()
+    ran = [(one, answer) for one, answer in answers if not isinstance(answer, Failure)]
+    known = expected if expected is not None else ran[0][1] if ran else None
+    groups: dict[str, list[tuple[Answerer, Images | Failure]]] = {}
+    agreeing: list[Answerer] = []
+    for one, answer in answers:
+        if isinstance(answer, Failure):
+            groups.setdefault(f"{answer.trouble}", []).append((one, answer))
+        elif known is not None and np.array_equal(answer, known):
+            agreeing.append(one)
+        else:
+            groups.setdefault(sha256(answer.tobytes()).hexdigest(), []).append((one, answer))
+    # All that ran give the same, and it is not what the reference gives.
+    alone = expected is not None and len(ran) > 1 and len(ran) in map(len, groups.values())
+    value_kind = Kind.VIOLATION
+    if expected is None:
+        value_kind = Kind.NOTE if permitted else Kind.DIFFER
+    elif alone:
+        value_kind = Kind.DEVIATION
+    good = agreeing[0] if agreeing else None
+    verdicts = []
+    for members in groups.values():
+        first, answer = members[0]
+        who = tuple(one for one, _ in members)
+        if isinstance(answer, Failure):
+            verdicts.append(
+                Verdict(
+                    kind=BY_TROUBLE[answer.trouble], answerers=who, good=good, image=images[0],
+                    expected=None if known is None else known[0], actual=None, failure=answer,
+                    differing=len(images),
+                )
+            )  # fmt: skip
+            continue
+        assert known is not None
+        wrong = np.flatnonzero((answer != known).any(axis=1))
+        at = int(wrong[0])
+        kind = value_kind
+        if not _repeats(first, ptx, setup, images[at], answer[at]):
+            kind = Kind.FLAKY
+        verdicts.append(
+            Verdict(
+                kind=kind, answerers=who, good=good, image=images[at], expected=known[at],
+                actual=answer[at], differing=int(wrong.size),
+            )
+        )  # fmt: skip
+    return Compared(
+        verdicts=tuple(verdicts),
+        agreeing=tuple(name for one in agreeing for name in one.names),
+        unasked=tuple(unasked),
+        codes=len(ran),
+        results=len(ran) * len(images),
+        alone=alone,
+    )
+
+
+def _repeats(one: Answerer, ptx: str, setup: Setup, image: Image, before: Image) -> bool:
+    """Whether a result comes out again, each time."""
+    answer = one.answer(ptx, setup, np.repeat(image[None], REPLAYS, axis=0))
+    return not isinstance(answer, Failure) and bool((answer == before).all())

@@ -1,0 +1,255 @@
+"""A kernel judged: who runs it, what comes out, and each disagreement made small and stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from corpus import Case, Corpus, Kind, Saved, ShrinkStatus
+from corpus.known import Known, KnownEntry
+from fuzz.compilers.matrix import Matrix
+from fuzz.compilers.members import Member, MemberRunner, fitting, placed
+from fuzz.findings.launches import Setup
+from fuzz.findings.spans import described
+from fuzz.judging.comparing import Answerer, Compared, Verdict, compared, expectations
+from fuzz.judging.filling import image_of
+from fuzz.judging.reducing import Reduced, Reducer
+from fuzz.judging.reference import Image, Left, Reference, is_approximate
+from fuzz.judging.storing import case_of, files_of
+from fuzz.runner import OpenRunner, RunnerChoice, cores, opened
+from oracle.errors import UsageError
+from runners.protocol import Failure
+from runners.simulated import TrapKind
+
+_MOST_FINDINGS = 4
+"""Of one kernel: groups of compilers that do the same are rarely more."""
+_SLACK = 4
+"""Times the steps of the kernel that a smaller one may take: what takes longer runs for ever."""
+SIMULATED = "the simulated device"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Court:
+    """Who is asked about a kernel."""
+
+    ready: OpenRunner
+    architecture: str
+    """Which device the simulated one has to be like."""
+    answerers: Callable[[str, Setup], Sequence[Answerer]]
+    """Who runs a module, those that make the same code together."""
+    members: Sequence[Member] = ()
+    """All compilers, oldest first; none where a pass is judged."""
+    skipped: Sequence[str] = ()
+    """Sentences about compilers that are left out."""
+
+
+@contextmanager
+def court(choice: RunnerChoice, members: Sequence[Member]) -> Iterator[Court]:
+    """Open who is asked.
+
+    Parameters
+    ----------
+    choice
+        With the target and the version of the kernel's module.
+    members
+        Compilers; none: what the choice has of faults and passes.
+
+    Raises
+    ------
+    WarpfuzzError
+        As `fuzz.runner.opened` and `fuzz.compilers.members.fitting`.
+    """
+    if not members:
+        with opened(choice) as ready:
+            one = Answerer(title=choice.options, runner=ready.runner, choice=choice)
+            yield Court(
+                ready=ready, architecture=ready.target, answerers=lambda _ptx, _setup: (one,)
+            )
+        return
+    with placed(choice) as place:
+        fit = fitting(members, place)
+        assert place.opened is not None
+        with Matrix(place.device, fit.members, jobs=cores()) as matrix:
+            yield Court(
+                ready=place.opened,
+                architecture=place.architecture,
+                answerers=lambda ptx, setup: _variants(matrix, choice, ptx, setup),
+                members=fit.members,
+                skipped=fit.skipped,
+            )
+
+
+def _variants(matrix: Matrix, choice: RunnerChoice, ptx: str, setup: Setup) -> Sequence[Answerer]:
+    built = matrix.start(setup.module(ptx), matrix.members).wait()
+    groups = [one.members for one in matrix.variants(built, setup.entry)]
+    failed: dict[str, list[Member]] = {}
+    for member, failure in built.failed.items():
+        failed.setdefault(f"{failure.trouble} {failure.detail}", []).append(member)
+    return [
+        Answerer(
+            title="",
+            members=tuple(some),
+            runner=MemberRunner(matrix.device, some[0]),
+            choice=some[0].choice(choice),
+        )
+        for some in (*groups, *failed.values())
+    ]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Found:
+    """A disagreement."""
+
+    case: Case
+    verdict: Verdict
+    reduced: Reduced
+    blame: str
+    """Who alone has it, of all that were asked about the smaller form; "" where everybody does."""
+    saved: Saved
+    known: KnownEntry | None
+
+
+@dataclass(kw_only=True)
+class Judged:
+    """What came of a kernel."""
+
+    setup: Setup
+    referee: str
+    """What says what must come out."""
+    images: int
+    """That were compared."""
+    left: Mapping[int, Left]
+    """Images that were not, by their numbers."""
+    came: Compared
+    found: list[Found] = field(default_factory=list)
+
+
+def judged(
+    who: Court,
+    ptx: str,
+    setup: Setup,
+    reference: Reference | None,
+    *,
+    count: int,
+    seed: int,
+    corpus: Callable[[], Corpus],
+    known: Known,
+    tell: Callable[[str], None],
+) -> Judged:
+    """Judge a kernel.
+
+    Parameters
+    ----------
+    reference
+        None: the simulated device does not know the kernel's instructions.
+    count
+        Images that are drawn.
+    corpus
+        Where findings go; it is made when there is one.
+
+    Raises
+    ------
+    UsageError
+        If the kernel races, or no image can be judged.
+    """
+    images = np.array([image_of(setup, seed=seed, number=number) for number in range(count)])
+    expected, referee = None, "the others"
+    left: Mapping[int, Left] = {}
+    if reference is not None:
+        tell("running the kernel on the simulated device")
+        referee = SIMULATED
+        numbers, expected, left = expectations(reference, ptx, setup, images)
+        for one in left.values():
+            if one.kind is TrapKind.RACE:
+                raise UsageError(f"the kernel has no result that could be judged: {one.why}")
+        if not numbers.size:
+            raise UsageError(
+                f"on none of {count} images has the kernel a result that could be judged: "
+                f"{left[0].why}; say with --launch FILE how it is launched"
+            )
+        images = images[numbers]
+    tell("compiling and comparing")
+    answerers = who.answerers(ptx, setup)
+    came = compared(answerers, ptx, setup, images, expected, permitted=is_approximate(ptx))
+    told = Judged(setup=setup, referee=referee, images=len(images), left=left, came=came)
+    explained: set[str] = set()
+    worst_first = sorted(came.verdicts, key=lambda one: (-one.kind.severity, -len(one.names)))
+    for verdict in worst_first[:_MOST_FINDINGS]:
+        if explained >= set(verdict.names):
+            continue
+        tell(f"making smaller what {verdict.names[0]} gets wrong")
+        found, names = _found(who, ptx, setup, reference, verdict, corpus, known)
+        explained |= names
+        told.found.append(found)
+    return told
+
+
+def _found(
+    who: Court,
+    ptx: str,
+    setup: Setup,
+    reference: Reference | None,
+    verdict: Verdict,
+    corpus: Callable[[], Corpus],
+    known: Known,
+) -> tuple[Found, set[str]]:
+    """Make a disagreement smaller and store it; return it, and the names of who has it."""
+    reduced = Reduced(ptx=ptx, setup=setup, image=verdict.image, status=ShrinkStatus.RAW, tries=0)
+    names = set(verdict.names)
+    wrong = list(verdict.answerers)
+    among = list(who.members)
+    if reference is not None and verdict.kind is not Kind.FLAKY:
+        small = Reference(target=reference.target, most_steps=_SLACK * reference.steps + 1000)
+        reduced = Reducer(_holds(verdict, small), ptx, setup, verdict.image).reduced()
+        expected = small.after(reduced.ptx, reduced.setup, reduced.image)
+        if not isinstance(expected, Left):
+            every = who.answerers(reduced.ptx, reduced.setup)
+            came = compared(every, reduced.ptx, reduced.setup, reduced.image[None], expected[None])
+            alike = [one for one in came.verdicts if one.failure is None] or came.verdicts
+            if alike:
+                wrong = [each for one in alike for each in one.answerers]
+                kind = verdict.kind if verdict.failure is not None else alike[0].kind
+                verdict = replace(alike[0], kind=kind, answerers=tuple(wrong))
+                names |= set(verdict.names)
+    members = [member for one in wrong for member in one.members]
+    blame = ""
+    if members and len(members) < len(among):
+        blame = f"only {described([one for one in among if one in members], among)}"
+    case = case_of(
+        verdict, reduced, who.ready,
+        referee=SIMULATED if reference is not None else "the others",
+        blame=blame or ("every compiler" if members else ""),
+    )  # fmt: skip
+    saved = corpus().add(case, files_of(verdict, reduced, ptx))
+    found = Found(
+        case=case, verdict=verdict, reduced=reduced, blame=blame, saved=saved,
+        known=known.match(case),
+    )  # fmt: skip
+    return found, names
+
+
+def _holds(verdict: Verdict, reference: Reference) -> Callable[[str, Setup, Image], bool]:
+    """Return what asks whether a smaller case still shows it."""
+    bad, good = verdict.answerers[0], verdict.good
+
+    def holds(ptx: str, setup: Setup, image: Image) -> bool:
+        expected = reference.after(ptx, setup, image, sure=False)
+        if isinstance(expected, Left):
+            return False
+        answer = bad.answer(ptx, setup, image[None])
+        if isinstance(answer, Failure):
+            if verdict.failure is None or answer.trouble is not verdict.failure.trouble:
+                return False
+        elif verdict.failure is not None or np.array_equal(answer[0], expected):
+            return False
+        if good is not None:
+            right = good.answer(ptx, setup, image[None])
+            if isinstance(right, Failure) or not np.array_equal(right[0], expected):
+                return False
+        # The second run costs as much as the first, and rarely says no.
+        return not isinstance(reference.after(ptx, setup, image), Left)
+
+    return holds

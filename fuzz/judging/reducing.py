@@ -1,0 +1,300 @@
+"""Making a kernel smaller: lines, operands, constants, the launch, and the contents of an image.
+
+Delta debugging (Zeller and Hildebrandt 2002, "Simplifying and isolating failure-inducing input"):
+parts are taken away as long as what is left is still assembled, still decided by the ISA and still
+wrong, where somebody has it right.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corpus import ShrinkStatus
+from fuzz.findings.launches import Setup
+from fuzz.judging.reference import Image
+from oracle.errors import UsageError
+
+Holds = Callable[[str, Setup, Image], bool]
+"""Whether a text, launched so, on this image still shows what is wrong."""
+
+REDUCE_SECONDS = 120.0
+"""Time for one finding: kernels of 60 lines take 10 s to 40 s on one core (2026-11-23)."""
+
+_COMMENT = re.compile(r'("[^"\n]*")|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_PIECE = re.compile(
+    r"\s*(?:(?P<kept>\.(?:version|target|address_size)\b[^\n]*"
+    r"|(?:\.(?:visible|weak|extern)\s+)*\.(?:entry|func)\b[^{;]*|[{}])"
+    r"|(?P<part>\.(?:loc|file|section)\b[^\n]*|[A-Za-z_$%][\w$]*\s*:(?!:)|[^;{}]*"
+    r"(?:\{[^;{}]*\}[^;{}]*)*;))"
+)
+_INSTRUCTION = re.compile(
+    r"(?P<guard>@!?[\w$%]+\s+)?(?P<opcode>[a-z][\w.:]*)\s+(?P<rest>[^;]*);", re.ASCII
+)
+_REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+([^;]*);")
+_NUMBER = re.compile(r"(?<![\w.%$])-?(?:0[xX][0-9a-fA-F]+|[0-9]+)U?(?![\w.])")
+_REGISTER = re.compile(r"%[A-Za-z_$][\w$]*(?![\w$.])")
+_MOVE = re.compile(r"(?:mov|cvta\.to\.global)\.\w+ (%[\w$]+), ?([\w%$-]+);", re.ASCII)
+_BITS = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reduced:
+    """What was reached."""
+
+    ptx: str
+    setup: Setup
+    image: Image
+    status: ShrinkStatus
+    tries: int
+
+
+def pieces_of(ptx: str) -> list[tuple[str, bool]]:
+    """Return the parts of a module in lines of their own, and whether each may go alone."""
+    text = _COMMENT.sub(lambda found: found[1] or " ", ptx)
+    found, place = [], 0
+    while match := _PIECE.match(text, place):
+        place = match.end()
+        words = " ".join(match[0].split())
+        found.append((words, match["part"] is not None))
+    if text[place:].strip():
+        raise UsageError(f"the text behind {found[-1][0] if found else ''!r:.80} is not understood")
+    return found
+
+
+class _OverError(Exception):
+    """The time is over."""
+
+
+class Reducer:
+    """Makes a case smaller.
+
+    Parameters
+    ----------
+    holds
+        What has to stay so.
+    """
+
+    def __init__(self, holds: Holds, ptx: str, setup: Setup, image: Image) -> None:
+        self._holds, self._setup, self._image = holds, setup, image
+        self._original = ptx
+        self._pieces = pieces_of(ptx)
+        self._end = time.monotonic() + REDUCE_SECONDS
+        self._tries = 0
+
+    def reduced(self) -> Reduced:
+        """Return the smallest case that was reached; the case itself where nothing can go."""
+        status = ShrinkStatus.COMPLETE
+        try:
+            if not self._try(self._pieces):
+                # Written in another way, it is not wrong any more.
+                return self._result(self._original, ShrinkStatus.RAW)
+            before = None
+            while before != (self._text, self._setup, self._image.tobytes()):
+                before = (self._text, self._setup, self._image.tobytes())
+                self._shrink_launch()
+                self._shrink_image()
+                self._drop_functions()
+                self._drop_parts()
+                self._simplify()
+        except _OverError:
+            status = ShrinkStatus.CAPPED
+        return self._result(self._text, status)
+
+    def _result(self, ptx: str, status: ShrinkStatus) -> Reduced:
+        return Reduced(
+            ptx=ptx, setup=self._setup, image=self._image, status=status, tries=self._tries
+        )
+
+    @property
+    def _text(self) -> str:
+        return _joined(self._pieces)
+
+    def _asks(self, ptx: str, setup: Setup, image: Image) -> bool:
+        if time.monotonic() > self._end:
+            raise _OverError
+        self._tries += 1
+        try:
+            return self._holds(ptx, setup, image)
+        except UsageError:
+            return False
+
+    def _try(self, pieces: Sequence[tuple[str, bool]]) -> bool:
+        """Take other pieces, if it still holds with them."""
+        if not self._asks(_joined(pieces), self._setup, self._image):
+            return False
+        self._pieces = list(pieces)
+        return True
+
+    def _drop_functions(self) -> None:
+        """Take away other entries and functions, each as a whole."""
+        place = 0
+        while place < len(self._pieces):
+            words = self._pieces[place][0]
+            if re.match(r"(?:\.\w+ )*\.(?:entry|func)\b", words):
+                end, depth = place + 1, 0
+                while end < len(self._pieces):
+                    depth += {"{": 1, "}": -1}.get(self._pieces[end][0], 0)
+                    end += 1
+                    if depth == 0:
+                        break
+                if self._try(self._pieces[:place] + self._pieces[end:]):
+                    continue
+                place = end
+            else:
+                place += 1
+
+    def _drop_parts(self) -> None:
+        """Take away runs of parts, halves first, until no single one can go."""
+        size = max(1, sum(free for _, free in self._pieces) // 2)
+        while True:
+            dropped, last = False, len(self._pieces)
+            # From the end: what a part is made for goes before it.
+            while last > 0:
+                free = [at for at, piece in enumerate(self._pieces[:last]) if piece[1]][-size:]
+                if not free:
+                    break
+                gone = set(free)
+                fewer = [piece for at, piece in enumerate(self._pieces) if at not in gone]
+                last = free[0]
+                dropped |= self._try(fewer)
+            if size > 1:
+                size = (size + 1) // 2
+            elif not dropped:
+                return
+
+    def _simplify(self) -> None:
+        """Replace instructions by moves, operands by constants, and constants by smaller ones."""
+        place = 0
+        while place < len(self._pieces):
+            words = self._pieces[place][0]
+            if _INSTRUCTION.fullmatch(words) and self._pieces[place][1]:
+                if self._forward(place):
+                    continue
+                for simpler in self._simpler(words):
+                    changed = list(self._pieces)
+                    changed[place] = (simpler, True)
+                    if self._try(changed):
+                        # What it became may be simpler still.
+                        place -= 1
+                        break
+            place += 1
+
+    def _forward(self, place: int) -> bool:
+        """Take a move away, and name what it moves wherever its target is named."""
+        move = _MOVE.fullmatch(self._pieces[place][0])
+        if move is None:
+            return False
+        named = re.compile(rf"{re.escape(move[1])}(?![\w$.])")
+        others = [
+            (words if words.startswith(".reg") else named.sub(move[2], words), free)
+            for at, (words, free) in enumerate(self._pieces)
+            if at != place
+        ]
+        return self._try(others)
+
+    def _types(self) -> dict[str, str]:
+        found = {}
+        for words, _ in self._pieces:
+            for match in _REGISTERS.finditer(words):
+                for name in match[2].split(","):
+                    found[name.strip().partition("<")[0]] = match[1]
+        return found
+
+    def _simpler(self, words: str) -> Iterator[str]:
+        match = _INSTRUCTION.fullmatch(words)
+        assert match is not None
+        guard, opcode, rest = match["guard"] or "", match["opcode"], match["rest"]
+        if guard:
+            yield f"{opcode} {rest};"
+        stem = opcode.partition(".")[0]
+        target, _, sources = rest.partition(",")
+        if stem not in ("st", "red", "bra", "bar", "mov", "setp") and _REGISTER.fullmatch(target):
+            bits = _BITS.search(self._type_of(target))
+            registers = _REGISTER.findall(sources)
+            if bits is not None and stem != "cvta":
+                for value in dict.fromkeys(("0", "1", *registers)):
+                    if value.startswith("%") and _BITS.findall(self._type_of(value)) != [bits[0]]:
+                        continue
+                    yield f"{guard}mov.b{bits[0]} {target}, {value};"
+        if not sources:
+            return
+        for found in _REGISTER.finditer(sources):
+            before = sources[: found.start()].rstrip()
+            if before.endswith("[") or self._type_of(found[0]) == "pred":
+                continue
+            for value in ("0", "1"):
+                yield f"{guard}{opcode} {target},{_replaced(sources, found, value)};"
+        for found in _NUMBER.finditer(sources):
+            number = int(found[0].rstrip("U"), 0) if _is_plain(found[0]) else 0
+            for less in (0, 1, number // 2, number - 1):
+                if abs(less) < abs(number) and (less >= 0 or number < 0):
+                    yield f"{guard}{opcode} {target},{_replaced(sources, found, str(less))};"
+
+    def _type_of(self, register: str) -> str:
+        types = self._types()
+        return types.get(register) or types.get(register.rstrip("0123456789"), "")
+
+    def _shrink_launch(self) -> None:
+        """Start fewer blocks, and blocks of fewer threads."""
+        for name in ("grid", "block"):
+            for axis in (2, 1, 0):
+                while (extent := getattr(self._setup, name)[axis]) > 1:
+                    for less in dict.fromkeys((1, extent // 2)):
+                        shape = list(getattr(self._setup, name))
+                        shape[axis] = less
+                        changes: dict[str, Any] = {name: tuple(shape)}
+                        smaller = replace(self._setup, **changes)
+                        if self._asks(self._text, smaller, self._image):
+                            self._setup = smaller
+                            break
+                    else:
+                        break
+
+    def _shrink_image(self) -> None:
+        """Have words of the image zero, halves of them first, and then small."""
+        words = self._image.view("<u4")
+        size = max(1, words.size)
+        while True:
+            left = np.flatnonzero(self._image.view("<u4"))
+            if not left.size:
+                return
+            size = min(size, left.size)
+            for start in range(0, left.size, size):
+                self._try_words(left[start : start + size], 0)
+            if size == 1:
+                break
+            size = (size + 1) // 2
+        for place in np.flatnonzero(self._image.view("<u4")):
+            value = int(self._image.view("<u4")[place])
+            for less in (1, value & 0xFF, value & 0xFFFF, 1 << value.bit_length() - 1):
+                if less and less < value and self._try_words(np.array([place]), less):
+                    break
+
+    def _try_words(self, places: NDArray[np.intp], value: int) -> bool:
+        image = self._image.copy()
+        image.view("<u4")[places] = value
+        if not self._asks(self._text, self._setup, image):
+            return False
+        self._image = image
+        return True
+
+
+def _replaced(text: str, found: re.Match[str], value: str) -> str:
+    return f"{text[: found.start()]}{value}{text[found.end() :]}"
+
+
+def _is_plain(text: str) -> bool:
+    """Whether it is a number that is not written in octal."""
+    digits = text.lstrip("-").rstrip("U")
+    return not (len(digits) > 1 and digits.startswith("0") and digits.isdecimal())
+
+
+def _joined(pieces: Sequence[tuple[str, bool]]) -> str:
+    return "\n".join(words for words, _ in pieces) + "\n"

@@ -1,0 +1,144 @@
+"""mma.sp and mma.sp::ordered_metadata (PTX ISA 9.7.14.6.3): two rows, and what metadata mean.
+
+The figures of both are those of the first: ptxas 13.0 makes the same instructions of both, form by
+form (2026-11-23).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from oracle.forms import Form
+from oracle.instructions.row import SATURATIONS, Block, Instruction, Note, Quote
+from oracle.matrices import LANES
+from oracle.targets import PtxVersion
+
+STORAGE = "9.7.14.6.1"
+"""Section that says which metadata and selectors are defined."""
+_LAYOUTS = "alayout: row; blayout: col; shape:"
+_FP8 = "atype: e4m3|e5m2"
+_OPERANDS = ("d", "a", "b", "c", "e", "selector")
+_BLOCKS = (
+    Block(
+        "Half precision floating point type",
+        f"{_LAYOUTS} m16n8k16|m16n8k32; dtype ctype: f16|f32; atype btype: f16",
+    ),
+    Block(
+        "Alternate floating point type",
+        f"{_LAYOUTS} m16n8k16|m16n8k32; dtype ctype: f32; atype btype: bf16",
+    ),
+    Block(
+        "Alternate floating point type",
+        f"{_LAYOUTS} m16n8k8|m16n8k16; dtype ctype: f32; atype btype: tf32",
+    ),
+    Block(
+        "Alternate floating point type",
+        f"{_LAYOUTS} m16n8k64; dtype ctype: f32; atype: e4m3|e5m2; btype: e4m3|e5m2",
+    ),
+    Block(
+        "Integer type",
+        f"{_LAYOUTS} m16n8k32|m16n8k64; dtype ctype: s32; atype: u8|s8; btype: u8|s8; "
+        f"satfinite: {SATURATIONS}",
+    ),
+    Block(
+        "Integer type",
+        f"{_LAYOUTS} m16n8k64|m16n8k128; dtype ctype: s32; atype: u4|s4; btype: u4|s4; "
+        f"satfinite: {SATURATIONS}",
+    ),
+)
+_NOTES = (
+    Note("Introduced in PTX ISA version 7.1.", since=PtxVersion(7, 1)),
+    Note(
+        "Support for .e4m3 and .e5m2 alternate floating point type mma operation introduced in "
+        "PTX ISA version 8.4.",
+        since=PtxVersion(8, 4),
+        where=_FP8,
+    ),
+    Note("Requires sm_80 or higher.", target=80),
+    Note(
+        ".e4m3 and .e5m2 alternate floating point type mma operation requires sm_89 or higher.",
+        target=89,
+        where=_FP8,
+    ),
+)
+_PRODUCT = Quote(
+    "Perform a MxNxK matrix multiply and accumulate operation, D = A*B+C, where the A matrix is "
+    "MxK, the B matrix is KxN, and the C and D matrices are MxN.",
+)
+_STORED = Quote(
+    "For each K-wide row of matrix A, 50% elements are zeros and the remaining K/2 non-zero "
+    "elements are packed in the operand representing matrix A. The mapping of these K/2 elements "
+    "to the corresponding K-wide row is provided explicitly as metadata.",
+    section="9.7.14.6",
+)
+
+
+def _row(mnemonic: str, notes: tuple[Note, ...], *quotes: Quote) -> Instruction:
+    return Instruction(
+        mnemonic=mnemonic,
+        section="9.7.14.6.3",
+        operands=_OPERANDS,
+        syntax="sync aligned shape alayout blayout satfinite? dtype atype btype ctype",
+        figures="mma.sp",
+        blocks=_BLOCKS,
+        notes=notes,
+        quotes=(_PRODUCT, _STORED, *quotes),
+        fertile=(
+            ("shape", "dtype atype btype ctype"),
+            ("shape", "atype btype", "dtype ctype"),
+            ("atype", "btype", "dtype ctype"),
+        ),
+    )
+
+
+MMA_SP = _row("mma.sp", _NOTES)
+MMA_SP_ORDERED = _row(
+    "mma.sp::ordered_metadata",
+    (
+        *_NOTES,
+        Note("mma.sp::ordered_metadata introduced in PTX ISA version 8.5.", since=PtxVersion(8, 5)),
+    ),
+    Quote(
+        "Instruction mma.sp::ordered_metadata requires the indices in the sparsity metadata to be "
+        "sorted in an increasing order starting from LSB, otherwise behavior is undefined.",
+    ),
+)
+
+_ORDERED = (0b0100, 0b1000, 0b1001, 0b1100, 0b1101, 0b1110)
+"""Pairs of indices that rise (9.7.14.6.1); of e4m3 and e5m2 it names no others."""
+_EQUAL = (0b0000, 0b0101, 0b1010, 0b1111)
+"""Pairs of indices that are invalid for all (9.7.14.6.1)."""
+_HALVES = (0b0100, 0b1110)
+"""Pairs of indices of a tf32 word (9.7.14.6.1)."""
+
+
+@cache
+def legal_pairs(form: Form) -> tuple[int, ...]:
+    """Return the values of 4 bits of metadata, two indices, that the ISA gives a meaning."""
+    if form.a_type.name == "tf32":
+        return _HALVES
+    if form.mnemonic != MMA_SP.mnemonic or (form.a_type.is_float and form.a_type.bits == 8):
+        return _ORDERED
+    return tuple(pair for pair in range(16) if pair not in _EQUAL)
+
+
+@cache
+def units(form: Form) -> int:
+    """Return how many units of a row of A are stored, each with an index of 2 bits.
+
+    A unit is an element of 16 or 8 bits, a pair of 4-bit elements, or a half of a tf32 word.
+    """
+    of_two_elements = {32: 4, 4: 1}.get(form.a_type.bits, 2)
+    return form.matrix("a").columns * of_two_elements // 2
+
+
+@cache
+def metadata_lanes(form: Form) -> int:
+    """Return how many lanes of each group of four hold metadata: 1, 2 or 4."""
+    return form.shape.m * units(form) * 2 // (LANES // 4 * 32)
+
+
+@cache
+def selectors(form: Form) -> range:
+    """Return the sparsity selectors that the ISA defines; it takes 0 to 3 (9.7.14.6.3)."""
+    return range(4 // metadata_lanes(form))

@@ -1,0 +1,543 @@
+"""Code of lanes: scalar instructions, branches and loops that each lane takes by itself.
+
+A piece of code begins and ends with all lanes together. It works on registers of its own, of which
+each is known by its name: `h0` has 16 bits, `r0` 32, `d0` 64, and `p0` is a predicate. Its inputs
+are `r0`, `r1`, ... (`d0`, `d1`, ... of 64 bits); `LANE` is the number of the lane. What a register
+holds that some path to it has not written cannot be read, and loops end after at most
+`MAX_TURNS` turns, so that all code is defined.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, TypeAlias, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.matrices import LANES
+from oracle.operands import Registers, StepBase, Use
+from oracle.places import check, check_range
+from oracle.registers import MOST_LISTED, check_vector
+from oracle.scalar import CLASSES, SCALARS, ScalarInstruction
+
+LANE = "lane"
+"""The number of the lane, 32 bits (%laneid)."""
+MAX_TURNS = 15
+"""Most turns of one loop."""
+MAX_DEPTH = 6
+"""Most branches and loops around a statement: drawn ones have 4 (2026-11)."""
+MAX_STATEMENTS = 2048
+"""Most statements that one lane may take: drawn ones take 400 at most (2026-11)."""
+_AS_ONE_STEP = 16
+"""Statements that take as long as one matrix instruction, about."""
+_CLASSES = {"h": "b16", "r": "b32", "d": "b64", "p": "pred"}
+_REGISTER = re.compile(r"([hrdp])(0|[1-9][0-9]{0,2})")
+_CARRY = "carry"
+"""The flag that add.cc and its like write, and addc and its like read (9.7.2)."""
+
+
+@cache
+def class_of(register: str) -> str:
+    """Return the class of a register by its name: "b16", "b32", "b64" or "pred".
+
+    Raises
+    ------
+    UsageError
+        If nothing has such a name.
+    """
+    if register == LANE:
+        return "b32"
+    match = _REGISTER.fullmatch(register)
+    check(
+        match is not None,
+        f"{register!r:.80} is no register of lanes; one is h, r, d or p and a number, or {LANE!r}",
+    )
+    return _CLASSES[register[0]]
+
+
+def most_of(kind: str) -> int:
+    """Return the largest number that a register of a class holds."""
+    return (1 << int(kind[1:])) - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assign:
+    """A scalar instruction, by all lanes that come to it or by those with a predicate."""
+
+    opcode: str
+    """A key of `oracle.scalar.SCALARS`."""
+    destinations: tuple[str, ...]
+    sources: tuple[str | int, ...]
+    """Registers, and constants as unsigned numbers."""
+    guard: str = ""
+    """A predicate, such as "p0" or "!p0"; "": none."""
+
+    @property
+    def row(self) -> ScalarInstruction:
+        """What there is to know of the instruction."""
+        return SCALARS[self.opcode]
+
+
+@dataclass(frozen=True, kw_only=True)
+class If:
+    """Lanes with a predicate take some statements, the others others."""
+
+    predicate: str
+    """Such as "p0" or "!p0"."""
+    then: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeat:
+    """A loop; each lane takes as many turns as its own count says, or leaves it earlier."""
+
+    count: str | int
+    """A register of 32 bits, of which `mask` is what counts, or a constant."""
+    mask: int = MAX_TURNS
+    counter: str
+    """The register that holds the number of the turn: 0, 1, ..., or with `down` what is left:
+    count, count - 1, .... The body may read it, but not write it."""
+    down: bool = False
+    late: bool = False
+    """Whether the end of a turn asks for another, so that the first is always taken."""
+    entry: str = ""
+    """A predicate with which lanes begin their first turn within the body, whatever the count; ""
+    for none."""
+    skipped: int = 0
+    """Statements of the body that those lanes leave out in that turn."""
+    body: tuple[Statement, ...]
+
+    @property
+    def turns(self) -> int:
+        """Most turns that a lane takes."""
+        return max(1, self.count if isinstance(self.count, int) else self.mask)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leave:
+    """Lanes with a predicate leave the loop around, or go on to its next turn."""
+
+    predicate: str
+    """Such as "p0" or "!p0"."""
+    turn: bool = False
+    """Whether they leave the turn only."""
+
+
+Statement: TypeAlias = Assign | If | Repeat | Leave
+
+
+def inside(statement: Statement) -> Mapping[str, tuple[Statement, ...]]:
+    """Return the statements inside one, by the field that has them."""
+    match statement:
+        case If():
+            return {"then": statement.then, "otherwise": statement.otherwise}
+        case Repeat():
+            return {"body": statement.body}
+    return {}
+
+
+def every(statements: Sequence[Statement]) -> Iterator[Statement]:
+    """Iterate over statements and those inside them, in the order of the text."""
+    for statement in statements:
+        yield statement
+        for block in inside(statement).values():
+            yield from every(block)
+
+
+def read_by(statement: Statement) -> set[str]:
+    """Return the registers that a statement reads itself, those inside it apart."""
+    match statement:
+        case Assign():
+            named = {one for one in statement.sources if isinstance(one, str)}
+            return named | {statement.guard.removeprefix("!")} - {""}
+        case Repeat():
+            count = {statement.count} if isinstance(statement.count, str) else set[str]()
+            return count | {statement.entry.removeprefix("!")} - {""}
+        case If() | Leave():
+            return {statement.predicate.removeprefix("!")}
+        case _:
+            assert_never(statement)
+
+
+def written_by(statement: Statement) -> set[str]:
+    """Return the registers that a statement writes itself, those inside it apart."""
+    match statement:
+        case Assign():
+            return {*statement.destinations}
+        case Repeat():
+            return {statement.counter}
+        case _:
+            return set()
+
+
+def _taken(statements: Sequence[Statement]) -> int:
+    """Return the most statements that a lane takes."""
+    return sum(
+        1 + getattr(one, "turns", 1) * sum(map(_taken, inside(one).values())) for one in statements
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaneCode(StepBase):
+    """Each lane computes registers from registers, on a way of its own."""
+
+    source: str = ""
+    """Registers that are read; "" of code that reads none."""
+    count: int = 0
+    """How many: at most 8."""
+    bits: int = 32
+    """Size of one: 32 or 64."""
+    destination: str
+    results: tuple[str, ...]
+    """Registers of the code that the destination gets, all of 32 or all of 64 bits."""
+    code: tuple[Statement, ...]
+
+    def __post_init__(self) -> None:
+        if self.count or self.source:
+            check_vector(self.source, "vector of registers")
+            check_range(self.count, 1, MOST_LISTED, "number of registers that code reads")
+        check(self.bits in (32, 64), f"registers of {self.bits} bits given; they have 32 or 64")
+        check_vector(self.destination, "vector of registers")
+        check_range(len(self.results), 1, MOST_LISTED, "number of results of code")
+        sizes = {class_of(name) for name in self.results}
+        check(
+            sizes in ({"b32"}, {"b64"}),
+            "results of code are registers of 32 bits, or all of 64; convert the others",
+        )
+        taken = _taken(self.code)
+        check(
+            taken <= MAX_STATEMENTS,
+            f"a lane may take {taken} statements of the code; at most {MAX_STATEMENTS} are "
+            "possible",
+        )
+        known = _Reader().block(self.code, frozenset({LANE, *self.inputs}), depth=0, loop=None)
+        for name in self.results:
+            check(name in known, f"the result {name} is not written on every path")
+
+    @property
+    def action(self) -> str:
+        return "lane_code"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The registers of the code that hold at first what it reads."""
+        return tuple(f"{'r' if self.bits == 32 else 'd'}{index}" for index in range(self.count))
+
+    @cached_property
+    def uses(self) -> tuple[Use, ...]:
+        wide = class_of(self.results[0]) == "b64"
+        made = Registers(registers=len(self.results), bits=64 if wide else 32)
+        written = Use(field="destination", name=self.destination, holds=made, written=True)
+        if not self.count:
+            return (written,)
+        holds = Registers(registers=self.count, bits=self.bits)
+        return Use(field="source", name=self.source, holds=holds), written
+
+    @property
+    def cost(self) -> int:
+        return 1 + _taken(self.code) // _AS_ONE_STEP
+
+    @property
+    def carried(self) -> str | None:
+        return self.source or None
+
+    @cached_property
+    def crosses_lanes(self) -> bool:
+        """Whether lanes read what other lanes hold."""
+        return any(SCALARS[opcode].warp for opcode in self.opcodes)
+
+    @cached_property
+    def opcodes(self) -> tuple[str, ...]:
+        """Its instructions in the order of the text, each once."""
+        return tuple(
+            dict.fromkeys(one.opcode for one in every(self.code) if isinstance(one, Assign))
+        )
+
+    def __str__(self) -> str:
+        number = sum(1 for _ in every(self.code))
+        of = f" of {self.source}" if self.source else ""
+        return f"{self.destination} = code of {number} statements{of}, lane by lane"
+
+
+_Known = frozenset[str]
+"""Registers that every path has written."""
+
+
+class _Reader:
+    """Checks statements, and finds out what they write on every path."""
+
+    def block(
+        self, statements: Sequence[Statement], known: _Known, *, depth: int, loop: Repeat | None
+    ) -> _Known:
+        """Check statements behind which `known` can be read; return what can be behind them."""
+        check(
+            depth <= MAX_DEPTH,
+            f"statements are nested {depth} deep; at most {MAX_DEPTH} are possible",
+        )
+        for statement in statements:
+            if not isinstance(statement, Assign):
+                known -= {_CARRY}
+            known = self.statement(statement, known, depth, loop)
+        return known - {_CARRY}
+
+    def statement(
+        self, statement: Statement, known: _Known, depth: int, loop: Repeat | None
+    ) -> _Known:
+        match statement:
+            case Assign():
+                return self.assign(statement, known, depth, loop)
+            case If():
+                self.predicate(statement.predicate, known)
+                then, otherwise = (
+                    self.block(block, known, depth=depth + 1, loop=loop)
+                    for block in (statement.then, statement.otherwise)
+                )
+                return then & otherwise
+            case Repeat():
+                return self.repeat(statement, known, depth, loop)
+            case Leave():
+                check(loop is not None, "lanes leave a loop outside of every loop")
+                self.predicate(statement.predicate, known)
+                return known
+            case _:
+                assert_never(statement)
+
+    def assign(self, one: Assign, known: _Known, depth: int, loop: Repeat | None) -> _Known:
+        check(
+            one.opcode in SCALARS,
+            f"there is no scalar instruction {one.opcode!r:.80}",
+        )
+        row = one.row
+        check(
+            tuple(map(class_of, one.destinations)) == row.destinations,
+            f"{one.opcode} writes {', '.join(row.destinations)}, not {', '.join(one.destinations)}",
+        )
+        check(
+            len(one.sources) == len(row.sources),
+            f"{one.opcode} has {len(row.sources)} sources; {len(one.sources)} given",
+        )
+        for index, (source, kind) in enumerate(zip(one.sources, row.sources, strict=True)):
+            constant = row.immediates.get(index)
+            if isinstance(source, int):
+                check(
+                    kind != "pred", f"{one.opcode} has a predicate as source {index}, no constant"
+                )
+                low, high = (constant.low, constant.high) if constant else (0, most_of(kind))
+                check_range(source, low, high, f"constant of {one.opcode}")
+                continue
+            check(
+                not (constant and constant.required),
+                f"source {index} of {one.opcode} is a constant, not {source}",
+            )
+            check(class_of(source) == kind, f"{one.opcode} reads {kind}, and {source} is none")
+            self.written(source, known)
+        check(
+            loop is None or loop.counter not in one.destinations,
+            f"the counter of a loop is written in its body by {one.opcode}",
+        )
+        check(LANE not in one.destinations, "the number of the lane is not to be written")
+        check(len(set(one.destinations)) == len(one.destinations), "a destination repeats")
+        alone = depth or one.guard
+        check(
+            not (row.warp and alone), f"{one.opcode} needs all lanes; it stands under a condition"
+        )
+        check(not (row.carry_out and one.guard), f"{one.opcode} writes the carry under a condition")
+        if row.carry_in:
+            check(
+                _CARRY in known, f"{one.opcode} reads a carry that nothing just before has written"
+            )
+        if one.guard:
+            self.predicate(one.guard, known)
+            return known
+        return known | {*one.destinations} | ({_CARRY} if row.carry_out else frozenset())
+
+    def repeat(self, one: Repeat, known: _Known, depth: int, loop: Repeat | None) -> _Known:
+        if isinstance(one.count, int):
+            check_range(one.count, 0, MAX_TURNS, "count of a loop of lanes")
+        else:
+            check(class_of(one.count) == "b32", f"the count {one.count} is no register of 32 bits")
+            self.written(one.count, known)
+        check_range(one.mask, 0, MAX_TURNS, "mask of a loop of lanes")
+        check(
+            class_of(one.counter) == "b32", f"the counter {one.counter} is no register of 32 bits"
+        )
+        check(
+            not any(
+                isinstance(other, Repeat) and other.counter == one.counter
+                for other in every(one.body)
+            ),
+            f"two loops, one in the other, count in {one.counter}",
+        )
+        check(one.counter != LANE, "a loop counts in a register of its own, not in the lane")
+        check_range(one.skipped, 0, len(one.body), "statements that an entry leaves out")
+        if one.entry:
+            self.predicate(one.entry, known)
+        known |= {one.counter}
+        # What the first part of the body writes, lanes that enter behind it have not written.
+        first, rest = one.body[: one.skipped], one.body[one.skipped :]
+        if one.entry:
+            self.block(first, known, depth=depth + 1, loop=one)
+            self.block(rest, known, depth=depth + 1, loop=one)
+        else:
+            self.block(one.body, known, depth=depth + 1, loop=one)
+        return known
+
+    def predicate(self, text: str, known: _Known) -> None:
+        name = text.removeprefix("!")
+        check(class_of(name) == "pred", f"{text!r:.80} is no predicate")
+        self.written(name, known)
+
+    def written(self, name: str, known: _Known) -> None:
+        check(name in known, f"{name} is read, and not every path has written it")
+
+
+Lanes = NDArray[Any]
+"""What a register holds: (..., 32)."""
+
+
+def run_lanes(step: LaneCode, inputs: NDArray[Any]) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+    """Execute code in every lane of some warps.
+
+    Parameters
+    ----------
+    inputs : uint32 (count, 32, words)
+        What the code reads; a register of 64 bits is two words, the low one first.
+
+    Returns
+    -------
+    results : uint32 (count, 32, words)
+    open : bool (count, 32)
+        Lanes that came to a result of which PTX leaves bits open: a NaN, or a source that an
+        instruction does not take.
+    """
+    words = np.ascontiguousarray(inputs, np.uint32)
+    held = words if step.bits == 32 else words.view(np.uint64)
+    state = _State(held.shape[:-1])
+    for index, name in enumerate(step.inputs):
+        state.registers[name] = np.ascontiguousarray(held[..., index])
+    with np.errstate(all="ignore"):
+        state.block(step.code, np.ones(state.shape, np.bool_))
+    results = np.stack([state.registers[name] for name in step.results], axis=-1)
+    return results.view(np.uint32), state.open
+
+
+_INFINITIES = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F80_0000, "f64": 0x7FF0 << 48}
+"""Above these patterns, signs apart, numbers are NaN (IEEE 754-2019, 3.4; bf16 is half of f32)."""
+
+
+def _is_nan(patterns: Lanes, kind: str) -> NDArray[np.bool_]:
+    """Return where a register holds a NaN, in one element at least."""
+    kind = kind.removesuffix("x2")
+    infinity = _INFINITIES[kind]
+    dtype = np.dtype(f"u{max(2, infinity.bit_length() // 8)}")
+    elements = np.ascontiguousarray(patterns).view(dtype)
+    magnitudes = elements & dtype.type(np.iinfo(dtype).max >> 1)
+    found = magnitudes > dtype.type(infinity)
+    return np.asarray(found.reshape(*patterns.shape, -1).any(axis=-1))
+
+
+class _State:
+    """The registers of all lanes; statements are done for all of them at once, under masks."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+        lanes = np.arange(LANES, dtype=np.uint32)
+        self.registers: dict[str, Lanes] = {LANE: np.broadcast_to(lanes, shape)}
+        self.left: list[NDArray[np.bool_]] = []
+        """Lanes that have left a loop, the innermost loop last."""
+        self.open = np.zeros(shape, np.bool_)
+        """Lanes that came to a result of which PTX leaves bits open."""
+
+    def block(
+        self, statements: Sequence[Statement], active: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Take some lanes through statements; return which of them come to the end."""
+        for statement in statements:
+            match statement:
+                case Assign():
+                    self.assign(statement, active)
+                case If():
+                    taken = self.holds(statement.predicate)
+                    yes, no = active & taken, active & ~taken
+                    if yes.any():
+                        yes = self.block(statement.then, yes)
+                    if no.any():
+                        no = self.block(statement.otherwise, no)
+                    active = yes | no
+                case Repeat():
+                    self.repeat(statement, active)
+                case Leave():
+                    leaving = active & self.holds(statement.predicate)
+                    if not statement.turn:
+                        self.left[-1] |= leaving
+                    active = active & ~leaving
+                case _:
+                    assert_never(statement)
+        return active
+
+    def assign(self, one: Assign, active: NDArray[np.bool_]) -> None:
+        row = one.row
+        sources = [
+            self.constant(source, kind) if isinstance(source, int) else self.registers[source]
+            for source, kind in zip(one.sources, row.sources, strict=True)
+        ]
+        if row.carry_in:
+            sources.append(self.registers[_CARRY])
+        names = (*one.destinations, *([_CARRY] if row.carry_out else []))
+        mask = active & self.holds(one.guard) if one.guard else active
+        results = row.evaluate(*sources)
+        if row.defined is not None:
+            self.open |= mask & ~row.defined(*sources)
+        if row.nan:
+            self.open |= mask & _is_nan(results[0], row.nan)
+        for name, made in zip(names, results, strict=True):
+            self.write(name, made, mask)
+
+    def repeat(self, one: Repeat, active: NDArray[np.bool_]) -> None:
+        count: Lanes
+        if isinstance(one.count, int):
+            count = self.constant(one.count, "b32")
+        else:
+            count = self.registers[one.count] & np.uint32(one.mask)
+        self.write(one.counter, count if one.down else np.zeros_like(count), active)
+        self.left.append(np.zeros(self.shape, np.bool_))
+        running = active
+        entering = active & self.holds(one.entry) if one.entry else np.zeros_like(active)
+        asked = not one.late
+        while True:
+            going = running & ~entering
+            if asked:
+                counter = self.registers[one.counter]
+                # What entered with a count of 0 has fewer than none left.
+                going &= counter.view(np.int32) > 0 if one.down else counter < count
+            if not (going | entering).any():
+                break
+            middle = self.block(one.body[: one.skipped], going) | entering
+            running = (going | entering) & ~self.left[-1]
+            self.block(one.body[one.skipped :], middle)
+            running &= ~self.left[-1]
+            step = np.uint32(-1 & 0xFFFFFFFF if one.down else 1)
+            self.write(one.counter, self.registers[one.counter] + step, running)
+            entering = np.zeros_like(active)
+            asked = True
+        self.left.pop()
+
+    def write(self, name: str, value: Lanes, mask: NDArray[np.bool_]) -> None:
+        before = self.registers.get(name)
+        if before is None or mask.all():
+            # Lanes that have not written a register do not read it.
+            self.registers[name] = value
+        else:
+            self.registers[name] = np.where(mask, value, before)
+
+    def holds(self, predicate: str) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = self.registers[predicate.removeprefix("!")]
+        return ~found if predicate.startswith("!") else found
+
+    def constant(self, number: int, kind: str) -> Lanes:
+        return np.broadcast_to(CLASSES[kind](number), self.shape)

@@ -1,0 +1,261 @@
+"""Comparisons and selections (9.7.6, 9.7.7), `testp` and `copysign` (9.7.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.arithmetic.conversions import flushed
+from oracle.formats import FORMATS, Format
+from oracle.scalar.floats import values
+from oracle.scalar.integers import Integer, anything
+from oracle.scalar.row import Bits, Function, ScalarInstruction, single
+from oracle.targets import PtxVersion
+
+Bools = NDArray[np.bool_]
+_ORDERED: dict[str, Callable[..., Bools]] = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less,
+    "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+}  # fmt: skip
+_UNSIGNED = {"lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal}
+_BOOLEANS: dict[str, Callable[..., Bools]] = {
+    "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor,
+}  # fmt: skip
+
+
+def _unordered(x: Bits, y: Bits) -> Bools:
+    nan: Bools = np.isnan(x) | np.isnan(y)
+    return nan
+
+
+def _compared_floats(name: str, x: Bits, y: Bits) -> Bools:
+    """Compare by one of the fourteen operators of floats (9.3.1.2)."""
+    nan = _unordered(x, y)
+    if name in ("num", "nan"):
+        return np.equal(nan, name == "nan")
+    if name.endswith("u"):
+        return np.logical_or(_ORDERED[name[:2]](x, y), nan)
+    return np.logical_and(_ORDERED[name](x, y), ~nan)
+
+
+_FLOAT_OPERATORS = (*_ORDERED, *(f"{name}u" for name in _ORDERED), "num", "nan")
+
+
+class _Compared(NamedTuple):
+    """A type that is compared."""
+
+    name: str
+    register: str
+    operators: tuple[str, ...]
+    of: Callable[[str, bool, Bits, Bits], Bools]
+    """Operator, whether subnormals count as zeros, and patterns: truths."""
+    fmt: Format | None = None
+    pair: bool = False
+    since: tuple[tuple[int, int], int] = ((1, 0), 0)
+    """Version and target of `setp`."""
+
+    @property
+    def half(self) -> bool:
+        """Whether 9.7.7 describes it, not 9.7.6."""
+        return self.fmt is not None and self.fmt.bits == 16
+
+
+def _of_integers(t: Integer, name: str, _: bool, a: Bits, b: Bits) -> Bools:
+    return (_ORDERED | _UNSIGNED)[name](t.of(a), t.of(b))
+
+
+def _of_floats(fmt: Format, name: str, ftz: bool, a: Bits, b: Bits) -> Bools:
+    if ftz:
+        a, b = flushed(a, fmt), flushed(b, fmt)
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        return _compared_floats(name, values(a, fmt), values(b, fmt))
+
+
+def _types() -> Iterator[_Compared]:
+    for letter, bits in product("bus", (16, 32, 64)):
+        operators = tuple(_ORDERED)[: 2 if letter == "b" else 6]
+        if letter == "u":
+            operators += tuple(_UNSIGNED)
+        of = partial(_of_integers, Integer(bits, letter == "s"))
+        yield _Compared(f"{letter}{bits}", f"b{bits}", operators, of)
+    since = {"f16": ((4, 2), 53), "bf16": ((7, 8), 90)}
+    for name in ("f16", "bf16", "f32", "f64"):
+        fmt = FORMATS[name]
+        of = partial(_of_floats, fmt)
+        first = since.get(name, ((1, 0), 0))
+        yield _Compared(name, f"b{fmt.bits}", _FLOAT_OPERATORS, of, fmt, False, first)
+        if fmt.bits == 16:
+            yield _Compared(f"{name}x2", "b32", _FLOAT_OPERATORS, of, fmt, True, first)
+
+
+def _truths(type_: _Compared, name: str, ftz: bool, a: Bits, b: Bits) -> list[Bools]:
+    """Return what a comparison says, one array, or two of halves, the lower first."""
+    if not type_.pair:
+        return [type_.of(name, ftz, a, b)]
+    halves = [np.ascontiguousarray(one).view(np.uint16) for one in (a, b)]
+    both = type_.of(name, ftz, *halves)
+    return [both[..., 0::2], both[..., 1::2]]
+
+
+def _predicates(
+    outputs: int, type_: _Compared, name: str, ftz: bool, boolean: str, a: Bits, b: Bits,
+    *rest: Bools,
+) -> tuple[Bits, ...]:  # fmt: skip
+    """Compute `setp`: of pairs a predicate for each half, else the second one of the complement."""
+    truths = _truths(type_, name, ftz, a, b)
+    if len(truths) < outputs:
+        truths.append(~truths[0])
+    if boolean:
+        truths = [_BOOLEANS[boolean](truth, *rest) for truth in truths]
+    return tuple(truths)
+
+
+def _word(
+    type_: _Compared, name: str, ftz: bool, boolean: str, true: int, register: str, a: Bits,
+    b: Bits, *rest: Bools,
+) -> Bits:  # fmt: skip
+    """Compute `set`: the pattern `true` where the comparison holds, in each half of pairs."""
+    truths = _truths(type_, name, ftz, a, b)
+    if boolean:
+        truths = [_BOOLEANS[boolean](truth, *rest) for truth in truths]
+    kind = np.uint32 if register == "b32" else np.uint16
+    result = np.zeros(a.shape, kind)
+    for at, truth in enumerate(truths):
+        result |= np.where(truth, kind(true << 16 * at), kind(0))
+    return result
+
+
+_TRUE = {
+    "u16": 0xFFFF, "u32": 0xFFFF_FFFF, "f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F80_0000,
+}  # fmt: skip
+"""What `set` writes for true: all ones, or 1.0. As s16 and s32 it writes what it does as u16 and
+u32, and has no rows of its own."""
+
+
+def _destinations(type_: _Compared) -> dict[str, int]:
+    """Return what `set` may write for a type, with the pattern of true (of one half of pairs)."""
+    if type_.pair:
+        return {type_.name: _TRUE[type_.name.removesuffix("x2")], "u32": 0xFFFF}
+    names = {"f16": ("u16", "u32", "f16"), "bf16": ("u16", "u32")}
+    return {name: _TRUE[name] for name in names.get(type_.name, ("u32", "f32"))}
+
+
+def _comparisons() -> Iterator[ScalarInstruction]:
+    for type_ in _types():
+        (version, target), part = type_.since, 7 if type_.half else 6
+        flushes = ("", "ftz") if type_.name in ("f16", "f16x2", "f32") else ("",)
+        constants = {} if type_.fmt else anything(2, type_.register)
+        for name, boolean, ftz in product(type_.operators, ("", *_BOOLEANS), flushes):
+            words = ".".join(word for word in (name, boolean, ftz) if word)
+            sources = (type_.register, type_.register, *(["pred"] if boolean else []))
+            given = type_, name, bool(ftz), boolean
+            outputs = 2 if type_.pair or (boolean and not type_.half) else 1
+            yield ScalarInstruction(
+                opcode=f"setp.{words}.{type_.name}",
+                destinations=("pred",) * outputs,
+                sources=sources,
+                evaluate=partial(_predicates, outputs, *given),
+                immediates=constants,
+                section=f"9.7.{part}.2",
+                version=PtxVersion(*version),
+                target=target,
+            )
+            for destination, true in _destinations(type_).items():
+                register = "b16" if destination.endswith("16") else "b32"
+                yield ScalarInstruction(
+                    opcode=f"set.{words}.{destination}.{type_.name}",
+                    destinations=(register,),
+                    sources=sources,
+                    evaluate=single(_word, *given, true, register),
+                    immediates=constants,
+                    section=f"9.7.{part}.1",
+                    version=PtxVersion(*(max(version, (6, 5)) if type_.half else version)),
+                    target=target,
+                )
+
+
+def _selected(a: Bits, b: Bits, c: Bits) -> Bits:
+    return np.where(c, a, b)
+
+
+def _selected_by_sign(ftz: bool, a: Bits, b: Bits, c: Bits) -> Bits:
+    fmt = FORMATS["f32"]
+    numbers = values(flushed(c, fmt) if ftz else c, fmt)
+    return np.where(numbers >= 0.0, a, b)  # NaN selects b
+
+
+def _selected_by_number(a: Bits, b: Bits, c: Bits) -> Bits:
+    return np.where(c.view(np.int32) >= 0, a, b)
+
+
+def _with_sign_of(fmt: Format, a: Bits, b: Bits) -> Bits:
+    kind = a.dtype.type
+    result: Bits = a & kind(fmt.magnitude + 1) | b & kind(fmt.magnitude)
+    return result
+
+
+def _tested(name: str, fmt: Format, a: Bits) -> Bools:
+    magnitude = a & a.dtype.type(fmt.magnitude)
+    subnormal = (magnitude > 0) & (magnitude < 1 << fmt.fraction_bits)
+    found: dict[str, Bools] = {
+        "finite": magnitude < fmt.infinity,
+        "infinite": magnitude == fmt.infinity,
+        "number": magnitude <= fmt.infinity,
+        "notanumber": magnitude > fmt.infinity,
+        "normal": (magnitude < fmt.infinity) & ~subnormal,  # and so is zero
+        "subnormal": subnormal,
+    }
+    return found[name]
+
+
+def _selections() -> Iterator[ScalarInstruction]:
+    types = [f"{letter}{bits}" for letter, bits in product("bus", (16, 32, 64))]
+    for type_ in (*types, "f32", "f64"):
+        r = f"b{type_[1:]}"
+        table: list[tuple[str, str, str, Function]] = [
+            (f"selp.{type_}", "pred", "9.7.6.3", _selected),
+            (f"slct.{type_}.s32", "b32", "9.7.6.4", _selected_by_number),
+            (f"slct.{type_}.f32", "b32", "9.7.6.4", partial(_selected_by_sign, False)),
+            (f"slct.ftz.{type_}.f32", "b32", "9.7.6.4", partial(_selected_by_sign, True)),
+        ]
+        for opcode, last, section, function in table:
+            yield ScalarInstruction(
+                opcode=opcode,
+                destinations=(r,),
+                sources=(r, r, last),
+                evaluate=single(function),
+                immediates={} if "f" in type_ else anything(2, r),
+                section=section,
+            )
+
+
+def _floats() -> Iterator[ScalarInstruction]:
+    for fmt in (FORMATS["f32"], FORMATS["f64"]):
+        r = f"b{fmt.bits}"
+        for name in ("finite", "infinite", "number", "notanumber", "normal", "subnormal"):
+            yield ScalarInstruction(
+                opcode=f"testp.{name}.{fmt.name}",
+                destinations=("pred",),
+                sources=(r,),
+                evaluate=single(_tested, name, fmt),
+                section="9.7.3.1",
+                version=PtxVersion(2, 0),
+                target=20,
+            )
+        yield ScalarInstruction(
+            opcode=f"copysign.{fmt.name}",
+            destinations=(r,),
+            sources=(r, r),
+            evaluate=single(_with_sign_of, fmt),
+            section="9.7.3.2",
+            version=PtxVersion(2, 0),
+            target=20,
+        )
+
+
+ROWS = (*_comparisons(), *_selections(), *_floats())

@@ -1,0 +1,271 @@
+"""Floating-point arithmetic: 9.7.3 (f32, f64) and 9.7.4 (f16, bf16, and pairs of them).
+
+Results are exact, and rounded once. Sums and products of f32 and narrower formats are formed in
+double precision, where products are exact, and rounded to odd, so that rounding them again is as if
+they had been rounded once (`oracle.arithmetic.error_free`). Operations without a rounding modifier
+are left out: a compiler may fuse them (9.7.3.3, "may be optimized aggressively").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.arithmetic.conversions import CANONICAL_NAN, FLOATS, flushed, is_nan, rounded
+from oracle.arithmetic.error_free import odd_sum
+from oracle.arithmetic.fma import Decoded, fma
+from oracle.formats import FORMATS, Format
+from oracle.models import NanRule
+from oracle.scalar.row import Bits, Function, ScalarInstruction, pieces, single
+from oracle.targets import PtxVersion
+
+Floats = NDArray[np.float64]
+ROUNDINGS = ("rn", "rz", "rm", "rp")
+_F64_NAN = NanRule(order=("a", "b", "c"), invalid=0xFFF8_0000_0000_0000)
+"""As the multiply-adds of `wmma.mma` do it on an H200 (2026-11); with several NaNs not measured."""
+NANS = {
+    **CANONICAL_NAN, "bf16": 0x7FFF, "tf32": 0x7FFF_FFFF, "e4m3": 0x7F, "e5m2": 0x7F,
+    "f64": _F64_NAN.invalid,
+}  # fmt: skip
+"""The canonical NaN of a format. The ISA names none; f16 and f32: measured on H200, 2026-11."""
+
+
+def values(bits: Bits, fmt: Format) -> Floats:
+    """Return the numbers that patterns of a format stand for."""
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        numbers: Floats = bits.view(FLOATS[fmt.name]).astype(np.float64)
+    return numbers
+
+
+def patterns_of(numbers: Floats, fmt: Format, rounding: str, overflow: str = "IEEE") -> Bits:
+    """Round doubles to a format; NaNs become canonical.
+
+    Parameters
+    ----------
+    numbers
+        Exact, or rounded to odd; infinities and NaNs, too.
+    rounding, overflow
+        As of `rounded`. Infinities are numbers that are too large where `overflow` is "largest".
+    """
+    with np.errstate(all="ignore"):
+        if rounding == "rn" and overflow == "IEEE" and fmt.name in ("f16", "f32"):
+            bits: Bits = numbers.astype(FLOATS[fmt.name]).view(fmt.raw)
+        else:
+            finite = np.isfinite(numbers)
+            bits = rounded(np.where(finite, numbers, 0.0), fmt, rounding, overflow)
+            if not finite.all():
+                limit = fmt.largest if overflow == "largest" else np.inf
+                ends = np.array([-limit, limit]).astype(FLOATS[fmt.name]).view(fmt.raw)
+                bits = np.where(finite, bits, ends[(numbers > 0).astype(np.intp)])
+    nan = np.isnan(numbers)
+    return np.where(nan, bits.dtype.type(NANS[fmt.name]), bits) if nan.any() else bits
+
+
+def saturated(numbers: Floats) -> Floats:
+    """Limit to 0 and 1; NaN becomes +0 (`.sat`), and so does -0 (measured: see the tests)."""
+    return np.where(numbers > 0.0, np.minimum(numbers, 1.0), 0.0)
+
+
+def rectified(numbers: Floats) -> Floats:
+    """Raise to +0 what is negative; NaNs stay (`.relu`)."""
+    return np.where(numbers <= 0.0, 0.0, numbers)
+
+
+CLAMPS: dict[str, Callable[[Floats], Floats]] = {
+    "": lambda numbers: numbers, "sat": saturated, "relu": rectified,
+}  # fmt: skip
+
+
+def _sum(rounding: str, x: Floats, y: Floats) -> Floats:
+    """Return a sum, rounded to odd; exact zeros have the sign of IEEE 754-2019, 6.3."""
+    plain = x + y
+    total = np.where(np.isfinite(plain), odd_sum(x, y), plain)
+    if rounding == "rm":
+        total = np.where((total == 0.0) & (np.signbit(x) != np.signbit(y)), -0.0, total)
+    return total
+
+
+def _difference(rounding: str, x: Floats, y: Floats) -> Floats:
+    return _sum(rounding, x, -y)
+
+
+def _product(_: str, x: Floats, y: Floats) -> Floats:
+    return x * y
+
+
+def _multiply_add(rounding: str, x: Floats, y: Floats, z: Floats) -> Floats:
+    return _sum(rounding, x * y, z)
+
+
+def _computed(
+    function: Callable[..., Floats], fmt: Format, rounding: str, ftz: bool, clamp: str,
+    *sources: Bits,
+) -> Bits:  # fmt: skip
+    if ftz:
+        sources = tuple(flushed(one, fmt) for one in sources)
+    with np.errstate(all="ignore"):
+        numbers = function(rounding, *(values(one, fmt) for one in sources))
+        result = patterns_of(CLAMPS[clamp](numbers), fmt, rounding)
+    return flushed(result, fmt) if ftz else result
+
+
+_SIGN = np.uint64(1 << 63)
+_ONE = np.uint64(0x3FF0_0000_0000_0000)
+
+
+def _f64_multiply_add(rounding: str, a: Bits, b: Bits, c: Bits) -> Bits:
+    flat = [np.ascontiguousarray(one).reshape(-1) for one in (a, b, c)]
+    left, right = (Decoded.of(one) for one in flat[:2])
+    return fma(left, right, flat[2], rounding=rounding, nan=_F64_NAN).reshape(a.shape)
+
+
+def _f64_sum(rounding: str, a: Bits, b: Bits) -> Bits:
+    return _f64_multiply_add(rounding, a, np.full(a.shape, _ONE), b)
+
+
+def _f64_difference(rounding: str, a: Bits, b: Bits) -> Bits:
+    return _f64_sum(rounding, a, b ^ _SIGN)
+
+
+def _f64_product(rounding: str, a: Bits, b: Bits) -> Bits:
+    # A zero of the product's sign changes no product.
+    return _f64_multiply_add(rounding, a, b, (a ^ b) & _SIGN)
+
+
+def _extreme(
+    fmt: Format, largest: bool, ftz: bool, nan: bool, xorsign: bool, a: Bits, b: Bits
+) -> Bits:
+    if ftz:
+        a, b = flushed(a, fmt), flushed(b, fmt)
+    kind = a.dtype.type
+    sign = (a ^ b) & kind(fmt.magnitude + 1)
+    not_a, not_b = is_nan(a, fmt), is_nan(b, fmt)
+    if xorsign:
+        a, b = a & kind(fmt.magnitude), b & kind(fmt.magnitude)
+    x, y = values(a, fmt), values(b, fmt)
+    below = (x < y) | ((x == y) & np.signbit(x))  # -0 < +0
+    result = np.where(below != largest, a, b)
+    result = np.where(not_a, b, np.where(not_b, a, result))
+    if xorsign:
+        result |= sign
+    canonical = not_a | not_b if nan else not_a & not_b
+    return np.where(canonical, kind(NANS[fmt.name]), result)
+
+
+def _signed(fmt: Format, negate: bool, ftz: bool, a: Bits) -> Bits:
+    a = flushed(a, fmt) if ftz else a
+    kind = a.dtype.type
+    result: Bits = a ^ kind(fmt.magnitude + 1) if negate else a & kind(fmt.magnitude)
+    return result
+
+
+def _rows(
+    name: str, section: str, fmt: Format, sources: int, function: Function,
+    since: tuple[tuple[int, int], int], *, nan: bool = True, kind: str | None = None,
+) -> Iterator[ScalarInstruction]:  # fmt: skip
+    """Make the row of a function of one format's patterns, and that of pairs of 16 bits.
+
+    `since` is a version and a target; `nan` tells whether NaNs come out whose bits are open.
+    """
+    version, target = since
+    kinds = [(fmt.name, f"b{fmt.bits}", single(function))]
+    if fmt.bits == 16:
+        kinds.append((f"{fmt.name}x2", "b32", pieces(function, 16)))
+    for type_, register, evaluate in kinds:
+        yield ScalarInstruction(
+            opcode=f"{name}.{type_}",
+            destinations=(register,),
+            sources=(register,) * sources,
+            evaluate=evaluate,
+            nan=type_ if nan else "",
+            section=section,
+            version=PtxVersion(*version),
+            target=target,
+        )
+
+
+_ARITHMETIC: dict[str, tuple[int, Callable[..., Floats], Function]] = {
+    "add": (2, _sum, _f64_sum),
+    "sub": (2, _difference, _f64_difference),
+    "mul": (2, _product, _f64_product),
+    "fma": (3, _multiply_add, _f64_multiply_add),
+}
+"""Sources, in double precision for narrower formats, on patterns of f64."""
+_FLUSHES = ("", "ftz")
+_SECTIONS = {
+    "add": ("3.3", "4.1"), "sub": ("3.4", "4.2"), "mul": ("3.5", "4.3"), "fma": ("3.6", "4.4"),
+    "abs": ("3.9", "4.6"), "neg": ("3.10", "4.5"), "min": ("3.11", "4.7"), "max": ("3.12", "4.8"),
+}  # fmt: skip
+"""Of f32 and f64, and of f16 and bf16."""
+
+
+def _section(name: str, fmt: Format) -> str:
+    return f"9.7.{_SECTIONS[name][fmt.bits == 16]}"
+
+
+def _joined(*parts: str) -> str:
+    return ".".join(part for part in parts if part)
+
+
+def _arithmetic() -> Iterator[ScalarInstruction]:
+    f16, bf16, f32, f64 = (FORMATS[name] for name in ("f16", "bf16", "f32", "f64"))
+    for name, (sources, function, on_patterns) in _ARITHMETIC.items():
+        for rounding in ROUNDINGS:
+            # fma of f32 came with PTX 2.0, of f64 with 1.4.
+            old = ((2, 0), 20)
+            yield from _rows(
+                f"{name}.{rounding}", _section(name, f64), f64, sources,
+                partial(on_patterns, rounding), old,
+            )  # fmt: skip
+        fused = name == "fma"
+        half, both = ((4, 2), 53), ((7, 0), 80)
+        variants = [
+            *((f32, *some, ((2, 0), 20)) for some in product(ROUNDINGS, _FLUSHES, ("", "sat"))),
+            *((f16, "rn", *some, half) for some in product(_FLUSHES, ("", "sat"))),
+            (bf16, "rn", "", "", both if fused else ((7, 8), 90)),
+        ]
+        if fused:
+            variants += [(f16, "rn", ftz, "relu", both) for ftz in _FLUSHES]
+            variants.append((bf16, "rn", "", "relu", both))
+        for fmt, rounding, ftz, clamp, since in variants:
+            yield from _rows(
+                _joined(name, rounding, ftz, clamp), _section(name, fmt), fmt, sources,
+                partial(_computed, function, fmt, rounding, bool(ftz), clamp), since,
+                nan=not clamp,
+            )  # fmt: skip
+
+
+def _others() -> Iterator[ScalarInstruction]:
+    since = {
+        ("abs", "f16"): ((6, 5), 53), ("neg", "f16"): ((6, 0), 53), ("abs", "bf16"): ((7, 0), 80),
+        ("neg", "bf16"): ((7, 0), 80), ("min", "f16"): ((7, 0), 80), ("max", "f16"): ((7, 0), 80),
+        ("min", "bf16"): ((7, 0), 80), ("max", "bf16"): ((7, 0), 80),
+    }  # fmt: skip
+    for name in ("f16", "bf16", "f32", "f64"):
+        fmt = FORMATS[name]
+        flushes = _FLUSHES if name in ("f16", "f32") else ("",)
+        for ftz, operation in product(flushes, ("abs", "neg")):
+            yield from _rows(
+                _joined(operation, ftz), _section(operation, fmt), fmt, 1,
+                partial(_signed, fmt, operation == "neg", bool(ftz)),
+                since.get((operation, name), ((2, 0), 20)),
+            )  # fmt: skip
+        plain = name == "f64"
+        for operation, ftz, nan, xorsign in product(
+            ("min", "max"), flushes, ("",) if plain else ("", "NaN"),
+            ("",) if plain else ("", "xorsign.abs"),
+        ):  # fmt: skip
+            first = since.get((operation, name), ((2, 0), 20))
+            newer = ((7, 2), 86) if xorsign else ((7, 0), 80) if nan else first
+            yield from _rows(
+                _joined(operation, ftz, nan, xorsign), _section(operation, fmt), fmt, 2,
+                partial(_extreme, fmt, operation == "max", bool(ftz), bool(nan), bool(xorsign)),
+                newer, nan=not nan,
+            )  # fmt: skip
+
+
+ROWS = (*_arithmetic(), *_others())

@@ -1,0 +1,352 @@
+"""Kernels whose threads do not race: which accesses to memory have an order, and which do not.
+
+Source: PTX ISA 8 (Memory Consistency Model), 9.7.13.1 (bar.sync), 9.7.13.2 (bar.warp.sync). Two
+accesses to the same bytes, of which one writes, have an order where one thread makes both, where
+all threads of its block pass a barrier between them, or all lanes of its warp a `bar.warp.sync`.
+Atomic operations on the same bytes need none as long as they are all the same, their order changes
+no sum, and nobody asks what was there before. Other ways to make an order (fences, flags,
+barriers for some lanes) are not followed: what relies on them counts as a race.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runners.simulated.decoder import Kernel, Step, Waits
+from runners.simulated.memory import Memory, Owner, Owners, Place, Segment, Space
+from runners.simulated.traps import TrapKind, refuse
+from runners.simulated.warps import LANES, Key, Mask, Operation, Registers, Values, Warps
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+_MEMORY = re.compile(r"(?:ld|ldu|st|atom|red|cp)\b")
+_NARROW = re.compile(r"\.[bus](8|16)\b|\.b?f(16)\b")
+_SUM = re.compile(r"red\..*\.(?:add|min|max|and|or|xor)\.")
+"""Atomic operations whose order nobody can tell from what is there in the end."""
+_ALL_COPIES = re.compile(r"cp\.async\.wait_(?:all|group\s+0\b)")
+_NOBODY = np.iinfo(np.int64).max
+
+
+class _Group:
+    """Who did something to each granule of a segment last: a range of threads, and when."""
+
+    def __init__(self, size: int) -> None:
+        self.low, self.high = np.full(size, _NOBODY), np.full(size, -1)
+        """Lowest and highest thread; the lowest is above the highest where nobody did."""
+        self.epoch, self.turn = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        """Barriers of the block, and of the warp, before the last of them."""
+        self.line = np.zeros(size, np.int64)
+
+    def forget(self, where: Ints) -> None:
+        self.low[where], self.high[where] = _NOBODY, -1
+
+    def add(self, access: "_Access") -> None:
+        where = access.where
+        np.minimum.at(self.low, where, access.thread)
+        np.maximum.at(self.high, where, access.thread)
+        self.epoch[where], self.turn[where] = access.epoch, access.turn
+        self.line[where] = access.line
+
+    def before(self, access: "_Access") -> Flags:
+        """Return where all of them come before an access of the same block by a barrier of it."""
+        low, high = self.low[access.where], self.high[access.where]
+        same = (low // access.threads == access.block) & (high // access.threads == access.block)
+        found: Flags = same & (self.epoch[access.where] < access.epoch)
+        return found
+
+    def races(self, access: "_Access") -> Flags:
+        """Return where one of them has no order beside an access."""
+        where, thread = access.where, access.thread
+        low, high = self.low[where], self.high[where]
+        warp = thread // LANES
+        same = (low // LANES == warp) & (high // LANES == warp)
+        fine = (low > high) | ((low == thread) & (high == thread)) | self.before(access)
+        found: Flags = ~(fine | (same & (self.turn[where] < access.turn)))
+        return found
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Access:
+    """What one instruction does to granules of a segment, all of the same shape."""
+
+    where: Ints
+    thread: Ints
+    block: Ints
+    epoch: Ints
+    turn: Ints
+    line: int
+    threads: int
+    """Numbers of threads of a block."""
+
+
+class _Shadow:
+    """What happened to the granules of a segment."""
+
+    def __init__(self, size: int) -> None:
+        self.written, self.read = _Group(size), _Group(size)
+        self.sums = np.zeros(size, np.int64)
+        """Which atomic operation wrote it; 0 where none did."""
+        self.copying = np.zeros(size, np.bool_)
+        """Whether an asynchronous copy to it may be on its way."""
+        self.touched = np.zeros(size, np.bool_)
+
+
+class _Garbled(Registers):
+    """Registers of which an instruction sees only those of the lanes that execute it."""
+
+    def __init__(self, values: Registers, garbage: Values) -> None:
+        super().__init__(values)
+        self.seen: Mask = None
+        self.garbage = garbage
+
+    def __getitem__(self, key: Key) -> Values:
+        value: Values = super().__getitem__(key)
+        if self.seen is None or isinstance(key, tuple):
+            return value
+        return np.where(self.seen, value, self.garbage.astype(value.dtype))
+
+    def kept(self, kept: Flags) -> Registers:
+        return _Garbled(super().kept(kept), self.garbage)
+
+
+class Watch:
+    """Follows the accesses of a launch to global and shared memory.
+
+    Parameters
+    ----------
+    warps
+        All of them.
+    granule
+        Bytes of the narrowest access.
+    """
+
+    def __init__(self, warps: Warps, granule: int) -> None:
+        self._warps, self._granule = warps, granule
+        self._epochs = np.zeros(int(np.prod(warps.grid)), np.int64)
+        self._turns = np.zeros(warps.indices.size, np.int64)
+        self._shadows: dict[int, _Shadow] = {}
+        self._sums: dict[str, int] = {}
+        self.step = Step(line=0)
+        """What executes."""
+
+    def passed(self, blocks: Ints) -> None:
+        """Take note of a barrier of blocks."""
+        self._epochs[blocks] += 1
+
+    def rejoined(self, mask: Mask) -> None:
+        """Take note of a barrier of lanes; it counts where all of the warp are there."""
+        warps = self._warps
+        all_there = np.broadcast_to(
+            np.True_ if mask is None else (mask | (warps.places >= warps.threads)).all(axis=0),
+            warps.indices.shape,
+        )
+        self._turns[warps.indices[all_there]] += 1
+
+    def landed(self, mask: Mask) -> None:
+        """Take note that the asynchronous copies of threads are there."""
+        threads = self._threads()
+        done = threads if mask is None else threads[np.broadcast_to(mask, threads.shape)]
+        for shadow in self._shadows.values():
+            shadow.copying &= ~np.isin(shadow.written.low, done)
+
+    def saw(self, place: Place, space: Space, span: int, writes: bool) -> None:
+        """Take note of accesses of `span` bytes, or refuse them."""
+        segment = place.segment
+        if segment.owner is Owner.THREAD or segment.read_only:
+            return
+        access = self._access(place, span)
+        if (shadow := self._shadows.get(id(segment))) is None:
+            shadow = _Shadow(-(-segment.data.size // self._granule))
+            self._shadows[id(segment)] = shadow
+        shadow.touched[access.where] = True
+        is_copy = self.step.text.startswith("cp.async")
+        if writes:
+            self._write(shadow, access, segment)
+            shadow.copying[access.where] = is_copy
+            return
+        shared = segment.owner is Owner.BLOCK
+        if shared and (empty := shadow.written.low[access.where] == _NOBODY).any():
+            self._refuse(TrapKind.UNINITIALISED, access, empty, segment, "reads", "nobody wrote")
+        if (early := shadow.copying[access.where]).any():
+            said = "an asynchronous copy that nobody waited for may still write"
+            self._refuse(TrapKind.RACE, access, early, segment, "reads", said)
+        self._check(shadow.written, access, segment, "reads", "written")
+        shadow.read.forget(access.where[shadow.read.before(access)])
+        shadow.read.add(access)
+
+    def touched(self, segment: Segment) -> int:
+        """Return the bytes of a segment up to the last that was read or written."""
+        shadow = self._shadows.get(id(segment))
+        if shadow is None:
+            return 0
+        seen = np.flatnonzero(shadow.touched)
+        return int(seen[-1] + 1) * self._granule if seen.size else 0
+
+    def _write(self, shadow: _Shadow, access: _Access, segment: Segment) -> None:
+        where, written = access.where, shadow.written
+        self._check(shadow.read, access, segment, "writes", "read")
+        number = 0
+        if _SUM.match(self.step.text):
+            number = self._sums.setdefault(self.step.text.split()[0], len(self._sums) + 1)
+            beside = written.races(access) & (shadow.sums[where] == number)
+        else:
+            beside = np.zeros(where.shape, np.bool_)
+        self._check(written, access, segment, "writes", "written", but=beside)
+        written.forget(where[~beside])
+        shadow.read.forget(where)
+        written.add(access)
+        shadow.sums[where] = number
+        if not number:
+            self._check(written, access, segment, "writes", "written")
+
+    def _threads(self) -> Ints:
+        """Return (32, warps) numbers of threads."""
+        found: Ints = np.arange(LANES)[:, None] + LANES * self._warps.indices
+        return found
+
+    def _access(self, place: Place, span: int) -> _Access:
+        warps = self._warps
+        threads, offsets = self._threads(), place.offsets
+        if self.step.waits is Waits.WARP:
+            # What a warp does as a whole is put down to its first lane.
+            threads = np.broadcast_to(threads[:1], (offsets.shape[0], threads.shape[1]))
+        count = -(-span // self._granule)
+        shape = threads.shape
+        chosen = np.broadcast_to(np.True_ if place.chosen is None else place.chosen, shape)
+        first = np.broadcast_to(offsets // self._granule, shape)[chosen]
+        per_block = warps.per_block
+        thread = np.repeat(threads[chosen], count)
+        warp = thread // LANES
+        block = warp // per_block
+        return _Access(
+            where=(first[:, None] + np.arange(count)).reshape(-1),
+            thread=thread, block=block, epoch=self._epochs[block], turn=self._turns[warp],
+            line=self.step.line, threads=LANES * per_block,
+        )  # fmt: skip
+
+    def _check(
+        self,
+        group: _Group,
+        access: _Access,
+        segment: Segment,
+        does: str,
+        done: str,
+        *,
+        but: Flags | None = None,
+    ) -> None:
+        """Refuse an access that has no order beside those of a group."""
+        bad = group.races(access)
+        if but is not None:
+            bad &= ~but
+        if not bad.any():
+            return
+        at = int(np.argmax(bad))
+        granule, thread = access.where[at], int(access.thread[at])
+        other = int(group.low[granule])
+        if other == thread:
+            other = int(group.high[granule])
+        said = (
+            f"{done} in line {group.line[granule]} by {self._name(other)}, and no barrier of both "
+            "is between"
+        )
+        self._refuse(TrapKind.RACE, access, bad, segment, does, said)
+
+    def _refuse(
+        self, kind: TrapKind, access: _Access, bad: Flags, segment: Segment, does: str, said: str
+    ) -> NoReturn:
+        at = int(np.argmax(bad))
+        byte = int(access.where[at]) * self._granule
+        where = f"byte {byte} of a buffer of {segment.size} bytes"
+        if segment.owner is Owner.BLOCK:
+            where = f"byte {segment.base + byte % segment.pitch:#x} of shared memory"
+        refuse(
+            kind,
+            access.line,
+            f"{self._name(int(access.thread[at]))} {does} {where}, {said}",
+            (int(access.thread[at]) // LANES,),
+        )
+
+    def _name(self, thread: int) -> str:
+        warps = self._warps
+        block, place = divmod(thread, LANES * warps.per_block)
+        return f"thread {_along(place, warps.block)} of block {_along(block, warps.grid)}"
+
+
+def _along(number: int, shape: tuple[int, int, int]) -> str:
+    """Return a number as it is counted along the axes that there are."""
+    x, y, _ = shape
+    parts = [number % x, number // x % y, number // (x * y)]
+    while len(parts) > 1 and shape[len(parts) - 1] == 1:
+        parts.pop()
+    return str(parts[0]) if len(parts) == 1 else f"({', '.join(map(str, parts))})"
+
+
+class WatchedMemory(Memory):
+    """Memory that lets a `Watch` see every access."""
+
+    watch: Watch
+
+    def synchronised(self, blocks: Ints) -> None:
+        """Take note that all threads of these blocks have passed a barrier."""
+        self.watch.passed(blocks)
+
+    def everywhere(self, *_: object) -> None:
+        """Have every access go by `places`."""
+        return
+
+    def places(
+        self,
+        space: Space,
+        address: NDArray[np.uint64],
+        width: int,
+        owners: Owners,
+        mask: Flags | None,
+        writes: bool,
+    ) -> tuple[list[Place], Flags | None, int]:
+        """Find the bytes that addresses stand for; traps at a race."""
+        found = super().places(space, address, width, owners, mask, writes)
+        for place in found[0]:
+            self.watch.saw(place, space, width, writes)
+        return found
+
+
+def watched(kernel: Kernel, warps: Warps) -> tuple[Kernel, Watch]:
+    """Return a kernel that is watched, on warps whose memory is a `WatchedMemory`, and by whom."""
+    texts = [step.text for step in kernel.steps if _MEMORY.match(step.text)]
+    widths = [int(found[1] or found[2]) // 8 for one in texts if (found := _NARROW.search(one))]
+    watch = Watch(warps, min(widths, default=4))
+    assert isinstance(warps.memory, WatchedMemory)
+    warps.memory.watch = watch
+    garbage = np.full((1, 1), warps.garbage, np.uint64)
+    warps.registers = _Garbled(warps.registers, garbage)
+    return replace(kernel, steps=tuple(_watched(step, watch) for step in kernel.steps)), watch
+
+
+def _watched(step: Step, watch: Watch) -> Step:
+    operation = step.operation
+    if operation is None:
+        return step
+    among, rejoins = step.waits is Waits.MEMBERS, step.text.startswith("bar.warp.sync")
+    lands = _ALL_COPIES.match(step.text)
+
+    def run(warps: Warps, mask: Mask) -> None:
+        watch.step = step
+        if not among:
+            operation(warps, mask)
+            if lands:
+                watch.landed(mask)
+            return
+        registers = warps.registers
+        assert isinstance(registers, _Garbled)
+        registers.seen = mask
+        operation(warps, mask)
+        registers.seen = None
+        if rejoins:
+            watch.rejoined(mask)
+
+    found: Operation = run
+    return replace(step, operation=found)

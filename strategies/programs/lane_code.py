@@ -1,0 +1,417 @@
+"""Drawing of code of lanes: what compilers meet around matrix instructions.
+
+A statement is drawn from one integer. Registers that are live where a branch or a loop begins are
+what its statements like to write, so that values are live across it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from oracle.lane_code import (
+    LANE,
+    Assign,
+    If,
+    LaneCode,
+    Leave,
+    Repeat,
+    Statement,
+    class_of,
+    every,
+    read_by,
+    written_by,
+)
+from oracle.operands import Registers
+from oracle.registers import MOST_LISTED
+from oracle.scalar import SCALARS, ScalarInstruction
+from oracle.targets import Module
+from strategies.features import OF_SCALAR, Feature, Has
+from strategies.programs.builder import Builder, Dice
+from strategies.programs.live_values import LiveValue
+from strategies.programs.registers import load_registers, store_registers
+
+_MOST_DEPTH = 4
+"""Branches and loops around a statement."""
+_MOST_TAKEN = 400
+"""Statements that one lane may take, about."""
+_SIZES = (6, 10, 16, 24, 36)
+"""Statements of a piece of code, about; all equally likely."""
+_LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
+_ROTATIONS = {
+    "b32": ("shl.b32", "shr.u32", ("or.b32", "add.s32", "xor.b32", "sub.s32")),
+    "b64": ("shl.b64", "shr.u64", ("or.b64", "add.s64", "xor.b64", "sub.s64")),
+}
+"""Two shifts, and what joins their results: of these, some are rotations and some only look so."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The scalar instructions that a module can have, and whose results PTX says to the bit."""
+
+    plain: Mapping[str, tuple[ScalarInstruction, ...]]
+    """Those that may stand anywhere, by their first word."""
+    every: Mapping[Feature, tuple[ScalarInstruction, ...]]
+    """The same, by their features."""
+    together: frozenset[Feature]
+    """Features of those that read the carry, or what other lanes hold."""
+    first: tuple[ScalarInstruction, ...]
+    """Those that make a predicate of registers of 32 bits."""
+    warp: tuple[ScalarInstruction, ...]
+    """Those that all lanes execute together."""
+    carries: tuple[tuple[ScalarInstruction, ScalarInstruction], ...]
+    """Those that write the carry, each with one that may read it: sums with sums."""
+
+
+@cache
+def _known(module: Module) -> _Known:
+    rows = [
+        row for row in SCALARS.values()
+        if row.exists(module) and row.defined is None and not row.nan
+    ]  # fmt: skip
+    plain: dict[str, list[ScalarInstruction]] = {}
+    for row in rows:
+        if not (row.warp or row.carry_in or row.carry_out):
+            # Those on bytes and halves of registers are many, and emulated since sm_50 (9.7.17).
+            family = "v" if row.family.endswith(("2", "4")) and row.family[0] == "v" else row.family
+            plain.setdefault(family, []).append(row)
+    return _Known(
+        plain={family: tuple(some) for family, some in plain.items()},
+        every={
+            feature: tuple(
+                row for some in plain.values() for row in some if OF_SCALAR[row.family] is feature
+            )
+            for feature in OF_SCALAR.values()
+        },
+        together=frozenset(OF_SCALAR[row.family] for row in rows if row.carry_in or row.warp)
+        - {OF_SCALAR[row.family] for some in plain.values() for row in some},
+        first=tuple(
+            row for row in rows if row.destinations == ("pred",) and {*row.sources} == {"b32"}
+        ),
+        warp=tuple(row for row in rows if row.warp),
+        carries=tuple(
+            (first, second)
+            for first in rows
+            if first.carry_out and not first.carry_in
+            for second in rows
+            if second.carry_in and first.family.startswith("sub") == second.family.startswith("sub")
+        ),
+    )
+
+
+def constant(dice: Dice, bits: int) -> int:
+    """Choose a number of so many bits: small, at an end, a power of two, bytes, or anything."""
+    kind = dice.below(6)
+    ends = (0, 1, (1 << bits) - 1, 1 << (bits - 1), (1 << (bits - 1)) - 1, bits, bits - 1, 2)
+    if kind == 0:
+        return dice.below(bits + 2)
+    if kind == 1:
+        return dice.one_of(ends)
+    if kind == 2:
+        return 1 << dice.below(bits)
+    if kind == 3:
+        return ((1 << 1 + dice.below(bits)) - 1) & ((1 << bits) - 1)
+    byte = dice.one_of((0xFF, 0x80, 0x7F, 0x0F, 0xF0))
+    if kind == 4:
+        return byte << 8 * dice.below(bits // 8)
+    return dice.below(1 << bits)
+
+
+class Lanes:
+    """Code in the making.
+
+    Parameters
+    ----------
+    builder
+        Draws the digits of each statement, and knows what is asked for.
+    inputs
+        Registers that hold something from the start.
+    """
+
+    def __init__(self, builder: Builder, inputs: Sequence[str]) -> None:
+        self._builder = builder
+        self._dice, self._rows = builder.wide_dice, _known(builder.module)
+        self._numbers = dict.fromkeys(_LETTERS.values(), 0)
+        self._number(inputs)
+        self._left = 0
+        """Statements that are still to be drawn."""
+        self._fixed: list[str] = []
+        """Counters of the loops around."""
+
+    def _number(self, names: Sequence[str]) -> None:
+        for name in names:
+            self._numbers[name[0]] = max(self._numbers[name[0]], int(name[1:]) + 1)
+
+    def new(self, kind: str) -> str:
+        """Return a register that nothing has used."""
+        letter = _LETTERS[kind]
+        self._numbers[letter] += 1
+        return f"{letter}{self._numbers[letter] - 1}"
+
+    def code(self, known: list[str], size: int) -> list[Statement]:
+        """Return about so many statements; what they write on every path is added to `known`."""
+        self._left = size
+        # Without a predicate nothing branches.
+        made: list[Statement] = []
+        if self._rows.first:
+            dice = self._dice()
+            made.append(self._made(dice.one_of(self._rows.first), known, dice))
+        while self._left > 0:
+            made += self._statement(known, depth=0, turns=1, loop=False)
+        return made
+
+    def _block(
+        self, known: list[str], *, depth: int, turns: int, loop: bool
+    ) -> tuple[Statement, ...]:
+        size = 1 + self._dice().below(6)
+        inside, made = list(known), list[Statement]()
+        while len(made) < size and (self._left > 0 or not made):
+            made += self._statement(inside, depth=depth, turns=turns, loop=loop)
+        # What was written here is the latest from now on.
+        known.sort(key=inside.index)
+        return tuple(made)
+
+    def _statement(
+        self, known: list[str], *, depth: int, turns: int, loop: bool
+    ) -> list[Statement]:
+        dice = self._dice()
+        self._left -= 1
+        kind = dice.below(16)
+        predicate = self._predicate(known, dice)
+        if depth < _MOST_DEPTH and self._left > 1 and kind in (12, 13) and predicate:
+            then = self._block(known, depth=depth + 1, turns=turns, loop=loop)
+            otherwise: tuple[Statement, ...] = ()
+            if dice.below(2):
+                otherwise = self._block(known, depth=depth + 1, turns=turns, loop=loop)
+            return [If(predicate=predicate, then=then, otherwise=otherwise)]
+        if depth < _MOST_DEPTH and self._left > 1 and kind == 14 and turns < 12:
+            return [self._loop(known, predicate, depth, turns, dice)]
+        if loop and kind == 15 and predicate:
+            return [Leave(predicate=predicate, turn=bool(dice.below(2)))]
+        together = self._builder.wants(self._rows.together)
+        if kind == 11 or together:
+            return self._several(known, dice, depth)
+        return self._assign(known, dice, predicate, depth)
+
+    def _loop(self, known: list[str], predicate: str, depth: int, turns: int, dice: Dice) -> Repeat:
+        mask = dice.one_of((3, 7, 1, 15 if turns == 1 else 3))
+        count: str | int = (
+            1 + dice.below(4) if dice.once_in(3) else self._register(known, "b32", dice)
+        )
+        counter = self.new("b32")
+        known.append(counter)
+        self._fixed.append(counter)
+        most = count if isinstance(count, int) else mask
+        down, late = bool(dice.below(2)), bool(dice.below(2))
+        enters = bool(predicate) and dice.once_in(6)
+        body = self._block(known, depth=depth + 1, turns=turns * most, loop=True)
+        self._fixed.pop()
+        skipped = 0
+        if enters:
+            skipped = dice.below(len(body))
+            # Who enters late has not written what is written for the first time before.
+            first = body[skipped]
+            enters = not (
+                _needs(body[:skipped], known, body[skipped:])
+                or (isinstance(first, Assign) and first.row.carry_in)
+            )
+        return Repeat(
+            count=count, mask=mask, counter=counter, down=down, late=late, body=body,
+            entry=predicate if enters else "", skipped=skipped if enters else 0,
+        )  # fmt: skip
+
+    def _assign(self, known: list[str], dice: Dice, predicate: str, depth: int) -> list[Statement]:
+        families = tuple(self._rows.plain)
+        asked = [
+            row
+            for feature, rows in self._rows.every.items()
+            if feature in self._builder.wanted
+            for row in rows
+        ]
+        for _ in range(8):
+            row = dice.one_of(asked or self._rows.plain[dice.one_of(families)])
+            if _can_read(row, known):
+                self._builder.take(OF_SCALAR[row.family])
+                break
+        else:
+            return []
+        guard = predicate if predicate and dice.once_in(6) else ""
+        return [self._made(row, known, dice, guard, depth)]
+
+    def _made(
+        self,
+        row: ScalarInstruction,
+        known: list[str],
+        dice: Dice,
+        guard: str = "",
+        depth: int = 0,
+    ) -> Assign:
+        """Return an instruction on some of the registers that hold something."""
+        sources = tuple(self._source(row, index, known, dice) for index in range(len(row.sources)))
+        # In an arm or a body, what is live across it is written rather than something new.
+        fewer = 3 if depth else 2
+        written: list[str] = []
+        for kind in row.destinations:
+            old = [
+                name for name in known
+                if class_of(name) == kind and name not in (LANE, *self._fixed, *written)
+            ]  # fmt: skip
+            fresh = not old or (not guard and dice.below(4) >= fewer)
+            written.append(self.new(kind) if fresh else dice.one_of(old))
+        if guard and any(name not in known for name in written):
+            guard = ""
+        known[:] = [*(name for name in known if name not in written), *written]
+        return Assign(opcode=row.opcode, destinations=tuple(written), sources=sources, guard=guard)
+
+    def _source(
+        self, row: ScalarInstruction, index: int, known: list[str], dice: Dice
+    ) -> str | int:
+        kind, allowed = row.sources[index], row.immediates.get(index)
+        if allowed is not None and (allowed.required or dice.once_in(3)):
+            low, high = allowed.low, allowed.high
+            if high - low < 256:
+                return low + dice.below(high - low + 1)
+            return min(max(constant(dice, int(kind[1:])), low), high)
+        return self._register(known, kind, dice)
+
+    def _register(self, known: Sequence[str], kind: str, dice: Dice) -> str:
+        some = [name for name in known if class_of(name) == kind]
+        # The latest more often than the others.
+        return some[-1 - min(dice.below(len(some)), dice.below(len(some)))]
+
+    def _predicate(self, known: Sequence[str], dice: Dice) -> str:
+        some = [name for name in known if class_of(name) == "pred"]
+        return dice.one_of(("", "!")) + some[-1 - dice.below(len(some))] if some else ""
+
+    def _several(self, known: list[str], dice: Dice, depth: int) -> list[Statement]:
+        """Return statements that belong together: a rotation, a carry, what lanes do together."""
+        kind = dice.below(3)
+        builder, warp, carries = self._builder, self._rows.warp, self._rows.carries
+        asked = [row for row in warp if OF_SCALAR[row.family] in builder.wanted]
+        pairs = [pair for pair in carries if OF_SCALAR[pair[1].family] in builder.wanted]
+        if (kind == 0 or pairs) and carries:
+            rows = dice.one_of(pairs or carries)
+            if all(_can_read(row, known) for row in rows):
+                builder.take(OF_SCALAR[rows[1].family])
+                return [self._made(row, known, self._dice(), depth=depth) for row in rows]
+        if (kind == 1 or asked) and warp and depth == 0:
+            row = dice.one_of(asked or warp)
+            if _can_read(row, known):
+                builder.take(OF_SCALAR[row.family])
+                return [self._made(row, known, dice)]
+        return self._rotation(known, dice)
+
+    def _rotation(self, known: list[str], dice: Dice) -> list[Statement]:
+        wide = any(class_of(name) == "b64" for name in known) and dice.below(2)
+        kind = "b64" if wide else "b32"
+        bits = int(kind[1:])
+        left, right, joins = _ROTATIONS[kind]
+        joined = dice.one_of(joins)
+        source, by = self._register(known, kind, dice), 1 + dice.below(bits - 1)
+        high, low, result = (self.new(kind) for _ in range(3))
+        known += [high, low, result]
+        other = bits - by if dice.below(4) else by
+        halves = (high, low) if dice.below(2) else (low, high)
+        return [
+            Assign(opcode=left, destinations=(high,), sources=(source, by)),
+            Assign(opcode=right, destinations=(low,), sources=(source, other)),
+            Assign(opcode=joined, destinations=(result,), sources=halves),
+        ]
+
+
+def _can_read(row: ScalarInstruction, known: Sequence[str]) -> bool:
+    """Whether there is something of every class that an instruction reads."""
+    kinds = {class_of(name) for name in known}
+    return all(
+        kind in kinds or (index in row.immediates and row.immediates[index].required)
+        for index, kind in enumerate(row.sources)
+    )
+
+
+def _needs(first: Sequence[Statement], known: Sequence[str], rest: Sequence[Statement]) -> bool:
+    """Whether the end of a body reads what only its beginning writes."""
+    written = set[str]().union(*map(written_by, every(first))).difference(known)
+    return any(not written.isdisjoint(read_by(one)) for one in every(rest))
+
+
+def lane_code(
+    builder: Builder,
+    *,
+    source: str,
+    holds: Registers,
+    destination: str,
+    made: Registers,
+    size: int | None = None,
+) -> LaneCode:
+    """Draw code that computes registers from registers.
+
+    Parameters
+    ----------
+    source, destination
+        Names of registers.
+    holds, made
+        What is read, and what is written.
+    size
+        Statements, about; None: any.
+    """
+    dice = builder.dice()
+    letter = "r" if holds.bits == 32 else "d"
+    inputs = [f"{letter}{index}" for index in range(holds.registers)]
+    lanes = Lanes(builder, inputs)
+    known = [LANE, *inputs]
+    code = lanes.code(known, dice.one_of(_SIZES) if size is None else size)
+    kind = f"b{made.bits}"
+    seen = [name for name in reversed(known) if class_of(name) == kind and name != LANE]
+    if kind == "b32":
+        code += _brought_out(lanes, known, seen)
+    results = (seen * made.registers)[: made.registers]
+    return LaneCode(
+        source=source, count=holds.registers, bits=holds.bits, destination=destination,
+        results=tuple(results), code=tuple(code),
+    )  # fmt: skip
+
+
+_OUT = {
+    "b16": ("cvt.u32.u16", 1), "b64": ("mov.b64", 2), "pred": ("selp.b32", 1)
+}  # fmt: skip
+"""What makes registers of 32 bits of others."""
+
+
+def _brought_out(lanes: Lanes, known: Sequence[str], seen: list[str]) -> list[Statement]:
+    """Return statements that turn what other registers hold into results, the latest first."""
+    made: list[Statement] = []
+    for name in reversed(known):
+        opcode, parts = _OUT.get(class_of(name), ("", 0))
+        if not parts or len(made) == MOST_LISTED // 2 or opcode not in SCALARS:
+            continue
+        written = tuple(lanes.new("b32") for _ in range(parts))
+        sources: tuple[str | int, ...] = (1, 0, name) if opcode == "selp.b32" else (name,)
+        made.append(Assign(opcode=opcode, destinations=written, sources=sources))
+        seen[:0] = written
+    return made
+
+
+def append_alone(builder: Builder) -> None:
+    """Append code that reads 8 words of each lane from memory, and stores what it makes of them."""
+    dice = builder.dice()
+    builder.take(Has.LANES_ALONE)
+    holds = Registers(registers=8)
+    value = load_registers(builder, holds, builder.name("x"), dice)
+    made = computed(builder, value, holds)
+    store_registers(builder, made, dice)
+
+
+def computed(
+    builder: Builder, value: LiveValue, made: Registers, size: int | None = None
+) -> LiveValue:
+    """Append code that makes registers of those of a value."""
+    name = builder.name("y")
+    assert isinstance(value.holds, Registers)
+    builder.add(
+        lane_code(
+            builder, source=value.name, holds=value.holds, destination=name, made=made, size=size
+        )
+    )
+    value.pending = False
+    return builder.define(name, made, pending=True)

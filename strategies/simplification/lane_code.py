@@ -1,0 +1,248 @@
+"""Smaller code of lanes: fewer statements, less nesting, constants for values, fewer registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from oracle.errors import UsageError
+from oracle.lane_code import (
+    Assign,
+    If,
+    LaneCode,
+    Leave,
+    Repeat,
+    Statement,
+    class_of,
+    every,
+    inside,
+    most_of,
+    read_by,
+    written_by,
+)
+from oracle.ops import COUNTS
+from oracle.steps import Step, accesses_registers
+from strategies.simplification.examples import Example, Site, edited, visit
+
+Path = tuple[int | str, ...]
+"""Where a statement stands: (3,), or (3, "then", 0)."""
+Code = tuple[Statement, ...]
+Changes = Mapping[Path, Code]
+"""What stands in the place of some statements."""
+
+
+def places(code: Code, prefix: Path = ()) -> Iterator[tuple[Path, Statement]]:
+    """Iterate over statements and those inside them, in the order of the text."""
+    for index, statement in enumerate(code):
+        path = (*prefix, index)
+        yield path, statement
+        for field, block in inside(statement).items():
+            yield from places(block, (*path, field))
+
+
+def changed(code: Code, changes: Changes, prefix: Path = ()) -> Code:
+    """Return code with some statements changed; inside one that is changed nothing else is."""
+    made: list[Statement] = []
+    for index, statement in enumerate(code):
+        path = (*prefix, index)
+        if path in changes:
+            made += changes[path]
+            continue
+        blocks = {
+            field: changed(block, changes, (*path, field))
+            for field, block in inside(statement).items()
+        }
+        if isinstance(statement, Repeat) and statement.entry:
+            kept = sum((*path, "body", index) not in changes for index in range(statement.skipped))
+            made.append(replace(statement, **blocks, skipped=kept))  # type: ignore[arg-type]
+        else:
+            made.append(replace(statement, **blocks) if blocks else statement)  # type: ignore[arg-type]
+    return tuple(made)
+
+
+def smaller_code(example: Example) -> Iterator[Example]:
+    """Iterate over examples of which one piece of code of lanes is smaller, the smallest first."""
+    for site, step in visit(example.program.steps):
+        if isinstance(step, LaneCode):
+            for make in (_without_dead, _shorter, _flatter, _renamed, _plainer):
+                for code in make(step):
+                    yield from _with(example, site, step, code)
+            yield from _narrower(example, site, step)
+
+
+def _with(example: Example, site: Site, step: LaneCode, code: Code) -> Iterator[Example]:
+    """Yield an example with other code, if there can be such code."""
+    try:
+        other = replace(step, code=code)
+    except UsageError:
+        return
+    if other != step:
+        steps = edited(example.program.steps, {site: (other,)})
+        yield example.with_program(example.program.buffers, steps)
+
+
+def _without_dead(step: LaneCode) -> Iterator[Code]:
+    """Yield the code without what no result needs."""
+    code = step.code
+    while True:
+        used = set(step.results).union(*map(read_by, every(code)))
+        useless: dict[Path, Code] = {}
+        for path, one in places(code):
+            if isinstance(one, Assign) and used.isdisjoint(one.destinations):
+                if not one.row.carry_out:
+                    useless[path] = ()
+            elif (
+                isinstance(one, If | Repeat)
+                and not any(inside(one).values())
+                and used.isdisjoint(written_by(one))
+            ):
+                useless[path] = ()
+        if not useless:
+            break
+        code = changed(code, useless)
+    if code != step.code:
+        yield code
+
+
+def _shorter(step: LaneCode) -> Iterator[Code]:
+    """Yield code without runs of statements, the longest first."""
+    sites = [path for path, _ in places(step.code)]
+    size = len(sites)
+    while size:
+        for start in range(0, len(sites), size):
+            yield changed(step.code, dict.fromkeys(sites[start : start + size], ()))
+        size //= 2
+
+
+def _flatter(step: LaneCode) -> Iterator[Code]:
+    """Yield code with one branch or loop less, or a plainer one."""
+    for path, one in places(step.code):
+        found: list[Code] = []
+        match one:
+            case If():
+                found = [one.then, one.otherwise, (*one.then, *one.otherwise)]
+                if one.then and one.otherwise:
+                    found += [(replace(one, otherwise=()),), (replace(one, then=()),)]
+                if not one.then:
+                    turned = one.predicate.removeprefix("!")
+                    turned = turned if turned != one.predicate else f"!{turned}"
+                    found.append(
+                        (replace(one, predicate=turned, then=one.otherwise, otherwise=()),)
+                    )
+                if len(one.then) == 1 and not one.otherwise and isinstance(one.then[0], Assign):
+                    found.append((replace(one.then[0], guard=one.predicate),))
+            case Repeat():
+                plain = replace(one, entry="", skipped=0)
+                found = [one.body, (replace(plain, count=1),), (plain,)]
+                found += [(replace(one, late=False),)] if one.late else []
+                found += [(replace(one, down=False),)] if one.down else []
+                found += [(replace(one, count=n),) for n in (1, 2) if n < one.turns]
+                if isinstance(one.count, str):
+                    found += [(replace(one, mask=mask),) for mask in (1, 3) if mask < one.mask]
+            case Assign():
+                found = [(replace(one, guard=""),)] if one.guard else []
+            case Leave():
+                found = [(replace(one, turn=False),)] if one.turn else []
+        for code in found:
+            yield changed(step.code, {path: code})
+
+
+def _renamed(step: LaneCode) -> Iterator[Code]:
+    """Yield code without some register: what reads it reads one of its sources, or a constant."""
+    for one in dict.fromkeys(one for one in every(step.code) if isinstance(one, Assign)):
+        for name in one.destinations:
+            offers: list[str | int] = [*dict.fromkeys(one.sources)]
+            if class_of(name) != "pred":
+                offers += [0, 1]
+            for offer in offers:
+                fits = isinstance(offer, int) or class_of(offer) == class_of(name)
+                if fits and offer != name:
+                    yield _reading(step.code, name, offer)
+
+
+def _reading(code: Code, name: str, offer: str | int) -> Code:
+    """Return code in which nothing writes a register, and what reads it has something else."""
+
+    def source(old: str | int) -> str | int:
+        return offer if old == name else old
+
+    def predicate(old: str) -> str:
+        return old.replace(name, str(offer)) if old.removeprefix("!") == name else old
+
+    made: list[Statement] = []
+    for one in code:
+        match one:
+            case Assign() if name in one.destinations:
+                continue
+            case Assign():
+                made.append(replace(
+                    one, sources=tuple(map(source, one.sources)), guard=predicate(one.guard),
+                ))  # fmt: skip
+            case If():
+                made.append(replace(
+                    one, predicate=predicate(one.predicate),
+                    then=_reading(one.then, name, offer),
+                    otherwise=_reading(one.otherwise, name, offer),
+                ))  # fmt: skip
+            case Repeat():
+                made.append(replace(
+                    one, count=source(one.count), entry=predicate(one.entry),
+                    skipped=0 if one.entry else one.skipped,
+                    body=_reading(one.body, name, offer),
+                ))  # fmt: skip
+            case Leave():
+                made.append(replace(one, predicate=predicate(one.predicate)))
+    return tuple(made)
+
+
+def _plainer(step: LaneCode) -> Iterator[Code]:
+    """Yield code with a constant, or a plainer one, for a source."""
+    for path, one in places(step.code):
+        if not isinstance(one, Assign):
+            continue
+        for index, (source, kind) in enumerate(zip(one.sources, one.row.sources, strict=True)):
+            if kind == "pred":
+                continue
+            offers = [0, 1, most_of(kind)]
+            if isinstance(source, int):
+                offers = [number for number in (*offers, 2, 8, 16) if number < source]
+            for offer in offers:
+                sources = (*one.sources[:index], offer, *one.sources[index + 1 :])
+                yield changed(step.code, {path: (replace(one, sources=sources),)})
+
+
+def _narrower(example: Example, site: Site, step: LaneCode) -> Iterator[Example]:
+    """Yield examples with fewer registers before or behind the code."""
+    program = example.program
+    first = next(iter(step.results))
+    for name in dict.fromkeys(step.results):
+        if set(step.results) != {name}:
+            yield from _replaced(
+                example, {site: replace(step, results=(name,) * len(step.results))}
+            )
+    if len(step.results) > 1 and set(step.results) == {first}:
+        one = replace(step, results=(first,))
+        edits: dict[Site, Step] = {site: one}
+        for other, use in visit(program.steps):
+            if accesses_registers(use) and use.stores and use.registers == step.destination:
+                edits[other] = replace(use, count=1)
+        yield from _replaced(example, edits)
+    used = set(step.results).union(*map(read_by, every(step.code)))
+    needed = max((int(name[1:]) + 1 for name in step.inputs if name in used), default=0)
+    count = next((count for count in COUNTS if count >= needed), 0)
+    if needed and count < step.count:
+        edits = {site: replace(step, count=count)}
+        for other, use in visit(program.steps):
+            if accesses_registers(use) and use.loads and use.registers == step.source:
+                edits[other] = replace(use, count=count, address=None)
+        yield from _replaced(example, edits)
+    if not needed and step.count:
+        yield from _replaced(example, {site: replace(step, source="", count=0)})
+
+
+def _replaced(example: Example, edits: Mapping[Site, Step]) -> Iterator[Example]:
+    try:
+        steps = edited(example.program.steps, {site: (step,) for site, step in edits.items()})
+        yield example.with_program(example.program.buffers, steps)
+    except UsageError:
+        return

@@ -1,0 +1,223 @@
+"""`warpfuzz judge`: a pass and compilers on kernels of anybody, and what cannot be judged."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from command_line import ROOT, warpfuzz
+from planted_ptxas import planted_ptxas
+
+from fuzz.findings.launches import parse_launch
+from fuzz.judging import reducing
+
+HEAD = """\
+.version 8.0
+.target sm_80
+.address_size 64
+"""
+SUMS = f"""\
+// sums of a block, three times as much of one half
+{HEAD}.visible .entry sums(.param .u64 in, .param .u64 out, .param .u32 n)
+{{
+    .reg .pred %p<4>;
+    .reg .b32 %r<20>;
+    .reg .b64 %rd<10>;
+    .shared .align 4 .b32 tile[64];
+    ld.param.u64 %rd1, [in];
+    ld.param.u64 %rd2, [out];
+    ld.param.u32 %r1, [n];
+    cvta.to.global.u64 %rd3, %rd1;
+    mov.u32 %r2, %tid.x;
+    mov.u32 %r3, %ctaid.x;
+    mov.u32 %r4, %ntid.x;
+    mad.lo.s32 %r5, %r3, %r4, %r2;
+    mul.wide.u32 %rd5, %r5, 4;
+    add.s64 %rd6, %rd3, %rd5;
+    ld.global.u32 %r6, [%rd6];
+    shl.b32 %r7, %r2, 2;
+    mov.u32 %r8, tile;
+    add.s32 %r9, %r8, %r7;
+    st.shared.u32 [%r9], %r6;
+    mov.u32 %r10, 32;
+LOOP:
+    bar.sync 0;
+    setp.ge.u32 %p1, %r2, %r10;
+    @%p1 bra NEXT;
+    shl.b32 %r11, %r10, 2;
+    add.s32 %r12, %r9, %r11;
+    ld.shared.u32 %r13, [%r12];
+    ld.shared.u32 %r14, [%r9];
+    mad.lo.s32 %r15, %r13, 3, %r14;
+    st.shared.u32 [%r9], %r15;
+NEXT:
+    shr.u32 %r10, %r10, 1;
+    setp.ne.u32 %p2, %r10, 0;
+    @%p2 bra LOOP;
+    bar.sync 0;
+    ld.shared.u32 %r16, [tile];
+    add.s64 %rd7, %rd2, %rd5;
+    st.global.u32 [%rd7], %r16;
+    ret;
+}}
+"""
+THIRD, FIFTH = "mad.lo.s32 %r15, %r13, 3", "mad.lo.s32 %r15, %r13, 5"
+PASS = f"sed 's/{THIRD}/{FIFTH}/'"
+FEW = ("--runner", "sim", "--images", "8")
+
+
+def reduce_little() -> None:
+    """Give up on a smaller case at once: each try starts two processes (`prepare`)."""
+    reducing.REDUCE_SECONDS = 0.5
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    path = tmp_path / "sums.ptx"
+    path.write_text(SUMS)
+    return path
+
+
+def test_a_pass_that_breaks_a_kernel_is_found_and_made_small(tmp_path: Path, kernel: Path) -> None:
+    ended = warpfuzz(tmp_path, "judge", kernel, *FEW, "--ptx-pass", PASS, "--json")
+    assert ended.code == 1, ended.err
+    (finding,) = ended.findings
+    assert finding["kind"] == "violation"
+    assert finding["shrink"] == "complete"
+    folder = tmp_path / finding["path"]
+    small = (folder / "module.ptx").read_text()
+    assert "mad.lo.s32" in small
+    assert "bar.sync" not in small
+    assert "LOOP" not in small
+    assert len(small.splitlines()) <= 18
+    assert (folder / "original.ptx").read_text() == SUMS
+    assert "block = [1, 1, 1]" in (folder / "launch.toml").read_text()
+    assert ended.summary["cases"] == ended.summary["images"] == 8
+    # It is replayed like a case of a person; without the pass it is gone.
+    again = warpfuzz(tmp_path, "replay", finding["path"], "--trust", "--json")
+    assert (again.code, again.rows[0]["verdict"]) == (1, "reproduced")
+    mended = warpfuzz(tmp_path, "replay", finding["path"], "--ptx-pass", "none", "--json")
+    assert (mended.code, mended.rows[0]["verdict"]) == (0, "gone")
+
+
+def test_a_pass_that_changes_nothing_is_clean_and_the_guesses_are_said(
+    tmp_path: Path, kernel: Path
+) -> None:
+    ended = warpfuzz(tmp_path, "judge", kernel, *FEW, "--ptx-pass", "cat")
+    assert ended.code == 0, ended.err
+    assert "guessed: block = [64, 1, 1]" in ended.out
+    assert "guessed: in = 512 bytes of u32" in ended.out
+    assert "8 images by 1 code compared, whole and bit for bit, with the simulated" in ended.out
+    assert not (tmp_path / "warpfuzz-corpus").exists()
+
+
+def test_a_launch_file_says_it_otherwise(tmp_path: Path, kernel: Path) -> None:
+    (tmp_path / "launch.toml").write_text(
+        "grid = 3\nblock = [64]\n[arguments]\n"
+        'in = { bytes = 768, type = "u32", below = 9 }\nout = { bytes = 768, fill = "zeros" }\n'
+    )
+    ended = warpfuzz(
+        tmp_path, "judge", kernel, *FEW, "--launch", "launch.toml", "--ptx-pass", "cat", "--json"
+    )
+    assert ended.code == 0, ended.err
+    assert ended.summary["guessed"] == ["n = 192 (the threads of the launch)"]
+    assert "grid = [3, 1, 1]" in ended.summary["launch"]
+
+
+BROKEN_LAUNCHES = {
+    "grid = 0": "grid",
+    "block = 32\ncolour = 1": "colour",
+    "block = [64, 32]": "1024",
+    "[arguments]\nm = 3": "no parameter m",
+    "[arguments]\nn = 1.5": "no integer of 32 bits",
+    "[arguments]\nin = { bytes = 16, type = \"f8\" }": "type",
+    'entry = "other"': "sums",
+    "[": "TOML",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", BROKEN_LAUNCHES)
+def test_a_launch_that_is_none_is_a_sentence(tmp_path: Path, kernel: Path, text: str) -> None:
+    (tmp_path / "l.toml").write_text(text)
+    words = ("judge", kernel, *FEW, "--launch", "l.toml", "--ptx-pass", "cat")
+    ended = warpfuzz(tmp_path, *words)
+    assert ended.code == 2
+    assert BROKEN_LAUNCHES[text] in ended.err
+
+
+REFUSED = {
+    "race": (SUMS.replace("    bar.sync 0;\n", "", 1), "line 32: race: thread 0 of block 0 reads"),
+    "clock": (SUMS.replace("%tid.x", "%clock"), "line 15: %clock"),
+    "shared memory that nobody wrote": (
+        SUMS.replace("    st.shared.u32 [%r9], %r6;\n", ""), "nobody wrote",
+    ),
+    "an address": (SUMS.replace("[%rd7], %r16;", "[%rd7], %r8;"), "depends on an address"),
+    "no module": ("text", "no .target"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_has_no_result_is_refused(tmp_path: Path, what: str) -> None:
+    text, says = REFUSED[what]
+    (tmp_path / "k.ptx").write_text(text)
+    ended = warpfuzz(tmp_path, "judge", "k.ptx", *FEW, "--ptx-pass", "cat")
+    assert ended.code == 2
+    assert says in ended.err
+
+
+def test_the_simulated_device_alone_compares_nothing(tmp_path: Path, kernel: Path) -> None:
+    ended = warpfuzz(tmp_path, "judge", kernel, *FEW)
+    assert ended.code == 2
+    assert "--ptx-pass" in ended.err
+
+
+def test_without_a_gpu_nothing_falls_back(tmp_path: Path, kernel: Path) -> None:
+    assert warpfuzz(tmp_path, "judge", kernel, "--compilers", "driver").code in (3, 4)
+
+
+def test_compilers_are_compared_and_the_wrong_ones_named(tmp_path: Path) -> None:
+    """Compilers that hand on PTX stand in for those whose code a GPU runs."""
+    registers = "{%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}"
+    (tmp_path / "k.ptx").write_text(
+        f"""{HEAD}.visible .entry tile(.param .u64 in, .param .u64 out)
+{{
+    .reg .b32 %r<8>;
+    .reg .b64 %a, %b;
+    ld.param.u64 %a, [in];
+    ld.param.u64 %b, [out];
+    wmma.load.c.sync.aligned.row.m16n16k16.global.s32 {registers}, [%a];
+    wmma.store.d.sync.aligned.row.m16n16k16.global.s32 [%b], {registers};
+    ret;
+}}
+"""
+    )
+    for version in (1, 2, 3):
+        faults = ["store-layout-flipped"] if version > 1 else []
+        planted_ptxas(tmp_path / "p" / str(version), f"{version}.0", faults, (2, 3))
+    words = ("judge", "k.ptx", *FEW, "--compilers", "p", "--opt", "0,2", "--json")
+    ended = warpfuzz(tmp_path, *words, prepare=reduce_little)
+    assert ended.code == 1, ended.err
+    (finding,) = ended.findings
+    assert finding["blame"] == "only V2.0.0 to V3.0.0 -O2"
+    assert "V1.0.0 -O2" in ended.summary["agreeing"]
+    assert json.loads((tmp_path / finding["path"] / "finding.json").read_text())["shrink"]
+
+
+def test_the_commands_and_the_launch_of_the_page_are_taken(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "judge.md").read_text()
+    launch = page.split("```toml\n", 1)[1].split("```", 1)[0]
+    assert parse_launch(launch.encode(), "the page").arguments["n"] == 512
+    (tmp_path / "kernel.ptx").write_text(SUMS)
+    my_pass = tmp_path / "my-pass"
+    my_pass.write_text("#!/bin/sh\nexec sed 's/shr.u32 %r10/shl.b32 %r10/'\n")
+    my_pass.chmod(0o755)
+    (line,) = re.findall(r"^warpfuzz (.* --ptx-pass .*?)  +#", page, re.MULTILINE)
+    ended = warpfuzz(
+        tmp_path, *shlex.split(line), "--images", 2, PATH=f"{tmp_path}:/usr/bin:/bin",
+        prepare=reduce_little,
+    )  # fmt: skip
+    assert ended.code == 1, ended.err
+    assert "--ptx-pass" in ended.out

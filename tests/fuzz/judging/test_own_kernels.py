@@ -1,0 +1,34 @@
+"""Kernels of several warps and blocks do on the simulated device what NumPy says of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from own_kernels import KERNELS, Own
+
+from fuzz.findings.launches import parse_launch, setup_of
+from fuzz.judging.filling import image_of
+from fuzz.judging.reference import Left, Reference, check_decided
+
+REFERENCE = Reference(target="sm_80")
+
+
+@pytest.mark.parametrize("own", KERNELS.values(), ids=KERNELS)
+def test_a_kernel_does_what_numpy_says_of_it(own: Own) -> None:
+    setup = setup_of(own.ptx, parse_launch(own.launch.encode(), own.name))
+    check_decided(own.ptx)
+    for number in range(4):
+        image = image_of(setup, seed=7, number=number)
+        after = REFERENCE.after(own.ptx, setup, image)
+        assert not isinstance(after, Left), after.why
+        size = 4 * int(np.prod(own.threads))
+        given, result = (
+            one[setup.offsets[name] : setup.offsets[name] + size].view(np.uint32)
+            for one, name in ((image, "in"), (after, "out"))
+        )
+        expected = own.describe(given.reshape(own.threads))
+        assert np.array_equal(result.reshape(own.threads), expected.astype(np.uint32))
+
+
+def test_there_are_thirty() -> None:
+    assert len(KERNELS) >= 30

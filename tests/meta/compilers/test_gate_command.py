@@ -1,0 +1,169 @@
+"""`warpfuzz gate` on planted compilers: each line of the table, and the jobs of its page."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from answering import address
+from command_line import ROOT, Ended, environment, warpfuzz
+from planted_ptxas import planted_ptxas
+
+from corpus.opening import FOLDER as RECORD
+from fuzz.campaign.rounds import Budget
+from fuzz.commands import gate
+
+FAULT = "store-layout-flipped"
+FEW_CASES = 64
+"""In place of a time, in which a busy machine may come to nothing."""
+ENOUGH = (
+    "--time", 1, "--opt", 2, "--only", "wmma.mma*row.col.m16n16k16.f32.f32", "--seed", 5,
+    "--workers", 1, "--slower", 9,
+)  # fmt: skip
+
+
+def shorten(record: str = "little") -> None:
+    """Ask about few findings, and compile few modules: each starts a process (`prepare`)."""
+    gate.RECORD, gate._MODULES, gate._TURNS = record, 1, 1
+    gate.Budget = lambda seconds: Budget(cases=FEW_CASES)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder with a record of two findings of assemblers."""
+    small = tmp_path / "little"
+    (small / "findings").mkdir(parents=True)
+    shutil.copy(RECORD / "corpus.json", small)
+    kept = [one for one in sorted((RECORD / "findings").iterdir())
+            if "crash" in (one / "finding.json").read_text()
+            and "wmma.mma" in (one / "module.ptx").read_text()]  # fmt: skip
+    for one in kept[:2]:
+        shutil.copytree(one, small / "findings" / one.name)
+    return tmp_path
+
+
+def plant(home: Path, version: str, *faults: str, **others: str) -> str:
+    answering = "" if others else address()
+    made = planted_ptxas(home / version, version, faults, (2,), answering=answering, **others)
+    return str(made)
+
+
+def gated(
+    home: Path, old: str, new: str, *options: object, runner: str = "sim", json: bool = True
+) -> Ended:
+    options = (*options, "--json") if json else options
+    return warpfuzz(home, "gate", old, new, "--runner", runner, *ENOUGH, *options, prepare=shorten)
+
+
+def test_a_bug_of_the_new_one_is_new_and_of_the_old_one_mended(home: Path) -> None:
+    right, wrong = plant(home, "1.0"), plant(home, "2.0", FAULT)
+    files = ("--junit", "gate.xml", "--report", "gate.html", "--corpus", "found")
+    ended = gated(home, right, wrong, *files)
+    assert ended.code == 1, ended.err
+    standings = ended.summary["standings"]
+    assert standings["new"] + standings["changed bits"] >= 1
+    assert standings["mended"] == standings["crashes"] == 0
+    (first, *_) = ended.findings
+    assert (home / first["path"]).is_dir()
+    assert first["source"] == "fresh programs"
+    suite = ElementTree.parse(home / "gate.xml").getroot()
+    assert int(suite.get("failures") or 0) == len(ended.findings)
+    assert "against taking ptxas V2.0.0" in (home / "gate.html").read_text()
+    back = gated(home, wrong, right)
+    assert back.code == 0, back.err + back.out
+    summary = back.summary
+    assert (summary["old"], summary["new"]) == ("V2.0.0", "V1.0.0")
+    assert summary["compared"] > 0
+    assert summary["recorded"] == 2
+    assert summary["findings"] == []
+    assert summary["standings"]["mended"] >= 1
+    assert len(summary["compile_time"]) == 1
+    assert "Nothing that was looked at" in summary["verdict"]
+
+
+def test_a_crash_is_one_and_without_a_gpu_no_result_is_claimed(home: Path) -> None:
+    old, new = plant(home, "1.0"), plant(home, "2.0", crashes="wmma.mma")
+    ended = gated(home, old, new, runner="ptxas", json=False)
+    assert ended.code == 1, ended.err
+    assert re.search(r"^crashes +[1-9]", ended.out, re.MULTILINE)
+    assert "No result was compared" in ended.out
+
+
+def test_slower_compilers_are_told_by_their_times() -> None:
+    before, now = (gate.Row(standing=one, what="", source="") for one in
+                   (gate.Standing.KEPT, gate.Standing.SLOWER))  # fmt: skip
+    assert (before.counts, now.counts) == (False, True)
+
+
+WRONG = {
+    ("1.0", "1.0"): "the same compiler",
+    ("1.0", "nowhere"): "names no compiler",
+    ("1.0", "llvm:/nowhere"): "",
+}
+
+
+@pytest.mark.parametrize("which", WRONG)
+def test_what_cannot_be_compared_is_a_sentence(home: Path, which: tuple[str, str]) -> None:
+    plant(home, "1.0")
+    names = [str(home / one / "ptxas") if (home / one).is_dir() else one for one in which]
+    ended = gated(home, *names)
+    assert ended.code in (2, 3)
+    assert WRONG[which] in ended.err
+
+
+# The jobs of the page
+
+
+def scripts(mark: str) -> list[str]:
+    """Return the lines that a job of the page has a shell run."""
+    page = (ROOT / "docs" / "gate.md").read_text()
+    job = page.split(f"<!-- {mark} -->\n```yaml\n", 1)[1].split("```", 1)[0]
+    if mark == "github":
+        return re.findall(r"^ *- run: (.*)$", job, re.MULTILINE)
+    block = re.search(r"^  script:\n((?:    - .*\n)+)", job, re.MULTILINE)
+    assert block is not None
+    return [line.strip().removeprefix("- ") for line in block[1].splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("mark", "fault"),
+    [("github", FAULT), pytest.param("gitlab", "", marks=pytest.mark.slow)],
+)
+def test_a_job_of_the_page_ends_as_the_gate_does_and_leaves_its_files(
+    home: Path, mark: str, fault: str
+) -> None:
+    """Without the servers: their shell runs the lines, with pip and time left out."""
+    tools = home / "tools"
+    tools.mkdir()
+    small = f"""#!/bin/sh
+exec '{sys.executable}' -c '
+import sys
+sys.path[:0] = ["{Path(__file__).parent}", "{ROOT}"]
+from fuzz.commands import gate
+from fuzz.campaign.rounds import Budget
+gate.RECORD, gate._MODULES, gate._TURNS = "little", 1, 1
+gate.Budget = lambda seconds: Budget(cases={FEW_CASES})
+from fuzz.cli import main
+main([*sys.argv[1:], "--runner", "sim", "--opt", "2", "--workers", "1", "--slower", "9",
+      "--seed", "5", "--only", "wmma.mma*row.col.m16n16k16.f32.f32"])
+' "$@"
+"""
+    for name, text in {"warpfuzz": small, "pip": "#!/bin/sh\n"}.items():
+        (tools / name).write_text(text)
+        (tools / name).chmod(stat.S_IRWXU)
+    old, new = plant(home, "1.0"), plant(home, "2.0", *filter(None, [fault]))
+    ended = subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", "\n".join(scripts(mark))],
+        cwd=home, env=environment(home, OLD=old, NEW=new, PATH=f"{tools}:{os.environ['PATH']}"),
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert ended.returncode == (1 if fault else 0), ended.stderr
+    assert "warpfuzz gate" in (home / "gate.html").read_text()
+    assert ElementTree.parse(home / "gate.xml").getroot().get("errors") == "0"

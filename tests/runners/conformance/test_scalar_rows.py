@@ -1,0 +1,67 @@
+"""The oracle's rows of scalar instructions, as runners execute them and assemblers take them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from scalar_kernels import LETTERS, Answer, answers, cases
+
+from oracle.scalar import SCALARS, ScalarInstruction
+from runners.compilers import discover_assemblers
+from runners.cuda.compilation import PtxasCompiler
+from runners.instruction_modules import header
+from runners.kernels import Kernel, KernelModule
+from runners.protocol import Compiled, Runner
+
+ROWS = list(SCALARS.values())
+SAMPLE = ROWS[::16]
+
+
+def disagreements(runner: Runner, rows: list, count: int) -> list[str]:
+    found = []
+    some = cases(rows)
+    for first in range(0, len(some), 50):
+        for case, answer in zip(
+            some[first : first + 50], answers(runner, some[first : first + 50], count), strict=True
+        ):
+            if not isinstance(answer, Answer):
+                found.append(f"{case.row.opcode}: {answer.line}")
+            elif answer.wrong:
+                found.append(f"{case.row.opcode} {case.constants}: {answer.example}")
+    return found
+
+
+def test_a_runner_agrees_with_the_rows(runner: Runner) -> None:
+    assert not disagreements(runner, SAMPLE, 8)
+
+
+@pytest.mark.slow
+def test_a_runner_agrees_with_all_rows(runner: Runner) -> None:
+    assert not disagreements(runner, ROWS, 100)
+
+
+def test_an_assembler_takes_every_row_and_every_end_of_its_constants() -> None:
+    assemblers = discover_assemblers().assemblers
+    if not assemblers:
+        pytest.skip("no ptxas is here; `pip install nvidia-cuda-nvcc` brings one")
+    registers = [f".reg .{name} %{letter}<12>;" for name, letter in LETTERS.items()]
+    lines = [line for row in ROWS for line in statements(row)]
+    text = [header("sm_90", "9.0"), ".visible .entry kernel() {", *registers, *lines, "ret; }"]
+    kernel = Kernel(entry="kernel", image_bytes=0)
+    module = KernelModule(ptx="\n".join(text), target="sm_90", version="9.0", kernels=(kernel,))
+    outcome = PtxasCompiler(assemblers[0].path, level=0).compile(module, "sm_90")
+    assert isinstance(outcome, Compiled), f"{outcome} {outcome.detail}"
+
+
+def statements(row: ScalarInstruction) -> Iterator[str]:
+    """Write an instruction with registers, and with each end of each constant that it may have."""
+    results = [f"%{LETTERS[name]}{at}" for at, name in enumerate(row.destinations)]
+    plain = [f"%{LETTERS[name]}{at + 2}" for at, name in enumerate(row.sources)]
+    for at, limits in row.immediates.items():
+        if limits.required:
+            plain[at] = hex(limits.low)
+    yield row.text(results, plain)
+    for at, limits in row.immediates.items():
+        for constant in (limits.low, limits.high):
+            yield row.text(results, [*plain[:at], hex(constant), *plain[at + 1 :]])

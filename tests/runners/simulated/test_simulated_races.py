@@ -1,0 +1,198 @@
+"""Grids of any shape, and races: what has an order runs, and what has none is refused by line."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from runners.kernels import Launch
+from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
+
+WORDS = 1024
+HEAD = """\
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry kernel(.param .u64 memory)
+{
+.reg .pred %p<4>; .reg .b32 %r<20>; .reg .b64 %rd<10>; .reg .b16 %h<4>;
+.shared .align 16 .b8 tile[4096];
+ld.param.u64 %rd0, [memory]; mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x;
+mad.lo.u32 %r3, %r1, %r2, %r0; mul.wide.u32 %rd1, %r3, 4; add.u64 %rd1, %rd0, %rd1;
+ld.global.u32 %r4, [%rd1]; shl.b32 %r5, %r0, 2; mov.u32 %r6, tile; add.u32 %r7, %r6, %r5;
+"""
+FIRST = HEAD.count("\n") + 1
+NEIGHBOUR = "xor.b32 %r8, %r5, 4; add.u32 %r8, %r6, %r8; ld.shared.u32 %r9, [%r8];"
+KEEP = "st.global.u32 [%rd1], %r9;"
+
+
+def run(
+    *lines: str,
+    block: tuple[int, int, int] = (64, 1, 1),
+    grid: tuple[int, int, int] = (2, 1, 1),
+    shared: int = 0,
+    otherwise: bool = False,
+) -> np.ndarray:
+    ptx = HEAD + "\n".join(lines) + "\nret;\n}\n"
+    launch = Launch(
+        grid=grid, block=block, shared_bytes=shared, parameters=bytes(8), pointers=((0, 256),),
+        buffers=((256, 4 * WORDS),),
+    )  # fmt: skip
+    image = np.zeros(512 + 4 * WORDS, np.uint8)
+    image[256:-256] = np.arange(WORDS, dtype=np.uint32).view(np.uint8)
+    device = SimulatedDevice("sm_80", otherwise=otherwise)
+    after = device.load(ptx).launch_grid("kernel", image, launch).image
+    assert not after[:256].any()
+    assert not after[-256:].any()
+    return after[256:-256].view(np.uint32)
+
+
+ORDERED = {
+    "a barrier of the block": ("st.shared.u32 [%r7], %r4;", "bar.sync 0;", NEIGHBOUR),
+    "a barrier of the warp": ("st.shared.u32 [%r7], %r4;", "bar.warp.sync -1;", NEIGHBOUR),
+    "barriers in a loop": (
+        "mov.u32 %r10, 0;", "LOOP:", "st.shared.u32 [%r7], %r4;", "bar.sync 0;", NEIGHBOUR,
+        "bar.sync 0;", "add.u32 %r10, %r10, 1;", "setp.lt.u32 %p0, %r10, 3;", "@%p0 bra LOOP;",
+    ),
+    "one thread alone": ("st.shared.u32 [%r7], %r4;", "ld.shared.u32 %r9, [%r7];",
+                         "xor.b32 %r9, %r9, 1;"),
+    "sums without asking": (
+        "setp.eq.u32 %p0, %r0, 0;", "@%p0 st.shared.u32 [tile], 0;", "bar.sync 0;",
+        "red.shared.add.u32 [tile], 1;", "bar.sync 0;", "ld.shared.u32 %r9, [tile];",
+        "xor.b32 %r9, %r4, 1;",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lines", ORDERED.values(), ids=ORDERED)
+@pytest.mark.parametrize("otherwise", [False, True])
+def test_accesses_with_an_order_run(lines: tuple[str, ...], otherwise: bool) -> None:
+    after = run(*lines, KEEP, otherwise=otherwise)
+    assert np.array_equal(after[:128], np.arange(128) ^ 1)
+    assert np.array_equal(after[128:], np.arange(128, WORDS))
+
+
+RACES = {
+    "no barrier": (("st.shared.u32 [%r7], %r4;", NEIGHBOUR), 1, 0),
+    "a barrier of the warp, and another warp": (
+        ("st.shared.u32 [%r7], %r4;", "bar.warp.sync -1;", "xor.b32 %r8, %r5, 128;",
+         "add.u32 %r8, %r6, %r8;", "ld.shared.u32 %r9, [%r8];"), 4, 0,
+    ),
+    "a barrier of some lanes": (
+        ("st.shared.u32 [%r7], %r4;", "and.b32 %r10, %r0, 31;", "setp.lt.u32 %p0, %r10, 16;",
+         "@%p0 bar.warp.sync 0xffff;", NEIGHBOUR), 4, 0,
+    ),
+    "a read, then a write": (
+        ("st.shared.u32 [%r7], %r4;", "bar.sync 0;", NEIGHBOUR, "st.shared.u32 [%r7], 0;"), 3, 2,
+    ),
+    "all lanes write the same word": (("st.shared.u32 [tile], %r4;",), 0, 0),
+    "blocks write the same words": (
+        ("mul.wide.u32 %rd2, %r0, 4;", "add.u64 %rd2, %rd0, %rd2;",
+         "st.global.u32 [%rd2+2048], 7;"),
+        2, 2,
+    ),
+    "blocks read what others write": (
+        ("mul.wide.u32 %rd2, %r0, 4;", "add.u64 %rd2, %rd0, %rd2;", "ld.global.u32 %r9, [%rd2];",
+         "bar.sync 0;", KEEP), 4, 2,
+    ),
+    "halves of a word": (
+        ("st.shared.u32 [%r7], %r4;", "xor.b32 %r8, %r5, 6;", "add.u32 %r8, %r6, %r8;",
+         "ld.shared.u16 %h0, [%r8];"), 3, 0,
+    ),
+    "sums of which one asks": (
+        ("setp.eq.u32 %p0, %r0, 0;", "@%p0 st.shared.u32 [tile], 0;", "bar.sync 0;",
+         "atom.shared.add.u32 %r9, [tile], 1;"), 3, 3,
+    ),
+    "sums of two sorts": (
+        ("setp.eq.u32 %p0, %r0, 0;", "@%p0 st.shared.u32 [tile], 0;", "bar.sync 0;",
+         "red.shared.add.u32 [tile], 1;", "red.shared.max.u32 [tile], 1;"), 4, 3,
+    ),
+    "a sum, and a read": (
+        ("setp.eq.u32 %p0, %r0, 0;", "@%p0 st.shared.u32 [tile], 0;", "bar.sync 0;",
+         "red.shared.add.u32 [tile], 1;", "ld.shared.u32 %r9, [tile];"), 4, 3,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("lines", "later", "earlier"), RACES.values(), ids=RACES)
+def test_a_race_is_refused_with_both_lines_and_threads(
+    lines: tuple[str, ...], later: int, earlier: int
+) -> None:
+    with pytest.raises(SimulatedTrap) as stopped:
+        run(*lines)
+    trap = stopped.value.trap
+    assert (trap.kind, trap.line) == (TrapKind.RACE, FIRST + later)
+    assert f"in line {FIRST + earlier} by thread" in trap.message
+    one, other = re.findall(r"thread (\d+) of block (\d+)", trap.message)
+    assert one != other
+
+
+def test_shared_memory_that_nobody_wrote_is_no_value() -> None:
+    with pytest.raises(SimulatedTrap, match=f"line {FIRST}: .*nobody wrote"):
+        run(NEIGHBOUR, KEEP)
+
+
+def test_a_copy_that_nobody_waited_for_is_not_read() -> None:
+    copy = "cp.async.ca.shared.global [%r7], [%rd1], 4;"
+    wait = "cp.async.wait_all;"
+    after = run(copy, wait, "bar.sync 0;", NEIGHBOUR, KEEP)
+    assert np.array_equal(after[:128], np.arange(128) ^ 1)
+    with pytest.raises(SimulatedTrap, match="asynchronous copy"):
+        run(copy, "ld.shared.u32 %r9, [%r7];", KEEP)
+
+
+UNDECIDED = {
+    "an address": ("cvt.u32.u64 %r9, %rd1;",),
+    "the address of a variable": ("mov.u32 %r9, tile;",),
+    "a register of some lanes": ("setp.lt.u32 %p0, %r0, 3;", "@%p0 mov.u32 %r9, 1;"),
+    "a lane that is elsewhere": (
+        "mov.u32 %r9, 0;", "setp.lt.u32 %p0, %r0, 8;", "@!%p0 bra L;",
+        "shfl.sync.idx.b32 %r9, %r4, 9, 31, 0xff;", "L:",
+    ),
+    "local memory": (".local .b32 own[4];", "ld.local.u32 %r9, [own];"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lines", UNDECIDED.values(), ids=UNDECIDED)
+def test_what_a_kernel_does_not_decide_is_another_on_another_device(lines: tuple[str, ...]) -> None:
+    assert not np.array_equal(run(*lines, KEEP), run(*lines, KEEP, otherwise=True))
+
+
+@pytest.mark.parametrize(
+    ("grid", "block"),
+    [
+        ((1, 1, 1), (1, 1, 1)),
+        ((3, 1, 1), (50, 1, 1)),
+        ((2, 2, 3), (5, 3, 2)),
+        ((1, 1, 1), (8, 8, 2)),
+    ],
+)
+def test_threads_of_any_shape_know_who_they_are(
+    grid: tuple[int, int, int], block: tuple[int, int, int]
+) -> None:
+    names = [(f"%ctaid.{a}", f"%nctaid.{a}") for a in "zyx"]
+    names += [(f"%tid.{a}", f"%ntid.{a}") for a in "zyx"]
+    linear = ["mov.u32 %r9, 0;"]
+    for one, extent in names:
+        linear += [f"mov.u32 %r10, {extent}; mov.u32 %r11, {one};",
+                   "mad.lo.u32 %r9, %r9, %r10, %r11;"]  # fmt: skip
+    threads = int(np.prod(grid) * np.prod(block))
+    after = run(
+        *linear, "mul.wide.u32 %rd2, %r9, 4; add.u64 %rd2, %rd0, %rd2;",
+        "add.u32 %r9, %r9, 5000; bar.sync 0;", "st.global.u32 [%rd2+2048], %r9;",
+        grid=grid, block=block,
+    )  # fmt: skip
+    assert np.array_equal(after[512 : 512 + threads], 5000 + np.arange(threads))
+    assert np.array_equal(after[512 + threads :], np.arange(512 + threads, WORDS))
+
+
+def test_dynamic_shared_memory_is_as_large_as_the_launch_says() -> None:
+    lines = (
+        ".extern .shared .align 4 .b32 more[];", "mov.u32 %r6, more; add.u32 %r7, %r6, %r5;",
+        "st.shared.u32 [%r7], %r4;", "bar.sync 0;", NEIGHBOUR, KEEP,
+    )  # fmt: skip
+    assert np.array_equal(run(*lines, shared=256)[:128], np.arange(128) ^ 1)
+    with pytest.raises(SimulatedTrap, match="outside every buffer"):
+        run(*lines, shared=252)
