@@ -30,13 +30,13 @@ ROUNDS = 12
 """Rounds of 8 programs: the rarest choice of Dice, one in 64, is made in some of them."""
 
 DEFINED = {
-    "sm_75": "07692c6919219aa3",
-    "sm_80": "8017c06cefe5f2e4",
-    "sm_90": "e5fc2bf270ebeec3",
-    "sm_100a": "6c45a110396051b9",
+    "sm_75": "28f83476351407a1",
+    "sm_80": "4db71af13da4bcb2",
+    "sm_90": "82270d1d1edbeed1",
+    "sm_100a": "94d2c35d142bdc16",
 }
 """Digests of version 12 of the programs."""
-UNDEFINED = {"sm_75": "eb8c085f375f1f15", "sm_90": "de3d8758b86fb54c"}
+UNDEFINED = {"sm_75": "2ae4bb965cfd42cf", "sm_90": "44f9f18b3d9028b5"}
 """Digests of version 12 of the programs."""
 INSTRUCTIONS = {
     "sm_70": "eac315b08c158d7c",
