@@ -206,6 +206,27 @@ def test_compilers_are_compared_and_the_wrong_ones_named(tmp_path: Path) -> None
     assert json.loads((tmp_path / finding["path"] / "finding.json").read_text())["shrink"]
 
 
+APPROXIMATE = SUMS.replace(
+    "    st.global.u32 [%rd7], %r16;",
+    "    .reg .f32 %f;\n    mov.b32 %f, %r16;\n    ex2.approx.f32 %f, %f;\n"
+    "    mov.b32 %r16, %f;\n    st.global.u32 [%rd7], %r16;",
+)
+
+
+def test_what_the_simulated_device_does_not_know_is_said(tmp_path: Path) -> None:
+    """Where nothing else can run it, nothing is compared; the sentence says what it lacks."""
+    (tmp_path / "k.ptx").write_text(APPROXIMATE)
+    ended = warpfuzz(tmp_path, "judge", "k.ptx", *FEW, "--ptx-pass", "cat")
+    assert ended.code == 3
+    assert "ex2.approx.f32" in ended.out
+    assert "with each other alone" in ended.out
+    text = APPROXIMATE.replace(".visible", ".global .u32 count;\n.visible")
+    (tmp_path / "k.ptx").write_text(text)
+    ended = warpfuzz(tmp_path, "judge", "k.ptx", *FEW, "--ptx-pass", "cat")
+    assert ended.code == 2
+    assert ".global .u32 count" in ended.err
+
+
 def test_the_commands_and_the_launch_of_the_page_are_taken(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "judge.md").read_text()
     launch = page.split("```toml\n", 1)[1].split("```", 1)[0]
