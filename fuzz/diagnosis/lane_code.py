@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Witness
+from fuzz.diagnosis.single_step import CODE
 from oracle.errors import UsageError
 from oracle.lane_code import (
     ZERO,
@@ -87,7 +88,7 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
     small = sum(1 for _ in every(step.code)) <= _SMALL
     names = needed or [*step.opcodes]
     if len(names) > _MOST_NAMED and not small:
-        return Culprit(steps=("code of lanes",), witness=witness)
+        return Culprit(steps=(CODE,), witness=witness)
     controls = _controls(step.code) if small else []
     return Culprit(steps=(" and ".join((*names, *controls)),), witness=witness)
 
