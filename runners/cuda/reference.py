@@ -62,8 +62,9 @@ class DeviceReference:
         self._driver = driver
         modules.load(_KEY, shipped().encode(), _LEVEL)
         self._function = modules.function(_KEY, _ENTRY, _PARAMETERS)
-        attribute, device = driver.device_attribute, driver.Context.get_device()
-        self._multiprocessors = device.get_attribute(attribute.MULTIPROCESSOR_COUNT)
+        self._multiprocessors = driver.Context.get_device().get_attribute(
+            driver.device_attribute.MULTIPROCESSOR_COUNT
+        )
         self._found = driver.mem_alloc(8 * (2 + LISTED))
 
     def program(self, encoded: Encoded) -> DeviceProgram:

@@ -24,6 +24,7 @@ def test_the_shipped_ptx_is_of_this_text():
     assert shipped().splitlines()[0].split()[-1] == source_digest()
 
 
+@pytest.mark.slow
 def test_the_shipped_ptx_is_what_nvcc_makes_of_the_text():
     nvcc = shutil.which("nvcc")
     if nvcc is None:
