@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, TypeAlias, assert_never
+from typing import Any, NamedTuple, TypeAlias, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from oracle.scalar import CLASSES, SCALARS, ScalarInstruction
 
 LANE = "lane"
 """The number of the lane, 32 bits (%laneid)."""
+ZERO = "zero"
+"""0 as a compiler cannot know it, 32 bits."""
+_GIVEN = (LANE, ZERO)
 MAX_TURNS = 15
 """Most turns of one loop."""
 MAX_DEPTH = 6
@@ -49,7 +52,7 @@ def class_of(register: str) -> str:
     UsageError
         If nothing has such a name.
     """
-    if register == LANE:
+    if register in _GIVEN:
         return "b32"
     match = _REGISTER.fullmatch(register)
     check(
@@ -215,7 +218,7 @@ class LaneCode(StepBase):
             f"a lane may take {taken} statements of the code; at most {MAX_STATEMENTS} are "
             "possible",
         )
-        known = _Reader().block(self.code, frozenset({LANE, *self.inputs}), depth=0, loop=None)
+        known = _Reader().block(self.code, frozenset({*_GIVEN, *self.inputs}), depth=0, loop=None)
         for name in self.results:
             check(name in known, f"the result {name} is not written on every path")
 
@@ -340,7 +343,8 @@ class _Reader:
             loop is None or loop.counter not in one.destinations,
             f"the counter of a loop is written in its body by {one.opcode}",
         )
-        check(LANE not in one.destinations, "the number of the lane is not to be written")
+        given = [name for name in one.destinations if name in _GIVEN]
+        check(not given, f"{', '.join(given)} is not to be written")
         check(len(set(one.destinations)) == len(one.destinations), "a destination repeats")
         alone = depth or one.guard
         check(
@@ -373,7 +377,7 @@ class _Reader:
             ),
             f"two loops, one in the other, count in {one.counter}",
         )
-        check(one.counter != LANE, "a loop counts in a register of its own, not in the lane")
+        check(one.counter not in _GIVEN, "a loop counts in a register of its own")
         check_range(one.skipped, 0, len(one.body), "statements that an entry leaves out")
         if one.entry:
             self.predicate(one.entry, known)
@@ -400,6 +404,15 @@ Lanes = NDArray[Any]
 """What a register holds: (..., 32)."""
 
 
+class Taken(NamedTuple):
+    """What an instruction was given once, and what it gave."""
+
+    sources: list[Lanes]
+    results: tuple[Lanes, ...]
+    lanes: NDArray[np.bool_]
+    """Those that took it."""
+
+
 def run_lanes(step: LaneCode, inputs: NDArray[Any]) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
     """Execute code in every lane of some warps.
 
@@ -415,6 +428,26 @@ def run_lanes(step: LaneCode, inputs: NDArray[Any]) -> tuple[NDArray[np.uint32],
         Lanes that came to a result of which PTX leaves bits open: a NaN, or a source that an
         instruction does not take.
     """
+    state = _executed(step, inputs)
+    results = np.stack([state.registers[name] for name in step.results], axis=-1)
+    return results.view(np.uint32), state.open
+
+
+def taken(step: LaneCode, inputs: NDArray[Any]) -> Iterator[tuple[Assign, list[Taken]]]:
+    """Iterate over the instructions that lanes take, in the order of the text.
+
+    Parameters
+    ----------
+    inputs : uint32 (count, 32, words)
+        What the code reads.
+    """
+    state = _executed(step, inputs)
+    for one in every(step.code):
+        if isinstance(one, Assign) and id(one) in state.taken:
+            yield one, state.taken[id(one)]
+
+
+def _executed(step: LaneCode, inputs: NDArray[Any]) -> _State:
     words = np.ascontiguousarray(inputs, np.uint32)
     held = words if step.bits == 32 else words.view(np.uint64)
     state = _State(held.shape[:-1])
@@ -422,8 +455,7 @@ def run_lanes(step: LaneCode, inputs: NDArray[Any]) -> tuple[NDArray[np.uint32],
         state.registers[name] = np.ascontiguousarray(held[..., index])
     with np.errstate(all="ignore"):
         state.block(step.code, np.ones(state.shape, np.bool_))
-    results = np.stack([state.registers[name] for name in step.results], axis=-1)
-    return results.view(np.uint32), state.open
+    return state
 
 
 _INFINITIES = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F80_0000, "f64": 0x7FF0 << 48}
@@ -447,7 +479,12 @@ class _State:
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
         lanes = np.arange(LANES, dtype=np.uint32)
-        self.registers: dict[str, Lanes] = {LANE: np.broadcast_to(lanes, shape)}
+        self.registers: dict[str, Lanes] = {
+            LANE: np.broadcast_to(lanes, shape),
+            ZERO: np.zeros(shape, np.uint32),
+        }
+        self.taken: dict[int, list[Taken]] = {}
+        """What each instruction was given and gave, by the identity of its statement."""
         self.left: list[NDArray[np.bool_]] = []
         """Lanes that have left a loop, the innermost loop last."""
         self.open = np.zeros(shape, np.bool_)
@@ -495,6 +532,7 @@ class _State:
             self.open |= mask & ~row.defined(*sources)
         if row.nan:
             self.open |= mask & _is_nan(results[0], row.nan)
+        self.taken.setdefault(id(one), []).append(Taken(sources, results, mask))
         for name, made in zip(names, results, strict=True):
             self.write(name, made, mask)
 

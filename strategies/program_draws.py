@@ -285,14 +285,14 @@ def round_batches(
     if focuses is None:
         focuses = _focuses(forms, key, ProgramCoverage())
     for index, focus in enumerate(focuses):
-        if Has.LANES_ALONE in focus.features and set(shares_registers) == {False}:
-            continue  # languages without registers cannot say it
         own = derived_seed(key, index)
         of_program = versions.having(focus.form, target, of_round)
         module = Module.named(target, of_program)
         if index % 2:
             focus = replace(focus, line_bytes=line_bytes)
         sharing = shares_registers[index % len(shares_registers)]
+        if sharing is False and Has.LANES_ALONE in focus.features:
+            focus = Focus()  # languages without registers cannot say it
         if sharing is not None:
             focus = replace(focus, shares_registers=sharing)
         drawn = st.tuples(

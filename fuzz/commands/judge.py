@@ -13,7 +13,7 @@ from fuzz.compilers.members import Member, members_of
 from fuzz.findings.launches import LaunchRows, parse_launch
 from fuzz.judging.guessing import Guess, guess
 from fuzz.judging.judging import Court, Found, Judged, court, judged
-from fuzz.judging.reference import Reference, check_decided, rounded
+from fuzz.judging.reference import Reference, check_decided, check_forgetful, rounded
 from fuzz.options import Judge
 from fuzz.output import (
     Test,
@@ -65,6 +65,8 @@ def judge_kernel(options: Judge) -> bool:
     with starting(lines=False) as tell, court(choice, _members(options, choice)) as who:
         reference = Reference(target=who.architecture)
         refusal = reference.refusal(ptx)
+        if refusal:
+            check_forgetful(ptx)
         found = guess(ptx, rows, reference.device)
         told = judged(
             who, ptx, found.setup, None if refusal else reference,

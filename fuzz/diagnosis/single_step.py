@@ -51,6 +51,8 @@ from strategies.programs.single_instruction import (
     product_of,
 )
 
+CODE = "code of lanes"
+"""What a step is called that is code of lanes; `fuzz.diagnosis.lane_code` tells more."""
 _INSTRUCTION = "instruction"
 _NAMES: Mapping[str, str] = {
     "load_registers": "loading registers",
@@ -59,6 +61,7 @@ _NAMES: Mapping[str, str] = {
     "pack_registers": "packing",
     "set_registers": "setting registers",
     "move_registers": "moving registers",
+    "lane_code": CODE,
 }
 """What steps are called that are no instructions, by their actions; first those of which the
 trials of others are made."""

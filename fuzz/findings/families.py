@@ -38,12 +38,13 @@ from fuzz.kinds import KINDS
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
+from oracle.lane_code import Assign, LaneCode, every
 from oracle.legality import Explanation
 from oracle.ops import AnyOp, is_producer
 from oracle.permission import contradicting
 from oracle.program import Program
 from oracle.reasons import Rule
-from oracle.tracing import trace
+from oracle.tracing import Trace, trace
 from runners.protocol import Failure
 from strategies.drafts import Draft, canonical, documented, fits_declarations
 
@@ -198,17 +199,44 @@ class WrongImages:
 
         None if nothing of the kind is behind it: it was only loaded and stored, or never written.
         """
-        traced = trace(self.program, self.images[0], target=self.target)
         for one in self.differences(0):
-            written = traced.writer(one.byte)
-            event = None if written is None else traced.producer(written)
+            written = self._traced.writer(one.byte)
+            event = None if written is None else self._traced.producer(written)
             if event is not None and is_producer(event.step):
                 return event.step
         return None
 
+    @cached_property
+    def scalar(self) -> str:
+        """The scalar instruction, by its first word, that made what differs first; "" if none."""
+        for one in self.differences(0):
+            written = self._traced.writer(one.byte)
+            if written is not None:
+                (stored,) = written.event.step.reads
+                maker = self._traced.maker(written.event, stored.name)
+                code = None if maker is None else maker.step
+                return _last_writers(code)[written.column] if isinstance(code, LaneCode) else ""
+        return ""
+
+    @cached_property
+    def _traced(self) -> Trace:
+        return trace(self.program, self.images[0], target=self.target)
+
 
 _LANES = "code of lanes"
 """What is named where a program has no matrix instruction."""
+
+
+@cache
+def _last_writers(step: LaneCode) -> tuple[str, ...]:
+    """Return for each result of code the instruction that wrote it last in the text."""
+    writers = {
+        name: one.row.family
+        for one in every(step.code)
+        if isinstance(one, Assign)
+        for name in one.destinations
+    }
+    return tuple(writers.get(name, "") for name in step.results)
 
 
 def unit_name(form: Form | None) -> str:
@@ -251,6 +279,7 @@ def family_of_difference(
     seen
         The images; without them nothing is looked for that would explain them.
     """
+    scalar = "" if seen is None else seen.scalar
     if seen is not None and seen.producer is not None:
         form = seen.producer.form
     every = Differences.of(found) if seen is None else seen.every
@@ -260,6 +289,10 @@ def family_of_difference(
     else:
         what = shape if shape in TELLING else "other result"
         shown = f"{what}, {shape}" if found and what != shape else what
+    if scalar:
+        # Code of lanes has many instructions: they would all be one line.
+        name = f"{_LANES} that ends in {scalar}"
+        return Family.of(kind, name, what, shown=f"{name}: {shown}")
     return Family.of(kind, unit_name(form), what, shown=f"{form_name(form)}: {shown}")
 
 
@@ -298,10 +331,17 @@ def family_of_failure(kind: Kind, form: Form | None, failure: Failure) -> Family
     return _family(kind, form, what_was_said(failure))
 
 
+_ERROR = re.compile(r"\b(?:error|fatal|assertion|unreachable)\b", re.IGNORECASE)
+"""What tells an error among a compiler's warnings, which may come first."""
+_VALUES = re.compile(r"%[\w.$]+")
+"""Names of LLVM IR."""
+
+
 def what_was_said(failure: Failure) -> str:
-    """Return the first words of a failure, less their numbers."""
-    lines = [line for line in failure.detail.splitlines() if line.strip()]
-    words = f"{failure.message} {lines[0].strip()}" if lines else failure.message
+    """Return the first words of a failure that tell an error, less their numbers and names."""
+    lines = [line.strip() for line in failure.detail.splitlines() if line.strip()]
+    first = next(filter(_ERROR.search, lines), "".join(lines[:1]))
+    words = _VALUES.sub("%...", f"{failure.message} {first}".strip())
     return _NUMBERS.sub("#", words)[:200]
 
 

@@ -167,13 +167,18 @@ def judged(
                 raise UsageError(f"the kernel has no result that could be judged: {one.why}")
         if not numbers.size:
             raise UsageError(
-                f"on none of {count} images has the kernel a result that could be judged: "
+                f"on none of {len(left)} images has the kernel a result that could be judged: "
                 f"{left[0].why}; say with --launch FILE how it is launched"
             )
         images = images[numbers]
     tell("compiling and comparing")
     answerers = who.answerers(ptx, setup)
     came = compared(answerers, ptx, setup, images, expected, permitted=is_approximate(ptx))
+    if reference is None and not came.codes and came.verdicts:
+        raise UsageError(
+            f"nobody's code runs to its end ({came.verdicts[0].difference}), and the simulated "
+            "device does not know the kernel: look at how it is launched (--launch FILE)"
+        )
     told = Judged(setup=setup, referee=referee, images=len(images), left=left, came=came)
     explained: set[str] = set()
     worst_first = sorted(came.verdicts, key=lambda one: (-one.kind.severity, -len(one.names)))
@@ -201,19 +206,16 @@ def _found(
     names = set(verdict.names)
     wrong = list(verdict.answerers)
     among = list(who.members)
-    if reference is not None and verdict.kind is not Kind.FLAKY:
+    # What hangs costs the runner's whole deadline each time.
+    if reference is not None and verdict.kind not in (Kind.FLAKY, Kind.HANG):
         small = Reference(target=reference.target, most_steps=_SLACK * reference.steps + 1000)
-        reduced = Reducer(_holds(verdict, small), ptx, setup, verdict.image).reduced()
-        expected = small.after(reduced.ptx, reduced.setup, reduced.image)
-        if not isinstance(expected, Left):
-            every = who.answerers(reduced.ptx, reduced.setup)
-            came = compared(every, reduced.ptx, reduced.setup, reduced.image[None], expected[None])
-            alike = [one for one in came.verdicts if one.failure is None] or came.verdicts
-            if alike:
-                wrong = [each for one in alike for each in one.answerers]
-                kind = verdict.kind if verdict.failure is not None else alike[0].kind
-                verdict = replace(alike[0], kind=kind, answerers=tuple(wrong))
-                names |= set(verdict.names)
+        smaller = Reducer(_holds(verdict, small), ptx, setup, verdict.image).reduced()
+        alike = _again(who, small, smaller, verdict)
+        if alike:
+            wrong = [each for one in alike for each in one.answerers]
+            verdict = replace(alike[0], answerers=tuple(wrong))
+            names |= set(verdict.names)
+            reduced = smaller
     members = [member for one in wrong for member in one.members]
     blame = ""
     if members and len(members) < len(among):
@@ -229,6 +231,17 @@ def _found(
         known=known.match(case),
     )  # fmt: skip
     return found, names
+
+
+def _again(who: Court, reference: Reference, case: Reduced, before: Verdict) -> list[Verdict]:
+    """Ask everybody about the smaller case; return who has it wrong in the same way."""
+    expected = reference.after(case.ptx, case.setup, case.image)
+    if isinstance(expected, Left):
+        return []
+    everybody = who.answerers(case.ptx, case.setup)
+    came = compared(everybody, case.ptx, case.setup, case.image[None], expected[None])
+    found = [one for one in came.verdicts if (one.failure is None) is (before.failure is None)]
+    return [one for one in found if one.failure is None or one.kind is before.kind]
 
 
 def _holds(verdict: Verdict, reference: Reference) -> Callable[[str, Setup, Image], bool]:

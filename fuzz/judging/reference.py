@@ -29,6 +29,7 @@ _ROUNDED = re.compile(
     r"\b(add|sub|mul)((?:\.ftz)?(?:\.sat)?\.(?:f16x2|bf16x2|f16|bf16|f32|f64)\b)", re.ASCII
 )
 """Without a rounding a compiler may fuse a product and a sum (PTX ISA 9.7.3.3 to .5)."""
+_VARIABLE = re.compile(r"^\s*(?:\.(?:visible|weak|extern)\s+)*\.global\b[^;=\[]*", re.MULTILINE)
 _APPROXIMATE = re.compile(r"\b(?:ex2|lg2|sin|cos|tanh|rcp|rsqrt|sqrt|div)\.(?:approx|full)")
 
 
@@ -46,6 +47,16 @@ def check_decided(ptx: str) -> None:
         raise UsageError(
             f"line {line}: {found[0]} is what the device or the compiler decides, so that nothing "
             "that follows from it can be compared; take it out"
+        )
+
+
+def check_forgetful(ptx: str) -> None:
+    """Raise UsageError for a module with variables in global memory, which launches may change."""
+    found = _VARIABLE.search(without_comments(ptx))
+    if found is not None:
+        raise UsageError(
+            f"the module has {' '.join(found[0].split())} in global memory, which a launch may "
+            "leave changed to the next one, and the simulated device does not know the kernel"
         )
 
 

@@ -23,7 +23,8 @@ from strategies.simplification.accesses import (
 )
 from strategies.simplification.examples import Example, visit
 from strategies.simplification.isolation import isolated, loaded, shared_sources, stored
-from strategies.simplification.registers import less_shared
+from strategies.simplification.lane_code import code_alone, smaller_code
+from strategies.simplification.registers import less_shared, plainer_metadata
 from strategies.simplification.structure import drops, loads_first, trims, unwraps
 
 Reduction = Callable[[Example], Iterator[Example]]
@@ -33,7 +34,9 @@ _SINGLE: tuple[Reduction, ...] = (
     plain_all,
     partial(drops, size=1),
     unwraps,
+    smaller_code,
     less_shared,
+    plainer_metadata,
     plain_one,
     row_major,
     plainer_accesses,
@@ -66,7 +69,8 @@ def shrink_program(trials: Trials) -> bool:
     before = trials.best
     alone: Reduction = partial(isolated, target=trials.target)
     given: Reduction = partial(loaded, target=trials.target)
-    for reduction in (alone, given, plain_all):
+    code: Reduction = partial(code_alone, target=trials.target)
+    for reduction in (code, alone, given, plain_all):
         _reduce(trials, reduction)
     size = sum(1 for _ in visit(trials.best.program.steps)) // 2
     while size > 1:

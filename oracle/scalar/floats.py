@@ -15,12 +15,20 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.conversions import CANONICAL_NAN, FLOATS, flushed, is_nan, rounded
+from oracle.arithmetic.conversions import (
+    CANONICAL_NAN,
+    FLOATS,
+    flushed,
+    is_nan,
+    narrow,
+    narrow_to_bf16,
+    rounded,
+)
 from oracle.arithmetic.error_free import odd_sum
 from oracle.arithmetic.fma import Decoded, fma
 from oracle.formats import FORMATS, Format
 from oracle.models import NanRule
-from oracle.scalar.row import Bits, Function, ScalarInstruction, pieces, single
+from oracle.scalar.row import Bits, Function, ScalarInstruction, in_pieces, pieces, single
 from oracle.targets import PtxVersion
 
 Floats = NDArray[np.float64]
@@ -41,6 +49,27 @@ def values(bits: Bits, fmt: Format) -> Floats:
     return numbers
 
 
+NEAREST: dict[str, Function] = {
+    "f16": narrow, "bf16": narrow_to_bf16, "f32": lambda bits: bits,
+}  # fmt: skip
+"""What rounds patterns of f32 to nearest even."""
+
+
+def _odd_single(numbers: Floats) -> Floats:
+    """Round to the 24 bits of f32, to odd."""
+    pattern, low = numbers.view(np.uint64), np.uint64((1 << 29) - 1)
+    inexact = ((pattern & low) != 0).astype(np.uint64)
+    odd: Floats = (pattern & ~low | inexact << np.uint64(29)).view(np.float64)
+    return odd
+
+
+def _fits_single(numbers: Floats, fmt: Format) -> bool:
+    """Tell whether f32 in between does no harm: its subnormals have too few bits for bf16's."""
+    if fmt.name == "bf16":
+        return not ((np.abs(numbers) < 2.0**-126) & (numbers != 0.0)).any()
+    return fmt.name in NEAREST
+
+
 def patterns_of(numbers: Floats, fmt: Format, rounding: str, overflow: str = "IEEE") -> Bits:
     """Round doubles to a format; NaNs become canonical.
 
@@ -52,8 +81,9 @@ def patterns_of(numbers: Floats, fmt: Format, rounding: str, overflow: str = "IE
         As of `rounded`. Infinities are numbers that are too large where `overflow` is "largest".
     """
     with np.errstate(all="ignore"):
-        if rounding == "rn" and overflow == "IEEE" and fmt.name in ("f16", "f32"):
-            bits: Bits = numbers.astype(FLOATS[fmt.name]).view(fmt.raw)
+        if rounding == "rn" and overflow == "IEEE" and _fits_single(numbers, fmt):
+            single = numbers if fmt.name == "f32" else _odd_single(numbers)
+            bits: Bits = NEAREST[fmt.name](single.astype(np.float32).view(np.uint32))
         else:
             finite = np.isfinite(numbers)
             bits = rounded(np.where(finite, numbers, 0.0), fmt, rounding, overflow)
@@ -172,6 +202,7 @@ def _rows(
     `since` is a version and a target; `nan` tells whether NaNs come out whose bits are open.
     """
     version, target = since
+    function = in_pieces(function)
     kinds = [(fmt.name, f"b{fmt.bits}", single(function))]
     if fmt.bits == 16:
         kinds.append((f"{fmt.name}x2", "b32", pieces(function, 16)))

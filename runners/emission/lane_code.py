@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from oracle.lane_code import LANE, Assign, If, LaneCode, Leave, Repeat, Statement, class_of
+from oracle.lane_code import LANE, ZERO, Assign, If, LaneCode, Leave, Repeat, Statement, class_of
 from oracle.scalar import ScalarInstruction
 from runners.emission.body import Body
 
@@ -35,6 +35,8 @@ class _Writer:
 
     def register(self, name: str) -> str:
         """Return the PTX register of one of the code's."""
+        if name == ZERO:
+            return self.body.use("%zero")
         if name not in self._registers:
             self._registers[name] = self.body.scratch(class_of(name))
         return self._registers[name]

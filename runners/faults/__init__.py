@@ -11,9 +11,10 @@ from oracle.errors import UsageError
 from runners.faults.compiler import COMPILER_FAULTS
 from runners.faults.device import DEVICE_FAULTS
 from runners.faults.fault import Fault, Place
+from runners.faults.sparse import SPARSE_FAULTS
 
-CATALOGUE: tuple[Fault, ...] = (*COMPILER_FAULTS, *DEVICE_FAULTS)
-"""Every fault, those of the text first."""
+CATALOGUE: tuple[Fault, ...] = (*COMPILER_FAULTS, *DEVICE_FAULTS, *SPARSE_FAULTS)
+"""Every fault."""
 
 _BY_NAME = {fault.name: fault for fault in CATALOGUE}
 

@@ -54,6 +54,7 @@ class _Threads:
         self._begun, self._since = time.thread_time(), time.monotonic()
         self._at: Places | None = None
         """None where all are together."""
+        warps.exited = lambda: None if self._at is None else self._at >= self._end
         if warps.threads % LANES:
             self._at = np.where(warps.places < warps.threads, 0, self._end)
         self._together = 0

@@ -194,6 +194,9 @@ class Memory:
     Global memory has the segments that the launch is given, and the module's variables.
     """
 
+    written: NDArray[Any] | None = None
+    """(rows, elements, warps or 1): what the present access writes, where it is a plain store."""
+
     def __init__(
         self,
         segments: tuple[Segment, ...],

@@ -3,6 +3,7 @@
 Source: PTX ISA 8 (Memory Consistency Model), 9.7.13.1 (bar.sync), 9.7.13.2 (bar.warp.sync). Two
 accesses to the same bytes, of which one writes, have an order where one thread makes both, where
 all threads of its block pass a barrier between them, or all lanes of its warp a `bar.warp.sync`.
+Stores of the same value to the same bytes need none: whichever is the last, that is there.
 Atomic operations on the same bytes need none as long as they are all the same, their order changes
 no sum, and nobody asks what was there before. Other ways to make an order (fences, flags,
 barriers for some lanes) are not followed: what relies on them counts as a race.
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runners.simulated.decoder import Kernel, Step, Waits
-from runners.simulated.memory import Memory, Owner, Owners, Place, Segment, Space
+from runners.simulated.memory import VARIABLES_BASE, Memory, Owner, Owners, Place, Segment, Space
 from runners.simulated.traps import TrapKind, refuse
 from runners.simulated.warps import LANES, Key, Mask, Operation, Registers, Values, Warps
 
@@ -28,6 +29,7 @@ _NARROW = re.compile(r"\.[bus](8|16)\b|\.b?f(16)\b")
 _SUM = re.compile(r"red\..*\.(?:add|min|max|and|or|xor)\.")
 """Atomic operations whose order nobody can tell from what is there in the end."""
 _ALL_COPIES = re.compile(r"cp\.async\.wait_(?:all|group\s+0\b)")
+_UNTOLD = -1
 _NOBODY = np.iinfo(np.int64).max
 
 
@@ -81,6 +83,8 @@ class _Access:
     line: int
     threads: int
     """Numbers of threads of a block."""
+    values: NDArray[np.uint64] | None
+    """What is written; None where that is not told."""
 
 
 class _Shadow:
@@ -89,9 +93,11 @@ class _Shadow:
     def __init__(self, size: int) -> None:
         self.written, self.read = _Group(size), _Group(size)
         self.sums = np.zeros(size, np.int64)
-        """Which atomic operation wrote it; 0 where none did."""
+        """Which atomic operation wrote it; 0 where a store did whose value is told."""
         self.copying = np.zeros(size, np.bool_)
         """Whether an asynchronous copy to it may be on its way."""
+        self.values = np.zeros(size, np.uint64)
+        """What was stored last."""
         self.touched = np.zeros(size, np.bool_)
 
 
@@ -158,7 +164,11 @@ class Watch:
         segment = place.segment
         if segment.owner is Owner.THREAD or segment.read_only:
             return
-        access = self._access(place, span)
+        access = self._access(place, span, writes)
+        if writes and segment.base == VARIABLES_BASE:
+            everywhere = np.ones(access.where.shape, np.bool_)
+            said = "a variable of the module: the next launch would find that there"
+            self._refuse(TrapKind.RACE, access, everywhere, segment, "writes", said)
         if (shadow := self._shadows.get(id(segment))) is None:
             shadow = _Shadow(-(-segment.data.size // self._granule))
             self._shadows[id(segment)] = shadow
@@ -189,26 +199,33 @@ class Watch:
     def _write(self, shadow: _Shadow, access: _Access, segment: Segment) -> None:
         where, written = access.where, shadow.written
         self._check(shadow.read, access, segment, "writes", "read")
-        number = 0
+        number, beside = (
+            0 if access.values is not None else _UNTOLD,
+            np.zeros(where.shape, np.bool_),
+        )
         if _SUM.match(self.step.text):
             number = self._sums.setdefault(self.step.text.split()[0], len(self._sums) + 1)
-            beside = written.races(access) & (shadow.sums[where] == number)
-        else:
-            beside = np.zeros(where.shape, np.bool_)
+            beside = shadow.sums[where] == number
+        elif access.values is not None:
+            beside = (shadow.values[where] == access.values) & (shadow.sums[where] == 0)
+        beside &= written.races(access)
         self._check(written, access, segment, "writes", "written", but=beside)
         written.forget(where[~beside])
         shadow.read.forget(where)
         written.add(access)
         shadow.sums[where] = number
-        if not number:
-            self._check(written, access, segment, "writes", "written")
+        alike = np.full(where.shape, number > 0)
+        if access.values is not None and number == 0:
+            shadow.values[where] = access.values
+            alike = shadow.values[where] == access.values
+        self._check(written, access, segment, "writes", "written", but=alike | beside)
 
     def _threads(self) -> Ints:
         """Return (32, warps) numbers of threads."""
         found: Ints = np.arange(LANES)[:, None] + LANES * self._warps.indices
         return found
 
-    def _access(self, place: Place, span: int) -> _Access:
+    def _access(self, place: Place, span: int, writes: bool) -> _Access:
         warps = self._warps
         threads, offsets = self._threads(), place.offsets
         if self.step.waits is Waits.WARP:
@@ -226,7 +243,18 @@ class Watch:
             where=(first[:, None] + np.arange(count)).reshape(-1),
             thread=thread, block=block, epoch=self._epochs[block], turn=self._turns[warp],
             line=self.step.line, threads=LANES * per_block,
+            values=self._values(chosen, count, span) if writes else None,
         )  # fmt: skip
+
+    def _values(self, chosen: Flags, count: int, span: int) -> NDArray[np.uint64] | None:
+        """Return what the chosen threads write to granules, as far as a store says it."""
+        written = self._warps.memory.written
+        if written is None or count * self._granule != span:
+            return None
+        rows, warps = chosen.shape
+        whole = np.broadcast_to(written, (rows, written.shape[1], warps)).swapaxes(1, 2)
+        parts = np.ascontiguousarray(whole).view(f"u{self._granule}")
+        return parts.reshape(rows, warps, count)[chosen].reshape(-1).astype(np.uint64)
 
     def _check(
         self,
@@ -311,6 +339,7 @@ class WatchedMemory(Memory):
         found = super().places(space, address, width, owners, mask, writes)
         for place in found[0]:
             self.watch.saw(place, space, width, writes)
+        self.written = None
         return found
 
 
@@ -330,16 +359,17 @@ def _watched(step: Step, watch: Watch) -> Step:
     operation = step.operation
     if operation is None:
         return step
-    among, rejoins = step.waits is Waits.MEMBERS, step.text.startswith("bar.warp.sync")
+    members, rejoins = step.members, step.text.startswith("bar.warp.sync")
     lands = _ALL_COPIES.match(step.text)
 
     def run(warps: Warps, mask: Mask) -> None:
         watch.step = step
-        if not among:
+        if members is None:
             operation(warps, mask)
             if lands:
                 watch.landed(mask)
             return
+        _check_members(warps, members(warps), mask)
         registers = warps.registers
         assert isinstance(registers, _Garbled)
         registers.seen = mask
@@ -350,3 +380,28 @@ def _watched(step: Step, watch: Watch) -> Step:
 
     found: Operation = run
     return replace(step, operation=found)
+
+
+def _check_members(warps: Warps, members: Values, mask: Mask) -> None:
+    """Refuse an instruction of some lanes unless they are those that each of them names.
+
+    Source: PTX ISA 9.7.9.6 (shfl.sync): a lane that executes it is in its mask, all lanes of the
+    mask execute it with the same mask, or have exited.
+    """
+    shape = (LANES, warps.indices.size)
+    active = np.broadcast_to(np.True_ if mask is None else mask, shape)
+    exited = warps.exited()
+    alive = ~np.broadcast_to(np.False_ if exited is None else exited, shape)
+    named = np.broadcast_to(members, shape).astype(np.int64)
+    # (lanes that execute, lanes that they name, warps)
+    names = (named[:, None] >> np.arange(LANES)[None, :, None]) & 1 == 1
+    fine = (active[None] & (named[:, None] == named[None])) | ~alive[None]
+    lanes = np.arange(LANES)
+    bad = active & (~names[lanes, lanes] | (names & ~fine).any(axis=1))
+    if bad.any():
+        refuse(
+            TrapKind.DIVERGENT,
+            0,
+            "the lanes that execute this are not those that their mask names",
+            warps.names(bad),
+        )

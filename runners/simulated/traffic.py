@@ -100,6 +100,7 @@ def write_runs(
     rows, count, _ = values.shape
     width = values.itemsize
     everyone = max(starts.shape[0], rows), count, warps.indices.size
+    warps.memory.written = values
     for place in places(warps, space, starts, count * width, mask, True, alignment):
         chunk = _chunk(place, count, width)
         number, per_chunk = count * width // chunk, chunk // width

@@ -106,6 +106,8 @@ class Warps:
     """Dynamic shared memory of a block."""
     most_steps: int | None = None
     """Steps after which the launch counts as hung; None: as many as any launch may take."""
+    exited: Callable[[], Mask] = lambda: None
+    """Returns the threads that have exited, or never were; None is nobody."""
     garbage: int = GARBAGE
     """What a register holds in the threads that never wrote it, repeated to its width."""
     steps: int = 0

@@ -372,23 +372,24 @@ def lane_code(
     )  # fmt: skip
 
 
-_OUT = {
-    "b16": ("cvt.u32.u16", 1), "b64": ("mov.b64", 2), "pred": ("selp.b32", 1)
-}  # fmt: skip
-"""What makes registers of 32 bits of others."""
-
-
 def _brought_out(lanes: Lanes, known: Sequence[str], seen: list[str]) -> list[Statement]:
     """Return statements that turn what other registers hold into results, the latest first."""
     made: list[Statement] = []
     for name in reversed(known):
-        opcode, parts = _OUT.get(class_of(name), ("", 0))
-        if not parts or len(made) == MOST_LISTED // 2 or opcode not in SCALARS:
+        kind = class_of(name)
+        if kind == "b32" or len(made) >= MOST_LISTED // 2:
             continue
-        written = tuple(lanes.new("b32") for _ in range(parts))
-        sources: tuple[str | int, ...] = (1, 0, name) if opcode == "selp.b32" else (name,)
-        made.append(Assign(opcode=opcode, destinations=written, sources=sources))
-        seen[:0] = written
+        out: list[tuple[str, tuple[str | int, ...]]] = []
+        if kind == "b64":
+            high = lanes.new("b64")
+            made.append(Assign(opcode="shr.u64", destinations=(high,), sources=(name, 32)))
+            out = [("cvt.u32.u64", (name,)), ("cvt.u32.u64", (high,))]
+        else:
+            out = [("cvt.u32.u16", (name,)) if kind == "b16" else ("selp.b32", (1, 0, name))]
+        for opcode, sources in out:
+            written = lanes.new("b32")
+            made.append(Assign(opcode=opcode, destinations=(written,), sources=sources))
+            seen.insert(0, written)
     return made
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oracle.image import position
+from oracle.lane_code import LaneCode
 from oracle.ops import MatrixAccess, accesses_rows, is_main
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
@@ -97,13 +98,19 @@ def _is_warp_level(step: Step) -> bool:
     return step.instruction is not None
 
 
+def _computes(step: Step) -> bool:
+    return is_main(step) or isinstance(step, LaneCode)
+
+
 def _moves(step: Step) -> bool:
     accesses = step.bytes_read or step.bytes_written
     return bool(step.uses and accesses) and not accesses_rows(step)
 
 
 def shows_something(program: Program, like: Program, *, any_warp_level: bool = False) -> bool:
-    """Whether a program still has a matrix instruction of the kind of another's, and a store.
+    """Whether a program still has what another is about, a matrix instruction or code of lanes.
+
+    And a store, which shows it.
 
     Parameters
     ----------
@@ -112,8 +119,8 @@ def shows_something(program: Program, like: Program, *, any_warp_level: bool = F
         they are executed, and no values.
     """
     steps = list(walk(program.steps))
-    main = any(map(is_main, walk(like.steps)))
-    needed = _moves if not main else _is_warp_level if any_warp_level else is_main
+    main = any(map(_computes, walk(like.steps)))
+    needed = _moves if not main else _is_warp_level if any_warp_level else _computes
     return any(map(needed, steps)) and any(step.stores for step in steps)
 
 

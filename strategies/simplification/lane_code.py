@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from oracle.errors import UsageError
 from oracle.lane_code import (
@@ -20,10 +24,18 @@ from oracle.lane_code import (
     read_by,
     written_by,
 )
+from oracle.matrices import LANES
 from oracle.ops import COUNTS
-from oracle.steps import Step, accesses_registers
-from strategies.simplification.examples import Example, Site, edited, visit
+from oracle.places import Buffer, Place
+from oracle.program import Program, walk
+from oracle.steps import Step, accesses_registers, plain_load, plain_store
+from oracle.tracing import trace
+from strategies.simplification.examples import GUARD_BYTES, Example, Site, edited, visit
 
+_LEAST_STEPS = 3
+"""Steps of a program of nothing but code: a load, the code, a store."""
+_MOST_EVENTS = 256
+"""Steps of a program, as they are taken, that are looked at."""
 Path = tuple[int | str, ...]
 """Where a statement stands: (3,), or (3, "then", 0)."""
 Code = tuple[Statement, ...]
@@ -58,6 +70,45 @@ def changed(code: Code, changes: Changes, prefix: Path = ()) -> Code:
         else:
             made.append(replace(statement, **blocks) if blocks else statement)  # type: ignore[arg-type]
     return tuple(made)
+
+
+def alone(step: LaneCode, inputs: NDArray[Any]) -> Example:
+    """Return code with nothing but a load of what it reads and a store of what it makes.
+
+    Parameters
+    ----------
+    inputs : uint32 (32, words)
+        What the registers of each lane hold before it.
+    """
+    count = next((count for count in COUNTS if count >= step.count), 0) if step.count else 0
+    made = next(count for count in COUNTS if count >= len(step.results))
+    results = (*step.results, *step.results[-1:] * (made - len(step.results)))
+    code = replace(step, source="x" if count else "", count=count, destination="y", results=results)
+    wide = code.uses[-1].holds.bits
+    into = Buffer(name="y", space="global", size=LANES * made * wide // 8 + GUARD_BYTES)
+    store = plain_store(registers="y", count=made, bits=wide, place=Place(buffer="y"))
+    if not count:
+        program = Program(buffers=(into,), steps=(code, store))
+        return Example(program=program, image=np.zeros(program.image_bytes, np.uint8))
+    load = plain_load(registers="x", count=count, bits=step.bits, place=Place(buffer="x"))
+    given = Buffer(name="x", space="global", size=load.size + GUARD_BYTES)
+    program = Program(buffers=(given, into), steps=(load, code, store))
+    image = np.zeros(program.image_bytes, np.uint8)
+    words = np.zeros((LANES, count * step.bits // 32), "<u4")
+    words[:, : inputs.shape[1]] = inputs
+    image[: load.size] = words.view(np.uint8).ravel()
+    return Example(program=program, image=image)
+
+
+def code_alone(example: Example, *, target: str) -> Iterator[Example]:
+    """Iterate over examples of nothing but one piece of code, as the program comes to it."""
+    pieces = [step for step in walk(example.program.steps) if isinstance(step, LaneCode)]
+    if not pieces or len([*walk(example.program.steps)]) <= _LEAST_STEPS:
+        return
+    for event in trace(example.program, example.image, target=target).events[:_MOST_EVENTS]:
+        if isinstance(event.step, LaneCode):
+            inputs = event.inputs.get("source", np.zeros((LANES, 0), np.uint32))
+            yield alone(event.step, inputs)
 
 
 def smaller_code(example: Example) -> Iterator[Example]:

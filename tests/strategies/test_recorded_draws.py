@@ -30,13 +30,13 @@ ROUNDS = 12
 """Rounds of 8 programs: the rarest choice of Dice, one in 64, is made in some of them."""
 
 DEFINED = {
-    "sm_75": "07692c6919219aa3",
-    "sm_80": "8017c06cefe5f2e4",
-    "sm_90": "e5fc2bf270ebeec3",
-    "sm_100a": "6c45a110396051b9",
+    "sm_75": "db97138eeec2cb89",
+    "sm_80": "2de9542c202a2e1b",
+    "sm_90": "6c3960b0befac62d",
+    "sm_100a": "b9f407937b260b50",
 }
 """Digests of version 12 of the programs."""
-UNDEFINED = {"sm_75": "eb8c085f375f1f15", "sm_90": "de3d8758b86fb54c"}
+UNDEFINED = {"sm_75": "b5bffadde9fc6a9e", "sm_90": "54205560bc8476be"}
 """Digests of version 12 of the programs."""
 INSTRUCTIONS = {
     "sm_70": "eac315b08c158d7c",

@@ -178,8 +178,9 @@ def test_without_a_gpu_nothing_falls_back(tmp_path: Path, kernel: Path) -> None:
     assert warpfuzz(tmp_path, "judge", kernel, "--compilers", "driver").code in (3, 4)
 
 
-def test_compilers_are_compared_and_the_wrong_ones_named(tmp_path: Path) -> None:
-    """Compilers that hand on PTX stand in for those whose code a GPU runs."""
+@pytest.mark.parametrize("runner", ["sim", pytest.param("cuda", marks=pytest.mark.slow)])
+def test_compilers_are_compared_and_the_wrong_ones_named(tmp_path: Path, runner: str) -> None:
+    """Compilers that hand on PTX stand in for others, and a stand-in for PyCUDA runs that."""
     registers = "{%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}"
     (tmp_path / "k.ptx").write_text(
         f"""{HEAD}.visible .entry tile(.param .u64 in, .param .u64 out)
@@ -198,12 +199,37 @@ def test_compilers_are_compared_and_the_wrong_ones_named(tmp_path: Path) -> None
         faults = ["store-layout-flipped"] if version > 1 else []
         planted_ptxas(tmp_path / "p" / str(version), f"{version}.0", faults, (2, 3))
     words = ("judge", "k.ptx", *FEW, "--compilers", "p", "--opt", "0,2", "--json")
-    ended = warpfuzz(tmp_path, *words, prepare=reduce_little)
+    more = {}
+    if runner == "cuda":
+        words = (*words, "--runner", "cuda")
+        more = {"PYTHONPATH": f"{ROOT}:{ROOT}/tests/runners/cuda/fakes/working"}
+    ended = warpfuzz(tmp_path, *words, prepare=reduce_little, **more)
     assert ended.code == 1, ended.err
     (finding,) = ended.findings
     assert finding["blame"] == "only V2.0.0 to V3.0.0 -O2"
     assert "V1.0.0 -O2" in ended.summary["agreeing"]
     assert json.loads((tmp_path / finding["path"] / "finding.json").read_text())["shrink"]
+
+
+APPROXIMATE = SUMS.replace(
+    "    st.global.u32 [%rd7], %r16;",
+    "    .reg .f32 %f;\n    mov.b32 %f, %r16;\n    ex2.approx.f32 %f, %f;\n"
+    "    mov.b32 %r16, %f;\n    st.global.u32 [%rd7], %r16;",
+)
+
+
+def test_what_the_simulated_device_does_not_know_is_said(tmp_path: Path) -> None:
+    """Where nothing else can run it, nothing is compared; the sentence says what it lacks."""
+    (tmp_path / "k.ptx").write_text(APPROXIMATE)
+    ended = warpfuzz(tmp_path, "judge", "k.ptx", *FEW, "--ptx-pass", "cat")
+    assert ended.code == 3
+    assert "ex2.approx.f32" in ended.out
+    assert "with each other alone" in ended.out
+    text = APPROXIMATE.replace(".visible", ".global .u32 count;\n.visible")
+    (tmp_path / "k.ptx").write_text(text)
+    ended = warpfuzz(tmp_path, "judge", "k.ptx", *FEW, "--ptx-pass", "cat")
+    assert ended.code == 2
+    assert ".global .u32 count" in ended.err
 
 
 def test_the_commands_and_the_launch_of_the_page_are_taken(tmp_path: Path) -> None:

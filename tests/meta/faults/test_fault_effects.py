@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -20,6 +20,7 @@ from simulated_kernels import (
     multiplication,
     transfer,
 )
+from sparse_products import PLAIN, Sparse
 
 from oracle.isa import MMA_SYNC_FORMS, mma_sync_form
 from oracle.program import Program
@@ -64,12 +65,17 @@ class Case:
     target: str = "sm_90"
     lanes: Program | None = None
     """A program of mma.sync."""
+    sparse: Sparse | None = None
+    """A kernel of mma.sp."""
 
     def images(self) -> Iterator[NDArray[np.uint8]]:
         if self.lanes is not None:
             yield expand(Recipe(classes=tuple(ValueClass), seed=5), self.lanes, 190)
             return
-        if self.multiplication is not None:
+        if self.sparse is not None:
+            for wide in (0, 3, 12):
+                yield self.sparse.images(24, wide)
+        elif self.multiplication is not None:
             for flavour in flavours(self.multiplication.variant):
                 yield images_of(self.multiplication, flavour)
         else:
@@ -185,6 +191,17 @@ def lane_programs() -> Iterator[Case]:
         yield Case(name=name, ptx=module.ptx, lanes=program)
 
 
+def sparse_products() -> Iterator[Case]:
+    """Forms of mma.sp with the last selector, every other one of ordered metadata."""
+    for index, form in enumerate(PLAIN):
+        each = replace(form, ordered=index % 2 == 1)
+        ptx = each.ptx(form.selectors - 1)
+        yield Case(name=form.opcode, ptx=ptx, sparse=each)
+        last = form.registers("d") - 1
+        over = re.sub(r"%d(\d)", lambda match, last=last: f"%c{last - int(match[1])}", ptx)
+        yield Case(name=f"{form.opcode}, c reversed", ptx=over, sparse=each)
+
+
 CASES = (
     *(
         Case(name=opcode, ptx=each.ptx, multiplication=each)
@@ -192,6 +209,7 @@ CASES = (
     ),
     *others(),
     *lane_programs(),
+    *sparse_products(),
 )
 
 # A multiplication makes every NaN quiet by itself; transfers show these.

@@ -198,10 +198,15 @@ def comparison_cases() -> Cases:
     cases["slct.u64.s32 %o, %a, %b, %c;"] = (
         (64, 64, 32), 64, lambda a, b, c: b if c >> 31 else a,
     )  # fmt: skip
-    cases["slct.b32.f32 %o, %a, %b, %c;"] = (
-        (32, 32, 32), 32,
-        lambda a, b, c: a if decode("f32", c) != "nan" and number("f32", c) >= 0 else b,
-    )  # fmt: skip
+    for ftz in ("", ".ftz"):
+        cases[f"slct{ftz}.b32.f32 %o, %a, %b, %c;"] = (
+            (32, 32, 32), 32,
+            lambda a, b, c, z=ftz: (
+                a
+                if decode("f32", c) != "nan" and number("f32", flushed("f32", c) if z else c) >= 0
+                else b
+            ),
+        )  # fmt: skip
     return cases
 
 
@@ -220,9 +225,7 @@ def sign_cases() -> Cases:
         "infinite": lambda k, a: decode(k, a) in ("+inf", "-inf"),
         "number": lambda k, a: decode(k, a) != "nan",
         "notanumber": lambda k, a: decode(k, a) == "nan",
-        "normal": lambda k, a: (
-            not isinstance(decode(k, a), str) and decode(k, a) != 0 and not is_subnormal(k, a)
-        ),
+        "normal": lambda k, a: not isinstance(decode(k, a), str) and not is_subnormal(k, a),
         "subnormal": is_subnormal,
     }
     for kind in ("f32", "f64"):

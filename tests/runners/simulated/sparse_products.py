@@ -13,7 +13,9 @@ from runners.simulated import SimulatedDevice
 
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "f32": 32, "s32": 32}
 BITS |= {"s8": 8, "u8": 8, "s4": 4, "u4": 4}
-LANES = range(32)
+FRACTIONS = {"f16": (5, 10, 0), "bf16": (8, 7, 0), "tf32": (8, 10, 13), "f32": (8, 23, 0)}
+FRACTIONS |= {"e4m3": (4, 3, 0), "e5m2": (5, 2, 0)}
+"""Bits of exponent and fraction, and those below that nobody looks at."""
 Words = NDArray[np.uint32]
 
 
@@ -132,6 +134,19 @@ class Sparse:
             "\n    ".join(lines), image_bytes=128 * total, registers=f"    {declared} .reg .b32 %e;"
         )
 
+    def images(self, count: int, wide: int) -> NDArray[np.uint8]:
+        """Return images of any bits, or of numbers about one, their exponents that far apart."""
+        rng = np.random.default_rng(wide)
+        parts = [random_words(rng, count, 32, self.registers(role)) for role in "abc"]
+        if wide and self.d != "s32":
+            kinds = {"a": self.a, "b": self.b, "c": self.d}
+            parts = [
+                self.packed(role, finite(rng, kind, (count, *self.size(role)), wide))
+                for role, kind in kinds.items()
+            ]
+        rest = random_words(rng, count, 32, 1 + self.registers("d"))
+        return np.concatenate([*parts, rest], axis=2).reshape(count, -1).view(np.uint8)
+
     def run(
         self, device: SimulatedDevice, selector: int, a: Words, b: Words, c: Words, e: Words
     ) -> Words:
@@ -175,3 +190,15 @@ PAIRS = [(form, selector) for form in FORMS for selector in range(form.selectors
 
 def random_words(rng: np.random.Generator, *shape: int) -> Words:
     return rng.integers(0, 1 << 32, shape, np.uint32)
+
+
+def finite(rng: np.random.Generator, kind: str, shape: tuple[int, ...], wide: int) -> Words:
+    """Return finite numbers, their exponents that far apart, about one; some are zero."""
+    exponent_bits, fraction, unused = FRACTIONS[kind]
+    bias = (1 << exponent_bits - 1) - 1
+    wide = min(wide, bias - 2)
+    field = rng.integers(bias - wide, bias + wide + 1, shape)
+    bits = rng.integers(0, 1 << fraction, shape) | field << fraction
+    bits |= rng.integers(0, 2, shape) << (exponent_bits + fraction)
+    bits[rng.random(shape) < 0.1] = 0
+    return (bits << unused).astype(np.uint32)

@@ -58,6 +58,15 @@ ORDERED = {
     ),
     "one thread alone": ("st.shared.u32 [%r7], %r4;", "ld.shared.u32 %r9, [%r7];",
                          "xor.b32 %r9, %r9, 1;"),
+    "all lanes store the same value": (
+        "st.shared.u32 [tile], 6;", "add.u32 %r10, %r0, 1;", "st.shared.u32 [tile], 6;",
+        "bar.sync 0;", "ld.shared.u32 %r9, [tile];", "sub.u32 %r9, %r9, 6;",
+        "add.u32 %r9, %r9, %r4;", "xor.b32 %r9, %r9, 1;",
+    ),
+    "halves of the same value": (
+        "mov.u32 %r10, 0x00070007;", "st.shared.u32 [tile], %r10;", "mov.u16 %h0, 7;",
+        "st.shared.u16 [tile+2], %h0;", "bar.sync 0;", "xor.b32 %r9, %r4, 1;",
+    ),
     "sums without asking": (
         "setp.eq.u32 %p0, %r0, 0;", "@%p0 st.shared.u32 [tile], 0;", "bar.sync 0;",
         "red.shared.add.u32 [tile], 1;", "bar.sync 0;", "ld.shared.u32 %r9, [tile];",
@@ -88,9 +97,20 @@ RACES = {
         ("st.shared.u32 [%r7], %r4;", "bar.sync 0;", NEIGHBOUR, "st.shared.u32 [%r7], 0;"), 3, 2,
     ),
     "all lanes write the same word": (("st.shared.u32 [tile], %r4;",), 0, 0),
+    "another value in another line": (
+        ("st.shared.u32 [tile], 6;", "setp.eq.u32 %p0, %r0, 3;", "@%p0 st.shared.u32 [tile], 7;"),
+        2, 0,
+    ),
+    "the same value, and a read": (
+        ("st.shared.u32 [tile], 6;", "ld.shared.u32 %r9, [tile];"), 1, 0,
+    ),
+    "a sum, and a store": (
+        ("st.shared.u32 [tile], 6;", "bar.sync 0;", "red.shared.add.u32 [tile], 0;",
+         "st.shared.u32 [tile], 6;"), 3, 2,
+    ),
     "blocks write the same words": (
         ("mul.wide.u32 %rd2, %r0, 4;", "add.u64 %rd2, %rd0, %rd2;",
-         "st.global.u32 [%rd2+2048], 7;"),
+         "st.global.u32 [%rd2+2048], %r1;"),
         2, 2,
     ),
     "blocks read what others write": (
@@ -129,6 +149,21 @@ def test_a_race_is_refused_with_both_lines_and_threads(
     assert one != other
 
 
+def test_a_variable_of_the_module_is_not_changed_from_launch_to_launch() -> None:
+    declared = HEAD.replace(".visible", ".global .u32 count;\n.visible")
+    launch = Launch(
+        grid=(1, 1, 1), block=(1, 1, 1), shared_bytes=0, parameters=bytes(8), pointers=((0, 256),),
+        buffers=((256, 4096),),
+    )  # fmt: skip
+    for line, fine in (("ld.global.u32 %r9, [count];", True), ("st.global.u32 [count], 1;", False)):
+        module = SimulatedDevice("sm_80").load(f"{declared}{line}\nret;\n}}\n")
+        if fine:
+            module.launch_grid("kernel", np.zeros(8192, np.uint8), launch)
+        else:
+            with pytest.raises(SimulatedTrap, match="the next launch would find"):
+                module.launch_grid("kernel", np.zeros(8192, np.uint8), launch)
+
+
 def test_shared_memory_that_nobody_wrote_is_no_value() -> None:
     with pytest.raises(SimulatedTrap, match=f"line {FIRST}: .*nobody wrote"):
         run(NEIGHBOUR, KEEP)
@@ -141,6 +176,34 @@ def test_a_copy_that_nobody_waited_for_is_not_read() -> None:
     assert np.array_equal(after[:128], np.arange(128) ^ 1)
     with pytest.raises(SimulatedTrap, match="asynchronous copy"):
         run(copy, "ld.shared.u32 %r9, [%r7];", KEEP)
+
+
+MASKS = {
+    "nobody is named": ("shfl.sync.bfly.b32 %r9, %r4, 1, 31, 0;",),
+    "a lane that does not come": (
+        "setp.lt.u32 %p0, %r0, 8;", "@%p0 shfl.sync.bfly.b32 %r9, %r4, 1, 31, -1;",
+    ),
+    "a lane names others": (
+        "setp.eq.u32 %p0, %r0, 3;", "selp.b32 %r10, 15, -1, %p0;",
+        "shfl.sync.bfly.b32 %r9, %r4, 1, 31, %r10;",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lines", MASKS.values(), ids=MASKS)
+def test_lanes_that_are_not_those_of_the_mask_are_refused(lines: tuple[str, ...]) -> None:
+    with pytest.raises(SimulatedTrap, match="not those that their mask names") as stopped:
+        run(*lines, "mov.u32 %r9, 0;", KEEP)
+    assert stopped.value.trap.line == FIRST + len(lines) - 1
+
+
+def test_lanes_that_have_exited_are_not_waited_for() -> None:
+    after = run(
+        "and.b32 %r10, %r0, 16;", "setp.ne.u32 %p0, %r10, 0;", "@%p0 exit;",
+        "shfl.sync.bfly.b32 %r9, %r4, 1, 31, -1;", KEEP,
+    )  # fmt: skip
+    there = np.arange(128)
+    assert np.array_equal(after[:128], np.where(there & 16, there, there ^ 1))
 
 
 UNDECIDED = {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from simulated_kernels import kernel, names
-from sparse_products import FORMS, PAIRS, PLAIN, Sparse, Words, random_words
+from sparse_products import FORMS, FRACTIONS, PAIRS, PLAIN, Sparse, Words, finite, random_words
 
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 
@@ -13,9 +13,6 @@ IDS = [f"{form.opcode} {selector}" for form, selector in PAIRS]
 FLOATS = [form for form in PLAIN if form.d != "s32"]
 WHOLE = range(-3, 4)
 EIGHT_BITS = {"e4m3": (0, 0x38, 0x40, 0x44), "e5m2": (0, 0x3C, 0x40, 0x42)}
-FRACTIONS = {"f16": (5, 10, 0), "bf16": (8, 7, 0), "tf32": (8, 10, 13), "f32": (8, 23, 0)}
-FRACTIONS |= {"e4m3": (4, 3, 0), "e5m2": (5, 2, 0)}
-"""Bits of exponent and fraction, and those below that nobody looks at."""
 
 
 def test_there_are_44_forms_and_76_with_a_selector_of_each_kind_of_metadata() -> None:
@@ -131,18 +128,6 @@ def dot(form: Sparse, a: list[int], b: list[int], c: int) -> int:
         total = block([*(products[z] for z in chosen), parts(total, "f32")], "f32")
     with np.errstate(over="ignore"):
         return int((np.uint32(total).view(np.float32) + np.uint32(c).view(np.float32)).view("u4"))
-
-
-def finite(rng: np.random.Generator, kind: str, shape: tuple[int, ...], wide: int) -> Words:
-    """Return finite numbers, their exponents that far apart, about one; some are zero."""
-    exponent_bits, fraction, unused = FRACTIONS[kind]
-    bias = (1 << exponent_bits - 1) - 1
-    wide = min(wide, bias - 2)
-    field = rng.integers(bias - wide, bias + wide + 1, shape)
-    bits = rng.integers(0, 1 << fraction, shape) | field << fraction
-    bits |= rng.integers(0, 2, shape) << (exponent_bits + fraction)
-    bits[rng.random(shape) < 0.1] = 0
-    return (bits << unused).astype(np.uint32)
 
 
 @pytest.mark.parametrize("wide", [0, 6, 70])

@@ -1,0 +1,84 @@
+"""Code of lanes on a compiler that gets one instruction wrong: made small, and named after it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from corpus import Kind
+from fuzz.diagnosis.culprit import culprit_of
+from fuzz.diagnosis.experiments import ExperimentDevice
+from fuzz.findings.replay import Subject
+from fuzz.shrinking import runner_verdicts, shrink
+from oracle.execution import execute
+from oracle.isa import FORMS
+from oracle.lane_code import LaneCode, every
+from oracle.program import walk
+from oracle.targets import Module
+from runners.emission import emit
+from runners.kernels import KernelModule
+from runners.protocol import Compiled, Failure, ForwardingRunner, Ran
+from runners.simulated_runner import SimulatedRunner
+from strategies.draws import draw_one
+from strategies.features import Focus, Has
+from strategies.programs import programs
+
+MODULE = Module.named("sm_90", "8.0")
+ALONE = programs(Focus(features=frozenset({Has.LANES_ALONE})), module=MODULE, forms=FORMS)
+BEHIND = programs(Focus(features=frozenset({Has.LANES_BEHIND})), module=MODULE, forms=FORMS)
+
+
+class Rewriting(ForwardingRunner):
+    """A compiler that takes a pattern in the text for something else."""
+
+    def __init__(self, pattern: str, other: str) -> None:
+        super().__init__(SimulatedRunner())
+        self.pattern, self.other = re.compile(pattern), other
+
+    def compile(self, module: KernelModule) -> Compiled | Failure:
+        return super().compile(replace(module, ptx=self.pattern.sub(self.other, module.ptx)))
+
+
+def wrong(runner: Rewriting, strategy: object, keys: range) -> Iterator[Subject]:
+    for key in keys:
+        program = draw_one(strategy, key)  # type: ignore[arg-type]
+        module = emit(program, module=MODULE)
+        if not runner.pattern.search(module.ptx):
+            continue
+        images = np.random.default_rng(key).integers(0, 256, (8, program.image_bytes), np.uint8)
+        code = runner.compile(module)
+        assert isinstance(code, Compiled)
+        ran = runner.run(code, images)
+        assert isinstance(ran, Ran)
+        differs = (ran.images != execute(program, images).images).any(axis=1)
+        if differs.any():
+            yield Subject(module=module, program=program, image=images[differs.argmax()], copies=1)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "other", "name", "strategy"),
+    [
+        (r"shf\.r\.wrap\.b32", "shf.r.clamp.b32", "shf.r.wrap.b32", ALONE),
+        (r"xor\.b32", "or.b32", "xor.b32", BEHIND),
+        # Wrong together only: a lost negation under a loop or a branch is no instruction's own.
+        (r"@!(%p\d+) (?!bra)", r"@\1 ", None, ALONE),
+    ],
+)
+def test_a_wrong_instruction_is_left_with_little_around_it(
+    pattern: str, other: str, name: str | None, strategy: object
+) -> None:
+    runner = Rewriting(pattern, other)
+    subject = next(wrong(runner, strategy, range(200)))
+    small = shrink(subject, runner_verdicts(runner), wanted=Kind.VIOLATION, seconds=20).subject
+    steps = [*walk(small.program.steps)]
+    code = [one for step in steps if isinstance(step, LaneCode) for one in every(step.code)]
+    assert len(steps) <= 3
+    assert len(code) <= 8
+    device = ExperimentDevice(runner, small.module)
+    culprit = culprit_of(device, small.program, small.image)
+    assert culprit is not None
+    assert name in (None, culprit.name)
