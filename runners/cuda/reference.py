@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from runners.cuda.modules import Modules
 from runners.kernels import LANES
 from runners.reference.encoding import Encoded
+from runners.reference.self_check import Compared, Images, check
 from runners.reference.shipped import shipped
 
 _KEY, _ENTRY = "reference", "compare"
@@ -30,18 +31,6 @@ LISTED = 64
 """Images that differ of which the numbers come back; beyond these, their count."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Compared:
-    """What a comparison found."""
-
-    images: int
-    """How many were compared."""
-    differing: int
-    """How many of them differ."""
-    numbers: tuple[int, ...]
-    """Those of the first that were met, at most LISTED, in rising order."""
-
-
 class DeviceReference:
     """The interpreter in a context of PyCUDA.
 
@@ -56,6 +45,8 @@ class DeviceReference:
     ------
     LoadError
         If the driver refuses the interpreter.
+    InfrastructureError
+        If what the driver made of it is wrong on a fixed set.
     """
 
     def __init__(self, driver: Any, modules: Modules) -> None:
@@ -66,6 +57,7 @@ class DeviceReference:
             driver.device_attribute.MULTIPROCESSOR_COUNT
         )
         self._found = driver.mem_alloc(8 * (2 + LISTED))
+        check(self.compare)
 
     def program(self, encoded: Encoded) -> DeviceProgram:
         """Put a program into the device's memory.
@@ -84,6 +76,12 @@ class DeviceReference:
         blocks = max(1, min(_RESIDENT * self._multiprocessors, most))
         memory = self._driver.mem_alloc(blocks * encoded.work_bytes)
         return DeviceProgram(encoded, code, 1, blocks, memory)
+
+    def compare(self, encoded: Encoded, before: Images, after: Images) -> Compared:
+        """Compare images of the host with what was made of them, and wait for what is found."""
+        images, results = map(self._driver.to_device, map(np.ascontiguousarray, (before, after)))
+        self.start(self.program(encoded), int(images), int(results), len(before))
+        return self.end(len(before))
 
     def start(
         self, program: DeviceProgram, before: int, after: int, count: int, stream: Any = None
