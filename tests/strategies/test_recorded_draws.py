@@ -36,7 +36,7 @@ DEFINED = {
     "sm_100a": "b9f407937b260b50",
 }
 """Digests of version 12 of the programs."""
-UNDEFINED = {"sm_75": "2ae4bb965cfd42cf", "sm_90": "44f9f18b3d9028b5"}
+UNDEFINED = {"sm_75": "b5bffadde9fc6a9e", "sm_90": "54205560bc8476be"}
 """Digests of version 12 of the programs."""
 INSTRUCTIONS = {
     "sm_70": "eac315b08c158d7c",
