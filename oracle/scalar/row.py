@@ -46,8 +46,8 @@ class ScalarInstruction:
     """Classes of the operands that are read, in order."""
     evaluate: Callable[..., tuple[Bits, ...]]
     """Arrays of one shape (..., 32), one for each source: to as many as there are destinations.
-    The last axis is the lanes of a warp. What PTX leaves open (`defined`, `nan`) is as measured or
-    as the simplest reading has it."""
+    The last axis is the lanes of a warp. Where PTX leaves the result open (`defined`, `nan`), it is
+    something, and no device need agree."""
     immediates: Mapping[int, Immediate] = field(default_factory=dict)
     """Sources that may be, or have to be, constants, by their position."""
     carry_in: bool = False
@@ -61,7 +61,7 @@ class ScalarInstruction:
     """Takes what `evaluate` takes; where PTX says what comes out. None: everywhere."""
     nan: str = ""
     """Format of the elements of the first destination ("f32", "f16x2") in which NaN may come out
-    whose bits PTX leaves open; "" where it may not. `evaluate` returns what an H200 does."""
+    whose bits PTX leaves open; "" where it may not."""
     section: str
     """Of the PTX ISA 9.0."""
     version: PtxVersion = VERSIONS[0]
