@@ -20,7 +20,7 @@ from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Difference, differences
 from fuzz.kinds import KINDS
 from oracle.errors import InfrastructureError
-from oracle.formats import Format, format_named
+from oracle.formats import FORMATS, Format
 from oracle.forms import Form
 from oracle.ops import is_main, is_producer
 from oracle.permission import Bound, permitted
@@ -332,7 +332,7 @@ class ValueFacts:
         """Return the format of what differs; None for registers and bytes."""
         for result in self.results:
             if not result.is_registers and difference.byte in result.offsets:
-                return format_named(result.type)
+                return FORMATS.get(result.type)  # rows of moved matrices have none
         return None
 
     def document(self) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from strategies.simplification.accesses import (
 from strategies.simplification.examples import Example, visit
 from strategies.simplification.isolation import isolated, loaded, shared_sources, stored
 from strategies.simplification.lane_code import code_alone, smaller_code
-from strategies.simplification.registers import less_shared
+from strategies.simplification.registers import less_shared, plainer_metadata
 from strategies.simplification.structure import drops, loads_first, trims, unwraps
 
 Reduction = Callable[[Example], Iterator[Example]]
@@ -36,6 +36,7 @@ _SINGLE: tuple[Reduction, ...] = (
     unwraps,
     smaller_code,
     less_shared,
+    plainer_metadata,
     plain_one,
     row_major,
     plainer_accesses,

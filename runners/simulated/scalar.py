@@ -15,9 +15,9 @@ register have more bits (9.4.1), `?` lets one be copied that was never written. 
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from itertools import product
+from itertools import permutations, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -612,21 +612,40 @@ for _row in ROWS:
     _BY_STEM.setdefault(_row.stem, []).append(_row)
 
 
+_TYPE = re.compile(r"(?:[busf]|bf|tf)\d+(?:x2)?|e\dm\dx2|pred")
+_MOST_WORDS = 6
+"""Of an opcode, whose orders are tried."""
+
+
+def _orders(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Give qualifiers in every order that leaves types in theirs, the given one first.
+
+    So ptxas reads them, and headers have min.s16x2.relu.
+    """
+    yield tuple(words)
+    types = [word for word in words if _TYPE.fullmatch(word)]
+    for order in permutations(words) if len(words) <= _MOST_WORDS else ():
+        if [word for word in order if _TYPE.fullmatch(word)] == types:
+            yield order
+
+
 @lru_cache(maxsize=4096)
 def rows_of(opcode: str) -> tuple[tuple[Op, Qualifiers, list[_Slot]], ...]:
     """Return the rows that an opcode has, its qualifiers and the operands that these ask for."""
-    found = []
-    # Of these, either may be first.
-    opcode = opcode.replace(".relu.satfinite", ".satfinite.relu")
-    stem, *words = opcode.split(".")
-    for row in _BY_STEM.get(stem, ()):
-        if match := row.pattern.fullmatch(opcode):
-            given = {name: text.lstrip(".") for name, text in match.groupdict("").items()}
-            last = next((word for word in reversed(words) if word in TYPE_BITS), "")
-            q = Qualifiers({"op": stem, "type": last} | given)
-            q["element"] = q["type"].removesuffix("x2")
-            found.append((row, q, [slot.of(q) for slot in row.slots]))
-    return tuple(found)
+    stem, *given = opcode.split(".")
+    rows = _BY_STEM.get(stem, [])
+    for words in _orders(given) if rows else ():
+        opcode, found = ".".join((stem, *words)), []
+        last = next((word for word in reversed(words) if word in TYPE_BITS), "")
+        for row in rows:
+            if match := row.pattern.fullmatch(opcode):
+                named = {name: text.lstrip(".") for name, text in match.groupdict("").items()}
+                q = Qualifiers({"op": stem, "type": last} | named)
+                q["element"] = q["type"].removesuffix("x2")
+                found.append((row, q, [slot.of(q) for slot in row.slots]))
+        if found:
+            return tuple(found)
+    return ()
 
 
 def decode(operands: Operands) -> tuple[Operation, Source | None] | None:

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
 from oracle.program import Program
-from strategies.contents.fills import fills_of
-from strategies.contents.float_fields import Ints, Raw
-from strategies.contents.image_groups import DRAW_BYTES, SPOTS, Fill, ImageGroup, fill_in_turn
-from strategies.contents.plans import Halves, Opened, Plan, plan_of
+from strategies.contents.expressions import Draws, Values
+from strategies.contents.philox import (
+    DRAWS,
+    DRAWS_STREAM,
+    GAPS_STREAM,
+    GOLDEN,
+    NOISE_STREAM,
+    Words,
+    gap_words,
+    sharing,
+    words_of,
+)
+from strategies.contents.plans import BLOCK, Filling, Opened, Plan, plan_of
 from strategies.contents.recipes import Recipe, ValueClass, by_class
 
 _CHUNK_BYTES = 1 << 21
@@ -24,9 +33,6 @@ are alike, less is slower; one core with 512 KiB of second-level cache, 2026-11-
 _TOGETHER_BYTES = 1 << 17
 """Bytes of several classes that are filled together, one matrix after the other: what one class
 would cost is then paid once, while all of it stays in the cache."""
-_GOLDEN = 0x9E37_79B9_7F4A_7C15
-"""2^64 over the golden ratio: multiples lie far apart (Steele et al. 2014, "Fast splittable
-pseudorandom number generators")."""
 
 
 def expand(recipe: Recipe, program: Program, count: int, *, first: int = 0) -> NDArray[np.uint8]:
@@ -52,7 +58,7 @@ def expand(recipe: Recipe, program: Program, count: int, *, first: int = 0) -> N
     Raises
     ------
     UsageError
-        If `count` or `first` is negative.
+        If `count` or `first` is negative, or there are not that many images: 2^64.
     """
     if count < 0:
         raise UsageError(f"count {count} must not be negative")
@@ -109,84 +115,69 @@ def _expand(
     """Fill images; `places` says, for each class of the recipe, which rows are its images."""
     if first < 0:
         raise UsageError(f"first {first} must not be negative")
+    if first + len(images) > 1 << 64:
+        raise UsageError(f"there is no image {first + len(images) - 1}; the last one is 2^64 - 1")
     plan = plan_of(program)
-    size = -(-Plan.total(plan.read) // 32) * 32
     period = len(recipe.classes)
+    share = sharing(period)
+    blocks, streams = _counters(plan)
+    size = len(plan.blocks) * BLOCK
     # An image's turn is its number among those of its class, over all batches.
     turns = [(first + (slot - first) % period) // period for slot in range(period)]
     last = max(turn + len(images[place]) for turn, place in zip(turns, places, strict=True))
-    unread = Plan.total(plan.unread)
-    rows_of_pool = _pool_size(unread)
-    # A few images need a few rows of it.
-    needed = 1 << (last + period - 1).bit_length()
-    pool = _pool_rows(unread, min(rows_of_pool, needed))
-    most = max(1, _CHUNK_BYTES // (size + DRAW_BYTES))
-    for begin in range(first // period, last, most):
-        end = min(begin + most, last)
-        shared = _random_rows(recipe.seed, begin, end - begin, size + DRAW_BYTES)
+    most = max(1, _CHUNK_BYTES // (share * len(blocks) * BLOCK))
+    for group in range(min(turns) // share, -(-last // share), most):
+        begin = group * share
+        end = min(begin + most * share, last)
+        shared = words_of(recipe.seed, streams, blocks, group, -(-(end - begin) // share))
         # A few images of many classes are as quick to fill as many images of one.
-        together = min(period, max(1, _TOGETHER_BYTES // shared.nbytes))
-        rows = np.empty((together * (end - begin), shared.shape[1]), np.uint8)
-        opened = Opened(rows[:, :size])
+        together = min(period, max(1, _TOGETHER_BYTES // (share * shared.nbytes)))
+        words = np.empty((together * (end - begin), shared.shape[1]), np.uint32)
+        batch = _Batch(words, size, plan)
         for start in range(0, period, together):
             parts, done = list[_Part](), 0
             for slot in range(start, min(start + together, period)):
                 turn = max(begin, turns[slot])
-                place = slice(turn - turns[slot], end - turns[slot])
+                place = slice(turn - turns[slot], max(end - turns[slot], 0))
                 part = images[places[slot]][place]
                 if not len(part):
                     continue
                 some = slice(done, done + len(part))
                 done = some.stop
-                _shift(shared[turn - begin : turn - begin + len(part)], slot, rows[some])
-                parts.append(_Part(slot=slot, turn=turn, rows=some, images=part))
-            if not parts:
-                continue
-            _fill(opened, rows[:done, size:].view("<u2"), recipe.classes, parts, plan)
-            for one in parts:
-                _scatter(rows[one.rows], plan.read, one.images)
-                # What nothing reads comes from a pool: half of the generator's work is saved.
-                _repeat(pool, one.turn + one.slot, plan.unread, one.images)
+                _shift(shared, slot, turn - begin, period, words[some])
+                parts.append(_Part(recipe.classes[slot], turn, some, part))
+            if parts:
+                batch.fill(parts, done)
 
 
-def _shift(rows: NDArray[np.uint8], slot: int, out: NDArray[np.uint8]) -> None:
-    """Make other random bytes of random bytes, for each class of a recipe its own.
-
-    All classes share the rows of the generator, which is what takes longest: images of a class
-    are independent of each other, and those of different classes are made of the same words, each
-    a constant further on.
-    """
-    distance = np.uint64(slot * _GOLDEN % 2**64)
-    np.add(rows.view("<u8"), distance, out=out.view("<u8"))
-
-
-def _scatter(rows: NDArray[np.uint8], runs: tuple[slice, ...], images: NDArray[np.uint8]) -> None:
-    """Copy the start of each row to runs of bytes of an image."""
-    start = 0
-    for run in runs:
-        stop = start + run.stop - run.start
-        images[:, run] = rows[:, start:stop]
-        start = stop
+def _counters(plan: Plan) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return blocks and streams of the words of an image: its bytes, its draws, that of gaps."""
+    draws = DRAWS // 8
+    blocks = np.concatenate(
+        [plan.blocks, np.arange(draws, dtype=np.uint64), np.zeros(1, np.uint64)]
+    )
+    kinds = np.array([NOISE_STREAM, DRAWS_STREAM, GAPS_STREAM], np.uint64)
+    return blocks, np.repeat(kinds, [len(plan.blocks), draws, 1])
 
 
-def _repeat(
-    pool: NDArray[np.uint8], row: int, runs: tuple[slice, ...], images: NDArray[np.uint8]
-) -> None:
-    """Copy rows of a pool to runs of bytes, over and over, from some row on."""
-    done = 0
-    while done < len(images):
-        start = (row + done) % len(pool)
-        part = images[done : done + len(pool) - start]
-        _scatter(pool[start : start + len(part)], runs, part)
-        done += len(part)
+def _shift(shared: Words, slot: int, turn: int, period: int, out: Words) -> None:
+    """Make words of images of a class of those of their groups; `turn` counts from the first."""
+    share = sharing(period)
+    if share == 1:
+        distance = np.uint32(slot * GOLDEN & 0xFFFF_FFFF)
+        np.add(shared[turn : turn + len(out)], distance, out=out)
+        return
+    turns = np.arange(turn, turn + len(out))
+    members = (turns % share * period + slot).astype(np.uint32)
+    np.take(shared, turns // share, axis=0, out=out)
+    out += (members * np.uint32(GOLDEN))[:, None]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class _Part:
     """Images of one class that are filled at once."""
 
-    slot: int
-    """Number of the class."""
+    class_: ValueClass
     turn: int
     """Number of the first among those of its class."""
     rows: slice
@@ -194,164 +185,58 @@ class _Part:
     """Where the rows go."""
 
 
-def _fill(
-    opened: Opened,
-    draws: NDArray[np.uint16],
-    classes: Sequence[ValueClass],
-    parts: Sequence[_Part],
-    plan: Plan,
-) -> None:
-    """Fill the first rows, as many as there are draws, one matrix after the other."""
-    every = slice(len(draws))
-    rows = opened.rows[every]
-    for part in parts:
-        _fill_rows(rows[part.rows], draws[part.rows], classes[part.slot], plan)
-    for number, (start, mask) in enumerate(plan.words):
-        _fill_word(rows[:, start : start + 4].view("<u4")[:, 0], draws, number, mask)
-    known: list[dict[tuple[int, int], Ints]] = [{} for _ in parts]
-    for filling in plan.fillings:
-        view, fills = opened.view(filling.window, every), fills_of(filling.types)
-        for part, numbers in zip(parts, known, strict=True):
-            group = ImageGroup(
-                draws=draws[part.rows],
-                known=numbers,
-                types=filling.types,
-                turn=part.turn,
-                multiplicands=filling.given(opened, part.rows),
-            )
-            some, how = view[part.rows], fills[classes[part.slot]]
-            if filling.halves is None or filling.operand != "b":
-                fill_in_turn(how, some, group, filling.operand)
-            else:
-                _fill_halves(how, some, group, filling.halves)
-        filling.window.close(rows, view)
-    for places, allowed in plan.metadata:
-        rows[:, places] = allowed[rows[:, places]]
+class _Batch:
+    """Rows of words that are filled at once, one matrix after the other."""
 
+    def __init__(self, words: Words, size: int, plan: Plan) -> None:
+        bytes_ = words.view(np.uint8)
+        self._plan = plan
+        self._opened = Opened(bytes_[:, :size])
+        # Where matrices meet, each is made of the random bits and not of another one.
+        self._noise = Opened(np.empty((len(words), size), np.uint8)) if plan.overlap else None
+        self._draws: Draws = words[:, size // 4 : size // 4 + DRAWS // 2].view(np.uint16)
+        self._gaps = words[:, -4]
 
-def _fill_halves(how: Sequence[Fill], view: Raw, group: ImageGroup, halves: Halves) -> None:
-    """Fill the B of a sparse A; in half of the images its halves are the same."""
-    for half in halves:
-        part = view[:, half]
-        fill_in_turn(how, part, group, "b")
-        view[:, half] = part
-    same = group.draws[:, SPOTS] >> np.uint16(15) == 1
-    first, second = halves
-    view[np.ix_(same, second)] = view[np.ix_(same, first)]
+    def fill(self, parts: Sequence[_Part], count: int) -> None:
+        """Fill the first rows, and copy them to the images."""
+        every = slice(count)
+        if self._noise is not None:
+            self._noise.rows[every] = self._opened.rows[every]
+        known: list[dict[Any, Any]] = [{} for _ in parts]
+        for filling in self._plan.fillings:
+            view = noise = self._opened.view(filling.window, every)
+            if self._noise is not None:
+                noise = self._noise.view(filling.window, every)
+                view[...] = noise
+            for part, numbers in zip(parts, known, strict=True):
+                self._fill(filling, part, numbers, view[part.rows], noise[part.rows])
+            filling.window.close(self._opened.rows[every], view)
+        for part in parts:
+            self._write(part)
 
+    def _fill(
+        self, filling: Filling, part: _Part, known: dict[Any, Any], view: Any, noise: Any
+    ) -> None:
+        """Fill images in several ways, each image in the one whose turn it is."""
+        fills = filling.fills[part.class_]
+        draws = self._draws[part.rows]
+        given = filling.given(self._opened, part.rows)
+        for number, fill in enumerate(fills):
+            some = slice((number - part.turn) % len(fills), None, len(fills))
+            if len(view[some]):
+                both = None if given is None else (given[0][some], given[1][some])
+                numbers = known.setdefault((number, len(fills)), {})
+                Values(noise[some], draws[some], numbers, both).fill(fill, view[some])
 
-def _fill_word(
-    words: NDArray[np.uint32], draws: NDArray[np.uint16], number: int, mask: int
-) -> None:
-    """Make a control word 0, 1 or the largest in a quarter of the images each; else random."""
-    choice = draws[:, SPOTS + number % 16] >> np.uint16(14)
-    for which, value in enumerate((0, 1, mask)):
-        words[choice == which] = value
-
-
-_SMALL = 40
-"""Numbers below this are counts, distances of shifts and the like: registers have 32 bits."""
-_ENDS = np.array(
-    [0, 1, 0xFFFF_FFFF, 0x8000_0000, 0x7FFF_FFFF, 0xFFFF, 0x8000, 0x7F80_0000], "<u4"
-)  # fmt: skip
-"""Ends of 16 and 32 bits, and the infinity of f32."""
-
-
-def _fill_rows(
-    rows: NDArray[np.uint8], draws: NDArray[np.uint16], class_: ValueClass, plan: Plan
-) -> None:
-    """Fill what ldmatrix and code of lanes read: numbered elements, few bytes or words, or any."""
-    if not plan.rows.size:
-        return
-    words = plan.rows[: plan.rows.size // 4 * 4]
-    match class_:
-        case ValueClass.WIDE:
-            # Numbers of all lengths. The factor is 2^32 over the golden ratio (Knuth, The Art of
-            # Computer Programming 3, 6.4).
-            drawn = np.ascontiguousarray(rows[:, words]).view("<u4")
-            drawn >>= drawn * np.uint32(0x9E3779B1) >> np.uint32(27)
-            rows[:, words] = drawn.view(np.uint8)
-        case ValueClass.TINY:
-            drawn = np.ascontiguousarray(rows[:, words]).view("<u4")
-            rows[:, words] = (drawn % np.uint32(_SMALL)).astype("<u4").view(np.uint8)
-        case ValueClass.ENDS:
-            drawn = np.ascontiguousarray(rows[:, words]).view("<u4")
-            rows[:, words] = _ENDS[drawn % np.uint32(len(_ENDS))].view(np.uint8)
-        case ValueClass.CODED | ValueClass.NORMAL | ValueClass.MIRRORED | ValueClass.AIMED:
-            # An odd factor keeps the numbers of different elements different.
-            bytes_ = np.arange(plan.rows.size)
-            codes = (bytes_ >> 1) * 0x9E37 + draws[:, :1].astype(np.int64)
-            rows[:, plan.rows] = codes >> 8 * (bytes_ & 1) & 0xFF
-        case ValueClass.ENDS | ValueClass.EXTREME:
-            rows[:, plan.rows] = 0 - (rows[:, plan.rows] & np.uint8(1))
-        case ValueClass.SUBNORMAL | ValueClass.SQUARES:
-            rows[:, plan.rows] = np.uint8(1) << (rows[:, plan.rows] & np.uint8(7))
-
-
-_WORDS_PER_COUNT = 4
-"""64-bit words that Philox4x64 makes of one value of its counter."""
-
-
-def _random_rows(
-    seed: int, first: int, count: int, row_bytes: int, *, purpose: int = 0
-) -> NDArray[np.uint8]:
-    """Return the bytes of rows `first` to `first + count - 1` of an endless table.
-
-    Only the raw words of Philox4x64-10 are used (Salmon et al. 2011, "Parallel random numbers: as
-    easy as 1, 2, 3"): NumPy promises the streams of its bit generators, and not those of its
-    distributions (NEP 19).
-
-    Parameters
-    ----------
-    seed
-        What tells one table from another, 64 bits.
-    first, count
-        Which rows.
-    row_bytes
-        Bytes of a row, a multiple of 32.
-    purpose
-        The same as `seed`, for tables that are not of recipes.
-
-    Returns
-    -------
-    uint8 (count, row_bytes), contiguous and writable
-    """
-    words = row_bytes // 8
-    start = first * words // _WORDS_PER_COUNT
-    generator = np.random.Philox(
-        key=np.array([seed, purpose], np.uint64), counter=np.array([start, 0, 0, 0], np.uint64)
-    )
-    drawn = np.asarray(generator.random_raw(count * words)).astype("<u8", copy=False)
-    return drawn.view(np.uint8).reshape(count, row_bytes)
-
-
-_POOL_BYTES = 1 << 20
-_POOL_ROWS = 256
-_POOL_KEY = 0x706F_6F6C
-"""Any number: the pool is the same for all seeds."""
-
-
-def _pool_size(row_bytes: int) -> int:
-    """Return the rows of the pool: at most 256 and, if a row is not larger, 1 MiB."""
-    return min(_POOL_ROWS, max(1, _POOL_BYTES // max(1, row_bytes)))
-
-
-def _pool_rows(row_bytes: int, rows: int) -> NDArray[np.uint8]:
-    """Return the first rows of the pool, for what nothing reads, to be used again and again.
-
-    Returns
-    -------
-    uint8 (rows, row_bytes)
-        Not to be written to.
-    """
-    padded = -(-row_bytes // 32) * 32
-    size = rows * padded
-    return _pool(max(32, 1 << size.bit_length()))[:size].reshape(rows, padded)[:, :row_bytes]
-
-
-@lru_cache(maxsize=8)
-def _pool(size: int) -> NDArray[np.uint8]:
-    """Return the first bytes of the pool: rows of every size are cut from the same."""
-    pool = _random_rows(0, 0, 1, size, purpose=_POOL_KEY).ravel()
-    pool.flags.writeable = False
-    return pool
+    def _write(self, part: _Part) -> None:
+        """Copy rows to the blocks of images that are read, and fill the others."""
+        start = 0
+        for run in self._plan.read:
+            stop = start + run.stop - run.start
+            part.images[:, run] = self._opened.rows[part.rows, start:stop]
+            start = stop
+        gaps = gap_words(part.images.shape[1] // 4)
+        for run in self._plan.gaps:
+            words = slice(run.start // 4, run.stop // 4)
+            out = part.images[:, run].view(np.uint32)
+            np.bitwise_xor(gaps[words], self._gaps[part.rows, None], out=out)

@@ -1,4 +1,4 @@
-"""The fields of floating-point formats, and arrays of raw patterns made from them."""
+"""The fields of floating-point formats, and patterns made of them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,15 @@ from oracle.formats import FORMATS, Format
 
 Raw = NDArray[Any]
 """Raw bit patterns, in the unsigned dtype of their format."""
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class FloatFields:
-    """Where sign, exponent and fraction of a format stand, as scalars of its raw dtype."""
+    """Where sign, exponent and fraction of a format stand, as bits of its patterns."""
 
     format: Format
 
-    @cached_property
-    def dtype(self) -> np.dtype[Any]:
-        """Unsigned integers of the format's size."""
-        return np.dtype(self.format.raw)
-
-    @cached_property
+    @property
     def shift(self) -> int:
         """Bits below the exponent field, ignored ones included."""
         return self.format.fraction_bits + self.format.ignored_bits
@@ -47,85 +41,69 @@ class FloatFields:
         """Exponent of the largest finite numbers."""
         return self.format.bias
 
-    @cached_property
-    def sign(self) -> Any:
+    @property
+    def grid(self) -> int:
+        """Exponent of the least subnormal."""
+        return self.least - self.format.fraction_bits
+
+    @property
+    def sign(self) -> int:
         """The sign bit."""
-        return self.dtype.type(1 << (self.format.bits - 1))
+        return 1 << (self.format.bits - 1)
 
-    @cached_property
-    def infinity(self) -> Any:
+    @property
+    def infinity(self) -> int:
         """All ones in the exponent field."""
-        return self.dtype.type(self.top << self.shift)
+        return self.top << self.shift
 
-    @cached_property
-    def one(self) -> Any:
+    @property
+    def one(self) -> int:
         """The number 1."""
-        return self.dtype.type(self.format.bias << self.shift)
+        return self.format.bias << self.shift
 
-    @cached_property
-    def fraction(self) -> Any:
+    @property
+    def fraction(self) -> int:
         """All ones below the exponent field."""
-        return self.dtype.type((1 << self.shift) - 1)
+        return (1 << self.shift) - 1
 
-    @cached_property
-    def signed_fraction(self) -> Any:
+    @property
+    def signed_fraction(self) -> int:
         """All ones outside of the exponent field."""
-        return self.dtype.type(self.sign | self.fraction)
+        return self.sign | self.fraction
 
-    @cached_property
-    def first_fraction_bit(self) -> Any:
+    @property
+    def first_fraction_bit(self) -> int:
         """The highest bit of the fraction: that of quiet NaN."""
-        return self.dtype.type(1 << (self.shift - 1))
+        return 1 << (self.shift - 1)
 
-    @cached_property
-    def _kept(self) -> tuple[Any, ...]:
-        fields = ((1 << bits) - 1 << self.shift for bits in range(self.format.exponent_bits + 1))
-        return tuple(self.dtype.type(int(self.signed_fraction) | field) for field in fields)
-
-    def kept(self, window_bits: int) -> Any:
+    def kept(self, window_bits: int) -> int:
         """All ones in sign, fraction and the lowest bits of the exponent field."""
-        return self._kept[window_bits]
+        return self.signed_fraction | (1 << window_bits) - 1 << self.shift
+
+    def field(self, exponent: int) -> int:
+        """Return an exponent field in its place, of normal numbers: exponents are clipped."""
+        return min(max(exponent - self.least + 1, 1), self.top - 1) << self.shift
 
     @cached_property
-    def _fields(self) -> Raw:
-        return np.array([field << self.shift for field in range(1, self.top)], self.dtype)
-
-    def field(self, exponents: NDArray[Any] | int) -> Any:
-        """Return exponent fields in their place, of normal numbers: exponents are clipped."""
-        return self._fields.take(exponents - self.least, mode="clip")
+    def fields(self) -> tuple[int, ...]:
+        """Every exponent field of normal numbers, in its place."""
+        return tuple(field << self.shift for field in range(1, self.top))
 
     @cached_property
-    def _powers(self) -> Raw:
-        subnormal = [1 << (self.format.ignored_bits + i) for i in range(self.format.fraction_bits)]
-        normal = [field << self.shift for field in range(1, self.top)]
-        return np.array([0, *subnormal, *normal], self.dtype)
+    def powers(self) -> tuple[int, ...]:
+        """0, and powers of two from the least subnormal on."""
+        subnormal = (1 << (self.format.ignored_bits + i) for i in range(self.format.fraction_bits))
+        return (0, *subnormal, *self.fields)
 
-    def powers(self, exponents: NDArray[Any] | int) -> Any:
-        """Return powers of two; subnormal where that small, zero below, clipped above."""
-        lowest = self.least - self.format.fraction_bits
-        return self._powers.take(exponents - (lowest - 1), mode="clip")
-
-    @cached_property
-    def _whole(self) -> Raw:
-        table = []
-        for number in range(256):
-            width = max(0, number.bit_length() - 1)
-            fraction = (number << self.shift >> width) & int(self.fraction)
-            table.append(((self.format.bias + width) << self.shift | fraction) if number else 0)
-        return np.array(table, np.uint64).astype(self.dtype)
-
-    def whole(self, numbers: NDArray[Any]) -> Raw:
-        """Return whole numbers below 256, of a format with 8 significant bits or more."""
-        found: Raw = self._whole[numbers.astype(np.intp)]
-        return found
-
-    def finite(self, raw: Raw) -> None:
-        """Make infinities and NaN finite, in place: the lowest bit of their field is cleared."""
-        special = (raw & self.infinity) == self.infinity
-        raw ^= special.astype(self.dtype) << self.dtype.type(self.shift)
+    def whole(self, number: int) -> int:
+        """Return a whole number above 0, of no more significant bits than the format has."""
+        width = number.bit_length() - 1
+        fraction = (number << self.shift >> width) & self.fraction
+        return (self.format.bias + width) << self.shift | fraction
 
     def values(self, raw: Raw) -> NDArray[np.float64]:
         """Return the numbers, exactly; of tf32 those of the bits that count."""
+        raw = np.ascontiguousarray(raw)
         match self.format.name:
             case "f64":
                 return raw.view(np.float64)
@@ -142,44 +120,37 @@ class FloatFields:
         return raw.view(np.float32).astype(np.float64)
 
     def nearest(self, values: NDArray[np.float64]) -> Raw:
-        """Round numbers to the format: f16 by way of f32; others than f16, f32 and f64 refuse."""
-        match self.format.name:
-            case "f64":
-                return values.view(np.uint64)
-            case "f32":
-                return values.astype(np.float32).view(np.uint32)
-            case "f16":
-                return values.astype(np.float32).astype(np.float16).view(np.uint16)
-        raise NotImplementedError(f"no accumulator is {self.format.name}")
+        """Round numbers to f16, f32 or f64, ties to even."""
+        bits = self.format.bits
+        found: Raw = values.astype(f"f{bits // 8}").view(f"u{bits // 8}")
+        return found
 
     @cached_property
-    def finite_ends(self) -> Raw:
+    def finite_ends(self) -> tuple[int, ...]:
         """64 patterns: zeros, ends of subnormals and normals, powers of two and neighbours."""
-        one, unit = int(self.one), 1 << self.format.ignored_bits
-        least, two = 1 << self.shift, int(self.one) + (1 << self.shift)
-        largest = int(self.infinity) - unit
-        positive = [
+        one, unit = self.one, 1 << self.format.ignored_bits
+        least, two = 1 << self.shift, self.one + (1 << self.shift)
+        largest = self.infinity - unit
+        positive = (
             0, unit, 2 * unit, 3 * unit, least >> 1, least - unit, least, least + unit,
-            2 * least, largest, largest - unit, int(self.infinity) - least, one, one,
+            2 * least, largest, largest - unit, self.infinity - least, one, one,
             one + unit, one - unit, two, two - unit, two + unit, one - least, one | least >> 1,
             two + least, largest - least, 2 * least - unit, one + 2 * unit, one + 3 * unit,
             one | least >> 2, two | least >> 1, 0, one, two, least,
-        ]  # fmt: skip
-        patterns = np.array(positive, np.uint64)
-        return np.concatenate([patterns, patterns | np.uint64(self.sign)]).astype(self.dtype)
+        )  # fmt: skip
+        return (*positive, *(pattern | self.sign for pattern in positive))
 
     @cached_property
-    def specials(self) -> Raw:
+    def specials(self) -> tuple[int, ...]:
         """32 patterns: zeros, infinities, quiet and signalling NaN, all ones, ends."""
-        infinity, quiet = int(self.infinity), int(self.first_fraction_bit)
+        infinity, quiet = self.infinity, self.first_fraction_bit
         unit = 1 << self.format.ignored_bits
-        positive = [
+        positive = (
             0, 0, infinity, infinity, infinity | 1, infinity | unit, infinity | quiet,
-            infinity | quiet | unit, infinity | quiet - 1, infinity | int(self.fraction), unit,
-            (1 << self.shift) - unit, 1 << self.shift, infinity - unit, int(self.one), infinity,
-        ]  # fmt: skip
-        patterns = np.array(positive, np.uint64)
-        return np.concatenate([patterns, patterns | np.uint64(self.sign)]).astype(self.dtype)
+            infinity | quiet | unit, infinity | quiet - 1, infinity | self.fraction, unit,
+            (1 << self.shift) - unit, 1 << self.shift, infinity - unit, self.one, infinity,
+        )  # fmt: skip
+        return (*positive, *(pattern | self.sign for pattern in positive))
 
 
 def _e4m3_numbers() -> NDArray[np.float64]:

@@ -1,306 +1,250 @@
-"""Integers and their 32-bit sums: of 8 and 4 bits in a byte each, and single bits packed along k.
-
-Lines of single bits are the rows of A and the columns of B.
-"""
+"""Integers, single bits (eight of them to a position of a line), and their 32-bit sums."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from oracle.formats import Format, Kind
-from strategies.contents.float_fields import Ints, Raw
-from strategies.contents.image_groups import DEPTH, EXPONENT, OFFSET, SPOTS, VARIANT, ImageGroup
-from strategies.contents.recipes import ValueClass
+from oracle.formats import Kind
+from strategies.contents.expressions import (
+    LINE,
+    NOISE,
+    POSITION,
+    Code,
+    Fill,
+    Node,
+    Placed,
+    Value,
+    at,
+    below,
+    clip,
+    constant,
+    draw,
+    equal,
+    less,
+    narrow,
+    node,
+    pattern,
+    select,
+    wide,
+)
+from strategies.contents.operands import DEPTH, EXPONENT, OFFSET, SPOTS, VARIANT, Operand
+from strategies.contents.recipes import ValueClass as V
 
 _HIGHEST = (1 << 31) - 1
 _LOWEST = -(1 << 31)
-_PATTERNS = np.array([0xFF, 0x55, 0xAA, 0x0F, 0xF0, 0x33, 0xCC, 0x7F], np.uint8)
+_PATTERNS = (0xFF, 0x55, 0xAA, 0x0F, 0xF0, 0x33, 0xCC, 0x7F)
 """All ones, alternating ones and the like."""
-
-_Sum = Callable[[Raw, Callable[[], Ints | None]], None]
-"""Fills C, uint32 patterns, in place. The other argument returns what A and B sum up to, int64
-(images, M, N), where C belongs to one product."""
+_ZERO, _ONES = constant(0), constant(0xFF)
 
 
-def _put(view: Raw, total: Ints | None, wanted: NDArray[Any] | int) -> None:
-    """Make C what is wanted of the sum less the products, in place; clipped to 32 bits."""
-    start = wanted - (0 if total is None else total)
-    view[...] = np.clip(start, _LOWEST, _HIGHEST).astype(np.int32).view(np.uint32)
+def _put(x: Operand, wanted: Value, *, of_sum: bool = True) -> Fill:
+    """Make C, or its sum where it belongs to one, what is wanted; clipped to 32 bits."""
+    wanted = constant(wanted)
+    if of_sum and x.is_of_sum:
+        wanted = wanted - _total(x)
+    return Fill(narrow(clip(wanted, _LOWEST, _HIGHEST)))
 
 
-def _few(view: Raw, count: int) -> Ints:
-    """Return random numbers from -count / 2 to count / 2 - 1 made of C's random bits."""
-    return (view % np.uint32(count)).astype(np.int64) - count // 2
+def _total(x: Operand) -> Node:
+    return node(Code.SUM, value=x.sum)
 
 
-def _small(span: int) -> _Sum:
-    """Return what makes C a small number."""
-    return lambda view, total: _put(view, None, _few(view, span))
+def _few(count: int, *, shift: int = 0) -> Node:
+    """Return random numbers from -count / 2 to count / 2 - 1 made of 16 of C's random bits."""
+    return (wide(NOISE >> shift & 0xFFFF) * count >> 16) - count // 2
 
 
-def _near_an_end(span: int, *, of_sum: bool) -> _Sum:
-    """Return what brings C or its sum next to the upper or the lower end.
+def _near_an_end(x: Operand, span: int, *, of_sum: bool) -> Fill:
+    """Bring C or its sum next to the upper or the lower end.
 
     The sum comes to the end that the products lie towards.
     """
-
-    def fill(view: Raw, total: Callable[[], Ints | None]) -> None:
-        products = total() if of_sum else None
-        up = (view >> np.uint32(31) == 0) if products is None else products >= 0
-        _put(view, products, np.where(up, _HIGHEST, _LOWEST) + _few(view, span))
-
-    return fill
+    down = less(_total(x), 0) if of_sum and x.is_of_sum else wide(NOISE >> 31)
+    return _put(x, select(down, _LOWEST, _HIGHEST) + _few(span), of_sum=of_sum)
 
 
-def _number(view: Raw, total: Callable[[], Ints | None]) -> None:
-    numbers = np.arange(view.shape[1] * view.shape[2], dtype=np.uint32)
-    view[...] = (numbers << np.uint32(16)).reshape(view.shape[1:])
-
-
-def _single_bits(view: Raw, total: Callable[[], Ints | None]) -> None:
-    view[...] = np.uint32(1) << (view & np.uint32(31))
-
-
-def _ends(view: Raw, total: Callable[[], Ints | None]) -> None:
-    ends = np.array([_HIGHEST, _LOWEST, 0, -1], np.int64).astype(np.uint32)
-    view[...] = ends[(view & np.uint32(3)).astype(np.intp)]
-
-
-def _low_byte(view: Raw, total: Callable[[], Ints | None]) -> None:
-    view &= np.uint32(0xFF)
-
-
-_COMMON_SUMS: Mapping[ValueClass, _Sum] = {
-    ValueClass.CANCELLING: lambda view, total: _put(view, total(), _few(view, 8)),
-    ValueClass.TIES: _near_an_end(6, of_sum=True),
-    ValueClass.AIMED: lambda view, total: _put(
-        view, total(), _few(view, 1 << 12) * (1 << 16) + _few(view, 8)
-    ),
-    ValueClass.CODED: _number,
+_Sums = Mapping[V, Callable[[Operand], Fill]]
+_COMMON_SUMS: _Sums = {
+    V.CANCELLING: lambda x: _put(x, _few(8)),
+    V.TIES: lambda x: _near_an_end(x, 6, of_sum=True),
+    V.AIMED: lambda x: _put(x, (_few(1 << 12) << 16) + _few(8, shift=16)),
+    V.CODED: lambda x: Fill(narrow(LINE * x.positions + POSITION << 16)),
 }
 """How C is filled beside integers and beside single bits; other classes leave uniform bits."""
-_SUMS: Mapping[ValueClass, _Sum] = {
+
+
+def _small(span: int) -> Callable[[Operand], Fill]:
+    return lambda x: _put(x, _few(span), of_sum=False)
+
+
+_SUMS: _Sums = {
     **_COMMON_SUMS,
-    **dict.fromkeys((ValueClass.MIRRORED, ValueClass.EXTREME), _near_an_end(1 << 12, of_sum=False)),
     **dict.fromkeys(
-        (ValueClass.NORMAL, ValueClass.SPECIAL, ValueClass.SQUARES, ValueClass.TINY),
-        _small(1 << 12),
+        (V.MIRRORED, V.EXTREME), lambda x: _near_an_end(x, 1 << 12, of_sum=False)
     ),
-    ValueClass.SUBNORMAL: _single_bits,
-    ValueClass.ENDS: _ends,
-    ValueClass.LADDER: _low_byte,
+    **dict.fromkeys((V.NORMAL, V.SPECIAL, V.SQUARES, V.TINY), _small(1 << 12)),
+    V.SUBNORMAL: lambda x: Fill(narrow(1) << (NOISE & 31)),
+    V.ENDS: lambda x: Fill(pattern((_HIGHEST, _LOWEST, 0, -1), wide(NOISE & 3))),
+    V.LADDER: lambda x: Fill(NOISE & 0xFF),
+}  # fmt: skip
+_BIT_SUMS: _Sums = {
+    **_COMMON_SUMS,
+    **dict.fromkeys((V.NORMAL, V.TINY, V.SPECIAL), _small(1 << 8)),
+    V.EXTREME: lambda x: _near_an_end(x, 1 << 8, of_sum=True),
 }
 
 
-@cache
-def _bounds(type_: Format) -> tuple[np.uint8, np.uint8, np.uint8]:
+def _bounds(x: Operand) -> tuple[int, int, int]:
     """Return the patterns of the largest and the least number, and of all ones."""
-    signed = type_.kind is Kind.SIGNED
-    highest = (1 << (type_.bits - signed)) - 1
-    lowest = 1 << (type_.bits - 1) if signed else 0
-    return np.uint8(highest), np.uint8(lowest), np.uint8((1 << type_.bits) - 1)
+    bits, signed = x.type.bits, x.type.kind is Kind.SIGNED
+    lowest = 1 << (bits - 1) if signed else 0
+    return (1 << (bits - signed)) - 1, lowest, (1 << bits) - 1
 
 
-def _signed(raw: Raw, type_: Format) -> Ints:
-    values: Ints = raw.astype(np.int64)
-    if type_.kind is Kind.SIGNED:
-        sign = 1 << (type_.bits - 1)
-        values = (values ^ sign) - sign
-    return values
-
-
-def _dot(group: ImageGroup) -> Ints | None:
-    """Return A times B exactly, int64 (images, M, N), where C belongs to one product."""
-    if group.multiplicands is None:
-        return None
-    type_ = group.types.multiplicand
-    a, b = (_signed(raw, type_).astype(np.float64) for raw in group.multiplicands())
-    # Sums of 32 products below 2^16 stay below 2^21: exact in float64 in any order.
-    return (a @ b).astype(np.int64)
-
-
-def fill_integers(class_: ValueClass, view: Raw, group: ImageGroup, operand: str) -> None:
-    """Fill A, B or C with integers of a class of values.
-
-    Those of A and B are uint8 patterns, of 4 bits those below 16; those of C are uint32.
-    """
-    if operand == "c":
-        if class_ in _SUMS:
-            _SUMS[class_](view, partial(_dot, group))
-        return
-    # B is seen from its columns, as A from its rows.
-    view = view.swapaxes(1, 2) if operand == "b" else view
-    type_ = group.types.multiplicand
-    signed = type_.kind is Kind.SIGNED
-    high, low, mask = _bounds(type_)
+def integers(class_: V, x: Operand) -> Fill:
+    """Fill A, B or C with integers of a class of values; of 4 bits, patterns below 16."""
+    if x.name == "c":
+        return _SUMS[class_](x) if class_ in _SUMS else Fill()
+    bits, signed = x.type.bits, x.type.kind is Kind.SIGNED
+    high, low, mask = _bounds(x)
     match class_:
-        case ValueClass.NORMAL | ValueClass.SPECIAL | ValueClass.UNNORMALISED:
-            view &= np.uint8(7)
-            if signed:
-                view -= np.uint8(4)
-                view &= mask
-            if class_ is ValueClass.SPECIAL:
-                spots = group.spots(SPOTS + (0 if operand == "a" else 6), 6)
-                line, rest = spots % view.shape[1], spots // view.shape[1]
-                some = np.array([high, low])[(spots >> 13) & 1]
-                view[group.images[:, None], line, rest % view.shape[2]] = some
-            elif class_ is ValueClass.UNNORMALISED:
-                view |= np.uint8(0b11 << (type_.bits - 2))
-        case ValueClass.TINY:
-            view &= np.uint8(1)
-            if signed and operand == "a":
-                view *= mask  # -1
-        case ValueClass.EXTREME:
+        case V.NORMAL | V.SPECIAL | V.UNNORMALISED:
+            small = ((NOISE & 7) - 4) & mask if signed else NOISE & 7
+            if class_ is V.NORMAL:
+                return Fill(small)
+            if class_ is V.UNNORMALISED:
+                return Fill(small | 0b11 << (bits - 2))
+            spots = range(SPOTS + 6 * (x.name == "b"), SPOTS + 6 * (x.name == "b") + 6)
+            return Fill(small, tuple(_end(x, spot) for spot in spots))
+        case V.TINY:
+            return Fill((NOISE & 1) * mask if signed and x.name == "a" else NOISE & 1)
+        case V.EXTREME:
             # All at one end in half of the images: sums as large as there are.
-            one = group.below(VARIANT, 2)[:, None, None] == 1
-            view[...] = np.where(one | (view & np.uint8(1) == 1), high, low)
-        case ValueClass.ENDS:
-            ends = np.array([0, 1, -1, high, low, int(high) - 1, int(low) + 1, 1 << type_.bits - 2])
-            view[...] = (ends.astype(np.uint8) & mask)[(view & np.uint8(7)).astype(np.intp)]
-        case ValueClass.PAYLOADS:
-            view[...] = (_PATTERNS & mask)[(view & np.uint8(7)).astype(np.intp)]
-        case ValueClass.SUBNORMAL | ValueClass.AIMED:
-            view[...] = np.uint8(1) << (view & np.uint8(type_.bits - 1))
-        case ValueClass.WIDE:
-            by = view & np.uint8(type_.bits - 1)
-            view[...] = (_signed(np.roll(view, 1, axis=2), type_) >> by).astype(np.uint8) & mask
-        case ValueClass.ZEROS:
-            view[group.below(VARIANT, 2) == (operand == "a")] = 0
-        case ValueClass.MIRRORED | ValueClass.SQUARES | ValueClass.LADDER:
-            _pair(class_, view, group, operand)
-        case ValueClass.CODED:
-            _code(view, group, operand)
+            return Fill(((NOISE & 1) | below(VARIANT, 2)) * (high - low) + low & mask)
+        case V.ENDS:
+            ends = (0, 1, -1, high, low, high - 1, low + 1, 1 << bits - 2)
+            return Fill(pattern([end & mask for end in ends], wide(NOISE & 7)))
+        case V.PAYLOADS:
+            return Fill(pattern([one & mask for one in _PATTERNS], wide(NOISE & 7)))
+        case V.SUBNORMAL | V.AIMED:
+            return Fill(narrow(1) << (NOISE & (bits - 1)))
+        case V.WIDE:
+            sign = 1 << (bits - 1) if signed else 0
+            neighbour = (wide(at(POSITION - 1 & (x.positions - 1))) ^ sign) - sign
+            return Fill(narrow(neighbour >> wide(NOISE & (bits - 1)) & mask))
+        case V.ZEROS:
+            return _zeros(x)
+        case V.MIRRORED | V.SQUARES | V.LADDER:
+            return _pair(class_, x)
+        case V.CODED:
+            return _code(x)
+        case _:
+            return Fill()
 
 
-def _pair(class_: ValueClass, view: Raw, group: ImageGroup, operand: str) -> None:
+def _end(x: Operand, spot: int) -> Placed:
+    """Place an end of the range anywhere."""
+    line, position = x.spot(spot)
+    high, low, _ = _bounds(x)
+    return Placed(position, pattern((high, low), draw(spot) & 1), line)
+
+
+def _zeros(x: Operand) -> Fill:
+    """Make A or B zero."""
+    return Fill(NOISE & select(equal(below(VARIANT, 2), int(x.name == "a")), 0, 0xFF))
+
+
+def _pair(class_: V, x: Operand) -> Fill:
     """Make two places k cancel: A's equal, B's opposite (B's equal where none is negative)."""
-    type_ = group.types.multiplicand
-    first, second = group.pair()
-    if class_ is not ValueClass.MIRRORED:
-        kept = view[group.images, :, first].copy()
-        third = first ^ np.where((first ^ second) == 1, 2, (first ^ second) ^ 1)
-        one = view[group.images, :, third] & np.uint8(1)
-        view[...] = 0
-        if class_ is ValueClass.SQUARES:
-            view[group.images, :, third] = one
-        elif operand == "a":
-            lines = np.arange(view.shape[1]) % type_.bits
-            kept = np.broadcast_to(np.uint8(1) << lines.astype(np.uint8), kept.shape)
-        view[group.images, :, first] = kept
+    bits, signed = x.type.bits, x.type.kind is Kind.SIGNED
+    first, second = x.pair()
+    kept, placed = at(first), []
+    if class_ is V.SQUARES:
+        third = first ^ select(equal(first ^ second, 1), 2, (first ^ second) ^ 1)
+        placed.append(Placed(third, at(third) & 1))
+    elif class_ is V.LADDER and x.name == "a":
+        kept = narrow(1) << (LINE & (bits - 1))
     # Large, so that the sum passes an end of 32 bits on its way where C is near one.
-    large = view[group.images, :, first] | np.uint8(1 << (type_.bits - 2))
-    view[group.images, :, first] = large
-    opposite = operand == "b" and type_.kind is Kind.SIGNED
-    view[group.images, :, second] = (0 - large if opposite else large) & _bounds(type_)[2]
+    large = kept | 1 << (bits - 2)
+    opposite = constant(0) - large & _bounds(x)[2] if x.name == "b" and signed else large
+    placed += [Placed(first, large), Placed(second, opposite)]
+    return Fill(NOISE if class_ is V.MIRRORED else _ZERO, tuple(placed))
 
 
-def _code(view: Raw, group: ImageGroup, operand: str) -> None:
+def _code(x: Operand) -> Fill:
     """Let each row of A pick one row of B, whose elements tell their place.
 
     Of numbers wider than an element, half of the images show the high and half the low bits.
     """
-    type_ = group.types.multiplicand
-    lines = np.arange(view.shape[1])
-    if operand == "a":
-        view[...] = 0
-        chosen = (lines ^ group.below(OFFSET, group.depth)[:, None]) % group.depth
-        view[group.images[:, None], lines, chosen] = 1
-    else:
-        numbers = lines[:, None] * view.shape[2] + np.arange(view.shape[2])
-        shifted = numbers + group.below(EXPONENT, 256)[:, None, None]
-        turned = shifted >> (8 - type_.bits) * (group.below(DEPTH, 2)[:, None, None])
-        view[...] = turned.astype(np.uint8) & _bounds(type_)[2]
+    if x.name == "a":
+        chosen = (LINE ^ below(OFFSET, x.depth)) & (x.depth - 1)
+        return Fill(_ZERO, (Placed(chosen, constant(1)),))
+    numbers = LINE * x.positions + POSITION + below(EXPONENT, 256)
+    turned = numbers >> below(DEPTH, 2) * (8 - x.type.bits)
+    return Fill(narrow(turned & _bounds(x)[2]))
 
 
-_COUNTS = np.array([bin(byte).count("1") for byte in range(256)], np.int64)
-_BIT_SUMS: Mapping[ValueClass, _Sum] = {
-    **_COMMON_SUMS,
-    **dict.fromkeys((ValueClass.NORMAL, ValueClass.TINY, ValueClass.SPECIAL), _small(1 << 8)),
-    ValueClass.EXTREME: _near_an_end(1 << 8, of_sum=True),
-}
-
-
-def _count(group: ImageGroup) -> Ints | None:
-    """Return the set bits of each sum, int64 (images, M, N), where C belongs to one product."""
-    if group.multiplicands is None:
-        return None
-    a, b = group.multiplicands()
-    left, right = a[:, :, None, :], b[:, None, :, :]
-    both = left & right if group.types.operation == "and" else left ^ right
-    total: Ints = _COUNTS[both.astype(np.intp)].sum(axis=3)
-    return total
-
-
-def _spread_bit(bytes_: Raw, bit: int) -> Raw:
+def _spread_bit(bytes_: Node, bit: int) -> Node:
     """Return bytes all set where one bit is, and all clear elsewhere."""
-    return np.where(bytes_ >> np.uint8(bit) & np.uint8(1), np.uint8(0xFF), np.uint8(0))
+    return (bytes_ >> bit & 1) * 0xFF
 
 
-def fill_single_bits(class_: ValueClass, view: Raw, group: ImageGroup, operand: str) -> None:
-    """Fill A, B or C with single bits of a class of values.
-
-    A is uint8 (images, rows, K / 8), B (images, columns, K / 8); C is uint32 (images, M, N).
-    """
-    if operand == "c":
-        if class_ in _BIT_SUMS:
-            _BIT_SUMS[class_](view, partial(_count, group))
-        return
-    images, (lines, width) = group.images[:, None], view.shape[1:]
-    number = np.arange(lines)
+def single_bits(class_: V, x: Operand) -> Fill:
+    """Fill A, B or C with single bits of a class of values."""
+    if x.name == "c":
+        return _BIT_SUMS[class_](x) if class_ in _BIT_SUMS else Fill()
+    width = 8 * x.positions
     match class_:
-        case ValueClass.NORMAL:
-            view &= np.roll(view, 1, axis=2)
-        case ValueClass.EXTREME:
-            view[...] = _spread_bit(view[:, :, :1], 7)
-        case ValueClass.SPECIAL:
-            first = view[:, :, :1].copy()
-            np.copyto(view, _spread_bit(first, 7), where=first & np.uint8(7) == 7)
-        case ValueClass.ENDS:
-            view[...] = _spread_bit(view, 1)
-        case ValueClass.SUBNORMAL | ValueClass.UNNORMALISED | ValueClass.SQUARES:
-            first, second = (view[:, :, k].astype(np.int64) for k in (0, 1))
-            view[...] = 0
-            _set(view, first)
-            if class_ is ValueClass.SQUARES:
-                _set(view, second)
-            elif class_ is ValueClass.UNNORMALISED:
-                np.invert(view, out=view)
-        case ValueClass.TINY:
-            spots = group.spots(SPOTS + (operand == "b"), 1)
-            view[...] = 0
-            bit = np.uint8(1) << (spots // (lines * width) % 8).astype(np.uint8)
-            view[images, spots % lines, spots // lines % width] = bit
-        case ValueClass.PAYLOADS:
-            view[...] = _PATTERNS[(view & np.uint8(7)).astype(np.intp)]
-        case ValueClass.CODED:
-            places = number * (8 * width // lines) + group.below(OFFSET, 8)[:, None]
-            if operand == "b":
-                places = places + 8 * number
-            view[...] = 0
-            _set(view, places)
-        case ValueClass.ZEROS:
-            view[group.below(VARIANT, 2) == (operand == "a")] = 0
-        case ValueClass.MIRRORED:
+        case V.NORMAL:
+            return Fill(NOISE & at(POSITION - 1 & (x.positions - 1)))
+        case V.EXTREME:
+            return Fill(_spread_bit(at(0), 7))
+        case V.SPECIAL:
+            chosen = narrow(equal(wide(at(0) & 7), 7)) * 0xFF
+            return Fill((NOISE & (chosen ^ 0xFF)) | (_spread_bit(at(0), 7) & chosen))
+        case V.ENDS:
+            return Fill(_spread_bit(NOISE, 1))
+        case V.SUBNORMAL:
+            return _set(x, wide(at(0)))
+        case V.UNNORMALISED:
+            (placed,) = _set(x, wide(at(0))).placed
+            return Fill(_ONES, (Placed(placed.position, placed.value ^ 0xFF),))
+        case V.SQUARES:
+            return _set(x, wide(at(0)), wide(at(1)))
+        case V.TINY:
+            bit = below(SPOTS + (x.name == "b"), 8 * x.count)
+            line, position = x.place(bit >> 3)
+            return Fill(_ZERO, (Placed(position, narrow(1) << narrow(bit & 7), line),))
+        case V.PAYLOADS:
+            return Fill(pattern(_PATTERNS, wide(NOISE & 7)))
+        case V.CODED:
+            step = width // x.lines + (8 if x.name == "b" else 0)
+            return _set(x, LINE * step + below(OFFSET, 8))
+        case V.ZEROS:
+            return _zeros(x)
+        case V.MIRRORED:
             # The same line in all of A, its complement in all of B: every bit differs.
-            line = group.spots(SPOTS, width)[:, None, :].astype(np.uint8)
-            view[...] = np.invert(line) if operand == "b" else line
-        case ValueClass.LADDER | ValueClass.WIDE:
-            if class_ is ValueClass.LADDER:
-                lengths = np.broadcast_to(number * width, (len(view), lines))
-            else:
-                lengths = view[:, :, 0].astype(np.int64) % (8 * width + 1)
-            places = np.arange(8 * width)
-            full = np.packbits(places < lengths[:, :, None], axis=2, bitorder="little")
-            view[...] = full & view if class_ is ValueClass.WIDE else full
+            line = narrow(draw(POSITION + SPOTS))
+            return Fill(line ^ 0xFF if x.name == "b" else line)
+        case V.LADDER:
+            return Fill(_first_bits(LINE * x.positions))
+        case V.WIDE:
+            return Fill(_first_bits(wide(at(0)) * (width + 1) >> 8) & NOISE)
+        case _:
+            return Fill()
 
 
-def _set(view: Raw, places: NDArray[np.int64]) -> None:
-    """Set one bit of each line, counted from its start."""
-    images, lines = np.arange(len(view))[:, None], np.arange(view.shape[1])
-    places = places % (8 * view.shape[2])
-    view[images, lines, places // 8] |= np.uint8(1) << (places % 8).astype(np.uint8)
+def _first_bits(count: Node) -> Node:
+    """Return bytes of lines whose first bits are set, and no others."""
+    return (narrow(1) << narrow(clip(count - POSITION * 8, 0, 8))) - 1
+
+
+def _set(x: Operand, *places: Node) -> Fill:
+    """Set one or two bits of each line, counted from its start; clear the others."""
+    placed: list[Placed] = []
+    for place in places:
+        byte, bit = place >> 3 & (x.positions - 1), narrow(1) << narrow(place & 7)
+        for before in placed:
+            bit = bit | before.value * narrow(equal(before.position, byte))
+        placed.append(Placed(byte, bit))
+    return Fill(_ZERO, tuple(placed))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,37 +14,51 @@ from oracle.formats import FORMATS, Format
 from oracle.forms import Form
 from oracle.program import Program
 from oracle.sparse import legal_bytes
-from oracle.storage import Tile
-from strategies.contents.float_fields import Raw
-from strategies.contents.image_groups import Types
+from strategies.contents.expressions import NOISE, Fill, Raw, pattern, wide
+from strategies.contents.fills import fills_of, of_rows, word
+from strategies.contents.operands import Operand, Types
 from strategies.contents.provenance import Product, Provenance, Readings, Source, readings
+from strategies.contents.recipes import ValueClass
 
+BLOCK = 16
+"""Bytes of an image that one value of a counter fills."""
 _PLANS = 64
 """Plans that are kept; one has a number for every byte that is loaded."""
-_SHORT_GAP = 128
-"""Bytes: gaps shorter than this are filled with what is around them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """A matrix in each row: opened as an array of patterns, and closed when it is filled.
+    """Lines of elements in each row: opened as an array of patterns, closed when they are filled.
 
-    Patterns are unsigned. Those of 4 bits are one to a byte; single bits stay packed, in
-    (images, rows of A or columns of B, K / 8).
+    Patterns are unsigned. Those of 4 bits are one to a byte; single bits stay packed.
     """
 
-    tile: Tile
+    bits: int
+    """Of an element."""
     places: Provenance
-    """Bytes of the matrix in each row of the batch, (lines, line_bytes)."""
+    """Bytes in each row of the batch, those that are neighbours in memory next to each other."""
+    is_turned: bool = False
+    """Whether the lines of elements lie across those of `places`."""
+
+    @property
+    def unit_bytes(self) -> int:
+        """Bytes of an element in memory, at least one."""
+        return max(8, self.bits) // 8
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Lines and positions; of single bits eight to a position."""
+        lines, positions = self.places.shape[0], self.places.shape[1] // self.unit_bytes
+        positions *= 2 if self.bits == 4 else 1
+        return (positions, lines) if self.is_turned else (lines, positions)
 
     @cached_property
     def _dtype(self) -> np.dtype[Any]:
         """Unsigned and little-endian; bytes where elements are packed."""
-        bits = self.tile.matrix.type.bits
-        return np.dtype(f"<u{max(8, bits) // 8}")
+        return np.dtype(f"<u{self.unit_bytes}")
 
     @cached_property
-    def _pitch(self) -> int | None:
+    def pitch(self) -> int | None:
         """Bytes between lines, if lines are whole, apart and at one distance, else None."""
         places, width = self.places, self.places.shape[1]
         if (np.diff(places, axis=1) != 1).any():
@@ -54,12 +68,20 @@ class Window:
         return pitch if pitch >= width and (steps == pitch).all() else None
 
     @cached_property
+    def last(self) -> NDArray[np.bool_]:
+        """Which bytes are in no line a second time further on: what is written there stays."""
+        reverse = self.places.ravel()[::-1]
+        last = np.zeros(reverse.size, np.bool_)
+        last[np.unique(reverse, return_index=True)[1]] = True
+        return last[::-1].reshape(self.places.shape)
+
+    @cached_property
     def shared(self) -> bool:
         """Whether what `open` returns shares memory with the rows, so that nothing is to close."""
-        return self._pitch is not None and self.tile.matrix.type.bits != 4
+        return self.pitch is not None and self.bits != 4
 
     def open(self, rows: NDArray[np.uint8]) -> Raw:
-        """Return patterns (images, rows, columns); `shared` says whether in the rows' memory.
+        """Return patterns (images, lines, positions); `shared` says whether in the rows' memory.
 
         Parameters
         ----------
@@ -67,16 +89,13 @@ class Window:
             The last axis is contiguous.
         """
         lines = self._lines(rows)
-        bits = self.tile.matrix.type.bits
-        if bits == 1:
-            return lines
-        if bits == 4:
+        if self.bits == 4:
             lines = np.stack([lines & np.uint8(0xF), lines >> np.uint8(4)], axis=3)
             lines = lines.reshape(*lines.shape[:2], -1)
-        return lines if self.tile.layout == "row" else lines.swapaxes(1, 2)
+        return lines.swapaxes(1, 2) if self.is_turned else lines
 
     def _lines(self, rows: NDArray[np.uint8]) -> Raw:
-        places, pitch = self.places, self._pitch
+        places, pitch = self.places, self.pitch
         if pitch is None:
             # NumPy may lay out what it gathers in another order.
             return np.ascontiguousarray(rows[:, places]).view(self._dtype)
@@ -95,12 +114,14 @@ class Window:
         """Write patterns back that `open` returned, where they do not share memory."""
         if self.shared:
             return
-        lines, bits = patterns, self.tile.matrix.type.bits
-        if bits >= 4 and self.tile.layout == "col":
-            lines = lines.swapaxes(1, 2)
-        if bits == 4:
+        lines = patterns.swapaxes(1, 2) if self.is_turned else patterns
+        if self.bits == 4:
             lines = lines[:, :, 0::2] & np.uint8(0xF) | lines[:, :, 1::2] << np.uint8(4)
-        rows[:, self.places] = np.ascontiguousarray(lines).view(np.uint8)
+        bytes_ = np.ascontiguousarray(lines).view(np.uint8)
+        if self.last.all():
+            rows[:, self.places] = bytes_
+        else:
+            rows[:, self.places[self.last]] = bytes_[:, self.last]
 
 
 class Opened:
@@ -126,140 +147,133 @@ class Opened:
         return view[some]
 
 
-Halves = tuple[NDArray[np.intp], NDArray[np.intp]]
-"""Rows of the B of a sparse A, two for each stored column of A. Each half is filled as the B of
-what is stored, so that most elements meet what was made for them, whatever the metadata say."""
-
-
 @dataclass(frozen=True, eq=False)
 class Filling:
-    """One matrix to fill."""
+    """What to fill: a matrix, a control word, or the bytes that ldmatrix reads."""
 
     window: Window
-    operand: str
-    """"a", "b" or "c"."""
-    types: Types
+    fills: Mapping[ValueClass, Sequence[Fill]]
+    """For each class those that take turns."""
     multiplicands: tuple[Window, Window] | None = None
     """A and B of the product that a C belongs to."""
-    halves: Halves | None = None
-    """Rows of the B of a sparse A, of that product."""
+    is_c: bool = False
 
-    def given(self, opened: Opened, some: slice) -> Callable[[], tuple[Raw, Raw]] | None:
-        """Return what reads A and B of some images."""
+    def given(self, opened: Opened, some: slice) -> tuple[Raw, Raw] | None:
+        """Return A and B of some images, (images, lines, k)."""
         if self.multiplicands is None:
             return None
         a, b = self.multiplicands
-        rows = slice(None) if self.halves is None else self.halves[0]
-        return lambda: (opened.view(a, some), opened.view(b, some)[:, rows])
+        return opened.view(a, some), opened.view(b, some)
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Everything that a program reads from its image.
 
-    Places of bytes are those in a *row*, which holds the runs `read` of an image back to back:
-    what is worked on together then lies close together.
+    Places of bytes are those in a *row*, which holds the blocks of an image that anything reads
+    back to back: what is worked on together then lies close together.
     """
 
     fillings: tuple[Filling, ...]
-    """In the order in which they are filled: all C after all A and B, which they are made for."""
-    words: tuple[tuple[int, int], ...]
-    """First byte and mask of each control word."""
-    rows: Provenance
-    """Bytes that ldmatrix reads, in order."""
-    metadata: tuple[tuple[Provenance, NDArray[np.uint8]], ...]
-    """Bytes of metadata of a sparse A, and for each byte there is one that is allowed; filled last,
-    those that fewer allow behind those that more do."""
+    """In the order in which they are filled: all C after all A and B, which they are made for.
+    Each is made of the random bits of its bytes; where several meet, the last one stays."""
+    overlap: bool
+    """Whether some of them meet."""
+    blocks: NDArray[np.uint64]
+    """Numbers of the blocks of an image that anything reads; the others are gaps."""
     read: tuple[slice, ...]
-    """Runs of bytes that anything reads, and short gaps between them."""
-    unread: tuple[slice, ...]
-    """The other bytes."""
-
-    @staticmethod
-    def total(runs: tuple[slice, ...]) -> int:
-        """Return the number of bytes in some runs."""
-        return sum(run.stop - run.start for run in runs)
+    """Runs of bytes of these blocks."""
+    gaps: tuple[slice, ...]
+    """Runs of the other bytes."""
 
 
 @lru_cache(maxsize=_PLANS)
 def plan_of(program: Program) -> Plan:
     """Find what to fill in the images of a program."""
     found = readings(program)
-    is_read = np.zeros(program.image_bytes, np.bool_)
+    uses = np.zeros(program.image_bytes, np.bool_)
     for provenance in found.rows:
-        is_read[provenance] = True
-    rows = np.flatnonzero(is_read)
+        uses[provenance] = True
+    rows = np.flatnonzero(uses)
     for source in found.loads:
-        is_read[source.provenance] = True
+        uses[source.provenance] = True
     for start, _ in found.words:
-        is_read[start : start + 4] = True
-    read, unread = _runs(is_read)
-    for run in read:
-        is_read[run] = True
-    places = np.cumsum(is_read) - 1
+        uses[start : start + 4] = True
+    is_read: NDArray[np.bool_] = np.any(uses.reshape(-1, BLOCK), axis=1)
+    places = np.cumsum(np.repeat(is_read, BLOCK)) - 1
+    fillings = list[Filling]()
+    if rows.size:
+        fills = {class_: of_rows(class_) for class_ in ValueClass}
+        fillings.append(Filling(Window(8, places[rows][None]), fills))
+    for number, (start, mask) in enumerate(dict.fromkeys(found.words)):
+        fills = dict.fromkeys(ValueClass, (word(number, mask),))
+        fillings.append(Filling(Window(32, places[start : start + 4][None]), fills))
+    fillings += _matrices(found, places)
+    # Bytes of metadata of a sparse A: of those that several products read, the last ones are such
+    # as the product allows that allows fewest.
+    known = [one for one in found.metadata if one[1].size]
+    for pairs, bytes_ in sorted(known, key=lambda one: -len(one[0])):
+        legal = Fill(pattern(legal_bytes(pairs).tolist(), wide(NOISE)))
+        window = Window(8, places[bytes_].reshape(1, -1))
+        fillings.append(Filling(window, dict.fromkeys(ValueClass, (legal,))))
+    covered = np.zeros(program.image_bytes, np.int64)
+    for one in fillings:
+        np.add.at(covered, one.window.places, 1)
     return Plan(
-        fillings=tuple(_fillings(found, places)),
-        words=tuple((int(places[start]), mask) for start, mask in dict.fromkeys(found.words)),
-        rows=places[rows],
-        metadata=tuple(
-            (places[bytes_], legal_bytes(pairs))
-            for pairs, bytes_ in sorted(found.metadata, key=lambda one: -len(one[0]))
-        ),
-        read=read,
-        unread=unread,
+        fillings=tuple(fillings),
+        overlap=bool((covered > 1).any()),
+        blocks=np.flatnonzero(is_read).astype(np.uint64),
+        read=_runs(is_read),
+        gaps=_runs(~is_read),
     )
 
 
-@cache
-def _halves(form: Form) -> Halves | None:
-    """Return the rows of B of a sparse A, in halves; of other forms None."""
-    if not form.is_sparse:
-        return None
-    # Two 4-bit elements are placed together.
-    run = 2 if form.b_type.bits == 4 else 1
-    rows = np.arange(form.shape.k).reshape(-1, 2, run)
-    return rows[:, 0].ravel(), rows[:, 1].ravel()
+def _runs(chosen: NDArray[np.bool_]) -> tuple[slice, ...]:
+    """Return runs of bytes of the blocks that are chosen."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], chosen, [False]]).astype(np.int8)))
+    return tuple(slice(start, stop) for start, stop in (BLOCK * edges).reshape(-1, 2).tolist())
 
 
-def _runs(is_read: NDArray[np.bool_]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], is_read, [False]]).astype(np.int8)))
-    read: list[slice] = []
-    for start, stop in edges.reshape(-1, 2).tolist():
-        if read and start - read[-1].stop < _SHORT_GAP:
-            read[-1] = slice(read[-1].start, stop)
-        else:
-            read.append(slice(start, stop))
-    starts = [0, *(run.stop for run in read)]
-    stops = [*(run.start for run in read), len(is_read)]
-    gaps = (slice(start, stop) for start, stop in zip(starts, stops, strict=True))
-    return tuple(read), tuple(gap for gap in gaps if gap.start < gap.stop)
-
-
-def _fillings(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
+def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
     windows: dict[tuple[object, ...], Window] = {}
 
     def window(source: Source) -> Window:
-        return windows.setdefault(source.key, Window(source.tile, places[source.provenance]))
+        tile, lines = source.tile, places[source.provenance]
+        turned = (tile.layout == "col") != (tile.matrix.operand == "b")
+        return windows.setdefault(source.key, Window(tile.matrix.type.bits, lines, turned))
 
     filled: dict[tuple[object, ...], Filling] = {}
-    for product in found.products:
-        for operand, source in (("a", product.a), ("b", product.b)):
-            if source is not None and _fits(source, product, operand):
-                halves = _halves(product.form) if operand == "b" else None
-                filling = Filling(window(source), operand, _types(product), halves=halves)
-                filled.setdefault(source.key, filling)
-    for product in found.products:
-        a, b, c = product.a, product.b, product.c
-        if c is None or c.key in filled or not _fits(c, product, "c"):
-            continue
-        both = None
-        if a is not None and b is not None and _fits(a, product, "a") and _fits(b, product, "b"):
-            both = window(a), window(b)
-        halves = _halves(product.form)
-        filled[c.key] = Filling(window(c), "c", _types(product), both, halves)
+
+    def fill(source: Source, operand: str, types: Types, product: Product | None = None) -> None:
+        if source.key in filled:
+            return
+        here, both = window(source), None
+        if product is not None and operand == "c" and product.a and product.b:
+            a, b = window(product.a), window(product.b)
+            apart = not any(np.isin(here.places, one.places).any() for one in (a, b))
+            if apart and _fits(product.a, product, "a") and _fits(product.b, product, "b"):
+                both = a, b
+        run = _run(product.form) if product else 0
+        lines, positions = here.shape
+        x = Operand(
+            name=operand,
+            types=types,
+            lines=lines,
+            positions=types.depth if run and operand == "b" else positions,
+            is_of_sum=both is not None,
+            run=run,
+        )
+        filled[source.key] = Filling(here, fills_of(x), both, operand == "c")
+
+    for operands in ("ab", "c"):
+        for product in found.products:
+            for operand in operands:
+                source: Source | None = getattr(product, operand)
+                if source is not None and _fits(source, product, operand):
+                    fill(source, operand, _types(product), product)
     for source in found.loads:
-        filled.setdefault(source.key, Filling(window(source), *_alone(source)))
-    return sorted(filled.values(), key=lambda filling: filling.operand == "c")
+        fill(source, *_alone(source))
+    return sorted(filled.values(), key=lambda one: one.is_c)
 
 
 def _fits(source: Source, product: Product, operand: str) -> bool:
@@ -273,12 +287,17 @@ def _fits(source: Source, product: Product, operand: str) -> bool:
 def _types(product: Product) -> Types:
     form = product.form
     return Types(
-        multiplicand=form.a_type,
-        accumulator=form.c_type,
-        result=form.d_type,
-        depth=form.matrix("a").columns,
-        operation=form.op,
-    )
+        a=form.a_type, b=form.b_type, c=form.c_type, d=form.d_type,
+        depth=form.matrix("a").columns, operation=form.op,
+    )  # fmt: skip
+
+
+def _run(form: Form) -> int:
+    """Return how many elements of B lie together for a sparse A; 0 of other forms.
+
+    Two 4-bit elements are placed together.
+    """
+    return 0 if not form.is_sparse else 2 if form.b_type.bits == 4 else 1
 
 
 def _alone(source: Source) -> tuple[str, Types]:
@@ -290,10 +309,7 @@ def _alone(source: Source) -> tuple[str, Types]:
     else:
         accumulator = _ACCUMULATORS[matrix.type.name]
     return matrix.operand, Types(
-        multiplicand=multiplicand,
-        accumulator=accumulator,
-        result=accumulator,
-        depth=matrix.shape.k,
+        a=multiplicand, b=multiplicand, c=accumulator, d=accumulator, depth=matrix.shape.k
     )
 
 

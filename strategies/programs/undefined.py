@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from oracle.forms import ROW_BYTES, Form
 from oracle.ops import MatrixAccess, accesses_matrix, accesses_rows
 from oracle.places import Place
-from oracle.program import Program
+from oracle.program import Program, walk
 from oracle.steps import Copy, Step, accesses_registers
 from oracle.targets import Module
 from strategies.features import Focus, unit_bytes
@@ -29,8 +29,8 @@ def undefined_programs(
 
     `oracle.definedness.undefined` gives the reason of each: a stride below the default, a base or
     a stride that is not aligned, a matrix or row that leaves its buffer, a barrier that is
-    missing, or, where there is nothing else to damage, a copy onto itself. They shrink as
-    `programs` do, towards the first of these that is possible.
+    missing, metadata without a meaning, or, where there is nothing else to damage, a copy onto
+    itself. They shrink as `programs` do, towards the first of these that is possible.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def _damaged(draw: st.DrawFn, defined: st.SearchStrategy[Program]) -> Program:
     options: list[tuple[int, Step | None]] = [
         (index, damaged)
         for index, step in enumerate(program.steps)
-        if _accesses(step)
+        if _accesses(step) or step.sets is not None
         for damaged in _damages(program, step, dice.below(8))
     ]
     options += [(index, None) for index in _needed_barriers(program)]
@@ -78,6 +78,13 @@ def _damages(program: Program, step: Step, more: int) -> Iterator[Step]:
     elif accesses_registers(step):
         for offset in _outside(program, step.place.buffer, step.size, step.bits // 8):
             yield step.changed(place=replace(step.place, offset=offset))
+    elif step.writes is not None and any(
+        use.field == "e" and use.name == step.writes.name
+        for one in walk(program.steps)
+        for use in one.uses
+    ):
+        # Metadata of a sparse A: the same element twice (9.7.14.6.1).
+        yield step.changed(constant=(0x0000_0000, 0x5555_5555, 0xFFFF_FFFF)[more % 3])
 
 
 def _wrong_strides(step: MatrixAccess, more: int) -> Iterator[MatrixAccess]:

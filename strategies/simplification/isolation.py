@@ -43,6 +43,7 @@ from strategies.simplification.examples import (
     room_for,
     visit,
 )
+from strategies.simplification.registers import metadata_names
 from strategies.simplification.structure import tidied
 
 _STEPS = 5
@@ -118,10 +119,15 @@ def _made(example: Example, target: str) -> dict[Site, NDArray[Any]]:
 
     These are steps that do not just load them; of one that is taken several times, the first time.
     """
+    metadata = metadata_names(example.program)
     sites = {
         id(step): site
         for site, step in visit(example.program.steps)
-        if step.writes is not None and _loadable(step.writes.holds) and not is_plain_load(step)
+        if step.writes is not None
+        and _loadable(step.writes.holds)
+        and not is_plain_load(step)
+        # Metadata that are set are smaller than those that an image holds.
+        and not (step.sets is not None and step.writes.name in metadata)
     }
     made: dict[Site, NDArray[Any]] = {}
     if sites:

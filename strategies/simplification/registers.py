@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from oracle.ops import COUNTS
+from oracle.ops import COUNTS, multiplies
 from oracle.program import Program, fresh_bank, walk
 from oracle.registers import listed
-from oracle.steps import Step, copied
+from oracle.steps import Step, copied, set_registers
 from strategies.simplification.examples import Example, Site, Steps, edited, visit
 from strategies.simplification.structure import tidied
 
@@ -62,6 +62,35 @@ def less_shared(example: Example) -> Iterator[Example]:
             simpler = step.changed(constant=0)
         if simpler is not None:
             yield _edited(example, edited(program.steps, {site: (simpler,)}))
+
+
+_PLAIN_METADATA = 0x4444_4444
+"""Of each chunk the first two, which every form of mma.sp allows (9.7.14.6.1)."""
+
+
+def metadata_names(program: Program) -> set[str]:
+    """Return what metadata of a sparse A are called."""
+    return {use.name for step in walk(program.steps) for use in step.uses if use.field == "e"}
+
+
+def plainer_metadata(example: Example) -> Iterator[Example]:
+    """Iterate over examples with metadata of a sparse A that are set to one word, or selector 0.
+
+    What the image held of them can then go.
+    """
+    steps = example.program.steps
+    names = metadata_names(example.program)
+    for site, step in visit(steps):
+        made = step.writes
+        if multiplies(step):
+            if step.selector:
+                yield _edited(example, edited(steps, {site: (step.changed(selector=0),)}))
+        elif made is not None and made.name in names and step.sets != _PLAIN_METADATA:
+            holds = made.holds
+            plain = set_registers(
+                destination=made.name, count=holds.registers, constant=_PLAIN_METADATA
+            )
+            yield _edited(example, edited(steps, {site: (plain,)}))
 
 
 def _set_apart(example: Example, text: str, own: str) -> Iterator[Example]:

@@ -30,13 +30,13 @@ ROUNDS = 12
 """Rounds of 8 programs: the rarest choice of Dice, one in 64, is made in some of them."""
 
 DEFINED = {
-    "sm_75": "28f83476351407a1",
-    "sm_80": "4db71af13da4bcb2",
-    "sm_90": "82270d1d1edbeed1",
-    "sm_100a": "94d2c35d142bdc16",
+    "sm_75": "db97138eeec2cb89",
+    "sm_80": "2de9542c202a2e1b",
+    "sm_90": "6c3960b0befac62d",
+    "sm_100a": "b9f407937b260b50",
 }
 """Digests of version 12 of the programs."""
-UNDEFINED = {"sm_75": "2ae4bb965cfd42cf", "sm_90": "44f9f18b3d9028b5"}
+UNDEFINED = {"sm_75": "b5bffadde9fc6a9e", "sm_90": "54205560bc8476be"}
 """Digests of version 12 of the programs."""
 INSTRUCTIONS = {
     "sm_70": "eac315b08c158d7c",

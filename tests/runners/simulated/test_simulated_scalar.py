@@ -1,5 +1,6 @@
 """The per-thread instructions against Python's integers and floats."""
 
+import random
 import re
 import struct
 from collections.abc import Callable
@@ -341,6 +342,20 @@ def instruction(row: Op) -> str:
         wanted = f"{REGISTERS[slot.bits]}{place}" if slot.bits else "0xe8"
         text += joint + ("-1" if slot.name == "m" else wanted)
     return f"{opcode} {text};"
+
+
+def test_qualifiers_mean_the_same_in_any_order() -> None:
+    draw = random.Random(0)
+    for row in ROWS:
+        stem, *words = instruction(row).partition(" ")[0].split(".")
+        # Types stay in their order, as operands do.
+        is_type = re.compile(r"(?:[busft]|bf|tf)\d+(?:x2)?|e\dm\dx2|pred").fullmatch
+        types = iter([word for word in words if is_type(word)])
+        draw.shuffle(words)
+        words = [next(types) if is_type(word) else word for word in words]
+        assert row in [each for each, *_ in rows_of(".".join((stem, *words)))], words
+    case = "min.s16x2.relu %out, %in0, %in1;"
+    assert evaluate(case, (0x8000_0005, 32), (0x0001_0007, 32), result=32) == 5
 
 
 def test_every_row_runs() -> None:
