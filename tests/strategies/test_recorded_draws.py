@@ -30,13 +30,13 @@ ROUNDS = 12
 """Rounds of 8 programs: the rarest choice of Dice, one in 64, is made in some of them."""
 
 DEFINED = {
-    "sm_75": "db97138eeec2cb89",
-    "sm_80": "2de9542c202a2e1b",
-    "sm_90": "6c3960b0befac62d",
-    "sm_100a": "b9f407937b260b50",
+    "sm_75": "463806b29716ced0",
+    "sm_80": "8187faf4d1050683",
+    "sm_90": "fde93bf2e9f8c213",
+    "sm_100a": "6d07b81d07d70b03",
 }
 """Digests of version 12 of the programs."""
-UNDEFINED = {"sm_75": "b5bffadde9fc6a9e", "sm_90": "54205560bc8476be"}
+UNDEFINED = {"sm_75": "c6333091bcc5bf0a", "sm_90": "716e58758f8ef001"}
 """Digests of version 12 of the programs."""
 INSTRUCTIONS = {
     "sm_70": "eac315b08c158d7c",
