@@ -115,10 +115,11 @@ def smaller_code(example: Example) -> Iterator[Example]:
     """Iterate over examples of which one piece of code of lanes is smaller, the smallest first."""
     for site, step in visit(example.program.steps):
         if isinstance(step, LaneCode):
+            # What one result needs is little of the whole.
+            yield from _narrower(example, site, step)
             for make in (_without_dead, _shorter, _flatter, _renamed, _plainer):
                 for code in make(step):
                     yield from _with(example, site, step, code)
-            yield from _narrower(example, site, step)
 
 
 def _with(example: Example, site: Site, step: LaneCode, code: Code) -> Iterator[Example]:
@@ -268,6 +269,9 @@ def _narrower(example: Example, site: Site, step: LaneCode) -> Iterator[Example]
     first = next(iter(step.results))
     for name in dict.fromkeys(step.results):
         if set(step.results) != {name}:
+            one = replace(step, results=(name,) * len(step.results))
+            for code in _without_dead(one):
+                yield from _replaced(example, {site: replace(one, code=code)})
             yield from _replaced(
                 example, {site: replace(step, results=(name,) * len(step.results))}
             )
