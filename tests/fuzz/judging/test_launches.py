@@ -8,6 +8,7 @@ import pytest
 from fuzz.findings.launches import BufferRow, LaunchRows, parameters_of, parse_launch, setup_of
 from fuzz.judging.filling import image_of
 from fuzz.judging.guessing import guess
+from fuzz.judging.reducing import pieces_of
 from fuzz.judging.reference import rounded
 from oracle.errors import UsageError
 from runners.simulated import SimulatedDevice
@@ -137,3 +138,36 @@ def test_an_image_has_every_buffer_in_its_place() -> None:
     assert image[x : x + 12].view(np.uint32).tolist() == [0, 1, 2]
     assert not image[y : y + 8].any()
     assert image[y + 8 :].any()
+
+
+def test_a_module_is_taken_apart_and_put_together_again() -> None:
+    text = """// made by a compiler
+.version 8.0
+.target sm_80
+.address_size 64
+.extern .shared .align 4 .b8 more[];
+.global .align 4 .u32 table[3] = {1, 2, 3}; // of numbers
+.func (.param .b32 r) one(.param .b32 a) { .reg .b32 %r<2>; ld.param.b32 %r1, [a];
+  st.param.b32 [r], %r1; ret; }
+.visible .entry k(.param .u64 x)
+.maxntid 32, 1, 1
+{ .reg .b64 %rd<3>; .reg .b32 %r<5>; /* two
+lines */ .pragma "nounroll"; .loc 1 2 3
+  ld.param.u64 %rd1, [x]; ld.global.v2.u32 {%r1, %r2}, [%rd1]; { .reg .b32 %t; mov.u32 %t, 5; }
+LOOP: @%p bra LOOP; st.global.v2.u32 [%rd1], {%r2,
+  %r1}; ret; }
+.section .debug_info { .b8 1, 2
+.b32 x }
+"""
+    pieces = [words for words, free in pieces_of(text) if free]
+    assert "ld.global.v2.u32 {%r1, %r2}, [%rd1];" in pieces
+    assert "st.global.v2.u32 [%rd1], {%r2, %r1};" in pieces
+    assert '.pragma "nounroll";' in pieces
+    assert "LOOP:" in pieces
+    assert ".loc 1 2 3" in pieces
+    kept = [words for words, free in pieces_of(text) if not free]
+    assert kept.count("{") == kept.count("}") == 3
+    assert ".visible .entry k(.param .u64 x) .maxntid 32, 1, 1" in kept
+    together = "\n".join(words for words, _ in pieces_of(text))
+    assert pieces_of(together) == pieces_of(text)
+    assert pieces_of(".version 8.0\nstrange }} {{")[-1][1] is False
