@@ -22,7 +22,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.conversions import packed
 from oracle.elementwise import CANONICAL_NAN, FLOATS, apply
 from oracle.enclosure import enclosure
 from oracle.formats import FORMATS, Format
@@ -48,7 +47,7 @@ from oracle.tags import (
     spread,
     without_torn,
 )
-from oracle.warps import Planes, Warps
+from oracle.warps import Planes, Warps, packed
 
 
 class BoundedWarps(Warps):
@@ -176,9 +175,9 @@ class BoundedWarps(Warps):
         }
         halves = spread(tags, FORMATS[step.type]).astype(np.uint32)
         return {
-            "bits": packed(source["bits"], step.type),
-            "low": packed(ends["low"], step.type),
-            "high": packed(ends["high"], step.type),
+            "bits": packed(step, source["bits"]),
+            "low": packed(step, ends["low"]),
+            "high": packed(step, ends["high"]),
             "tag": halves[..., 0::2] | halves[..., 1::2] << np.uint32(16),
         }
 

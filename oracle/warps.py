@@ -13,7 +13,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.conversions import packed
 from oracle.elementwise import apply
 from oracle.image import position
 from oracle.lane_code import LaneCode, run_lanes
@@ -27,6 +26,7 @@ from oracle.ops import AnyOp, MatrixAccess, Product, RowAccess
 from oracle.places import Place, Word
 from oracle.program import Program
 from oracle.registers import Register
+from oracle.scalar import SCALARS
 from oracle.steps import (
     Barrier,
     Copy,
@@ -40,6 +40,11 @@ from oracle.transposition import in_order
 
 Planes = dict[str, NDArray[Any]]
 """Arrays of one shape (or memories of one size), by the name of the plane."""
+
+
+def packed(step: Scalar, registers: NDArray[np.uint32]) -> NDArray[Any]:
+    """Return pairs of f32 registers (..., 2 n) as one each; the first goes to the low half."""
+    return SCALARS[step.opcode].evaluate(registers[..., 1::2], registers[..., 0::2])[0]
 
 
 @dataclass(kw_only=True, eq=False, slots=True)
@@ -231,7 +236,7 @@ class Warps:
 
     def pack_registers(self, step: Scalar, source: Planes) -> Planes:
         """Return pairs of f32 registers, rounded to a narrower format."""
-        return {"bits": packed(source["bits"], step.type)}
+        return {"bits": packed(step, source["bits"])}
 
     def lane_code(self, step: LaneCode, source: Planes | None = None) -> Planes:
         """Return registers that each lane computes from others."""

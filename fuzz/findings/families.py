@@ -331,10 +331,17 @@ def family_of_failure(kind: Kind, form: Form | None, failure: Failure) -> Family
     return _family(kind, form, what_was_said(failure))
 
 
+_ERROR = re.compile(r"\b(?:error|fatal|assertion|unreachable)\b", re.IGNORECASE)
+"""What tells an error among a compiler's warnings, which may come first."""
+_VALUES = re.compile(r"%[\w.$]+")
+"""Names of LLVM IR."""
+
+
 def what_was_said(failure: Failure) -> str:
-    """Return the first words of a failure, less their numbers."""
-    lines = [line for line in failure.detail.splitlines() if line.strip()]
-    words = f"{failure.message} {lines[0].strip()}" if lines else failure.message
+    """Return the first words of a failure that tell an error, less their numbers and names."""
+    lines = [line.strip() for line in failure.detail.splitlines() if line.strip()]
+    first = next(filter(_ERROR.search, lines), "".join(lines[:1]))
+    words = _VALUES.sub("%...", f"{failure.message} {first}".strip())
     return _NUMBERS.sub("#", words)[:200]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,7 +98,8 @@ def guess(ptx: str, rows: LaunchRows, device: SimulatedDevice, *, name: str = ""
     threads *= math.prod(block if isinstance(block, tuple) else (block,))
     arguments: dict[str, Any] = dict(rows.arguments)
     unsized = []
-    for parameter, use in _uses(ptx, entry).items():
+    numbers = {name for name, given in rows.arguments.items() if not isinstance(given, BufferRow)}
+    for parameter, use in _uses(ptx, entry, numbers).items():
         if parameter in arguments or parameter.partition("+")[0] in arguments:
             continue
         if use.is_pointer:
@@ -139,8 +140,11 @@ def _block(behind: str, text: str) -> tuple[tuple[int, int, int], str]:
     return (1, 1, 1), "no thread asks which it is"
 
 
-def _uses(ptx: str, entry: str) -> Mapping[str, _Use]:
-    """Return what an entry does with each of its parameters, and with the parts of structures."""
+def _uses(ptx: str, entry: str, numbers: Collection[str]) -> Mapping[str, _Use]:
+    """Return what an entry does with each of its parameters, and with the parts of structures.
+
+    Those that are numbers are no pointers, whatever addresses are made of them.
+    """
     try:
         listing = parse(ptx)
     except SimulatedTrap as trap:
@@ -165,7 +169,7 @@ def _uses(ptx: str, entry: str) -> Mapping[str, _Use]:
                 at = offset + number * width
                 key = f"{base}+{at}" if formal[base].size > width else base
                 uses.setdefault(key, _Use(at, type_))
-                if width == 8:
+                if width == 8 and key not in numbers:
                     holds[target].add(key)
     for name, one_ in formal.items():
         if not any(key.partition("+")[0] == name for key in uses) and one_.type in TYPES:

@@ -28,6 +28,7 @@ REDUCE_SECONDS = 120.0
 """Time for one finding: kernels of 60 lines take 10 s to 40 s on one core (2026-11-23)."""
 
 _COMMENT = re.compile(r'("[^"\n]*")|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_SECTION = re.compile(r"^\s*\.section\s+[\w.]+\s*\{[^}]*\}", re.MULTILINE)
 _PIECE = re.compile(
     r"\s*(?:(?P<kept>\.(?:version|target|address_size)\b[^\n]*"
     r"|(?:\.(?:visible|weak|extern)\s+)*\.(?:entry|func)\b[^{;]*|[{}])"
@@ -56,15 +57,18 @@ class Reduced:
 
 
 def pieces_of(ptx: str) -> list[tuple[str, bool]]:
-    """Return the parts of a module in lines of their own, and whether each may go alone."""
-    text = _COMMENT.sub(lambda found: found[1] or " ", ptx)
+    """Return the parts of a module in lines of their own, and whether each may go alone.
+
+    Sections for debuggers are left out; what is not understood stays as it is.
+    """
+    text = _SECTION.sub("", _COMMENT.sub(lambda found: found[1] or " ", ptx))
     found, place = [], 0
     while match := _PIECE.match(text, place):
         place = match.end()
         words = " ".join(match[0].split())
         found.append((words, match["part"] is not None))
-    if text[place:].strip():
-        raise UsageError(f"the text behind {found[-1][0] if found else ''!r:.80} is not understood")
+    if rest := text[place:].strip():
+        found.append((rest, False))
     return found
 
 

@@ -28,25 +28,7 @@ def widen(bits: NDArray[np.uint16]) -> NDArray[np.uint32]:
         return bits.view(np.float16).astype(np.float32).view(np.uint32)
 
 
-def packed(registers: NDArray[np.uint32], name: str) -> NDArray[np.uint32]:
-    """Return pairs of f32 registers as one each: `cvt.rn.f16x2.f32` or `cvt.rn.bf16x2.f32`.
-
-    Parameters
-    ----------
-    registers : uint32 (..., 2 n)
-        f32 patterns; register 2 i goes to the low half of register i.
-    name
-        "f16" or "bf16".
-
-    Returns
-    -------
-    uint32 (..., n)
-    """
-    halves = narrow(registers) if name == "f16" else _narrow_to_bf16(registers)
-    return halves[..., 0::2] | halves[..., 1::2].astype(np.uint32) << np.uint32(16)
-
-
-def _narrow_to_bf16(bits: NDArray[np.uint32]) -> NDArray[np.uint16]:
+def narrow_to_bf16(bits: NDArray[np.uint32]) -> NDArray[np.uint16]:
     """Return f32 values rounded to bf16 patterns, to nearest even; any NaN becomes 0x7fff.
 
     That NaN is assumed to be as that of f16, and was not measured.

@@ -1,4 +1,4 @@
-"""Logic and shifts (9.7.8), bit fields and counts (9.7.1), byte permutations (9.7.9.7)."""
+"""Logic and shifts (9.7.8), bit fields and counts (9.7.1), moves and permutations (9.7.9)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oracle.scalar.integers import INTEGERS, WORDS, Integer, anything, patterns
-from oracle.scalar.row import Bits, Function, Immediate, ScalarInstruction, single
+from oracle.scalar.row import CLASSES, Bits, Function, Immediate, ScalarInstruction, single
 from oracle.targets import PtxVersion
 
 _BYTE = Immediate(0, 255)
@@ -322,4 +322,40 @@ def _permutations() -> Iterator[ScalarInstruction]:
         )  # fmt: skip
 
 
-ROWS = (*_logic(), *_shifts(), *_fields(), *_permutations())
+def _copied(a: Bits) -> Bits:
+    return a
+
+
+def _packed(kind: type[np.generic], *parts: Bits) -> Bits:
+    """Put registers into a wider one, the first lowest (9.7.9.4)."""
+    packed: Bits = np.stack(parts, axis=-1).view(kind)[..., 0]
+    return packed
+
+
+def _unpacked(kind: type[np.generic], a: Bits) -> tuple[Bits, ...]:
+    parts = np.ascontiguousarray(a).view(kind).reshape(*a.shape, -1)
+    return tuple(parts[..., at] for at in range(parts.shape[-1]))
+
+
+def _moves() -> Iterator[ScalarInstruction]:
+    for register in CLASSES:
+        constants = {} if register == "pred" else anything(1, register)
+        yield _row(
+            f"mov.{register}", "9.7.9.3", register, _copied,
+            destination=register, immediates=constants, version=(1, 0), target=0,
+        )  # fmt: skip
+    for wide, narrow, count in (("b32", "b16", 2), ("b64", "b32", 2), ("b64", "b16", 4)):
+        for form, results, sources, evaluate in (
+            ("pack", (wide,), (narrow,) * count, single(_packed, CLASSES[wide])),
+            ("unpack", (narrow,) * count, (wide,), partial(_unpacked, CLASSES[narrow])),
+        ):
+            yield ScalarInstruction(
+                opcode=f"mov.{wide}.{form}{count if count > 2 else ''}",
+                destinations=results,
+                sources=sources,
+                evaluate=evaluate,
+                section="9.7.9.4",
+            )
+
+
+ROWS = (*_moves(), *_logic(), *_shifts(), *_fields(), *_permutations())

@@ -17,9 +17,9 @@ from oracle.arithmetic.conversions import flushed, integral
 from oracle.arithmetic.error_free import odd_sum, two_sum
 from oracle.arithmetic.fma import rounded_sum
 from oracle.formats import FORMATS, Format
-from oracle.scalar.floats import CLAMPS, NANS, ROUNDINGS, patterns_of, values
+from oracle.scalar.floats import CLAMPS, NANS, NEAREST, ROUNDINGS, patterns_of, values
 from oracle.scalar.integers import INTEGERS, Integer, anything, patterns
-from oracle.scalar.row import Bits, Function, ScalarInstruction, single
+from oracle.scalar.row import Bits, Function, ScalarInstruction, in_pieces, single
 from oracle.targets import PtxVersion
 
 Floats = NDArray[np.float64]
@@ -86,6 +86,13 @@ def _float_to_float(
 ) -> Bits:
     if ftz and source.name == "f32":
         a = flushed(a, source)
+    if (
+        source.name == "f32"
+        and target.name in NEAREST
+        and rounding == "rn"
+        and not (clamp or finite)
+    ):
+        return NEAREST[target.name](a)
     numbers = values(a, source)
     if rounding in _TO_INTEGER:
         with np.errstate(invalid="ignore"):
@@ -110,7 +117,7 @@ def _row(
         opcode=opcode,
         destinations=(f"b{destination}",),
         sources=tuple(f"b{bits}" for bits in sources),
-        evaluate=single(function),
+        evaluate=single(in_pieces(function)),
         immediates=anything(constants),
         nan=nan,
         section=section,

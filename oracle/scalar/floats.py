@@ -15,12 +15,20 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.conversions import CANONICAL_NAN, FLOATS, flushed, is_nan, rounded
+from oracle.arithmetic.conversions import (
+    CANONICAL_NAN,
+    FLOATS,
+    flushed,
+    is_nan,
+    narrow,
+    narrow_to_bf16,
+    rounded,
+)
 from oracle.arithmetic.error_free import odd_sum
 from oracle.arithmetic.fma import Decoded, fma
 from oracle.formats import FORMATS, Format
 from oracle.models import NanRule
-from oracle.scalar.row import Bits, Function, ScalarInstruction, pieces, single
+from oracle.scalar.row import Bits, Function, ScalarInstruction, in_pieces, pieces, single
 from oracle.targets import PtxVersion
 
 Floats = NDArray[np.float64]
@@ -31,7 +39,8 @@ NANS = {
     **CANONICAL_NAN, "bf16": 0x7FFF, "tf32": 0x7FFF_FFFF, "e4m3": 0x7F, "e5m2": 0x7F,
     "f64": _F64_NAN.invalid,
 }  # fmt: skip
-"""The canonical NaN of a format. The ISA names none; f16 and f32: measured on H200, 2026-11."""
+"""The canonical NaN of a format. The ISA names none. f16 and f32: measured on H200, 2026-11; the
+others are assumed to be alike."""
 
 
 def values(bits: Bits, fmt: Format) -> Floats:
@@ -39,6 +48,27 @@ def values(bits: Bits, fmt: Format) -> Floats:
     with np.errstate(invalid="ignore"):  # signalling NaNs
         numbers: Floats = bits.view(FLOATS[fmt.name]).astype(np.float64)
     return numbers
+
+
+NEAREST: dict[str, Function] = {
+    "f16": narrow, "bf16": narrow_to_bf16, "f32": lambda bits: bits,
+}  # fmt: skip
+"""What rounds patterns of f32 to nearest even."""
+
+
+def _odd_single(numbers: Floats) -> Floats:
+    """Round to the 24 bits of f32, to odd."""
+    pattern, low = numbers.view(np.uint64), np.uint64((1 << 29) - 1)
+    inexact = ((pattern & low) != 0).astype(np.uint64)
+    odd: Floats = (pattern & ~low | inexact << np.uint64(29)).view(np.float64)
+    return odd
+
+
+def _fits_single(numbers: Floats, fmt: Format) -> bool:
+    """Tell whether f32 in between does no harm: its subnormals have too few bits for bf16's."""
+    if fmt.name == "bf16":
+        return not ((np.abs(numbers) < 2.0**-126) & (numbers != 0.0)).any()
+    return fmt.name in NEAREST
 
 
 def patterns_of(numbers: Floats, fmt: Format, rounding: str, overflow: str = "IEEE") -> Bits:
@@ -52,8 +82,9 @@ def patterns_of(numbers: Floats, fmt: Format, rounding: str, overflow: str = "IE
         As of `rounded`. Infinities are numbers that are too large where `overflow` is "largest".
     """
     with np.errstate(all="ignore"):
-        if rounding == "rn" and overflow == "IEEE" and fmt.name in ("f16", "f32"):
-            bits: Bits = numbers.astype(FLOATS[fmt.name]).view(fmt.raw)
+        if rounding == "rn" and overflow == "IEEE" and _fits_single(numbers, fmt):
+            single = numbers if fmt.name == "f32" else _odd_single(numbers)
+            bits: Bits = NEAREST[fmt.name](single.astype(np.float32).view(np.uint32))
         else:
             finite = np.isfinite(numbers)
             bits = rounded(np.where(finite, numbers, 0.0), fmt, rounding, overflow)
@@ -66,12 +97,12 @@ def patterns_of(numbers: Floats, fmt: Format, rounding: str, overflow: str = "IE
 
 
 def saturated(numbers: Floats) -> Floats:
-    """Limit to 0 and 1; NaN becomes +0 (`.sat`), and so does -0 (measured: see the tests)."""
+    """Limit to 0 and 1; NaN becomes +0 (`.sat`), and so does -0, as it is below +0 (9.7.3.12)."""
     return np.where(numbers > 0.0, np.minimum(numbers, 1.0), 0.0)
 
 
 def rectified(numbers: Floats) -> Floats:
-    """Raise to +0 what is negative; NaNs stay (`.relu`)."""
+    """Raise to +0 what is negative, -0 too; NaNs stay (`.relu`)."""
     return np.where(numbers <= 0.0, 0.0, numbers)
 
 
@@ -172,6 +203,7 @@ def _rows(
     `since` is a version and a target; `nan` tells whether NaNs come out whose bits are open.
     """
     version, target = since
+    function = in_pieces(function)
     kinds = [(fmt.name, f"b{fmt.bits}", single(function))]
     if fmt.bits == 16:
         kinds.append((f"{fmt.name}x2", "b32", pieces(function, 16)))

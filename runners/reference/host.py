@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import shutil
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +12,8 @@ from oracle.errors import InfrastructureError
 from runners.folders import temporary_folder
 from runners.processes import run_tool
 from runners.reference.encoding import Encoded
+from runners.reference.shipped import SOURCE
 
-SOURCE = Path(__file__).with_name("interpreter.cu")
-"""Text of the interpreter, CUDA C++ and C++."""
 _COMPILERS = ("g++", "c++", "clang++")
 _DEADLINE = 120.0
 """Seconds that it may take to build; g++ 12 takes 2 (2026-11)."""

@@ -68,6 +68,14 @@ class Window:
         return pitch if pitch >= width and (steps == pitch).all() else None
 
     @cached_property
+    def last(self) -> NDArray[np.bool_]:
+        """Which bytes are in no line a second time further on: what is written there stays."""
+        reverse = self.places.ravel()[::-1]
+        last = np.zeros(reverse.size, np.bool_)
+        last[np.unique(reverse, return_index=True)[1]] = True
+        return last[::-1].reshape(self.places.shape)
+
+    @cached_property
     def shared(self) -> bool:
         """Whether what `open` returns shares memory with the rows, so that nothing is to close."""
         return self.pitch is not None and self.bits != 4
@@ -109,7 +117,11 @@ class Window:
         lines = patterns.swapaxes(1, 2) if self.is_turned else patterns
         if self.bits == 4:
             lines = lines[:, :, 0::2] & np.uint8(0xF) | lines[:, :, 1::2] << np.uint8(4)
-        rows[:, self.places] = np.ascontiguousarray(lines).view(np.uint8)
+        bytes_ = np.ascontiguousarray(lines).view(np.uint8)
+        if self.last.all():
+            rows[:, self.places] = bytes_
+        else:
+            rows[:, self.places[self.last]] = bytes_[:, self.last]
 
 
 class Opened:

@@ -178,8 +178,9 @@ def test_without_a_gpu_nothing_falls_back(tmp_path: Path, kernel: Path) -> None:
     assert warpfuzz(tmp_path, "judge", kernel, "--compilers", "driver").code in (3, 4)
 
 
-def test_compilers_are_compared_and_the_wrong_ones_named(tmp_path: Path) -> None:
-    """Compilers that hand on PTX stand in for those whose code a GPU runs."""
+@pytest.mark.parametrize("runner", ["sim", pytest.param("cuda", marks=pytest.mark.slow)])
+def test_compilers_are_compared_and_the_wrong_ones_named(tmp_path: Path, runner: str) -> None:
+    """Compilers that hand on PTX stand in for others, and a stand-in for PyCUDA runs that."""
     registers = "{%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}"
     (tmp_path / "k.ptx").write_text(
         f"""{HEAD}.visible .entry tile(.param .u64 in, .param .u64 out)
@@ -198,7 +199,11 @@ def test_compilers_are_compared_and_the_wrong_ones_named(tmp_path: Path) -> None
         faults = ["store-layout-flipped"] if version > 1 else []
         planted_ptxas(tmp_path / "p" / str(version), f"{version}.0", faults, (2, 3))
     words = ("judge", "k.ptx", *FEW, "--compilers", "p", "--opt", "0,2", "--json")
-    ended = warpfuzz(tmp_path, *words, prepare=reduce_little)
+    more = {}
+    if runner == "cuda":
+        words = (*words, "--runner", "cuda")
+        more = {"PYTHONPATH": f"{ROOT}:{ROOT}/tests/runners/cuda/fakes/working"}
+    ended = warpfuzz(tmp_path, *words, prepare=reduce_little, **more)
     assert ended.code == 1, ended.err
     (finding,) = ended.findings
     assert finding["blame"] == "only V2.0.0 to V3.0.0 -O2"

@@ -44,13 +44,15 @@ def edges(bits: int) -> NDArray[np.uint64]:
 
 
 def _register(random: np.random.Generator, bits: int, shape: tuple[int, ...]) -> NDArray[np.uint64]:
-    """Draw registers: any patterns, small numbers, edges, and edges in each half or quarter."""
+    """Draw registers: any patterns, small numbers, ends, edges, and edges in each half."""
     any_ = random.integers(0, (1 << bits) - 1, shape, np.uint64, endpoint=True)
     small = random.integers(0, 70, shape, np.uint64)
     edge = random.choice(edges(bits), shape)
     parts = random.choice(edges(16), (*shape, bits // 16)).astype(np.uint16)
     together = parts.view(f"u{bits // 8}")[..., 0].astype(np.uint64)
-    return np.choose(random.integers(0, 4, shape), [any_, small, edge, together])
+    top = 1 << (bits - 1)
+    end = random.choice(np.array([0, 1, top - 1, top, top + 1, 2 * top - 1], np.uint64), shape)
+    return np.choose(random.integers(0, 5, shape), [any_, small, end, edge, together])
 
 
 def operands(row: ScalarInstruction, count: int, seed: int = 0) -> list[NDArray]:

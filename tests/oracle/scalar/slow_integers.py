@@ -196,6 +196,14 @@ def _vset2(rest, a, b, c):
     return _vset4(rest, a, b, c, 2)
 
 
+def _mov(rest, *sources):
+    if rest[-1].startswith("unpack"):
+        bits = int(rest[0][1:]) // (4 if rest[-1] == "unpack4" else 2)
+        return tuple(sources[0] >> at for at in range(0, int(rest[0][1:]), bits))
+    bits = int(rest[0][1:]) // len(sources) if rest[0] != "pred" else 0
+    return (sum(one << bits * at for at, one in enumerate(sources)),)
+
+
 def _and(rest, a, b):
     return (a & b,)
 

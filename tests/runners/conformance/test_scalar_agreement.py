@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
-from scalar_kernels import LETTERS, Answer, answers, cases
+from scalar_kernels import LETTERS, Answer, answers, cases, compared
 
 from oracle.scalar import SCALARS, ScalarInstruction
 from runners.compilers import discover_assemblers
@@ -39,6 +40,25 @@ def test_a_runner_agrees_with_the_rows(runner: Runner) -> None:
 @pytest.mark.slow
 def test_a_runner_agrees_with_all_rows(runner: Runner) -> None:
     assert not disagreements(runner, ROWS, 100)
+
+
+def test_a_wrong_result_is_told_from_one_that_is_open() -> None:
+    rows = [SCALARS["add.rn.f16x2"], SCALARS["abs.s32"], SCALARS["addc.cc.u32"]]
+    for case in cases(rows):
+        given = case.operands(200, 0)
+        found = list(case.row.evaluate(*given))
+        assert compared(case, given, found).wrong == 0
+        if case.row.carry_out:
+            found[1] = found[1].copy()
+            found[1][3, 4] ^= True
+            assert compared(case, given, found).wrong == 1
+            continue
+        # Another NaN, or what is outside of the domain, is open; one bit elsewhere is wrong.
+        flipped = [found[0] ^ np.uint32(1)]
+        answer = compared(case, given, flipped)
+        assert answer.elsewhere > 0
+        assert answer.wrong + answer.elsewhere == answer.compared
+        assert "the oracle" in answer.example
 
 
 def test_an_assembler_takes_every_row_and_every_end_of_its_constants() -> None:

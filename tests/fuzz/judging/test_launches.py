@@ -1,0 +1,173 @@
+"""Launches of files and guesses: where parameters lie, what is a pointer, how large buffers are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fuzz.findings.launches import BufferRow, LaunchRows, parameters_of, parse_launch, setup_of
+from fuzz.judging.filling import image_of
+from fuzz.judging.guessing import guess
+from fuzz.judging.reducing import pieces_of
+from fuzz.judging.reference import rounded
+from oracle.errors import UsageError
+from runners.simulated import SimulatedDevice
+from strategies.contents.buffers import below, filled
+
+HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
+
+
+def module(parameters: str, body: str = "", behind: str = "") -> str:
+    registers = ".reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f64 %d<3>; .reg .pred %p;"
+    return f"{HEAD}.visible .entry k({parameters})\n{behind}\n{{\n{registers}\n{body}\nret;\n}}\n"
+
+
+def test_parameters_lie_where_their_types_put_them() -> None:
+    ptx = module(
+        ".param .u32 n, .param .u64 .ptr .global .align 8 x, .param .u8 c,\n"
+        ".param .align 16 .b8 s[24], .param .f32 f // , .param .u64 no"
+        "\n"
+    )
+    found = {one.name: (one.offset, one.size) for one in parameters_of(ptx, "k")}
+    assert found == {"n": (0, 4), "x": (8, 8), "c": (16, 1), "s": (32, 24), "f": (56, 4)}
+
+
+def test_a_launch_is_read_back_as_it_is_written() -> None:
+    ptx = module(".param .u64 x, .param .align 8 .b8 s[16], .param .f32 f")
+    text = (
+        'grid = [2, 3]\nblock = 5\nshared = 8\n[arguments]\nx = { bytes = 100, type = "f32" }\n'
+        '"s" = 7\n"s+8" = { bytes = 300, type = "u16", below = 9, fill = "drawn" }\nf = 1.5\n'
+    )
+    setup = setup_of(ptx, parse_launch(text.encode(), "here"))
+    assert setup_of(ptx, parse_launch(setup.toml.encode(), "again")) == setup
+    launch = setup.launch
+    assert (launch.grid, launch.block) == ((2, 3, 1), (5, 1, 1))
+    (x, first), (y, second) = launch.buffers
+    assert (first, second) == (100, 300)
+    assert x % 256 == y % 256 == 0
+    assert y - (x + first) >= 256
+    assert setup.image_bytes >= y + second + 256
+    block = launch.parameters_at(0x1000)
+    assert len(block) == 28
+    words = [int.from_bytes(block[at : at + 8], "little") for at in (0, 8, 16)]
+    assert words == [0x1000 + x, 7, 0x1000 + y]
+    assert np.frombuffer(block[24:], np.float32)[0] == 1.5
+
+
+GUESSES = {
+    "a structure of pointer and number": (
+        module(".param .align 8 .b8 s[16]",
+               "ld.param.u64 %rd1, [s]; ld.param.u32 %r1, [s+8]; mul.wide.u32 %rd2, %r1, 4;"
+               "cvta.to.global.u64 %rd3, %rd1; mov.u32 %r2, %tid.x; mul.wide.u32 %rd2, %r2, 8;"
+               "add.u64 %rd3, %rd3, %rd2; st.global.f64 [%rd3], 0d0000000000000000;"),
+        (64, 1, 1), {"s+0": BufferRow(bytes=512, type="f64"), "s+8": 64},
+    ),
+    "bounds of the text": (
+        module(".param .u64 x", "ld.param.u64 %rd1, [x]; st.global.u32 [%rd1+1020], 5;",
+               ".reqntid 4, 2, 1"),
+        (4, 2, 1), {"x": BufferRow(bytes=1024, type="u32")},
+    ),
+    "lanes alone": (
+        module(".param .u64 x, .param .f64 f",
+               "ld.param.u64 %rd1, [x]; mov.u32 %r1, %laneid; mul.wide.u32 %rd2, %r1, 4;"
+               "add.u64 %rd1, %rd1, %rd2; ld.param.f64 %d1, [f]; st.global.u32 [%rd1], 5;"),
+        (32, 1, 1), {"x": BufferRow(bytes=256, type="u32"), "f": 1.5},
+    ),
+    "nothing but a number": (module(".param .u16 n", ""), (1, 1, 1), {"n": 1}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", GUESSES)
+def test_what_the_text_tells_is_guessed(what: str) -> None:
+    ptx, block, arguments = GUESSES[what]
+    found = guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
+    assert found.setup.block == block
+    assert found.setup.arguments == arguments
+    assert len(found.guessed) == 2 + len(arguments)
+
+
+def test_two_pointers_in_one_address_are_not_guessed() -> None:
+    ptx = module(".param .u64 x, .param .u64 y",
+                 "ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y]; add.u64 %rd1, %rd1, %rd2;"
+                 "st.global.u32 [%rd1], 5;")  # fmt: skip
+    with pytest.raises(UsageError, match="an address of the parameters x, y"):
+        guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
+    rows = LaunchRows(arguments={"x": BufferRow(bytes=64), "y": 60})
+    assert guess(ptx, rows, SimulatedDevice("sm_80")).setup.arguments == rows.arguments
+
+
+def test_sums_and_products_without_a_rounding_get_one() -> None:
+    text = "add.f32 a; mul.ftz.sat.f32 b; sub.f16x2 c; add.rn.f32 d; add.u32 e; fma.rn.f32 f;"
+    assert rounded(text) == (
+        "add.rn.f32 a; mul.rn.ftz.sat.f32 b; sub.rn.f16x2 c; add.rn.f32 d; add.u32 e; "
+        "fma.rn.f32 f;",
+        3,
+    )
+
+
+@pytest.mark.parametrize("kind", ["u", "s", "b", "f"])
+@pytest.mark.parametrize("bits", [16, 32, 64])
+def test_contents_depend_on_their_names_alone_and_reach_the_edges(kind: str, bits: int) -> None:
+    def contents(**other: int) -> np.ndarray:
+        names = {"seed": 3, "image": 0, "buffer": 1, **other}
+        return np.frombuffer(filled(kind, bits, 1 << 15, **names), f"u{bits // 8}")
+
+    assert np.array_equal(contents(), contents())
+    for other in ({"seed": 4}, {"image": 4}, {"buffer": 2}):
+        assert not np.array_equal(contents(), contents(**other))
+    edges = {0, (1 << bits - 1) - 1, (1 << bits) - 1, 1 << bits - 1}
+    if kind == "f":
+        top = {16: 0x7C00, 32: 0x7F80_0000, 64: 0x7FF0_0000_0000_0000}[bits]
+        edges = {0, 1, 1 << bits - 1, top, top - 1}
+    assert edges <= set(contents().tolist())
+
+
+def test_bounded_integers_stay_below_their_bound() -> None:
+    found = np.frombuffer(below(7, 32, 4000, seed=0, image=0, buffer=0), np.uint32)
+    assert set(found.tolist()) == set(range(7))
+
+
+def test_an_image_has_every_buffer_in_its_place() -> None:
+    ptx = module(".param .u64 x, .param .u64 y")
+    arguments = {"x": BufferRow(bytes=12, type="u32", fill="count"),
+                 "y": BufferRow(bytes=8, fill="zeros")}  # fmt: skip
+    setup = setup_of(ptx, LaunchRows(grid=1, block=1, arguments=arguments))
+    image = image_of(setup, seed=0, number=0)
+    assert image.shape == (setup.image_bytes,)
+    x, y = setup.offsets.values()
+    assert image[x : x + 12].view(np.uint32).tolist() == [0, 1, 2]
+    assert not image[y : y + 8].any()
+    assert image[y + 8 :].any()
+
+
+def test_a_module_is_taken_apart_and_put_together_again() -> None:
+    text = """// made by a compiler
+.version 8.0
+.target sm_80
+.address_size 64
+.extern .shared .align 4 .b8 more[];
+.global .align 4 .u32 table[3] = {1, 2, 3}; // of numbers
+.func (.param .b32 r) one(.param .b32 a) { .reg .b32 %r<2>; ld.param.b32 %r1, [a];
+  st.param.b32 [r], %r1; ret; }
+.visible .entry k(.param .u64 x)
+.maxntid 32, 1, 1
+{ .reg .b64 %rd<3>; .reg .b32 %r<5>; /* two
+lines */ .pragma "nounroll"; .loc 1 2 3
+  ld.param.u64 %rd1, [x]; ld.global.v2.u32 {%r1, %r2}, [%rd1]; { .reg .b32 %t; mov.u32 %t, 5; }
+LOOP: @%p bra LOOP; st.global.v2.u32 [%rd1], {%r2,
+  %r1}; ret; }
+.section .debug_info { .b8 1, 2
+.b32 x }
+"""
+    pieces = [words for words, free in pieces_of(text) if free]
+    assert "ld.global.v2.u32 {%r1, %r2}, [%rd1];" in pieces
+    assert "st.global.v2.u32 [%rd1], {%r2, %r1};" in pieces
+    assert '.pragma "nounroll";' in pieces
+    assert "LOOP:" in pieces
+    assert ".loc 1 2 3" in pieces
+    kept = [words for words, free in pieces_of(text) if not free]
+    assert kept.count("{") == kept.count("}") == 3
+    assert ".visible .entry k(.param .u64 x) .maxntid 32, 1, 1" in kept
+    together = "\n".join(words for words, _ in pieces_of(text))
+    assert pieces_of(together) == pieces_of(text)
+    assert pieces_of(".version 8.0\nstrange }} {{")[-1][1] is False

@@ -1,0 +1,99 @@
+"""What holds of every row of a scalar instruction."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scalar_operands import operands
+
+from oracle.errors import UsageError
+from oracle.scalar import CLASSES, SCALARS, Immediate, ScalarInstruction
+from oracle.scalar.row import by_opcode
+from oracle.targets import Module, PtxVersion
+
+ROWS = list(SCALARS.values())
+
+
+def test_a_result_does_not_depend_on_the_shape_or_the_layout_of_operands() -> None:
+    for row in ROWS[::3]:
+        given = operands(row, 6)
+        wanted = row.evaluate(*given)
+        shaped = [one.reshape(2, 3, 32) for one in given]
+        strided = [np.repeat(one, 2, axis=0)[::2] for one in given]
+        for other in (shaped, strided):
+            found = row.evaluate(*other)
+            for one, want in zip(found, wanted, strict=True):
+                assert (one.reshape(want.shape) == want).all(), row.opcode
+
+
+def test_many_warps_compute_what_each_does() -> None:
+    for row in ROWS[::17]:
+        given = operands(row, 300)
+        wanted = [
+            row.evaluate(*(one[part] for one in given)) for part in np.split(np.arange(300), 4)
+        ]
+        for one, parts in zip(row.evaluate(*given), zip(*wanted, strict=True), strict=True):
+            assert (one == np.concatenate(parts)).all(), row.opcode
+
+
+def test_operands_are_left_as_they_are() -> None:
+    for row in ROWS[::3]:
+        given = operands(row, 4)
+        kept = [one.copy() for one in given]
+        row.evaluate(*given)
+        assert all((one == keep).all() for one, keep in zip(given, kept, strict=True)), row.opcode
+
+
+def test_constants_are_of_sources_and_fit_their_registers() -> None:
+    for row in ROWS:
+        for at, limits in row.immediates.items():
+            assert row.sources[at] != "pred"
+            bits = 8 * CLASSES[row.sources[at]]().itemsize
+            assert 0 <= limits.low <= limits.high < 1 << bits, row.opcode
+
+
+def test_what_settles_a_nan_is_a_row_that_leaves_none_open() -> None:
+    rows = [row for row in ROWS if row.settled_by]
+    assert {row.nan for row in ROWS} - {row.nan for row in rows} == {"", "f64"}
+    for row in rows:
+        settling = SCALARS[row.settled_by]
+        assert not settling.nan
+        assert settling.sources == row.destinations * 2
+        given = operands(row, 40)
+        (result,) = row.evaluate(*given)
+        (settled,) = settling.evaluate(result, result)
+        # Their NaNs are canonical already here, but those of abs and neg.
+        assert (settled == result).all() or row.family in ("abs", "neg"), row.opcode
+
+
+def test_a_row_exists_from_its_version_and_target_on() -> None:
+    row = SCALARS["min.relu.s16x2"]
+    assert row.exists(Module.named("sm_90", "8.0"))
+    assert not row.exists(Module.named("sm_90", "7.8"))
+    assert not row.exists(Module.named("sm_89", "8.0"))
+
+
+@pytest.mark.parametrize(
+    ("opcode", "text"),
+    [
+        ("shf.l.wrap.b32", "shf.l.wrap.b32 x, a, b, c;"),
+        ("setp.lt.and.s32", "setp.lt.and.s32 x|y, a, b, c;"),
+        ("mov.b32.pack", "mov.b32 x, {a, b};"),
+        ("mov.b32.unpack", "mov.b32 {x, y}, a;"),
+        ("mov.b64.unpack4", "mov.b64 {x, y, z, w}, a;"),
+    ],
+)
+def test_a_statement_is_written_as_the_page_has_it(opcode: str, text: str) -> None:
+    row = SCALARS[opcode]
+    assert row.text("xyzw"[: len(row.destinations)], "abc"[: len(row.sources)]) == text
+
+
+def test_a_row_of_unknown_registers_or_written_twice_is_refused() -> None:
+    row = SCALARS["not.b32"]
+    with pytest.raises(UsageError, match=r"b128.*were expected|were expected.*b128"):
+        ScalarInstruction(
+            opcode="x", destinations=("b128",), sources=(), evaluate=row.evaluate, section="1",
+            version=PtxVersion(1, 0), immediates={0: Immediate(0, 1)},
+        )  # fmt: skip
+    with pytest.raises(UsageError, match=r"several rows of not\.b32"):
+        by_opcode(row, row)

@@ -1,0 +1,92 @@
+"""The interpreter as the package has it: its PTX, and what it says of images on a device."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from test_reference_agrees import CLASSES, product_program
+
+from oracle.errors import InfrastructureError
+from oracle.execution import execute
+from oracle.image import different
+from oracle.isa import form_of
+from oracle.models import model_for
+from runners.processes import run_tool
+from runners.reference import host
+from runners.reference.encoding import encode
+from runners.reference.self_check import IMAGES, Compared, check
+from runners.reference.shipped import SOURCE, generated, shipped, source_digest
+from strategies.contents import Recipe, expand
+
+OPCODE = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"
+COUNT = 1000
+
+
+def test_the_shipped_ptx_is_of_this_text():
+    # python -m runners.reference.shipped NVCC writes it anew
+    assert shipped().splitlines()[0].split()[-1] == source_digest()
+
+
+@pytest.mark.slow
+def test_the_shipped_ptx_is_what_nvcc_makes_of_the_text():
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        pytest.skip("there is no nvcc")
+    said = run_tool([nvcc, "--version"], deadline=20).output.decode()
+    (version,) = (line.split()[-1] for line in shipped().splitlines()[:8] if " release " in line)
+    if version not in said:
+        pytest.skip(f"the nvcc that is here is not {version}")
+    assert generated(Path(nvcc)) == shipped()
+
+
+def compared_with(reference):
+    def compare(encoded, before, after):
+        wrong = different(reference.execute(encoded, before), after).tolist()
+        return Compared(images=len(before), differing=len(wrong), numbers=tuple(wrong))
+
+    return compare
+
+
+def test_a_right_interpreter_passes_its_check(reference):
+    assert check(compared_with(reference)) >= 40 * 2 * IMAGES
+
+
+WRONG = (
+    ("sum += (int)(term ^ (u32)s) - s;", "sum += (int)term;"),
+    ("rest > half || (rest == half && (kept & 1))", "rest >= half"),
+    ("d < 31 ? d : 31", "d & 31"),
+    ("(a.zero & b.infinite)", "0"),
+    ("return one | quiet;", "return one;"),
+    ("if (r.z) sum", "if (0) sum"),
+    ("r.y ? a ^ b", "0 ? a ^ b"),
+)
+"""What a compiler could have made of the text: a part of it, and another in its place."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("part", "instead"), WRONG)
+def test_a_wrong_interpreter_fails_its_check(reference, tmp_path, monkeypatch, part, instead):
+    text = SOURCE.read_text()
+    assert text.count(part) == 1
+    (tmp_path / "interpreter.cu").write_text(text.replace(part, instead))
+    monkeypatch.setattr(host, "SOURCE", tmp_path / "interpreter.cu")
+    with pytest.raises(InfrastructureError, match="wrong on images whose results"):
+        check(compared_with(host.HostReference()))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("wrong", [(), (7,), tuple(range(3, 900, 9))])
+def test_the_device_names_the_images_that_differ(wrong):
+    from runners.cuda.reference import LISTED, DeviceReference
+    from runners.cuda.session import Session
+
+    session = Session(0)
+    driver, program, model = session._driver, product_program(form_of(OPCODE)), model_for("sm_90")
+    images = expand(Recipe(classes=CLASSES, seed=1), program, COUNT)
+    results = execute(program, images, model=model).images
+    results[list(wrong), -1] ^= 1
+    reference = DeviceReference(driver, session.modules)
+    found = reference.compare(encode(program, model), images, results)
+    assert (found.images, found.differing) == (COUNT, len(wrong))
+    assert len(found.numbers) == min(len(wrong), LISTED)
+    assert set(found.numbers) <= set(wrong)

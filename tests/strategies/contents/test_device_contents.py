@@ -1,0 +1,147 @@
+"""The device's contents, built by a C++ compiler here, are those of NumPy, bit for bit."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from content_programs import BITS, FLOATS, INTEGERS, long, plain, recipe, rows_program
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oracle.program import Program
+from strategies.contents import Recipe, ValueClass, expand
+from strategies.contents.device import device_contents
+from strategies.contents.philox import philox
+from strategies.draws import Selection
+from strategies.program_draws import round_batches, selected_forms
+
+HEADER = Path(__file__).parents[3] / "runners" / "reference" / "contents.h"
+DRIVER = r"""
+#include "contents.h"
+#include <string.h>
+extern "C" void words(uint32_t *x, uint64_t key) { wf_philox(x, key); }
+/* Lanes one after the other, the last one first, as no lane may depend on another one's. */
+extern "C" void image(const wf_contents *c, uint64_t number, uint8_t *image, uint8_t *noise) {
+    uint16_t draws[64];
+    for (int l = 31; l >= 0; l--) wf_words(c, number, image, noise, draws, l, 32);
+    for (uint32_t f = 0; f < c->count; f++) {
+        for (int l = 31; l >= 0; l--) wf_everywhere(c, f, number, image, noise, draws, l, 32);
+        for (int l = 31; l >= 0; l--) wf_placed(c, f, number, image, noise, draws, l, 32);
+    }
+}
+"""
+FAR = (1 << 32) - 20, (1 << 64) - 40
+POINTERS = "drawn", "fillings", "programs", "starts", "code", "constants", "places"
+
+
+class Contents(ctypes.Structure):
+    _fields_ = [
+        ("seed", ctypes.c_uint64),
+        *((name, ctypes.c_uint32) for name in ("period", "sharing", "image_bytes", "count")),
+        *((name, ctypes.c_void_p) for name in POINTERS),
+    ]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("there is no C++ compiler to build the device's contents with")
+    folder = tmp_path_factory.mktemp("contents")
+    (folder / "driver.cc").write_text(DRIVER)
+    built = folder / "contents.so"
+    options = ["-O2", "-Wall", "-Werror", "-shared", "-fPIC", f"-I{HEADER.parent}"]
+    subprocess.run([compiler, *options, "-o", built, folder / "driver.cc"], check=True)
+    return ctypes.CDLL(str(built))
+
+
+Make = Callable[[Recipe, Program, int], np.ndarray]
+
+
+@pytest.fixture(scope="module")
+def made(library: ctypes.CDLL) -> Make:
+    def make(recipe: Recipe, program: Program, number: int) -> np.ndarray:
+        found = device_contents(recipe, program)
+        arrays = [np.ascontiguousarray(getattr(found, name)) for name in POINTERS]
+        given_ = Contents(
+            found.seed, found.period, found.sharing, found.image_bytes, len(found.fillings),
+            *(array.ctypes.data for array in arrays),
+        )  # fmt: skip
+        image, noise = (np.full(program.image_bytes, 0xA5, np.uint8) for _ in range(2))
+        library.image(
+            ctypes.byref(given_), ctypes.c_uint64(number),
+            ctypes.c_void_p(image.ctypes.data), ctypes.c_void_p(noise.ctypes.data),
+        )  # fmt: skip
+        return image
+
+    return make
+
+
+# Random123, tests/kat_vectors: philox4x32 10; counter, key, result.
+KNOWN = [
+    ((0, 0, 0, 0), 0, (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
+    ((0xFFFFFFFF,) * 4, (1 << 64) - 1, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
+    (
+        (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
+        0x299F31D0_A4093822,
+        (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
+    ),
+]
+
+
+@pytest.mark.parametrize(("counter", "key", "result"), KNOWN)
+def test_philox_has_the_known_answers_of_random123(
+    counter: tuple[int, ...], key: int, result: tuple[int, ...]
+) -> None:
+    found = philox(np.array(counter, np.uint64)[:, None], key)
+    assert found.tolist() == [list(result)]
+
+
+@pytest.mark.parametrize(("counter", "key", "result"), KNOWN)
+def test_philox_of_the_device_has_the_known_answers_of_random123(
+    library: ctypes.CDLL, counter: tuple[int, ...], key: int, result: tuple[int, ...]
+) -> None:
+    words = (ctypes.c_uint32 * 4)(*counter)
+    library.words(words, ctypes.c_uint64(key))
+    assert tuple(words) == result
+
+
+@pytest.mark.parametrize("opcode", [*FLOATS, *INTEGERS, *BITS])
+@pytest.mark.parametrize("first", [0, *FAR])
+def test_all_classes_are_the_same_on_the_device(made: Make, opcode: str, first: int) -> None:
+    # Two turns at least of each class, and one before and behind 2^32.
+    program, mix = plain(opcode), recipe(*ValueClass, seed=first + 5)
+    images = expand(mix, program, 40, first=first)
+    for number, image in enumerate(images):
+        assert np.array_equal(image, made(mix, program, first + number)), number
+
+
+@pytest.mark.parametrize("target", ["sm_75", "sm_90"])
+def test_contents_of_drawn_programs_are_the_same_on_the_device(made: Make, target: str) -> None:
+    version = {"sm_75": "6.5", "sm_90": "8.7"}[target]
+    forms = selected_forms(Selection(), target=target, version=version)
+    for batch in round_batches(forms, target=target, version=version, key=77, count=30):
+        for number, image in enumerate(batch.images(20, first=1 << 40), 1 << 40):
+            assert np.array_equal(image, made(batch.recipe, batch.program, number)), batch.program
+
+
+def test_copies_matrices_and_rows_are_the_same_on_the_device(made: Make) -> None:
+    for program in (long().program, rows_program()):
+        for number, image in enumerate(expand(recipe(*ValueClass), program, 60)):
+            assert np.array_equal(image, made(recipe(*ValueClass), program, number)), number
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, (1 << 64) - 1), st.integers(1, len(ValueClass)), st.integers(1, 30))
+def test_an_image_is_made_alone_by_its_number(first: int, classes: int, count: int) -> None:
+    some = recipe(*list(ValueClass)[:classes])
+    count = min(count, (1 << 64) - first)
+    together = expand(some, plain(FLOATS[0]), count, first=first)
+    alone = [expand(some, plain(FLOATS[0]), 1, first=first + i)[0] for i in range(count)]
+    assert np.array_equal(together, alone)
