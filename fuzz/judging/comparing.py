@@ -6,7 +6,7 @@ simulated device. A `Verdict` is a group of answerers that do the same wrong thi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -79,8 +79,6 @@ class Verdict:
     actual: Image | None
     """What it became; None where there is no result."""
     failure: Failure | None = None
-    differing: int = 0
-    """Images of all that were compared that show it."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -121,8 +119,6 @@ class Compared:
     """Different codes that ran."""
     results: int
     """Images that were compared, over all who ran them."""
-    alone: bool
-    """Whether all agree with each other, and the reference with nobody."""
 
 
 def expectations(
@@ -158,7 +154,6 @@ def compared(
     expected: Images | None,
     *,
     permitted: bool = False,
-    told: Callable[[], None] = lambda: None,
 ) -> Compared:
     """Run images by all, and compare them.
 
@@ -168,8 +163,6 @@ def compared(
         What the reference says; None: they are compared with the first of them that ran.
     permitted
         Whether the ISA permits results that are not the same.
-    told
-        Is called after each.
     """
     answers: list[tuple[Answerer, Images | Failure]] = []
     unasked = []
@@ -179,7 +172,6 @@ def compared(
             unasked.append(f"{', '.join(one.names)}: {answer.message}")
         else:
             answers.append((one, answer))
-        told()
     ran = [(one, answer) for one, answer in answers if not isinstance(answer, Failure)]
     known = expected if expected is not None else ran[0][1] if ran else None
     groups: dict[str, list[tuple[Answerer, Images | Failure]]] = {}
@@ -208,7 +200,6 @@ def compared(
                 Verdict(
                     kind=BY_TROUBLE[answer.trouble], answerers=who, good=good, image=images[0],
                     expected=None if known is None else known[0], actual=None, failure=answer,
-                    differing=len(images),
                 )
             )  # fmt: skip
             continue
@@ -221,7 +212,7 @@ def compared(
         verdicts.append(
             Verdict(
                 kind=kind, answerers=who, good=good, image=images[at], expected=known[at],
-                actual=answer[at], differing=int(wrong.size),
+                actual=answer[at],
             )
         )  # fmt: skip
     return Compared(
@@ -230,7 +221,6 @@ def compared(
         unasked=tuple(unasked),
         codes=len(ran),
         results=len(ran) * len(images),
-        alone=alone,
     )
 
 

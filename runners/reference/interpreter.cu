@@ -78,15 +78,14 @@ HERE T rounded(u32 negative, T significand, int exponent, u32 format, u32 roundi
   int top = exponent + bits - 1 - LEADING(significand);
   int least = 1 - bias(format);
   int drop = (top > least ? top : least) - (int)fraction_bits(format) - exponent;
-  T kept, rest, half;
-  if (drop <= 0) kept = significand << -drop, rest = 0, half = 1;
-  else if (drop < bits) half = (T)1 << (drop - 1), kept = significand >> drop, rest = significand & (2 * half - 1);
-  else half = (T)1 << (bits - 1), kept = 0, rest = drop == bits ? significand : 1;
-  u32 up = rounding == RN ? rest > half || (rest == half && (kept & 1))
-         : rounding == RNA ? rest >= half
-         : rounding == RM ? negative && rest
-         : rounding == RP ? !negative && rest : 0;
-  kept += up;
+  T kept = drop <= 0 ? significand << -drop : drop < bits ? significand >> drop : 0;
+  if (rounding != RZ && drop > 0) {
+    T half = (T)1 << ((drop < bits ? drop : bits) - 1);
+    T rest = drop < bits ? significand & (2 * half - 1) : drop == bits ? significand : 1;
+    kept += rounding == RN ? rest > half || (rest == half && (kept & 1))
+          : rounding == RNA ? rest >= half
+          : rest && negative == (rounding == RM);
+  }
   T pattern = most;
   if (top <= bias(format))   // a carry out of the fraction counts the exponent up
     pattern = top < least ? kept : kept + ((T)(top + bias(format) - 1) << fraction_bits(format));
@@ -328,7 +327,7 @@ HERE u32 quick_block(const Factors *a, const Factors *b, u32 before, const Dot &
 
 // Adds one block to the sums of a lane. A LENGTH of 0 stands for any, and any format.
 template <int LENGTH, u32 FORMAT>
-HERE void add_block(const u32 *words, const Dot &r, u32 start, u32 count, const Factor *a, const Factor *b, const Specials *specials, u32 fractions, u32 *sums) {
+HERE void add_block(const u32 *words, const Dot &r, u32 start, u32 count, const Factor *a, const Factor *b, u32 found, const Specials *specials, u32 fractions, u32 *sums) {
   u32 each = r.m * r.n / LANES, pitch = (1u << r.log_k) + 2, format = LENGTH ? FORMAT : r.format;
   u32 mask = (u32)((1ull << (start + count)) - (1ull << start)), most = (u32)infinity(format);
   u32 outputs = each < r.n ? each : r.n;
@@ -342,7 +341,7 @@ HERE void add_block(const u32 *words, const Dot &r, u32 start, u32 count, const 
       u32 before = sums[first + i], up = 0, down = 0;
       const Factor *right = b + column * pitch + start;
       Specials x = {0, 0, 0, 0}, y = {0, 0, 0, 0};
-      if (specials) x = specials[row], y = specials[r.m + column];
+      if (found) x = specials[row], y = specials[r.m + column];
       if (!LENGTH && r.limited) up = too_large(left, right, count, fractions, 0), down = too_large(left, right, count, fractions, 1);
       if ((before & most) == most || up || down || ((x.nan | x.infinite | y.nan | y.infinite) & mask))
         before = special_sum(x, y, mask, up, down, before, format);
@@ -354,12 +353,12 @@ HERE void add_block(const u32 *words, const Dot &r, u32 start, u32 count, const 
 }
 
 template <u32 FORMAT>
-HERE void add_any(const u32 *words, const Dot &r, u32 start, u32 count, const Factor *a, const Factor *b, const Specials *specials, u32 fractions, u32 *sums) {
+HERE void add_any(const u32 *words, const Dot &r, u32 start, u32 count, const Factor *a, const Factor *b, u32 found, const Specials *specials, u32 fractions, u32 *sums) {
   switch (r.quick ? count : 0) {
-    case 16: add_block<16, FORMAT>(words, r, start, count, a, b, specials, fractions, sums); break;
-    case 8: add_block<8, FORMAT>(words, r, start, count, a, b, specials, fractions, sums); break;
-    case 4: add_block<4, FORMAT>(words, r, start, count, a, b, specials, fractions, sums); break;
-    default: add_block<0, 0>(words, r, start, count, a, b, specials, fractions, sums);
+    case 16: add_block<16, FORMAT>(words, r, start, count, a, b, found, specials, fractions, sums); break;
+    case 8: add_block<8, FORMAT>(words, r, start, count, a, b, found, specials, fractions, sums); break;
+    case 4: add_block<4, FORMAT>(words, r, start, count, a, b, found, specials, fractions, sums); break;
+    default: add_block<0, 0>(words, r, start, count, a, b, found, specials, fractions, sums);
   }
 }
 
@@ -425,13 +424,12 @@ HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
     find_specials(b, r.n, k, specials + r.m);
     MEET();
   }
-  const Specials *known = found ? specials : 0;
   for (u32 block = 0, start = 0; block < r.blocks; start = ends[block++]) {
     u32 count = ends[block] - start;
     u32 *to = r.separate && block ? parts : sums;
     if (to == parts) for (u32 i = own; i < own + each; i++) parts[i] = 0;
-    if (r.format == F32) add_any<F32>(words, r, start, count, a, b, known, fractions, to);
-    else add_any<F16>(words, r, start, count, a, b, known, fractions, to);
+    if (r.format == F32) add_any<F32>(words, r, start, count, a, b, found, specials, fractions, to);
+    else add_any<F16>(words, r, start, count, a, b, found, specials, fractions, to);
     if (to == parts)
       for (u32 i = own; i < own + each; i++) {
         u64 one = (u64)bias(r.format) << fraction_bits(r.format);

@@ -63,6 +63,13 @@ def test_each_finding_is_one_line_of_json(tmp_path: Path) -> None:
         assert json.loads(line) == json.loads((entry.path / "finding.json").read_text())
 
 
+def test_an_export_says_that_everybody_may_read_and_its_owner_may_write(tmp_path: Path) -> None:
+    corpus = two_findings(tmp_path)
+    export_zip(corpus, corpus.entries(), tmp_path / "all.zip")
+    with zipfile.ZipFile(tmp_path / "all.zip") as file:
+        assert {one.external_attr >> 16 for one in file.infolist()} == {0o644}
+
+
 def test_an_export_names_no_time_and_compresses_nothing(tmp_path: Path) -> None:
     corpus = two_findings(tmp_path)
     export_zip(corpus, corpus.entries(), tmp_path / "all.zip")

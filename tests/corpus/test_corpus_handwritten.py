@@ -116,3 +116,17 @@ def test_a_module_without_matrix_instructions_needs_them_written(tmp_path: Path)
     folder = written(tmp_path, {"kind": "crash"}, module_ptx=".version 8.0\n.target sm_90\n")
     with pytest.raises(UsageError, match=r"missing required field `(family|instructions)`"):
         import_case(new_corpus(tmp_path), folder)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_case_may_be_as_large_as_it_says_and_no_larger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: int
+) -> None:
+    folder = written(tmp_path, {"kind": "crash"})
+    whole = sum(path.stat().st_size for path in folder.iterdir())
+    monkeypatch.setattr("corpus.handwritten._CASE_BYTES", whole - more)
+    if more:
+        with pytest.raises(UsageError, match="has more than 0 MiB"):
+            import_case(new_corpus(tmp_path), folder)
+    else:
+        import_case(new_corpus(tmp_path), folder)

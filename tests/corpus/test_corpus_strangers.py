@@ -1,5 +1,6 @@
 """A corpus from anybody: nothing in it leads out, is read without bound, or ends in a traceback."""
 
+import errno
 import io
 import json
 import os
@@ -17,7 +18,7 @@ import pytest
 from corpus_cases import CASE, FILES, changed, new_corpus, only_folder, tree
 
 from corpus import Corpus, Entry, Problem, create_corpus, durable, open_corpus
-from corpus.durable import FILE_BYTES
+from corpus.durable import FILE_BYTES, explained
 from corpus.export import DIRECTORY_BYTES, export_zip, opened_archive
 from corpus.finding import encode
 from corpus.handwritten import import_case
@@ -359,3 +360,13 @@ def test_a_list_of_files_that_is_too_large_is_refused_before_it_is_read(
     path.write_bytes(change(path.read_bytes()))
     with pytest.raises(UsageError, match="unpacks to more than"), opened_archive(path):
         pass
+
+
+def test_what_has_no_advice_of_its_own_is_told_in_the_systems_words_once() -> None:
+    path = Path("/somewhere/finding.json")
+    with (
+        pytest.raises(InfrastructureError) as caught,
+        explained("write", path),
+    ):
+        raise OSError(errno.EIO, "Input/output error", str(path))
+    assert str(caught.value).startswith(f"cannot write {path}: Input/output error; mend that")

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import program_draws
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracle import isa
 from oracle.definedness import Cause, undefined
+from oracle.errors import UsageError
 from oracle.execution import execute
 from oracle.forms import Form
 from oracle.image import locate, position, writable
@@ -208,6 +210,19 @@ def test_spare_buffers_in_front_change_nothing_of_who_wrote_a_byte(
             found = [(w.event.number, w.row, w.column) for w in (one, other)]
             assert found[0] == found[1]
         assert locate(second, position(second, place)) == place
+
+
+def test_every_byte_of_an_image_has_a_place_and_none_beyond_it() -> None:
+    buffers = (
+        Buffer(name="one", space="global", size=16),
+        Buffer(name="two", size=16, space="global"),
+    )
+    program = Program(buffers=buffers, steps=())
+    places = {locate(program, byte) for byte in range(program.image_bytes)} - {None}
+    assert places == {Place(buffer=name, offset=at) for name in ("one", "two") for at in range(16)}
+    for byte in (-1, program.image_bytes):
+        with pytest.raises(UsageError, match="is not in the image"):
+            locate(program, byte)
 
 
 @st.composite
