@@ -30,13 +30,13 @@ ROUNDS = 12
 """Rounds of 8 programs: the rarest choice of Dice, one in 64, is made in some of them."""
 
 DEFINED = {
-    "sm_75": "848784517160bb0e",
-    "sm_80": "4b01e20b94c24e46",
-    "sm_90": "358c62dec5b550f9",
-    "sm_100a": "d2a8791861919757",
+    "sm_75": "463806b29716ced0",
+    "sm_80": "8187faf4d1050683",
+    "sm_90": "fde93bf2e9f8c213",
+    "sm_100a": "6d07b81d07d70b03",
 }
 """Digests of version 12 of the programs."""
-UNDEFINED = {"sm_75": "ad8a0f7aeebe7b30", "sm_90": "ee57d6095451a68c"}
+UNDEFINED = {"sm_75": "c6333091bcc5bf0a", "sm_90": "716e58758f8ef001"}
 """Digests of version 12 of the programs."""
 INSTRUCTIONS = {
     "sm_70": "eac315b08c158d7c",
