@@ -286,7 +286,10 @@ def round_batches(
         focuses = _focuses(forms, key, ProgramCoverage())
     for index, focus in enumerate(focuses):
         own = derived_seed(key, index)
-        of_program = versions.having(focus.form, target, of_round)
+        about = focus.form
+        if about is None and not any(_has(form, target, of_round) for form in forms):
+            about = forms[0]  # all are newer than what the round has drawn
+        of_program = versions.having(about, target, of_round)
         module = Module.named(target, of_program)
         if index % 2:
             focus = replace(focus, line_bytes=line_bytes)

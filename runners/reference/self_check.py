@@ -74,7 +74,7 @@ def check(compare: Compare) -> int:
             raise InfrastructureError(
                 f"the reference on this device gets {form.opcode} wrong on images whose results "
                 f"are known (of {IMAGES}: {found.numbers}; with one changed: {changed.numbers}); "
-                "another driver may compile it rightly. Go on with --no-device-reference"
+                "another driver may compile it rightly, so try one"
             )
         count += 2 * IMAGES
     return count

@@ -30,13 +30,13 @@ ROUNDS = 12
 """Rounds of 8 programs: the rarest choice of Dice, one in 64, is made in some of them."""
 
 DEFINED = {
-    "sm_75": "db97138eeec2cb89",
-    "sm_80": "2de9542c202a2e1b",
-    "sm_90": "6c3960b0befac62d",
-    "sm_100a": "b9f407937b260b50",
+    "sm_75": "848784517160bb0e",
+    "sm_80": "4b01e20b94c24e46",
+    "sm_90": "358c62dec5b550f9",
+    "sm_100a": "d2a8791861919757",
 }
 """Digests of version 12 of the programs."""
-UNDEFINED = {"sm_75": "b5bffadde9fc6a9e", "sm_90": "54205560bc8476be"}
+UNDEFINED = {"sm_75": "ad8a0f7aeebe7b30", "sm_90": "ee57d6095451a68c"}
 """Digests of version 12 of the programs."""
 INSTRUCTIONS = {
     "sm_70": "eac315b08c158d7c",
