@@ -370,3 +370,18 @@ def test_what_has_no_advice_of_its_own_is_told_in_the_systems_words_once() -> No
     ):
         raise OSError(errno.EIO, "Input/output error", str(path))
     assert str(caught.value).startswith(f"cannot write {path}: Input/output error; mend that")
+
+
+@pytest.mark.parametrize(("number", "fails"), [(errno.EINVAL, False), (errno.EIO, True)])
+def test_only_a_file_system_that_cannot_flush_folders_is_excused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, fails: bool
+) -> None:
+    def refuse(_: int) -> None:
+        raise OSError(number, "no")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    if fails:
+        with pytest.raises(OSError, match="no"):
+            durable.sync_folder(tmp_path)
+    else:
+        durable.sync_folder(tmp_path)

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from simulated_kernels import kernel, names
 from sparse_products import FORMS, FRACTIONS, PAIRS, PLAIN, Sparse, Words, finite, random_words
 
+from runners.faults import by_name
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 
 DEVICE = SimulatedDevice("sm_90")
@@ -195,6 +196,21 @@ def test_an_expanded_a_gives_the_same(form: Sparse) -> None:
     twice = Sparse(k=2 * form.k, d=form.d, a=form.a, b=form.b, selectors=1)
     expected = dense(form, twice.packed("a", whole), b, c)
     np.testing.assert_array_equal(form.run(DEVICE, form.selectors - 1, a, b, c, metadata), expected)
+
+
+def test_a_place_that_wrongly_counts_adds_an_exponent_and_no_number() -> None:
+    fault = by_name("sparse-place-not-chosen-counts")
+    broken = SimulatedDevice("sm_90", faults=[fault])
+    rng = np.random.default_rng(6)
+    for form in FLOATS:
+        kinds = {"a": form.a, "b": form.b, "c": form.d}
+        given = [
+            form.packed(role, words(numbers(rng, kind, (2, *form.size(role))), kind))
+            for role, kind in kinds.items()
+        ]
+        metadata = whole_metadata(rng, form, 2)
+        results = [form.run(device, 0, *given, metadata) for device in (DEVICE, broken)]
+        np.testing.assert_array_equal(*results, form.opcode)
 
 
 def test_metadata_of_other_lanes_are_not_looked_at() -> None:
