@@ -23,9 +23,9 @@ SATURATED = r"sed -E 's/(wmma\.mma.*)\.satfinite/\1/'"
     "target", ["sm_75", pytest.param("sm_80", marks=pytest.mark.slow), "sm_90", "sm_100a"]
 )
 def test_a_sound_device_gives_no_finding(tmp_path: Path, target: str) -> None:
-    progress = run(tmp_path, cases=96, seed=int(target[3:5]), target=target)
+    progress = run(tmp_path, cases=144, seed=int(target[3:5]), target=target)
     assert not progress.families
-    assert progress.compared == progress.cases == 96
+    assert progress.compared == progress.cases == 144
     assert progress.unasked == 0
     assert progress.forms_reached > 10
     assert not entries(tmp_path)
