@@ -61,6 +61,31 @@ def test_sums_overflow_of_one_product_of_two_and_of_all(types) -> None:
             assert (products == wanted).all(axis=1).any(), (count, sign)
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_sums_lie_at_every_quarter_of_a_place_about_the_largest_number(sign) -> None:
+    a, b, c = family("f16.f16.f16.f16", "overflow of sums")
+    largest, place = 65504.0, 32.0
+    sums = sign * (a * b).sum(axis=1)[c == 0]
+    assert {largest + place * quarters / 4 for quarters in range(-4, 9)} <= set(sums.tolist())
+
+
+@pytest.mark.parametrize("types", ["f16.f16.f16.f16", "f32.bf16.bf16.f32"])
+def test_results_are_the_least_normal_number_less_a_little(types) -> None:
+    a, b, c = family(types, "subnormals in D")
+    least = 2.0 ** (1 - FORMATS[types.partition(".")[0]].bias)
+    assert set(c.tolist()) == {least, -least}
+    share = ((a * b).sum(axis=1) + c) / c
+    assert set(share.tolist()) == {1 - DEPTH / 2.0**below for below in range(5, 10)}
+
+
+def test_products_beside_zeros_have_every_exponent_and_factors_that_are_normal() -> None:
+    a, b, _ = family("f16.f16.f16.f16", "zeros beside products")
+    factors = np.abs(np.concatenate([a, b]))
+    assert ((factors == 0) | (factors >= 2.0**-14) & np.isfinite(factors)).all()
+    products = np.abs(a * b)
+    assert set(np.frexp(products.max(axis=1))[1].tolist()) == set(range(-27, 31))
+
+
 @pytest.mark.parametrize("types", WIDE)
 def test_powers_of_two_of_every_number_add_up_to_the_least_numbers(types) -> None:
     a, b, _ = family(types, "zeros among tiny products")
