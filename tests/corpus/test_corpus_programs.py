@@ -80,6 +80,7 @@ def test_a_field_that_is_missing_is_said(field: str) -> None:
         document(buffers=[BUFFER, {**BUFFER, "name": "s", "space": "shared", "size": 10**10}]),
         document(buffers=[BUFFER, {**BUFFER, "name": "s", "space": "shared", "size": 1 << 20}]),
         b" " * (2 << 20),
+        document() + b" " * (1 << 20),
     ],
 )
 def test_what_is_too_much_is_said(data: bytes) -> None:

@@ -123,6 +123,27 @@ def test_products_of_f64_overflow_at_every_place_with_both_signs() -> None:
         assert (products == sign * np.inf).any(axis=0).all()
 
 
+def test_of_half_the_sums_of_f64_two_products_cancel() -> None:
+    dots = double_probes(DEPTH)
+    part = dots.of("order and fusion")
+    products = np.prod([bits[part].view(np.float64) for bits in (dots.a, dots.b)], axis=0)
+    cancel = products[:, 0] == -products[:, 1]
+    assert (len(cancel), np.count_nonzero(cancel)) == (800, 400)
+
+
+def test_narrow_products_of_all_sizes_are_added_to_nothing_and_to_c() -> None:
+    dots = float_probes("f32.e4m3.e5m2.f32", 32)
+    c = dots.c[dots.of("rounding")].view(np.float32)
+    assert np.count_nonzero(c[120 * 3 :] == 0) == np.count_nonzero(c[120 * 3 :]) == 480
+
+
+def test_products_below_the_least_numbers_are_tiny_and_there() -> None:
+    a, b, c = family("f32.f16.f16.f32", "zeros among tiny products")
+    assert (c == 0).all()
+    assert (np.abs(a * b) < 2.0**-8).all()
+    assert np.count_nonzero(a * b) > len(a) * DEPTH / 2
+
+
 @pytest.mark.parametrize("form", ["f32.f16", "f32.bf16", "f32.tf32", "f16.f16"])
 def test_random_images_have_the_spread_of_exponents_of_their_kind(form) -> None:
     found = next(
@@ -132,6 +153,8 @@ def test_random_images_have_the_spread_of_exponents_of_their_kind(form) -> None:
     _, b, _ = random_tiles(found, 6 * 8, 0)
     shift = found.b_type.bits - 1 - found.b_type.exponent_bits
     fields = (b.astype(np.int64) >> shift & ((1 << found.b_type.exponent_bits) - 1)).reshape(48, -1)
+    anywhere = fields[8:16].min(axis=1)
+    assert anywhere.max() > found.b_type.bias > anywhere.min()
     spread = fields.max(axis=1) - fields.min(axis=1) + 1
     assert [set(spread[8 * kind : 8 * kind + 8].tolist()) for kind in (1, 2, 3, 4, 5)] == [
         {12}, {3}, {2}, {3}, {4},
