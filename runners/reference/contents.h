@@ -1,8 +1,8 @@
 /* Contents of images by their numbers, in integers: the device's side of strategies/contents.
  *
  * C99, CUDA C and C++ alike. The arrays are those of strategies/contents/device.py, which says what
- * they mean. One image is made by `lanes` lanes, each of which calls, with a barrier of the lanes
- * behind each call:
+ * they mean; wf_opened finds them in its words. One image is made by `lanes` lanes, each of which
+ * calls, with a barrier of the lanes behind each call:
  *
  *     wf_words(c, number, image, noise, draws, lane, lanes);
  *     for (f = 0; f < c->count; f++) {
@@ -36,6 +36,24 @@ typedef struct {
     const uint64_t *code, *constants;
     const uint32_t *places;
 } wf_contents;
+
+/* The contents in DeviceContents.words. */
+WF_FUNCTION wf_contents wf_opened(const uint64_t *words) {
+    wf_contents c;
+    c.seed = words[0];
+    c.period = (uint32_t)words[1];
+    c.sharing = (uint32_t)(words[1] >> 32);
+    c.image_bytes = (uint32_t)words[2];
+    c.count = (uint32_t)(words[2] >> 32);
+    c.drawn = (const uint8_t *)(words + words[3]);
+    c.fillings = (const int32_t *)(words + words[4]);
+    c.programs = (const int32_t *)(words + words[5]);
+    c.starts = (const int32_t *)(words + words[6]);
+    c.code = words + words[7];
+    c.constants = words + words[8];
+    c.places = (const uint32_t *)(words + words[9]);
+    return c;
+}
 
 enum {
     WF_LEAVE = 0xFFFF, WF_REGISTERS = 128, WF_GOLDEN = 0x9E3779B9,
