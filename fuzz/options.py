@@ -232,6 +232,11 @@ class Options:
         return name in self.given or getattr(self, name) != default
 
 
+DEVICE_REFERENCE = False
+"""Whether campaigns compare with the reference on the device unless they are told: no GPU has run a
+campaign that does (2026-11-23)."""
+
+
 class Run(Options, words="run", runs="run:run_campaign"):
     """Run a campaign: draw programs, run them, compare, shrink and keep what is wrong."""
 
@@ -240,7 +245,7 @@ class Run(Options, words="run", runs="run:run_campaign"):
         "levels front_ends ptx_pass faults model",
         "Which cases, and how long": "time cases findings quiet_time seed shard resume "
         "new trust at_least",
-        "On which machine": "devices workers fleet gpus repeat screen",
+        "On which machine": "devices workers fleet gpus repeat screen device_reference",
         "What comes out": "corpus known report metrics disassembler json",
     }
     runner: str | None = option(
@@ -296,6 +301,13 @@ class Run(Options, words="run", runs="run:run_campaign"):
         "screen --help`); counted apart from the cases.  [default: --screen]",
         "--screen/--no-screen",
         default=True,
+    )
+    device_reference: bool = option(
+        "Run verified programs on millions of further images, which the device makes and compares "
+        "with a reference of its own; what differs is judged by the oracle. Counted apart from "
+        f"the cases.  [default: --{'' if DEVICE_REFERENCE else 'no-'}device-reference]",
+        "--device-reference/--no-device-reference",
+        default=DEVICE_REFERENCE,
     )
     include_undefined: bool = option(
         "Also run some programs that the ISA leaves undefined, in a process of their own; "
@@ -793,6 +805,11 @@ CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = 
             "faults ptx_pass front_ends levels", lambda o: not o.matrix and o.runner == "ptxas",
             "--fault, --ptx-pass, --front-end and --opt change programs that run, and --runner "
             "ptxas only asks whether instructions are accepted; choose --runner sim or cuda",
+        ),
+        (
+            "device_reference", lambda o: o.matrix or o.runner == "ptxas",
+            "{option} compares one compiler's programs with a reference where they run; leave it "
+            "out, or choose --runner cuda or sim, without --compilers",
         ),
         (
             "model", lambda o: o.runner == "ptxas",

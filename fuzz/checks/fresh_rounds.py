@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.checks.program_rounds import ProgramRounds
-from fuzz.checks.protocol import Stage
+from fuzz.checks.protocol import REFERENCE, Stage
 from fuzz.compilers.matrix import Built
 from fuzz.runner import kind_of_failure
 from oracle.errors import UsageError
@@ -32,12 +32,6 @@ from strategies.features import main_form
 from strategies.program_coverage import Batch
 from strategies.program_draws import fresh_images
 
-FRESH = "fresh"
-"""First word of the counters of images that were compared with the reference. The second is
-"images", those compared; "differing", those of them that differ; "judged", those that the oracle
-judged as well; "programs", those that went on; "programs left out", those that the reference cannot
-do; "failed", images of comparisons that did not come to their end; "once", images of which the
-reference said something else at first; and "reference wrong", by what a program is about."""
 SAMPLED = 99_991
 """One image in so many is judged by the oracle even if it agrees: a prime, so that no class of
 contents, which come in turn, is left out."""
@@ -92,7 +86,7 @@ class FreshRounds(ProgramRounds):
         compiled, counts = variant.compiled, self._report.counts
         self._heartbeat.enter(Stage.EXPAND)
         works = self._works(batch, compiled.oracle_target)
-        counts[FRESH, "programs" if works else "programs left out"] += 1
+        counts[REFERENCE, "programs" if works else "programs left out"] += 1
         self._end()
         for work in works:
             pending = self._device.fresh(compiled, work, entry=batch.entry)
@@ -135,15 +129,15 @@ class FreshRounds(ProgramRounds):
             if isinstance(ran, Failure):
                 self._failed(one, ran)
                 continue
-            self._report.counts[FRESH, "images"] += ran.images
-            self._report.counts[FRESH, "differing"] += ran.differing
+            self._report.counts[REFERENCE, "images"] += ran.images
+            self._report.counts[REFERENCE, "differing"] += ran.differing
             if len(ran.numbers):
                 self._judge(one, ran)
 
     def _judge(self, one: _Started, ran: FreshRan) -> None:
         """Have the oracle judge images that came back, and the reference by them."""
         images, expected = self._made_again(one, ran.numbers)
-        self._report.counts[FRESH, "judged"] += len(images)
+        self._report.counts[REFERENCE, "judged"] += len(images)
         mistaken = _mistaken(ran, images, expected)
         if mistaken.any():
             self._try_again(one, int(ran.numbers[mistaken][0]), int(mistaken.sum()))
@@ -180,9 +174,9 @@ class FreshRounds(ProgramRounds):
             return
         counts = self._report.counts
         if not _mistaken(again, *self._made_again(one, again.numbers)).any():
-            counts[FRESH, "once"] += images
+            counts[REFERENCE, "once"] += images
             return
-        counts[FRESH, "reference wrong", _about(one.batch)] += images
+        counts[REFERENCE, "reference wrong", _about(one.batch)] += images
         self._distrusted.add(_about(one.batch))
 
     def _failed(self, one: _Started, failure: Failure) -> None:
@@ -190,7 +184,7 @@ class FreshRounds(ProgramRounds):
         if failure.trouble in (Trouble.UNAVAILABLE, Trouble.UNSUPPORTED):
             kind_of_failure(failure)
         batch, first, count = one.batch, one.work.first, one.work.count
-        self._report.counts[FRESH, "failed"] += count
+        self._report.counts[REFERENCE, "failed"] += count
         self._report.said = failure.line
         if batch.entry in self._odd:
             return
@@ -225,6 +219,6 @@ def _mistaken(ran: FreshRan, images: Images, expected: Images) -> NDArray[np.boo
     bool (count,)
     """
     differing = np.arange(len(images)) < ran.listed
-    mistaken = differing == (ran.after == expected).all(axis=1)
+    mistaken: NDArray[np.bool_] = differing == (ran.after == expected).all(axis=1)
     mistaken[different(images, ran.before)] = True
     return mistaken
