@@ -112,7 +112,13 @@ class DeviceReference:
         return self.end(len(before))
 
     def start(
-        self, program: DeviceProgram, before: int, after: int, count: int, stream: Any = None
+        self,
+        program: DeviceProgram,
+        before: int,
+        after: int,
+        count: int,
+        stream: Any = None,
+        first: int = 0,
     ) -> None:
         """Queue a comparison.
 
@@ -121,12 +127,14 @@ class DeviceReference:
         before, after
             Addresses on the device of images, and of what the program under test made of them.
         count
-            How many there are. The first has the number 0.
+            How many there are.
+        first
+            Number of the first; the others follow it.
         """
         empty = np.zeros(2 + LISTED, np.uint64)
         empty[1] = LISTED
         self._driver.memcpy_htod(self._found, empty)
-        self.add(program, before, after, 0, count, stream)
+        self.add(program, before, after, first, count, stream)
 
     def add(
         self,
