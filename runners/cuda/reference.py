@@ -118,7 +118,6 @@ class DeviceReference:
         after: int,
         count: int,
         stream: Any = None,
-        *,
         first: int = 0,
     ) -> None:
         """Queue a comparison.
@@ -130,7 +129,7 @@ class DeviceReference:
         count
             How many there are.
         first
-            Number of the first one.
+            Number of the first; the others follow it.
         """
         empty = np.zeros(2 + LISTED, np.uint64)
         empty[1] = LISTED

@@ -104,7 +104,7 @@ class HostReference:
         found[1] = LISTED
         sizes = map(ctypes.c_uint64, (encoded.image_bytes, first, len(images)))
         self._library.compare_images(
-            *map(_at, (encoded.words, images, results)), *sizes, *map(_at, (memory, found))
+            _at(encoded.words), _at(images), _at(results), *sizes, _at(memory), _at(found)
         )
         return Compared.of(len(images), found)
 

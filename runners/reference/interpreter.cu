@@ -664,12 +664,13 @@ HERE void execute(const u32 *code, u8 *work) {
 
 // Makes an image from its number, and a copy. It grows in `image`, with its noise beside it.
 HERE void fill_one(const wf_contents *contents, u64 number, u8 *image, u8 *noise, u16 *draws, u8 *to, u8 *copy) {
-  wf_words(contents, number, image, noise, draws, LANE, LANES);
+  const wf_image made = wf_begun(contents, number, image, noise, draws, LANE, LANES);
+  wf_words(&made);
   MEET();
   for (u32 f = 0; f < contents->count; f++) {
-    wf_everywhere(contents, f, number, image, noise, draws, LANE, LANES);
+    wf_everywhere(&made, f);
     MEET();
-    wf_placed(contents, f, number, image, noise, draws, LANE, LANES);
+    wf_placed(&made, f);
     MEET();
   }
   if (image != to) copied<Sixteen>(image, to, contents->image_bytes);

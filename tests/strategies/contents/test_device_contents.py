@@ -28,12 +28,14 @@ DRIVER = r"""
 extern "C" void words(uint32_t *x, uint64_t key) { wf_philox(x, key); }
 /* Lanes one after the other, the last one first, as no lane may depend on another one's. */
 extern "C" void image(const uint64_t *words, uint64_t number, uint8_t *image, uint8_t *noise) {
-    const wf_contents made = wf_opened(words), *c = &made;
+    const wf_contents c = wf_opened(words);
     uint16_t draws[64];
-    for (int l = 31; l >= 0; l--) wf_words(c, number, image, noise, draws, l, 32);
-    for (uint32_t f = 0; f < c->count; f++) {
-        for (int l = 31; l >= 0; l--) wf_everywhere(c, f, number, image, noise, draws, l, 32);
-        for (int l = 31; l >= 0; l--) wf_placed(c, f, number, image, noise, draws, l, 32);
+    wf_image lanes[32];
+    for (int l = 0; l < 32; l++) lanes[l] = wf_begun(&c, number, image, noise, draws, l, 32);
+    for (int l = 31; l >= 0; l--) wf_words(&lanes[l]);
+    for (uint32_t f = 0; f < c.count; f++) {
+        for (int l = 31; l >= 0; l--) wf_everywhere(&lanes[l], f);
+        for (int l = 31; l >= 0; l--) wf_placed(&lanes[l], f);
     }
 }
 """
