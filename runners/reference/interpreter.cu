@@ -3,6 +3,8 @@
 // processor, where a C++ compiler builds the same text for the tests, one thread does the work of its
 // lanes. All numbers are integers: nothing here depends on how a device adds or multiplies floats.
 
+#include "contents.h"
+
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
@@ -585,8 +587,8 @@ HERE void moved(const u32 *pairs, u32 count, u8 *work) {
 }
 
 template <typename T>
-HERE void copied(u32 from, u32 to, u32 size, u8 *work) {
-  EACH(i, (u32)(size / sizeof(T))) ((T *)(work + to))[i] = ((const T *)(work + from))[i];
+HERE void copied(const u8 *from, u8 *to, u32 size) {
+  EACH(i, (u32)(size / sizeof(T))) ((T *)to)[i] = ((const T *)from)[i];
 }
 
 struct alignas(16) Sixteen { u64 low, high; };
@@ -601,9 +603,9 @@ HERE void move_all(u32 unit, u32 count, const u32 *pairs, u8 *work) {
 
 HERE void copy_all(u32 from, u32 to, u32 size, u8 *work) {
   u32 all = from | to | size;
-  if (!(all & 15)) copied<Sixteen>(from, to, size, work);
-  else if (!(all & 3)) copied<u32>(from, to, size, work);
-  else copied<u8>(from, to, size, work);
+  if (!(all & 15)) copied<Sixteen>(work + from, work + to, size);
+  else if (!(all & 3)) copied<u32>(work + from, work + to, size);
+  else copied<u8>(work + from, work + to, size);
 }
 
 enum { END, MOVE, COPY, WIDEN, FILL, DOT, SCALAR_DOT, DOUBLES, INTEGERS, ELEMENTWISE, PACK, BRANCH, JUMP, LOOP, NEXT };
@@ -660,7 +662,49 @@ HERE void execute(const u32 *code, u8 *work) {
   }
 }
 
+// Makes an image from its number, and a copy. It grows in `image`, with its noise beside it.
+HERE void fill_one(const wf_contents *contents, u64 number, u8 *image, u8 *noise, u16 *draws, u8 *to, u8 *copy) {
+  const wf_image made = wf_begun(contents, number, image, noise, draws, LANE, LANES);
+  wf_words(&made);
+  MEET();
+  for (u32 f = 0; f < contents->count; f++) {
+    wf_everywhere(&made, f);
+    MEET();
+    wf_placed(&made, f);
+    MEET();
+  }
+  if (image != to) copied<Sixteen>(image, to, contents->image_bytes);
+  copied<Sixteen>(image, copy, contents->image_bytes);
+  MEET();
+}
+
+// Executes the program on an image, and says whether another made something else of it.
+HERE u32 differs(const u32 *code, const u8 *image, const u8 *result, u32 image_bytes, u8 *work) {
+  copied<Sixteen>(image, work, image_bytes);
+  MEET();
+  execute(code, work);
+  u32 found = 0;
+  EACH(i, image_bytes / 8) found |= ((const u64 *)work)[i] != ((const u64 *)result)[i];
+  found = ANY(found);
+  MEET();
+  return found;
+}
+
 #ifdef __CUDACC__
+
+// Makes images from `first` on, each twice: for the interpreter, and for the program under test.
+// `shared` is the shared memory of a warp, for an image and its noise; with none, both grow in place.
+extern "C" __global__ void __launch_bounds__(128) fill(const u64 *words, u64 first, u64 count, u8 *images, u8 *copies, u32 shared) {
+  extern __shared__ __align__(16) u8 own[];
+  __shared__ u16 draws[4][64];
+  const wf_contents contents = wf_opened((const uint64_t *)words);
+  u32 warp = threadIdx.x / LANES, warps = blockDim.x / LANES, size = contents.image_bytes;
+  for (u64 i = (u64)blockIdx.x * warps + warp; i < count; i += (u64)gridDim.x * warps) {
+    u8 *to = images + i * size, *copy = copies + i * size;
+    u8 *image = shared ? own + warp * shared : to;
+    fill_one(&contents, first + i, image, shared ? image + size : copy, draws[warp], to, copy);
+  }
+}
 
 // Executes the program on images and compares what it makes with what another made. `found` is the
 // number of images that differ, then how many could be listed at most, then their numbers.
@@ -669,30 +713,35 @@ extern "C" __global__ void __launch_bounds__(128, 4) compare(const u32 *code, co
   u32 warp = threadIdx.x / LANES, warps = blockDim.x / LANES;
   u64 number = (u64)blockIdx.x * warps + warp;
   u8 *work = memory ? memory + number * work_bytes : own + warp * work_bytes;
-  for (u64 image = number; image < count; image += (u64)gridDim.x * warps) {
-    const u64 *from = (const u64 *)(images + image * image_bytes);
-    const u64 *there = (const u64 *)(results + image * image_bytes);
-    EACH(i, image_bytes / 8) ((u64 *)work)[i] = from[i];
-    MEET();
-    execute(code, work);
-    u32 differs = 0;
-    EACH(i, image_bytes / 8) differs |= ((u64 *)work)[i] != there[i];
-    if (ANY(differs) && LANE == 0) {
-      u64 place = atomicAdd((unsigned long long *)found, 1ull);
-      if (place < found[1]) found[2 + place] = first + image;
+  for (u64 i = number; i < count; i += (u64)gridDim.x * warps)
+    if (differs(code, images + i * image_bytes, results + i * image_bytes, image_bytes, work) && LANE == 0) {
+      u64 place = atomicAdd(found, 1ull);
+      if (place < found[1]) found[2 + place] = first + i;
     }
-    MEET();
-  }
 }
 
 #else
 
+extern "C" void fill_images(const uint64_t *words, u64 first, u64 count, u8 *images) {
+  const wf_contents contents = wf_opened(words);
+  u64 size = contents.image_bytes;
+  u16 draws[64];
+  u8 *noise = new u8[size];
+  for (u64 i = 0; i < count; i++) fill_one(&contents, first + i, images + i * size, noise, draws, images + i * size, noise);
+  delete[] noise;
+}
+
+extern "C" void compare_images(const u32 *code, const u8 *images, const u8 *results, u64 image_bytes, u64 first, u64 count, u8 *work, u64 *found) {
+  for (u64 i = 0; i < count; i++)
+    if (differs(code, images + i * image_bytes, results + i * image_bytes, (u32)image_bytes, work) && found[0]++ < found[1])
+      found[1 + found[0]] = first + i;
+}
+
 extern "C" void run_images(const u32 *code, u8 *images, u64 image_bytes, u64 count, u8 *work) {
-  for (u64 image = 0; image < count; image++) {
-    u8 *here = images + image * image_bytes;
-    __builtin_memcpy(work, here, image_bytes);
+  for (u64 i = 0; i < count; i++) {
+    copied<Sixteen>(images + i * image_bytes, work, (u32)image_bytes);
     execute(code, work);
-    __builtin_memcpy(here, work, image_bytes);
+    copied<Sixteen>(work, images + i * image_bytes, (u32)image_bytes);
   }
 }
 

@@ -37,6 +37,10 @@ _CHANGED = 41
 """Image of which a bit is changed; any."""
 
 
+LISTED = 64
+"""Images that differ of which the numbers come back; beyond these, their count."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Compared:
     """What a comparison found."""
@@ -47,6 +51,13 @@ class Compared:
     """How many of them differ."""
     numbers: tuple[int, ...]
     """Some of those, in rising order."""
+
+    @classmethod
+    def of(cls, images: int, found: NDArray[np.uint64]) -> Compared:
+        """Read what `compare` in the interpreter found in so many images."""
+        differing = int(found[0])
+        numbers = sorted(found[2 : 2 + min(differing, LISTED)].tolist())
+        return cls(images=images, differing=differing, numbers=tuple(numbers))
 
 
 Images = NDArray[np.uint8]

@@ -109,6 +109,9 @@ def test_what_the_interpreter_does_not_do_is_refused():
         encode(product_program(form), model_for("sm_90"))
 
 
+TARGETS = ("sm_70", "sm_75", "sm_80", "sm_90", "sm_120")
+
+
 def products(target):
     model = model_for(target)
     found = []
@@ -119,25 +122,40 @@ def products(target):
     return found
 
 
-@pytest.mark.parametrize("target", ["sm_70", "sm_75", "sm_80", "sm_90", "sm_120"])
+def test_every_kind_of_product(reference):
+    kinds = {}
+    for target in TARGETS:
+        for form in products(target):
+            figures = tuple(one.value for one in model_for(target).figures_for(form).values())
+            kind = form.mnemonic, form.shape, form.types, form.satfinite, form.rounding, form.op
+            kinds[kind, figures] = form, target
+    assert len(kinds) > 150
+    for form, target in kinds.values():
+        program = product_program(form)
+        assert assert_agrees(reference, program, model_for(target), len(CLASSES))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
 def test_every_product_of_every_class_of_contents(reference, target):
     forms = products(target)
     assert forms
     for form in forms:
         program = product_program(form)
-        assert assert_agrees(reference, program, model_for(target), len(CLASSES))
+        assert assert_agrees(reference, program, model_for(target), 3 * len(CLASSES))
 
 
+@pytest.mark.parametrize("count", [15, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("target", "version"), PLACES)
-def test_drawn_programs(reference, target, version):
+def test_drawn_programs(reference, target, version, count):
     strategy = programs(Focus(), module=Module.named(target, version), forms=FORMS)
     changed = 0
-    for number, program in enumerate(draw(strategy, 60, 28)):
+    for number, program in enumerate(draw(strategy, count, 28)):
         try:
             changed += assert_agrees(reference, program, model_for(target), len(CLASSES), number)
         except NotEncodedError:
             continue
-    assert changed >= 20  # most of them, though not those with code of lanes or a sparse A
+    assert changed >= count // 3  # most of them, though not those with code of lanes or a sparse A
 
 
 def figure(value):
@@ -172,10 +190,11 @@ def any_figures(dice, row):
     return replace(row, shapes=(), compilers=None, **figures)
 
 
-def test_figures_that_no_gpu_has(reference):
+@pytest.mark.parametrize("count", [40, pytest.param(500, marks=pytest.mark.slow)])
+def test_figures_that_no_gpu_has(reference, count):
     dice, model = random.Random(28), model_for("sm_90")
     forms = [form for form in products("sm_90") if model.find_dot(form)]
-    for number in range(150):
+    for number in range(count):
         form = dice.choice(forms)
         other = replace(model, dots=(any_figures(dice, model.dot_for(form)),))
         assert_agrees(reference, product_program(form), other, len(CLASSES), number)
@@ -184,7 +203,7 @@ def test_figures_that_no_gpu_has(reference):
 def test_figures_of_doubles_that_no_gpu_has(reference):
     dice, model = random.Random(28), model_for("sm_90")
     forms = [form for form in products("sm_90") if form.a_type.name == "f64"]
-    for number in range(40):
+    for number in range(12):
         values = {one: any_value(dice, what) for one, what in allowed_of(DoubleChain).items()}
         order = tuple(dice.sample("abc", dice.choice([0, 3])))
         nan = NanRule(order=order, invalid=dice.getrandbits(64) | 0x7FF8 << 48)
