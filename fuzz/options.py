@@ -141,8 +141,8 @@ OPTIONS: Mapping[str, Declared] = {
     "levels": option("", "--opt"),
     "compilers": option(""),
     "model": option(
-        "TOML file with the arithmetic of the GPU, as `warpfuzz measure` writes it.  "
-        "[default: the built-in one of the target]"
+        "File with the arithmetic of the GPU, as `warpfuzz measure` or `models export` writes it: "
+        "TOML or JSON.  [default: the built-in one of the target]"
     ),
     "disassembler": option(
         "Path of an nvdisasm, to show changed machine code.  [default: the one installed]"
@@ -663,6 +663,32 @@ class CompilersFetch(Options, words="compilers fetch", runs="compilers:fetch_com
     """Fetch assemblers (13.5 11.8) and front ends (llvm:15) through pip, into the cache."""
 
     versions: tuple[str, ...] = argument(required=True)
+
+
+class ModelsList(Options, words="models list", runs="models:list_models"):
+    """List the GPU architectures whose arithmetic is built in."""
+
+
+class ModelsShow(Options, words="models show", runs="models:show_model"):
+    """Show how a GPU architecture computes, as far as it is known, with the source of each figure.
+
+    NAME is a target, such as sm_90, or a file as `warpfuzz measure` writes it.
+    """
+
+    name: str = argument()
+
+
+class ModelsExport(Options, words="models export", runs="models:export_model"):
+    """Write how a GPU architecture computes as TOML or JSON, which --model takes, or as C header.
+
+    NAME is a target, such as sm_90, or a file as `warpfuzz measure` writes it.
+    """
+
+    name: str = argument()
+    format: str = option(
+        "What is written.", type=click.Choice(["toml", "json", "c"]), default="toml"
+    )
+    output: Path | None = shared("output", "The file.  [default: standard output]")
 
 
 class CorpusList(Options, words="corpus list", runs="corpus:list_findings"):

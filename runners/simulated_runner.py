@@ -107,7 +107,7 @@ class SimulatedRunner(ClosedAtTheEnd):
         return Capabilities(
             name="sim",
             targets=frozenset(targets),
-            description=f"simulated {device.target.name}, layout {device.layout_seed}{planted}",
+            description=f"simulated {device.target.name}{planted}",
         )
 
     def compile(self, module: KernelModule) -> Compiled | Failure:

@@ -17,6 +17,7 @@ from fuzz.explain.machine_code import MachineCode, asked_by_bisection, machine_c
 from fuzz.explain.markdown import instruction_page, value_page
 from fuzz.findings.case import MODULE, is_runnable, is_value_finding
 from fuzz.findings.probes import HandProbe
+from fuzz.kinds import title_of
 from fuzz.output import harmless
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.disassembly import Disassembler
@@ -285,7 +286,7 @@ def _of_images(entry: Entry) -> Mapping[str, bytes]:
         "first": None,
     }
     page = _BY_HAND.format(
-        title=harmless(finding.family.title, one_line=True), kind=finding.kind,
+        title=harmless(title_of(finding), one_line=True), kind=finding.kind,
         target=finding.target, entry=kernel.entry, size=kernel.image_bytes,
     )  # fmt: skip
     return _with_programs(
