@@ -184,8 +184,9 @@ class _Alone:
     @cached_property
     def _loads(self) -> dict[Use, PlainAccess]:
         reads = {use.name: use for use in self.step.reads}.values()
-        if not any(listed(use.name) for use in reads):
-            return {use: _access(use) for use in reads}
+        # What is a vector by name is loaded whole, if no other operand lists registers of it.
+        apart = {one.bank for use in reads if listed(use.name) for one in use.registers}
+        whole = [use for use in reads if apart.isdisjoint(one.bank for one in use.registers)]
         single = {
             register: Use(
                 field=f"{register.bank}_{register.number}", name=f"{register}",
@@ -193,8 +194,9 @@ class _Alone:
             )
             for use in reads
             for register in use.registers
+            if register.bank in apart
         }  # fmt: skip
-        return {use: _access(use) for use in single.values()}
+        return {use: _access(use) for use in (*whole, *single.values())}
 
     def _filled(self, use: Use, values: NDArray[Any]) -> Iterator[tuple[Place, NDArray[Any]]]:
         """Iterate over the places from which an operand is loaded, and what is to stand there."""
