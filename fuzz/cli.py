@@ -136,7 +136,7 @@ HEADINGS = {
     "Test": "run judge gate bench",
     "Findings": "replay bisect repro corpus status",
     "GPUs": "measure screen distill",
-    "What there is": "explain legal isa faults compilers doctor",
+    "What there is": "explain legal isa models faults compilers doctor",
 }
 """Commands of `warpfuzz --help`, by what they are for."""
 _GROUPS = {
@@ -146,6 +146,7 @@ _GROUPS = {
     "corpus": _Group(
         "corpus", help="List, show, merge, prune, compare, export and import findings."
     ),
+    "models": _Group("models", help="List, show and export how each GPU architecture computes."),
 }
 
 

@@ -146,8 +146,8 @@ OPTIONS: Mapping[str, Declared] = {
         "Options of ptxas, as those of `run`; 'none'.  [default: those of the finding]"
     ),
     "model": option(
-        "TOML file with the arithmetic of the GPU, as `warpfuzz measure` writes it.  "
-        "[default: the built-in one of the target]"
+        "File with the arithmetic of the GPU, as `warpfuzz measure` or `models export` writes it: "
+        "TOML or JSON.  [default: the built-in one of the target]"
     ),
     "disassembler": option(
         "Path of an nvdisasm, to show changed machine code.  [default: the one installed]"
@@ -237,6 +237,11 @@ class Options:
         return name in self.given or getattr(self, name) != default
 
 
+DEVICE_REFERENCE = False
+"""Whether campaigns compare with the reference on the device unless they are told: no GPU has run a
+campaign that does (2026-11-23)."""
+
+
 class Run(Options, words="run", runs="run:run_campaign"):
     """Run a campaign: draw programs, run them, compare, shrink and keep what is wrong."""
 
@@ -245,7 +250,7 @@ class Run(Options, words="run", runs="run:run_campaign"):
         "variants levels front_ends ptx_pass faults model",
         "Which cases, and how long": "time cases findings quiet_time seed shard resume "
         "new trust at_least",
-        "On which machine": "devices workers fleet gpus repeat screen",
+        "On which machine": "devices workers fleet gpus repeat screen device_reference",
         "What comes out": "corpus known report metrics disassembler json",
     }
     runner: str | None = option(
@@ -301,6 +306,13 @@ class Run(Options, words="run", runs="run:run_campaign"):
         "screen --help`); counted apart from the cases.  [default: --screen]",
         "--screen/--no-screen",
         default=True,
+    )
+    device_reference: bool = option(
+        "Run verified programs on millions of further images, which the device makes and compares "
+        "with a reference of its own; what differs is judged by the oracle. Counted apart from "
+        f"the cases.  [default: --{'' if DEVICE_REFERENCE else 'no-'}device-reference]",
+        "--device-reference/--no-device-reference",
+        default=DEVICE_REFERENCE,
     )
     include_undefined: bool = option(
         "Also run some programs that the ISA leaves undefined, in a process of their own; "
@@ -678,6 +690,32 @@ class CompilersFetch(Options, words="compilers fetch", runs="compilers:fetch_com
     versions: tuple[str, ...] = argument(required=True)
 
 
+class ModelsList(Options, words="models list", runs="models:list_models"):
+    """List the GPU architectures whose arithmetic is built in."""
+
+
+class ModelsShow(Options, words="models show", runs="models:show_model"):
+    """Show how a GPU architecture computes, as far as it is known, with the source of each figure.
+
+    NAME is a target, such as sm_90, or a file as `warpfuzz measure` writes it.
+    """
+
+    name: str = argument()
+
+
+class ModelsExport(Options, words="models export", runs="models:export_model"):
+    """Write how a GPU architecture computes as TOML or JSON, which --model takes, or as C header.
+
+    NAME is a target, such as sm_90, or a file as `warpfuzz measure` writes it.
+    """
+
+    name: str = argument()
+    format: str = option(
+        "What is written.", type=click.Choice(["toml", "json", "c"]), default="toml"
+    )
+    output: Path | None = shared("output", "The file.  [default: standard output]")
+
+
 class CorpusList(Options, words="corpus list", runs="corpus:list_findings"):
     """List families, worst first, each with its smallest finding.
 
@@ -811,6 +849,11 @@ CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = 
             "faults ptx_pass front_ends levels", lambda o: not o.matrix and o.runner == "ptxas",
             "--fault, --ptx-pass, --front-end and --opt change programs that run, and --runner "
             "ptxas only asks whether instructions are accepted; choose --runner sim or cuda",
+        ),
+        (
+            "device_reference", lambda o: o.matrix or o.runner == "ptxas",
+            "{option} compares one compiler's programs with a reference where they run; leave it "
+            "out, or choose --runner cuda or sim, without --compilers",
         ),
         (
             "model", lambda o: o.runner == "ptxas",

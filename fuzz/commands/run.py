@@ -74,7 +74,7 @@ RUNNERS = ("ptxas", "sim", "cuda")
 _KEPT: Mapping[str, type] = {
     **dict.fromkeys(("--runner", "--target", "--ptx-version", "--ptx-pass"), str),
     **dict.fromkeys(("--only", "--fault", "--compilers", "--shard", "--front-end", "levels"), str),
-    "--include-undefined": bool,
+    **dict.fromkeys(("--include-undefined", "--device-reference"), bool),
     "--opt": int,
 }
 """Options that a state keeps for a campaign that goes on, with their types; None: not given."""
@@ -239,6 +239,7 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
         selection=selection,
         undefined=options.include_undefined,
         idle=IdleTime(seed=seed) if idles else None,
+        reference=options.device_reference,
     )
 
 
@@ -285,7 +286,8 @@ def resumed(options: Run, state: State) -> Run:
             "--compilers, and their options (what a corpus names is not run by itself)"
         )
     names = ["runner", "target", "ptx_version", "only", "shard"]
-    names += ["ptx_pass", "include_undefined"] if options.compilers is None else []
+    if options.compilers is None:
+        names += ["ptx_pass", "include_undefined", "device_reference"]
     kept = {name: before[options.spelled(name)] for name in names}
     if options.compilers is None:
         kept |= {

@@ -18,6 +18,7 @@ from fuzz.explain.markdown import instruction_page, value_page
 from fuzz.findings.case import MODULE, is_runnable, is_value_finding
 from fuzz.findings.making import variant_of
 from fuzz.findings.probes import HandProbe
+from fuzz.kinds import title_of
 from fuzz.output import harmless
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.disassembly import Disassembler
@@ -287,7 +288,7 @@ def _of_images(entry: Entry) -> Mapping[str, bytes]:
         "first": None,
     }
     page = _BY_HAND.format(
-        title=harmless(finding.family.title, one_line=True), kind=finding.kind,
+        title=harmless(title_of(finding), one_line=True), kind=finding.kind,
         target=finding.target, entry=kernel.entry, size=kernel.image_bytes,
     )  # fmt: skip
     return _with_programs(
