@@ -17,6 +17,7 @@ import click
 
 from oracle.errors import UsageError
 from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION
+from runners.variants import SETTINGS
 
 DEFAULT_CORPUS = Path("warpfuzz-corpus")
 _COUNT = click.IntRange(min=1)
@@ -139,6 +140,10 @@ OPTIONS: Mapping[str, Declared] = {
     ),
     "levels": option("", "--opt"),
     "compilers": option(""),
+    "variants": option("", "--variant", metavar="NAME=VALUE,..."),
+    "variant": option(
+        "Options of ptxas, as those of `run`; 'none'.  [default: those of the finding]"
+    ),
     "model": option(
         "File with the arithmetic of the GPU, as `warpfuzz measure` or `models export` writes it: "
         "TOML or JSON.  [default: the built-in one of the target]"
@@ -232,15 +237,20 @@ class Options:
         return name in self.given or getattr(self, name) != default
 
 
+DEVICE_REFERENCE = False
+"""Whether campaigns compare with the reference on the device unless they are told: no GPU has run a
+campaign that does (2026-11-23)."""
+
+
 class Run(Options, words="run", runs="run:run_campaign"):
     """Run a campaign: draw programs, run them, compare, shrink and keep what is wrong."""
 
     headings: ClassVar[Mapping[str, str]] = {
         "What is tested": "runner target ptx_version only include_undefined assemblers compilers "
-        "levels front_ends ptx_pass faults model",
+        "variants levels front_ends ptx_pass faults model",
         "Which cases, and how long": "time cases findings quiet_time seed shard resume "
         "new trust at_least",
-        "On which machine": "devices workers fleet gpus repeat screen",
+        "On which machine": "devices workers fleet gpus repeat screen device_reference",
         "What comes out": "corpus known report metrics disassembler json",
     }
     runner: str | None = option(
@@ -298,6 +308,13 @@ class Run(Options, words="run", runs="run:run_campaign"):
         "--screen/--no-screen",
         default=True,
     )
+    device_reference: bool = option(
+        "Run verified programs on millions of further images, which the device makes and compares "
+        "with a reference of its own; what differs is judged by the oracle. Counted apart from "
+        f"the cases.  [default: --{'' if DEVICE_REFERENCE else 'no-'}device-reference]",
+        "--device-reference/--no-device-reference",
+        default=DEVICE_REFERENCE,
+    )
     include_undefined: bool = option(
         "Also run some programs that the ISA leaves undefined, in a process of their own; "
         "outcomes are counted, not judged."
@@ -326,6 +343,12 @@ class Run(Options, words="run", runs="run:run_campaign"):
         "compilers",
         "Build every program with each of these ptxas and compare all results: versions, paths "
         "or folders, with commas; `driver`; `installed`; `all` fetches every version.",
+    )
+    variants: tuple[str, ...] = shared(
+        "variants",
+        "Build every program also with these options of each ptxas of --compilers; repeat for "
+        f"several. Names: {', '.join(SETTINGS)}. A name behind a compiler, as in "
+        "13.5+maxrregcount=32, gives it to this one alone, wherever a ptxas is named.",
     )
     disassembler: Path | None = shared("disassembler")
     at_least: int | None = shared("at_least")
@@ -358,6 +381,7 @@ class Replay(Options, words="replay", runs="replay:replay_path"):
         "Reference ptxas, by path or version: report only results that differ from its. 'none': "
         "the same ptxas without --fault and --ptx-pass."
     )
+    variant: str | None = shared("variant")
     target: str | None = shared("target", "Another .target.  [default: the one of the finding]")
     level: int | None = shared("level")
     runner: str | None = shared("runner")
@@ -405,6 +429,7 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
         "Versions, paths or folders of ptxas, with commas; `installed`; `all` fetches every "
         "version.  [default: installed]",
     )
+    variant: str | None = shared("variant")
     levels: str | None = shared("levels", "-O levels: 0,1,2,3.  [default: all]")
     target: str | None = shared("target", "Another .target.  [default: that of the finding]")
     ptx_version: str | None = shared(
@@ -805,6 +830,11 @@ CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = 
             "--disassembler {value} shows which machine instructions compilers choose; say with "
             "--compilers which, or leave it out",
         ),
+        (
+            "variants", lambda o: o.compilers is None,
+            "--variant {value} is of compilers that are compared; say with --compilers which, or "
+            "name one with its options: --assembler 13.5+maxrregcount=32",
+        ),
     ),
     # When the runner is known, and what a resumed campaign was begun with.
     "campaign": (
@@ -839,6 +869,11 @@ CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = 
             "ptxas only asks whether instructions are accepted; choose --runner sim or cuda",
         ),
         (
+            "device_reference", lambda o: o.matrix or o.runner == "ptxas",
+            "{option} compares one compiler's programs with a reference where they run; leave it "
+            "out, or choose --runner cuda or sim, without --compilers",
+        ),
+        (
             "model", lambda o: o.runner == "ptxas",
             "--model judges what programs compute, and --runner ptxas runs none; leave it out, or "
             "choose --runner sim or cuda",
@@ -867,7 +902,8 @@ CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = 
     ),
     "module of replay": (
         (
-            "baseline junit known at_least runner target level faults ptx_pass", lambda o: True,
+            "baseline junit known at_least runner target level faults ptx_pass variant",
+            lambda o: True,
             "{option} is for findings, and {o.path} is a module by itself, which is only given to "
             "ptxas; leave it out, or make a case of it (`warpfuzz corpus import FOLDER`)",
         ),

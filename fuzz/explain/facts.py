@@ -15,7 +15,7 @@ from corpus import Entry, Finding, RunnerVerdict
 from corpus.images import unpack
 from fuzz.explain.notation import hexadecimal, number, ordinal, signed
 from fuzz.findings.case import ACTUAL, EXPECTED, JUDGED, PROGRAM, REWRITTEN, subject_of
-from fuzz.findings.making import MadeWith
+from fuzz.findings.making import MadeWith, variant_of
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Difference, differences
 from fuzz.kinds import KINDS
@@ -179,6 +179,13 @@ def facts_of(finding: Finding) -> Iterator[tuple[str, str]]:
     yield "warpfuzz", finding.versions.warpfuzz
     if finding.comment:
         yield "comment", finding.comment
+
+
+def compiled_with(finding: Finding) -> dict[str, object]:
+    """Return the options of ptxas beside the level, as a document has them; none without any."""
+    variant = variant_of(finding)
+    own = {"options": variant.flags, "arch": variant.architecture("")}
+    return {name: value for name, value in own.items() if value}
 
 
 def _replays(details: Mapping[str, object]) -> str:
@@ -349,6 +356,7 @@ class ValueFacts:
             "warps_per_block": kernel.warps_per_block,
             "copies": self.subject.copies,
             "opt": self.level,
+            **compiled_with(finding),
             "target": finding.target,
             "results": [
                 {
