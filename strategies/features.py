@@ -237,9 +237,9 @@ class Has:
     OFFSET_NEGATIVE = Feature("negative offset in the instruction", Dimension.ADDRESS)
     BUFFER_END = Feature("last byte is the buffer's last", Dimension.ADDRESS, opaque=True)
 
-    LANES_ALONE = Feature("scalar code alone", Dimension.PROGRAM, opaque=False)
-    LANES_BEFORE = Feature("scalar code before mma.sync", Dimension.PROGRAM, opaque=False)
-    LANES_BEHIND = Feature("scalar code behind mma.sync", Dimension.PROGRAM, opaque=False)
+    LANES_ALONE = Feature("code of lanes alone", Dimension.PROGRAM, opaque=False)
+    LANES_BEFORE = Feature("code of lanes before mma.sync", Dimension.PROGRAM, opaque=False)
+    LANES_BEHIND = Feature("code of lanes behind mma.sync", Dimension.PROGRAM, opaque=False)
     GUARD = Feature("instruction under a predicate", Dimension.LANES)
     IF = Feature("branch of lanes", Dimension.LANES)
     IF_ELSE = Feature("branch of lanes with two arms", Dimension.LANES)
