@@ -90,7 +90,9 @@ def test_a_fault_of_one_multiprocessor_is_given_its_number_and_becomes_a_finding
         assert f"always multiprocessor {sm}" in tally.pattern
         assert "popc" in tally.pattern
         (finding,) = examiner.examine(screen, sightings[0])
+        assert finding.path == ""
         assert finding.keep(corpus, known_with(None))
+        assert finding.path == str(finding.saved.path)
         assert not examiner.examine(screen, sightings[0]), "nothing that is new"
     assert finding.case.kind is kind
     assert finding.case.family.key == f"{kind}/multiprocessor {sm} of GPU-123"
