@@ -84,6 +84,10 @@ def test_bytes_around_matrices_are_parted_by_buffers_and_by_runs() -> None:
     groups = list(cells.groups())
     assert sorted(groups[1][0].tolist()) == list(range(cells.elements, len(cells.starts)))
     byte = cells.starts // 8
+    elements = {at + part for at in byte[: cells.elements].tolist() for part in (0, 1)}
+    elements |= {at + part for at in byte[: cells.elements][cells.sizes[: cells.elements] == 32]
+                 for part in (2, 3)}  # fmt: skip
+    assert set(byte[cells.around].tolist()) == set(range(4 * 1280)) - elements
     by_buffer = [part for part in groups[2] if len(part)]
     inside = cells.around[byte[cells.around] % 1280 < 1200]
     assert sorted(np.concatenate(by_buffer).tolist()) == inside.tolist()
