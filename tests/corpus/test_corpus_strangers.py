@@ -396,3 +396,11 @@ def test_only_a_file_system_that_cannot_flush_folders_is_excused(
             durable.sync_folder(tmp_path)
     else:
         durable.sync_folder(tmp_path)
+
+
+def test_an_error_without_a_number_is_told_in_its_own_words() -> None:
+    with (
+        pytest.raises(InfrastructureError, match="x: no such luck; mend that"),
+        explained("read", Path("x")),
+    ):
+        raise OSError("no such luck")
