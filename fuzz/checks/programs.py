@@ -181,7 +181,7 @@ class Programs:
             If nothing is selected that the target has.
         """
         choice = self.choice
-        speed = Speed.INTERPRETED if choice.name == "sim" else Speed.NATIVE
+        speed = Speed.NATIVE if choice.name == "cuda" else Speed.INTERPRETED
         forms = selected_forms(self.selection, target=facts.target, version=facts.ptx_version)
 
         def round_of(number: int, known: Coverage) -> RoundPlan:
