@@ -167,6 +167,8 @@ class ForeignRunner(ClosedAtTheEnd):
         """Run a batch; raises UsageError as the protocol says."""
         kernel = compiled.module.kernel(entry)
         check_images(kernel, images)
+        if failure := self._way.started():
+            return failure
         start = time.perf_counter()
         if self._folder is None:
             self._folder = self._stack.enter_context(temporary_folder())
@@ -265,6 +267,7 @@ class _Function(_Command):
 
     def started(self) -> Failure | None:
         """Start the process and load the function, if that is not done."""
+        self._errors = ""
         if self._tool is not None:
             return None
         said = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
@@ -289,9 +292,6 @@ class _Function(_Command):
 
     def run(self, arguments: Sequence[str], launch: Path | None) -> Failure | None:
         """Run a batch; None if results may be there."""
-        self._errors = ""
-        if failure := self.started():
-            return failure
         assert self._tool is not None
         assert self._tool.process.stdin is not None
         # Of a failure only its own words are told; both ends have the file open as one.

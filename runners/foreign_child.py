@@ -1,8 +1,9 @@
 """The process of a Python function that is a runner (`runners.foreign`): lines in, lines out.
 
 A line that comes in is a list: the file of a module, the name of its entry, how many images there
-are, their file, the file for the results, and that of a launch or null. A line that goes out is a trouble and half a sentence
-about it, or null and nothing. What the function prints goes to standard error.
+are, their file, the file for the results, and that of a launch or null. A line that goes out is a
+trouble and half a sentence about it, or null and nothing. What the function prints goes to standard
+error.
 """
 
 from __future__ import annotations

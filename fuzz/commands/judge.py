@@ -65,7 +65,7 @@ def judge_kernel(options: Judge) -> bool:
     with starting(lines=False) as tell, court(choice, _members(options, choice)) as who:
         reference = Reference(target=who.architecture)
         refusal = reference.refusal(ptx)
-        if refusal and not who.members:
+        if refusal and choice.name not in BUILT_IN:
             raise InfrastructureError(
                 f"the simulated device does not know the kernel ({refusal}), and there is nothing "
                 "else to compare with"

@@ -33,6 +33,8 @@ OUTCOMES = (
     *(kind.value for kind in BY_TROUBLE.values()),
 )  # fmt: skip
 """Everything that can come of a form, each failure by the name of its kind of finding."""
+_SAID_CHARACTERS = 300
+"""Of what a runner says on standard error."""
 _TABLE = "forms"
 
 
@@ -77,13 +79,13 @@ def _asked(runner: Runner, item: Item, module: Module, images: Images) -> Asked:
     ran = compiled if isinstance(compiled, Failure) else runner.run(compiled, images)
     if isinstance(ran, Failure):
         if ran.trouble is Trouble.UNSUPPORTED:
-            return Asked(outcome=NOT_IMPLEMENTED, said=ran.line)
+            return Asked(outcome=NOT_IMPLEMENTED, said=_said(ran))
         if ran.trouble is Trouble.HANG and not isinstance(compiled, Failure):
             alone = runner.run(compiled, images[:1])
             if isinstance(alone, Ran):
                 said = f"{ran.message}, and one image of {len(images)} takes {alone.seconds:.1f} s"
                 return Asked(outcome=SLOW, said=said)
-        return Asked(outcome=kind_of_failure(ran).value, said=ran.line)
+        return Asked(outcome=kind_of_failure(ran).value, said=_said(ran))
     assert not isinstance(compiled, Failure)
     target = compiled.oracle_target
     expected = execute(program, images, target=target).images
@@ -98,12 +100,17 @@ def _asked(runner: Runner, item: Item, module: Module, images: Images) -> Asked:
     return Asked(outcome=PERMITTED if worst is Kind.DEVIATION else WRONG, said=said)
 
 
+def _said(failure: Failure) -> str:
+    """Return a failure with the end of what was said, where the errors stand."""
+    return f"{failure} {' '.join(failure.detail.split())[-_SAID_CHARACTERS:]}".strip()
+
+
 def _ways(item: Item, wrong: Sequence[int]) -> str:
     """Say in which ways of reaching memory bytes of an image are wrong; "" where there is one."""
-    if not item.ways:
-        return ""
     buffers = {place.buffer for byte in set(wrong) if (place := locate(item.program, byte))}
-    numbers = sorted({int(re.sub(r"^\D+", "", one)) for one in buffers})
+    numbers = sorted({int(re.sub(r"^\D+", "", one) or 0) for one in buffers})
+    if not item.ways or not numbers:
+        return ""
     if len(numbers) == len(item.ways):
         return ", in every way"
     return f", only with {'; '.join(item.ways[number] for number in numbers)}"
@@ -136,5 +143,5 @@ def read_expectations(path: Path) -> dict[str, str]:
 def write_expectations(path: Path, outcomes: Mapping[str, str], *, about: str) -> None:
     """Write a file of expectations: every outcome but those that pass."""
     lines = [f'"{opcode}" = "{one}"' for opcode, one in sorted(outcomes.items())]
-    text = f"# What `warpfuzz conform` finds of {about}; other forms pass.\n[{_TABLE}]\n"
+    text = f"# Forms of {about} that do not pass.\n[{_TABLE}]\n"
     durable.write_output(path, (text + "".join(f"{line}\n" for line in lines)).encode())
