@@ -1,10 +1,9 @@
-"""Images a second that the reference on the device compares: the smallest program of f16.
+"""Fresh images a second on a device: the smallest program of f16.
 
-Load a, b, c, multiply, store d (m16n16k16, C and D f32). Images are expanded on the processor, all
-classes of contents, and stay on the device; each turn copies them, runs the program on the copies,
-and compares these with what the reference makes of the images. Prints one JSON object: the device,
-images a second of all three together and of the comparison alone, images that differed, and the
-power that NVML reads. Usage:
+Load a, b, c, multiply, store d (m16n16k16, C and D f32). Each turn makes new images of all classes
+of contents there, twice, runs the program on the copies, and compares these with what the reference
+makes of the images. Prints one JSON object: the device, images a second of all three together and
+of each alone, images that differed, and the power that NVML reads. Usage:
 
     python benchmarks/fresh_speed.py [--seconds S] [--images N] [--device N]
 """
@@ -24,7 +23,8 @@ from runners.cuda.reference import DeviceReference
 from runners.cuda.session import Session
 from runners.emission import emit
 from runners.reference.encoding import encode
-from strategies.contents import Recipe, ValueClass, expand
+from strategies.contents import Recipe, ValueClass
+from strategies.contents.device import device_contents
 
 
 def main() -> None:
@@ -41,34 +41,41 @@ def main() -> None:
     kernel = session.modules.function("test", module.kernels[0].entry, "PPI")
     target = f"sm_{facts.compute_capability[0]}{facts.compute_capability[1]}"
     recipe = Recipe(classes=tuple(ValueClass), seed=1)
-    images = expand(recipe, made, given.images)
-    before, after = driver.to_device(images), driver.mem_alloc(images.nbytes)
+    before, after = (driver.mem_alloc(given.images * made.image_bytes) for _ in range(2))
     reference = DeviceReference(driver, session.modules)
     ready = reference.program(encode(made, model_for(target)))
+    contents = reference.contents(device_contents(recipe, made).words)
     warps = module.kernels[0].warps_per_block
+    both = int(before), int(after)
 
-    def run() -> None:
-        driver.memcpy_dtod_async(after, before, images.nbytes, None)
+    def fill(first: int) -> None:
+        reference.fill(contents, made.image_bytes, first, given.images, *both)
+
+    def run(first: int) -> None:
         kernel.prepared_async_call(
             (-(-given.images // warps), 1), (32 * warps, 1, 1), None, int(after), 0, given.images
         )
 
+    def compare(first: int) -> None:
+        reference.add(ready, *both, first, given.images)
+
+    fill(0)
+    run(0)
+    reference.start(ready, *both, given.images)
+    differing = reference.end(given.images).differing
     rates: dict[str, float] = {}
-    for name in ("all", "comparison"):
-        run()
-        reference.start(ready, int(before), int(after), given.images)
-        first = reference.end(given.images)
+    parts = {"all": (fill, run, compare), "comparison": (compare,), "fill": (fill,), "run": (run,)}
+    for name, functions in parts.items():
         begun, count = time.perf_counter(), 0
         while time.perf_counter() - begun < given.seconds:
             for _ in range(32):
-                if name == "all":
-                    run()
-                reference.add(ready, int(before), int(after), 0, given.images)
+                for function in functions:
+                    function(count)
+                count += given.images
             driver.Context.synchronize()
-            count += 32 * given.images
         rates[name] = round(count / (time.perf_counter() - begun) / 1e6, 1)
-        last = reference.end(count)
-        differing = first.differing + last.differing
+        if name == "comparison":
+            differing = reference.end(count).differing
     print(
         json.dumps(
             msgspec.to_builtins(

@@ -2,17 +2,27 @@
 
 Text of an instruction in, verdict out: `explain`. Raw bit patterns in, raw bit patterns out: `mma`
 on matrices, `mma_sync`, `mma_sp`, `ldmatrix`, `stmatrix` and `movmatrix` on the registers of lanes;
-`permitted` gives the bounds that the ISA promises on every target.
+`permitted` gives the bounds that the ISA promises on every target. A program on images of memory:
+`execute`. How a target computes: `model_for`, `read_model`, and `model_text`, `model_json` and
+`model_header`, which write it down. `docs/library.md` has examples.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from oracle.errors import InfrastructureError, UndefinedProgramError, UsageError, WarpfuzzError
+from oracle.errors import (
+    DeviceLostError,
+    InfrastructureError,
+    UndefinedProgramError,
+    UsageError,
+    WarpfuzzError,
+)
+from oracle.lazy import lazily
 
 if TYPE_CHECKING:
+    from oracle.execution import Expectation as Expectation
+    from oracle.execution import execute as execute
     from oracle.lane_products import mma_sp as mma_sp
     from oracle.lane_products import mma_sync as mma_sync
     from oracle.legality import Explanation as Explanation
@@ -21,23 +31,35 @@ if TYPE_CHECKING:
     from oracle.matrix_moves import ldmatrix as ldmatrix
     from oracle.matrix_moves import movmatrix as movmatrix
     from oracle.matrix_moves import stmatrix as stmatrix
+    from oracle.models import Model as Model
+    from oracle.models import model_for as model_for
+    from oracle.models.exports import model_header as model_header
+    from oracle.models.exports import model_json as model_json
+    from oracle.models.files import model_text as model_text
+    from oracle.models.files import read_model as read_model
     from oracle.multiply import mma as mma
     from oracle.multiply import permitted as permitted
+    from oracle.program import Program as Program
+    from oracle.targets import Module as Module
 
 _HOMES = {
+    "oracle.execution": ("Expectation", "execute"),
     "oracle.lane_products": ("mma_sp", "mma_sync"),
     "oracle.legality": ("Explanation", "Verdict", "explain"),
     "oracle.matrix_moves": ("ldmatrix", "movmatrix", "stmatrix"),
+    "oracle.models": ("Model", "model_for"),
+    "oracle.models.exports": ("model_header", "model_json"),
+    "oracle.models.files": ("model_text", "read_model"),
     "oracle.multiply": ("mma", "permitted"),
+    "oracle.program": ("Program",),
+    "oracle.targets": ("Module",),
 }
-_MODULES = {name: home for home, names in _HOMES.items() for name in names}
-__all__ = ["InfrastructureError", "UndefinedProgramError", "UsageError", "WarpfuzzError", *_MODULES]
-
-
-def __getattr__(name: str) -> Any:
-    """Import the part that holds `name` when it is first asked for: legality needs no NumPy."""
-    try:
-        home = _MODULES[name]
-    except KeyError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-    return getattr(import_module(home), name)
+__getattr__ = lazily(__name__, _HOMES)
+__all__ = [
+    "DeviceLostError",
+    "InfrastructureError",
+    "UndefinedProgramError",
+    "UsageError",
+    "WarpfuzzError",
+    *(name for names in _HOMES.values() for name in names),
+]

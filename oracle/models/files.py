@@ -1,4 +1,4 @@
-"""Models as TOML files, read strictly and written.
+"""Models as files, read strictly and written: TOML, or JSON with the same keys and values.
 
     target = "sm_90"
     confidence = "measured"            # of the figures that do not say otherwise
@@ -25,6 +25,7 @@ names those whose code computes so.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -74,7 +75,7 @@ def read_model(path: Path) -> Model:
     Raises
     ------
     UsageError
-        If the file cannot be read, is no TOML, or holds something that no model has.
+        If the file cannot be read, is no TOML and no JSON, or holds something that no model has.
     """
     try:
         data = read_given(path, most=TOML_BYTES)
@@ -83,7 +84,7 @@ def read_model(path: Path) -> Model:
             f"the model {path} cannot be read: {reason_of(error)}; give a TOML file such as "
             "`warpfuzz measure --output FILE` writes"
         ) from None
-    return _Reader(str(path)).model(parse_toml(data, f"the model {path}"))
+    return _Reader(str(path)).model(_table(data, f"the model {path}"))
 
 
 def parse_model(text: str, name: str) -> Model:
@@ -94,7 +95,18 @@ def parse_model(text: str, name: str) -> Model:
     UsageError
         As `read_model`.
     """
-    return _Reader(name).model(parse_toml(text.encode(), f"the model {name}"))
+    return _Reader(name).model(_table(text.encode(), f"the model {name}"))
+
+
+def _table(data: bytes, name: str) -> Table:
+    """Return what a text says: JSON, which no TOML begins like, or TOML."""
+    if not data.lstrip().startswith(b"{"):
+        return parse_toml(data, name)
+    try:
+        found: Table = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{name} is not JSON: {error!s:.300}; mend it there") from None
+    return found
 
 
 @dataclass(frozen=True)
@@ -328,8 +340,8 @@ def _overlap(one: Compilers | None, other: Compilers | None) -> bool:
 
 
 def model_text(model: Model) -> str:
-    """Return a model as the text of a file."""
-    lines = [f'target = "{model.base}"']
+    """Return a model as the text of a file, for its target without a suffix."""
+    lines = [f'target = "sm_{parse_target(model.target).number}"']
     arrays: dict[str, Sequence[DotUnit]] = {"dot": model.dots, "scalar": model.scalars}
     for key, units in arrays.items():
         for unit in units:

@@ -14,7 +14,7 @@ from oracle.models.files import parse_model, read_model
 from oracle.models.model import Model
 from oracle.targets import Release, parse_target, split_compiler
 
-_BASES = {
+BASES = {
     70: "sm_70", 72: "sm_70", 75: "sm_75", 80: "sm_80", 86: "sm_86", 87: "sm_86", 88: "sm_86",
     89: "sm_89", 90: "sm_90", 100: "sm_100", 101: "sm_100", 103: "sm_100", 107: "sm_100",
     110: "sm_100", 120: "sm_120", 121: "sm_120",
@@ -61,11 +61,11 @@ def model_for(target: str) -> Model:
 
 @cache
 def _of_target(target: str, number: int, compiler: Release | None) -> Model:
-    base = _BASES.get(number)
+    base = BASES.get(number)
     if base is None:
         raise UsageError(
             f"{target} has no wmma instructions; a model exists for "
-            f"{', '.join(f'sm_{known}' for known in _BASES)} (and their suffixes)"
+            f"{', '.join(f'sm_{known}' for known in BASES)} (and their suffixes)"
         )
     model = _built_in(base)
     if base != f"sm_{number}":
@@ -101,7 +101,7 @@ def _inferred(unit: Any, base: str) -> Any:
 
 
 def model_of(target: str, model: Model | str | Path | None) -> Model:
-    """Return a model, that of a TOML file, or, where None is given, the one of a target.
+    """Return a model, that of a file, or, where None is given, the one of a target.
 
     Raises
     ------

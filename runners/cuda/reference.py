@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from runners.cuda.modules import Modules
 from runners.kernels import LANES
 from runners.reference.encoding import Encoded
-from runners.reference.self_check import Compared, Images, check
+from runners.reference.self_check import LISTED, Compared, Images, check
 from runners.reference.shipped import shipped
 
-_KEY, _ENTRY = "reference", "compare"
-_PARAMETERS = "PPPIIQQPP"
-"""As of `compare` in the interpreter: code, images, results, sizes, first, count, memory, found."""
+_KEY = "reference"
+_COMPARE = "compare", "PPPIIQQPP"
+"""As in the interpreter: code, images, results, sizes, first, count, memory, found."""
+_FILL = "fill", "PQQPPI"
+"""As in the interpreter: contents, first, count, images, copies, shared memory of a warp."""
 _LEVEL = 3
 """-O level of the driver's compiler; at -O0 the reference would be the slower of the two."""
 _WARPS = 4
@@ -25,10 +27,10 @@ _RESIDENT = 16
 """Warps of a multiprocessor, by its registers: 128 for each thread (interpreter.cu)."""
 _SHARED_BYTES = 48 << 10
 """Shared memory that a block has without asking (CUDA C++ Programming Guide, "Shared Memory")."""
+_FILL_BYTES = _SHARED_BYTES - 512
+"""What `fill` leaves of it: its four warps have 64 numbers of 16 bits each."""
 _GLOBAL_BYTES = 1 << 30
 """Most memory for warps whose images are too large for shared memory."""
-LISTED = 64
-"""Images that differ of which the numbers come back; beyond these, their count."""
 
 
 class DeviceReference:
@@ -52,7 +54,8 @@ class DeviceReference:
     def __init__(self, driver: Any, modules: Modules) -> None:
         self._driver = driver
         modules.load(_KEY, shipped().encode(), _LEVEL)
-        self._function = modules.function(_KEY, _ENTRY, _PARAMETERS)
+        self._function = modules.function(_KEY, *_COMPARE)
+        self._fill = modules.function(_KEY, *_FILL)
         self._multiprocessors = driver.Context.get_device().get_attribute(
             driver.device_attribute.MULTIPROCESSOR_COUNT
         )
@@ -77,6 +80,31 @@ class DeviceReference:
         memory = self._driver.mem_alloc(blocks * encoded.work_bytes)
         return DeviceProgram(encoded, code, 1, blocks, memory)
 
+    def contents(self, words: NDArray[np.uint64]) -> Any:
+        """Put contents (`DeviceContents.words`) into the device's memory."""
+        return self._driver.to_device(words)
+
+    def fill(
+        self,
+        contents: Any,
+        image_bytes: int,
+        first: int,
+        count: int,
+        images: int,
+        copies: int,
+        stream: Any = None,
+    ) -> None:
+        """Queue the making of images, numbered from `first` on, at two addresses each."""
+        shared = 2 * image_bytes if 2 * _WARPS * image_bytes <= _FILL_BYTES else 0
+        blocks = min(-(-count // _WARPS), _RESIDENT // _WARPS * self._multiprocessors)
+        self._fill.prepared_async_call(
+            (blocks, 1),
+            (LANES * _WARPS, 1, 1),
+            stream,
+            *(int(contents), first, count, images, copies, shared),
+            shared_size=_WARPS * shared,
+        )
+
     def compare(self, encoded: Encoded, before: Images, after: Images) -> Compared:
         """Compare images of the host with what was made of them, and wait for what is found."""
         images, results = map(self._driver.to_device, map(np.ascontiguousarray, (before, after)))
@@ -84,7 +112,13 @@ class DeviceReference:
         return self.end(len(before))
 
     def start(
-        self, program: DeviceProgram, before: int, after: int, count: int, stream: Any = None
+        self,
+        program: DeviceProgram,
+        before: int,
+        after: int,
+        count: int,
+        stream: Any = None,
+        first: int = 0,
     ) -> None:
         """Queue a comparison.
 
@@ -93,12 +127,14 @@ class DeviceReference:
         before, after
             Addresses on the device of images, and of what the program under test made of them.
         count
-            How many there are. The first has the number 0.
+            How many there are.
+        first
+            Number of the first; the others follow it.
         """
         empty = np.zeros(2 + LISTED, np.uint64)
         empty[1] = LISTED
         self._driver.memcpy_htod(self._found, empty)
-        self.add(program, before, after, 0, count, stream)
+        self.add(program, before, after, first, count, stream)
 
     def add(
         self,
@@ -125,9 +161,7 @@ class DeviceReference:
         found: NDArray[np.uint64] = np.empty(2 + LISTED, np.uint64)
         self._driver.Context.synchronize()
         self._driver.memcpy_dtoh(found, self._found)
-        differing = int(found[0])
-        numbers = sorted(found[2 : 2 + min(differing, LISTED)].tolist())
-        return Compared(images=images, differing=differing, numbers=tuple(numbers))
+        return Compared.of(images, found)
 
 
 @dataclass(eq=False)

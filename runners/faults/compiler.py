@@ -304,10 +304,10 @@ _CODE = (
           "scalar instructions are executed in lanes that have the predicate, not in the others",
           "a branch turned into predicates, with one of them the wrong way round",
           guilty=("a predicate", *_SCALARS.split())),
-    _text("lane-loop-turn-lost", r"^setp\.ge\.u32$", rw.turn_lost,
-          "a loop of lanes that counts up ends one turn early in lane 5",
-          "a counter of a loop that is taken for the same in all lanes",
-          guilty=("a loop of lanes",)),
+    _whole("lane-loop-turn-lost", r"^setp\.ge\.u32$", rw.by_entry(rw.turn_lost),
+           "a loop of lanes that counts up ends one turn early in lane 5",
+           "a counter of a loop that is taken for the same in all lanes",
+           guilty=("a loop of lanes",)),
 )  # fmt: skip
 
 COMPILER_FAULTS: tuple[Fault, ...] = (

@@ -113,16 +113,22 @@ def negation_lost(statement: Statement) -> str | None:
     return replace(statement, guard=statement.guard.replace("!", "")).text
 
 
-def turn_lost(statement: Statement) -> str | None:
-    """End a loop of lanes one turn earlier in lane 5; the prologue's question is no loop's."""
-    predicate, counter, count = statement.operands
-    if predicate == "%done":
-        return None
-    return (
-        "setp.eq.u32 %planted_true0, %lane, 5;\n    selp.b32 %planted0, 1, 0, %planted_true0;\n    "
-        f"add.s32 %planted0, %planted0, {counter};\n    "
-        f"{statement.guard}{statement.opcode} {predicate}, %planted0, {count};"
-    )
+def turn_lost(ptx: str) -> str:
+    """End loops that count up in a register of each lane one turn earlier in lane 5."""
+    counters = re.findall(r"add\.s32 (%\w+), \1, 1;", ptx)
+
+    def edit(statement: Statement) -> str | None:
+        predicate, counter, count = statement.operands
+        if counter not in counters:
+            return None
+        return (
+            "mov.u32 %planted0, %laneid;\n    setp.eq.u32 %planted_true0, %planted0, 5;\n    "
+            "selp.b32 %planted0, 1, 0, %planted_true0;\n    "
+            f"add.s32 %planted0, %planted0, {counter};\n    "
+            f"{statement.guard}{statement.opcode} {predicate}, %planted0, {count};"
+        )
+
+    return rewriter(r"^setp\.ge\.u32$", edit)(ptx)
 
 
 def layout_flipped(index: int = 0) -> Edit:

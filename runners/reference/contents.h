@@ -1,13 +1,14 @@
 /* Contents of images by their numbers, in integers: the device's side of strategies/contents.
  *
  * C99, CUDA C and C++ alike. The arrays are those of strategies/contents/device.py, which says what
- * they mean. One image is made by `lanes` lanes, each of which calls, with a barrier of the lanes
- * behind each call:
+ * they mean; wf_opened finds them in its words. One image is made by `lanes` lanes, each of which
+ * calls, with a barrier of the lanes behind each call:
  *
- *     wf_words(c, number, image, noise, draws, lane, lanes);
- *     for (f = 0; f < c->count; f++) {
- *         wf_everywhere(c, f, number, image, noise, draws, lane, lanes);
- *         wf_placed(c, f, number, image, noise, draws, lane, lanes);
+ *     i = wf_begun(&contents, number, image, noise, draws, lane, lanes);
+ *     wf_words(&i);
+ *     for (f = 0; f < contents.count; f++) {
+ *         wf_everywhere(&i, f);
+ *         wf_placed(&i, f);
  *     }
  *
  * `image` and `noise` are image_bytes bytes, aligned to 4, `draws` 64 numbers of 16 bits, all of
@@ -37,19 +38,49 @@ typedef struct {
     const uint32_t *places;
 } wf_contents;
 
+/* The contents in DeviceContents.words. */
+WF_FUNCTION wf_contents wf_opened(const uint64_t *words) {
+    wf_contents c;
+    c.seed = words[0];
+    c.period = (uint32_t)words[1];
+    c.sharing = (uint32_t)(words[1] >> 32);
+    c.image_bytes = (uint32_t)words[2];
+    c.count = (uint32_t)(words[2] >> 32);
+    c.drawn = (const uint8_t *)(words + words[3]);
+    c.fillings = (const int32_t *)(words + words[4]);
+    c.programs = (const int32_t *)(words + words[5]);
+    c.starts = (const int32_t *)(words + words[6]);
+    c.code = words + words[7];
+    c.constants = words + words[8];
+    c.places = (const uint32_t *)(words + words[9]);
+    return c;
+}
+
 enum {
-    WF_LEAVE = 0xFFFF, WF_REGISTERS = 128, WF_GOLDEN = 0x9E3779B9,
+    WF_LEAVE = 0xFFFF, WF_REGISTERS = 128, WF_TOGETHER = 2, WF_GOLDEN = 0x9E3779B9,
     WF_BITS = 0, WF_LINES, WF_POSITIONS, WF_TURNED, WF_PLACES, WF_WIDTH, WF_A, WF_B, WF_FIELDS
 };
 
+#define WF_EACH for (t = 0; t < (int)WF_TOGETHER; t++)
+
+/* What a lane knows of an image. */
 typedef struct {
     const wf_contents *contents;
-    const uint8_t *image, *noise;
-    const uint16_t *draws;
+    uint64_t group, turn;
+    uint32_t shift, slot;
+    uint8_t *image, *noise;
+    uint16_t *draws;
+    uint32_t lane, lanes;
+} wf_image;
+
+/* Elements of a filling that a lane computes together, so that code is decoded once for them. */
+typedef struct {
+    const wf_image *image;
     const int32_t *filling;
     uint64_t mask;
-    int32_t line, position;
-} wf_element;
+    int32_t line[WF_TOGETHER], position[WF_TOGETHER];
+    uint64_t registers[WF_REGISTERS][WF_TOGETHER];
+} wf_elements;
 
 /* Random123, philox.h: Philox4x32-10. */
 WF_FUNCTION void wf_philox(uint32_t x[4], uint64_t key) {
@@ -74,38 +105,51 @@ WF_FUNCTION uint32_t wf_gap(uint32_t word) {
     return word ^ word >> 16;
 }
 
-WF_FUNCTION void wf_block(const wf_contents *c, uint64_t number, uint32_t block, uint32_t stream,
-                          uint32_t words[4]) {
-    uint64_t members = (uint64_t)c->period * c->sharing, group = number / members;
-    uint32_t shift = (uint32_t)(number % members) * (uint32_t)WF_GOLDEN;
-    int i;
-    words[0] = block;
-    words[1] = stream;
-    words[2] = (uint32_t)group;
-    words[3] = (uint32_t)(group >> 32);
-    wf_philox(words, c->seed);
-    for (i = 0; i < 4; i++) words[i] += shift;
+WF_FUNCTION wf_image wf_begun(const wf_contents *c, uint64_t number, uint8_t *image,
+                              uint8_t *noise, uint16_t *draws, uint32_t lane, uint32_t lanes) {
+    wf_image i;
+    i.contents = c;
+    i.turn = number / c->period;
+    i.slot = (uint32_t)(number - i.turn * c->period);
+    i.group = i.turn / c->sharing;
+    i.shift = (uint32_t)(number - i.group * c->sharing * c->period) * (uint32_t)WF_GOLDEN;
+    i.image = image;
+    i.noise = noise;
+    i.draws = draws;
+    i.lane = lane;
+    i.lanes = lanes;
+    return i;
 }
 
-WF_FUNCTION void wf_words(const wf_contents *c, uint64_t number, uint8_t *image, uint8_t *noise,
-                          uint16_t *draws, uint32_t lane, uint32_t lanes) {
+WF_FUNCTION void wf_block(const wf_image *i, uint32_t block, uint32_t stream, uint32_t words[4]) {
+    int w;
+    words[0] = block;
+    words[1] = stream;
+    words[2] = (uint32_t)i->group;
+    words[3] = (uint32_t)(i->group >> 32);
+    wf_philox(words, i->contents->seed);
+    for (w = 0; w < 4; w++) words[w] += i->shift;
+}
+
+WF_FUNCTION void wf_words(const wf_image *i) {
+    const wf_contents *c = i->contents;
     uint32_t block, blocks = c->image_bytes / 16, words[4], gap;
-    int i;
-    wf_block(c, number, 0, 2, words);
+    int w;
+    wf_block(i, 0, 2, words);
     gap = words[0];
-    for (block = lane; block < blocks + 8; block += lanes) {
+    for (block = i->lane; block < blocks + 8; block += i->lanes) {
         if (block >= blocks) {
-            wf_block(c, number, block - blocks, 1, words);
-            for (i = 0; i < 8; i++)
-                draws[(block - blocks) * 8 + i] = (uint16_t)(words[i / 2] >> i % 2 * 16);
+            wf_block(i, block - blocks, 1, words);
+            for (w = 0; w < 8; w++)
+                i->draws[(block - blocks) * 8 + w] = (uint16_t)(words[w / 2] >> w % 2 * 16);
             continue;
         }
-        if (c->drawn[block]) wf_block(c, number, block, 0, words);
+        if (c->drawn[block]) wf_block(i, block, 0, words);
         else
-            for (i = 0; i < 4; i++) words[i] = wf_gap(block * 4 + i) ^ gap;
-        for (i = 0; i < 4; i++) {
-            ((uint32_t *)image)[block * 4 + i] = words[i];
-            ((uint32_t *)noise)[block * 4 + i] = words[i];
+            for (w = 0; w < 4; w++) words[w] = wf_gap(block * 4 + w) ^ gap;
+        for (w = 0; w < 4; w++) {
+            ((uint32_t *)i->image)[block * 4 + w] = words[w];
+            ((uint32_t *)i->noise)[block * 4 + w] = words[w];
         }
     }
 }
@@ -174,15 +218,16 @@ WF_FUNCTION uint64_t wf_upper(uint64_t x, uint64_t y) {
 }
 
 /* The numbers at `s` are those of `_sum` in device.py. */
-WF_CALLED uint64_t wf_sum(const wf_element *e, const uint64_t *s) {
-    const wf_contents *c = e->contents;
+WF_CALLED uint64_t wf_sum(const wf_elements *e, int t, const uint64_t *s) {
+    const wf_contents *c = e->image->contents;
+    const uint8_t *image = e->image->image;
     const int32_t *a = c->fillings + e->filling[WF_A] * WF_FIELDS;
     const int32_t *b = c->fillings + e->filling[WF_B] * WF_FIELDS;
     int kind = (int)s[0], depth = (int)s[1], run = (int)s[2], k;
     int64_t total = 0;
     for (k = 0; k < depth; k++) {
-        uint64_t x = wf_read(c, e->image, a, e->line, k);
-        uint64_t y = wf_read(c, e->image, b, e->position, run ? k / run * 2 * run + k % run : k);
+        uint64_t x = wf_read(c, image, a, e->line[t], k);
+        uint64_t y = wf_read(c, image, b, e->position[t], run ? k / run * 2 * run + k % run : k);
         if (kind == 0) total += (int64_t)((x ^ s[3]) - s[3]) * (int64_t)((y ^ s[4]) - s[4]);
         else if (kind < 3)
             for (x = kind == 1 ? x & y : x ^ y; x; x &= x - 1) total++;
@@ -209,128 +254,146 @@ WF_CALLED uint64_t wf_sum(const wf_element *e, const uint64_t *s) {
     return kind < 3 ? (uint64_t)total : wf_nearest(total, s + 11);
 }
 
-WF_CALLED void wf_run(const wf_element *e, uint64_t *registers, const uint64_t *code, int count) {
-    const uint64_t *constants = e->contents->constants;
-    int i, j;
+WF_CALLED void wf_run(wf_elements *e, const uint64_t *code, int count) {
+    const wf_image *image = e->image;
+    const wf_contents *c = image->contents;
+    int i, j, t;
     for (i = 0; i < count; i++) {
-        uint64_t instruction = code[i], v[3], result = 0;
+        uint64_t instruction = code[i], v[3][WF_TOGETHER], r[WF_TOGETHER];
         int patterns = (int)(instruction >> 7 & 1);
-        int32_t limit, index;
+        uint64_t mask = patterns ? e->mask : ~(uint64_t)0;
         for (j = 0; j < 3; j++) {
             uint32_t operand = (uint32_t)(instruction >> (16 + 16 * j)) & 0xFFFF;
-            v[j] = operand & 0x8000 ? constants[operand & 0x7FFF]
-                                    : registers[operand % WF_REGISTERS];
+            if (operand & 0x8000) {
+                uint64_t one = c->constants[operand & 0x7FFF];
+                WF_EACH v[j][t] = one;
+            } else WF_EACH v[j][t] = e->registers[operand % WF_REGISTERS][t];
         }
         switch (instruction & 127) {
-        case 1: result = (uint64_t)e->line; break;
-        case 2: result = (uint64_t)e->position; break;
-        case 3: result = e->draws[v[0] & 63] * v[1] >> 16; break;
-        case 4: result = wf_read(e->contents, e->noise, e->filling, e->line, e->position); break;
-        case 5: result = wf_read(e->contents, e->noise, e->filling, e->line, (int32_t)v[0]); break;
+        case 1: WF_EACH r[t] = (uint64_t)e->line[t]; break;
+        case 2: WF_EACH r[t] = (uint64_t)e->position[t]; break;
+        case 3: WF_EACH r[t] = image->draws[v[0][t] & 63] * v[1][t] >> 16; break;
+        case 4:
+            WF_EACH r[t] = wf_read(c, image->noise, e->filling, e->line[t], e->position[t]);
+            break;
+        case 5:
+            WF_EACH r[t] = wf_read(c, image->noise, e->filling, e->line[t], (int32_t)v[0][t]);
+            break;
         case 6:
         case 7:
-            limit = (int32_t)v[2] - 1;
-            index = (int64_t)v[0] < 0 ? 0 : (int64_t)v[0] > limit ? limit : (int32_t)v[0];
-            result = constants[v[1] + index];
+            WF_EACH {
+                int32_t limit = (int32_t)v[2][t] - 1;
+                int64_t at = (int64_t)v[0][t];
+                r[t] = c->constants[v[1][t] + (uint64_t)(at < 0 ? 0 : at > limit ? limit : at)];
+            }
             break;
         case 8:
-        case 9: result = v[0]; break;
-        case 20: result = v[0] ? v[1] : v[2]; break;
+        case 9: WF_EACH r[t] = v[0][t]; break;
+        case 20: WF_EACH r[t] = v[0][t] ? v[1][t] : v[2][t]; break;
         case 21:
-            result = (int64_t)v[0] < (int64_t)v[1] ? v[1] : (int64_t)v[0] > (int64_t)v[2] ? v[2] : v[0];
+            WF_EACH {
+                int64_t low = (int64_t)v[1][t], high = (int64_t)v[2][t], x = (int64_t)v[0][t];
+                r[t] = (uint64_t)(x < low ? low : x > high ? high : x);
+            }
             break;
-        case 22: result = wf_sum(e, constants + v[0]); break;
+        case 22: WF_EACH r[t] = wf_sum(e, t, c->constants + v[0][t]); break;
         default:
-            if (patterns) {
-                v[0] &= e->mask;
-                v[1] &= e->mask;
+            WF_EACH {
+                v[0][t] &= mask;
+                v[1][t] &= mask;
             }
             switch (instruction & 127) {
-            case 10: result = v[0] + v[1]; break;
-            case 11: result = v[0] - v[1]; break;
-            case 12: result = v[0] * v[1]; break;
-            case 13: result = v[0] & v[1]; break;
-            case 14: result = v[0] | v[1]; break;
-            case 15: result = v[0] ^ v[1]; break;
-            case 16: result = v[0] << v[1]; break;
-            case 17: result = patterns ? v[0] >> v[1] : (uint64_t)((int64_t)v[0] >> v[1]); break;
-            case 18: result = v[0] == v[1]; break;
-            case 19: result = (int64_t)v[0] < (int64_t)v[1]; break;
+            case 10: WF_EACH r[t] = v[0][t] + v[1][t]; break;
+            case 11: WF_EACH r[t] = v[0][t] - v[1][t]; break;
+            case 12: WF_EACH r[t] = v[0][t] * v[1][t]; break;
+            case 13: WF_EACH r[t] = v[0][t] & v[1][t]; break;
+            case 14: WF_EACH r[t] = v[0][t] | v[1][t]; break;
+            case 15: WF_EACH r[t] = v[0][t] ^ v[1][t]; break;
+            case 16: WF_EACH r[t] = v[0][t] << v[1][t]; break;
+            case 17:
+                if (patterns) WF_EACH r[t] = v[0][t] >> v[1][t];
+                else WF_EACH r[t] = (uint64_t)((int64_t)v[0][t] >> v[1][t]);
+                break;
+            case 18: WF_EACH r[t] = v[0][t] == v[1][t]; break;
+            default: WF_EACH r[t] = (int64_t)v[0][t] < (int64_t)v[1][t]; break;
             }
         }
-        registers[instruction >> 8 & 0xFF] = patterns ? result & e->mask : result;
+        WF_EACH e->registers[instruction >> 8 & 0x7F][t] = r[t] & mask;
     }
 }
 
-WF_FUNCTION uint64_t wf_operand(const wf_contents *c, const uint64_t *registers, uint64_t operand) {
+WF_FUNCTION uint64_t wf_operand(const wf_elements *e, int t, uint64_t operand) {
     operand &= 0xFFFF;
-    return operand & 0x8000 ? c->constants[operand & 0x7FFF] : registers[operand];
+    return operand & 0x8000 ? e->image->contents->constants[operand & 0x7FFF]
+                            : e->registers[operand][t];
 }
 
-/* Start a fill: numbers of the image are computed, and the code behind them is returned. */
-WF_FUNCTION const uint64_t *wf_start(wf_element *e, uint64_t *registers, const wf_contents *c,
-                                     uint32_t f, uint64_t number, uint8_t *image,
-                                     const uint8_t *noise, const uint16_t *draws) {
-    const int32_t *program = c->programs + (f * c->period + (uint32_t)(number % c->period)) * 2;
-    const uint64_t *code =
-        c->code + c->starts[program[0] + (int32_t)(number / c->period % (uint32_t)program[1])];
-    int bits;
-    e->contents = c;
-    e->image = image;
-    e->noise = noise;
-    e->draws = draws;
-    e->filling = c->fillings + f * WF_FIELDS;
-    e->line = e->position = 0;
+/* Where the code of a fill is. */
+WF_FUNCTION const uint64_t *wf_code(const wf_image *i, uint32_t f) {
+    const wf_contents *c = i->contents;
+    const int32_t *program = c->programs + (f * c->period + i->slot) * 2;
+    return c->code + c->starts[program[0] + (int32_t)(i->turn % (uint32_t)program[1])];
+}
+
+/* Starts a fill: computes numbers of the image. */
+WF_FUNCTION void wf_start(wf_elements *e, const wf_image *i, uint32_t f, const uint64_t *code) {
+    int bits, t;
+    e->image = i;
+    e->filling = i->contents->fillings + f * WF_FIELDS;
+    WF_EACH e->line[t] = e->position[t] = 0;
     bits = e->filling[WF_BITS];
     e->mask = bits == 64 ? ~(uint64_t)0 : ((uint64_t)1 << (bits < 8 ? 8 : bits)) - 1;
-    wf_run(e, registers, code + 1, (int)(code[0] & 0xFFFF));
-    return code;
+    wf_run(e, code + 1, (int)(code[0] & 0xFFFF));
 }
 
-WF_FUNCTION void wf_everywhere(const wf_contents *c, uint32_t f, uint64_t number, uint8_t *image,
-                               const uint8_t *noise, const uint16_t *draws, uint32_t lane,
-                               uint32_t lanes) {
-    uint64_t registers[WF_REGISTERS];
-    wf_element e;
-    const uint64_t *code = wf_start(&e, registers, c, f, number, image, noise, draws);
+WF_FUNCTION void wf_everywhere(const wf_image *i, uint32_t f) {
+    const wf_contents *c = i->contents;
+    const uint64_t *code = wf_code(i, f);
+    const int32_t *filling = c->fillings + f * WF_FIELDS;
     uint64_t head = code[0];
-    const int32_t *filling = e.filling;
+    int stays = (head >> 32 & 0xFFFF) == WF_LEAVE, t;
+    uint32_t positions = (uint32_t)filling[WF_POSITIONS], first;
+    uint32_t count = (uint32_t)filling[WF_LINES] * positions;
+    wf_elements e;
+    wf_start(&e, i, f, code);
     /* Two elements of 4 bits share a byte: one lane writes both. */
-    uint32_t together = filling[WF_BITS] == 4 ? 2 : 1, positions = filling[WF_POSITIONS];
-    uint32_t i, j, count = filling[WF_LINES] * positions;
-    for (i = lane * together; i < count; i += lanes * together)
-        for (j = i; j < i + together; j++) {
-            e.line = (int32_t)(j / positions);
-            e.position = (int32_t)(j % positions);
-            if ((head >> 32 & 0xFFFF) == WF_LEAVE) {
-                wf_write(c, image, filling, e.line, e.position,
-                         wf_read(c, noise, filling, e.line, e.position));
-                continue;
+    for (first = i->lane * WF_TOGETHER; first < count; first += i->lanes * WF_TOGETHER) {
+        uint32_t line = first / positions, position = first - line * positions;
+        WF_EACH {
+            e.line[t] = (int32_t)line;
+            e.position[t] = (int32_t)position;
+            if (first + t + 1 < count && ++position == positions) {
+                position = 0;
+                line++;
             }
-            wf_run(&e, registers, code + 1 + (head & 0xFFFF), (int)(head >> 16 & 0xFFFF));
-            wf_write(c, image, filling, e.line, e.position,
-                     wf_operand(c, registers, head >> 32));
         }
+        if (!stays) wf_run(&e, code + 1 + (head & 0xFFFF), (int)(head >> 16 & 0xFFFF));
+        WF_EACH {
+            uint64_t raw = stays ? wf_read(c, i->noise, filling, e.line[t], e.position[t])
+                                 : wf_operand(&e, t, head >> 32);
+            wf_write(c, i->image, filling, e.line[t], e.position[t], raw);
+        }
+    }
 }
 
-WF_FUNCTION void wf_placed(const wf_contents *c, uint32_t f, uint64_t number, uint8_t *image,
-                           const uint8_t *noise, const uint16_t *draws, uint32_t lane,
-                           uint32_t lanes) {
-    uint64_t registers[WF_REGISTERS];
-    wf_element e;
-    const uint64_t *code = wf_start(&e, registers, c, f, number, image, noise, draws);
-    uint32_t line, count = (uint32_t)(code[0] >> 48), i;
+WF_FUNCTION void wf_placed(const wf_image *i, uint32_t f) {
+    const uint64_t *code = wf_code(i, f);
+    uint32_t line, lines, count = (uint32_t)(code[0] >> 48), placed;
+    wf_elements e;
+    int t;
+    if (!count) return;
+    wf_start(&e, i, f, code);
     code += 1 + (code[0] & 0xFFFF) + (code[0] >> 16 & 0xFFFF);
-    for (i = 0; i < count; i++) {
+    for (placed = 0; placed < count; placed++) {
         uint64_t head = code[0];
-        int single = (head >> 16 & 0xFFFF) == WF_LEAVE ? 0 : 1;
-        for (line = lane; line < (single ? 1 : (uint32_t)e.filling[WF_LINES]); line += lanes) {
-            e.line = (int32_t)line;
-            wf_run(&e, registers, code + 1, (int)(head & 0xFFFF));
-            wf_write(c, image, e.filling,
-                     single ? (int32_t)wf_operand(c, registers, head >> 16) : e.line,
-                     (int32_t)wf_operand(c, registers, head >> 32),
-                     wf_operand(c, registers, head >> 48));
+        int single = (head >> 16 & 0xFFFF) != WF_LEAVE;
+        lines = single ? 1 : (uint32_t)e.filling[WF_LINES];
+        for (line = i->lane; line < lines; line += i->lanes) {
+            WF_EACH e.line[t] = (int32_t)line;
+            wf_run(&e, code + 1, (int)(head & 0xFFFF));
+            wf_write(i->contents, i->image, e.filling,
+                     single ? (int32_t)wf_operand(&e, 0, head >> 16) : e.line[0],
+                     (int32_t)wf_operand(&e, 0, head >> 32), wf_operand(&e, 0, head >> 48));
         }
         code += 1 + (head & 0xFFFF);
     }

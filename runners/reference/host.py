@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import shutil
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,8 @@ from oracle.errors import InfrastructureError
 from runners.folders import temporary_folder
 from runners.processes import run_tool
 from runners.reference.encoding import Encoded
-from runners.reference.shipped import SOURCE
+from runners.reference.self_check import LISTED, Compared, Images
+from runners.reference.shipped import INCLUDED, SOURCE
 
 _COMPILERS = ("g++", "c++", "clang++")
 _DEADLINE = 120.0
@@ -39,7 +41,7 @@ class HostReference:
             )
         with temporary_folder() as folder:
             library = folder / "interpreter.so"
-            options = ["-O2", "-shared", "-fPIC", "-x", "c++"]
+            options = ["-O2", "-shared", "-fPIC", f"-I{INCLUDED.parent}", "-x", "c++"]
             built = run_tool(
                 [compiler, *options, str(SOURCE), "-o", str(library)], deadline=_DEADLINE
             )
@@ -48,9 +50,29 @@ class HostReference:
                     f"{compiler} {built.ending} on the reference; install another compiler, or "
                     f"leave the reference out\n{built.errors}"
                 )
-            self._run = ctypes.CDLL(str(library)).run_images
+            self._library = ctypes.CDLL(str(library))
 
-    def execute(self, encoded: Encoded, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def fill(
+        self, contents: NDArray[np.uint64], image_bytes: int, first: int, count: int
+    ) -> Images:
+        """Return images as their contents have them, by their numbers.
+
+        Parameters
+        ----------
+        contents
+            `strategies.contents.device.DeviceContents.words`.
+        first
+            Number of the first image, below 2^64.
+
+        Returns
+        -------
+        uint8 (count, image_bytes)
+        """
+        images = np.empty((count, image_bytes), np.uint8)
+        self._library.fill_images(_at(contents), *map(ctypes.c_uint64, (first, count)), _at(images))
+        return images
+
+    def execute(self, encoded: Encoded, images: Images) -> Images:
         """Return images after a program; those that are given stay as they are.
 
         Parameters
@@ -62,13 +84,36 @@ class HostReference:
         uint8 (count, image_bytes)
         """
         result = np.array(images, order="C")
-        memory = np.zeros(encoded.work_bytes + _ALIGNMENT, np.uint8)
-        start = memory.ctypes.data + -memory.ctypes.data % _ALIGNMENT
-        self._run(
-            ctypes.c_void_p(encoded.words.ctypes.data),
-            ctypes.c_void_p(result.ctypes.data),
-            ctypes.c_uint64(encoded.image_bytes),
-            ctypes.c_uint64(len(result)),
-            ctypes.c_void_p(start),
-        )
+        sizes = map(ctypes.c_uint64, (encoded.image_bytes, len(result)))
+        memory = _memory(encoded)
+        self._library.run_images(_at(encoded.words), _at(result), *sizes, _at(memory))
         return result
+
+    def compare(self, encoded: Encoded, before: Images, after: Images, first: int = 0) -> Compared:
+        """Execute a program on images, and compare with what else was made of them.
+
+        Parameters
+        ----------
+        before, after : uint8 (count, image_bytes)
+        first
+            Number of the first image; the others follow it.
+        """
+        # Copies, which lie where anything can be loaded from.
+        images, results = (np.array(one, order="C") for one in (before, after))
+        found, memory = np.zeros(2 + LISTED, np.uint64), _memory(encoded)
+        found[1] = LISTED
+        sizes = map(ctypes.c_uint64, (encoded.image_bytes, first, len(images)))
+        self._library.compare_images(
+            _at(encoded.words), _at(images), _at(results), *sizes, _at(memory), _at(found)
+        )
+        return Compared.of(len(images), found)
+
+
+def _memory(encoded: Encoded) -> Images:
+    """Return memory of a warp, at an address that is a multiple of `_ALIGNMENT`."""
+    memory = np.zeros(encoded.work_bytes + _ALIGNMENT, np.uint8)
+    return memory[-memory.ctypes.data % _ALIGNMENT :]
+
+
+def _at(array: NDArray[Any]) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)

@@ -3,6 +3,8 @@
 // processor, where a C++ compiler builds the same text for the tests, one thread does the work of its
 // lanes. All numbers are integers: nothing here depends on how a device adds or multiplies floats.
 
+#include "contents.h"
+
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
@@ -189,10 +191,11 @@ HERE u64 converted(u64 bits, u32 from, u32 to, u32 rounding, u32 overflow, u64 n
   return rounded(x.negative, x.significand, x.exponent, to, rounding, overflow);
 }
 
-// Dot products of blocks. The words of the instruction, in their order:
+// Dot products of blocks. The words of the instruction, in their order; `apart` says that each output
+// has a line of B of its own, not each column:
 
 struct Dot {
-  u32 m, n, log_k, a, b, c, d, scratch, a_format, b_format, c_format, format, d_format, members, blocks;
+  u32 m, n, log_k, apart, a, b, c, d, scratch, a_format, b_format, c_format, format, d_format, members, blocks;
   u32 fraction, zero_exponent, normalised, limited, rounding, overflow, negative_zero, low_bits_rounded;
   u32 a_flushed, b_flushed, c_flushed, d_flushed, separate, last, addition, narrowing, nan, quick;
 };
@@ -332,16 +335,16 @@ HERE void add_block(const u32 *words, const Dot &r, u32 start, u32 count, const 
   u32 mask = (u32)((1ull << (start + count)) - (1ull << start)), most = (u32)infinity(format);
   u32 outputs = each < r.n ? each : r.n;
   for (u32 first = LANE * each; first < (LANE + 1) * each; first += outputs) {
-    u32 row = first / r.n, column = first % r.n;
+    u32 row = first / r.n, line = r.apart ? first : first % r.n;
     const Factor *left = a + row * pitch + start;
     Factors own[LENGTH ? LENGTH / 2 : 1];
     UNROLL
     for (int i = 0; i < LENGTH / 2; i++) own[i] = ((const Factors *)left)[i];
-    for (u32 i = 0; i < outputs; i++, column++) {
+    for (u32 i = 0; i < outputs; i++, line++) {
       u32 before = sums[first + i], up = 0, down = 0;
-      const Factor *right = b + column * pitch + start;
+      const Factor *right = b + line * pitch + start;
       Specials x = {0, 0, 0, 0}, y = {0, 0, 0, 0};
-      if (found) x = specials[row], y = specials[r.m + column];
+      if (found) x = specials[row], y = specials[r.m + line];
       if (!LENGTH && r.limited) up = too_large(left, right, count, fractions, 0), down = too_large(left, right, count, fractions, 1);
       if ((before & most) == most || up || down || ((x.nan | x.infinite | y.nan | y.infinite) & mask))
         before = special_sum(x, y, mask, up, down, before, format);
@@ -401,14 +404,14 @@ HERE void find_specials(const Factor *factors, u32 lines, u32 k, Specials *to) {
 HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
   const Dot r = *(const Dot *)words;
   const u32 *members = code + r.members, *ends = members + (1u << r.log_k);
-  u32 k = 1u << r.log_k, size = r.m * r.n;
+  u32 k = 1u << r.log_k, size = r.m * r.n, lines = r.apart ? size : r.n;
   u32 fractions = 2 * (width(r.a_format) == 8 ? fraction_bits(F16) : fraction_bits(r.a_format));
   u32 shift = r.quick ? r.fraction - fractions : 0;
   Factor *a = (Factor *)(work + r.scratch), *b = a + r.m * (k + 2);
-  Specials *specials = (Specials *)(b + r.n * (k + 2));
-  u32 *sums = (u32 *)(specials + r.m + r.n), *parts = sums + size;
+  Specials *specials = (Specials *)(b + lines * (k + 2));
+  u32 *sums = (u32 *)(specials + r.m + lines), *parts = sums + size;
   u32 found = decoded_any(members, work + r.a, r.m, r.log_k, r.a_format, r.a_flushed, r.low_bits_rounded, shift, a);
-  found |= decoded_any(members, work + r.b, r.n, r.log_k, r.b_format, r.b_flushed, r.low_bits_rounded, 0, b);
+  found |= decoded_any(members, work + r.b, lines, r.log_k, r.b_format, r.b_flushed, r.low_bits_rounded, 0, b);
   // Which lane sums an output is decided in add_block; here, too, each has its own.
   u32 each = size / LANES, own = LANE * each;
   for (u32 i = own; i < own + each; i++) {
@@ -421,7 +424,7 @@ HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
   MEET();
   if (found) {
     find_specials(a, r.m, k, specials);
-    find_specials(b, r.n, k, specials + r.m);
+    find_specials(b, lines, k, specials + r.m);
     MEET();
   }
   for (u32 block = 0, start = 0; block < r.blocks; start = ends[block++]) {
@@ -469,22 +472,22 @@ APART void all_dot_products(const u32 *words, const u32 *code, u8 *work) {
 
 struct Product { u32 m, n, k, a, b, c, d, x, y, z, u, v, w; };
 
-// x: the order, 1 for pairs; y, z: formats of C and D.
+// x: the order, 1 for pairs; y, z: formats of C and D; u: whether each output has a line of B of its own.
 APART void scalar_products(const u32 *words, u8 *work) {
   const Product &r = *(const Product *)words;
   const u64 nan = sign_bit(F32) - 1, one = (u64)bias(F32) << fraction_bits(F32);
   EACH(i, r.m * r.n) {
-    u32 row = i / r.n, column = i % r.n;
+    u32 row = i / r.n, line = r.u ? i : i % r.n;
     u64 c = loaded(work + r.c, i, width(r.y)), sum = 0;
     if (r.y == F16) c = converted(c, F16, F32, RN, AS_IEEE, nan);
     if (r.x) sum = c;
     for (u32 k = 0; k < r.k; k++) {
-      u64 a = loaded(work + r.a, row * r.k + k, 16), b = loaded(work + r.b, column * r.k + k, 16);
+      u64 a = loaded(work + r.a, row * r.k + k, 16), b = loaded(work + r.b, line * r.k + k, 16);
       if (!r.x) sum = fused(a, F16, b, sum, F32, RN, nan);
       else {
         u64 pair = fused(a, F16, b, (a ^ b) & sign_bit(F16) ? sign_bit(F32) : 0, F32, RN, nan);
         k++;
-        a = loaded(work + r.a, row * r.k + k, 16), b = loaded(work + r.b, column * r.k + k, 16);
+        a = loaded(work + r.a, row * r.k + k, 16), b = loaded(work + r.b, line * r.k + k, 16);
         pair = fused(a, F16, b, pair, F32, RN, nan);
         sum = fused(pair, F32, one, sum, F32, RN, nan);
       }
@@ -530,16 +533,16 @@ APART void double_products(const u32 *words, u8 *work) {
   }
 }
 
-// x: bits of an element; y: bit 0 signed A, bit 1 signed B; z: whether sums are clamped. Of single
-// bits (x is 1), y is 1 for xor and 0 for and.
+// x: bits of an element; y: bit 0 signed A, bit 1 signed B; z: whether sums are clamped; u: whether
+// each output has a line of B of its own. Of single bits (x is 1), y is 1 for xor and 0 for and.
 APART void integer_products(const u32 *words, u8 *work) {
   const Product &r = *(const Product *)words;
   u32 parts = 32 / r.x, length = r.k / parts;
   EACH(i, r.m * r.n) {
-    u32 row = i / r.n, column = i % r.n;
+    u32 row = i / r.n, line = r.u ? i : i % r.n;
     i64 sum = (int)loaded(work + r.c, i, 32);
     for (u32 word = 0; word < length; word++) {
-      u32 a = (u32)loaded(work + r.a, row * length + word, 32), b = (u32)loaded(work + r.b, column * length + word, 32);
+      u32 a = (u32)loaded(work + r.a, row * length + word, 32), b = (u32)loaded(work + r.b, line * length + word, 32);
       if (r.x == 1) sum += ONES(r.y ? a ^ b : a & b);
       else for (u32 part = 0; part < parts; part++) {
         // The element at the upper end, and back with its sign or without.
@@ -577,6 +580,19 @@ APART void elementwise(const u32 *words, u8 *work) {
   }
 }
 
+// What each element of a stored row of a sparse A meets. Words: bytes of a unit, units of a stored row,
+// rows, columns, B, where it goes, and for each unit of each row the bit where its index is.
+HERE void choose(const u32 *words, const u32 *code, u8 *work) {
+  u32 size = words[0], units = words[1], columns = words[3];
+  const u8 *b = work + words[4];
+  EACH(i, words[2] * columns * units) {
+    u32 unit = i % units, column = i / units % columns, bit = code[words[6] + i / (units * columns) * units + unit];
+    u32 index = work[bit >> 3] >> (bit & 7) & 3, from = column * 2 * units + unit / 2 * 4 + index;
+    if (size == 2) ((u16 *)(work + words[5]))[i] = ((const u16 *)b)[from];
+    else work[words[5] + i] = b[from];
+  }
+}
+
 // Moves: a unit in bytes, a count, and pairs of addresses.
 
 template <typename T>
@@ -585,8 +601,8 @@ HERE void moved(const u32 *pairs, u32 count, u8 *work) {
 }
 
 template <typename T>
-HERE void copied(u32 from, u32 to, u32 size, u8 *work) {
-  EACH(i, (u32)(size / sizeof(T))) ((T *)(work + to))[i] = ((const T *)(work + from))[i];
+HERE void copied(const u8 *from, u8 *to, u32 size) {
+  EACH(i, (u32)(size / sizeof(T))) ((T *)to)[i] = ((const T *)from)[i];
 }
 
 struct alignas(16) Sixteen { u64 low, high; };
@@ -601,12 +617,12 @@ HERE void move_all(u32 unit, u32 count, const u32 *pairs, u8 *work) {
 
 HERE void copy_all(u32 from, u32 to, u32 size, u8 *work) {
   u32 all = from | to | size;
-  if (!(all & 15)) copied<Sixteen>(from, to, size, work);
-  else if (!(all & 3)) copied<u32>(from, to, size, work);
-  else copied<u8>(from, to, size, work);
+  if (!(all & 15)) copied<Sixteen>(work + from, work + to, size);
+  else if (!(all & 3)) copied<u32>(work + from, work + to, size);
+  else copied<u8>(work + from, work + to, size);
 }
 
-enum { END, MOVE, COPY, WIDEN, FILL, DOT, SCALAR_DOT, DOUBLES, INTEGERS, ELEMENTWISE, PACK, BRANCH, JUMP, LOOP, NEXT };
+enum { END, MOVE, COPY, WIDEN, FILL, DOT, SCALAR_DOT, DOUBLES, INTEGERS, ELEMENTWISE, PACK, BRANCH, JUMP, LOOP, NEXT, CHOOSE };
 
 // Each instruction is its number, how many words it has in all, and its words.
 HERE void execute(const u32 *code, u8 *work) {
@@ -629,7 +645,7 @@ HERE void execute(const u32 *code, u8 *work) {
       case FILL:    // address, count of words, the one of even places, that of odd ones
         EACH(i, w[1]) ((u32 *)(work + w[0]))[i] = w[2 + (i & 1)];
         break;
-    case DOT: all_dot_products(w, code, work); break;
+      case DOT: all_dot_products(w, code, work); break;
       case SCALAR_DOT: scalar_products(w, work); break;
       case DOUBLES: double_products(w, work); break;
       case INTEGERS: integer_products(w, work); break;
@@ -641,6 +657,7 @@ HERE void execute(const u32 *code, u8 *work) {
           stored(work + w[3], i, 32, low | high << 16);
         }
         break;
+      case CHOOSE: choose(w, code, work); break;
       case BRANCH:  // address of a word, mask, where to go on if it is zero
         if (!(loaded(work + w[0], 0, 32) & w[1])) at = w[2];
         break;
@@ -660,7 +677,49 @@ HERE void execute(const u32 *code, u8 *work) {
   }
 }
 
+// Makes an image from its number, and a copy. It grows in `image`, with its noise beside it.
+HERE void fill_one(const wf_contents *contents, u64 number, u8 *image, u8 *noise, u16 *draws, u8 *to, u8 *copy) {
+  const wf_image made = wf_begun(contents, number, image, noise, draws, LANE, LANES);
+  wf_words(&made);
+  MEET();
+  for (u32 f = 0; f < contents->count; f++) {
+    wf_everywhere(&made, f);
+    MEET();
+    wf_placed(&made, f);
+    MEET();
+  }
+  if (image != to) copied<Sixteen>(image, to, contents->image_bytes);
+  copied<Sixteen>(image, copy, contents->image_bytes);
+  MEET();
+}
+
+// Executes the program on an image, and says whether another made something else of it.
+HERE u32 differs(const u32 *code, const u8 *image, const u8 *result, u32 image_bytes, u8 *work) {
+  copied<Sixteen>(image, work, image_bytes);
+  MEET();
+  execute(code, work);
+  u32 found = 0;
+  EACH(i, image_bytes / 8) found |= ((const u64 *)work)[i] != ((const u64 *)result)[i];
+  found = ANY(found);
+  MEET();
+  return found;
+}
+
 #ifdef __CUDACC__
+
+// Makes images from `first` on, each twice: for the interpreter, and for the program under test.
+// `shared` is the shared memory of a warp, for an image and its noise; with none, both grow in place.
+extern "C" __global__ void __launch_bounds__(128) fill(const u64 *words, u64 first, u64 count, u8 *images, u8 *copies, u32 shared) {
+  extern __shared__ __align__(16) u8 own[];
+  __shared__ u16 draws[4][64];
+  const wf_contents contents = wf_opened((const uint64_t *)words);
+  u32 warp = threadIdx.x / LANES, warps = blockDim.x / LANES, size = contents.image_bytes;
+  for (u64 i = (u64)blockIdx.x * warps + warp; i < count; i += (u64)gridDim.x * warps) {
+    u8 *to = images + i * size, *copy = copies + i * size;
+    u8 *image = shared ? own + warp * shared : to;
+    fill_one(&contents, first + i, image, shared ? image + size : copy, draws[warp], to, copy);
+  }
+}
 
 // Executes the program on images and compares what it makes with what another made. `found` is the
 // number of images that differ, then how many could be listed at most, then their numbers.
@@ -669,30 +728,35 @@ extern "C" __global__ void __launch_bounds__(128, 4) compare(const u32 *code, co
   u32 warp = threadIdx.x / LANES, warps = blockDim.x / LANES;
   u64 number = (u64)blockIdx.x * warps + warp;
   u8 *work = memory ? memory + number * work_bytes : own + warp * work_bytes;
-  for (u64 image = number; image < count; image += (u64)gridDim.x * warps) {
-    const u64 *from = (const u64 *)(images + image * image_bytes);
-    const u64 *there = (const u64 *)(results + image * image_bytes);
-    EACH(i, image_bytes / 8) ((u64 *)work)[i] = from[i];
-    MEET();
-    execute(code, work);
-    u32 differs = 0;
-    EACH(i, image_bytes / 8) differs |= ((u64 *)work)[i] != there[i];
-    if (ANY(differs) && LANE == 0) {
-      u64 place = atomicAdd((unsigned long long *)found, 1ull);
-      if (place < found[1]) found[2 + place] = first + image;
+  for (u64 i = number; i < count; i += (u64)gridDim.x * warps)
+    if (differs(code, images + i * image_bytes, results + i * image_bytes, image_bytes, work) && LANE == 0) {
+      u64 place = atomicAdd(found, 1ull);
+      if (place < found[1]) found[2 + place] = first + i;
     }
-    MEET();
-  }
 }
 
 #else
 
+extern "C" void fill_images(const uint64_t *words, u64 first, u64 count, u8 *images) {
+  const wf_contents contents = wf_opened(words);
+  u64 size = contents.image_bytes;
+  u16 draws[64];
+  u8 *noise = new u8[size];
+  for (u64 i = 0; i < count; i++) fill_one(&contents, first + i, images + i * size, noise, draws, images + i * size, noise);
+  delete[] noise;
+}
+
+extern "C" void compare_images(const u32 *code, const u8 *images, const u8 *results, u64 image_bytes, u64 first, u64 count, u8 *work, u64 *found) {
+  for (u64 i = 0; i < count; i++)
+    if (differs(code, images + i * image_bytes, results + i * image_bytes, (u32)image_bytes, work) && found[0]++ < found[1])
+      found[1 + found[0]] = first + i;
+}
+
 extern "C" void run_images(const u32 *code, u8 *images, u64 image_bytes, u64 count, u8 *work) {
-  for (u64 image = 0; image < count; image++) {
-    u8 *here = images + image * image_bytes;
-    __builtin_memcpy(work, here, image_bytes);
+  for (u64 i = 0; i < count; i++) {
+    copied<Sixteen>(images + i * image_bytes, work, (u32)image_bytes);
     execute(code, work);
-    __builtin_memcpy(here, work, image_bytes);
+    copied<Sixteen>(work, images + i * image_bytes, (u32)image_bytes);
   }
 }
 

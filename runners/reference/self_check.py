@@ -37,6 +37,10 @@ _CHANGED = 41
 """Image of which a bit is changed; any."""
 
 
+LISTED = 64
+"""Images that differ of which the numbers come back; beyond these, their count."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Compared:
     """What a comparison found."""
@@ -47,6 +51,13 @@ class Compared:
     """How many of them differ."""
     numbers: tuple[int, ...]
     """Some of those, in rising order."""
+
+    @classmethod
+    def of(cls, images: int, found: NDArray[np.uint64]) -> Compared:
+        """Read what `compare` in the interpreter found in so many images."""
+        differing = int(found[0])
+        numbers = sorted(found[2 : 2 + min(differing, LISTED)].tolist())
+        return cls(images=images, differing=differing, numbers=tuple(numbers))
 
 
 Images = NDArray[np.uint8]
@@ -84,7 +95,7 @@ def _programs() -> Iterator[tuple[Form, Program]]:
     """Iterate over products of each kind: of its types, operation, rounding and overflow."""
     model, kinds = model_for(_TARGET), set()
     for form in FORMS:
-        if form.mnemonic not in ("wmma.mma", "mma") or not model.judges(form):
+        if not form.is_product or not model.judges(form):
             continue
         kind = (form.mnemonic, form.types, form.op, form.rounding, form.satfinite)
         if kind not in kinds and not (form.a_type.is_float and form.satfinite):
@@ -94,7 +105,8 @@ def _programs() -> Iterator[tuple[Form, Program]]:
 
 def _program(form: Form) -> Program:
     """Return plain loads of A, B and C, their product, and a plain store of D."""
-    product = Op.of(form, d="d", a="a", b="b", c="c")
+    sparse = {"e": "e", "selector": 0} if form.is_sparse else {}
+    product = Op.of(form, d="d", a="a", b="b", c="c", **sparse)
     steps: list[Step] = []
     buffers = []
     for use in (*product.reads, product.writes):

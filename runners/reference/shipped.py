@@ -22,6 +22,8 @@ from runners.processes import run_tool
 
 SOURCE = Path(__file__).with_name("interpreter.cu")
 """Text of the interpreter, CUDA C++ and C++."""
+INCLUDED = SOURCE.with_name("contents.h")
+"""Text of the contents, which it includes."""
 _SHIPPED = Path(__file__).with_name("interpreter.ptx.gz")
 _HEADER = ".version 7.0\n.target sm_70\n"
 """Nothing in the text needs more: ptxas 11.7 assembles it so for sm_70 (2026-11-23)."""
@@ -30,13 +32,13 @@ _DEADLINE = 300.0
 
 
 def shipped() -> str:
-    """Return the PTX of the interpreter; its entry is `compare`."""
+    """Return the PTX of the interpreter; its entries are `fill` and `compare`."""
     return gzip.decompress(_SHIPPED.read_bytes()).decode()
 
 
 def source_digest() -> str:
     """Return the SHA-256 of the interpreter's text, as the first line of its PTX has it."""
-    return hashlib.sha256(SOURCE.read_bytes()).hexdigest()
+    return hashlib.sha256(SOURCE.read_bytes() + INCLUDED.read_bytes()).hexdigest()
 
 
 def generated(nvcc: Path) -> str:

@@ -44,6 +44,8 @@ REGISTERS = 128
 """Registers that a device has for a fill."""
 _CONSTANT = 0x8000
 _READ_ONLY = 1 << 31
+_HEADER = 10
+"""Words of 64 bits in front of the arrays."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,6 +72,24 @@ class DeviceContents:
     places: NDArray[np.uint32]
     """Byte of the image for each byte of a filling, line by line as they lie in memory; with bit 31
     it is only read: another element of the filling that has the same byte writes it."""
+
+    @property
+    def words(self) -> NDArray[np.uint64]:
+        """All of it, as `wf_opened` in contents.h reads it.
+
+        Ten words: the seed, then period and sharing, bytes of an image and number of fillings (low
+        half first), then at which word each array starts, in the order that they have above.
+        """
+        arrays = (
+            self.drawn, self.fillings, self.programs, self.starts, self.code, self.constants,
+            self.places,
+        )  # fmt: skip
+        parts = [array.tobytes() for array in arrays]
+        parts = [part + bytes(-len(part) % 8) for part in parts]
+        starts = _HEADER + np.cumsum([0, *(len(part) // 8 for part in parts[:-1])])
+        sizes = self.image_bytes | len(self.fillings) << 32
+        header = [self.seed, self.period | self.sharing << 32, sizes, *starts.tolist()]
+        return np.frombuffer(np.array(header, "<u8").tobytes() + b"".join(parts), "<u8")
 
 
 def device_contents(recipe: Recipe, program: Program) -> DeviceContents:

@@ -257,7 +257,12 @@ def _repetitions(registers: Vector) -> Iterator[Vector]:
 def _one_number(
     program: Program, step: Product, c: Use, own: Vector, dice: Dice
 ) -> Iterator[Sharing]:
-    """Iterate over ways in which C is one number: in one register, or in two; D has one of them."""
+    """Iterate over ways in which C is one number: in one register, or in two; D has one of them.
+
+    What another product made stays C: nothing else might read it.
+    """
+    if any(multiplies(other) and other.names["d"] == c.name for other in walk(program.steps)):
+        return
     bank, bits = fresh_bank(program, "z"), c.holds.bits
     type_ = step.form.c_type
     constant = replicated(dice.one_of((0, one(type_))), type_.bits, bits)

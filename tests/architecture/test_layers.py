@@ -16,7 +16,7 @@ import pytest
 from test_rooms import ROOT
 
 LAYERS = (
-    "errors reasons given_files scratch transposition",
+    "errors reasons given_files lazy scratch transposition",
     "formats targets matrices registers places operations",
     "forms instructions",
     "isa statements opcodes legality",

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -99,6 +100,13 @@ def test_every_package_that_is_imported_is_declared() -> None:
     allowed = declared | set(MAY_IMPORT) | set(sys.stdlib_module_names)
     for path in MODULES:
         assert tops(path) <= allowed, relative(path)
+
+
+def test_no_two_modules_of_tests_have_one_name() -> None:
+    # pytest imports them by their names alone: the second one would be an error.
+    paths = (ROOT / "tests").rglob("test_*.py")
+    names = Counter(path.name for path in paths)
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_the_five_rooms_are_the_packages_that_are_installed() -> None:

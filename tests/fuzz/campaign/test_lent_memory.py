@@ -54,7 +54,7 @@ def carried_out(runner):
             smallest=False,
             heartbeat=WorkerHeartbeat(heartbeats, 0),
         )
-        drawn = RoundPlan(work=Work(focuses=tuple(focuses), count=5), cases=40)
+        drawn = RoundPlan(work=Work(focuses=tuple(focuses), count=5), cases=60)
         return worker.report(RoundJob(number=0, plan=drawn))
     finally:
         heartbeats.close()
@@ -65,6 +65,6 @@ def test_a_round_is_filled_into_the_memory_that_the_runner_lends():
         report = carried_out(runner)
         assert isinstance(runner, Runner)
         assert isinstance(runner, Lender)
-    assert len(runner.submitted) == len(runner.lent) == 8
+    assert len(runner.submitted) == len(runner.lent) == 12
     assert all(one is other for one, other in zip(runner.lent, runner.submitted, strict=True))
-    assert (report.cases, report.compared, report.suspects) == (40, 40, {})
+    assert (report.cases, report.compared, report.suspects) == (60, 60, {})

@@ -131,6 +131,31 @@ OUT:
 )
 
 
+LANE_CODE = kernel(
+    """
+    mul.wide.u32 %rd20, %r7, 4;
+    add.s64 %rd20, %rd20, %rd2;
+    ld.global.b32 %r20, [%rd20];
+    and.b32 %r21, %r20, 40;
+    shf.l.wrap.b32 %r22, %r20, %r7, %r21;
+    setp.lt.u32 %p4, %r21, 24;
+    selp.b32 %r23, %r20, %r22, %p4;
+    @!%p4 add.s32 %r23, %r23, %r7;
+    and.b32 %r24, %r20, 7;
+    mov.b32 %r25, 0;
+AGAIN:
+    setp.ge.u32 %p5, %r25, %r24;
+    @%p5 bra OUT;
+    add.s32 %r23, %r23, %r23;
+    add.s32 %r25, %r25, 1;
+    bra AGAIN;
+OUT:
+    st.global.b32 [%rd20+128], %r23;
+    """,
+    image_bytes=256,
+)
+
+
 def others() -> Iterator[Case]:
     for kind, shape in (("f16", "m8n32k16"), ("f32", "m16n16k8"), ("f64", "m8n8k4")):
         for order in ("row", "col"):
@@ -166,6 +191,7 @@ def others() -> Iterator[Case]:
             target=target,
         )
     yield Case(name="branch and loop", ptx=CONTROL, image_bytes=64)
+    yield Case(name="code of lanes", ptx=LANE_CODE, image_bytes=256)
     for kind, running in (("f16", "f32"), ("s8", "s32")):
         chosen = next(
             one for one in VARIANTS if (one.kind, one.d, one.c) == (kind, running, running)

@@ -115,7 +115,7 @@ def test_a_device_that_does_not_come_back_ends_the_campaign_with_its_finding(
 
 
 def test_a_compiler_that_compiles_nothing_ends_the_campaign(tmp_path: Path) -> None:
-    with pytest.raises(InfrastructureError, match="none of 16 programs was compiled"):
+    with pytest.raises(InfrastructureError, match="none of 24 programs was compiled"):
         run(tmp_path, cases=4000, only="*m8n8k4*", ptx_pass="false")
     assert {entry.finding.kind for entry in entries(tmp_path)} == {Kind.COMPILE_FAILURE}
 

@@ -1,26 +1,88 @@
 """Models as files: what is written is read back, and what is wrong is said in a sentence."""
 
+import shutil
+import subprocess
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from oracle.errors import UsageError
 from oracle.models import Confidence, Model, model_for
-from oracle.models.figures import TruncatedDot, allowed_of
+from oracle.models.exports import EXPORTS
+from oracle.models.figures import TruncatedDot, Whole, allowed_of
 from oracle.models.files import model_text, parse_model, read_model
 
 BASES = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 
 
-@pytest.mark.parametrize("target", BASES)
-def test_a_model_that_is_written_is_read_back(target: str, tmp_path) -> None:
+@pytest.mark.parametrize("form", ["toml", "json"])
+@pytest.mark.parametrize("target", [*BASES, "sm_87", "sm_121"])
+def test_a_model_that_is_written_is_read_back(target: str, form: str, tmp_path: Path) -> None:
     model = model_for(target)
-    path = tmp_path / "model.toml"
-    path.write_text(model_text(model))
+    path = tmp_path / f"model.{form}"
+    path.write_text(EXPORTS[form](model))
     again = read_model(path)
-    assert (again.dots, again.doubles, again.exact) == (model.dots, model.doubles, model.exact)
+    assert (again.target, again.dots, again.scalars) == (target, model.dots, model.scalars)
+    assert (again.doubles, again.exact) == (model.doubles, model.exact)
     assert again.digest == model.digest
     assert again.file == str(path)
+
+
+@pytest.mark.parametrize("text", ["{", "{}", '{"target": "sm_90"} 1', '{"a":' * 100_000])
+def test_what_begins_like_json_and_is_no_model_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="the model x"):
+        parse_model(text, "x")
+
+
+@pytest.fixture
+def cc() -> str:
+    found = shutil.which("cc")
+    if found is None:
+        pytest.skip("no C compiler is here")
+    return found
+
+
+def test_the_headers_of_all_targets_compile_together(cc: str, tmp_path: Path) -> None:
+    text = "".join(EXPORTS["c"](model_for(target)) for target in BASES)
+    header = tmp_path / "models.h"
+    header.write_text(text)
+    flags = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-Wno-unused", "-fsyntax-only")
+    checked = [cc, *flags, "-x", "c", str(header)]
+    ended = subprocess.run(checked, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_a_header_says_what_the_model_does(cc: str, tmp_path: Path) -> None:
+    """A C program prints every figure of every array, as the model has it."""
+    model = model_for("sm_90")
+    (tmp_path / "model.h").write_text(EXPORTS["c"](model))
+    units = {"dot": model.dots, "scalar": model.scalars, "exact": (model.exact,)}
+    lines, expected = [], []
+    for key, rows in units.items():
+        schema = allowed_of(type(rows[0]))
+        names = ["instruction", "types", *schema] if key != "exact" else list(schema)
+        for number, row in enumerate(rows):
+            for name in names:
+                what = f"warpfuzz_sm_90_{key}[{number}].{name}"
+                allowed = schema.get(name)
+                value = row.values.get(name, getattr(row, name, None))
+                if isinstance(allowed, Whole):
+                    lines.append(f'printf("%lld\\n", (long long){what});')
+                else:
+                    lines.append(f'puts({what} ? {what} : "None");')
+                expected.append(str(value))
+    double = "warpfuzz_sm_90_double[0]"
+    lines.append(f'printf("%s %llx\\n", {double}.nan_order, (long long){double}.nan_invalid);')
+    expected.append("bca fff8000000000000")
+    program = tmp_path / "program.c"
+    program.write_text(
+        '#include <stdio.h>\n#include "model.h"\nint main(void) {\n' + "\n".join(lines) + "\n}\n"
+    )
+    subprocess.run([cc, "-std=c99", "-w", program, "-o", tmp_path / "program"], check=True)
+    said = subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=False)
+    assert said.stdout.split("\n")[:-1] == expected
+    assert len(expected) > 700
 
 
 def test_the_digest_is_of_values_alone() -> None:

@@ -117,11 +117,7 @@ def test_what_llvm_writes_for_a_form_is_the_form(target: str, version: str, ever
     forms = selected_forms(Selection(), target=target, version=version)[::every]
     drawn = {}
     for index, form in enumerate(forms):
-        program = next(
-            filter(
-                is_named, draw(programs(Focus(form=form), module=module, forms=(form,)), 12, 3)[1:]
-            )
-        )
+        program = _drawn(Focus(form=form, shares_registers=False), module, (form,))
         drawn[f"kernel_{index}"] = program
     with find("llvm").opened(0) as front_end:
         made = front_end(emit_all(drawn, module=module))

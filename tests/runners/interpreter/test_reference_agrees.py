@@ -8,6 +8,7 @@ import pytest
 
 from oracle.execution import execute
 from oracle.formats import format_named
+from oracle.instructions.mma_sp import selectors
 from oracle.isa import FORMS, form_of
 from oracle.matrices import Matrix, Shape
 from oracle.models import Figure, model_for
@@ -39,10 +40,6 @@ PLACES = (
     ("sm_90", "8.7"),
     ("sm_100a", "8.8"),
 )
-
-
-# The reference has no products of a sparse A.
-DONE = tuple(form for form in FORMS if not form.is_sparse)
 
 
 def product_program(form):
@@ -109,35 +106,72 @@ def test_what_the_interpreter_does_not_do_is_refused():
         encode(product_program(form), model_for("sm_90"))
 
 
+TARGETS = ("sm_70", "sm_75", "sm_80", "sm_90", "sm_90@12.4", "sm_120")
+
+
 def products(target):
     model = model_for(target)
     found = []
     for form in FORMS:
         unknown = form.is_product and form.a_type.is_float and form.satfinite
-        if form in DONE and form.is_product and not unknown and model.judges(form):
+        if form.is_product and not unknown and model.judges(form):
             found.append(form)
     return found
 
 
-@pytest.mark.parametrize("target", ["sm_70", "sm_75", "sm_80", "sm_90", "sm_120"])
+def test_every_kind_of_product(reference):
+    kinds = {}
+    for target in TARGETS:
+        for form in products(target):
+            figures = tuple(one.value for one in model_for(target).figures_for(form).values())
+            name = form.mnemonic.partition("::")[0]
+            kind = name, form.shape, form.types, form.satfinite, form.rounding, form.op
+            kinds[kind, figures] = form, target
+    assert len(kinds) > 200
+    for form, target in kinds.values():
+        program = product_program(form)
+        assert assert_agrees(reference, program, model_for(target), len(CLASSES))
+
+
+def test_any_metadata_and_selector(reference):
+    dice, kinds = np.random.default_rng(28), {}
+    for form in products("sm_90"):
+        if form.is_sparse and not form.satfinite:
+            kinds[form.shape, form.types] = form
+    assert len(kinds) == 28
+    for form in kinds.values():
+        for selector in selectors(form):
+            steps = single_instruction(replace(product_of(form), selector=selector))
+            program = Program(buffers=buffers_of(steps), steps=steps)
+            images = expand(Recipe(classes=CLASSES, seed=selector), program, 2 * len(CLASSES))
+            place = program.offset("e")
+            images[:, place : place + 128] = dice.integers(0, 256, (len(images), 128))
+            expected = execute(program, images, target="sm_90").images
+            actual = reference.execute(encode(program, model_for("sm_90")), images)
+            assert np.array_equal(actual, expected), (form.opcode, selector)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
 def test_every_product_of_every_class_of_contents(reference, target):
     forms = products(target)
     assert forms
     for form in forms:
         program = product_program(form)
-        assert assert_agrees(reference, program, model_for(target), len(CLASSES))
+        assert assert_agrees(reference, program, model_for(target), 3 * len(CLASSES))
 
 
+@pytest.mark.parametrize("count", [15, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("target", "version"), PLACES)
-def test_drawn_programs(reference, target, version):
+def test_drawn_programs(reference, target, version, count):
     strategy = programs(Focus(), module=Module.named(target, version), forms=FORMS)
     changed = 0
-    for number, program in enumerate(draw(strategy, 60, 28)):
+    for number, program in enumerate(draw(strategy, count, 28)):
         try:
             changed += assert_agrees(reference, program, model_for(target), len(CLASSES), number)
         except NotEncodedError:
             continue
-    assert changed >= 20  # most of them, though not those with code of lanes or a sparse A
+    assert changed >= count // 3  # most of them, though not those with code of lanes
 
 
 def figure(value):
@@ -172,10 +206,11 @@ def any_figures(dice, row):
     return replace(row, shapes=(), compilers=None, **figures)
 
 
-def test_figures_that_no_gpu_has(reference):
+@pytest.mark.parametrize("count", [40, pytest.param(500, marks=pytest.mark.slow)])
+def test_figures_that_no_gpu_has(reference, count):
     dice, model = random.Random(28), model_for("sm_90")
     forms = [form for form in products("sm_90") if model.find_dot(form)]
-    for number in range(150):
+    for number in range(count):
         form = dice.choice(forms)
         other = replace(model, dots=(any_figures(dice, model.dot_for(form)),))
         assert_agrees(reference, product_program(form), other, len(CLASSES), number)
@@ -184,7 +219,7 @@ def test_figures_that_no_gpu_has(reference):
 def test_figures_of_doubles_that_no_gpu_has(reference):
     dice, model = random.Random(28), model_for("sm_90")
     forms = [form for form in products("sm_90") if form.a_type.name == "f64"]
-    for number in range(40):
+    for number in range(12):
         values = {one: any_value(dice, what) for one, what in allowed_of(DoubleChain).items()}
         order = tuple(dice.sample("abc", dice.choice([0, 3])))
         nan = NanRule(order=order, invalid=dice.getrandbits(64) | 0x7FF8 << 48)

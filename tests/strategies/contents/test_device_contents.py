@@ -27,25 +27,19 @@ DRIVER = r"""
 #include <string.h>
 extern "C" void words(uint32_t *x, uint64_t key) { wf_philox(x, key); }
 /* Lanes one after the other, the last one first, as no lane may depend on another one's. */
-extern "C" void image(const wf_contents *c, uint64_t number, uint8_t *image, uint8_t *noise) {
+extern "C" void image(const uint64_t *words, uint64_t number, uint8_t *image, uint8_t *noise) {
+    const wf_contents c = wf_opened(words);
     uint16_t draws[64];
-    for (int l = 31; l >= 0; l--) wf_words(c, number, image, noise, draws, l, 32);
-    for (uint32_t f = 0; f < c->count; f++) {
-        for (int l = 31; l >= 0; l--) wf_everywhere(c, f, number, image, noise, draws, l, 32);
-        for (int l = 31; l >= 0; l--) wf_placed(c, f, number, image, noise, draws, l, 32);
+    wf_image lanes[32];
+    for (int l = 0; l < 32; l++) lanes[l] = wf_begun(&c, number, image, noise, draws, l, 32);
+    for (int l = 31; l >= 0; l--) wf_words(&lanes[l]);
+    for (uint32_t f = 0; f < c.count; f++) {
+        for (int l = 31; l >= 0; l--) wf_everywhere(&lanes[l], f);
+        for (int l = 31; l >= 0; l--) wf_placed(&lanes[l], f);
     }
 }
 """
 FAR = (1 << 32) - 20, (1 << 64) - 40
-POINTERS = "drawn", "fillings", "programs", "starts", "code", "constants", "places"
-
-
-class Contents(ctypes.Structure):
-    _fields_ = [
-        ("seed", ctypes.c_uint64),
-        *((name, ctypes.c_uint32) for name in ("period", "sharing", "image_bytes", "count")),
-        *((name, ctypes.c_void_p) for name in POINTERS),
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -67,15 +61,10 @@ Make = Callable[[Recipe, Program, int], np.ndarray]
 @pytest.fixture(scope="module")
 def made(library: ctypes.CDLL) -> Make:
     def make(recipe: Recipe, program: Program, number: int) -> np.ndarray:
-        found = device_contents(recipe, program)
-        arrays = [np.ascontiguousarray(getattr(found, name)) for name in POINTERS]
-        given_ = Contents(
-            found.seed, found.period, found.sharing, found.image_bytes, len(found.fillings),
-            *(array.ctypes.data for array in arrays),
-        )  # fmt: skip
+        words = device_contents(recipe, program).words
         image, noise = (np.full(program.image_bytes, 0xA5, np.uint8) for _ in range(2))
         library.image(
-            ctypes.byref(given_), ctypes.c_uint64(number),
+            ctypes.c_void_p(words.ctypes.data), ctypes.c_uint64(number),
             ctypes.c_void_p(image.ctypes.data), ctypes.c_void_p(noise.ctypes.data),
         )  # fmt: skip
         return image

@@ -1,0 +1,93 @@
+"""`warpfuzz models`: how each GPU architecture computes, as far as it is known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+
+from corpus import durable
+from fuzz.options import ModelsExport, ModelsList, ModelsShow
+from fuzz.output import console, counted, emit, plain, table
+from oracle.errors import UsageError
+from oracle.models import Model, model_for
+from oracle.models.exports import EXPORTS
+from oracle.models.figures import DotUnit, DoubleChain, NanRule, Unit
+from oracle.models.files import read_model
+from oracle.models.targets import BASES
+from oracle.targets import TARGETS
+
+
+def list_models(options: ModelsList) -> None:
+    """Print the target of every built-in model, and how sure its figures are."""
+    shown = table("target", "figures of", "measured", "published", "inferred", "model")
+    for number, base in BASES.items():
+        model = model_for(f"sm_{number}")
+        sure = Counter(figure.confidence.value for unit in model.units for figure in unit.figures)
+        if options.json:
+            emit({"target": model.target, "figures_of": base, "model": model.name, **sure})
+        else:
+            counts = [str(sure[name]) for name in ("measured", "published", "inferred")]
+            shown.add_row(model.target, base, *counts, model.name)
+    if not options.json:
+        console().print(shown)
+
+
+def show_model(options: ModelsShow) -> None:
+    """Print every unit of a model with its figures; those of units that are alike once."""
+    model = _named(options.name)
+    if options.json:
+        for unit in model.units:
+            name, types = _named_unit(unit)
+            known = {figure: asdict(one) for figure, one in unit.named.items()}
+            emit({"model": model.name, "unit": name, "types": types, "figures": known})
+        return
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for unit in model.units:
+        name, types = _named_unit(unit)
+        figures = ", ".join(f"{one} {_words(value)}" for one, value in unit.values.items())
+        said = dict.fromkeys(f"{one.confidence}: {one.source}" for one in unit.figures)
+        alike.setdefault((name, figures, "; ".join(said)), []).append(types)
+    shown = table("instruction", "types of D, A, B, C", "figures", "who says so")
+    for (name, figures, sources), every in alike.items():
+        shown.add_row(plain(name), "\n".join(every), plain(figures), plain(sources))
+    out = console()
+    out.print(shown)
+    out.print(f"{model.name}: {counted(len(list(model.units)), 'unit')}, {model.confidence}")
+
+
+def export_model(options: ModelsExport) -> None:
+    """Write a model in another format."""
+    text = EXPORTS[options.format](_named(options.name))
+    if options.output is not None:
+        durable.write_output(options.output, text.encode())
+    if options.json:
+        emit({"name": options.name, "format": options.format, "text": text})
+    elif options.output is None:
+        print(text, end="")
+
+
+def _named(name: str) -> Model:
+    """Return the model of a target, or of a file."""
+    if name in TARGETS:
+        return model_for(name)
+    if Path(name).exists():
+        return read_model(Path(name))
+    raise UsageError(
+        f"{name} is neither a target nor a file; `warpfuzz models list` lists the targets"
+    )
+
+
+def _named_unit(unit: Unit) -> tuple[str, str]:
+    """Return what a unit computes, and the formats of D, A, B and C where it is for some alone."""
+    if isinstance(unit, DotUnit):
+        compilers = f"CUDA {unit.compilers}" if unit.compilers else ""
+        return " ".join(filter(None, (unit.instruction, *unit.shapes, compilers))), unit.types
+    return ("f64" if isinstance(unit, DoubleChain) else "integers and single bits"), ""
+
+
+def _words(value: object) -> str:
+    if isinstance(value, NanRule):
+        order = ", ".join(value.order) or "none"
+        return f"of {order}; invalid {value.invalid:#x}, canonical {value.canonical:#x}"
+    return f"{value:#x}" if isinstance(value, int) and value > 0xFFF else str(value)

@@ -1,0 +1,49 @@
+"""`warpfuzz models`, and that `--model` takes what it exports."""
+
+from pathlib import Path
+
+import pytest
+from command_line import warpfuzz
+
+from oracle.models import model_for
+from oracle.models.files import read_model
+
+
+def test_every_target_is_listed_with_what_is_known_of_it(tmp_path: Path) -> None:
+    rows = {row["target"]: row for row in warpfuzz(tmp_path, "models", "list", "--json").rows}
+    assert rows["sm_87"]["figures_of"] == "sm_86"
+    assert set(rows["sm_87"]) == {"target", "figures_of", "model", "inferred"}
+    figures = sum(len(unit.figures) for unit in model_for("sm_90").units)
+    assert rows["sm_90"]["measured"] == figures
+    assert "sm_121" in warpfuzz(tmp_path, "models", "list").out
+
+
+def test_every_figure_is_shown_with_its_source(tmp_path: Path) -> None:
+    rows = warpfuzz(tmp_path, "models", "show", "sm_70", "--json").rows
+    units = list(model_for("sm_70").units)
+    assert [row["figures"].keys() for row in rows] == [unit.named.keys() for unit in units]
+    assert all(one["source"] for row in rows for one in row["figures"].values())
+    shown = " ".join(warpfuzz(tmp_path, "models", "show", "sm_70").out.split())
+    assert "f32.f16.f16.f32" in shown
+    assert "published: MMA-Sim" in shown
+
+
+@pytest.mark.parametrize("form", ["toml", "json"])
+def test_what_is_exported_judges_as_the_built_in_model(tmp_path: Path, form: str) -> None:
+    words = ("models", "export", "sm_90", "--format", form)
+    assert warpfuzz(tmp_path, *words, "--output", "mine").code == 0
+    assert (tmp_path / "mine").read_text() == warpfuzz(tmp_path, *words).out
+    again = warpfuzz(tmp_path, "models", "export", "mine", "--format", form, "--json")
+    assert again.rows[0]["text"] == (tmp_path / "mine").read_text()
+    assert read_model(tmp_path / "mine").digest == model_for("sm_90").digest
+    ran = warpfuzz(
+        tmp_path, "run", "--runner", "sim", "--model", "mine", "--cases", 64, "--json",
+        "--only", "wmma.mma*m16n16k16.f32.f32",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+
+
+def test_a_name_that_nobody_has_is_refused(tmp_path: Path) -> None:
+    ended = warpfuzz(tmp_path, "models", "show", "sm_91")
+    assert ended.code == 2
+    assert "neither a target nor a file; `warpfuzz models list`" in ended.err
