@@ -86,7 +86,8 @@ class Declared:
 
     def spelled(self, name: str) -> str:
         """Return the option as a person types it."""
-        return self.names[0] if self.names else f"--{name.replace('_', '-')}"
+        # Of "--screen/--no-screen" the one that says yes.
+        return self.names[0].partition("/")[0] if self.names else f"--{name.replace('_', '-')}"
 
 
 def option(says: str, *names: str, **shown: Any) -> Any:

@@ -7,7 +7,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from conftest import HERE, ROOT  # type: ignore[import-not-found]
 
 from fuzz.campaign.pool import ProcessPool
 from fuzz.checks.programs import Programs
@@ -23,6 +22,8 @@ from runners.foreign import ForeignRunner
 from runners.processes import OUTPUT_LIMIT
 from runners.simulated_runner import SimulatedRunner
 
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
 MODULE = Module.named("sm_90", "8.0")
 LOAD = "wmma.load.a.sync.aligned.row.m16n16k16.global.f16"
 PRODUCT = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f16"
