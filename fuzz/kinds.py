@@ -1,10 +1,12 @@
-"""What is known of each kind of finding: one row each, which everything reads."""
+"""What is known of each kind of finding, one row each, and how findings are named for people."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from corpus import Kind
+from corpus import Case, Family, Finding, Kind
 from runners.assemblers.judgements import Outcome
 from runners.protocol import Trouble
 
@@ -17,6 +19,8 @@ class KindRow:
     """Of the console, by what it does to somebody who relies on the thing."""
     short: str = ""
     """What fits a column, where the kind's name does not."""
+    shown: str = ""
+    """What titles begin with, where the kind's name says too little."""
     of_programs: str = ""
     """What it means of a program that runs, as half a sentence; "" for what says it itself."""
     of_modules: str = ""
@@ -58,6 +62,7 @@ KINDS = {
     ),
     Kind.INTERNAL: KindRow(
         style="bad",
+        shown="ptxas internal error",
         of_modules="the assembler fails with a message from its own inside.",
         quotes=True,
         outcome=Outcome.INTERNAL,
@@ -130,3 +135,74 @@ KINDS = {
 }
 BY_TROUBLE = {trouble: kind for kind, row in KINDS.items() for trouble in row.troubles}
 BY_OUTCOME = {row.outcome: kind for kind, row in KINDS.items() if row.outcome is not None}
+
+
+_ABSTRACTED = {
+    "#": r"(?:0x[0-9a-f]+|\d+)", "%...": r"%[\w.$]+", "line N": r"line \d+", "'*'": r"'[^']*'",
+}  # fmt: skip
+"""What stands in titles for numbers and names, so that one cause is one family."""
+_MARKS = re.compile(f"({'|'.join(map(re.escape, _ABSTRACTED))})")
+_SOME_LANES = re.compile(r"(.+) under a condition that differs between lanes")
+_IN_LINE = re.compile(r"^line \d+(?=:)", re.MULTILINE)
+
+
+def title_of(case: Case | Finding, *, who: str | None = None) -> str:
+    """Return the line that a person reads of a finding; its family's stored title is for files."""
+    message = case.runners[-1].message if case.runners else ""
+    return title_words(case.kind, case.family, message=message, who=who)
+
+
+def title_words(kind: Kind, family: Family, *, message: str = "", who: str | None = None) -> str:
+    """Return a title in plain words: the kind, then `headline`."""
+    return f"{KINDS[kind].shown or kind}: {headline(kind, family, message=message, who=who)}"
+
+
+def headline(kind: Kind, family: Family, *, message: str = "", who: str | None = None) -> str:
+    """Say what is wrong, and which compilers have it.
+
+    Parameters
+    ----------
+    message
+        What the runner said: numbers and names that the stored title leaves open are read in it.
+    who
+        The compilers, as `Family.blame` has them; those of the family if None.
+    """
+    who = compiler_words(family.blame if who is None else who)
+    what = family.headline(kind).removeprefix("a program: ").removesuffix(": fails")
+    lanes = _SOME_LANES.fullmatch(what)
+    if kind is not Kind.DIVERGENCE or lanes is None:
+        what = "; ".join(_concrete(part, " ".join(message.split())) for part in what.split("; "))
+        return f"{what}: {who}" if who else what
+    found = _IN_LINE.search(message)
+    of = f" of {who.removeprefix('only ')}" if who else ""
+    line = f", {found[0]}" if found else ""
+    return f"{lanes[1]} reached by some lanes only: the PTX{of} is wrong{line}"
+
+
+def _concrete(what: str, message: str) -> str:
+    """Return a part of a title with the numbers and names that a message has there."""
+    head, rest = "", what
+    while rest:
+        pieces = (_ABSTRACTED.get(one) or re.escape(one) for one in _MARKS.split(rest))
+        found = re.search("".join(pieces), message)
+        if found:
+            return head + found[0]
+        start, colon, rest = rest.partition(": ")
+        head += start + colon
+    return what.replace("#", "…")
+
+
+_LEVELS = re.compile(r"(?: -O\d)+")
+
+
+def compiler_words(who: str) -> str:
+    """Say which compilers and levels `Family.blame` names: "only ptxas 11.8.89 at -O1 and -O3"."""
+    named = re.sub(r"\bV(?=\d)", "ptxas ", who).replace(" to ptxas ", " to ")
+    return _LEVELS.sub(lambda found: f" {level_words(found[0].split())}", named)
+
+
+def level_words(levels: Sequence[str]) -> str:
+    """Say levels, lowest first: "at -O0 and -O2", "at -O1 to -O3"."""
+    if len(levels) > 2 and int(levels[-1][2]) - int(levels[0][2]) == len(levels) - 1:
+        return f"at {levels[0]} to {levels[-1]}"
+    return f"at {' and '.join(filter(None, (', '.join(levels[:-1]), levels[-1])))}"

@@ -270,7 +270,7 @@ def kind_style(kind: Kind, *, known: bool) -> str:
 
 def kind_name(kind: Kind) -> str:
     """Return the name of a kind as a column shows it: without "although undocumented"."""
-    return KINDS[kind].short or kind.value
+    return KINDS[kind].short or KINDS[kind].shown or kind.value
 
 
 def duration(seconds: float) -> str:

@@ -272,6 +272,8 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
         if choice.model is not None:
             judge_by(Path(choice.model), own=_own_target(can.targets), device=can.description)
         target = choice.target or _own_target(can.targets)
+        if choice.assembler is not None and choice.assembler.variant:
+            _check_variant(choice.assembler, plain, target)
         if target not in can.targets:
             raise UsageError(
                 f"{can.description} does not run {target}; it runs "
@@ -289,6 +291,13 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
     except BaseException:
         runner.close()
         raise
+
+
+def _check_variant(assembler: Assembler, runner: Runner, target: str) -> None:
+    """Raise UsageError where an assembler does not take its options."""
+    found = getattr(runner, "architecture", str)(target)
+    if not isinstance(found, Failure) and (said := assembler.refusal(target, found)):
+        raise UsageError(f"{assembler.named} does not take its options: {said}")
 
 
 def rewriters(faults: Sequence[str], ptx_pass: str | None) -> list[Rewriter]:

@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -28,6 +29,8 @@ from runners.protocol import (
     check_images,
 )
 from runners.ptx_text import is_ptx
+from runners.reference.fresh import FreshRan, FreshWork, PendingFresh
+from runners.reference.host import HostReference
 from runners.screening import References, Screened, Screening, screening_kernel
 from runners.simulated import Module, SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.silicon import Chip, Planted, Target
@@ -107,7 +110,7 @@ class SimulatedRunner(ClosedAtTheEnd):
         return Capabilities(
             name="sim",
             targets=frozenset(targets),
-            description=f"simulated {device.target.name}, layout {device.layout_seed}{planted}",
+            description=f"simulated {device.target.name}{planted}",
         )
 
     def compile(self, module: KernelModule) -> Compiled | Failure:
@@ -241,6 +244,38 @@ class SimulatedRunner(ClosedAtTheEnd):
                 health=None,
             )
         )
+
+    def fresh(
+        self, compiled: Compiled, work: FreshWork, *, entry: str | None = None
+    ) -> PendingFresh:
+        """Run images that are made by their numbers, and compare on the processor.
+
+        Raises InfrastructureError if there is no C++ compiler for the reference.
+        """
+        size, first = work.encoded.image_bytes, work.first
+        before = self._reference.fill(work.contents, size, first, work.count)
+        ran = self.run(compiled, before, entry=entry)
+        if isinstance(ran, Failure):
+            return Collected(outcome=ran)
+        found = self._reference.compare(work.encoded, before, ran.images, first)
+        listed, sampled = work.kept(found, first)
+        numbers = np.array([*listed, *sampled], np.uint64)
+        places = (numbers - np.uint64(first)).astype(np.intp)
+        return Collected(
+            outcome=FreshRan(
+                images=work.count,
+                differing=found.differing,
+                listed=len(listed),
+                numbers=numbers,
+                sms=ran.sms[places],
+                before=before[places],
+                after=ran.images[places],
+            )
+        )
+
+    @cached_property
+    def _reference(self) -> HostReference:
+        return HostReference()
 
     def _check_open(self) -> None:
         if self._closed:

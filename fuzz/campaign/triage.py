@@ -78,7 +78,7 @@ class Triage:
         if last == key:
             return None
         there = self.members.get(last)
-        return there.title if there is not None else ""
+        return there.words if there is not None else ""
 
     @property
     def settled(self) -> frozenset[str]:

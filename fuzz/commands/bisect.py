@@ -26,9 +26,10 @@ from fuzz.compilers.matrix import ExpansionProbe
 from fuzz.compilers.members import Device, Member, MemberRunner, device_of
 from fuzz.findings.case import is_runnable
 from fuzz.findings.making import ReplayOptions, replay_options
-from fuzz.findings.probes import HandProbe, ModuleProbe, ProgramProbe, is_by_hand
+from fuzz.findings.probes import HandProbe, ModuleProbe, ProgramProbe, is_by_hand, words_of
 from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked, by_way
 from fuzz.findings.stored import is_expansion
+from fuzz.kinds import compiler_words, title_of
 from fuzz.options import Bisect
 from fuzz.output import console, counted, emit, fetcher, say, table
 from fuzz.runner import OpenRunner, opened, rewriters
@@ -49,6 +50,7 @@ from runners.faults import Place, by_name
 from runners.protocol import Failure, Runner
 from runners.ptx_pass import Rewriter, RewritingRunner
 from runners.toolchains import DRIVER
+from runners.wheels import WHEELS
 
 
 def bisect_case(options: Bisect) -> bool:
@@ -119,8 +121,8 @@ def _check_answers(entry: Entry, conclusion: Conclusion, *, least: int) -> None:
         return
     reasons = distinct(one.reason for one in conclusion.answers)
     raise InfrastructureError(
-        f"{count} of {len(conclusion.answers)} answers are {wanted.value}, and at least "
-        f"{least} have to be{''.join(f'; {reason}' for reason in reasons)}"
+        f"{count} of {counted(len(conclusion.answers), 'build')} were {wanted.value}, and "
+        f"--at-least asks for {least}{''.join(f'; {reason}' for reason in reasons)}"
     )
 
 
@@ -142,7 +144,7 @@ def _check(entry: Entry, selected: Selected, options: Bisect) -> None:
         ),
         (
             options.disassembler is not None and not is_expansion(entry),
-            f"--disassembler {options.disassembler} is for notes of changed expansions, and "
+            f"--disassembler {options.disassembler} is for notes of changed machine code, and "
             f"{entry.id} is none; leave it out",
         ),
         (
@@ -219,20 +221,22 @@ def _level_row(column: Column, conclusion: Conclusion) -> dict[str, object]:
 def _print(
     entry: Entry, conclusion: Conclusion, modules: Mapping[int, str], *, runs: int, rate: float
 ) -> None:
-    say(f"{entry.id}  {entry.finding.family.title}")
+    say(f"{entry.id}  {title_of(entry.finding)}")
     levels = [one.level for one in conclusion.columns] or conclusion.driver
-    shown = table("compiler", *(f"-O{level}" for level in levels), "asked as")
+    shown = table("compiler", *(f"-O{level}" for level in levels), "module")
     shown.columns[0].no_wrap, shown.columns[-1].style = True, "quiet"
     for index in sorted({index for column in conclusion.columns for index in column.cells}):
         cells = [column.cells.get(index) for column in conclusion.columns]
-        shown.add_row(conclusion.names[index], *map(_shown, cells), modules.get(index, ""))
+        shown.add_row(
+            compiler_words(conclusion.names[index]), *map(_shown, cells), modules.get(index, "")
+        )
     if conclusion.driver:
         shown.add_row("driver", *map(_shown, conclusion.driver.values()))
     console().print(shown)
-    say(conclusion.sentence)
-    said = [f"{some} {way.value}" for way, some in by_way(conclusion.count).items()]
-    answers = counted(len(conclusion.answers), "answer")
-    say(f"{answers}: {', '.join(said)}.")
+    releases = " ".join(_narrower(conclusion))
+    hint = f"; `warpfuzz compilers fetch {releases}` narrows it" if releases else ""
+    say(f"{conclusion.sentence}{hint}")
+    say(f"{_counts(entry, conclusion)}.")
     if rate < 1:
         say(
             f"It fails in {rate:.1%} of runs; {runs} runs of each miss that with a probability of "
@@ -240,11 +244,48 @@ def _print(
         )
 
 
+def _counts(entry: Entry, conclusion: Conclusion) -> str:
+    """Say how many builds were right, how many wrong, and of how many nothing is known."""
+    answers = conclusion.answers
+    known = [one for one in answers if one.known]
+    wrong = sum(one.bad for one in known)
+    runs = is_runnable(entry) and not is_expansion(entry)
+    said = [f"{len(known) - wrong} right", f"{wrong} wrong"] if conclusion.bad or runs else []
+    said += [f"{len(known)} looked at"] if not said else []
+    if len(known) < len(answers):
+        said.append(f"{len(answers) - len(known)} could not be asked")
+    what = counted(len(answers), "build") if runs else f"{len(answers)} times assembled, not run"
+    return f"{what}: {', '.join(said)}"
+
+
+def _narrower(conclusion: Conclusion) -> list[str]:
+    """Return the releases that can be fetched and lie between two versions that differ."""
+    found: dict[str, None] = {}
+    for change in (change for column in conclusion.columns for change in column.changes):
+        named = conclusion.names[change.before], conclusion.names[change.after]
+        (kind, before), (_, after) = (_versioned(name) for name in named)
+        for release in WHEELS[kind].releases if before and after else ():
+            digits = _digits(release)
+            if before[: len(digits)] < digits < after[: len(digits)]:
+                found[WHEELS[kind].spelled + release] = None
+    return list(found)
+
+
+def _versioned(name: str) -> tuple[str, tuple[int, ...]]:
+    kind, colon, version = name.removeprefix("V").rpartition(":")
+    return (kind if colon else "ptxas"), _digits(version)
+
+
+def _digits(version: str) -> tuple[int, ...]:
+    parts = version.split(".")
+    return tuple(map(int, parts)) if all(map(str.isdecimal, parts)) else ()
+
+
 def _shown(cell: Answer | None) -> Text:
     if cell is None:
         return Text("not asked", style="quiet")
     style = "odd" if cell.flaky else "bad" if cell.bad else "legal"
-    return Text(cell.label, style=style if cell.known else "quiet")
+    return Text(words_of(cell) or cell.label, style=style if cell.known else "quiet")
 
 
 @dataclass(frozen=True)
@@ -331,9 +372,11 @@ class _Programs:
         return question.ask(runner)
 
     def module_for(self, member: Member) -> tuple[str, str]:
-        version = parse_version(self._version)
-        if member.assembler is not None and not self._fixed:
-            version = min(version, member.assembler.highest_version)
+        version, asked = parse_version(self._version), member.assembler
+        if asked is not None and not self._fixed:
+            version = min(version, asked.highest_version)
+        if asked is not None and (said := asked.refusal(self._target, self._architecture)):
+            raise CannotBeAskedError(f"{asked.named} does not take its options: {said}")
         if not member.toolchain.knows(self._target, str(version), self._architecture):
             raise CannotBeAskedError(
                 f"{member.toolchain.named} compiles no module with .version {version} and .target "

@@ -16,6 +16,7 @@ from corpus.known import known_with, load_known, mark_known
 from corpus.opening import named_corpus, named_entry
 from corpus.upkeep import Group, causes, compare, merge, prune, verify
 from fuzz.findings.families import asked_of, in_words, who_has
+from fuzz.kinds import title_of
 from fuzz.options import (
     CorpusCheck,
     CorpusDiff,
@@ -76,7 +77,7 @@ def list_findings(options: CorpusList) -> None:
             group.smallest.id,
             str(len(group.members)),
             "yes" if listed.match(group.smallest.finding) is not None else "",
-            plain(f"{_title(group)}{in_words(_kinds(group))}"),
+            plain(f"{title_of(group.smallest.finding, who=_who(group))}{in_words(_kinds(group))}"),
             harmless(group.smallest.finding.text),
         )
     console().print(shown)
@@ -137,7 +138,7 @@ def mark_finding(options: CorpusMarkKnown) -> None:
         return
     end = "for good" if marked.expires is None else f"until {marked.expires}"
     say(
-        f"{entry.finding.family.title} is known as {marked.id} {end}, by {known}: give it with "
+        f"{title_of(entry.finding)} is known as {marked.id} {end}, by {known}: give it with "
         f"{shlex.join(('--known', str(known)))}"
     )
 
@@ -210,7 +211,7 @@ def compare_corpora(options: CorpusDiff) -> bool:
     else:
         for mark, entries in (("-", difference.only_left), ("+", difference.only_right)):
             for entry in entries:
-                say(f"{mark} {entry.id}  {entry.finding.family.title}")
+                say(f"{mark} {entry.id}  {title_of(entry.finding)}")
         console().print(
             f"{len(difference.only_left)} only in {left}, {len(difference.only_right)} only in "
             f"{right}, {len(difference.common)} in both"

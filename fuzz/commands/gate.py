@@ -33,7 +33,7 @@ from fuzz.findings.case import is_runnable
 from fuzz.findings.families import FamilyState
 from fuzz.findings.making import ReplayOptions, remember
 from fuzz.findings.stored import Replayed, Replays, is_expansion
-from fuzz.kinds import KINDS
+from fuzz.kinds import KINDS, title_of
 from fuzz.options import Gate
 from fuzz.output import (
     Test,
@@ -244,7 +244,7 @@ def _replay_record(result: _Result, known: Known, *, json: bool) -> None:
         result.rows.append(
             Row(
                 standing=standing,
-                what=row.finding.family.title,
+                what=title_of(row.finding),
                 source="record",
                 path=row.entry.id,
                 known=known.match(row.finding) is not None,
@@ -323,7 +323,7 @@ def _draw(result: _Result, options: Gate, seed: int, known: Known, *, until: flo
         result.rows.append(
             Row(
                 standing=_sure(standing, family, result),
-                what=family.family.title,
+                what=family.words,
                 source="fresh programs",
                 path="" if family.saved is None else str(family.saved.path),
                 known=family.known is not None,

@@ -21,6 +21,7 @@ from fuzz.findings.making import NOTHING, UntrustedError, replay_options
 from fuzz.findings.probes import ReplayStatus
 from fuzz.findings.replay import Way, by_way
 from fuzz.findings.stored import Replayed, Replays, is_expansion
+from fuzz.kinds import title_of
 from fuzz.options import Replay, check_conflicts
 from fuzz.output import (
     Test,
@@ -219,15 +220,15 @@ def _summarise(told: _Results, answers: Answers | None, options: Replay, seconds
         return
     said = ", ".join(f"{count} {way.value}" for way, count in ways.items())
     say(
-        f"{counted(told.asked, 'finding')} asked {counted(options.times, 'time')} in "
+        f"{counted(told.asked, 'finding')} replayed {counted(options.times, 'time')} in "
         f"{seconds:.1f} s: {said}, {len(told.broken)} broken."
     )
     say(_verdicts(told, options))
     if answers is not None:
-        newest = answers.asked[-1]
+        mended, kept, changed = (standings[one] for one in ReplayStatus)
         say(
-            f"Beside the newest answer of the record (up to ptxas {newest}): "
-            f"{', '.join(f'{standings[one]} {one.value}' for one in ReplayStatus)}."
+            f"Compared with the newest answer of the record (up to ptxas {answers.asked[-1]}): "
+            f"{mended} mended, {kept} as before, {changed} wrong and not as before."
         )
 
 
@@ -237,10 +238,9 @@ def _verdicts(told: _Results, options: Replay) -> str:
         rows = [one for one, _ in told.rows if one.way is way and not is_expansion(one.entry)]
         if rows:
             shown = sum(one.counts for one in rows)
-            what = (
-                "still disagree" if options.baseline is None else f"not as with {options.baseline}"
-            )
-            others = "gone" if options.baseline is None else "the same"
+            what, others = "still wrong", "no longer"
+            if options.baseline is not None:
+                what, others = f"not as with {options.baseline}", "the same"
             parts.append(f"Of those {way.value}: {shown} {what}, {len(rows) - shown} {others}.")
     return " ".join(parts) or "Nothing could be compared or judged."
 
@@ -254,25 +254,35 @@ _STYLES = {
 }
 
 
+def _became(one: Replayed) -> str:
+    """Say what became of a finding, in words of the same width."""
+    if one.standing is None:
+        return f"{one.verdict:<10}"
+    right = one.now.kind is None
+    said = {
+        ReplayStatus.MENDED: "mended",
+        ReplayStatus.KEPT: "right as before" if right else "wrong as before",
+        ReplayStatus.CHANGED: "wrong, not as before",
+    }
+    return f"{said[one.standing]:<20}"
+
+
 def _print(one: Replayed, known: KnownEntry | None, out: Console) -> None:
-    line = Text(f"{one.verdict:<10}", style=_STYLES.get(one.verdict, "legal"))
+    line = Text(_became(one), style=_STYLES.get(one.verdict, "legal"))
     if one.before is not None and one.counts:
         line.append(f" (baseline: {one.before.verdict(one.finding.kind)})", style="odd")
-    if one.standing is not None:
-        style = "quiet" if one.standing is ReplayStatus.KEPT else "odd"
-        line.append(f" {one.standing.value}", style=style)
     if one.now.runs > 1:
         line.append(f" {one.now.failed} of {one.now.runs} times", style="count")
-    line.append(f" {one.entry.id}  {harmless(one.finding.family.title, one_line=True)}")
+    line.append(f" {one.entry.id}  {harmless(title_of(one.finding), one_line=True)}")
     if known is not None:
         line.append(f" known: {known.id}", style="known")
     if one.standing is not None:
-        line.append(f" {one.now.label}; before: {one.recorded}", style="quiet")
+        line.append(f"; now {one.now.label}; the record: {one.recorded}", style="quiet")
     out.print(line, soft_wrap=True)
 
 
 def _test(one: Replayed, known: KnownEntry | None, seconds: float) -> Test:
-    title, group = one.finding.family.title, f"warpfuzz.{one.finding.kind}"
+    title, group = title_of(one.finding), f"warpfuzz.{one.finding.kind}"
     name = f"{one.entry.id} {title}"
     if one.error is not None:
         return Test(group, name, seconds, "error", "it could not be asked", str(one.error))

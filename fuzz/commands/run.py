@@ -64,6 +64,7 @@ from runners.compilers import (
 )
 from runners.front_ends.protocol import FrontEndToolchain
 from runners.toolchains import each, names_program
+from runners.variants import PLAIN, parse_variant
 from strategies.draws import Selection
 
 _DEFAULT_SECONDS = 60.0
@@ -73,7 +74,7 @@ RUNNERS = ("ptxas", "sim", "cuda")
 _KEPT: Mapping[str, type] = {
     **dict.fromkeys(("--runner", "--target", "--ptx-version", "--ptx-pass"), str),
     **dict.fromkeys(("--only", "--fault", "--compilers", "--shard", "--front-end", "levels"), str),
-    "--include-undefined": bool,
+    **dict.fromkeys(("--include-undefined", "--device-reference"), bool),
     "--opt": int,
 }
 """Options that a state keeps for a campaign that goes on, with their types; None: not given."""
@@ -238,6 +239,7 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
         selection=selection,
         undefined=options.include_undefined,
         idle=IdleTime(seed=seed) if idles else None,
+        reference=options.device_reference,
     )
 
 
@@ -249,7 +251,9 @@ def _compilers(
         selected = front_ends_selected(front_ends)
     else:
         with fetcher(fetched_compiler, json=options.json) as fetch_one:
-            selected = all_fetched(select(options.compilers), fetch_one)
+            selected = select(options.compilers)
+            selected = selected.having(PLAIN, *map(parse_variant, options.variants))
+            selected = all_fetched(selected, fetch_one)
     return members_of(selected, parse_levels(options.levels)), disassembler
 
 
@@ -279,10 +283,11 @@ def resumed(options: Run, state: State) -> Run:
     if before["--compilers"] and options.compilers is None:
         raise UsageError(
             f"the campaign compares the compilers {before['--compilers']}; name them again with "
-            "--compilers (what a corpus names is not run by itself)"
+            "--compilers, and their options (what a corpus names is not run by itself)"
         )
     names = ["runner", "target", "ptx_version", "only", "shard"]
-    names += ["ptx_pass", "include_undefined"] if options.compilers is None else []
+    if options.compilers is None:
+        names += ["ptx_pass", "include_undefined", "device_reference"]
     kept = {name: before[options.spelled(name)] for name in names}
     if options.compilers is None:
         kept |= {

@@ -10,7 +10,9 @@ from enum import StrEnum
 from itertools import pairwise
 
 from corpus import Finding
+from fuzz.findings.probes import words_of
 from fuzz.findings.replay import Answer, Sample, Way, asked
+from fuzz.kinds import level_words
 from fuzz.output import counted
 
 
@@ -111,53 +113,50 @@ class Conclusion:
             f"{'at all levels' if len(levels) == len(self.columns) else _levels(levels)}: {words}"
             for words, levels in said.items()
         ]
-        first = self.first
-        start = ""
-        if first is not None and len(said) > 1:
-            what = "wrong" if self.bad else "changed"
-            start = f"first {what}: {first.version} at -O{first.level}; "
         if self.driver:
             parts.append(f"the driver's compiler: {self._of_driver}")
         end = "; flaky: not the same in every run" if self.flaky else ""
-        return f"{start}{'; '.join(parts)}{end}"
+        return f"{'; '.join(parts)}{end}"
 
     @property
     def _of_driver(self) -> str:
         """What the driver's compiler does at its levels."""
         said: dict[str, list[int]] = {}
         for level, cell in self.driver.items():
-            said.setdefault(cell.label, []).append(level)
+            said.setdefault(self._state(cell), []).append(level)
         if len(said) == 1:
             return next(iter(said))
         return ", ".join(f"{words} {_levels(levels)}" for words, levels in said.items())
 
     def _words_of(self, column: Column) -> str:
-        names, cells = self.names, column.cells
-        match column.progression:
-            case Progression.UNKNOWN:
-                # The same words for every such level: they are told once.
-                reasons = distinct(
-                    cell.reason
-                    for other in self.columns
-                    if other.progression is Progression.UNKNOWN
-                    for cell in other.cells.values()
-                )
-                return "; ".join(reasons) or "no version can be asked"
-            case Progression.ALWAYS | Progression.NEVER:
-                known = [index for index, cell in cells.items() if cell.known]
-                ends = dict.fromkeys((names[known[0]], names[known[-1]]))
-                span = " to ".join(ends)
-                always = "always" if len(ends) > 1 else "there"
-                wrong = "wrong" if column.progression is Progression.ALWAYS else "right"
-                return f"{always} {wrong} ({cells[known[0]].label}), {span}"
-            case _:
-                changes = [
-                    f"{cells[one.before].label} up to {names[one.before]}, "
-                    f"{cells[one.after].label} from {names[one.after]} on"
-                    for one in column.changes
-                ]
-                prefix = "not monotonic: " if len(changes) > 1 else ""
-                return prefix + ", then ".join(changes)
+        if column.progression is Progression.UNKNOWN:
+            # The same words for every such level: they are told once.
+            reasons = distinct(
+                cell.reason
+                for other in self.columns
+                if other.progression is Progression.UNKNOWN
+                for cell in other.cells.values()
+            )
+            return "; ".join(reasons) or "no version can be asked"
+        known = [index for index, cell in column.cells.items() if cell.known]
+        firsts = [known[0], *(change.after for change in column.changes)]
+        lasts = [*(change.before for change in column.changes), known[-1]]
+        parts = []
+        for first, last in zip(firsts, lasts, strict=True):
+            names = dict.fromkeys(self.names[index].removeprefix("V") for index in (first, last))
+            since = first == firsts[-1] != firsts[0]
+            where = f"from {next(iter(names))}" if since else f"in {' to '.join(names)}"
+            parts.append(f"{self._state(column.cells[first])} {where}")
+        return ", ".join(parts)
+
+    def _state(self, cell: Answer) -> str:
+        """Say what a version does: wrong or right, where a finding has such a thing."""
+        said = words_of(cell) or cell.label
+        if cell.bad:
+            return f"wrong ({said})"
+        if said == "match":
+            return "right"
+        return f"right ({said})" if self.bad else said
 
 
 def distinct(reasons: Iterable[str]) -> list[str]:
@@ -175,7 +174,7 @@ _VERSION = re.compile(r"[0-9]+(\.[0-9]+)*")
 
 
 def _levels(levels: Sequence[int]) -> str:
-    return "at " + " and ".join(f"-O{level}" for level in levels)
+    return level_words([f"-O{level}" for level in levels])
 
 
 MISSED = 1e-3

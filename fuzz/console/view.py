@@ -170,7 +170,7 @@ class LineWatching(Watching):
                 self._say(_news(group))
             elif told.what != _Told(shown=shown).what:
                 stored = f" ({shown.saved.id})" if shown.saved is not None else ""
-                self._say(f"{told.title}: the same cause as {shown.title}{stored}")
+                self._say(f"{told.title}: the same cause as {shown.words}{stored}")
             self._told[name] = _Told(shown=shown, found=True)
         there = {group_name(one) for one in (*status.families, *status.shrinking)}
         for gone in [one for one in self._told if one not in there]:
@@ -192,14 +192,14 @@ class _Told:
 
     def __init__(self, *, shown: FamilyState, found: bool = False) -> None:
         # A state goes on changing.
-        self.key, self.title, self.found = shown.key, shown.title, found
-        self.what = shown.title.removeprefix(f"{shown.kind}: ")
+        self.key, self.title, self.found = shown.key, shown.words, found
+        self.what = shown.family.headline(shown.kind)
 
 
 def _news(group: FindingGroup) -> str:
     family = group.shown
     stored = f" ({family.saved.id})" if family.saved is not None else ""
-    line = f"{family.title}{group.remark}; smallest case{stored}: {family.text}"
+    line = f"{group.title}{group.remark}; smallest case{stored}: {family.text}"
     return f"{line} (PTX ISA {family.version})" if family.version else line
 
 

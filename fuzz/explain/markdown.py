@@ -10,7 +10,9 @@ from fuzz.explain.derivations import derivation, raw, sentences_about
 from fuzz.explain.facts import ValueFacts, apart, facts_of, meaning_of, outcomes_of
 from fuzz.explain.notation import code, decimal, escaped, fenced, hexadecimal, table
 from fuzz.findings.case import MODULE
+from fuzz.findings.making import variant_of
 from fuzz.findings.verdicts import Difference
+from fuzz.kinds import title_of
 from oracle.formats import Format
 from oracle.legality import Verdict, explain
 from oracle.models import NO_FIGURES, Figure, NanRule
@@ -29,7 +31,7 @@ _MULTIPLICATIONS = 6
 def value_page(facts: ValueFacts, compilers: Sequence[str] = ()) -> str:
     """Return the page as Markdown; `compilers` are lines about what compilers make of it."""
     lines = [
-        f"# {escaped(facts.finding.family.title)}",
+        f"# {escaped(title_of(facts.finding))}",
         "",
         *_summary(facts),
         *_facts(facts_of(facts.finding)),
@@ -292,9 +294,12 @@ def _shown_figure(figure: Figure[Any]) -> str:
 
 def _reproduction(facts: ValueFacts) -> list[str]:
     other = ["python repro.py --ptx module.ptx        # what was written first"]
+    variant = variant_of(facts.finding)
+    flags = "".join(f" -Xptxas {flag}" for flag in variant.flags)
+    built = f"-arch={variant.architecture(facts.built_for)} -Xptxas -O{facts.level}{flags}"
     commands = [
         "python repro.py                         # needs PyCUDA and NumPy",
-        f"nvcc -arch={facts.built_for} -Xptxas -O{facts.level} -o repro repro.cu -lcuda && ./repro",
+        f"nvcc {built} -o repro repro.cu -lcuda && ./repro",
         "python repro.py --ptxas PATH --opt 0     # another compiler, another level",
         *(other if facts.rewritten is not None else []),
         *(["./repro module.ptx"] if facts.rewritten is not None else []),
@@ -359,7 +364,7 @@ def _files(facts: ValueFacts) -> Sequence[str]:
 def instruction_page(finding: Finding, module: str) -> str:
     """Return the page as Markdown."""
     lines = [
-        f"# {escaped(finding.family.title)}",
+        f"# {escaped(title_of(finding))}",
         "",
         f"{finding.kind}: {meaning_of(finding)}" if meaning_of(finding) else f"{finding.kind}.",
         "",

@@ -30,6 +30,7 @@ from fuzz.explain.notation import decimal, hexadecimal, number
 from fuzz.findings.case import is_value_finding
 from fuzz.findings.making import commands_of
 from fuzz.findings.verdicts import Difference
+from fuzz.kinds import title_of
 from fuzz.output import in_ascii, kind_style, plain, table
 from oracle.formats import Format
 from oracle.forms import Form
@@ -159,7 +160,7 @@ def page_of(entry: Entry) -> RenderableType:
         return _value_page(entry)
     finding = entry.finding
     parts: list[RenderableType] = [
-        Text(finding.family.title, style="bold"),
+        plain(title_of(finding), style="bold"),
         _verdict(finding),
         _facts(_instruction_facts(finding)),
         *_outcomes(finding),
@@ -200,7 +201,7 @@ def _value_page(entry: Entry) -> RenderableType:
     facts = ValueFacts.of(entry)
     finding = entry.finding
     parts: list[RenderableType] = [
-        plain(finding.family.title, style="bold"),
+        plain(title_of(finding), style="bold"),
         _verdict(finding, len(facts.differences)),
         Text(),
         _facts(facts_of(finding)),

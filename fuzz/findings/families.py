@@ -34,7 +34,7 @@ from fuzz.findings.verdicts import (
     differences,
     kind_of_difference,
 )
-from fuzz.kinds import KINDS
+from fuzz.kinds import KINDS, headline, title_words
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
@@ -223,7 +223,7 @@ class WrongImages:
         return trace(self.program, self.images[0], target=self.target)
 
 
-_LANES = "code of lanes"
+_LANES = "scalar code"
 """What is named where a program has no matrix instruction."""
 
 
@@ -415,7 +415,7 @@ def _family(kind: Kind, form: Form | None, what: str) -> Family:
     return Family.of(kind, unit, what, shown=f"{name}: {what}")
 
 
-PROVISIONAL = "provisional: no experiment told which step is wrong"
+PROVISIONAL = "which step is wrong is not known"
 """What is said of a group that is named after what it looks like."""
 
 
@@ -560,8 +560,13 @@ class FamilyState:
 
     @property
     def title(self) -> str:
-        """The line that a person reads."""
+        """What files keep of `words`."""
         return self.family.title
+
+    @property
+    def words(self) -> str:
+        """The line that a person reads."""
+        return title_words(self.kind, self.family, message=self.message)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -584,7 +589,7 @@ class FindingGroup:
     @property
     def title(self) -> str:
         """The line that a person reads."""
-        return self.shown.title
+        return self.shown.words
 
     @property
     def who(self) -> str:
@@ -594,8 +599,7 @@ class FindingGroup:
     @property
     def what(self) -> str:
         """The title without the kind, and with every compiler that has it."""
-        what = self.shown.family.headline(self.kind)
-        return f"{what}: {self.who}" if self.who else what
+        return headline(self.kind, self.shown.family, message=self.shown.message, who=self.who)
 
     @property
     def kinds(self) -> Mapping[Kind, int]:

@@ -22,6 +22,7 @@ from fuzz.findings.families import (
 )
 from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import differences, judge
+from fuzz.kinds import title_of
 from fuzz.runner import kind_of_failure
 from fuzz.screening.screen import Item, Screen, Sighting
 from fuzz.screening.sets import Description
@@ -80,7 +81,7 @@ class ScreenFinding:
     def title(self) -> str:
         """The title of its family, and as what it is known."""
         known = f" (known: {self.known.id})" if self.known is not None else ""
-        return f"{self.case.family.title}{known}"
+        return f"{title_of(self.case)}{known}"
 
     @property
     def path(self) -> str:

@@ -9,7 +9,7 @@ addresses, and what multiplies meets matrices.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum, auto
 from typing import Any
 
@@ -21,7 +21,7 @@ from oracle.formats import Format, Kind, format_named
 from oracle.forms import ROW_BYTES, Form
 from oracle.image import position
 from oracle.lane_fragments import places
-from oracle.matrices import LANES, Matrix
+from oracle.matrices import LANES, Matrix, Shape
 from oracle.matrix_moves import is_packed, moves
 from oracle.models import Model, TruncatedDot
 from oracle.models.figures import ROUNDINGS
@@ -52,8 +52,6 @@ _OPERATIONS = {
 _QUICK_BITS = 31
 """A block's terms, summed, have to fit into 32 bits with their sign."""
 _MASK = (1 << 32) - 1
-_PRODUCTS = ("wmma.mma", "mma")
-"""Multiplications that it does, by their mnemonics."""
 
 
 class _Code(IntEnum):
@@ -74,6 +72,7 @@ class _Code(IntEnum):
     JUMP = auto()
     LOOP = auto()
     NEXT = auto()
+    CHOOSE = auto()
 
 
 class NotEncodedError(UsageError):
@@ -319,23 +318,50 @@ class _Writer:
 
     def _multiply(self, step: Op[Any]) -> None:
         form = step.form
-        if form.mnemonic not in _PRODUCTS or (form.a_type.is_float and form.satfinite):
+        if form.a_type.is_float and form.satfinite:
             raise _unknown(form.opcode)
-        d, a, b, c = (self._matrix_of(form, use) for use in step.uses)
+        uses = {use.field: use for use in step.uses}
+        d, a, b, c = (self._matrix_of(form, uses[one]) for one in "dabc")
         places_ = [self._whole(one) for one in (a, b, c)]
         place, written = self._room(d, (a, b, c))
-        scratch = self._take(_scratch_bytes(form))
+        if form.is_sparse:
+            self._multiply_sparse(step, uses["e"], [*places_, place])
+            self._deliver(place, written)
+            return
+        scratch = self._take(_scratch_bytes(form.shape, form.shape.n))
         sizes = [len(one) // form.groups for one in (a, b, c, d)]
         for group in range(form.groups):
             starts = [
                 start + group * size for start, size in zip((*places_, place), sizes, strict=True)
             ]
-            self._product(form, starts, scratch)
+            self._product(form, form.shape, starts, scratch)
         self._deliver(place, written)
 
-    def _product(self, form: Form, places_: list[int], scratch: int) -> None:
-        """Write the multiplication of matrices at the places of A, B, C and D."""
-        shape = form.shape
+    def _multiply_sparse(self, step: Op[Any], metadata: Use, places_: list[int]) -> None:
+        """Write a product of a sparse A, some rows at a time: B is another one for each."""
+        form, shape = step.form, step.form.stored.shape
+        assert step.selector is not None
+        (words,) = self._bases(metadata)
+        bits = 8 * words + _index_bits(form, step.selector)
+        size, units = 1 + (form.a_type.bits >= 16), bits.shape[1]
+        part = replace(shape, m=LANES // shape.n)
+        chosen = self._take(LANES * units * size)
+        scratch = self._take(_scratch_bytes(part, LANES))
+        bytes_ = (units * size, 0, *(shape.n * form.type(one).bits // 8 for one in "cd"))
+        for row in range(0, shape.m, part.m):
+            words = self.add(_Code.CHOOSE, size, units, part.m, shape.n, places_[1], chosen, 0)
+            self._add_table(words + 6, bits[row : row + part.m])
+            starts = [start + row * one for start, one in zip(places_, bytes_, strict=True)]
+            starts[1] = chosen
+            self._product(form, part, starts, scratch, apart=True)
+
+    def _product(
+        self, form: Form, shape: Shape, places_: list[int], scratch: int, *, apart: bool = False
+    ) -> None:
+        """Write the multiplication of matrices at the places of A, B, C and D.
+
+        `apart` says that B has a line for each output, not for each column.
+        """
         sizes = shape.m, shape.n, shape.k
         if not form.a_type.is_float:
             clamped = self.model.exact_for(form).value == "clamp"
@@ -343,14 +369,16 @@ class _Writer:
                 bit for bit, one in ((1, "a"), (2, "b")) if form.type(one).kind is Kind.SIGNED
             )
             kind = signs if form.op is None else int(form.op == "xor")
-            self.add(_Code.INTEGERS, *sizes, *places_, form.a_type.bits, kind, clamped)
+            self.add(_Code.INTEGERS, *sizes, *places_, form.a_type.bits, kind, clamped, apart)
         elif form.a_type.name == "f64":
             self.add(_Code.DOUBLES, *sizes, *places_, *self._double_figures(form))
         elif (scalar := self.model.scalar_for(form)) is not None:
             formats = (_format_word(form.type(one)) for one in "cd")
-            self.add(_Code.SCALAR_DOT, *sizes, *places_, scalar.order.value == "pairs", *formats)
+            self.add(
+                _Code.SCALAR_DOT, *sizes, *places_, scalar.order.value == "pairs", *formats, apart
+            )
         else:
-            self._dot(form, places_, scratch)
+            self._dot(form, shape, places_, scratch, apart)
 
     def _double_figures(self, form: Form) -> tuple[int, ...]:
         rule = self.model.double_chain
@@ -365,8 +393,8 @@ class _Writer:
         halves = (one >> shift & _MASK for one in (nan.invalid, nan.canonical) for shift in (0, 32))
         return ROUNDINGS.index(form.rounding or "rn"), flags, order, *halves
 
-    def _dot(self, form: Form, places_: list[int], scratch: int) -> None:
-        rule, shape = self.model.dot_for(form), form.shape
+    def _dot(self, form: Form, shape: Shape, places_: list[int], scratch: int, apart: bool) -> None:
+        rule = self.model.dot_for(form)
         blocks = rule.blocks(shape.k)
         members = np.array([k for block in blocks for k in block])
         ends = np.cumsum([len(block) for block in blocks])
@@ -375,7 +403,7 @@ class _Writer:
         addition = ROUNDINGS.index(rule.addition.value) if rule.addition else 0
         words = self.add(
             _Code.DOT,
-            *(shape.m, shape.n, shape.k.bit_length() - 1, *places_, scratch),
+            *(shape.m, shape.n, shape.k.bit_length() - 1, apart, *places_, scratch),
             *(_format_word(form.type(one)) for one in "abc"),
             *(_format_word(accumulator), _format_word(form.d_type), 0, len(blocks)),
             *(rule.fraction_bits.value, rule.zero_exponent.value),
@@ -395,7 +423,7 @@ class _Writer:
             *(rule.sums is not None, rule.addend.value == "last", addition, narrowing),
             *(rule.nan.value, _is_quick(rule, blocks)),
         )
-        self._add_table(words + 13, np.concatenate([members, ends]))
+        self._add_table(words + 14, np.concatenate([members, ends]))
 
     def _matrix_of(self, form: Form, use: Use) -> Addresses:
         """Return where the bytes of the matrices of an operand lie, in the order of products."""
@@ -535,10 +563,25 @@ def _tile_bytes(matrix: Matrix, layout: str, stride: int | None) -> Addresses:
     return found.ravel()
 
 
-def _scratch_bytes(form: Form) -> int:
+def _index_bits(form: Form, selector: int) -> NDArray[np.int64]:
+    """Return where indices of a sparse A are, (rows, units): bits of the lanes' words (9.7.14.6.2).
+
+    A unit is an element, a pair of those of 4 bits, a half of a tf32 word. Each group of four lanes
+    holds the indices of two rows, 8 apart, in as many of its lanes as the bits need.
+    """
+    bits = form.a_type.bits
+    count = form.stored.shape.k * bits // (16 if bits >= 16 else 8)
+    row, unit = np.arange(form.shape.m)[:, None], np.arange(count)
+    half, first = row // 8, 4 * (row % 8) + selector * (count // 8)
+    if bits >= 16:
+        return 32 * (first + unit // 8) + 16 * half + 2 * (unit % 8)
+    return 32 * (first + half + 2 * (unit // 16)) + 2 * (unit % 16)
+
+
+def _scratch_bytes(shape: Shape, lines: int) -> int:
     """Return the working memory of a dot product: see `dot_products` in the interpreter."""
-    m, n, k = form.shape.m, form.shape.n, form.shape.k
-    return 8 * (m + n) * (k + 2) + 16 * (m + n) + 8 * m * n
+    m, n, k = shape.m, shape.n, shape.k
+    return 8 * (m + lines) * (k + 2) + 16 * (m + lines) + 8 * m * n
 
 
 def _is_quick(rule: TruncatedDot, blocks: tuple[tuple[int, ...], ...]) -> bool:

@@ -191,10 +191,11 @@ HERE u64 converted(u64 bits, u32 from, u32 to, u32 rounding, u32 overflow, u64 n
   return rounded(x.negative, x.significand, x.exponent, to, rounding, overflow);
 }
 
-// Dot products of blocks. The words of the instruction, in their order:
+// Dot products of blocks. The words of the instruction, in their order; `apart` says that each output
+// has a line of B of its own, not each column:
 
 struct Dot {
-  u32 m, n, log_k, a, b, c, d, scratch, a_format, b_format, c_format, format, d_format, members, blocks;
+  u32 m, n, log_k, apart, a, b, c, d, scratch, a_format, b_format, c_format, format, d_format, members, blocks;
   u32 fraction, zero_exponent, normalised, limited, rounding, overflow, negative_zero, low_bits_rounded;
   u32 a_flushed, b_flushed, c_flushed, d_flushed, separate, last, addition, narrowing, nan, quick;
 };
@@ -334,16 +335,16 @@ HERE void add_block(const u32 *words, const Dot &r, u32 start, u32 count, const 
   u32 mask = (u32)((1ull << (start + count)) - (1ull << start)), most = (u32)infinity(format);
   u32 outputs = each < r.n ? each : r.n;
   for (u32 first = LANE * each; first < (LANE + 1) * each; first += outputs) {
-    u32 row = first / r.n, column = first % r.n;
+    u32 row = first / r.n, line = r.apart ? first : first % r.n;
     const Factor *left = a + row * pitch + start;
     Factors own[LENGTH ? LENGTH / 2 : 1];
     UNROLL
     for (int i = 0; i < LENGTH / 2; i++) own[i] = ((const Factors *)left)[i];
-    for (u32 i = 0; i < outputs; i++, column++) {
+    for (u32 i = 0; i < outputs; i++, line++) {
       u32 before = sums[first + i], up = 0, down = 0;
-      const Factor *right = b + column * pitch + start;
+      const Factor *right = b + line * pitch + start;
       Specials x = {0, 0, 0, 0}, y = {0, 0, 0, 0};
-      if (found) x = specials[row], y = specials[r.m + column];
+      if (found) x = specials[row], y = specials[r.m + line];
       if (!LENGTH && r.limited) up = too_large(left, right, count, fractions, 0), down = too_large(left, right, count, fractions, 1);
       if ((before & most) == most || up || down || ((x.nan | x.infinite | y.nan | y.infinite) & mask))
         before = special_sum(x, y, mask, up, down, before, format);
@@ -403,14 +404,14 @@ HERE void find_specials(const Factor *factors, u32 lines, u32 k, Specials *to) {
 HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
   const Dot r = *(const Dot *)words;
   const u32 *members = code + r.members, *ends = members + (1u << r.log_k);
-  u32 k = 1u << r.log_k, size = r.m * r.n;
+  u32 k = 1u << r.log_k, size = r.m * r.n, lines = r.apart ? size : r.n;
   u32 fractions = 2 * (width(r.a_format) == 8 ? fraction_bits(F16) : fraction_bits(r.a_format));
   u32 shift = r.quick ? r.fraction - fractions : 0;
   Factor *a = (Factor *)(work + r.scratch), *b = a + r.m * (k + 2);
-  Specials *specials = (Specials *)(b + r.n * (k + 2));
-  u32 *sums = (u32 *)(specials + r.m + r.n), *parts = sums + size;
+  Specials *specials = (Specials *)(b + lines * (k + 2));
+  u32 *sums = (u32 *)(specials + r.m + lines), *parts = sums + size;
   u32 found = decoded_any(members, work + r.a, r.m, r.log_k, r.a_format, r.a_flushed, r.low_bits_rounded, shift, a);
-  found |= decoded_any(members, work + r.b, r.n, r.log_k, r.b_format, r.b_flushed, r.low_bits_rounded, 0, b);
+  found |= decoded_any(members, work + r.b, lines, r.log_k, r.b_format, r.b_flushed, r.low_bits_rounded, 0, b);
   // Which lane sums an output is decided in add_block; here, too, each has its own.
   u32 each = size / LANES, own = LANE * each;
   for (u32 i = own; i < own + each; i++) {
@@ -423,7 +424,7 @@ HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
   MEET();
   if (found) {
     find_specials(a, r.m, k, specials);
-    find_specials(b, r.n, k, specials + r.m);
+    find_specials(b, lines, k, specials + r.m);
     MEET();
   }
   for (u32 block = 0, start = 0; block < r.blocks; start = ends[block++]) {
@@ -471,22 +472,22 @@ APART void all_dot_products(const u32 *words, const u32 *code, u8 *work) {
 
 struct Product { u32 m, n, k, a, b, c, d, x, y, z, u, v, w; };
 
-// x: the order, 1 for pairs; y, z: formats of C and D.
+// x: the order, 1 for pairs; y, z: formats of C and D; u: whether each output has a line of B of its own.
 APART void scalar_products(const u32 *words, u8 *work) {
   const Product &r = *(const Product *)words;
   const u64 nan = sign_bit(F32) - 1, one = (u64)bias(F32) << fraction_bits(F32);
   EACH(i, r.m * r.n) {
-    u32 row = i / r.n, column = i % r.n;
+    u32 row = i / r.n, line = r.u ? i : i % r.n;
     u64 c = loaded(work + r.c, i, width(r.y)), sum = 0;
     if (r.y == F16) c = converted(c, F16, F32, RN, AS_IEEE, nan);
     if (r.x) sum = c;
     for (u32 k = 0; k < r.k; k++) {
-      u64 a = loaded(work + r.a, row * r.k + k, 16), b = loaded(work + r.b, column * r.k + k, 16);
+      u64 a = loaded(work + r.a, row * r.k + k, 16), b = loaded(work + r.b, line * r.k + k, 16);
       if (!r.x) sum = fused(a, F16, b, sum, F32, RN, nan);
       else {
         u64 pair = fused(a, F16, b, (a ^ b) & sign_bit(F16) ? sign_bit(F32) : 0, F32, RN, nan);
         k++;
-        a = loaded(work + r.a, row * r.k + k, 16), b = loaded(work + r.b, column * r.k + k, 16);
+        a = loaded(work + r.a, row * r.k + k, 16), b = loaded(work + r.b, line * r.k + k, 16);
         pair = fused(a, F16, b, pair, F32, RN, nan);
         sum = fused(pair, F32, one, sum, F32, RN, nan);
       }
@@ -532,16 +533,16 @@ APART void double_products(const u32 *words, u8 *work) {
   }
 }
 
-// x: bits of an element; y: bit 0 signed A, bit 1 signed B; z: whether sums are clamped. Of single
-// bits (x is 1), y is 1 for xor and 0 for and.
+// x: bits of an element; y: bit 0 signed A, bit 1 signed B; z: whether sums are clamped; u: whether
+// each output has a line of B of its own. Of single bits (x is 1), y is 1 for xor and 0 for and.
 APART void integer_products(const u32 *words, u8 *work) {
   const Product &r = *(const Product *)words;
   u32 parts = 32 / r.x, length = r.k / parts;
   EACH(i, r.m * r.n) {
-    u32 row = i / r.n, column = i % r.n;
+    u32 row = i / r.n, line = r.u ? i : i % r.n;
     i64 sum = (int)loaded(work + r.c, i, 32);
     for (u32 word = 0; word < length; word++) {
-      u32 a = (u32)loaded(work + r.a, row * length + word, 32), b = (u32)loaded(work + r.b, column * length + word, 32);
+      u32 a = (u32)loaded(work + r.a, row * length + word, 32), b = (u32)loaded(work + r.b, line * length + word, 32);
       if (r.x == 1) sum += ONES(r.y ? a ^ b : a & b);
       else for (u32 part = 0; part < parts; part++) {
         // The element at the upper end, and back with its sign or without.
@@ -579,6 +580,19 @@ APART void elementwise(const u32 *words, u8 *work) {
   }
 }
 
+// What each element of a stored row of a sparse A meets. Words: bytes of a unit, units of a stored row,
+// rows, columns, B, where it goes, and for each unit of each row the bit where its index is.
+HERE void choose(const u32 *words, const u32 *code, u8 *work) {
+  u32 size = words[0], units = words[1], columns = words[3];
+  const u8 *b = work + words[4];
+  EACH(i, words[2] * columns * units) {
+    u32 unit = i % units, column = i / units % columns, bit = code[words[6] + i / (units * columns) * units + unit];
+    u32 index = work[bit >> 3] >> (bit & 7) & 3, from = column * 2 * units + unit / 2 * 4 + index;
+    if (size == 2) ((u16 *)(work + words[5]))[i] = ((const u16 *)b)[from];
+    else work[words[5] + i] = b[from];
+  }
+}
+
 // Moves: a unit in bytes, a count, and pairs of addresses.
 
 template <typename T>
@@ -608,7 +622,7 @@ HERE void copy_all(u32 from, u32 to, u32 size, u8 *work) {
   else copied<u8>(work + from, work + to, size);
 }
 
-enum { END, MOVE, COPY, WIDEN, FILL, DOT, SCALAR_DOT, DOUBLES, INTEGERS, ELEMENTWISE, PACK, BRANCH, JUMP, LOOP, NEXT };
+enum { END, MOVE, COPY, WIDEN, FILL, DOT, SCALAR_DOT, DOUBLES, INTEGERS, ELEMENTWISE, PACK, BRANCH, JUMP, LOOP, NEXT, CHOOSE };
 
 // Each instruction is its number, how many words it has in all, and its words.
 HERE void execute(const u32 *code, u8 *work) {
@@ -631,7 +645,7 @@ HERE void execute(const u32 *code, u8 *work) {
       case FILL:    // address, count of words, the one of even places, that of odd ones
         EACH(i, w[1]) ((u32 *)(work + w[0]))[i] = w[2 + (i & 1)];
         break;
-    case DOT: all_dot_products(w, code, work); break;
+      case DOT: all_dot_products(w, code, work); break;
       case SCALAR_DOT: scalar_products(w, work); break;
       case DOUBLES: double_products(w, work); break;
       case INTEGERS: integer_products(w, work); break;
@@ -643,6 +657,7 @@ HERE void execute(const u32 *code, u8 *work) {
           stored(work + w[3], i, 32, low | high << 16);
         }
         break;
+      case CHOOSE: choose(w, code, work); break;
       case BRANCH:  // address of a word, mask, where to go on if it is zero
         if (!(loaded(work + w[0], 0, 32) & w[1])) at = w[2];
         break;

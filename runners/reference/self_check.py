@@ -95,7 +95,7 @@ def _programs() -> Iterator[tuple[Form, Program]]:
     """Iterate over products of each kind: of its types, operation, rounding and overflow."""
     model, kinds = model_for(_TARGET), set()
     for form in FORMS:
-        if form.mnemonic not in ("wmma.mma", "mma") or not model.judges(form):
+        if not form.is_product or not model.judges(form):
             continue
         kind = (form.mnemonic, form.types, form.op, form.rounding, form.satfinite)
         if kind not in kinds and not (form.a_type.is_float and form.satfinite):
@@ -105,7 +105,8 @@ def _programs() -> Iterator[tuple[Form, Program]]:
 
 def _program(form: Form) -> Program:
     """Return plain loads of A, B and C, their product, and a plain store of D."""
-    product = Op.of(form, d="d", a="a", b="b", c="c")
+    sparse = {"e": "e", "selector": 0} if form.is_sparse else {}
+    product = Op.of(form, d="d", a="a", b="b", c="c", **sparse)
     steps: list[Step] = []
     buffers = []
     for use in (*product.reads, product.writes):

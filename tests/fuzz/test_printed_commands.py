@@ -60,6 +60,7 @@ EXPRESSIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("candidate.name", "self.name"), ("13.5",)),
     **dict.fromkeys(("entry.id", "finding.id"), (PLACES["ID"],)),
     "release": ("13.5",),
+    "releases": ("llvm:15 llvm:20",),
     "focus.form.opcode": (FORMS[0].opcode,),
     **dict.fromkeys(("language", "name"), ("llvm",)),
     "which or WHEELS[name].releases[-1]": ("15",),

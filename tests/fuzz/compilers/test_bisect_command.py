@@ -53,10 +53,10 @@ def test_the_first_version_that_crashes_is_named(finding, compilers):
 def test_a_person_reads_a_table_and_a_sentence(finding, compilers):
     home, crash = finding
     ended = warpfuzz(home, "bisect", crash, "--compilers", compilers, "--opt", "3")
-    assert "crashed from V12.1.1 on" in ended.out
-    assert "V11.8.1" in ended.out
-    for label in ("rejected", "crashed"):
-        assert label in ended.out.partition("crashed from")[0]
+    assert "wrong (crash) from 12.1.1" in ended.out
+    assert "ptxas 11.8.1 " in ended.out
+    for label in ("rejected", "crash"):
+        assert label in ended.out.partition("at all levels")[0]
     assert "not asked" not in ended.out
 
 

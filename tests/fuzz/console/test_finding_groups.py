@@ -130,11 +130,11 @@ ALL = [f"llvm:{version} -O{level}" for version in (14, 20, 22) for level in (0, 
 @pytest.mark.parametrize(
     ("wrong", "who"),
     [
-        ((("llvm:14 -O2",), ("llvm:20 -O2",)), "only llvm:14 to llvm:20 -O2"),
-        ((("llvm:14 -O2",), ("llvm:14 -O2", "llvm:22 -O2")), "only llvm:14 -O2, llvm:22 -O2"),
-        ((("llvm:14 -O2",), ("llvm:14 -O0", "llvm:14 -O2")), "only llvm:14 -O0 -O2"),
+        ((("llvm:14 -O2",), ("llvm:20 -O2",)), "only llvm:14 to llvm:20 at -O2"),
+        ((("llvm:14 -O2",), ("llvm:14 -O2", "llvm:22 -O2")), "only llvm:14 at -O2, llvm:22 at -O2"),
+        ((("llvm:14 -O2",), ("llvm:14 -O0", "llvm:14 -O2")), "only llvm:14 at -O0 and -O2"),
         ((("llvm:14 -O2",), ALL), "every compiler"),
-        ((("llvm:22 -O0",),), "only llvm:22 -O0"),
+        ((("llvm:22 -O0",),), "only llvm:22 at -O0"),
     ],
 )
 @pytest.mark.parametrize("kind", [Kind.VIOLATION, Kind.COMPILE_FAILURE, Kind.DIFFER])
@@ -206,5 +206,5 @@ def test_what_no_experiment_has_attributed_is_shown_as_provisional(
     out = recording_console()
     print_report(status, Path("corpus"), out)
     for text in (shown(status, 200, 80), capsys.readouterr().out, out.export_text()):
-        assert ("provisional" in " ".join(text.split())) == provisional
+        assert ("(which step is" in " ".join(text.split())) == provisional
     assert finding_row(found)["provisional"] == provisional

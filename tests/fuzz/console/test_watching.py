@@ -74,11 +74,10 @@ def test_a_pipe_is_told_at_which_stage_a_finding_is_and_what_becomes_of_its_name
     assert lines == [
         "replayed, being made smaller: deviation: beside others",
         "replayed, being made smaller: flaky: seldom",
-        f"launch failure: wmma.store: fails; smallest case {stored}: {raw.text}",
+        f"launch failure: wmma.store; smallest case {stored}: {raw.text}",
         "deviation: beside others: turned out to be violation: wmma.store: transposed",
         "flaky: seldom: did not happen again",
-        "launch failure: wmma.store: fails: the same cause as violation: wmma.store: transposed "
-        + stored,
+        "launch failure: wmma.store: the same cause as violation: wmma.store: transposed " + stored,
     ]
 
 

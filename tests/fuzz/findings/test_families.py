@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from repro_cases import contents, half, multiplication
 
-from corpus import Kind
+from corpus import Family, Kind
 from fuzz.diagnosis.explanations import cause_of
 from fuzz.findings.families import WrongImages, family_of_difference, family_of_multiprocessor
 from fuzz.findings.verdicts import Difference, differences, kind_of_difference
+from fuzz.kinds import title_words
 from oracle.execution import execute
 from oracle.isa import mma_form
 from oracle.ops import accesses_matrix
@@ -114,3 +115,36 @@ def test_a_title_that_lists_instructions_ends_with_one_or_with_how_many_more(cou
     shown = listed.partition(" and ")[0].split(", ")
     assert shown == names[: len(shown)]
     assert listed.endswith(f" and {count - len(shown)} more") == (count > len(shown))
+
+
+@pytest.mark.parametrize(
+    ("kind", "about", "blame", "message", "words"),
+    [
+        (
+            Kind.DIVERGENCE, "mma under a condition that differs between lanes",
+            "only llvm:14.0.6", "divergence: it stops\nline 89: divergent warp: \nmma.sync;",
+            "divergence: mma reached by some lanes only: the PTX of llvm:14.0.6 is wrong, line 89",
+        ),
+        (
+            Kind.COMPILE_FAILURE, "a program: the PTX pass 'false' ended with status #", "",
+            "compile failure: the PTX pass 'false' ended with status 1",
+            "compile failure: the PTX pass 'false' ended with status 1",
+        ),
+        (
+            Kind.INTERNAL, "wmma.load.c .f64: <builtin>, line N: Unknown symbol '*'; Call to '*'",
+            "", "Call to '__a' fails\n<builtin>, line 23: Unknown symbol '__a'",
+            "ptxas internal error: wmma.load.c .f64: <builtin>, line 23: Unknown symbol '__a'; "
+            "Call to '__a'",
+        ),
+        (
+            Kind.VIOLATION, "wmma.mma: fails", "only V11.8.89 to V12.4.131 -O1 -O2 -O3, V13.5.37",
+            "", "violation: wmma.mma: only ptxas 11.8.89 to 12.4.131 at -O1 to -O3, ptxas 13.5.37",
+        ),
+        (Kind.FLAKY, "x: ended with #", "", "something else", "flaky: x: ended with …"),
+    ],
+)  # fmt: skip
+def test_a_title_is_a_sentence_with_the_numbers_of_its_case(
+    kind: Kind, about: str, blame: str, message: str, words: str
+) -> None:
+    family = Family.of(kind, about, blame=blame)
+    assert title_words(kind, family, message=message) == words

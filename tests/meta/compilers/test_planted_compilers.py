@@ -161,7 +161,7 @@ def test_a_bug_of_all_versions_always_was_so(campaign, compilers, tmp_path):
     assert bisected.code == 1
     assert row["course"] == "always was so"
     assert row["first"] is None
-    assert row["sentence"].endswith("V3.0.0 to V5.0.0")
+    assert row["sentence"].endswith("in 3.0.0 to 5.0.0")
 
 
 @pytest.mark.parametrize(
@@ -419,7 +419,7 @@ def test_bisection_of_a_note_asks_for_the_machine_instructions_again(expansions)
     row = ended.rows[0]["bisect"]
     assert ended.code == 0
     assert row["first"] == {"version": "V3.0.0", "level": 3, "before": "V2.0.0"}
-    assert row["sentence"] == ("at all levels: HMMA.1684 up to V2.0.0, HMMA.16816 from V3.0.0 on")
+    assert row["sentence"] == "at all levels: HMMA.1684 in 1.0.0 to 2.0.0, HMMA.16816 from 3.0.0"
     replayed = warpfuzz(home, "replay", note, "--compiler", "c/3/ptxas", "--json")
     assert replayed.code == 0
     assert replayed.rows[0]["verdict"] == "note"

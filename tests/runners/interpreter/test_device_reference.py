@@ -59,6 +59,8 @@ WRONG = (
     ("return one | quiet;", "return one;"),
     ("if (r.z) sum", "if (0) sum"),
     ("r.y ? a ^ b", "0 ? a ^ b"),
+    ("unit / 2 * 4 + index", "unit * 2 + index"),
+    ("line = r.apart ? first :", "line = 0 ? first :"),
 )
 """What a compiler could have made of the text: a part of it, and another in its place."""
 

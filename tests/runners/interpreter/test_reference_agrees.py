@@ -8,6 +8,7 @@ import pytest
 
 from oracle.execution import execute
 from oracle.formats import format_named
+from oracle.instructions.mma_sp import selectors
 from oracle.isa import FORMS, form_of
 from oracle.matrices import Matrix, Shape
 from oracle.models import Figure, model_for
@@ -39,10 +40,6 @@ PLACES = (
     ("sm_90", "8.7"),
     ("sm_100a", "8.8"),
 )
-
-
-# The reference has no products of a sparse A.
-DONE = tuple(form for form in FORMS if not form.is_sparse)
 
 
 def product_program(form):
@@ -109,7 +106,7 @@ def test_what_the_interpreter_does_not_do_is_refused():
         encode(product_program(form), model_for("sm_90"))
 
 
-TARGETS = ("sm_70", "sm_75", "sm_80", "sm_90", "sm_120")
+TARGETS = ("sm_70", "sm_75", "sm_80", "sm_90", "sm_90@12.4", "sm_120")
 
 
 def products(target):
@@ -117,7 +114,7 @@ def products(target):
     found = []
     for form in FORMS:
         unknown = form.is_product and form.a_type.is_float and form.satfinite
-        if form in DONE and form.is_product and not unknown and model.judges(form):
+        if form.is_product and not unknown and model.judges(form):
             found.append(form)
     return found
 
@@ -127,12 +124,31 @@ def test_every_kind_of_product(reference):
     for target in TARGETS:
         for form in products(target):
             figures = tuple(one.value for one in model_for(target).figures_for(form).values())
-            kind = form.mnemonic, form.shape, form.types, form.satfinite, form.rounding, form.op
+            name = form.mnemonic.partition("::")[0]
+            kind = name, form.shape, form.types, form.satfinite, form.rounding, form.op
             kinds[kind, figures] = form, target
-    assert len(kinds) > 150
+    assert len(kinds) > 200
     for form, target in kinds.values():
         program = product_program(form)
         assert assert_agrees(reference, program, model_for(target), len(CLASSES))
+
+
+def test_any_metadata_and_selector(reference):
+    dice, kinds = np.random.default_rng(28), {}
+    for form in products("sm_90"):
+        if form.is_sparse and not form.satfinite:
+            kinds[form.shape, form.types] = form
+    assert len(kinds) == 28
+    for form in kinds.values():
+        for selector in selectors(form):
+            steps = single_instruction(replace(product_of(form), selector=selector))
+            program = Program(buffers=buffers_of(steps), steps=steps)
+            images = expand(Recipe(classes=CLASSES, seed=selector), program, 2 * len(CLASSES))
+            place = program.offset("e")
+            images[:, place : place + 128] = dice.integers(0, 256, (len(images), 128))
+            expected = execute(program, images, target="sm_90").images
+            actual = reference.execute(encode(program, model_for("sm_90")), images)
+            assert np.array_equal(actual, expected), (form.opcode, selector)
 
 
 @pytest.mark.slow
@@ -155,7 +171,7 @@ def test_drawn_programs(reference, target, version, count):
             changed += assert_agrees(reference, program, model_for(target), len(CLASSES), number)
         except NotEncodedError:
             continue
-    assert changed >= count // 3  # most of them, though not those with code of lanes or a sparse A
+    assert changed >= count // 3  # most of them, though not those with code of lanes
 
 
 def figure(value):
