@@ -716,6 +716,10 @@ class Screen(Options, words="screen", runs="screen:screen"):
         type=click.Choice(["steady", "bursts"]),
         default="steady",
     )
+    preflight: bool = option(
+        "Before a job starts: screen every kind of instruction whose arithmetic is known, and "
+        "print one JSON line for each GPU; exit code 0 only if all are sound."
+    )
     fleet: str | None = shared("fleet")
     gpus: int | None = shared("gpus")
     runner: str | None = shared(
@@ -998,7 +1002,7 @@ CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = 
     "screen": (("devices", lambda o: o.runner != "cuda", _NO_GPU),),
     "screen --fleet": (
         (
-            "devices report metrics", lambda o: True,
+            "devices preflight report metrics", lambda o: True,
             "{option} is for the GPUs of one machine, and --fleet takes all of a cluster; leave "
             "one of the two out",
         ),

@@ -76,6 +76,8 @@ class RunnerChoice:
     """Path of the model by which results are judged; None: the built-in one of the target."""
     device: int = 0
     """Number of the GPU, as the driver counts."""
+    visible: str = ""
+    """UUID of the only GPU, or slice of one, that the runner's process sees; empty: all."""
     deadline: float | None = None
     """Seconds that one batch may take, except on the simulated device; None: the runner's
     default."""
@@ -452,9 +454,12 @@ def _plain(choice: RunnerChoice) -> Runner:
     from runners.cuda.runner import CudaRunner
 
     compiler = compiler or DRIVER.compiler(level)
+    seen = {"CUDA_VISIBLE_DEVICES": choice.visible} if choice.visible else {}
     if choice.deadline is None:
-        return CudaRunner(device=choice.device, compiler=compiler)
-    return CudaRunner(device=choice.device, compiler=compiler, deadline=choice.deadline)
+        return CudaRunner(device=choice.device, compiler=compiler, environment=seen)
+    return CudaRunner(
+        device=choice.device, compiler=compiler, environment=seen, deadline=choice.deadline
+    )
 
 
 def _on_this_host(choice: RunnerChoice) -> RunnerChoice:
