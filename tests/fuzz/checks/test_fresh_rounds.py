@@ -158,6 +158,9 @@ def test_a_defect_that_depends_on_contents_is_found_by_number_and_made_again_her
     assert counts["differing",] > 4
     assert counts["judged",] == counts["differing",]
     assert not {"reference wrong", "once", "failed"} & {words[0] for words in counts}
+    by_unit = {words[1:]: n for words, n in counts.items() if words[0] == "wrong on"}
+    assert sum(by_unit.values()) == counts["differing",]
+    assert {device for device, _ in by_unit} == {"device 0"}
     later = [(number, image) for _, number, image in shown(made) if number >= FIRST]
     assert later
     batches = [batch for number in range(2) for batch in batches_of(number)]
@@ -271,7 +274,7 @@ def test_a_wrong_reference_raises_no_alarm_is_told_and_left_out(
     assert wrong
     assert set(wrong.values()) == {1}, "a form is left out at once"
     assert counts["programs left out",] + counts["programs",] == 16
-    _, *odd = reference_lines(nested(sum((one.counts for one in made), Counter())))
+    _, *odd = reference_lines(sum((one.counts for one in made), Counter()))
     assert len(odd) == len(wrong)
     assert all(f"the reference is wrong about 1 image of {form}, " in str(odd) for form in wrong)
 
