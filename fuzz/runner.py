@@ -73,6 +73,8 @@ class RunnerChoice:
     """Path of the model by which results are judged; None: the built-in one of the target."""
     device: int = 0
     """Number of the GPU, as the driver counts."""
+    visible: str = ""
+    """UUID of the only GPU, or slice of one, that the runner's process sees; empty: all."""
     deadline: float | None = None
     """Seconds that one batch may take on a GPU; None: the runner's default."""
 
@@ -270,6 +272,8 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
         if choice.model is not None:
             judge_by(Path(choice.model), own=_own_target(can.targets), device=can.description)
         target = choice.target or _own_target(can.targets)
+        if choice.assembler is not None and choice.assembler.variant:
+            _check_variant(choice.assembler, plain, target)
         if target not in can.targets:
             raise UsageError(
                 f"{can.description} does not run {target}; it runs "
@@ -287,6 +291,13 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
     except BaseException:
         runner.close()
         raise
+
+
+def _check_variant(assembler: Assembler, runner: Runner, target: str) -> None:
+    """Raise UsageError where an assembler does not take its options."""
+    found = getattr(runner, "architecture", str)(target)
+    if not isinstance(found, Failure) and (said := assembler.refusal(target, found)):
+        raise UsageError(f"{assembler.named} does not take its options: {said}")
 
 
 def rewriters(faults: Sequence[str], ptx_pass: str | None) -> list[Rewriter]:
@@ -425,9 +436,12 @@ def _plain(choice: RunnerChoice) -> Runner:
     from runners.cuda.runner import CudaRunner
 
     compiler = compiler or DRIVER.compiler(level)
+    seen = {"CUDA_VISIBLE_DEVICES": choice.visible} if choice.visible else {}
     if choice.deadline is None:
-        return CudaRunner(device=choice.device, compiler=compiler)
-    return CudaRunner(device=choice.device, compiler=compiler, deadline=choice.deadline)
+        return CudaRunner(device=choice.device, compiler=compiler, environment=seen)
+    return CudaRunner(
+        device=choice.device, compiler=compiler, environment=seen, deadline=choice.deadline
+    )
 
 
 def _on_this_host(choice: RunnerChoice) -> RunnerChoice:

@@ -78,7 +78,7 @@ class Stage(StrEnum):
     DRAW = "draw"
     """Drawing programs or instructions, and writing their PTX."""
     COMPILE = "compile"
-    EXPAND = "expand"
+    EXPAND = "fill"
     """Filling images."""
     ORACLE = "oracle"
     """Computing what must come out."""

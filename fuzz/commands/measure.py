@@ -123,7 +123,7 @@ class _Report:
         self, ready: OpenRunner, known: Model, release: str, assembler: Assembler | None
     ) -> None:
         """Say what is measured now."""
-        compiler = "" if assembler is None else f"ptxas {assembler.version}"
+        compiler = "" if assembler is None else assembler.named
         self.measured.append(
             _Measured(ready=ready, known=known, release=release, compiler=compiler, results=[])
         )

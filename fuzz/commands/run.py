@@ -64,6 +64,7 @@ from runners.compilers import (
 )
 from runners.front_ends.protocol import FrontEndToolchain
 from runners.toolchains import each, names_program
+from runners.variants import PLAIN, parse_variant
 from strategies.draws import Selection
 
 _DEFAULT_SECONDS = 60.0
@@ -250,7 +251,9 @@ def _compilers(
         selected = front_ends_selected(front_ends)
     else:
         with fetcher(fetched_compiler, json=options.json) as fetch_one:
-            selected = all_fetched(select(options.compilers), fetch_one)
+            selected = select(options.compilers)
+            selected = selected.having(PLAIN, *map(parse_variant, options.variants))
+            selected = all_fetched(selected, fetch_one)
     return members_of(selected, parse_levels(options.levels)), disassembler
 
 
@@ -280,7 +283,7 @@ def resumed(options: Run, state: State) -> Run:
     if before["--compilers"] and options.compilers is None:
         raise UsageError(
             f"the campaign compares the compilers {before['--compilers']}; name them again with "
-            "--compilers (what a corpus names is not run by itself)"
+            "--compilers, and their options (what a corpus names is not run by itself)"
         )
     names = ["runner", "target", "ptx_version", "only", "shard"]
     if options.compilers is None:

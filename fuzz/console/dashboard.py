@@ -58,8 +58,8 @@ def dashboard_lines(status: CampaignStatus, budget: Budget, *, width: int, rows:
     left = rows - len(head) - 1
     if left <= 0:
         return [fitted(line, width) for line in [*head, foot][:rows]]
-    groups = finding_groups(status.families)
-    wanted = 1 + max(1, len(groups) or len(_being_made_smaller(groups, status)))
+    findings = _findings(finding_groups(status.families), status)
+    wanted = 1 + findings.wanted
     # Findings come first to whom watches; a third of the room is theirs, if they need it.
     least = min(wanted, max(2, left // 3), left)
     stages, workers = _stages(status), _workers(status)
@@ -76,7 +76,7 @@ def dashboard_lines(status: CampaignStatus, budget: Budget, *, width: int, rows:
     else:
         blocks = [stages, *reached, workers, *hardware]
         middle = stacked([one for one in blocks if one.wanted], width, left - least)
-    found = _findings(groups, status).lines(width, min(wanted, left - len(middle)))
+    found = findings.lines(width, min(wanted, left - len(middle)))
     free = left - len(middle) - len(found)
     lines = [*head, *middle, *stacked(extra, width, free), *found, foot]
     return [fitted(line, width) for line in lines]

@@ -17,10 +17,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from corpus import Entry
+from corpus import Entry, Finding
 from fuzz.runner import RunnerChoice
 from oracle.errors import UsageError
 from oracle.targets import parse_target, parse_version
+from runners.assemblers.assembler import Assembler
 from runners.compilers import (
     Selected,
     find_front_end,
@@ -35,6 +36,7 @@ from runners.folders import cache_folder
 from runners.front_ends.sources import Source, source_of
 from runners.kernels import KernelModule
 from runners.toolchains import VERSION, names_program, parted
+from runners.variants import NONE, PLAIN, Variant, parse_variant, split_variant
 
 NOTHING = "none"
 """In place of a fault or a pass: nothing is planted."""
@@ -55,7 +57,7 @@ class MadeWith:
     layout: int
     level: int | None
     assembler: str | None
-    """Version or path."""
+    """Version or path, with its options behind it."""
     faults: tuple[str, ...]
     ptx_pass: str | None
     """A command; of findings from before 2026-11-22 without its folders."""
@@ -135,6 +137,8 @@ class ReplayOptions:
     """What writes the PTX; `NOTHING`: warpfuzz."""
     assembler: str | None = None
     """Path or version of a ptxas."""
+    variant: str | None = None
+    """Its options; those of the finding where neither this nor `assembler` names some."""
     level: int | None = None
     """-O level."""
     trust: bool = False
@@ -188,9 +192,17 @@ class ReplayOptions:
         return replace(
             choice,
             front_end=None if front_end is None else find_front_end(front_end),
-            assembler=None if assembler is None else named_assembler(assembler),
+            assembler=None
+            if assembler is None
+            else self.having(named_assembler(assembler), variant_of(finding)),
             level=level,
         )
+
+    def having(self, assembler: Assembler, own: Variant) -> Assembler:
+        """Return an assembler with the options that are asked for, or else with a finding's own."""
+        if self.variant is None:
+            return assembler if assembler.variant else assembler.having(own)
+        return assembler.having(parse_variant(self.variant))
 
     def planted(self, entry: Entry, runner: str | None = None) -> tuple[str, ...]:
         """Return the faults for a finding; those of the simulated device only there."""
@@ -262,7 +274,8 @@ class ReplayOptions:
                     "--compilers"
                 )
         if named is not None or front_end is None:
-            return select(named)
+            given = variant_of(entry.finding) if self.variant is None else None
+            return select(named).having(given or parse_variant(self.variant or NONE))
         if self.front_end is not None:
             return front_ends_selected(find_front_ends((front_end,)))
         return front_ends_of(parted(front_end)[0])
@@ -275,6 +288,17 @@ class ReplayOptions:
         if compiler == NOTHING:
             return replace(self, faults=(), ptx_pass=NOTHING, front_end=NOTHING)
         return replace(self, assembler=compiler)
+
+
+def variant_of(finding: Finding) -> Variant:
+    """Return the options of ptxas that a finding has in all its compilers that are wrong."""
+    named = finding.details.get(ASSEMBLER)
+    names = {named} if isinstance(named, str) else {
+        one.version for one in finding.runners
+        if one.runner == "ptxas" and one.outcome not in ("match", "accepted")
+    }  # fmt: skip
+    found = {split_variant(name)[1] for name in names}
+    return found.pop() if len(found) == 1 else PLAIN
 
 
 def replay_options(options: object) -> ReplayOptions:
@@ -295,7 +319,7 @@ def replay_command(entry: Entry, *, path: str | None = None) -> str:
     """
     made = MadeWith.of(entry)
     words = ["warpfuzz", "replay", str(entry.path) if path is None else path, *_passed(made)]
-    if made.assembler is not None and not VERSION.fullmatch(made.assembler):
+    if made.assembler is not None and not VERSION.fullmatch(split_variant(made.assembler)[0]):
         words += ["--assembler", made.assembler]
     if "model file" in entry.finding.details:
         words += ["--model", str(entry.finding.details["model file"])]
@@ -345,7 +369,7 @@ def check_trusted(command: str, *, option: str, named_by: str, trust: bool) -> N
     UntrustedError
         If not; the command is shown.
     """
-    if trust or VERSION.fullmatch(command) or _mark(command).exists():
+    if trust or VERSION.fullmatch(split_variant(command)[0]) or _mark(command).exists():
         return
     raise UntrustedError(
         f"{named_by} names the command {command!r:.500}, which was never given here: a corpus may "
@@ -356,5 +380,5 @@ def check_trusted(command: str, *, option: str, named_by: str, trust: bool) -> N
 
 def _mark(command: str) -> Path:
     # Together with the folder: what a relative path names is another program elsewhere.
-    key = f"{Path.cwd()}\0{command}".encode(errors="surrogateescape")
+    key = f"{Path.cwd()}\0{split_variant(command)[0]}".encode(errors="surrogateescape")
     return cache_folder() / "trusted" / sha256(key).hexdigest()
