@@ -230,7 +230,7 @@ def reference_lines(counts: Counts) -> list[Text]:
         f"{some['differing',]:,} differed; the oracle judged {some['judged',]:,} of them"
     )
     odd = [
-        f"the reference is wrong about {counted(count, 'image')} of {rest[0]}, left out from then on"
+        f"the reference is wrong about {counted(count, 'image')} of {rest[0]}, now left out"
         for (first, *rest), count in some.items()
         if first == "reference wrong" and rest
     ]
