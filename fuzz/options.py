@@ -338,7 +338,7 @@ class Run(Options, words="run", runs="run:run_campaign"):
     device_reference: bool = option(
         "Run verified programs on millions of further images, which the device makes and compares "
         "with a reference of its own; what differs is judged by the oracle. Counted apart from "
-        f"the cases.  [default: --{'' if DEVICE_REFERENCE else 'no-'}device-reference]",
+        "the cases.",
         "--device-reference/--no-device-reference",
         default=DEVICE_REFERENCE,
     )

@@ -302,11 +302,10 @@ def resumed(options: Run, state: State) -> Run:
             "front_ends": _several(before["--front-end"]),
             "assemblers": _several(state.options.get("--assembler")),
         }
-    nothing = Run()
     taken = {
         name: value
         for name, value in kept.items()
-        if value is not None and getattr(options, name) == getattr(nothing, name)
+        if value is not None and not options.is_set(name)
     }
     commands = [("--ptx-pass", taken.get("ptx_pass"))]
     commands += [("--assembler", one) for one in taken.get("assemblers", ())]
