@@ -160,6 +160,7 @@ class ForeignRunner(ClosedAtTheEnd):
     ) -> None:
         check_named(name, ())
         self._name, self._target = name, target
+        self._closed = False
         self._way = _Command(name, deadline) if is_command(name) else _Function(name, deadline)
 
     def capabilities(self) -> Capabilities | Failure:
@@ -172,6 +173,7 @@ class ForeignRunner(ClosedAtTheEnd):
 
     def compile(self, module: KernelModule) -> Compiled:
         """Take a module as it is: the text goes to the runner with each batch."""
+        self._check_open()
         return Compiled(
             module=module,
             architecture=self._target,
@@ -185,6 +187,7 @@ class ForeignRunner(ClosedAtTheEnd):
 
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         """Run a batch, in parts if it is large; raises UsageError as the protocol says."""
+        self._check_open()
         kernel = compiled.module.kernel(entry)
         check_images(kernel, images)
         if failure := self._way.started():
@@ -231,7 +234,12 @@ class ForeignRunner(ClosedAtTheEnd):
 
     def close(self) -> None:
         """End the process."""
+        self._closed = True
         self._way.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError("the runner is closed; make a new one")
 
 
 class _Command:
