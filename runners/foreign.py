@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,7 @@ from runners.processes import (
     tail,
 )
 from runners.protocol import (
+    NO_SM,
     Capabilities,
     ClosedAtTheEnd,
     Collected,
@@ -62,8 +64,6 @@ _LAUNCH = "{launch}"
 """Stands in a command for the file of a launch."""
 _LOADING_SECONDS = 60.0
 """Seconds that a Python function's module may take to be imported; large frameworks take ten."""
-_ELSEWHERE = 0xFFFFFFFF
-"""In place of a multiprocessor's number, of which a runner says nothing."""
 
 
 def installed() -> dict[str, EntryPoint]:
@@ -104,6 +104,30 @@ def check_named(name: str, built_in: Sequence[str]) -> None:
             f"there is no runner {name!r:.80}; there are {there}, and commands, which are given "
             f"with their path or arguments: './{name:.80}'"
         )
+
+
+def identity_of(name: str) -> str:
+    """Return what tells runners of one name apart, in hexadecimal: a digest of their files.
+
+    Those are the file of a function's module, or what the words of a command name: the program
+    alone where no other word is a file.
+
+    Raises UsageError if there is none of this name.
+    """
+    check_named(name, ())
+    if is_command(name):
+        program, *words = _words(name)
+        there = shutil.which(program) or program
+        files = [word for word in words if Path(word).is_file()] or [there]
+    else:
+        spec = find_spec(installed()[name].module)
+        files = [spec.origin] if spec is not None and spec.origin else []
+    found = hashlib.sha256()
+    for one in files:
+        # What has no file, or one that nobody may read, is known by its name alone.
+        with suppress(OSError):
+            found.update(Path(one).read_bytes())
+    return found.hexdigest()[:12]
 
 
 def _words(command: str) -> list[str]:
@@ -198,7 +222,7 @@ class ForeignRunner(ClosedAtTheEnd):
                 f"{kernel.image_bytes}",
             )
         results = np.fromfile(made, np.uint8).reshape(images.shape)
-        sms = np.full(len(images), _ELSEWHERE, np.uint32)
+        sms = np.full(len(images), NO_SM, np.uint32)
         results.flags.writeable = sms.flags.writeable = False
         return Ran(images=results, sms=sms, seconds=time.perf_counter() - start)
 
