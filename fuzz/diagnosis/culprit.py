@@ -263,8 +263,11 @@ def _maker(traced: Trace, event: Event, name: str) -> Event | None:
 
 
 def in_company(culprit: Culprit | None) -> bool:
-    """Whether all that is known of a step is that it is wrong beside others."""
-    return culprit is not None and culprit.condition == _IN_COMPANY
+    """Whether all that is known of a step is that it is wrong beside others.
+
+    Of code of lanes, that no instruction is wrong by itself, and that it is to be made smaller.
+    """
+    return culprit is not None and (culprit.condition == _IN_COMPANY or culprit.steps == (CODE,))
 
 
 def _wrong_in_company(

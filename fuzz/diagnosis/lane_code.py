@@ -1,13 +1,17 @@
-"""Which scalar instructions are wrong, found by experiment: without which the code is right.
+"""Which scalar instructions are wrong, found by experiment: alone, or without which code is right.
 
-Code of lanes that comes out wrong by itself is tried again with one instruction less each time: in
-its place stands the number that it gave in a wrong lane, which no compiler can know. Where that
-makes the code right, the instruction belongs to what is wrong.
+Code of lanes that comes out wrong is taken apart. Each instruction is tried alone, given what it
+met; then each with its predicate, and each loop and branch with nothing but a count inside. What is
+wrong so gives the name, whatever else the code has.
+
+Where all of them are right alone, only some together are wrong. Of code that was made smaller, each
+instruction is tried away then: in its place stands what it gave, loaded from memory. Where that
+makes the code right, it belongs to what is wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -19,6 +23,7 @@ from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Witness
 from fuzz.diagnosis.single_step import CODE
 from oracle.errors import UsageError
 from oracle.lane_code import (
+    LANE,
     ZERO,
     Assign,
     If,
@@ -28,20 +33,35 @@ from oracle.lane_code import (
     Statement,
     Taken,
     every,
+    read_by,
     taken,
-    written_by,
 )
 from oracle.matrices import LANES
+from oracle.scalar import CLASSES, SCALARS, ScalarInstruction
 from oracle.tracing import Trace
 from strategies.simplification.examples import Example
 from strategies.simplification.lane_code import alone, changed, places
 
 _MOST_NAMED = 4
-"""Instructions that a name lists of code that was not made smaller."""
+"""Instructions that a name lists."""
 _SMALL = 12
-"""Statements of code that was made smaller, at most: what is left of branches and loops counts."""
+"""Statements of code that was made smaller, at most."""
 _MOST_TRIED = 64
 """Instructions that are tried: code that was made smaller has a few."""
+_MOST_TIMES = 16
+"""Contents of one instruction that are tried: what it met first."""
+_MOST_ALIKE = 24
+"""Instructions of one first word that are tried together: setp and cvt have hundreds."""
+_PREDICATE, _LOOP, _BRANCH = "a predicate", "a loop of lanes", "a branch of lanes"
+_LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
+_HELPERS = "cvt.u16.u32", "cvt.u32.u16", "mov.b64.pack", "mov.b64.unpack"
+"""What brings registers that have not 32 bits in and out of a trial."""
+_KEPT = 500
+"""Number of the first register that holds what an instruction gave: code has fewer."""
+_GIVES = {"r": "mov.b32", "h": "cvt.u16.u32", "d": "mov.b64.pack", "p": "setp.ne.u32"}
+"""What makes a register of registers of 32 bits; a predicate is whether one is not 0."""
+_ODD = np.arange(LANES) % 2 == 1
+_NUMBERS = np.arange(LANES, dtype=np.uint32)
 
 
 def wrong_code(device: ExperimentDevice, traced: Trace) -> Culprit | None:
@@ -55,170 +75,296 @@ def wrong_code(device: ExperimentDevice, traced: Trace) -> Culprit | None:
     Returns
     -------
     Culprit or None
-        None where no code is wrong by itself, or no instruction makes a difference.
+        None where no code is wrong by itself.
     """
     for event in traced.events:
         if isinstance(event.step, LaneCode):
             inputs = event.inputs.get("source", np.zeros((LANES, 0), np.uint32))
-            example = alone(event.step, inputs)
-            found = _wrong_alone(device, example)
+            found = _wrong_alone(device, alone(event.step, inputs))
             if found is not None:
                 return found
     return None
 
 
 def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
-    results = device.results(example.program, example.image[None])
-    if results is None or not results.wrong[0]:
+    if device.right(example.program, example.image):
         return None
     (step,) = (one for one in example.program.steps if isinstance(one, LaneCode))
+    there = list(islice(taken(step, _inputs(example)[None]), _MOST_TRIED))
+    found = _wrong_part(device, step, there)
+    if found is not None:
+        return found
+    names = [CODE]
+    if sum(1 for _ in every(step.code)) <= _SMALL:
+        needed = dict.fromkeys(
+            one.opcode
+            for one, times in there
+            if len(times) == 1 and _needed(device, example, step, one, times[0])
+        )
+        controls = _controls(step.code)
+        some = [*needed, *controls] or [*step.opcodes]
+        names = some if len(some) <= _MOST_NAMED else controls or names
     witness = Witness(program=example.program, images=example.image[None])
-    there = list(islice(_taken(example, step), _MOST_TRIED))
-    for one, times in there:
-        if not one.row.carry_in and any(_wrong_instruction(device, one, time) for time in times):
-            return Culprit(steps=(one.opcode,), witness=witness)
-    needed: list[str] = []
-    if results.ran[0]:
-        lane = _wrong_lane(example, step, results.actual[0] != results.expected[0])
-        for one, times in there:
-            if len(times) == 1 and one.opcode not in needed:
-                other = _without(example, step, one, times[0], lane)
-                if other is not None and device.right(other.program, other.image):
-                    needed.append(one.opcode)
-    small = sum(1 for _ in every(step.code)) <= _SMALL
-    names = needed or [*step.opcodes]
-    if len(names) > _MOST_NAMED and not small:
-        return Culprit(steps=(CODE,), witness=witness)
-    controls = _controls(step.code) if small else []
-    return Culprit(steps=(" and ".join((*names, *controls)),), witness=witness)
+    return Culprit(steps=(" and ".join(names),), witness=witness)
 
 
-def _taken(example: Example, step: LaneCode) -> Iterator[tuple[Assign, list[Taken]]]:
+def _inputs(example: Example) -> NDArray[np.uint32]:
+    """Return what code alone reads, uint32 (32, words)."""
     load = next((one for one in example.program.steps if one.bytes_read), None)
     size = sum(span.run for span in load.bytes_read) if load is not None else 0
-    return taken(step, example.image[:size].view("<u4").reshape(1, LANES, -1))
+    return example.image[:size].view("<u4").reshape(LANES, -1)
 
 
-def _wrong_lane(example: Example, step: LaneCode, differs: NDArray[np.bool_]) -> int:
-    """Return the first lane that stored something wrong."""
-    size = step.uses[-1].holds.words * 4
-    places = np.flatnonzero(differs) - example.program.offset("y")
-    inside = places[(places >= 0) & (places < LANES * size)]
-    return int(inside[0]) // size if len(inside) else 0
+class _Trial:
+    """Statements on what each lane is given, between a load and a store."""
+
+    def __init__(self) -> None:
+        self.code: list[Statement] = []
+        self._columns: list[NDArray[np.uint32]] = []
+        self._results: list[str] = []
+
+    def given(self, values: NDArray[Any], kind: str) -> str:
+        """Return a register of a class that holds (32,) patterns at first."""
+        number, wide = len(self._columns), values.astype(np.uint64)
+        first, name = f"r{number}", f"{_LETTERS[kind]}{number}"
+        self._columns += [
+            (wide >> np.uint64(32 * part)).astype("<u4") for part in range(_words(name))
+        ]
+        if kind != "b32":
+            other = {"pred": (0,), "b64": (f"r{number + 1}",)}.get(kind, ())
+            self.code.append(_assign(_GIVES[name[0]], name, first, *other))
+        return name
+
+    def seen(self, name: str) -> None:
+        """Store what a register holds in the end."""
+        out = tuple(f"r{60 + len(self._results) + part}" for part in range(_words(name)))
+        self.code += _out(name, out)
+        self._results += out
+
+    def example(self) -> Example | None:
+        """Return the program and the image; None if there can be no such code."""
+        columns = self._columns
+        try:
+            step = LaneCode(
+                source="x" if columns else "", count=len(columns), destination="y",
+                results=tuple(self._results), code=tuple(self.code),
+            )  # fmt: skip
+        except UsageError:
+            return None
+        words = np.stack(columns, axis=-1) if columns else np.zeros((LANES, 0), np.uint32)
+        return alone(step, words)
 
 
-_WORDS = {"b16": 1, "b32": 1, "b64": 2, "pred": 1}
-"""Registers of 32 bits that hold what a register of a class does."""
+def _words(name: str) -> int:
+    """Return how many registers of 32 bits hold what a register does."""
+    return 2 if name.startswith("d") else 1
 
 
-def _wrong_instruction(device: ExperimentDevice, one: Assign, time: Taken) -> bool:
-    """Whether an instruction is wrong with nothing before or behind it but conversions."""
-    columns: list[NDArray[Any]] = []
-    code: list[Assign] = []
-    sources: list[str | int] = []
-    for source, kind, held in zip(one.sources, one.row.sources, time.sources, strict=False):
-        if isinstance(source, int):
-            sources.append(source)
-            continue
-        first, place = f"r{len(columns)}", len(sources)
-        wide = held[0].astype(np.uint64)
-        columns += [(wide >> np.uint64(32 * part)).astype("<u4") for part in range(_WORDS[kind])]
-        if kind == "b32":
-            sources.append(first)
-        elif kind == "b16":
-            sources.append(f"h{place}")
-            code.append(_assign("cvt.u16.u32", f"h{place}", first))
-        elif kind == "pred":
-            sources.append(f"p{place}")
-            code.append(_assign("setp.ne.u32", f"p{place}", first, 0))
-        else:
-            low, high = f"d{2 * place}", f"d{2 * place + 1}"
-            sources.append(low)
-            code += [
-                _assign("cvt.u64.u32", low, first),
-                _assign("cvt.u64.u32", high, f"r{len(columns) - 1}"),
-                _assign("shl.b64", high, high, 32),
-                _assign("or.b64", low, low, high),
-            ]
-    names = [f"{name[0]}{50 + index}" for index, name in enumerate(one.destinations)]
-    code.append(replace(one, destinations=tuple(names), sources=tuple(sources), guard=""))
-    results: list[str] = []
-    for name in names:
-        out = [f"r{60 + len(results)}", f"r{61 + len(results)}"]
-        if name[0] == "r":
-            results.append(name)
-        elif name[0] == "h":
-            code.append(_assign("cvt.u32.u16", out[0], name))
-            results.append(out[0])
-        elif name[0] == "p":
+def _out(name: str, into: tuple[str, ...]) -> list[Assign]:
+    """Return statements that bring what a register holds into registers of 32 bits."""
+    match name[0]:
+        case "d":
+            return [Assign(opcode="mov.b64.unpack", destinations=into, sources=(name,))]
+        case "h":
+            return [_assign("cvt.u32.u16", *into, name)]
+        case "p":
             # Not by selp, which may be what is wrong.
-            code.append(_assign("add.s32", out[0], ZERO, 0))
-            code.append(_assign("add.s32", out[0], out[0], 1, guard=name))
-            results.append(out[0])
-        else:
-            code += [
-                _assign("cvt.u32.u64", out[0], name),
-                _assign("shr.u64", name, name, 32),
-                _assign("cvt.u32.u64", out[1], name),
-            ]
-            results += out
-    try:
-        step = LaneCode(
-            source="x" if columns else "", count=len(columns), destination="y",
-            results=tuple(results), code=tuple(code),
-        )  # fmt: skip
-    except UsageError:
-        return False
-    words = np.stack(columns, axis=-1) if columns else np.zeros((LANES, 0), np.uint32)
-    example = alone(step, words)
-    found = device.results(example.program, example.image[None])
-    return found is not None and bool(found.wrong[0])
+            zero = _assign("add.s32", *into, ZERO, 0)
+            return [zero, _assign("add.s32", *into, *into, 1, guard=name)]
+    return [_assign("mov.b32", *into, name)]
 
 
 def _assign(opcode: str, destination: str, *sources: str | int, guard: str = "") -> Assign:
     return Assign(opcode=opcode, destinations=(destination,), sources=sources, guard=guard)
 
 
-def _without(
-    example: Example, step: LaneCode, one: Assign, time: Taken, lane: int
-) -> Example | None:
-    """Return an example without an instruction: with what it gave in a lane; None if none is."""
-    numbers = [int(result[0, lane]) for result in time.results]
+def _wrong(device: ExperimentDevice, trials: Sequence[_Trial]) -> Witness | None:
+    """Run trials that have the same code; return the program and the images that are wrong."""
+    examples = [one for one in (trial.example() for trial in trials) if one is not None]
+    if not examples:
+        return None
+    images = np.stack([one.image for one in examples])
+    found = device.results(examples[0].program, images)
+    if found is None or not found.wrong.any():
+        return None
+    return Witness(program=examples[0].program, images=images[found.wrong])
+
+
+def _wrong_part(
+    device: ExperimentDevice, step: LaneCode, there: Sequence[tuple[Assign, list[Taken]]]
+) -> Culprit | None:
+    """Find an instruction, a predicate, a loop or a branch that is wrong by itself."""
+    met: dict[tuple[object, ...], tuple[Assign, list[Taken]]] = {}
+    for one, times in there:
+        if not one.row.carry_in:
+            constants = tuple(each for each in one.sources if isinstance(each, int))
+            key = one.opcode, one.guard[:1], constants
+            met.setdefault(key, (one, []))[1].extend(times[:_MOST_TIMES])
+    for one, times in met.values():
+        witness = _wrong(device, [_instruction(one, time) for time in times])
+        if witness is not None:
+            return Culprit(steps=_alike(device, one.row), witness=witness)
+    for one, times in met.values():
+        if one.guard:
+            witness = _wrong(device, [_instruction(one, time, one.guard) for time in times])
+            if witness is not None:
+                plain = _assign("and.b32", "r0", "r0", "r0", guard=one.guard)
+                same = Taken([_NUMBERS[None]] * 2, (_NUMBERS[None],), _ODD[None])
+                always = _wrong(device, [_instruction(plain, same, one.guard)]) is not None
+                name = _PREDICATE if always else f"{one.opcode} and {_PREDICATE}"
+                return Culprit(steps=(name,), witness=witness)
+    for name, trial in _skeletons(step.code):
+        witness = _wrong(device, [trial])
+        if witness is not None:
+            return Culprit(steps=(name,), witness=witness)
+    return None
+
+
+def _instruction(one: Assign, time: Taken, guard: str = "") -> _Trial:
+    """Return a trial of an instruction, in every second lane with a predicate."""
+    trial = _Trial()
+    sources = tuple(
+        source if isinstance(source, int) else trial.given(held[0], kind)
+        for source, kind, held in zip(one.sources, one.row.sources, time.sources, strict=False)
+    )
+    names = [f"{name[0]}{50 + index}" for index, name in enumerate(one.destinations)]
+    if guard:
+        # What it does not write must not look like what it writes.
+        kinds = one.row.destinations
+        pairs = zip(time.results, kinds, strict=False)
+        names = [trial.given(~held[0], kind) for held, kind in pairs]
+        guard = _like(guard, trial.given(_ODD, "pred"))
+    trial.code.append(replace(one, destinations=tuple(names), sources=sources, guard=guard))
+    for name in names:
+        trial.seen(name)
+    return trial
+
+
+def _drawn(row: ScalarInstruction) -> list[_Trial]:
+    """Return trials of an instruction on drawn contents, every second of which are small."""
+    random = np.random.default_rng(0)
+    sources = tuple(
+        at.low if (at := row.immediates.get(index)) and at.required else f"{_LETTERS[kind]}0"
+        for index, kind in enumerate(row.sources)
+    )
+    names = tuple(f"{_LETTERS[kind]}0" for kind in row.destinations)
+    one = Assign(opcode=row.opcode, destinations=names, sources=sources)
+    trials = []
+    for small in (False, True):
+        drawn = [random.integers(0, 64 if small else 1 << 62, (1, LANES)) for _ in row.sources]
+        held = [
+            each % 2 == 1 if kind == "pred" else each.astype(CLASSES[kind])
+            for each, kind in zip(drawn, row.sources, strict=True)
+        ]
+        trials.append(_instruction(one, Taken(held, (), _ODD)))
+    return trials
+
+
+def _alike(device: ExperimentDevice, row: ScalarInstruction) -> tuple[str, ...]:
+    """Return what is wrong beside an instruction: others of its first word.
+
+    If what brings registers in and out of the trial is wrong, that.
+    """
+    if {*row.destinations, *row.sources} - {"b32"}:
+        for opcode in _HELPERS:
+            if opcode != row.opcode and _wrong(device, _drawn(SCALARS[opcode])):
+                return (opcode,)
+    others = [
+        one for one in SCALARS.values()
+        if one.family == row.family and one.exists(device.module)
+        and not (one.carry_in or one.nan or one.defined)
+    ]  # fmt: skip
+    if len(others) > _MOST_ALIKE:
+        return (row.opcode,)
+    wrong = [one.opcode for one in others if _wrong(device, _drawn(one)) is not None]
+    return tuple(wrong) if row.opcode in wrong else (row.opcode,)
+
+
+def _skeletons(code: tuple[Statement, ...]) -> Iterator[tuple[str, _Trial]]:
+    """Iterate over the loops and branches of code, each with nothing but a count inside."""
+    start, turn, more = (
+        _assign("add.s32", "r50", ZERO, 0), _assign("add.s32", "r50", "r50", 1),
+        _assign("add.s32", "r50", "r50", 16),
+    )  # fmt: skip
+    for one in dict.fromkeys(every(code)):
+        if isinstance(one, If):
+            trial = _Trial()
+            branch = replace(
+                one, predicate=_like(one.predicate, trial.given(_ODD, "pred")), then=(turn,),
+                otherwise=(more,),
+            )  # fmt: skip
+            trial.code += [start, branch]
+            trial.seen("r50")
+            yield _BRANCH, trial
+        elif isinstance(one, Repeat):
+            leaves = [each for each in one.body if isinstance(each, Leave)]
+            kinds: list[Leave | str] = ["", *leaves[:1]]
+            for kind in [*kinds, one.entry] if one.entry else kinds:
+                trial, name = _Trial(), _LOOP
+                numbered = isinstance(one.count, str) and one.count != LANE
+                count = trial.given(_NUMBERS, "b32") if numbered else one.count
+                loop = replace(one, count=count, counter="r51", entry="", skipped=0, body=(turn,))
+                if isinstance(kind, Leave):
+                    name += " that lanes leave"
+                    asked = _assign("setp.eq.u32", "p50", "r51", trial.given(_NUMBERS % 5, "b32"))
+                    leave = replace(kind, predicate="p50")
+                    loop = replace(loop, body=(turn, asked, leave, more))
+                elif kind:
+                    name += " entered within its body"
+                    entry = _like(kind, trial.given(_ODD, "pred"))
+                    loop = replace(loop, entry=entry, skipped=1, body=(turn, more))
+                trial.code += [start, loop]
+                trial.seen("r50")
+                yield name, trial
+
+
+def _like(predicate: str, name: str) -> str:
+    """Return a predicate with the sign of another one."""
+    return f"!{name}" if predicate.startswith("!") else name
+
+
+def _needed(
+    device: ExperimentDevice, example: Example, step: LaneCode, one: Assign, time: Taken
+) -> bool:
+    """Whether code is right with what an instruction gives in its place, loaded from memory."""
+    read = set[str]().union(*map(read_by, every(step.code)), step.results)
+    count = max((int(name[1:]) + 1 for name in step.inputs if name in read), default=0)
+    columns = [*_inputs(example).T[:count]]
+    first: list[Assign] = []
+    here: list[Assign] = []
+    seen: list[str] = []
+    numbers = iter(range(_KEPT, 1000))
+    for source in dict.fromkeys(each for each in one.sources if isinstance(each, str)):
+        out = tuple(f"r{next(numbers)}" for _ in range(_words(source)))
+        first += [_assign("add.s32", each, ZERO, 0) for each in out]
+        here += _out(source, out)
+        seen += out
+    for name, held in zip(one.destinations, time.results, strict=False):
+        wide = held[0].astype(np.uint64)
+        kept = [f"r{next(numbers)}" for _ in range(_words(name))]
+        for part, register in enumerate(kept):
+            first.append(_assign("mov.b32", register, f"r{len(columns)}"))
+            columns.append((wide >> np.uint64(32 * part)).astype("<u4"))
+        given = [*kept, 0] if name[0] == "p" else kept
+        here.append(_assign(_GIVES[name[0]], name, *given, guard=one.guard))
     path = next(path for path, other in places(step.code) if other is one)
     try:
-        code = changed(step.code, {path: tuple(_known(step, one, numbers))})
-        other = replace(step, code=code)
+        other = replace(
+            step, source="x", count=len(columns), results=(*step.results, *seen),
+            code=(*first, *changed(step.code, {path: tuple(here)})),
+        )  # fmt: skip
     except UsageError:
-        return None
-    steps = tuple(other if each is step else each for each in example.program.steps)
-    return example.with_program(example.program.buffers, steps)
-
-
-_KNOWN = {"r": ("", "add.s32"), "d": ("cvt.u64.u32", "add.s64"), "h": ("cvt.u16.u32", "add.s16")}
-"""How a register gets a number that no compiler knows: a zero of its size, and a sum."""
-
-
-def _known(step: LaneCode, one: Assign, numbers: list[int]) -> Iterator[Assign]:
-    """Yield statements that give the destinations of an instruction numbers."""
-    used = set(step.inputs).union(*map(written_by, every(step.code)))
-    for name, number in zip(one.destinations, numbers, strict=False):
-        if name[0] == "p":
-            opcode, zero = "setp.ne.u32", ZERO
-        else:
-            convert, opcode = _KNOWN[name[0]]
-            zero = ZERO
-            if convert:
-                zero = next(x for n in range(1 << 10) if (x := f"{name[0]}{n}") not in used)
-                yield _assign(convert, zero, ZERO)
-        yield _assign(opcode, name, zero, number, guard=one.guard)
+        return False
+    tried = alone(other, np.stack(columns, axis=-1))
+    return step.bits == 32 and device.right(tried.program, tried.image)
 
 
 def _controls(code: tuple[Statement, ...]) -> list[str]:
     """Name the predicates, branches and loops that are left."""
     there = [*every(code)]
-    found = ["a branch of lanes"] if any(isinstance(one, If) for one in there) else []
+    found = [_BRANCH] if any(isinstance(one, If) for one in there) else []
     if any(isinstance(one, Assign) and one.guard for one in there):
-        found.insert(0, "a predicate")
+        found.insert(0, _PREDICATE)
     if any(isinstance(one, Repeat | Leave) for one in there):
-        found.append("a loop of lanes")
+        found.append(_LOOP)
     return found

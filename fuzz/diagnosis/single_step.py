@@ -30,7 +30,7 @@ from oracle.operands import Registers, Use
 from oracle.ops import multiplies, multiplies_registers
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.registers import listed
+from oracle.registers import listed, text_of
 from oracle.sparse import legal_bytes
 from oracle.steps import (
     Barrier,
@@ -51,7 +51,7 @@ from strategies.programs.single_instruction import (
     product_of,
 )
 
-CODE = "code of lanes"
+CODE = "scalar code"
 """What a step is called that is code of lanes; `fuzz.diagnosis.lane_code` tells more."""
 _INSTRUCTION = "instruction"
 _NAMES: Mapping[str, str] = {
@@ -155,7 +155,7 @@ class _Alone:
     def of(step: Straight, program: Program) -> _Alone:
         """Return a step of a program alone, with operands that share registers as they do."""
         names: dict[str, str] = {}
-        changes: dict[str, Any] = {}
+        changes: dict[str, Any] = {use.field: text_of(use.registers) for use in step.uses}
         if not any(listed(use.name) for use in step.uses):
             for use in sorted(step.uses, key=lambda one: one.written):
                 names.setdefault(use.name, use.field)
@@ -184,8 +184,9 @@ class _Alone:
     @cached_property
     def _loads(self) -> dict[Use, PlainAccess]:
         reads = {use.name: use for use in self.step.reads}.values()
-        if not any(listed(use.name) for use in reads):
-            return {use: _access(use) for use in reads}
+        # What is a vector by name is loaded whole, if no other operand lists registers of it.
+        apart = {one.bank for use in reads if listed(use.name) for one in use.registers}
+        whole = [use for use in reads if apart.isdisjoint(one.bank for one in use.registers)]
         single = {
             register: Use(
                 field=f"{register.bank}_{register.number}", name=f"{register}",
@@ -193,8 +194,9 @@ class _Alone:
             )
             for use in reads
             for register in use.registers
+            if register.bank in apart
         }  # fmt: skip
-        return {use: _access(use) for use in single.values()}
+        return {use: _access(use) for use in (*whole, *single.values())}
 
     def _filled(self, use: Use, values: NDArray[Any]) -> Iterator[tuple[Place, NDArray[Any]]]:
         """Iterate over the places from which an operand is loaded, and what is to stand there."""
