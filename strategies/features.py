@@ -236,6 +236,7 @@ class Has:
     ALIGNED_128 = Feature("aligned to 128 bytes", Dimension.ADDRESS, opaque=True)
     OFFSET_IMMEDIATE = Feature("offset in the instruction", Dimension.ADDRESS)
     OFFSET_NEGATIVE = Feature("negative offset in the instruction", Dimension.ADDRESS)
+    ROWS_COMPUTED = Feature("rows at addresses that lanes compute", Dimension.ADDRESS)
     BUFFER_END = Feature("last byte is the buffer's last", Dimension.ADDRESS, opaque=True)
 
     LANES_ALONE = Feature("code of lanes alone", Dimension.PROGRAM, opaque=False)
@@ -346,6 +347,8 @@ def _of_op(step: AnyOp, program: Program) -> Iterator[Feature]:
     elif accesses_rows(step):
         yield from of_form(step.form)
         yield from _of_immediate(step.memory.immediate)
+        if step.memory.computed:
+            yield Has.ROWS_COMPUTED
         if step.stores and _repeats(step.reads[0]):
             yield Has.ROWS_REPEATED
     elif multiplies(step):
