@@ -32,12 +32,15 @@ from oracle.targets import (
 from runners.assemblers.assembler import Assembler
 from runners.cuda.compilation import Compiler
 from runners.faults import Place, by_name
+from runners.foreign import DEADLINE, ForeignRunner, check_named, is_command
 from runners.front_ends.protocol import FrontEndRunner, FrontEndToolchain
 from runners.protocol import Failure, Runner, Trouble
 from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner
 from runners.toolchains import DRIVER, Toolchain
 from strategies.program_draws import Versions, versions_up_to
 
+BUILT_IN = ("sim", "cuda")
+"""Runners that warpfuzz has itself."""
 LAYOUTS = 2
 """Fragment layouts that the simulated device has."""
 
@@ -47,7 +50,7 @@ class RunnerChoice:
     """What a person asks for."""
 
     name: str
-    """"sim" or "cuda"; with a maker any."""
+    """"sim", "cuda", or a runner of somebody else's (`runners.foreign`); with a maker any."""
     maker: Callable[[RunnerChoice], Runner] | None = None
     """Opens a runner of one's own, in every worker process again: a function of a module, not of a
     script, because it is named to them. None: the runner of that name."""
@@ -73,8 +76,11 @@ class RunnerChoice:
     """Path of the model by which results are judged; None: the built-in one of the target."""
     device: int = 0
     """Number of the GPU, as the driver counts."""
+    visible: str = ""
+    """UUID of the only GPU, or slice of one, that the runner's process sees; empty: all."""
     deadline: float | None = None
-    """Seconds that one batch may take on a GPU; None: the runner's default."""
+    """Seconds that one batch may take, except on the simulated device; None: the runner's
+    default."""
 
     @property
     def options(self) -> str:
@@ -104,6 +110,11 @@ class RunnerChoice:
             "--assembler": None if self.assembler is None else self.assembler.spelled,
             "--model": self.model,
         }
+
+    @property
+    def label(self) -> str:
+        """The name of the runner; of a command without folders, as in `options`."""
+        return _without_folders(self.name) if is_command(self.name) else self.name
 
     @property
     def toolchain(self) -> Toolchain:
@@ -270,6 +281,8 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
         if choice.model is not None:
             judge_by(Path(choice.model), own=_own_target(can.targets), device=can.description)
         target = choice.target or _own_target(can.targets)
+        if choice.assembler is not None and choice.assembler.variant:
+            _check_variant(choice.assembler, plain, target)
         if target not in can.targets:
             raise UsageError(
                 f"{can.description} does not run {target}; it runs "
@@ -287,6 +300,13 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
     except BaseException:
         runner.close()
         raise
+
+
+def _check_variant(assembler: Assembler, runner: Runner, target: str) -> None:
+    """Raise UsageError where an assembler does not take its options."""
+    found = getattr(runner, "architecture", str)(target)
+    if not isinstance(found, Failure) and (said := assembler.refusal(target, found)):
+        raise UsageError(f"{assembler.named} does not take its options: {said}")
 
 
 def rewriters(faults: Sequence[str], ptx_pass: str | None) -> list[Rewriter]:
@@ -390,13 +410,19 @@ def _check(choice: RunnerChoice) -> None:
                 "reads the PTX itself; leave it out, name an assembler that judges the modules, or "
                 "choose --runner cuda"
             )
-    elif choice.name != "cuda" and choice.maker is None:
-        raise UsageError(f"there is no runner {choice.name!r:.80}; choose sim or cuda")
-    elif device_faults and choice.maker is None:
-        raise UsageError(
-            f"fault {device_faults[0]} sits inside the simulated device, and the runner is "
-            f"{choice.name}; choose --runner sim, or a fault of the PTX"
-        )
+    elif choice.maker is None:
+        check_named(choice.name, BUILT_IN)
+        if device_faults:
+            raise UsageError(
+                f"fault {device_faults[0]} sits inside the simulated device, and the runner is "
+                f"{choice.name}; choose --runner sim, or a fault of the PTX"
+            )
+        compiled = choice.assembler or (choice.front_end is None and choice.level is not None)
+        if compiled and choice.name != "cuda":
+            raise UsageError(
+                f"the runner {choice.name} reads the PTX itself, and --assembler and --opt say how "
+                "to compile for a GPU; leave them out"
+            )
     if choice.target is not None:
         parse_target(choice.target)
     if choice.ptx_pass is not None and (missing := PtxPass(choice.ptx_pass).missing) is not None:
@@ -422,12 +448,18 @@ def _plain(choice: RunnerChoice) -> Runner:
             faults=[fault for fault in map(by_name, choice.faults) if fault.place is Place.DEVICE],
             compiler=compiler,
         )
+    if choice.name != "cuda":
+        deadline = DEADLINE if choice.deadline is None else choice.deadline
+        return ForeignRunner(choice.name, choice.target or DEFAULT_TARGET, deadline=deadline)
     from runners.cuda.runner import CudaRunner
 
     compiler = compiler or DRIVER.compiler(level)
+    seen = {"CUDA_VISIBLE_DEVICES": choice.visible} if choice.visible else {}
     if choice.deadline is None:
-        return CudaRunner(device=choice.device, compiler=compiler)
-    return CudaRunner(device=choice.device, compiler=compiler, deadline=choice.deadline)
+        return CudaRunner(device=choice.device, compiler=compiler, environment=seen)
+    return CudaRunner(
+        device=choice.device, compiler=compiler, environment=seen, deadline=choice.deadline
+    )
 
 
 def _on_this_host(choice: RunnerChoice) -> RunnerChoice:

@@ -24,6 +24,7 @@ from runners.toolchains import (
     places,
     version_order,
 )
+from runners.variants import PLAIN, Variant, split_variant
 from runners.wheels import WHEELS, Progress, fetched_folders
 from runners.wheels import fetched as fetched_wheels
 
@@ -79,11 +80,16 @@ def discover_front_ends() -> list[FrontEndToolchain]:
 def find_assembler(wanted: str | None = None) -> Assembler:
     """Return the assembler of a path or a version such as "13.5"; the newest without one.
 
+    Options stand behind it: "13.5+maxrregcount=32".
+
     Raises
     ------
     UsageError
         If there is none such; the message lists those that are here.
     """
+    name, variant = split_variant(wanted or "")
+    if variant:
+        return find_assembler(name).having(variant)
     if wanted is not None and VERSION.fullmatch(wanted) is None:
         return identify(Path(wanted).expanduser(), spelled=wanted)
     assemblers = discover_assemblers().assemblers
@@ -106,16 +112,17 @@ def named_assembler(wanted: str, *, elsewhere: bool = False) -> Assembler:
     elsewhere
         Whether it is looked for on the hosts of a fleet, if it is not here.
     """
-    path = Path(wanted)
+    name, variant = split_variant(wanted)
+    path = Path(name)
     if path.is_file():
         with contextlib.suppress(UsageError):
-            return identify(path, spelled=wanted)
+            return identify(path, spelled=name).having(variant)
     elif not elsewhere:
         return find_assembler(wanted)
     else:
         with contextlib.suppress(UsageError):
             return find_assembler(wanted)
-    return Assembler(path=path, spelled=wanted)
+    return Assembler(path=path, spelled=wanted, variant=variant)
 
 
 def find_front_end(spelled: str) -> FrontEndToolchain:
@@ -217,6 +224,9 @@ def fetched_compiler(name: str, progress: Progress | None = None) -> Assembler |
 
 def fetched_assembler(version: str, progress: Progress | None = None) -> Assembler:
     """Return the newest assembler of a version in the cache, fetched unless it is there."""
+    version, variant = split_variant(version)
+    if variant:
+        return fetched_assembler(version, progress).having(variant)
     WHEELS["ptxas"].requirements(version)  # refuses what is no version
     here = []
     for folder, _ in fetched_folders("ptxas"):
@@ -249,6 +259,14 @@ class Candidate:
     here: Toolchain | None
     """None until it is fetched."""
 
+    def having(self, variant: Variant) -> Candidate:
+        """Return the same ptxas with some options, unless it has some."""
+        if not variant or split_variant(self.name)[1]:
+            return self
+        here = as_assembler(self.here) if self.here is not None else None
+        name = f"{self.name}{variant}"
+        return replace(self, name=name, here=here and here.having(variant))
+
     @property
     def toolchain(self) -> Toolchain:
         """The compiler that is here; UsageError if none is."""
@@ -265,7 +283,7 @@ class Selected:
     """The compilers of a matrix or a bisection."""
 
     candidates: tuple[Candidate, ...]
-    """Oldest first, each version once."""
+    """Oldest first, each version once; those with options behind the others."""
     driver: bool
     """Whether the driver's compiler is one more."""
 
@@ -273,6 +291,11 @@ class Selected:
     def toolchains(self) -> tuple[Toolchain, ...]:
         """The compilers that are here, oldest first; UsageError if one is not."""
         return tuple(one.toolchain for one in self.candidates)
+
+    def having(self, *variants: Variant) -> Selected:
+        """Return each ptxas that has no options with each of some variants."""
+        made = (one.having(variant) for variant in variants for one in self.candidates)
+        return replace(self, candidates=tuple({one.name: one for one in made}.values()))
 
 
 def parse_levels(text: str | None) -> tuple[int, ...]:
@@ -296,28 +319,33 @@ def select(text: str | None) -> Selected:
     text
         With commas between them: versions ("12.4"), paths of a ptxas, folders in which some lie,
         "installed" for all that are here, "all" for every release, and "driver". None is
-        "installed".
+        "installed". Behind each of them options (`runners.variants`): "12.4+maxrregcount=32".
 
     Raises
     ------
     UsageError
         If it names something that is no compiler, or none.
     """
-    found: dict[tuple[int, ...], Candidate] = {}
+    found: dict[tuple[Variant, tuple[int, ...]], Candidate] = {}
+    variants = [PLAIN]
     driver = False
-    for word in (part.strip() for part in ("installed" if text is None else text).split(",")):
+    for part in ("installed" if text is None else text).split(","):
+        word, variant = split_variant(part.strip())
+        if word == DRIVER.kind and variant:
+            raise UsageError(f"{part} names options of the driver's compiler; name a ptxas instead")
         if word == DRIVER.kind:
             driver = True
             continue
+        variants.append(variant)
         for candidate in _named(word):
-            found.setdefault(candidate.order, candidate)
+            found.setdefault((variant, candidate.order), candidate.having(variant))
     if not found and not driver:
         raise UsageError(
             "no ptxas is here; name some with --compilers, as versions, paths or `all`, or fetch "
             "them with `warpfuzz compilers fetch 13.5`"
         )
-    ordered = sorted(found.values(), key=lambda one: one.order)
-    return Selected(candidates=tuple(ordered), driver=driver)
+    ordered = sorted(found, key=lambda key: (variants.index(key[0]), key[1]))
+    return Selected(candidates=tuple(map(found.__getitem__, ordered)), driver=driver)
 
 
 def front_ends_selected(front_ends: Sequence[FrontEndToolchain]) -> Selected:
@@ -371,7 +399,8 @@ def _named(word: str) -> Sequence[Candidate]:
         return [_to_fetch(word) if matching is None else _here(matching)]
     raise UsageError(
         f"{word!r} names no compiler; give a version such as 12.4, the path of a ptxas or of a "
-        f"folder with some, `installed`, `all`, or `{DRIVER.kind}`"
+        f"folder with some, `installed`, `all`, or `{DRIVER.kind}`; --front-end takes compilers "
+        "above PTX, such as llvm:20"
     )
 
 

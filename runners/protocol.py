@@ -214,6 +214,11 @@ class ForwardingRunner(ClosedAtTheEnd):
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
 
+    @property
+    def inner(self) -> Runner:
+        """The other one."""
+        return self._runner
+
     def capabilities(self) -> Capabilities | Failure:
         """Say what the runner can run."""
         return self._runner.capabilities()

@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -28,6 +29,8 @@ from runners.protocol import (
     check_images,
 )
 from runners.ptx_text import is_ptx
+from runners.reference.fresh import FreshRan, FreshWork, PendingFresh
+from runners.reference.host import HostReference
 from runners.screening import References, Screened, Screening, screening_kernel
 from runners.simulated import Module, SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.silicon import Chip, Planted, Target
@@ -242,6 +245,34 @@ class SimulatedRunner(ClosedAtTheEnd):
             )
         )
 
+    def fresh(
+        self, compiled: Compiled, work: FreshWork, *, entry: str | None = None
+    ) -> PendingFresh:
+        """Run images that are made by their numbers, and compare on the processor.
+
+        Raises InfrastructureError if there is no C++ compiler for the reference.
+        """
+        size, first = work.encoded.image_bytes, work.first
+        before = host_reference().fill(work.contents, size, first, work.count)
+        ran = self.run(compiled, before, entry=entry)
+        if isinstance(ran, Failure):
+            return Collected(outcome=ran)
+        found = host_reference().compare(work.encoded, before, ran.images, first)
+        listed, sampled = work.kept(found, first)
+        numbers = np.array([*listed, *sampled], np.uint64)
+        places = (numbers - np.uint64(first)).astype(np.intp)
+        return Collected(
+            outcome=FreshRan(
+                images=work.count,
+                differing=found.differing,
+                listed=len(listed),
+                numbers=numbers,
+                sms=ran.sms[places],
+                before=before[places],
+                after=ran.images[places],
+            )
+        )
+
     def _check_open(self) -> None:
         if self._closed:
             raise UsageError("the runner is closed; make a new one")
@@ -250,6 +281,12 @@ class SimulatedRunner(ClosedAtTheEnd):
         """Forget the modules."""
         self._closed = True
         self._modules.clear()
+
+
+@cache
+def host_reference() -> HostReference:
+    """Return the reference, built once for this process; raises as `HostReference` does."""
+    return HostReference()
 
 
 def _failure(trap: SimulatedTrap, ptx: str) -> Failure:

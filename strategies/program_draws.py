@@ -100,6 +100,17 @@ def images_per_program(number: int, speed: Speed) -> int:
     return most if doublings >= most.bit_length() else min(most, _FIRST_IMAGES << doublings)
 
 
+FRESH_IMAGES = {Speed.INTERPRETED: 64, Speed.NATIVE: 1 << 20}
+"""Images of a program that a device makes beyond those that the oracle judges: 10 ms of a GPU (a
+prototype made and compared 10^8 a second, H100, 2026-11), and of the simulated device as long as
+those take that the oracle judges."""
+
+
+def fresh_images(most: int, program: Program) -> int:
+    """Return how many images of a program a device makes: fewer where they are large."""
+    return max(1, min(most, most * _FULL_BYTES // program.image_bytes))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Versions:
     """PTX ISA versions of modules, of which every round draws one."""

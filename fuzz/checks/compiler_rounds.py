@@ -147,7 +147,8 @@ class MatrixRounds(Rounds):
     ) -> None:
         report = self._report
         self._failed_alone.update((batch.version, member) for member in built.failed)
-        different = bool(built.failed) and bool(variants)
+        troubles = {one.trouble for one in built.failed.values()}
+        different = bool(troubles - {Trouble.UNSUPPORTED}) and bool(variants)
         if self._place.opened is None:
             report.answered += count
         elif not variants:

@@ -117,7 +117,7 @@ def stored(
         runners=tuple(
             RunnerVerdict(
                 runner="ptxas",
-                version=assemblers[which].version,
+                version=assemblers[which].label,
                 outcome=judged.outcome.name.lower(),
                 message="\n".join(judged.messages) or judged.ending,
             )
@@ -187,7 +187,7 @@ class Examiner:
         self._drafts[entry.id] = draft
         module = entry.read(_MODULE).decode()
         judgements = {}
-        versions = [assembler.version for assembler in self._assemblers]
+        versions = [assembler.label for assembler in self._assemblers]
         for verdict in case.runners:
             judgement = Judgement(
                 instruction=draft.text,

@@ -191,7 +191,7 @@ class Instructions:
                 facts=Facts(
                     target=self.target or "",
                     ptx_version=self.ptx_version or "",
-                    version=self.assemblers[0].version,
+                    version=self.assemblers[0].label,
                     device=_subject(self.assemblers),
                 ),
                 round=_Rounds(self, heartbeat).report,
@@ -212,7 +212,7 @@ class Instructions:
         forms = self.selection.forms()
         if not forms:
             raise UsageError(
-                f"no documented form is like {self.selection.pattern!r}; `warpfuzz isa` lists "
+                f"no documented form matches {self.selection.pattern!r}; `warpfuzz isa` lists "
                 "them all"
             )
         first = self.assemblers[0]
@@ -254,7 +254,7 @@ class Instructions:
             shrinks=lambda case: True,
             summary={
                 "runner": "ptxas",
-                "assemblers": [assembler.version for assembler in self.assemblers],
+                "assemblers": [assembler.label for assembler in self.assemblers],
             },
         )
 
@@ -266,14 +266,14 @@ class Instructions:
             "--only": self.selection.pattern,
             "--target": self.target,
             "--ptx-version": self.ptx_version,
-            "assemblers": [assembler.version for assembler in self.assemblers],
-            "--assembler": [str(assembler.path) for assembler in self.assemblers],
+            "assemblers": [assembler.label for assembler in self.assemblers],
+            "--assembler": [f"{one.path}{one.variant}" for one in self.assemblers],
             "version of the generator": GENERATOR_VERSION,
         }
 
 
 def _subject(assemblers: Sequence[Assembler]) -> str:
-    return " and ".join(f"ptxas {assembler.version}" for assembler in assemblers)
+    return " and ".join(assembler.named for assembler in assemblers)
 
 
 class _Rounds:

@@ -259,17 +259,46 @@ class ProgramRounds(Rounds):
         report.unasked += count - judged - failed
         self._heartbeat.count(judged)
         if len(wrong):
-            # The code is of the emitted text, unless a pass has rewritten it.
-            own = replace(compiled, code=b"") if compiled.module.ptx == built.module.ptx else None
-            some = wrong[:: -(-len(wrong) // _JUDGED)]
-            seen = WrongImages(
-                program=batch.program,
-                images=images[some],
-                actual=actual[some],
-                expected=execute(batch.program, images[some], target=target).images,
-                target=target,
-            )
-            self._differing(batch, compiled, own, seen, sms[some], numbers[some], len(wrong))
+            self._came_out_wrong(batch, built, compiled, images, actual, sms, numbers, wrong)
+
+    def _came_out_wrong(
+        self,
+        batch: Batch,
+        built: Built,
+        compiled: Compiled,
+        images: Images,
+        actual: Images,
+        sms: NDArray[np.uint32],
+        numbers: NDArray[np.intp] | NDArray[np.uint64],
+        wrong: NDArray[np.intp],
+        unseen: int = 0,
+    ) -> None:
+        """Report images that came out wrong, by family.
+
+        Parameters
+        ----------
+        images, actual
+            Before and after the program.
+        sms, numbers
+            Of shape (count,), of each of them: the multiprocessor that ran it, and its number.
+        wrong
+            Which of them came out wrong.
+        unseen
+            How many more did, of which nothing is known.
+        """
+        # The code is of the emitted text, unless a pass has rewritten it.
+        own = replace(compiled, code=b"") if compiled.module.ptx == built.module.ptx else None
+        target = compiled.oracle_target
+        some = wrong[:: -(-len(wrong) // _JUDGED)]
+        seen = WrongImages(
+            program=batch.program,
+            images=images[some],
+            actual=actual[some],
+            expected=execute(batch.program, images[some], target=target).images,
+            target=target,
+        )
+        count = len(wrong) + unseen
+        self._differing(batch, compiled, own, seen, sms[some], numbers[some], count)
 
     def _isolated(
         self,
@@ -350,7 +379,7 @@ class ProgramRounds(Rounds):
         own: Compiled | None,
         seen: WrongImages,
         sms: NDArray[np.uint32],
-        numbers: NDArray[np.intp],
+        numbers: NDArray[np.intp] | NDArray[np.uint64],
         wrong: int,
     ) -> None:
         """Report images that came out wrong, by family.

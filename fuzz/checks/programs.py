@@ -9,6 +9,7 @@ from typing import Protocol, cast
 
 from fuzz.campaign.heartbeat import health_of
 from fuzz.checks.examining import Examiner
+from fuzz.checks.fresh_rounds import FreshRounds
 from fuzz.checks.program_rounds import ProgramRounds
 from fuzz.checks.protocol import (
     Counts,
@@ -32,6 +33,7 @@ from strategies.coverage import Coverage
 from strategies.draws import Selection
 from strategies.program_coverage import Batch, ProgramCoverage
 from strategies.program_draws import (
+    FRESH_IMAGES,
     Speed,
     images_per_program,
     round_focuses,
@@ -89,6 +91,9 @@ class Programs:
     """Whether programs that the ISA leaves undefined are run beside the rounds, and counted."""
     idle: Idle | None = None
     """What is done with the idle time of devices; None: nothing."""
+    reference: bool = False
+    """Whether programs that are verified go on with images which the device makes, and compares
+    with its reference."""
     images: int | None = None
     """Images of each program; None: what the number of the round says."""
     smallest: bool = False
@@ -136,7 +141,7 @@ class Programs:
                 *filter(None, (without_figures(forms, ready.oracle_target, compiler),)),
             ),
         )
-        rounds = ProgramRounds(
+        rounds = (FreshRounds if self.reference else ProgramRounds)(
             ready,
             versions=versions,
             seed=self.seed,
@@ -181,7 +186,10 @@ class Programs:
             If nothing is selected that the target has.
         """
         choice = self.choice
-        speed = Speed.INTERPRETED if choice.name == "sim" else Speed.NATIVE
+        device = Speed.NATIVE if choice.name == "cuda" else Speed.INTERPRETED
+        # Beside a reference the oracle vouches for the program: a few images do.
+        speed = Speed.INTERPRETED if self.reference else device
+        fresh = FRESH_IMAGES[device] if self.reference else 0
         forms = selected_forms(self.selection, target=facts.target, version=facts.ptx_version)
 
         def round_of(number: int, known: Coverage) -> RoundPlan:
@@ -189,7 +197,8 @@ class Programs:
             focuses = round_focuses(forms, seed=self.seed, number=number, reached=reached)
             count = self.images or images_per_program(number, speed)
             cases = len(focuses) * count
-            return RoundPlan(work=Work(focuses=tuple(focuses), count=count), cases=cases)
+            work = Work(focuses=tuple(focuses), count=count, fresh=fresh)
+            return RoundPlan(work=work, cases=cases)
 
         return Plan(
             words=Words(
@@ -243,6 +252,7 @@ class Programs:
             **choice.given,
             "figures of the model": model_for(facts.target).digest if choice.model else None,
             "--include-undefined": self.undefined or None,
+            "--device-reference": self.reference or None,
             "images of a program": self.images,
             "smallest programs": self.smallest,
             "layout of the simulated device": choice.layout,

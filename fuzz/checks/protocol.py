@@ -35,6 +35,15 @@ its name, and the third tells its programs apart ("compared", "compiled", "not c
 readable": of a PTX ISA version that it does not read), or is "images": those compared."""
 
 
+REFERENCE = "device_reference"
+"""First word of the counters of images that were compared with the device's reference. The second
+is "images", those compared; "differing", those of them that differ; "judged", those that the oracle
+judged too; "programs"; "programs left out", which the reference cannot do; "failed", images of
+comparisons that did not come to their end; "once", images of which the reference said something
+else the first time; "reference wrong", whose third word is what a program is about; and "wrong on",
+images that the oracle calls wrong, by device and multiprocessor."""
+
+
 def nested(counts: Counts) -> dict[str, Any]:
     """Return counters as JSON takes them: an object for each first word, and so on."""
     table: dict[str, Any] = {}
@@ -69,7 +78,7 @@ class Stage(StrEnum):
     DRAW = "draw"
     """Drawing programs or instructions, and writing their PTX."""
     COMPILE = "compile"
-    EXPAND = "expand"
+    EXPAND = "fill"
     """Filling images."""
     ORACLE = "oracle"
     """Computing what must come out."""

@@ -43,6 +43,8 @@ class Work:
     """What each program should be about; None: what the key of the round chooses."""
     count: int
     """Images of each program."""
+    fresh: int = 0
+    """Images beyond those that the device makes of each program and compares with its reference."""
 
 
 class OwnCompiler(Matrix):

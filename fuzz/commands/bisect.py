@@ -144,7 +144,7 @@ def _check(entry: Entry, selected: Selected, options: Bisect) -> None:
         ),
         (
             options.disassembler is not None and not is_expansion(entry),
-            f"--disassembler {options.disassembler} is for notes of changed expansions, and "
+            f"--disassembler {options.disassembler} is for notes of changed machine code, and "
             f"{entry.id} is none; leave it out",
         ),
         (
@@ -372,9 +372,11 @@ class _Programs:
         return question.ask(runner)
 
     def module_for(self, member: Member) -> tuple[str, str]:
-        version = parse_version(self._version)
-        if member.assembler is not None and not self._fixed:
-            version = min(version, member.assembler.highest_version)
+        version, asked = parse_version(self._version), member.assembler
+        if asked is not None and not self._fixed:
+            version = min(version, asked.highest_version)
+        if asked is not None and (said := asked.refusal(self._target, self._architecture)):
+            raise CannotBeAskedError(f"{asked.named} does not take its options: {said}")
         if not member.toolchain.knows(self._target, str(version), self._architecture):
             raise CannotBeAskedError(
                 f"{member.toolchain.named} compiles no module with .version {version} and .target "

@@ -359,11 +359,12 @@ def notes_of(form: Form, program: Program, seen: Mapping[Member, Counter[str]]) 
         The matrix instructions in each member's binary; members oldest first.
     """
     changes: dict[tuple[str, str, str, str], list[int]] = {}
-    for level in sorted({member.level for member in seen}):
-        column = [(one.version, words(count)) for one, count in seen.items() if one.level == level]
+    for own in sorted({(member.level, f"{member.variant}") for member in seen}):
+        columns = ((member, words(count)) for member, count in seen.items())
+        column = [one for one in columns if own == (one[0].level, f"{one[0].variant}")]
         for (old, before), (new, after) in pairwise(column):
             if before != after:
-                changes.setdefault((old, new, before, after), []).append(level)
+                changes.setdefault((old.version, new.version, before, after), []).append(own[0])
     return [
         Note(
             form=form.opcode,

@@ -38,6 +38,7 @@ from runners.protocol import (
 )
 from runners.ptx_text import is_ptx
 from runners.toolchains import DRIVER, Toolchain
+from runners.variants import PLAIN, Variant
 from strategies.program_draws import Versions, versions_up_to
 
 NOWHERE = "ptxas"
@@ -85,8 +86,13 @@ class Member:
 
     @property
     def version(self) -> str:
-        """Such as "V13.5.37", "llvm:15.0.7", or "driver"."""
+        """Such as "V13.5.37", "V13.5.37+maxrregcount=32", "llvm:15.0.7", or "driver"."""
         return self.toolchain.label
+
+    @property
+    def variant(self) -> Variant:
+        """Its options beside the level."""
+        return PLAIN if self.assembler is None else self.assembler.variant
 
     @property
     def name(self) -> str:
@@ -284,9 +290,9 @@ class Fitting:
 
 
 def fitting(members: Sequence[Member], place: Place) -> Fitting:
-    """Leave out compilers that do not know the target or the PTX ISA version.
+    """Leave out compilers that do not know the target, the PTX ISA version or their options.
 
-    Raises UsageError if none is left.
+    Raises UsageError if none is left, or none with some options.
     """
     fit: dict[Member, PtxVersion] = {}
     skipped = []
@@ -296,6 +302,11 @@ def fitting(members: Sequence[Member], place: Place) -> Fitting:
     for member in members:
         if member.toolchain == DRIVER and not on_gpu:
             skipped.append("the driver's compiler is left out: it needs --runner cuda")
+        elif member.assembler is not None and (
+            said := member.assembler.refusal(place.target, place.architecture)
+        ):
+            advice = "choose another --variant"
+            skipped.append(f"{member.toolchain.named} is left out: {said}")
         elif place.drawn and (newest := member.newest(place)) is not None:
             fit[member] = newest
         elif not place.drawn and member.toolchain.knows(place.target, asked, place.architecture):
@@ -310,6 +321,10 @@ def fitting(members: Sequence[Member], place: Place) -> Fitting:
     sentences = tuple(dict.fromkeys(skipped))
     if not fit:
         raise UsageError(f"no compiler is left: {'; '.join(sentences)}; {advice}")
+    lost = {f"{one.variant}" for one in members} - {f"{one.variant}" for one in fit} - {""}
+    if lost:
+        said = "; ".join(one for one in sentences if any(f"{name} is" in one for name in lost))
+        raise UsageError(f"nobody compiles with {', '.join(sorted(lost))}: {said}; {advice}")
     versions = Versions.only(asked)
     if place.drawn:
         versions = versions_up_to(place.target, max(fit.values()), main=min(fit.values()))

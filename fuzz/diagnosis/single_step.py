@@ -30,7 +30,7 @@ from oracle.operands import Registers, Use
 from oracle.ops import multiplies, multiplies_registers
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.registers import listed
+from oracle.registers import listed, text_of
 from oracle.sparse import legal_bytes
 from oracle.steps import (
     Barrier,
@@ -51,7 +51,7 @@ from strategies.programs.single_instruction import (
     product_of,
 )
 
-CODE = "code of lanes"
+CODE = "scalar code"
 """What a step is called that is code of lanes; `fuzz.diagnosis.lane_code` tells more."""
 _INSTRUCTION = "instruction"
 _NAMES: Mapping[str, str] = {
@@ -155,7 +155,7 @@ class _Alone:
     def of(step: Straight, program: Program) -> _Alone:
         """Return a step of a program alone, with operands that share registers as they do."""
         names: dict[str, str] = {}
-        changes: dict[str, Any] = {}
+        changes: dict[str, Any] = {use.field: text_of(use.registers) for use in step.uses}
         if not any(listed(use.name) for use in step.uses):
             for use in sorted(step.uses, key=lambda one: one.written):
                 names.setdefault(use.name, use.field)

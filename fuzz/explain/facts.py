@@ -15,7 +15,7 @@ from corpus import Entry, Finding, RunnerVerdict
 from corpus.images import unpack
 from fuzz.explain.notation import hexadecimal, number, ordinal, signed
 from fuzz.findings.case import ACTUAL, EXPECTED, JUDGED, PROGRAM, REWRITTEN, subject_of
-from fuzz.findings.making import MadeWith
+from fuzz.findings.making import MadeWith, variant_of
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Difference, differences
 from fuzz.kinds import KINDS
@@ -139,7 +139,8 @@ def outcomes_of(finding: Finding) -> OutcomeTable:
         if not levels or not all(re.fullmatch(r"-O\d", level) for level in levels):
             others.append(one)
             continue
-        name = one.runner if one.version == one.runner else f"{one.runner} {one.version}"
+        itself = one.version.startswith(one.runner)
+        name = one.version if itself else f"{one.runner} {one.version}"
         told.setdefault(name, {}).update(dict.fromkeys(levels, one.outcome))
     heads = sorted({level for row in told.values() for level in row})
     rows = [(name, *(row.get(level, "") for level in heads)) for name, row in told.items()]
@@ -169,7 +170,7 @@ def facts_of(finding: Finding) -> Iterator[tuple[str, str]]:
     if "runs" in details:
         yield "replayed", _replays(details)
     if "confidence" in details:
-        yield "the model is", str(details["confidence"])
+        yield f"model of {finding.target}", str(details["confidence"])
     yield "shrinking", finding.shrink.value
     if finding.origin is not None:
         where = finding.origin
@@ -178,6 +179,13 @@ def facts_of(finding: Finding) -> Iterator[tuple[str, str]]:
     yield "warpfuzz", finding.versions.warpfuzz
     if finding.comment:
         yield "comment", finding.comment
+
+
+def compiled_with(finding: Finding) -> dict[str, object]:
+    """Return the options of ptxas beside the level, as a document has them; none without any."""
+    variant = variant_of(finding)
+    own = {"options": variant.flags, "arch": variant.architecture("")}
+    return {name: value for name, value in own.items() if value}
 
 
 def _replays(details: Mapping[str, object]) -> str:
@@ -348,6 +356,7 @@ class ValueFacts:
             "warps_per_block": kernel.warps_per_block,
             "copies": self.subject.copies,
             "opt": self.level,
+            **compiled_with(finding),
             "target": finding.target,
             "results": [
                 {

@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 
 from corpus import Entry, durable
-from fuzz.explain.facts import ValueFacts
+from fuzz.explain.facts import ValueFacts, compiled_with
 from fuzz.explain.machine_code import MachineCode, asked_by_bisection, machine_code
 from fuzz.explain.markdown import instruction_page, value_page
 from fuzz.findings.case import MODULE, is_runnable, is_value_finding
+from fuzz.findings.making import variant_of
 from fuzz.findings.probes import HandProbe
 from fuzz.kinds import title_of
 from fuzz.output import harmless
@@ -77,9 +78,9 @@ def cuda_source(
     ]
     comment = "".join(f"// {line}\n" for line in about)
     kernel = inline_kernel(ptx, "compiled_by_nvcc")
-    text = (
-        _TEMPLATE.read_text().replace("@ARCH@", architecture).replace("@LEVEL@", f"{case['opt']}")
-    )
+    flags = "".join(f" -Xptxas {flag}" for flag in case.get("options", []))
+    text = _TEMPLATE.read_text().replace("@ARCH@", case.get("arch", architecture))
+    text = text.replace("@LEVEL@", f"{case['opt']}{flags}")
     text = text.replace("@HAS_KERNEL@", "1" if kernel else "0")
     text = text.replace(_KERNEL_MARK, f"{kernel or ''}\n").replace(_MARK, "\n".join(data))
     return comment + "//\n" + text
@@ -280,6 +281,7 @@ def _of_images(entry: Entry) -> Mapping[str, bytes]:
         "warps_per_block": kernel.warps_per_block,
         "copies": 1,
         "opt": finding.details.get("opt", 3),
+        **compiled_with(finding),
         "target": finding.target,
         "results": [],
         "buffers": [{"name": "image", "offset": 0, "size": kernel.image_bytes}],
@@ -291,7 +293,7 @@ def _of_images(entry: Entry) -> Mapping[str, bytes]:
     )  # fmt: skip
     return _with_programs(
         document,
-        ptx=ptx,
+        ptx=variant_of(finding).files("", ptx)[""],
         image=probe.image.tobytes(),
         expected=probe.expected.tobytes(),
         architecture=finding.target,
@@ -324,7 +326,7 @@ def _of_values(facts: ValueFacts, compilers: MachineCode) -> Mapping[str, bytes]
         **compilers.files,
         **_with_programs(
             facts.document(),
-            ptx=facts.kernel,
+            ptx=variant_of(facts.finding).files("", facts.kernel)[""],
             image=facts.subject.image.tobytes(),
             expected=facts.expected.tobytes(),
             architecture=facts.built_for,

@@ -22,9 +22,10 @@ from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.disassembly import WHEEL, Disassembler
 from runners.compilers import discover_assemblers
-from runners.cuda.compilation import PtxasCompiler, release_of
+from runners.cuda.compilation import release_of
 from runners.kernels import KernelModule
 from runners.protocol import Failure
+from runners.variants import split_variant
 
 GOOD, BAD = "good.sass", "bad.sass"
 _RIGHT = "match"
@@ -196,7 +197,8 @@ def machine_code(
 def _table(finding: Finding, asked: Sequence[Asked]) -> Iterator[str]:
     rows: dict[str, dict[str, str]] = {}
     for one in asked:
-        rows.setdefault(f"ptxas {one.version}", {})[f"-O{one.level}"] = one.outcome
+        name = one.version if ":" in one.version else f"ptxas {one.version}"
+        rows.setdefault(name, {})[f"-O{one.level}"] = one.outcome
     if asked_of(finding) == tuple(asked):  # what the driver's compiler did stands there, too
         recorded = outcomes_of(finding)
         rows |= {
@@ -240,7 +242,7 @@ def _built(
 ) -> Built:
     module = facts.subject.module
     entry = module.kernels[0].entry
-    compiler = PtxasCompiler(_installed(asked.version).path, level=asked.level)
+    compiler = _installed(asked.version).compiler(asked.level)
     text = KernelModule(
         ptx=ptx, target=module.target, version=module.version, kernels=module.kernels
     )
@@ -254,9 +256,10 @@ def _built(
 
 
 def _installed(version: str) -> Assembler:
+    name, variant = split_variant(version)
     for one in discover_assemblers().assemblers:
-        if one.version == version:
-            return one
+        if one.version == name:
+            return one.having(variant)
     release = release_of(version)
     raise UsageError(
         f"ptxas {version} is not here; fetch it with `warpfuzz compilers fetch {release}`, and "

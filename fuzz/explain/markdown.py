@@ -10,6 +10,7 @@ from fuzz.explain.derivations import derivation, raw, sentences_about
 from fuzz.explain.facts import ValueFacts, apart, facts_of, meaning_of, outcomes_of
 from fuzz.explain.notation import code, decimal, escaped, fenced, hexadecimal, table
 from fuzz.findings.case import MODULE
+from fuzz.findings.making import variant_of
 from fuzz.findings.verdicts import Difference
 from fuzz.kinds import title_of
 from oracle.formats import Format
@@ -293,9 +294,12 @@ def _shown_figure(figure: Figure[Any]) -> str:
 
 def _reproduction(facts: ValueFacts) -> list[str]:
     other = ["python repro.py --ptx module.ptx        # what was written first"]
+    variant = variant_of(facts.finding)
+    flags = "".join(f" -Xptxas {flag}" for flag in variant.flags)
+    built = f"-arch={variant.architecture(facts.built_for)} -Xptxas -O{facts.level}{flags}"
     commands = [
         "python repro.py                         # needs PyCUDA and NumPy",
-        f"nvcc -arch={facts.built_for} -Xptxas -O{facts.level} -o repro repro.cu -lcuda && ./repro",
+        f"nvcc {built} -o repro repro.cu -lcuda && ./repro",
         "python repro.py --ptxas PATH --opt 0     # another compiler, another level",
         *(other if facts.rewritten is not None else []),
         *(["./repro module.ptx"] if facts.rewritten is not None else []),

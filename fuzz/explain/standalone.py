@@ -86,7 +86,7 @@ def reproduce(case: dict[str, Any], options: argparse.Namespace) -> int:
     level = case["opt"] if options.opt is None else options.opt
     gpu = Gpu(options.device)
     try:
-        code, how = compiled(gpu, options, level)
+        code, how = compiled(gpu, options, level, case)
         print(f"{gpu.name}, {how}")
         kernel = gpu.load(code, case["entry"], level)
         code_of_end = MATCH
@@ -98,7 +98,9 @@ def reproduce(case: dict[str, Any], options: argparse.Namespace) -> int:
         gpu.close()
 
 
-def compiled(gpu: Gpu, options: argparse.Namespace, level: int) -> tuple[bytes, str]:
+def compiled(
+    gpu: Gpu, options: argparse.Namespace, level: int, case: dict[str, Any]
+) -> tuple[bytes, str]:
     """Return what is loaded, and how it was made."""
     if options.cubin:
         return read(options.cubin), f"machine code of {options.cubin}"
@@ -108,8 +110,9 @@ def compiled(gpu: Gpu, options: argparse.Namespace, level: int) -> tuple[bytes, 
         return ptx, f"{source.name} compiled by the driver, -O{level}"
     with tempfile.TemporaryDirectory() as folder:
         cubin = Path(folder, "kernel.cubin")
-        arch = options.arch or architecture(ptx, gpu.architecture)
-        command = [options.ptxas, f"-O{level}", f"-arch={arch}", source, "-o", cubin]
+        arch = options.arch or case.get("arch") or architecture(ptx, gpu.architecture)
+        flags = [f"-O{level}", f"-arch={arch}", *case.get("options", [])]
+        command = [options.ptxas, *flags, source, "-o", cubin]
         try:
             ended = subprocess.run(command, capture_output=True, text=True, check=False)
         except OSError as error:
@@ -117,7 +120,7 @@ def compiled(gpu: Gpu, options: argparse.Namespace, level: int) -> tuple[bytes, 
         if ended.returncode:
             said = (ended.stdout + ended.stderr).strip()
             raise KernelFailedError(f"{options.ptxas} ended with {ended.returncode}: {said}")
-        return read(cubin), f"{source.name} compiled by {options.ptxas} -O{level} -arch={arch}"
+        return read(cubin), f"{source.name} compiled by {options.ptxas} {' '.join(flags)}"
 
 
 def architecture(ptx: bytes, device: str) -> str:

@@ -154,7 +154,7 @@ def case_of(
         oracle=OracleVerdict(verdict="legal"),
         runners=(
             RunnerVerdict(
-                runner=choice.name,
+                runner=choice.label,
                 version=opened.version,
                 options=choice.options,
                 outcome=evidence.kind.value,

@@ -17,10 +17,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from corpus import Entry
+from corpus import Entry, Finding
 from fuzz.runner import RunnerChoice
 from oracle.errors import UsageError
 from oracle.targets import parse_target, parse_version
+from runners.assemblers.assembler import Assembler
 from runners.compilers import (
     Selected,
     find_front_end,
@@ -32,9 +33,11 @@ from runners.compilers import (
 )
 from runners.faults import Place, by_name
 from runners.folders import cache_folder
+from runners.foreign import is_command
 from runners.front_ends.sources import Source, source_of
 from runners.kernels import KernelModule
 from runners.toolchains import VERSION, names_program, parted
+from runners.variants import NONE, PLAIN, Variant, parse_variant, split_variant
 
 NOTHING = "none"
 """In place of a fault or a pass: nothing is planted."""
@@ -51,11 +54,11 @@ class MadeWith:
     """What a finding says of how it was made."""
 
     runner: str | None
-    """"sim", "cuda" or whatever stands there; None if it does not say."""
+    """"sim", "cuda", one of somebody else's, or whatever stands there; None if it does not say."""
     layout: int
     level: int | None
     assembler: str | None
-    """Version or path."""
+    """Version or path, with its options behind it."""
     faults: tuple[str, ...]
     ptx_pass: str | None
     """A command; of findings from before 2026-11-22 without its folders."""
@@ -122,7 +125,7 @@ class ReplayOptions:
     """What findings are to be run with; what is left out is as each finding was made."""
 
     runner: str | None = None
-    """"sim" or "cuda"."""
+    """By its name; None: the finding's."""
     target: str | None = None
     """Value of .target."""
     ptx_version: str | None = None
@@ -135,6 +138,8 @@ class ReplayOptions:
     """What writes the PTX; `NOTHING`: warpfuzz."""
     assembler: str | None = None
     """Path or version of a ptxas."""
+    variant: str | None = None
+    """Its options; those of the finding where neither this nor `assembler` names some."""
     level: int | None = None
     """-O level."""
     trust: bool = False
@@ -165,8 +170,10 @@ class ReplayOptions:
             )
         target = self.target or finding.target
         name = self.runner or made.runner
-        if name not in ("sim", "cuda"):
+        if name in (None, "ptxas"):
             raise UsageError(f"finding {entry.id} does not say what found it; choose with --runner")
+        if self.runner is None and is_command(name):
+            self._check_trusted(entry, name, "--runner")
         again = name == made.runner
         choice = RunnerChoice(
             name=name,
@@ -188,9 +195,17 @@ class ReplayOptions:
         return replace(
             choice,
             front_end=None if front_end is None else find_front_end(front_end),
-            assembler=None if assembler is None else named_assembler(assembler),
+            assembler=None
+            if assembler is None
+            else self.having(named_assembler(assembler), variant_of(finding)),
             level=level,
         )
+
+    def having(self, assembler: Assembler, own: Variant) -> Assembler:
+        """Return an assembler with the options that are asked for, or else with a finding's own."""
+        if self.variant is None:
+            return assembler if assembler.variant else assembler.having(own)
+        return assembler.having(parse_variant(self.variant))
 
     def planted(self, entry: Entry, runner: str | None = None) -> tuple[str, ...]:
         """Return the faults for a finding; those of the simulated device only there."""
@@ -262,7 +277,8 @@ class ReplayOptions:
                     "--compilers"
                 )
         if named is not None or front_end is None:
-            return select(named)
+            given = variant_of(entry.finding) if self.variant is None else None
+            return select(named).having(given or parse_variant(self.variant or NONE))
         if self.front_end is not None:
             return front_ends_selected(find_front_ends((front_end,)))
         return front_ends_of(parted(front_end)[0])
@@ -275,6 +291,17 @@ class ReplayOptions:
         if compiler == NOTHING:
             return replace(self, faults=(), ptx_pass=NOTHING, front_end=NOTHING)
         return replace(self, assembler=compiler)
+
+
+def variant_of(finding: Finding) -> Variant:
+    """Return the options of ptxas that a finding has in all its compilers that are wrong."""
+    named = finding.details.get(ASSEMBLER)
+    names = {named} if isinstance(named, str) else {
+        one.version for one in finding.runners
+        if one.runner == "ptxas" and one.outcome not in ("match", "accepted")
+    }  # fmt: skip
+    found = {split_variant(name)[1] for name in names}
+    return found.pop() if len(found) == 1 else PLAIN
 
 
 def replay_options(options: object) -> ReplayOptions:
@@ -295,7 +322,7 @@ def replay_command(entry: Entry, *, path: str | None = None) -> str:
     """
     made = MadeWith.of(entry)
     words = ["warpfuzz", "replay", str(entry.path) if path is None else path, *_passed(made)]
-    if made.assembler is not None and not VERSION.fullmatch(made.assembler):
+    if made.assembler is not None and not VERSION.fullmatch(split_variant(made.assembler)[0]):
         words += ["--assembler", made.assembler]
     if "model file" in entry.finding.details:
         words += ["--model", str(entry.finding.details["model file"])]
@@ -303,7 +330,8 @@ def replay_command(entry: Entry, *, path: str | None = None) -> str:
 
 
 def _passed(made: MadeWith) -> list[str]:
-    words = [] if made.ptx_pass is None else ["--ptx-pass", made.ptx_pass]
+    words = ["--runner", made.runner] if made.runner and is_command(made.runner) else []
+    words += [] if made.ptx_pass is None else ["--ptx-pass", made.ptx_pass]
     if made.front_end is not None and names_program(made.front_end):
         words += ["--front-end", made.front_end]
     return words
@@ -313,8 +341,12 @@ def commands_of(entry: Entry) -> list[tuple[str, str]]:
     """Return the commands that a page of a finding names, each with what it does."""
     path, made = str(entry.path), MadeWith.of(entry)
     found = [("run it again", replay_command(entry))]
-    # The simulated device runs PTX: no ptxas has to do with what came out there.
-    if made.runner != "sim" or made.front_end is not None or made.assembler is not None:
+    # Others than a GPU run PTX: no ptxas has to do with what came out there.
+    if (
+        made.runner in (None, "ptxas", "cuda")
+        or made.front_end is not None
+        or made.assembler is not None
+    ):
         found.append(("since when", shlex.join(["warpfuzz", "bisect", path, *_passed(made)])))
     return [*found, ("without warpfuzz", shlex.join(["warpfuzz", "repro", path]))]
 
@@ -345,7 +377,7 @@ def check_trusted(command: str, *, option: str, named_by: str, trust: bool) -> N
     UntrustedError
         If not; the command is shown.
     """
-    if trust or VERSION.fullmatch(command) or _mark(command).exists():
+    if trust or VERSION.fullmatch(split_variant(command)[0]) or _mark(command).exists():
         return
     raise UntrustedError(
         f"{named_by} names the command {command!r:.500}, which was never given here: a corpus may "
@@ -356,5 +388,5 @@ def check_trusted(command: str, *, option: str, named_by: str, trust: bool) -> N
 
 def _mark(command: str) -> Path:
     # Together with the folder: what a relative path names is another program elsewhere.
-    key = f"{Path.cwd()}\0{command}".encode(errors="surrogateescape")
+    key = f"{Path.cwd()}\0{split_variant(command)[0]}".encode(errors="surrogateescape")
     return cache_folder() / "trusted" / sha256(key).hexdigest()

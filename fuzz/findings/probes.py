@@ -121,6 +121,9 @@ class ModuleProbe:
         targets = [self._finding.target, *filter(None, [self._stand_in])]
         for target in targets:
             refusing = [one for one in assemblers if not one.accepts(version, target)]
+            for one in () if refusing else assemblers:
+                if said := one.refusal(target, target):
+                    raise CannotBeAskedError(f"{one} does not take its options: {said}")
             if not refusing:
                 self._check_same(version, target)
                 return target, version

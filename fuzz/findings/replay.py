@@ -62,7 +62,7 @@ class Attempt:
     """uint8 (image_bytes,), what the model says of every copy; None if the runner failed."""
     sms: tuple[int, ...] = ()
     """Multiprocessors on which copies differed."""
-    failed: int = 0
+    failed: int
     """Copies that differed; all of them if the runner failed."""
     failure: Failure | None = None
     compiled: Compiled | None = None

@@ -1,9 +1,15 @@
-"""Compilers and their -O levels in few words: neighbouring versions are named together."""
+"""Compilers and their -O levels in few words: neighbouring versions are named together.
+
+Those with other options are no neighbours.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Protocol, TypeVar
+
+from runners.variants import Variant, split_variant
 
 
 class Named(Protocol):
@@ -25,14 +31,7 @@ _Named = TypeVar("_Named", bound=Named)
 
 def versions_described(members: Sequence[Named], among: Sequence[Named]) -> str:
     """Name the versions of members, whatever their levels, neighbours together."""
-    found = {member.version for member in members}
-    groups: list[list[str]] = [[]]
-    for version in dict.fromkeys(member.version for member in among):
-        if version in found:
-            groups[-1].append(version)
-        elif groups[-1]:
-            groups.append([])
-    return ", ".join(_span(versions) for versions in groups if versions)
+    return ", ".join(span for span, _ in _spans({one.version: (0,) for one in members}, among))
 
 
 def described(members: Sequence[Named], among: Sequence[Named]) -> str:
@@ -46,17 +45,9 @@ def described(members: Sequence[Named], among: Sequence[Named]) -> str:
     levels: dict[str, tuple[int, ...]] = {}
     for member in members:
         levels[member.version] = (*levels.get(member.version, ()), member.level)
-    groups: list[tuple[tuple[int, ...], list[str]]] = []
-    for version in dict.fromkeys(member.version for member in among):
-        own = levels.get(version, ())
-        if groups and groups[-1][0] == own:
-            groups[-1][1].append(version)
-        else:
-            groups.append((own, [version]))
     return ", ".join(
-        f"{_span(versions)} {' '.join(f'-O{level}' for level in sorted(own))}"
-        for own, versions in groups
-        if own
+        f"{span} {' '.join(f'-O{level}' for level in sorted(own))}"
+        for span, own in _spans(levels, among)
     )
 
 
@@ -80,5 +71,16 @@ def spanned(text: str, among: Sequence[_Named]) -> list[_Named]:
     return found
 
 
-def _span(versions: Sequence[str]) -> str:
-    return versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
+def _spans(
+    levels: Mapping[str, tuple[int, ...]], among: Sequence[Named]
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield neighbouring versions with the same levels and options, and the levels."""
+
+    def alike(version: str) -> tuple[tuple[int, ...], Variant]:
+        return levels.get(version, ()), split_variant(version)[1]
+
+    for (own, _), group in groupby(dict.fromkeys(one.version for one in among), alike):
+        versions = [*group]
+        span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
+        if own:
+            yield span, own

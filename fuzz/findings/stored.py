@@ -31,6 +31,7 @@ from fuzz.runner import OpenRunner, RunnerChoice, opened, rewriters
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from runners.assemblers.assembler import Assembler
 from runners.compilers import discover_assemblers, find_assembler
+from runners.variants import PLAIN, split_variant
 
 _LEVEL = re.compile(r"-O(\d)")
 EXPANSION = "expansion"
@@ -242,7 +243,7 @@ class Replays:
             before = asked(lambda: changed.ask(others, among=among), times=times)
         now = asked(lambda: probe.ask(askers, among=among), times=times)
         where: dict[str, object] = {
-            "assemblers": list(dict.fromkeys(assembler.version for assembler, _ in askers)),
+            "assemblers": list(dict.fromkeys(assembler.label for assembler, _ in askers)),
             "levels": list(dict.fromkeys(level for _, level in askers)),
         }
         if now.known:
@@ -283,10 +284,14 @@ class Replays:
         told = [verdict for verdict in finding.runners if verdict.runner == "ptxas"]
         if options.assembler is not None:
             assembler = self._named(options.assembler)
-            pairs = [(assembler, _level(one.options)) for one in told] or [(assembler, None)]
+            pairs = [
+                (options.having(assembler, split_variant(one.version)[1]), _level(one.options))
+                for one in told
+            ] or [(options.having(assembler, PLAIN), None)]
         else:
             here = self._assemblers_here()
-            missing = list(dict.fromkeys(one.version for one in told if one.version not in here))
+            names = [split_variant(one.version)[0] for one in told]
+            missing = list(dict.fromkeys(one for one in names if one not in here))
             if missing or not told:
                 needed = ", ".join(missing) or "an assembler"
                 raise UsageError(
@@ -294,7 +299,10 @@ class Replays:
                     f"{', '.join(here) or 'none'}); fetch it (`warpfuzz compilers fetch "
                     "VERSION`), or choose another with --assembler"
                 )
-            pairs = [(here[one.version], _level(one.options)) for one in told]
+            pairs = [
+                (options.having(here[name], split_variant(one.version)[1]), _level(one.options))
+                for name, one in zip(names, told, strict=True)
+            ]
         level = options.level
         return list(
             dict.fromkeys((assembler, own if level is None else level) for assembler, own in pairs)

@@ -9,7 +9,7 @@ import contextlib
 import json
 import re
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Unpack
@@ -17,12 +17,13 @@ from typing import Unpack
 import msgspec
 
 from oracle.errors import InfrastructureError, UsageError
-from oracle.targets import TARGETS, VERSIONS, PtxVersion
+from oracle.targets import TARGETS, VERSIONS, PtxVersion, parse_target
 from runners.assemblers.processes import Finished, run
 from runners.cuda.compilation import CompilerLimits, PtxasCompiler, digest_of, version_told
 from runners.folders import cache_folder, temporary_folder, writing
 from runners.instruction_modules import header
 from runners.toolchains import Origin, Toolchain
+from runners.variants import PLAIN, Variant, split_variant
 
 # A question takes 10 ms (ptxas 13.5, 2026-11); the rest is for slow machines.
 QUESTION_SECONDS = 20.0
@@ -94,6 +95,8 @@ class Assembler(Toolchain):
     version: str = ""
     """Full version: "V13.5.37"; "V" and the release where it prints none; "" if it tells none."""
     origin: Origin = Origin.GIVEN
+    variant: Variant = PLAIN
+    """Its options beside the -O level."""
 
     def __post_init__(self) -> None:
         if not self.spelled:
@@ -105,16 +108,49 @@ class Assembler(Toolchain):
         return ".".join(self.version.removeprefix("V").split(".")[:2])
 
     @property
+    def label(self) -> str:
+        """What a finding calls it: "V13.5.37", "V13.5.37+maxrregcount=32"."""
+        return f"{self.version}{self.variant}"
+
+    @property
     def named(self) -> str:
         """It in a sentence."""
-        return f"ptxas {self.version}"
+        return f"ptxas {self.label}"
 
     def __str__(self) -> str:
-        return f"ptxas {self.version} ({self.path})"
+        return f"{self.named} ({self.path})"
+
+    def having(self, variant: Variant) -> Assembler:
+        """Return the same with these options and no others."""
+        spelled = f"{split_variant(self.spelled)[0]}{variant}"
+        return replace(self, variant=variant, spelled=spelled)
 
     def knows(self, target: str, version: str, architecture: str) -> bool:
         """Whether it compiles modules of a target and PTX ISA version for an architecture."""
-        return architecture in self.targets and self.accepts(version, target)
+        known = architecture in self.targets and self.accepts(version, target)
+        return known and not self.refusal(target, architecture)
+
+    def refusal(self, target: str, architecture: str) -> str:
+        """Return what it has against its options, or says that it does with them; "" if nothing.
+
+        It is asked with the least of modules for an architecture that it knows.
+        """
+        if not self.variant:
+            return ""
+        own = self.variant.architecture(architecture)
+        if parse_target(own).number != parse_target(architecture).number:
+            return f"{own} is no sibling of {architecture}, whose code runs there"
+        question = f"{self.variant} {target} {architecture}"
+        stored = self._answers.get(question)
+        if not isinstance(stored, str):
+            before, now = (
+                self._told_of(str(self.highest_version), target, architecture, variant)
+                for variant in (PLAIN, self.variant)
+            )
+            news = [line for line in now.output.splitlines() if line not in before.output]
+            stored = news[0] if news else "" if now.exit_code == 0 else f"it ends with {now.ending}"
+            self._answers.put(question, stored)
+        return stored
 
     def newest(self, target: str, architecture: str) -> PtxVersion | None:
         """Return the newest PTX ISA version of such modules; None if it knows none."""
@@ -122,7 +158,7 @@ class Assembler(Toolchain):
 
     def compiler(self, level: int, **limits: Unpack[CompilerLimits]) -> PtxasCompiler:
         """Return what compiles at a level; raises as `PtxasCompiler` does."""
-        return PtxasCompiler(self.path, level=level, **limits)
+        return PtxasCompiler(self.path, level=level, variant=self.variant, **limits)
 
     @cached_property
     def digest(self) -> str:
@@ -197,13 +233,18 @@ class Assembler(Toolchain):
         return PtxVersion(major, minor)
 
     def _tries(self, version: str, target: str) -> bool:
+        return self._told_of(version, target, target, PLAIN).exit_code == 0
+
+    def _told_of(self, version: str, target: str, architecture: str, variant: Variant) -> Finished:
         # Without an entry, ptxas does not look whether the version knows the target (2026-11).
         text = header(target, version) + ".visible .entry k()\n{\nret;\n}\n"
         with temporary_folder() as folder:
+            files = variant.files("a.ptx", text)
             with writing(folder):
-                (folder / "a.ptx").write_text(text)
-            told = _ask(self.path, f"-arch={target}", "a.ptx", "-o", "a.cubin", folder=folder)
-        return told.exit_code == 0
+                for name, one in files.items():
+                    (folder / name).write_text(one)
+            command = [*variant.command(architecture), *files, "-o", "a.cubin"]
+            return _ask(self.path, *command, folder=folder)
 
 
 def identify(path: Path, origin: Origin = Origin.GIVEN, *, spelled: str = "") -> Assembler:

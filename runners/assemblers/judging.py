@@ -136,6 +136,7 @@ class Judge:
         with temporary_folder() as folder:
             session = Session(
                 path=self.assembler.path,
+                variant=self.assembler.variant,
                 target=self.target,
                 version=self.version,
                 folder=folder,
@@ -161,6 +162,7 @@ class Judge:
         with temporary_folder() as folder:
             session = Session(
                 path=self.assembler.path,
+                variant=self.assembler.variant,
                 target=self.target,
                 version=self.version,
                 folder=folder,
@@ -228,6 +230,7 @@ def judge_module(
     with temporary_folder() as folder:
         session = Session(
             path=assembler.path,
+            variant=assembler.variant,
             target=target,
             version="",
             folder=folder,

@@ -10,6 +10,7 @@ from runners.assemblers.judgements import Judgement, Outcome, Verdict, verdict_o
 from runners.assemblers.processes import Finished, run
 from runners.folders import check_space, writing
 from runners.instruction_modules import minimal_module
+from runners.variants import PLAIN, Variant
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +38,8 @@ class Session:
     """Modules that one process is given to reject."""
     options: tuple[str, ...] = ()
     """Further options, such as "-O1"."""
+    variant: Variant = PLAIN
+    """Of the assembler."""
     per_file: int = 1
     """Instructions in each of those modules: adapted to how often one ends its module's parsing."""
     processes: int = 0
@@ -47,7 +50,8 @@ class Session:
     ) -> Finished:
         """Run the assembler in the folder."""
         self.processes += 1
-        command = [str(self.path), *self.options, f"-arch={self.target}", *arguments]
+        options = *self.options, *self.variant.command(self.target)
+        command = [str(self.path), *options, *arguments]
         return run(command, folder=self.folder, deadline=deadline, stall=stall)
 
     def write(self, name: str, module: str) -> None:
@@ -59,8 +63,10 @@ class Session:
         """Assemble one module."""
         cubin = self.folder / "a.cubin"
         cubin.unlink(missing_ok=True)
-        self.write("a.ptx", module)
-        finished = self.run(["a.ptx", "-o", "a.cubin"], deadline=deadline)
+        files = self.variant.files("a.ptx", module)
+        for name, text in files.items():
+            self.write(name, text)
+        finished = self.run([*files, "-o", "a.cubin"], deadline=deadline)
         verdict = verdict_of(finished, cubin, module)
         if verdict.outcome not in (Outcome.ACCEPTED, Outcome.REJECTED):
             check_space(self.folder)

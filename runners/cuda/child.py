@@ -18,6 +18,7 @@ from collections import deque
 
 import numpy as np
 
+from oracle.errors import InfrastructureError
 from runners.cuda import self_check
 from runners.cuda.frames import FrameReader, encode
 from runners.cuda.launches import LANES, Started
@@ -27,6 +28,7 @@ from runners.cuda.messages import (
     Failed,
     Forget,
     ForgetReferences,
+    Fresh,
     Health,
     LoadModule,
     MapSlot,
@@ -204,6 +206,14 @@ class _Server:
                     line.send(Done(token=request.token, seconds=session.run(request)))
                 except LaunchError as error:
                     return self._failed(request.token, error)
+            case Fresh():
+                try:
+                    line.send(session.compare(request))
+                except LaunchError as error:
+                    return self._failed(request.token, error)
+                except (LoadError, InfrastructureError) as error:
+                    text = str(error)
+                    line.send(Failed(token=request.token, sticky=False, text=text, unusable=True))
             case Examine():
                 line.send(Health(health=session.health()))
             case Stop():

@@ -18,6 +18,7 @@ from runners.kernels import KernelModule
 from runners.processes import run_tool
 from runners.protocol import Compiled, Failure, Trouble
 from runners.ptx_text import is_ptx
+from runners.variants import PLAIN, Variant
 
 LEVELS = (0, 1, 2, 3)
 """-O levels of ptxas, of the driver's compiler (ptxas --help, 11.7 to 13.5) and of front ends."""
@@ -28,6 +29,8 @@ _SAID_BYTES = 16 << 10
 """Bytes of an assembler's standard output that are kept; its errors come on the other stream."""
 _NEWER = re.compile(r"Unsupported \.version ([\d.]+); current version is '([\d.]+)'")
 """What ptxas 11.8 to 13.3 and the driver 580.159.04 say of PTX newer than theirs."""
+_TOO_FEW = "cannot be compiled with specified register target constraints"
+"""What ptxas 12.8 and 13.5 say of `mma` of f64 with m16n8k8 and fewer than 64 registers."""
 _MEMORY_BYTES = 256 << 20
 """Machine code that a compiler remembers, in bytes, where nothing else is said."""
 
@@ -138,6 +141,8 @@ class PtxasCompiler:
         device that reads text (`is_ptx`).
     memory_bytes
         Machine code that it remembers, in bytes.
+    variant
+        Its further options; a target among them is compiled for in place of what is asked for.
 
     Raises
     ------
@@ -153,6 +158,7 @@ class PtxasCompiler:
         deadline: float = 120.0,
         text_taken: bool = False,
         memory_bytes: int = _MEMORY_BYTES,
+        variant: Variant = PLAIN,
     ) -> None:
         _check_level(level)
         if not path.is_file():
@@ -162,6 +168,7 @@ class PtxasCompiler:
         self.path = path
         self.level = level
         self.deadline = deadline
+        self.variant = variant
         self._text_taken = text_taken
         self._memory: OrderedDict[str, bytes] = OrderedDict()
         self._memory_bytes = memory_bytes
@@ -183,7 +190,7 @@ class PtxasCompiler:
 
     def compile(self, module: KernelModule, architecture: str) -> Compiled | Failure:
         """Return a cubin; identical modules are compiled once."""
-        recipe = f"{self._digest} -O{self.level} {architecture} {module.digest}"
+        recipe = f"{self._digest} -O{self.level}{self.variant} {architecture} {module.digest}"
         key = hashlib.sha256(recipe.encode()).hexdigest()
         code = self._memory.get(key)
         if code is None:
@@ -195,7 +202,7 @@ class PtxasCompiler:
         return Compiled(
             module=module,
             architecture=architecture,
-            compiler=f"ptxas {self.version} -O{self.level}",
+            compiler=f"ptxas {self.version}{self.variant} -O{self.level}",
             key=key,
             code=code,
             release=release_of(self.version),
@@ -216,14 +223,15 @@ class PtxasCompiler:
 
     def _assemble(self, module: KernelModule, architecture: str) -> bytes | Failure:
         with temporary_folder() as folder:
-            source, cubin = folder / "module.ptx", folder / "module.cubin"
+            files, cubin = self.variant.files("module.ptx", module.ptx), folder / "module.cubin"
             with writing(folder):
-                source.write_text(module.ptx, encoding="utf-8")
-            command = [str(self.path), f"-O{self.level}", f"-arch={architecture}"]
+                for name, text in files.items():
+                    (folder / name).write_text(text, encoding="utf-8")
+            flags = [f"-O{self.level}", *self.variant.command(architecture)]
+            sources = [str(folder / name) for name in files]
+            command = [str(self.path), *flags, *sources, "-o", str(cubin)]
             try:
-                finished = run_tool(
-                    [*command, str(source), "-o", str(cubin)], deadline=self.deadline
-                )
+                finished = run_tool(command, deadline=self.deadline)
             except OSError as error:
                 return refused(f"{self.path} cannot be run ({error}); name another assembler", "")
             code = cubin.read_bytes() if cubin.is_file() else b""
@@ -239,6 +247,8 @@ class PtxasCompiler:
             )
         else:
             text = f"{self.path} {finished.ending} on the module"
+        if self.variant and _TOO_FEW in said:
+            return Failure(trouble=Trouble.UNSUPPORTED, message=f"{text}: {_TOO_FEW}", detail=said)
         return refused(text, said)
 
 

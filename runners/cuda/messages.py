@@ -93,6 +93,26 @@ class ForgetReferences(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     references: int
 
 
+class Fresh(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Run one kernel on images that are made by their numbers, and compare with the reference."""
+
+    token: int = 0
+    """Drawn anew for every comparison; the answer repeats it."""
+    key: str
+    entry: str
+    warps_per_block: int
+    code: bytes
+    """The program for the reference, words of 32 bits (`runners.reference.encoding`)."""
+    image_bytes: int
+    work_bytes: int
+    contents: bytes
+    """Words of 64 bits (`strategies.contents.device`)."""
+    first: int
+    count: int
+    sampled: tuple[int, ...]
+    """Numbers of images that come back even if they agree."""
+
+
 class Examine(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Ask for the device's state."""
 
@@ -109,6 +129,7 @@ Request = (
     | RunBatch
     | Screen
     | ForgetReferences
+    | Fresh
     | Examine
     | Stop
 )
@@ -197,13 +218,32 @@ class LaunchEnded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     health: DeviceHealth | None
 
 
+class Compared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A comparison ended."""
+
+    token: int
+    differing: int
+    """Images that differ."""
+    listed: int
+    """How many of these come back, before those of the sample."""
+    numbers: tuple[int, ...]
+    sms: bytes
+    """uint32 of each: the multiprocessor that ran it."""
+    before: bytes
+    """Images as they were made, one after the other."""
+    after: bytes
+    """The same after the kernel."""
+
+
 class Failed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The batch, or the launch, failed."""
+    """The batch, the launch, or the comparison, failed."""
 
     token: int
     sticky: bool
     """Whether the context is dead; the child ends after this message."""
     text: str
+    unusable: bool = False
+    """Whether nothing can be compared with the reference on this device."""
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -212,7 +252,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     health: DeviceHealth
 
 
-Reply = Ready | NotReady | Loaded | Refused | Done | LaunchEnded | Failed | Health
+Reply = Ready | NotReady | Loaded | Refused | Done | LaunchEnded | Compared | Failed | Health
 
 _ENCODER = msgspec.msgpack.Encoder()
 _REQUESTS: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)

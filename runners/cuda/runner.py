@@ -12,10 +12,10 @@ import numpy as np
 from oracle.errors import UsageError
 from oracle.targets import TARGETS, Target
 from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler, release_of
-from runners.cuda.messages import DeviceFacts, DeviceHealth, RunBatch, Screen
+from runners.cuda.messages import DeviceFacts, DeviceHealth, Fresh, RunBatch, Screen
 from runners.cuda.slots import PAGE, Lease, lease_of
 from runners.cuda.supervisor import Supervisor
-from runners.cuda.tasks import ExamineTask, RunTask, ScreenTask, Task
+from runners.cuda.tasks import ExamineTask, FreshTask, RunTask, ScreenTask, Task
 from runners.kernels import KernelModule, ScreeningKernel
 from runners.protocol import (
     Capabilities,
@@ -30,11 +30,15 @@ from runners.protocol import (
     check_images,
 )
 from runners.ptx_text import is_ptx
+from runners.reference.fresh import FreshWork, PendingFresh
 from runners.screening import References, Screening, screening_kernel
 
 T = TypeVar("T")
 
 _EXAMINE_SECONDS = 20.0
+_REFERENCE_SECONDS = 60.0
+"""What a child's first comparison may take longer: the driver compiles the reference, and the
+oracle tries it on its fixed set (2 s on a core, 2026-11-23), while other children do the same."""
 _WARPS = 64
 """Most warps of a multiprocessor on any target (CUDA C++ Programming Guide, Technical
 Specifications). Blocks that find no room start when others have ended, and end at once."""
@@ -308,6 +312,30 @@ class CudaRunner(ClosedAtTheEnd):
                 warps_per_block=kernel.warps_per_block,
                 scratch_bytes=scratch if kernel.scratch == "global" else 0,
                 examine=examine,
+            ),
+        )
+        self._supervisor.submit(task)
+        return _Waiting(supervisor=self._supervisor, task=task)
+
+    def fresh(
+        self, compiled: Compiled, work: FreshWork, *, entry: str | None = None
+    ) -> PendingFresh:
+        """Start a comparison of images that the device makes by their numbers."""
+        kernel = compiled.module.kernel(entry)
+        task = FreshTask(
+            allowance=self.deadline + _REFERENCE_SECONDS,
+            compiled=compiled,
+            message=Fresh(
+                key=compiled.key,
+                entry=kernel.entry,
+                warps_per_block=kernel.warps_per_block,
+                code=work.encoded.words.tobytes(),
+                image_bytes=work.encoded.image_bytes,
+                work_bytes=work.encoded.work_bytes,
+                contents=work.contents.tobytes(),
+                first=work.first,
+                count=work.count,
+                sampled=work.sampled,
             ),
         )
         self._supervisor.submit(task)

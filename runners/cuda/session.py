@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from runners.cuda.fresh import FreshImages
 from runners.cuda.launches import Bytes, Launches
 from runners.cuda.libraries import DriverLibrary, Monitor
-from runners.cuda.messages import DeviceFacts, DeviceHealth, RunBatch
+from runners.cuda.messages import Compared, DeviceFacts, DeviceHealth, Fresh, RunBatch
 from runners.cuda.modules import LaunchError, Modules
 
 _STREAMS = 3
@@ -128,6 +129,7 @@ class Session:
             health=self.health,
             is_dead=self._is_dead,
         )
+        self._fresh: FreshImages | None = None
 
     # Slots
 
@@ -191,6 +193,23 @@ class Session:
         except self._driver.Error as error:
             raise LaunchError(str(error), sticky=self._is_dead()) from None
         return time.perf_counter() - start
+
+    def compare(self, work: Fresh) -> Compared:
+        """Run a kernel on images that are made by their numbers; return what differs.
+
+        Raises
+        ------
+        LaunchError
+            If something failed.
+        LoadError, InfrastructureError
+            If the reference cannot be used here.
+        """
+        try:
+            if self._fresh is None:
+                self._fresh = FreshImages(self._driver, self.modules)
+            return self._fresh.compare(work)
+        except self._driver.Error as error:
+            raise LaunchError(str(error), sticky=self._is_dead()) from None
 
     def _start_chunk(
         self,
@@ -285,9 +304,11 @@ class Session:
         import pycuda
 
         cuda = self._driver.get_driver_version()
+        uuid = self._library.uuid(self._ordinal)
         return DeviceFacts(
             name=self._device.name(),
-            uuid=self._monitor.uuid or self._library.uuid(self._ordinal),
+            # NVML is asked for the whole GPU, whatever slice of it this is.
+            uuid=uuid if uuid.startswith("MIG-") else self._monitor.uuid or uuid,
             pci_bus_id=self._device.pci_bus_id(),
             compute_capability=tuple(self._device.compute_capability()),
             multiprocessors=self._device.get_attribute(

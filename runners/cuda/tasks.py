@@ -12,10 +12,12 @@ import numpy as np
 
 from runners.cuda.compilation import refused
 from runners.cuda.messages import (
+    Compared,
     DeviceHealth,
     Done,
     Examine,
     Failed,
+    Fresh,
     Health,
     LaunchEnded,
     Loaded,
@@ -29,6 +31,7 @@ from runners.cuda.messages import (
 from runners.cuda.slots import Lease
 from runners.ledger import read_ledger
 from runners.protocol import Compiled, Failure, Ran, Trouble
+from runners.reference.fresh import FreshRan
 from runners.screening import References, Screened
 
 T = TypeVar("T")
@@ -83,7 +86,7 @@ class LoadTask(Task[Compiled]):
         return True
 
 
-M = TypeVar("M", RunBatch, Screen)
+M = TypeVar("M", RunBatch, Screen, Fresh)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -118,6 +121,13 @@ class KernelTask(Task[T], Generic[T, M]):
             return False
         if self.load is not None and isinstance(self.load.result, Failure):
             self.result = self.load.result
+        elif isinstance(reply, Failed) and reply.unusable:
+            self.result = Failure(
+                trouble=Trouble.UNAVAILABLE,
+                message="the reference on the device cannot be used; leave it out "
+                "(--no-device-reference)",
+                detail=reply.text,
+            )
         elif isinstance(reply, Failed):
             trouble = Trouble.STICKY_ERROR if reply.sticky else Trouble.LAUNCH_FAILURE
             what = "poisons the context" if reply.sticky else "fails, and the device works on"
@@ -198,6 +208,36 @@ class ScreenTask(KernelTask[Screened, Screen]):
             ledger=read_ledger(data, self.message.image_bytes),
             seconds=reply.seconds,
             health=reply.health,
+        )
+
+
+@dataclass(kw_only=True, eq=False)
+class FreshTask(KernelTask[FreshRan, Fresh]):
+    """Comparing what a kernel does with the reference."""
+
+    @property
+    def title(self) -> str:
+        """The task as the subject of a sentence about it."""
+        work = self.message
+        return f"comparing {work.entry} on {work.count} images from {work.first} on"
+
+    def leases(self) -> tuple[Lease, ...]:
+        """Return nothing: images travel in the answer."""
+        return ()
+
+    def ended(self, reply: Reply) -> FreshRan | None:
+        """Return what the device found."""
+        if not isinstance(reply, Compared):
+            return None
+        shape = len(reply.numbers), self.message.image_bytes
+        return FreshRan(
+            images=self.message.count,
+            differing=reply.differing,
+            listed=reply.listed,
+            numbers=np.array(reply.numbers, np.uint64),
+            sms=np.frombuffer(reply.sms, np.uint32),
+            before=np.frombuffer(reply.before, np.uint8).reshape(shape),
+            after=np.frombuffer(reply.after, np.uint8).reshape(shape),
         )
 
 

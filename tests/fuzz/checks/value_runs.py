@@ -84,12 +84,19 @@ def campaign(
     seed: int = 1,
     only: str = "*",
     images: int | None = None,
+    reference: bool = False,
+    resumed: bool = False,
 ) -> Campaign:
     check = Programs(
-        choice=ready.choice, seed=seed, selection=Selection(pattern=only), images=images
+        choice=ready.choice,
+        seed=seed,
+        selection=Selection(pattern=only),
+        images=images,
+        reference=reference,
     )
     pool = LocalPool(ready, check)
     corpus = create_corpus(folder, generator="test")
+    store = CampaignStore(corpus.path)
     return Campaign(
         pool,
         pool.facts,
@@ -98,7 +105,8 @@ def campaign(
         corpus=corpus,
         known=Known(entries=()),
         observer=Nobody(),
-        store=CampaignStore(corpus.path),
+        store=store,
+        state=store.load()[0] if resumed else None,
     )
 
 

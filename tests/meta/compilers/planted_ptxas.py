@@ -25,6 +25,8 @@ def planted_ptxas(
     mark="",
     answering="",
     newest="",
+    only_with="",
+    unknown="",
 ):
     """Write a compiler with planted bugs and return its path.
 
@@ -50,6 +52,10 @@ def planted_ptxas(
         Who rewrites for it (`answering.address`); "": it does so itself, which takes longer.
     newest
         The newest PTX ISA version that it reads; "": any.
+    only_with
+        An option without which it has no bugs.
+    unknown
+        An option that it does not know.
     """
     folder.mkdir(parents=True, exist_ok=True)
     configuration = folder / "planted.row"
@@ -57,7 +63,7 @@ def planted_ptxas(
         "version": version, "faults": tuple(faults), "levels": tuple(levels),
         "rejects": rejects, "crashes": crashes, "text": text, "mark": mark,
         "real": None if real is None else str(Path(real).absolute()), "answering": answering,
-        "newest": newest,
+        "newest": newest, "only_with": only_with, "unknown": unknown,
     }  # fmt: skip
     configuration.write_text(repr(row))
     program = folder / "ptxas"

@@ -12,6 +12,8 @@ real       path of a real ptxas that assembles what was rewritten; None: everyth
 text       whether to write the PTX that was assembled in place of machine code, for the simulated
            device; False: machine code, for a GPU
 mark       what the machine code ends with
+only_with  text of an option without which it has no faults; "" for none
+unknown    option that it does not know
 newest     the newest PTX ISA version that it reads, such as "8.4"; "" for any
 answering  who rewrites (`answering.address`); "": this process
 """
@@ -71,14 +73,17 @@ def really_assembled(row, arguments, source, ptx):
 
 
 def assemble(row, arguments):
-    source = next(one for one in arguments if one.endswith(".ptx"))
+    *_, source = (one for one in arguments if one.endswith(".ptx"))
     output = arguments[arguments.index("-o") + 1] if "-o" in arguments else "elf.o"
     with open(source) as file:
         ptx = file.read()
     if row["newest"] and version_of(ptx) > numbers(row["newest"]):
         print(f"ptxas {source}, line 1; fatal   : Unsupported .version", file=sys.stderr)
         return 255
-    if level_of(arguments) in row["levels"]:
+    if row["unknown"] and any(row["unknown"] in one for one in arguments):
+        print(f"ptxas fatal   : Unknown option '{row['unknown']}'", file=sys.stderr)
+        return 255
+    if level_of(arguments) in row["levels"] and row["only_with"] in " ".join(arguments):
         if row["crashes"] and row["crashes"] in ptx:
             import signal
 

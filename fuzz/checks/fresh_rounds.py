@@ -1,0 +1,229 @@
+"""Rounds of programs that go on with images which the device makes, and compares with a reference.
+
+The oracle judges some images of a program first. If all came out as they must, the device makes
+those that follow by their numbers, runs them and compares them with its reference, while the next
+program is verified. What differs is made again here and judged by the oracle, the only judge, as is
+a sample of what agrees; so a reference that is wrong is found out, and raises no alarm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fuzz.checks.program_rounds import ProgramRounds
+from fuzz.checks.protocol import REFERENCE, Stage
+from fuzz.compilers.matrix import Built
+from fuzz.runner import kind_of_failure
+from oracle.errors import UsageError
+from oracle.execution import execute
+from oracle.image import different
+from oracle.models import model_for
+from oracle.program import requirements
+from runners.protocol import Compiled, Failure, Images, Trouble
+from runners.reference.encoding import encode
+from runners.reference.fresh import FreshRan, FreshWork, PendingFresh, fresh_runner
+from strategies.contents import expand
+from strategies.contents.device import device_contents
+from strategies.features import main_form
+from strategies.program_coverage import Batch
+from strategies.program_draws import fresh_images
+
+SAMPLED = 99_991
+"""One image in so many is judged by the oracle even if it agrees: a prime, so that no class of
+contents, which come in turn, is left out."""
+_TOGETHER = 1 << 18
+"""Images of one comparison: a campaign that is ended waits for one (10^8 a second, H100)."""
+_ISOLATED = 4096
+"""Images of which those are looked for at which a comparison failed."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Started:
+    batch: Batch
+    built: Built
+    compiled: Compiled
+    work: FreshWork
+    pending: PendingFresh
+
+
+class FreshRounds(ProgramRounds):
+    """Carries out rounds on one runner, which compares. Takes what `ProgramRounds` does.
+
+    Raises
+    ------
+    UsageError
+        If the runner does not compare.
+    """
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._device = fresh_runner(self._ready.runner)
+        self._started: list[_Started] = []
+        self._distrusted: set[str] = set()
+        """Forms about which the reference was wrong."""
+
+    def _carry_out(self) -> bool:
+        self._started = []
+        complete = super()._carry_out()
+        self._end()
+        self.verified = [one for one in self.verified if one.entry not in self._odd]
+        return complete and not self._report.lost
+
+    def _work_on(self, batch: Batch, built: Built, place: int, end: int) -> None:
+        verified = len(self.verified)
+        super()._work_on(batch, built, place, end)
+        all_done = self._job.skip + self._report.cases >= end and not self._report.lost
+        # What another device repeats is compared with that one alone.
+        if len(self.verified) > verified and all_done and self._job.against is None:
+            self._go_on(batch, built)
+
+    def _go_on(self, batch: Batch, built: Built) -> None:
+        """Start the comparisons of a program; those of the one before come to their end."""
+        (variant,) = self._compilers.variants(built, batch.entry)
+        compiled, counts = variant.compiled, self._report.counts
+        self._heartbeat.enter(Stage.EXPAND)
+        works = self._works(batch, compiled.oracle_target)
+        counts[REFERENCE, "programs" if works else "programs left out"] += 1
+        self._end()
+        for work in works:
+            pending = self._device.fresh(compiled, work, entry=batch.entry)
+            self._started.append(
+                _Started(batch=batch, built=built, compiled=compiled, work=work, pending=pending)
+            )
+
+    def _works(self, batch: Batch, target: str) -> list[FreshWork]:
+        """Return what is to be compared of a program; nothing if the reference cannot do it."""
+        if self._distrusted & {_about(batch), *(one.opcode for one in requirements(batch.program))}:
+            return []
+        try:
+            encoded = encode(batch.program, model_for(target))
+        except UsageError:
+            return []
+        contents = device_contents(batch.recipe, batch.program).words
+        total = fresh_images(self._job.plan.work.fresh, batch.program)
+        works = []
+        for first in range(batch.count, batch.count + total, _TOGETHER):
+            some = min(_TOGETHER, batch.count + total - first)
+            # Where the sample begins differs from program to program.
+            begin = first + (batch.recipe.seed - first) % SAMPLED
+            works.append(
+                FreshWork(
+                    encoded=encoded,
+                    contents=contents,
+                    first=first,
+                    count=some,
+                    sampled=tuple(range(begin, first + some, SAMPLED)),
+                )
+            )
+        return works
+
+    def _end(self) -> None:
+        """Wait for the comparisons that were started, and judge what comes back."""
+        started, self._started = self._started, []
+        for one in started:
+            self._heartbeat.enter(Stage.RUN)
+            ran = one.pending.collect()
+            if isinstance(ran, Failure):
+                self._failed(one, ran)
+                continue
+            self._report.counts[REFERENCE, "images"] += ran.images
+            self._report.counts[REFERENCE, "differing"] += ran.differing
+            if len(ran.numbers):
+                self._judge(one, ran)
+
+    def _judge(self, one: _Started, ran: FreshRan) -> None:
+        """Have the oracle judge images that came back, and the reference by them."""
+        images, expected = self._made_again(one, ran.numbers)
+        self._report.counts[REFERENCE, "judged"] += len(images)
+        mistaken = _mistaken(ran, images, expected)
+        if mistaken.any():
+            self._try_again(one, int(ran.numbers[mistaken][0]), int(mistaken.sum()))
+        # What the program was run on has to be what is made here.
+        wrong = np.setdiff1d(different(expected, ran.after), different(images, ran.before))
+        if len(wrong):
+            device = self._ready.uuid or f"device {self._ready.choice.device}"
+            for unit in ran.sms[wrong].tolist():
+                self._report.counts[REFERENCE, "wrong on", device, str(unit)] += 1
+            self._came_out_wrong(
+                one.batch, one.built, one.compiled, images, ran.after, ran.sms, ran.numbers, wrong,
+                unseen=ran.differing - ran.listed,
+            )  # fmt: skip
+
+    def _made_again(self, one: _Started, numbers: NDArray[np.uint64]) -> tuple[Images, Images]:
+        """Return images by their numbers, and what the oracle makes of them."""
+        batch = one.batch
+        self._heartbeat.enter(Stage.EXPAND)
+        each = [expand(batch.recipe, batch.program, 1, first=int(n)) for n in numbers]
+        images = np.concatenate(each)
+        self._heartbeat.enter(Stage.ORACLE)
+        target = one.compiled.oracle_target
+        return images, execute(batch.program, images, target=target).images
+
+    def _try_again(self, one: _Started, number: int, images: int) -> None:
+        """Count images about which the reference was wrong; if it is so again, leave a form out.
+
+        Parameters
+        ----------
+        number
+            Of the first of them.
+        """
+        work = replace(one.work, first=number, count=1, sampled=(number,))
+        again = self._device.fresh(one.compiled, work, entry=one.batch.entry).collect()
+        if isinstance(again, Failure):
+            self._failed(one, again)
+            return
+        counts = self._report.counts
+        if not _mistaken(again, *self._made_again(one, again.numbers)).any():
+            counts[REFERENCE, "once"] += images
+            return
+        counts[REFERENCE, "reference wrong", _about(one.batch)] += images
+        self._distrusted.add(_about(one.batch))
+
+    def _failed(self, one: _Started, failure: Failure) -> None:
+        """Look for the images at which a comparison failed, unless the program runs without it."""
+        if failure.trouble in (Trouble.UNAVAILABLE, Trouble.UNSUPPORTED):
+            kind_of_failure(failure)
+        batch, first, count = one.batch, one.work.first, one.work.count
+        self._report.counts[REFERENCE, "failed"] += count
+        self._report.said = failure.line
+        if batch.entry in self._odd:
+            return
+        while count > _ISOLATED and failure.trouble is not Trouble.DEVICE_LOST:
+            half = replace(one.work, first=first, count=count // 2, sampled=())
+            ran = self._device.fresh(one.compiled, half, entry=batch.entry).collect()
+            if isinstance(ran, Failure):
+                failure, count = ran, half.count
+            else:
+                first, count = first + half.count, count - half.count
+        count = min(count, _ISOLATED)
+        images = expand(batch.recipe, batch.program, count, first=first)
+        again = self._runner.run(one.compiled, images, entry=batch.entry)
+        if isinstance(again, Failure):
+            self._isolated(batch, one.compiled, images, np.arange(count) + first, again)
+
+
+def _about(batch: Batch) -> str:
+    form = main_form(batch.program)
+    return "programs without a form" if form is None else form.opcode
+
+
+def _mistaken(ran: FreshRan, images: Images, expected: Images) -> NDArray[np.bool_]:
+    """Return which images were made otherwise on the device, or are judged otherwise by it.
+
+    Parameters
+    ----------
+    images, expected : uint8 (count, image_bytes)
+        As they are made here, and what the oracle makes of them.
+
+    Returns
+    -------
+    bool (count,)
+    """
+    differing = np.arange(len(images)) < ran.listed
+    mistaken: NDArray[np.bool_] = differing == (ran.after == expected).all(axis=1)
+    mistaken[different(images, ran.before)] = True
+    return mistaken

@@ -1,0 +1,120 @@
+"""What a runner promises that makes images by their numbers, and compares what a program does.
+
+Nothing but the numbers of images that differ, those images, and a sample of the others come back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.errors import UsageError
+from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Runner
+from runners.reference.encoding import Encoded
+from runners.reference.self_check import LISTED, Compared
+
+_KEPT_BYTES = 8 << 20
+"""Most bytes of such images: 64 of 128 KiB, which few programs pass."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FreshWork:
+    """Images that a program is to be run on, and what says what must come out."""
+
+    encoded: Encoded
+    """The program, for the reference."""
+    contents: NDArray[np.uint64]
+    """How image n is made (`strategies.contents.device`)."""
+    first: int
+    """Number of the first image."""
+    count: int
+    sampled: tuple[int, ...] = ()
+    """Numbers of images that come back even if they agree."""
+
+    def kept(self, found: Compared, first: int, listed: int = 0) -> tuple[list[int], list[int]]:
+        """Return the numbers of images that come back: of those that differ, and of the sample.
+
+        Parameters
+        ----------
+        found
+            In some of the images.
+        first
+            Number of the first of those.
+        listed
+            How many that differ come back already.
+        """
+        room = max(1, min(LISTED, _KEPT_BYTES // self.encoded.image_bytes)) - listed
+        some = list(found.numbers[: max(0, room)])
+        if found.differing > len(found.numbers):
+            return some, []  # which of the sample agree is not known
+        there = range(first, first + found.images)
+        return some, [one for one in self.sampled if one in there and one not in found.numbers]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FreshRan:
+    """What came of it; arrays are of the images that came back, first of those that differ."""
+
+    images: int
+    """How many were compared."""
+    differing: int
+    """How many of them differ."""
+    listed: int
+    """How many of these came back."""
+    numbers: NDArray[np.uint64]
+    """(count,)"""
+    sms: NDArray[np.uint32]
+    """(count,): number of the streaming multiprocessor that ran each."""
+    before: Images
+    """(count, image_bytes), as the device made them."""
+    after: Images
+    """(count, image_bytes), as the program under test left them."""
+
+
+class PendingFresh(Protocol):
+    """A comparison on its way."""
+
+    def collect(self) -> FreshRan | Failure:
+        """Wait for it; a second call returns the same value."""
+        ...
+
+
+@runtime_checkable
+class FreshRunner(Protocol):
+    """A runner that can."""
+
+    def fresh(
+        self, compiled: Compiled, work: FreshWork, *, entry: str | None = None
+    ) -> PendingFresh:
+        """Start to run a program on images that are made by their numbers, and compare.
+
+        Comparisons and batches run in the order in which they were asked for.
+
+        Raises
+        ------
+        InfrastructureError
+            If there is no reference here.
+        """
+        ...
+
+
+def fresh_runner(runner: Runner) -> FreshRunner:
+    """Return the runner that compares, of one that others may forward to.
+
+    Raises
+    ------
+    UsageError
+        If it does not.
+    """
+    inner = runner
+    while isinstance(inner, ForwardingRunner):
+        inner = inner.inner
+    if not isinstance(inner, FreshRunner):
+        raise UsageError(
+            f"{type(inner).__name__} does not compare with a reference on the device; choose "
+            "--runner cuda or sim, or leave --device-reference out"
+        )
+    return inner

@@ -1,0 +1,127 @@
+"""Variants of a ptxas: options beside the -O level, with which what it compiles must do the same.
+
+`SETTINGS` has a row for each. Others are refused, because findings name them and are replayed
+without a question: an option such as --output-file would write where a stranger's corpus says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from oracle.errors import UsageError
+
+NONE = "none"
+"""In place of a variant: none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """How a value reaches the assembler."""
+
+    says: str
+    flag: str = ""
+    """Option of ptxas."""
+    rewrite: Callable[[str, str], str] | None = None
+    """Returns the text of a module with the value in it."""
+
+
+_ENTRY = re.compile(r"(\.entry\s+)([\w$]+)(\s*\([^)]*\))?")
+
+
+def _limited(ptx: str, value: str) -> str:
+    """Return a module whose entries have the directive `.maxnreg` (PTX ISA 11.4.1)."""
+    return _ENTRY.sub(lambda found: f"{found[0]} .maxnreg {value}", ptx)
+
+
+SETTINGS: Mapping[str, Setting] = {
+    "maxrregcount": Setting(says="most registers of a thread", flag="--maxrregcount"),
+    "maxnreg": Setting(says="the same as the directive .maxnreg of each entry", rewrite=_limited),
+    "regAllocOptLevel": Setting(
+        says="level of register allocation (no ptxas documents it; 12.4 to 13.5 take it)",
+        flag="--regAllocOptLevel",
+    ),
+    "register-usage-level": Setting(
+        says="what optimisations may cost in registers, 0 to 10", flag="--register-usage-level"
+    ),
+    "Ofast-compile": Setting(says="min, mid or max: compile faster", flag="--Ofast-compile"),
+    "allow-expensive-optimizations": Setting(
+        says="true or false", flag="--allow-expensive-optimizations"
+    ),
+    "target": Setting(says="sibling of the GPU's target: sm_90a for sm_90"),
+    "process": Setting(says="last: behind a copy of the module, compiled by the same process"),
+}
+"""What may be set, by its name; options and values as ptxas 13.5 --help has them (2026-11)."""
+_LAST = ("process", "last")
+_ONE = rf"(?:{'|'.join(SETTINGS)})=[\w.]+"
+_NAMED = re.compile(rf"(.*?)((?:\+{_ONE})*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Some settings, each once, in the order of `SETTINGS`."""
+
+    settings: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        """As it stands behind the name of a compiler: "+maxrregcount=32+target=sm_90a"."""
+        return "".join(f"+{name}={value}" for name, value in self.settings)
+
+    def __bool__(self) -> bool:
+        return bool(self.settings)
+
+    def architecture(self, asked: str) -> str:
+        """Return the architecture that is compiled for where another one is asked for."""
+        return dict(self.settings).get("target", asked)
+
+    def command(self, architecture: str) -> list[str]:
+        """Return the options of ptxas, in front of its files."""
+        return [f"-arch={self.architecture(architecture)}", *self.flags]
+
+    @property
+    def flags(self) -> list[str]:
+        """Options of ptxas, but for the architecture."""
+        given = ((SETTINGS[name].flag, value) for name, value in self.settings)
+        return [f"{flag}={value}" for flag, value in given if flag]
+
+    def files(self, name: str, ptx: str) -> dict[str, str]:
+        """Return the files that one process is given for that of a module, which is the last."""
+        for setting, value in self.settings:
+            rewrite = SETTINGS[setting].rewrite
+            ptx = ptx if rewrite is None else rewrite(ptx, value)
+        if _LAST in self.settings:
+            return {"before.ptx": _ENTRY.sub(r"\1\2_before\3", ptx), name: ptx}
+        return {name: ptx}
+
+
+PLAIN = Variant()
+
+
+def split_variant(name: str) -> tuple[str, Variant]:
+    """Return what the name of a compiler says: "13.5+maxrregcount=32" is 13.5, and a variant."""
+    found = _NAMED.fullmatch(name)
+    assert found is not None
+    return found[1], parse_variant(found[2]) if found[2] else PLAIN
+
+
+def parse_variant(text: str) -> Variant:
+    """Return the variant that a person names: "maxrregcount=32,target=sm_90a", or "none".
+
+    Raises
+    ------
+    UsageError
+        If it names none, or something twice.
+    """
+    words = re.split(r"[,+]", text.strip().removeprefix("+"))
+    if words == [NONE]:
+        return PLAIN
+    given = dict(word.partition("=")[::2] for word in words)
+    if not all(re.fullmatch(_ONE, word) for word in words) or len(given) < len(words):
+        raise UsageError(
+            f"{text!r:.200} is no variant of a ptxas; give some of {', '.join(SETTINGS)}, each "
+            "once, with values, such as maxrregcount=32,target=sm_90a"
+        )
+    if given.get(_LAST[0], _LAST[1]) != _LAST[1]:
+        raise UsageError(f"process={given[_LAST[0]]} says nothing; there is process=last")
+    return Variant(tuple((name, given[name]) for name in SETTINGS if name in given))

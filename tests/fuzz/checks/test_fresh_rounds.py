@@ -1,0 +1,363 @@
+"""Campaigns that go on with images of the device and compare them with its reference.
+
+The device is the simulated one, and the reference that of the GPU, built for the processor.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from value_runs import campaign, entries
+
+from corpus import Kind
+from fuzz.bench.campaigns import Silence
+from fuzz.campaign.check_wrappers import Shard, Sharded
+from fuzz.campaign.status import CampaignStatus, summary
+from fuzz.campaign.store import State
+from fuzz.checks import fresh_rounds
+from fuzz.checks.programs import Programs
+from fuzz.checks.protocol import REFERENCE, Check, RoundJob, RoundReport, Stage, nested
+from fuzz.commands.run import resumed
+from fuzz.console.dashboard import reference_lines
+from fuzz.options import Run
+from fuzz.runner import RunnerChoice, opened
+from oracle.errors import InfrastructureError
+from runners import simulated_runner
+from runners.protocol import Compiled, Failure, Images, Ran, Trouble
+from runners.reference.encoding import Encoded
+from runners.reference.host import HostReference
+from runners.reference.self_check import Compared
+from runners.simulated_runner import SimulatedRunner
+from strategies.contents import expand
+from strategies.draws import Selection
+from strategies.program_coverage import Batch
+from strategies.program_draws import round_batches, round_key, selected_forms
+
+ONLY = "wmma.mma*s8*"
+FIRST = 1
+"""Images of each program that the oracle judges; the device makes those from here on."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built() -> HostReference:
+    try:
+        return simulated_runner.host_reference()
+    except InfrastructureError as error:
+        pytest.skip(str(error))
+
+
+def is_met(image: Images, residue: int = 5) -> bool:
+    """Whether an image is one of those that a defect depends on."""
+    return zlib.crc32(image) % 16 == residue
+
+
+STOPS = 7
+"""Residue of the images at which a device stops; none that the oracle judges has it."""
+
+
+class Defective(SimulatedRunner):
+    """A device that gets the last bit wrong, for some contents."""
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
+        ran = super().run(compiled, images, entry=entry)
+        if isinstance(ran, Failure):
+            return ran
+        wrong = ran.images.copy()
+        wrong[[is_met(image) for image in images], -1] ^= 1
+        return replace(ran, images=wrong)
+
+
+class Trapping(SimulatedRunner):
+    """A device that stops, for some contents."""
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
+        if any(is_met(image, STOPS) for image in images):
+            return Failure(trouble=Trouble.STICKY_ERROR, message="it stops")
+        return super().run(compiled, images, entry=entry)
+
+
+def sound(choice: RunnerChoice) -> SimulatedRunner:
+    return SimulatedRunner(layout_seed=choice.layout)
+
+
+def defective(choice: RunnerChoice) -> Defective:
+    return Defective(layout_seed=choice.layout)
+
+
+def trapping(choice: RunnerChoice) -> Trapping:
+    return Trapping(layout_seed=choice.layout)
+
+
+def check_of(maker: Any) -> Programs:
+    return Programs(
+        choice=RunnerChoice(name="sim", maker=maker, ptx_version="8.7"),
+        seed=3,
+        selection=Selection(pattern=ONLY),
+        images=FIRST,
+        reference=True,
+    )
+
+
+def reports(maker: Any, rounds: int = 1, shard: Shard | None = None) -> list[RoundReport]:
+    check: Check = check_of(maker)
+    if shard is not None:
+        check = Sharded(check=check, shard=shard)
+    with check.opened(Silence()) as opened_check:
+        plan = check.plan(opened_check.facts)
+        known = plan.coverage()
+        return [
+            opened_check.round(RoundJob(number=number, plan=plan.round(number, known)))
+            for number in range(rounds)
+        ]
+
+
+def counts_of(made: list[RoundReport]) -> Counter[tuple[str, ...]]:
+    every = sum((report.counts for report in made), Counter())
+    return Counter({words[1:]: n for words, n in every.items() if words[0] == REFERENCE})
+
+
+def shown(made: list[RoundReport]) -> list[tuple[str, int, Images]]:
+    """Return family, number and contents of the image that each suspect shows."""
+    found = []
+    for report in made:
+        for suspect in report.suspects.values():
+            assert suspect.stored is not None
+            number = suspect.stored.case.origin.image
+            assert number is not None
+            found.append(
+                (suspect.family.key, number, np.load(BytesIO(suspect.stored.files["input.npy"]))[0])
+            )
+    return found
+
+
+def numbers(made: list[RoundReport]) -> list[tuple[str, int]]:
+    return [(key, number) for key, number, _ in shown(made)]
+
+
+def test_a_sound_device_and_its_reference_agree_and_are_counted_apart() -> None:
+    made = reports(sound, 2)
+    counts = counts_of(made)
+    assert not any(report.suspects for report in made)
+    assert counts["images",] > 200
+    assert counts["programs",] + counts["programs left out",] == 16
+    assert set(counts) <= {("images",), ("programs",), ("programs left out",)}
+    assert all(report.cases == report.compared == 8 * FIRST for report in made)
+
+
+def test_a_defect_that_depends_on_contents_is_found_by_number_and_made_again_here() -> None:
+    made = reports(defective, 2)
+    counts = counts_of(made)
+    assert counts["differing",] > 4
+    assert counts["judged",] == counts["differing",]
+    assert not {"reference wrong", "once", "failed"} & {words[0] for words in counts}
+    by_unit = {words[1:]: n for words, n in counts.items() if words[0] == "wrong on"}
+    assert sum(by_unit.values()) == counts["differing",]
+    assert {device for device, _ in by_unit} == {"device 0"}
+    later = [(number, image) for _, number, image in shown(made) if number >= FIRST]
+    assert later
+    batches = [batch for number in range(2) for batch in batches_of(number)]
+    for number, image in later:
+        again = [expand(one.recipe, one.program, 1, first=number)[0] for one in batches]
+        assert any(np.array_equal(one, image) for one in again)
+
+
+def batches_of(number: int) -> Iterator[Batch]:
+    check = check_of(sound)
+    with check.opened(Silence()) as opened_check:
+        plan = check.plan(opened_check.facts)
+        work = plan.round(number, plan.coverage()).work
+    forms = selected_forms(check.selection, target="sm_90", version="8.7")
+    key = round_key(check.seed, number)
+    return round_batches(
+        forms, target="sm_90", version="8.7", key=key, focuses=work.focuses, count=work.count
+    )
+
+
+class Interrupting(Silence):
+    """Asks for an end after some signs of life."""
+
+    def __init__(self, beats: int) -> None:
+        self._left = beats
+
+    @property
+    def interrupted(self) -> bool:
+        return self._left <= 0
+
+    def enter(self, stage: Stage, *, round: int | None = None) -> None:  # noqa: A002
+        self._left -= 1
+
+
+def test_nothing_is_skipped_and_nothing_twice_where_a_round_is_cut() -> None:
+    (whole,) = reports(defective)
+    check = check_of(defective)
+    parts: list[RoundReport] = []
+    heartbeat: Silence = Interrupting(beats=23)
+    while not parts or not parts[-1].complete:
+        with check.opened(heartbeat) as opened_check:
+            plan = check.plan(opened_check.facts)
+            drawn, skip = plan.round(0, plan.coverage()), sum(part.cases for part in parts)
+            # The second part ends at its limit, and the last with the round.
+            limit = 3 if len(parts) == 1 else None
+            job = RoundJob(number=0, plan=drawn, skip=skip, limit=limit)
+            parts.append(opened_check.round(job))
+        heartbeat = Silence()
+    assert len(parts) == 3
+    assert sum(part.cases for part in parts) == whole.cases
+    assert counts_of(parts) == counts_of([whole])
+    assert {*numbers(parts)} >= {*numbers([whole])}
+
+
+def test_shards_compare_what_the_whole_campaign_does() -> None:
+    # All rounds here are of the first epoch, which depends on nothing that was reached before.
+    parts = [reports(defective, 1, Shard(index=index, count=2)) for index in (1, 2)]
+    together = [report for part in parts for report in part]
+    whole = reports(defective, 2)
+    assert counts_of(together) == counts_of(whole)
+    assert numbers(together) == numbers(whole)
+
+
+class Told:
+    """A reference that is wrong in some way.
+
+    Parameters
+    ----------
+    says
+        What it makes of a comparison; None: that is right.
+    fills
+        What it makes of images.
+    """
+
+    def __init__(self, right: HostReference, says: Any = None, fills: Any = None) -> None:
+        self._right, self._says, self._fills = right, says, fills
+
+    def fill(self, *given: Any) -> Images:
+        images = self._right.fill(*given)
+        if self._fills is not None:
+            self._fills(images)
+        return images
+
+    def compare(self, encoded: Encoded, before: Images, after: Images, first: int) -> Compared:
+        found = self._right.compare(encoded, before, after, first)
+        return found if self._says is None else self._says(found, first)
+
+
+def says_that_the_first_differs(found: Compared, first: int) -> Compared:
+    others = {*found.numbers} | {first}
+    return replace(found, numbers=tuple(sorted(others)), differing=len(others))
+
+
+def says_that_all_agree(found: Compared, first: int) -> Compared:
+    return replace(found, numbers=(), differing=0)
+
+
+def told(monkeypatch: pytest.MonkeyPatch, reference: Told) -> None:
+    monkeypatch.setattr(simulated_runner, "host_reference", lambda: reference)
+    monkeypatch.setattr(fresh_rounds, "SAMPLED", 7)
+
+
+def test_a_wrong_reference_raises_no_alarm_is_told_and_left_out(
+    built: HostReference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(monkeypatch, Told(built, says_that_the_first_differs))
+    made = reports(sound, 2)
+    counts = counts_of(made)
+    assert not any(report.suspects for report in made)
+    wrong = {words[1]: n for words, n in counts.items() if words[0] == "reference wrong"}
+    assert wrong
+    assert set(wrong.values()) == {1}, "a form is left out at once"
+    assert counts["programs left out",] + counts["programs",] == 16
+    _, *odd = reference_lines(sum((one.counts for one in made), Counter()))
+    assert len(odd) == len(wrong)
+    assert all(f"the reference is wrong about 1 image of {form}, " in str(odd) for form in wrong)
+
+
+def test_a_reference_that_is_wrong_once_leaves_nothing_out(
+    built: HostReference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = {"is": True}
+
+    def says(found: Compared, number: int) -> Compared:
+        if not first.pop("is", False):
+            return found
+        return says_that_the_first_differs(found, number)
+
+    told(monkeypatch, Told(built, says))
+    (report,) = reports(sound)
+    assert not report.suspects
+    assert counts_of([report])["once",] == 1
+    assert not any(words[0] == "reference wrong" for words in counts_of([report]))
+
+
+def test_a_sample_of_what_agrees_shows_a_reference_that_is_wrong_like_the_device(
+    built: HostReference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(monkeypatch, Told(built, says_that_all_agree))
+    made = reports(defective, 2)
+    counts = counts_of(made)
+    assert not counts["differing",]
+    assert counts["judged",] >= (counts["images",] - 2 * 16 * 7) // 7
+    assert any(words[0] == "reference wrong" for words in counts)
+    assert any(number >= FIRST for _, number in numbers(made))
+
+
+def test_contents_that_the_device_makes_otherwise_are_seen_in_the_sample(
+    built: HostReference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fills(images: Images) -> None:
+        images[:, 0] ^= 1
+
+    told(monkeypatch, Told(built, None, fills))
+    (report,) = reports(sound)
+    assert not report.suspects
+    assert any(words[0] == "reference wrong" for words in counts_of([report]))
+
+
+def test_an_image_at_which_the_device_stops_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fresh_rounds, "_ISOLATED", 4)
+    made = reports(trapping)
+    assert counts_of(made)["failed",] > 0
+    ((_, number, image),) = shown(made)
+    assert number >= FIRST
+    assert is_met(image, STOPS)
+
+
+def test_a_campaign_stores_and_replays_what_differs_and_goes_on_when_resumed(
+    tmp_path: Path,
+) -> None:
+    options: dict[str, Any] = {"only": ONLY, "images": FIRST, "seed": 3, "reference": True}
+    choice = check_of(defective).choice
+    whole, part = tmp_path / "whole", tmp_path / "part"
+
+    def run(folder: Path, cases: int, *, resumed: bool = False) -> CampaignStatus:
+        with opened(choice) as ready:
+            one = campaign(ready, folder, cases=cases, resumed=resumed, **options)
+            one.triage.shrinks = lambda case: False
+            try:
+                return one.run()
+            finally:
+                one._store.close()
+
+    status = run(whole, 16)
+    run(part, 5)
+    again = run(part, 16, resumed=True)
+    assert status.counts["verdicts", Kind.VIOLATION] > 16 or len(entries(whole)) > 0
+    ours = {words: n for words, n in status.counts.items() if words[0] == REFERENCE}
+    assert ours[REFERENCE, "images"] > 200
+    assert ours == {words: n for words, n in again.counts.items() if words[0] == REFERENCE}
+    assert status.cases == again.cases == status.compared == 16
+    assert summary(status)["device_reference"] == nested(status.counts)["device_reference"]
+    assert {one.id for one in entries(whole)} <= {one.id for one in entries(part)}
+    assert status.gone == 0
+
+
+def test_a_campaign_that_is_resumed_has_its_reference_again() -> None:
+    state = State(options={"--device-reference": True}, started="")
+    assert resumed(Run(), state).device_reference is True
