@@ -54,6 +54,7 @@ _FLOATS = {
 }
 """1, 2, -1 and 1/2: constants that keep what they are applied to visible."""
 LIVE = (Has.LIVE_8, Has.LIVE_16)
+_BEHIND = (Has.LANES_BEHIND, Has.PACKED_BEHIND)
 _ACCUMULATED = (Has.D_AS_C, Has.CHAIN)
 _REUSED = (Has.A_REUSED, Has.B_REUSED)
 
@@ -72,7 +73,7 @@ def multiply_all(builder: Builder, forms: Sequence[Form], *, hoisted: bool) -> N
     if hoisted:
         planned = [choose(builder, form, fresh=True) for form in forms]
         # Nothing but multiplications between stores: compilers join what they do for some lanes.
-        at_once = not (opaque or builder.wants(LIVE)) and (
+        at_once = not (opaque or builder.wants((*LIVE, *_BEHIND))) and (
             builder.dice().once_in(2) or Has.STORE_BY_LANE in builder.asked
         )
         for form, operands in zip(forms, planned, strict=True):
@@ -116,7 +117,7 @@ def store(builder: Builder, value: LiveValue) -> None:
     kind = dice.one_of(("plain", "rows", "plain", "shared", "rows", "plain"))
     asked = builder.wants((Has.ROWS_OF_D, *ROW_STORES))
     drawn = builder.dice().once_in(_COMPUTED_IN)
-    behind = value.computed and builder.wants((Has.LANES_BEHIND, Has.PACKED_BEHIND))
+    behind = value.computed and builder.wants(_BEHIND)
     if behind or _may_compute(builder, value.holds, drawn and value.computed):
         builder.take(Has.LANES_BEHIND)
         made = None

@@ -29,6 +29,7 @@ from strategies.programs import programs
 
 MODULE = Module.named("sm_90", "8.0")
 ALONE = programs(Focus(features=frozenset({Has.LANES_ALONE})), module=MODULE, forms=FORMS)
+ROWS = programs(Focus(features=frozenset({Has.ROWS_COMPUTED})), module=MODULE, forms=FORMS)
 BEHIND = programs(Focus(features=frozenset({Has.LANES_BEHIND})), module=MODULE, forms=FORMS)
 
 
@@ -67,6 +68,7 @@ def wrong(runner: Rewriting, strategy: object, keys: range) -> Iterator[Subject]
         (r"@!(%p\d+) (?!bra)", r"@\1 ", "a predicate", ALONE),
         # Loops that count down take one turn more.
         (r"setp\.le\.s32 (%\w+, %\w+, 0;)", r"setp.lt.s32 \1", "a loop of lanes", ALONE),
+        (r"brev\.b32", "not.b32", "brev.b32", ROWS),
         # Wrong together only: two shifts of one register are taken for a rotation.
         (
             r"(shl\.b32 (%\w+), (%\w+), \S+;\s+shr\.u32 (%\w+), \3, \S+;\s+)xor(\.b32 \S+ \2, \4;)",
