@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes.util
 import os
+import platform
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,7 +33,7 @@ from oracle.targets import (
 from runners.assemblers.assembler import Assembler
 from runners.cuda.compilation import Compiler
 from runners.faults import Place, by_name
-from runners.foreign import DEADLINE, ForeignRunner, check_named, is_command
+from runners.foreign import DEADLINE, ForeignRunner, check_named, identity_of, is_command
 from runners.front_ends.protocol import FrontEndRunner, FrontEndToolchain
 from runners.protocol import Failure, Runner, Trouble
 from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner
@@ -54,6 +55,9 @@ class RunnerChoice:
     maker: Callable[[RunnerChoice], Runner] | None = None
     """Opens a runner of one's own, in every worker process again: a function of a module, not of a
     script, because it is named to them. None: the runner of that name."""
+    identity: str = ""
+    """Of a runner of somebody else's, where a campaign began: another one by its name, in a worker
+    or on a host, is refused (`runners.foreign.identity_of`). Empty: any."""
     target: str | None = None
     """Value of .target; None: DEFAULT_TARGET on the simulated device, the device's own on a GPU."""
     ptx_version: str | None = None
@@ -449,6 +453,11 @@ def _plain(choice: RunnerChoice) -> Runner:
             compiler=compiler,
         )
     if choice.name != "cuda":
+        if choice.identity not in ("", identity_of(choice.name)):
+            raise UsageError(
+                f"the runner {choice.name} on {platform.node()} is not the one with which the "
+                "campaign began: its files differ; install the same everywhere"
+            )
         deadline = DEADLINE if choice.deadline is None else choice.deadline
         return ForeignRunner(choice.name, choice.target or DEFAULT_TARGET, deadline=deadline)
     from runners.cuda.runner import CudaRunner

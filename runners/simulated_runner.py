@@ -17,6 +17,7 @@ from runners.cuda.compilation import Compiler
 from runners.kernels import LANES, KernelModule
 from runners.ledger import ledger_bytes, read_ledger
 from runners.protocol import (
+    NO_SM,
     Capabilities,
     ClosedAtTheEnd,
     Collected,
@@ -186,7 +187,7 @@ class SimulatedRunner(ClosedAtTheEnd):
             return module
         start = time.perf_counter()
         results = np.empty_like(images)
-        sms = np.full(images.shape[0], 0xFFFFFFFF, np.uint32)
+        sms = np.full(images.shape[0], NO_SM, np.uint32)
         if kernel.launch is not None:
             try:
                 for image, result in zip(images, results, strict=True):

@@ -63,7 +63,7 @@ from runners.compilers import (
     parse_levels,
     select,
 )
-from runners.foreign import check_named, is_command
+from runners.foreign import check_named, identity_of, is_command
 from runners.front_ends.protocol import FrontEndToolchain
 from runners.toolchains import each, names_program
 from runners.variants import PLAIN, parse_variant
@@ -203,6 +203,9 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
         )
     choice = RunnerChoice(
         name=options.runner or "",
+        identity=""
+        if options.runner in ("ptxas", *BUILT_IN)
+        else identity_of(options.runner or ""),
         layout=seed % LAYOUTS if options.runner == "sim" else 0,
         **options.picked("target", "ptx_version", "model"),
     )

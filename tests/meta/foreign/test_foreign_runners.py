@@ -8,6 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from fuzz.campaign.check_wrappers import Carried, unpickled
+from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
 from fuzz.campaign.pool import ProcessPool
 from fuzz.checks.programs import Programs
 from fuzz.cli import _exit_code
@@ -18,7 +20,9 @@ from oracle.errors import InfrastructureError, UsageError
 from oracle.isa import FORMS, form_of, is_available
 from oracle.permission import permitted
 from oracle.targets import Module
-from runners.foreign import ForeignRunner
+from runners import foreign
+from runners.emission import emit
+from runners.foreign import ForeignRunner, identity_of
 from runners.processes import OUTPUT_LIMIT
 from runners.simulated_runner import SimulatedRunner
 
@@ -169,6 +173,20 @@ def test_after_a_hang_and_a_crash_a_function_is_started_again(installed, tmp_pat
     assert outcomes == ["flaky", MODEL]
 
 
+def test_large_batches_go_in_parts_none_does_not_go_and_a_closed_runner_says_so(monkeypatch):
+    one = item(form_of(LOAD), MODULE)
+    images = one.images(5)
+    monkeypatch.setattr(foreign, "OUTPUT_LIMIT", 2 * images.shape[1] + 1)
+    with ForeignRunner(f"{HERE}/broken.sh unchanged") as runner:
+        compiled = runner.compile(emit(one.program, module=MODULE))
+        assert (runner.run(compiled, images).images == images).all()
+        assert runner.run(compiled, images[:0]).images.shape == (0, images.shape[1])
+        assert not runner.run(compiled, images).images.flags.writeable
+    for ask in (lambda: runner.compile(compiled.module), lambda: runner.run(compiled, images)):
+        with pytest.raises(UsageError, match="closed"):
+            ask()
+
+
 # Names
 
 
@@ -197,6 +215,23 @@ def test_workers_make_the_same_runner_again_by_its_name(installed):
     check = Programs(choice=RunnerChoice(name="mine", target="sm_80"), seed=1)
     with ProcessPool(check, workers=1) as pool:
         assert pool.facts().device == "the runner mine for sm_80"
+
+
+def test_another_runner_of_the_name_is_refused_where_workers_open_it(installed, tmp_path):
+    installed(mine="theirs:run")
+    script = tmp_path / "theirs.py"
+    script.write_text("from numpy_wmma import run\n")
+    for name in ("mine", f"{sys.executable} {script}"):
+        choice = RunnerChoice(name=name, identity=identity_of(name))
+        sent = Carried(check=Programs(choice=choice, seed=1)).pickled()
+        with unpickled(sent).opened(WorkerHeartbeat(Heartbeats(1), 0)):
+            pass
+        script.write_text(script.read_text() + "\n")
+        with (
+            pytest.raises(UsageError, match="is not the one with which the campaign began"),
+            unpickled(sent).opened(WorkerHeartbeat(Heartbeats(1), 0)),
+        ):
+            pass
 
 
 def test_what_a_worker_finds_on_a_command_is_found_again(installed, tmp_path, capfd):
