@@ -33,7 +33,7 @@ DEFINED = {
     "sm_75": "3843c189f932fd55",
     "sm_80": "b4751cf5a091334f",
     "sm_90": "5682e14b1dd1c412",
-    "sm_100a": "d887a4f113234b76",
+    "sm_100a": "b1d2ecf4d40be2f8",
 }
 """Digests of version 12 of the programs."""
 UNDEFINED = {"sm_75": "be662f0e837defc7", "sm_90": "47c5855959697f2d"}
