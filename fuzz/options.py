@@ -523,7 +523,7 @@ class Conform(Options, words="conform", runs="conform:conform"):
     permitted enclosure, wrong, or not implemented. Standard output is TAP, a line for each form.
     """
 
-    runner: str = argument(**_any_runner("sim", "cuda"))
+    runner: str = argument(**{**_any_runner("sim", "cuda"), "metavar": "RUNNER"})
     only: str = shared("only")
     images: int = shared("images", "Images of each form.", default=38)
     target: str | None = shared(
