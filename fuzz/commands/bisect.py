@@ -249,7 +249,7 @@ def _print(
     say(f"{conclusion.sentence}{hint}")
     say(f"{_counts(entry, conclusion)}.")
     good = _behind_good(conclusion)
-    if good:
+    if good and is_runnable(entry):
         say(
             f"What is good failed in 0 of {good:,} executions, or of more: what fails in "
             f"{shown_by(good):.2%} of them shows by then with a probability of 95 %."

@@ -73,7 +73,7 @@ def answer(entry: Entry, runner: Rare, times: int) -> Answer:
     return asked(partial(probe.ask, runner), times=times)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(times=st.integers(1, 5000), rate=st.sampled_from([0, 1e-3, 0.3, 1]))
 def test_each_execution_is_a_run_however_many_there_are_at_once(
     entry: Entry, times: int, rate: float
