@@ -337,16 +337,13 @@ def is_abandoned(path: Path) -> bool:
         return claimed
 
 
-def sweep(parent: Path) -> int:
-    """Remove the temporary folders of writers that were killed; return how many there were."""
-    count = 0
+def sweep(parent: Path) -> None:
+    """Remove the temporary folders of writers that were killed."""
     for path in sorted(parent.glob(f"{TEMPORARY}*")):
         with _claimed(path) as claimed:
             if claimed:
                 # Under its lock: a writer that has just made it waits, and makes another.
                 remove_tree(path)
-                count += 1
-    return count
 
 
 @contextmanager

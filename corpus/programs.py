@@ -149,7 +149,8 @@ def _steps(value: object, depth: int) -> tuple[Step, ...]:
 
 
 def _statements(value: object, depth: int) -> tuple[Statement, ...]:
-    if depth > MAX_NESTING + MAX_DEPTH:
+    # The statements of a step are one deeper than the step.
+    if depth > MAX_NESTING + 1 + MAX_DEPTH:
         raise UsageError(f"its statements are nested more than {MAX_DEPTH} deep")
     return tuple(_statement(_object(row), depth) for row in _listed(value))
 

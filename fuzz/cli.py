@@ -84,7 +84,8 @@ class _Command(click.Command):
         left = {
             one.name: record
             for one in self.get_params(context)
-            if (record := one.get_help_record(context)) is not None
+            if isinstance(one, click.Option)
+            and (record := one.get_help_record(context)) is not None
         }
         for heading, names in self.kind.headings.items():
             with formatter.section(heading):
@@ -133,7 +134,7 @@ app = _Group(
     ],
 )  # fmt: skip
 HEADINGS = {
-    "Test": "run judge gate bench",
+    "Test": "run judge conform gate bench",
     "Findings": "replay bisect repro corpus status",
     "GPUs": "measure screen distill",
     "What there is": "explain legal isa models faults compilers doctor",
@@ -163,8 +164,8 @@ def _command(kind: type[Options]) -> click.Command:
     config = click.Option(
         ["--config"], type=click.Path(path_type=Path), is_eager=True, expose_value=False,
         callback=_configure,
-        help="TOML file with options of each command ([run], time = '2h'); of a pyproject.toml, "
-        "[tool.warpfuzz.run]. What is typed goes before it.",
+        help="TOML file with options, in a table for each command ([run], time = '2h'; in a "
+        "pyproject.toml [tool.warpfuzz.run]). Options of the command line win over it.",
     )  # fmt: skip
     return _Command(
         kind,

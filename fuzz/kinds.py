@@ -169,7 +169,6 @@ def headline(kind: Kind, family: Family, *, message: str = "", who: str | None =
     """
     who = compiler_words(family.blame if who is None else who)
     what = family.headline(kind).removeprefix("a program: ").removesuffix(": fails")
-    what = what.replace("code of lanes", "scalar code")
     lanes = _SOME_LANES.fullmatch(what)
     if kind is not Kind.DIVERGENCE or lanes is None:
         what = "; ".join(_concrete(part, " ".join(message.split())) for part in what.split("; "))

@@ -30,6 +30,25 @@ _FOLDER = click.Path(path_type=Path)
 _HARDWARE = click.Choice(["sim", "cuda"])
 
 
+def _any_runner(*built_in: str) -> dict[str, Any]:
+    """Return how an option takes these runners, and those of somebody else's that are there."""
+
+    def convert(value: str) -> str:
+        if value not in built_in:
+            from runners.foreign import check_named
+
+            check_named(value, built_in)
+        return value
+
+    return {
+        "type": convert,
+        "metavar": f"[{'|'.join(built_in)}|NAME|COMMAND]",
+        "shell_complete": lambda _context, _one, begin: [
+            name for name in built_in if name.startswith(begin)
+        ],
+    }
+
+
 class Declared:
     """An option or an argument of a command; the type of its field says the rest of it.
 
@@ -67,7 +86,8 @@ class Declared:
 
     def spelled(self, name: str) -> str:
         """Return the option as a person types it."""
-        return self.names[0] if self.names else f"--{name.replace('_', '-')}"
+        # Of "--screen/--no-screen" the one that says yes.
+        return self.names[0].partition("/")[0] if self.names else f"--{name.replace('_', '-')}"
 
 
 def option(says: str, *names: str, **shown: Any) -> Any:
@@ -96,6 +116,12 @@ OPTIONS: Mapping[str, Declared] = {
         default="*",
     ),
     "runner": option("Where programs run.  [default: where the finding was made]", type=_HARDWARE),
+    "any_runner": option(
+        "Where programs run: also a runner of your own, by its name or as a command.  [default: "
+        "where the finding was made]",
+        "--runner",
+        **_any_runner("sim", "cuda"),
+    ),
     "time": option("Stop after this time: 90 (seconds), 10m, 2h, 1w.  [default: 60 if no --cases]"),
     "seed": option("Seed of all random choices.", type=_SEED, default=0),
     "workers": option("", type=_PROCESSES),
@@ -128,9 +154,8 @@ OPTIONS: Mapping[str, Declared] = {
         "--ptx-pass",
     ),
     "again_front_end": option(
-        "Compiler that writes the PTX; 'none'; of `bisect` several, with commas between "
-        "them.  [default: the finding's, with --trust where it names a program; of `bisect` the "
-        "versions that are here]",
+        "Compiler that writes the PTX; 'none' leaves it out.  [default: the finding's, with "
+        "--trust where it names a program]",
         "--front-end",
     ),
     "trust": option("Allow running the commands and programs that findings name."),
@@ -153,7 +178,8 @@ OPTIONS: Mapping[str, Declared] = {
         "Path of an nvdisasm, to show changed machine code.  [default: the one installed]"
     ),
     "at_least": option(
-        "Exit with 3 if fewer than N results were compared (of assemblers: judged).  [default: 1]",
+        "Exit with 3 if fewer than N results were compared (with --assembler: judged).  "
+        "[default: 1]",
         type=_COUNT,
     ),
     "known": option("TOML file of known discrepancies, besides those that ship with warpfuzz."),
@@ -255,8 +281,9 @@ class Run(Options, words="run", runs="run:run_campaign"):
     }
     runner: str | None = option(
         "What is tested: ptxas accepting and rejecting instructions, programs on the simulated "
-        "device, or programs on a GPU.  [default: cuda, else ptxas, else sim; with --fleet cuda]",
-        type=click.Choice(["ptxas", "sim", "cuda"]),
+        "device, on a GPU, or on a runner of your own, by its name or as a command.  [default: "
+        "cuda, else ptxas, else sim; with --fleet cuda]",
+        **_any_runner("ptxas", "sim", "cuda"),
     )
     time: str | None = shared("time")
     cases: int | None = option("Stop after this many cases.", type=_COUNT)
@@ -284,7 +311,8 @@ class Run(Options, words="run", runs="run:run_campaign"):
         "trust", "With --resume: allow running the commands that the stored campaign names."
     )
     workers: int | None = shared(
-        "workers", "Worker processes (with --fleet: for each GPU).  [default: one for each core]"
+        "workers",
+        "Number of worker processes (with --fleet: for each GPU).  [default: one for each core]",
     )
     devices: tuple[int, ...] = shared("devices")
     fleet: str | None = shared("fleet")
@@ -310,7 +338,7 @@ class Run(Options, words="run", runs="run:run_campaign"):
     device_reference: bool = option(
         "Run verified programs on millions of further images, which the device makes and compares "
         "with a reference of its own; what differs is judged by the oracle. Counted apart from "
-        f"the cases.  [default: --{'' if DEVICE_REFERENCE else 'no-'}device-reference]",
+        "the cases.",
         "--device-reference/--no-device-reference",
         default=DEVICE_REFERENCE,
     )
@@ -363,10 +391,10 @@ class Run(Options, words="run", runs="run:run_campaign"):
 
 
 class Replay(Options, words="replay", runs="replay:replay_path"):
-    """Run saved cases again: a corpus, the folder of a finding, a .ptx file, or `record`.
+    """Run saved cases again: PATH is a corpus, the folder of a finding, a .ptx file, or `record`.
 
-    What is left out is as each finding was made. `record`, where no folder here has that name, is
-    what ships with warpfuzz.
+    Each runs with the options with which it was found, where none are given here. `record` names
+    the findings that ship with warpfuzz, unless there is a folder of that name.
     """
 
     path: Path = argument()
@@ -383,7 +411,7 @@ class Replay(Options, words="replay", runs="replay:replay_path"):
     variant: str | None = shared("variant")
     target: str | None = shared("target", "Another .target.  [default: the one of the finding]")
     level: int | None = shared("level")
-    runner: str | None = shared("runner")
+    runner: str | None = shared("any_runner")
     junit: Path | None = shared("junit")
     known: Path | None = shared("known")
     at_least: int | None = shared("at_least")
@@ -408,7 +436,7 @@ class Repro(Options, words="repro", runs="repro:reproduce"):
     corpus: Path = shared("corpus")
     output: Path | None = shared("output", "The folder.  [default: repro-ID]")
     disassembler: Path | None = shared(
-        "disassembler", "Path of an nvdisasm.  [default: the one here]"
+        "disassembler", "Path of an nvdisasm.  [default: the one installed]"
     )
     bisected: Path | None = option(
         "Output of `bisect --json`: adds the table of compilers and both builds' machine code."
@@ -416,7 +444,10 @@ class Repro(Options, words="repro", runs="repro:reproduce"):
 
 
 class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
-    """Find the first compiler version and -O level that changes a finding's result."""
+    """Find the first compiler version and -O level that changes a finding's result.
+
+    CASE is its folder or its id.
+    """
 
     case: str = argument()
     corpus: Path = shared("corpus")
@@ -438,13 +469,17 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
     )
     disassembler: Path | None = shared(
         "disassembler",
-        "An nvdisasm, for notes of changed expansions.  [default: the one that is here]",
+        "Path of an nvdisasm, for notes of changed machine code.  [default: the one installed]",
     )
     at_least: int | None = shared("at_least")
     trust: bool = shared("trust")
     faults: tuple[str, ...] = shared("again_faults")
     ptx_pass: str | None = shared("again_ptx_pass")
-    front_end: str | None = shared("again_front_end")
+    front_end: str | None = shared(
+        "again_front_end",
+        "Compilers above PTX to ask, with commas between them; 'none' asks ptxas.  [default: of "
+        "a finding of one, the versions that are installed]",
+    )
     model: str | None = shared("model")
 
 
@@ -460,9 +495,9 @@ class Judge(Options, words="judge", runs="judge:judge_kernel"):
         "TOML file: entry, grid, block, arguments, buffers.  [default: guessed from the text]"
     )
     runner: str | None = shared(
-        "runner",
-        "Where it runs: a GPU, or the simulated device with --fault or --ptx-pass.  "
-        "[default: cuda]",
+        "any_runner",
+        "Where it runs: a GPU, the simulated device with --fault or --ptx-pass, or a runner of "
+        "your own that takes launches.  [default: cuda]",
     )
     compilers: str | None = shared(
         "compilers",
@@ -470,7 +505,7 @@ class Judge(Options, words="judge", runs="judge:judge_kernel"):
         "[default: installed,driver]",
     )
     levels: str | None = shared("levels", "-O levels: 0,1,2,3.  [default: all]")
-    images: int = shared("images", "Contents of the buffers that are tried.", default=64)
+    images: int = shared("images", "How many contents of the buffers are tried.", default=64)
     seed: int = shared("seed", "Seed of the contents.")
     device: int = shared("device")
     corpus: Path = shared("corpus")
@@ -478,6 +513,38 @@ class Judge(Options, words="judge", runs="judge:judge_kernel"):
     ptx_pass: str | None = shared("ptx_pass")
     known: Path | None = shared("known")
     junit: Path | None = shared("junit")
+
+
+class Conform(Options, words="conform", runs="conform:conform"):
+    """Run the suite for implementations of these instructions: emulators, translators, devices.
+
+    RUNNER is `sim`, `cuda`, the name of a runner of your own, or a command that is one. Every form
+    is done with every layout, state space and stride, and judged: bits as the model, inside the
+    permitted enclosure, wrong, or not implemented. Standard output is TAP, a line for each form.
+    """
+
+    runner: str = argument(**{**_any_runner("sim", "cuda"), "metavar": "RUNNER"})
+    only: str = shared("only")
+    images: int = shared("images", "Images of each form.", default=38)
+    target: str | None = shared(
+        "target", f"Value of .target.  [default: {DEFAULT_TARGET}; the device's]"
+    )
+    ptx_version: str | None = shared("ptx_version")
+    deadline: float | None = option(
+        "Seconds that the images of a form may take; not of `sim`.  [default: 60]",
+        type=click.FloatRange(min=0, min_open=True),
+    )
+    expectations: Path | None = option(
+        "TOML file of forms that are known to fail, or to be missing; any other outcome counts, "
+        "also that one passes."
+    )
+    update_expectations: bool = option("Write the outcomes into the file of --expectations.")
+    tap: Path | None = option("Also write TAP into this file.")
+    junit: Path | None = shared("junit", "Also write JUnit XML: one test for each form.")
+    model: str | None = shared("model")
+    faults: tuple[str, ...] = shared("faults")
+    ptx_pass: str | None = shared("ptx_pass")
+    device: int = shared("device")
 
 
 class Gate(Options, words="gate", runs="gate:gate"):
@@ -512,7 +579,9 @@ class Gate(Options, words="gate", runs="gate:gate"):
     target: str | None = shared("target", "Only this .target.  [default: the device's]")
     only: str = shared("only")
     seed: int | None = shared("seed", "Seed of the programs.  [default: random]", default=None)
-    workers: int | None = shared("workers", "Worker processes.  [default: one for each core]")
+    workers: int | None = shared(
+        "workers", "Number of worker processes.  [default: one for each core]"
+    )
     corpus: Path | None = shared(
         "corpus", "Folder where findings are kept.  [default: gate-OLD-NEW]", default=None
     )
@@ -551,35 +620,39 @@ class Legal(Options, words="legal", runs="legality:judge_file"):
 class Isa(Options, words="isa", runs="isa:list_forms"):
     """List every documented form of the matrix instructions."""
 
-    target: str | None = Run.declaration("target")
-    ptx_version: str | None = Run.declaration("ptx_version")
-    only: str = shared("only")
+    target: str | None = shared("target", "Only forms of this .target, as sm_90.  [default: all]")
+    ptx_version: str | None = shared(
+        "ptx_version", "Only forms of this PTX .version, as 8.0.  [default: all]"
+    )
+    only: str = shared("only", "Only forms whose opcode matches: 'wmma.load.*f64', 'ldmatrix'.")
 
 
 class Bench(Options, words="bench", runs="bench:bench"):
     """Plant faults, and measure after how many images warpfuzz finds each."""
 
     only: str = shared("only", "Faults whose name matches: 'f64-*', 'subnormals'.")
-    seeds: int = option("Campaigns for each fault.", type=_COUNT, default=20)
+    seeds: int = option("How many campaigns run for each fault.", type=_COUNT, default=20)
     seed: int = shared("seed", "Seed of the first campaign; the others follow it.")
     limit: int = option("Give up after this many images.", type=_COUNT, default=100_000)
     baseline_limit: int = option(
-        "The same with --contents uniform or normal.", type=_COUNT, default=1_000
+        "Give up after this many images of --contents uniform or normal.",
+        type=_COUNT,
+        default=1_000,
     )
     contents: tuple[str, ...] = option(
         "What fills the images; repeat for several.  [default: all]",
         type=click.Choice(["warpfuzz", "uniform", "normal"]),
     )
-    jobs: int | None = shared("workers", "Processes.  [default: one for each core]")
+    jobs: int | None = shared("workers", "Number of processes.  [default: one for each core]")
     names: bool = option("Only list the faults, as `warpfuzz faults`.", "--list")
     lines: bool = option(
         "Count the lines of report that a campaign with each fault ends with; one is right."
     )
-    images: int = shared("images", "Images of each campaign of --lines.", default=4_000)
+    images: int = shared("images", "How many images each campaign of --lines runs.", default=4_000)
     coverage: bool = option(
         "Only draw programs, and count the features of programs that they cover."
     )
-    programs: int = option("Programs of --coverage.", type=_COUNT, default=10_000)
+    programs: int = option("How many programs --coverage draws.", type=_COUNT, default=10_000)
     target: str | None = shared(
         "target", "Value of .target.  [default: sm_100a, which has every form]"
     )
@@ -592,7 +665,8 @@ class Measure(Options, words="measure", runs="measure:measure_device"):
     """Find out by probes how a GPU's tensor cores compute, and write a model of it."""
 
     runner: str | None = shared(
-        "runner", "What is measured: a GPU or the simulated device.  [default: cuda]"
+        "any_runner",
+        "What is measured: a GPU, the simulated device, or a runner of your own.  [default: cuda]",
     )
     device: int = shared("device")
     target: str | None = shared("target", "Architecture of the simulated device.  [default: sm_90]")
@@ -602,10 +676,13 @@ class Measure(Options, words="measure", runs="measure:measure_device"):
     output: Path | None = shared("output", "Write the model to this TOML file.")
     only: str = shared("only", "Only units of forms whose opcode matches: 'wmma.mma.*bf16*'.")
     images: int | None = shared(
-        "images", "Random images that confirm each unit.  [default: 1,048,576 on a GPU, else 1,024]"
+        "images",
+        "How many random images confirm each unit.  [default: 1,048,576 on a GPU, else 1,024]",
     )
     seed: int = shared("seed", "Seed of the random images.", type=click.IntRange(0, 2**31 - 1))
-    workers: int | None = shared("workers", "Worker processes.  [default: cores less one]")
+    workers: int | None = shared(
+        "workers", "Number of worker processes.  [default: cores less one]"
+    )
     faults: tuple[str, ...] = shared("faults")
     assembler: str | None = shared(
         "assembler", "ptxas that compiles the probes, by path or version.  [default: the driver's]"
@@ -621,13 +698,13 @@ class Distill(Options, words="distill", runs="distill:make_set"):
     """Make a screening set: programs, images and the right results, in one file."""
 
     images: int = shared(
-        "images", "Images of the set, about.", type=click.IntRange(min=4), default=8192
+        "images", "About how many images the set holds.", type=click.IntRange(min=4), default=8192
     )
     output: Path = shared("output", "The file.", required=True)
     seed: int = shared("seed")
     target: str = shared("target", "Value of .target: what the GPUs are.", default=DEFAULT_TARGET)
     ptx_version: str | None = Bench.declaration("ptx_version")
-    only: str = shared("only", "Forms whose opcode fits: 'wmma.mma*f64', 'ldmatrix'.")
+    only: str = shared("only", "Only forms whose opcode matches: 'wmma.mma*f64', 'ldmatrix'.")
     model: str | None = shared("model")
 
 
@@ -641,9 +718,14 @@ class Screen(Options, words="screen", runs="screen:screen"):
     time: str = shared("time", "How long: 90, 10m, 2h, 1w.", default="60")
     devices: tuple[int, ...] = shared("devices")
     pattern: str = option(
-        "Load: steady, or bursts between idle and full of 1 ms to 1 s, which stress the supply.",
+        "Load: steady, or bursts between idle and full of 1 ms to 1 s, which stress the power "
+        "supply.",
         type=click.Choice(["steady", "bursts"]),
         default="steady",
+    )
+    preflight: bool = option(
+        "Before a job starts: screen every kind of instruction whose arithmetic is known, and "
+        "print one JSON line for each GPU; exit code 0 only if all are sound."
     )
     fleet: str | None = shared("fleet")
     gpus: int | None = shared("gpus")
@@ -726,7 +808,7 @@ class ModelsExport(Options, words="models export", runs="models:export_model"):
 class CorpusList(Options, words="corpus list", runs="corpus:list_findings"):
     """List families, worst first, each with its smallest finding.
 
-    `record`, where no folder here has that name, is what ships with warpfuzz.
+    `record` names the findings that ship with warpfuzz, unless there is a folder of that name.
     """
 
     path: Path = argument(default=DEFAULT_CORPUS)
@@ -927,7 +1009,7 @@ CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = 
     "screen": (("devices", lambda o: o.runner != "cuda", _NO_GPU),),
     "screen --fleet": (
         (
-            "devices report metrics", lambda o: True,
+            "devices preflight report metrics", lambda o: True,
             "{option} is for the GPUs of one machine, and --fleet takes all of a cluster; leave "
             "one of the two out",
         ),

@@ -304,9 +304,10 @@ def _judge_vector(kind: str, operand: str, resolution: Resolution) -> list[Reaso
     counts = sorted({form.vectors[kind].registers for form in resolution.candidates})
     if counts and len(registers) not in counts:
         expected = " or ".join(map(str, counts))
+        given = f"{len(registers)} register{'s' if len(registers) != 1 else ''}"
         reasons.append(
             Reason(
-                f"operand {kind} has {len(registers)} registers; the fragment has {expected}",
+                f"operand {kind} has {given}; the fragment has {expected}",
                 resolution.fragments,
                 Rule.REGISTERS,
             )

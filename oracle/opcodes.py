@@ -224,7 +224,7 @@ def _difference(
     allowed = Counter(" ".join(_shown(member[i]) for i in slots) for member in members)
     listed = list(allowed)[:6]
     more = f" and {len(allowed) - len(listed)} more" if len(allowed) > len(listed) else ""
-    return f"{given} with the rest may be {', '.join(listed)}{more}"
+    return f"{given}, which may be {', '.join(listed)}{more} beside the others"
 
 
 def _shown(text: str) -> str:

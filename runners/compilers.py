@@ -399,7 +399,8 @@ def _named(word: str) -> Sequence[Candidate]:
         return [_to_fetch(word) if matching is None else _here(matching)]
     raise UsageError(
         f"{word!r} names no compiler; give a version such as 12.4, the path of a ptxas or of a "
-        f"folder with some, `installed`, `all`, or `{DRIVER.kind}`"
+        f"folder with some, `installed`, `all`, or `{DRIVER.kind}`; --front-end takes compilers "
+        "above PTX, such as llvm:20"
     )
 
 

@@ -70,7 +70,7 @@ class Dimension(StrEnum):
     STRIDE = "stride class"
     ADDRESS = "address class"
     SPACE = "state space"
-    LANES = "code of lanes"
+    LANES = "scalar code"
     SCALAR = "scalar instruction"
 
 

@@ -77,7 +77,8 @@ class FreshRounds(ProgramRounds):
         verified = len(self.verified)
         super()._work_on(batch, built, place, end)
         all_done = self._job.skip + self._report.cases >= end and not self._report.lost
-        if len(self.verified) > verified and all_done:
+        # What another device repeats is compared with that one alone.
+        if len(self.verified) > verified and all_done and self._job.against is None:
             self._go_on(batch, built)
 
     def _go_on(self, batch: Batch, built: Built) -> None:
@@ -144,6 +145,9 @@ class FreshRounds(ProgramRounds):
         # What the program was run on has to be what is made here.
         wrong = np.setdiff1d(different(expected, ran.after), different(images, ran.before))
         if len(wrong):
+            device = self._ready.uuid or f"device {self._ready.choice.device}"
+            for unit in ran.sms[wrong].tolist():
+                self._report.counts[REFERENCE, "wrong on", device, str(unit)] += 1
             self._came_out_wrong(
                 one.batch, one.built, one.compiled, images, ran.after, ran.sms, ran.numbers, wrong,
                 unseen=ran.differing - ran.listed,
@@ -180,7 +184,7 @@ class FreshRounds(ProgramRounds):
         self._distrusted.add(_about(one.batch))
 
     def _failed(self, one: _Started, failure: Failure) -> None:
-        """Look for the images at which a comparison failed."""
+        """Look for the images at which a comparison failed, unless the program runs without it."""
         if failure.trouble in (Trouble.UNAVAILABLE, Trouble.UNSUPPORTED):
             kind_of_failure(failure)
         batch, first, count = one.batch, one.work.first, one.work.count
@@ -197,8 +201,9 @@ class FreshRounds(ProgramRounds):
                 first, count = first + half.count, count - half.count
         count = min(count, _ISOLATED)
         images = expand(batch.recipe, batch.program, count, first=first)
-        numbers = np.arange(count) + first
-        self._isolated(batch, one.compiled, images, numbers, failure)
+        again = self._runner.run(one.compiled, images, entry=batch.entry)
+        if isinstance(again, Failure):
+            self._isolated(batch, one.compiled, images, np.arange(count) + first, again)
 
 
 def _about(batch: Batch) -> str:

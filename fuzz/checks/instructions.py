@@ -212,7 +212,7 @@ class Instructions:
         forms = self.selection.forms()
         if not forms:
             raise UsageError(
-                f"no documented form is like {self.selection.pattern!r}; `warpfuzz isa` lists "
+                f"no documented form matches {self.selection.pattern!r}; `warpfuzz isa` lists "
                 "them all"
             )
         first = self.assemblers[0]

@@ -208,7 +208,7 @@ def list_faults(options: Bench | Faults) -> bool:
     """Print the catalogue of planted faults; nothing is found by that."""
     found = [one for one in CATALOGUE if fnmatchcase(one.name, options.only)]
     if not found:
-        raise UsageError(f"no planted fault is like {options.only!r}; `warpfuzz faults` lists all")
+        raise UsageError(f"no planted fault matches {options.only!r}; `warpfuzz faults` lists all")
     shown = table("fault", "where", "what happens")
     for column in shown.columns[:2]:
         column.no_wrap = True

@@ -151,7 +151,7 @@ def _check(entry: Entry, selected: Selected, options: Bisect) -> None:
         ),
         (
             options.disassembler is not None and not is_expansion(entry),
-            f"--disassembler {options.disassembler} is for notes of changed expansions, and "
+            f"--disassembler {options.disassembler} is for notes of changed machine code, and "
             f"{entry.id} is none; leave it out",
         ),
         (

@@ -101,7 +101,7 @@ def _parts() -> Iterator[Part]:
         "nvdisasm",
         disassembler is not None,
         "none" if disassembler is None else disassembler.version,
-        "notes of changed expansions in campaigns over several compilers",
+        "comparing the machine code of several compilers in campaigns",
         f"pip install {WHEEL}",
     )
     front_ends = discover_front_ends()

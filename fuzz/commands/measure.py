@@ -87,7 +87,7 @@ def _measure(
                 pool = stack.enter_context(pool_of(ready.choice, module, forms, workers))
                 map_fits, confirmer = pool.map, partial(pool.map, confirmed_there)
             measurer = Measurer(
-                device, known, confirmer, images=options.images or _IMAGES[choice.name],
+                device, known, confirmer, images=options.images or _IMAGES.get(choice.name, 1_024),
                 seed=options.seed, map_fits=map_fits,
             )  # fmt: skip
             report.begin(ready, known, device.compiled.release, assembler)

@@ -51,7 +51,7 @@ from strategies.programs.single_instruction import (
     product_of,
 )
 
-CODE = "code of lanes"
+CODE = "scalar code"
 """What a step is called that is code of lanes; `fuzz.diagnosis.lane_code` tells more."""
 _INSTRUCTION = "instruction"
 _NAMES: Mapping[str, str] = {

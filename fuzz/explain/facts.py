@@ -139,7 +139,8 @@ def outcomes_of(finding: Finding) -> OutcomeTable:
         if not levels or not all(re.fullmatch(r"-O\d", level) for level in levels):
             others.append(one)
             continue
-        name = one.runner if one.version == one.runner else f"{one.runner} {one.version}"
+        itself = one.version.startswith(one.runner)
+        name = one.version if itself else f"{one.runner} {one.version}"
         told.setdefault(name, {}).update(dict.fromkeys(levels, one.outcome))
     heads = sorted({level for row in told.values() for level in row})
     rows = [(name, *(row.get(level, "") for level in heads)) for name, row in told.items()]
@@ -169,7 +170,7 @@ def facts_of(finding: Finding) -> Iterator[tuple[str, str]]:
     if "runs" in details:
         yield "replayed", _replays(details)
     if "confidence" in details:
-        yield "the model is", str(details["confidence"])
+        yield f"model of {finding.target}", str(details["confidence"])
     yield "shrinking", finding.shrink.value
     if finding.origin is not None:
         where = finding.origin

@@ -197,7 +197,8 @@ def machine_code(
 def _table(finding: Finding, asked: Sequence[Asked]) -> Iterator[str]:
     rows: dict[str, dict[str, str]] = {}
     for one in asked:
-        rows.setdefault(f"ptxas {one.version}", {})[f"-O{one.level}"] = one.outcome
+        name = one.version if ":" in one.version else f"ptxas {one.version}"
+        rows.setdefault(name, {})[f"-O{one.level}"] = one.outcome
     if asked_of(finding) == tuple(asked):  # what the driver's compiler did stands there, too
         recorded = outcomes_of(finding)
         rows |= {

@@ -36,6 +36,7 @@ from oracle.models import Confidence, model_for, weakest
 from oracle.program import Program, requirements, walk
 from oracle.targets import Module
 from runners.emission import emit
+from runners.protocol import NO_SM
 from strategies.cells import complexity
 from strategies.programs import GENERATOR_VERSION
 
@@ -122,7 +123,7 @@ def case_of(
         "rate": sum(attempt.failed for attempt in evidence.attempts)
         / (subject.copies * len(evidence.attempts)),
         "sms": " ".join(
-            map(str, sorted({sm for attempt in evidence.attempts for sm in attempt.sms}))
+            map(str, sorted({sm for attempt in evidence.attempts for sm in attempt.sms} - {NO_SM}))
         )[:_TEXT_CHARACTERS],
     }
     if evidence.culprit:
@@ -154,7 +155,7 @@ def case_of(
         oracle=OracleVerdict(verdict="legal"),
         runners=(
             RunnerVerdict(
-                runner=choice.name,
+                runner=choice.label,
                 version=opened.version,
                 options=choice.options,
                 outcome=evidence.kind.value,

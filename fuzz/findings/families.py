@@ -223,7 +223,7 @@ class WrongImages:
         return trace(self.program, self.images[0], target=self.target)
 
 
-_LANES = "code of lanes"
+_LANES = "scalar code"
 """What is named where a program has no matrix instruction."""
 
 

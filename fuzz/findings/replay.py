@@ -67,7 +67,7 @@ class Attempt:
     """uint8 (image_bytes,), what the model says of every copy; None if the runner failed."""
     sms: tuple[int, ...] = ()
     """Multiprocessors on which copies differed."""
-    failed: int = 0
+    failed: int
     """Copies that differed; all of them if the runner failed."""
     kinds: Mapping[bytes, Kind | None] = field(default_factory=dict)
     """Verdicts of different results, by their bytes, for as many as were judged."""

@@ -28,18 +28,18 @@ from fuzz.findings.launches import (
 )
 from fuzz.judging.filling import image_of
 from oracle.errors import UsageError
+from oracle.instructions import INSTRUCTIONS
 from oracle.statements import without_comments
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.parser import parse
 from runners.simulated.syntax import Address, Instruction, Name, Vector
 
 _BOUNDS = re.compile(r"\.(reqntid|maxntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
-_ADDRESSES = re.compile(r"(?:ld|ldu|st|atom|red|cp|ldmatrix|stmatrix|wmma)\b")
+_MATRIX = "|".join(dict.fromkeys(name.partition(".")[0] for name in INSTRUCTIONS))
+_ADDRESSES = re.compile(rf"(?:ld|ldu|st|atom|red|cp|{_MATRIX})\b")
 _CARRIES = re.compile(r"(?:mov|cvta|add|sub|mad|selp|min|max|cvt)\b")
 """What an address is made with; a product of a pointer is none."""
-_OF_A_WARP = re.compile(
-    r"\b(?:w?mma|ldmatrix|stmatrix|movmatrix|shfl|vote|match|redux)\b|%laneid\b|%lanemask"
-)
+_OF_A_WARP = re.compile(rf"\b(?:{_MATRIX}|shfl|vote|match|redux)\b|%laneid\b|%lanemask")
 _ELEMENT = re.compile(r"\.(bf16|[busf](?:8|16|32|64))\b")
 _THREADS = 64
 """Threads of a block where nothing tells: two warps."""

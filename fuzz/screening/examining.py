@@ -183,10 +183,10 @@ class Examiner:
         image = np.array(source.references.images[one.image])
         expected = np.array(source.references.expected[one.image])
         form = main_form(source.program)
-        target = self.description.architecture
         (verdict,) = judge(
-            source.program, image[None], one.actual[None], target=target, expected=expected[None]
-        )
+            source.program, image[None], one.actual[None], target=screen.oracle_target,
+            expected=expected[None],
+        )  # fmt: skip
         again = [replay for replay in (hot, cool) if not isinstance(replay, Failure)]
         steady = bool(again) and all(here.wrong == here.cases for here, _ in again)
         if verdict is None:

@@ -42,6 +42,8 @@ class Tally:
     bits: Counter[int] = field(default_factory=Counter)
     """By number of the bit in its element, counted from the lowest: how many elements differed in
     it, of the images that were kept."""
+    images: Counter[str] = field(default_factory=Counter)
+    """By program: how many images were compared."""
     programs: Counter[str] = field(default_factory=Counter)
     """By program: how many images differed."""
     instructions: Counter[str] = field(default_factory=Counter)
@@ -51,6 +53,7 @@ class Tally:
         """Count a launch of a program."""
         self.cases += ledger.finished
         self.wrong += ledger.wrong
+        self.images[source.entry] += int(ledger.finished.sum())
         wrong = int(ledger.wrong.sum())
         if wrong:
             self.programs[source.entry] += wrong
@@ -246,7 +249,14 @@ class Screen:
         if self._items:
             oldest = min(self._items, key=lambda item: item.number)
             self._items.remove(oldest)
+            self.tally.images.pop(oldest.source.entry, None)
             self.tally.programs.pop(oldest.source.entry, None)
+
+    @property
+    def oracle_target(self) -> str:
+        """The oracle's target, with the compiler whose code runs."""
+        release = self.ready.release
+        return self._description.architecture + (f"@{release}" if release else "")
 
     @property
     def programs(self) -> int:
@@ -390,7 +400,7 @@ class Screen:
         item.asked = True
         source = item.source
         images, said = source.references.images, source.references.expected
-        target = self._description.architecture
+        target = self.oracle_target
         try:
             expected = execute(source.program, images, target=target).images
         except WarpfuzzError as error:

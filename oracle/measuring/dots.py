@@ -82,15 +82,15 @@ class Sheet:
         self._parts: list[Dots] = []
 
     def patterns(self, family: str, a: Array, b: Array, c: Array) -> None:
-        """Add rows that are patterns already; they are broadcast together."""
+        """Add rows that are patterns already, as they are now; they are broadcast together."""
         count = max(len(a), len(b), len(c))
         shape = (count, self.depth)
         self._parts.append(
             Dots(
                 family=(family,) * count,
-                a=np.ascontiguousarray(np.broadcast_to(a, shape)),
-                b=np.ascontiguousarray(np.broadcast_to(b, shape)),
-                c=np.ascontiguousarray(np.broadcast_to(c, (count,))),
+                a=np.array(np.broadcast_to(a, shape), order="C"),
+                b=np.array(np.broadcast_to(b, shape), order="C"),
+                c=np.array(np.broadcast_to(c, (count,)), order="C"),
             )
         )
 

@@ -11,9 +11,10 @@ from runners.cuda.messages import Compared, Fresh
 from runners.cuda.modules import Modules
 from runners.cuda.reference import DeviceProgram, DeviceReference
 from runners.kernels import LANES
-from runners.reference import self_check
 from runners.reference.encoding import Encoded
 from runners.reference.fresh import FreshWork
+from runners.reference.self_check import LISTED
+from runners.reference.self_check import Compared as Found
 
 _CHUNK_BYTES = 16 << 20
 """Bytes of the images of one launch: with their copies, less than the second-level cache of 50 MB
@@ -90,17 +91,18 @@ class FreshImages:
 
     def _lowest(
         self, program: DeviceProgram, images: int, copies: int, first: int, count: int
-    ) -> self_check.Compared:
+    ) -> Found:
         """Compare; of more images that differ than are listed, list the first ones."""
         self._reference.start(program, images, copies, count, first=first)
         found = self._reference.end(count)
         half, size = count // 2, program.encoded.image_bytes
         if found.differing > len(found.numbers) and half:
-            part = self._lowest(program, images, copies, first, half)
-            if not part.differing:
+            numbers = self._lowest(program, images, copies, first, half).numbers
+            if len(numbers) < LISTED:
                 images, copies = images + half * size, copies + half * size
-                part = self._lowest(program, images, copies, first + half, count - half)
-            found = replace(found, numbers=part.numbers)
+                rest = self._lowest(program, images, copies, first + half, count - half)
+                numbers = (*numbers, *rest.numbers)[:LISTED]
+            found = replace(found, numbers=numbers)
         return found
 
     def _fetched(self, address: int, size: int) -> bytes:

@@ -242,7 +242,8 @@ def check_named(programs: Iterable[Program]) -> None:
             )
         if _has_lane_code(program):
             raise UsageError(
-                "the program has code of lanes, which is PTX, so run it without --front-end"
+                "the program has scalar code, which is said in PTX alone; run it without "
+                "--front-end"
             )
 
 

@@ -12,8 +12,10 @@ from corpus.programs import decode_program, encode_program
 from oracle.definedness import undefined
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa import FORMS
+from oracle.lane_code import MAX_DEPTH, Assign, LaneCode, Repeat, Statement
+from oracle.places import Place
 from oracle.program import MAX_WORK, Program, work
-from oracle.steps import MAX_NESTING, Barrier, Branch, Loop, Step
+from oracle.steps import MAX_NESTING, Barrier, Branch, Loop, Step, plain_load
 from oracle.targets import Module
 from strategies.features import Focus
 from strategies.programs import programs
@@ -78,6 +80,7 @@ def test_a_field_that_is_missing_is_said(field: str) -> None:
         document(buffers=[BUFFER, {**BUFFER, "name": "s", "space": "shared", "size": 10**10}]),
         document(buffers=[BUFFER, {**BUFFER, "name": "s", "space": "shared", "size": 1 << 20}]),
         b" " * (2 << 20),
+        document() + b" " * (1 << 20),
     ],
 )
 def test_what_is_too_much_is_said(data: bytes) -> None:
@@ -109,6 +112,26 @@ def test_a_step_cannot_be_nested_deeper_than_it_may() -> None:
     ):
         with pytest.raises(UsageError, match=f"nested {MAX_NESTING + 1} deep"):
             nest()
+
+
+def test_what_is_nested_as_deeply_as_it_may_is_read() -> None:
+    code: Statement = Assign(opcode="add.s32", destinations=("r0",), sources=("r0", 1))
+    for at in range(MAX_DEPTH):
+        code = Repeat(count=1, counter=f"r{at + 1}", body=(code,))
+    step: Step = LaneCode(source="x", count=1, destination="y", results=("r0",), code=(code,))
+    for _ in range(MAX_NESTING):
+        step = Loop(count=1, body=(step,))
+    load = plain_load(registers="x", count=1, place=Place(buffer="x"))
+    program = Program(buffers=decode_program(document(), "x").buffers, steps=(load, step))
+    assert decode_program(encode_program(program), "here.json") == program
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 200, 5000])
+def test_statements_that_are_nested_deeply_are_refused(depth: int) -> None:
+    start, end = '{"statement": "If", "predicate": "p0", "then": [', "]}"
+    code = start * depth + '{"statement": "Leave"}' + end * depth
+    step = f'{{"step": "LaneCode", "destination": "y", "results": ["r0"], "code": [{code}]}}'
+    refused(f'{{"format": 1, "buffers": [], "steps": [{step}]}}'.encode())
 
 
 def test_the_largest_program_is_analysed_in_seconds() -> None:

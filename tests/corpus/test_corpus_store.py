@@ -23,7 +23,7 @@ from corpus_cases import (
     settle,
     tree,
 )
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corpus import (
@@ -45,6 +45,7 @@ ON_DISK = settings(deadline=None, max_examples=60)
 
 @ON_DISK
 @given(case=cases(), files=file_sets())
+@example(case=changed(CASE, details={"least": -(2**63), "most": 2**63 - 1}), files=FILES)
 def test_what_was_added_is_read_back(case: Case, files: dict[str, bytes]) -> None:
     with TemporaryDirectory() as folder:
         saved = new_corpus(folder).add(case, files)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from fuzz.bench import search as searching_module
-from fuzz.bench.faults import MEASURED_ROWS, Contents, chosen
+from fuzz.bench.faults import MEASURED_ROWS, Contents, Emitted, Mutant, chosen
 from fuzz.bench.search import Plan, search
+from fuzz.compilers.matrix import survey_programs
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa import FORMS
 from oracle.program import requirements
+from oracle.targets import Module
+from runners.emission import emit
 from runners.faults import CATALOGUE
-from runners.simulated import SimulatedDevice
+from runners.simulated import SimulatedDevice, SimulatedTrap, Trap, TrapKind
 from strategies.draws import Selection
 from strategies.program_draws import selected_forms
 
@@ -128,3 +132,20 @@ def test_a_fault_is_seen_after_its_cases_and_not_after_one_fewer(only: str) -> N
     assert cases(plan(only, limit=count), 3) == {only: count}
     if count > 1:
         assert cases(plan(only, limit=count - 1), 3) == {}
+
+
+@pytest.mark.parametrize(("blamed", "first"), [((2, 1), 1), ((), 3)])
+def test_a_launch_that_traps_is_wrong_at_the_first_image_to_blame_or_at_the_last(
+    blamed: tuple[int, ...], first: int
+) -> None:
+    trap = Trap(kind=TrapKind.RACE, line=1, message="", warps=blamed)
+
+    class Trapping:
+        def launch(self, *_: object, **options: object) -> None:
+            raise SimulatedTrap(trap)
+
+    _, program = next(survey_programs(SELECTED, target=TARGET, version=VERSION, seed=0))
+    module = emit(program, module=Module.named(TARGET, VERSION))
+    images = np.zeros((4, 8), np.uint8)
+    mutant = Mutant(None, target=TARGET, layout=0)
+    assert mutant.first_wrong(Trapping(), Emitted.of(module), images, images) == first

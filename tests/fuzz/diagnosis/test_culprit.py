@@ -298,6 +298,20 @@ def test_what_is_believed_already_takes_one_compilation_more_for_each_program() 
     assert compiled[1:] == [1, 1]
 
 
+def test_copies_of_images_come_out_as_the_images_do() -> None:
+    program = sharing(HALF, REVERSED)
+    images = np.stack([drawn_image(program)] * 3)
+    images[1] = 0
+    runner = SimulatedRunner("sm_90", faults=[by_name("accumulator-ignored")])
+    emitted = emit(program, module=MODULE)
+    found = [
+        ExperimentDevice(runner, emitted, copies=copies).results(program, images)
+        for copies in (1, 3)
+    ]
+    assert found[0].wrong.tolist() == found[1].wrong.tolist() == [True, False, True]
+    assert (found[0].actual == found[1].actual).all()
+
+
 @pytest.mark.parametrize("fault", ["load-a-layout-flipped", "accumulator-ignored", "stuck-bit"])
 def test_d_in_the_registers_of_a_multiplicand_is_not_believed_by_syntax(fault: str) -> None:
     program = in_place()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzz.explain.notation import number, pattern
+from fuzz.explain.notation import number, pattern, table
 from oracle.formats import FORMATS
 
 NUMPY = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
@@ -44,3 +44,11 @@ def test_a_zero_has_the_sign_that_it_is_given(name: str, mode: str) -> None:
     width = fmt.exponent_bits + fmt.fraction_bits
     assert (plus, minus) == (0, 1 << width)
     assert number(minus << fmt.ignored_bits, fmt).negative
+
+
+@pytest.mark.parametrize(("most", "rows"), [(0, 3), (2, 2), (3, 3)])
+def test_a_table_has_all_rows_or_says_how_many_it_leaves_out(most: int, rows: int) -> None:
+    options = {"most": most} if most else {}
+    lines = table(("a", "b"), [("1", "2")] * 3, **options)
+    assert lines.count("| 1 | 2 |") == rows
+    assert ("… and 1 more." in lines) == (rows == 2)

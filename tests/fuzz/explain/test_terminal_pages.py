@@ -259,6 +259,13 @@ def test_a_page_tells_places_bits_and_distances(opcode: str, tmp_path: Path) -> 
         assert words in text, words
 
 
+def test_terms_that_are_zero_are_counted_and_not_listed(tmp_path: Path) -> None:
+    opcode = "wmma.mma.sync.aligned.row.col.m16n16k16.s32.u8.u8.s32"
+    text = page(stored(tmp_path / "corpus", opcode, {(1, 2): 1}))
+    (shown,) = re.findall("([0-9]+) of 16 terms are zero", text)
+    assert 0 < int(shown) < 16
+
+
 def page_facts(entry: Entry) -> list[Difference]:
     program = decode_program(entry.read(PROGRAM), "")
     return list(differences(program, unpack(entry, EXPECTED)[0], unpack(entry, ACTUAL)[0]))

@@ -76,6 +76,17 @@ def test_a_cluster_without_a_gpu_is_not_waited_for_without_end(
         pool.facts()
 
 
+@pytest.mark.parametrize(("places", "seconds"), [(1, 0.0), (0, 60.0)])
+def test_an_actor_is_waited_for_where_there_is_a_place_or_may_be_one(
+    monkeypatch: pytest.MonkeyPatch, places: int, seconds: float
+) -> None:
+    monkeypatch.setattr(fleet_pool, "_PLACE_SECONDS", seconds)
+    answers = [[], [Opened(facts=FACTS)]]
+    with FleetPool(CHECK, FakeCluster([places], lambda node: Host(place=node))) as pool:
+        monkeypatch.setattr(pool, "poll", lambda seconds: answers.pop(0))
+        assert pool.facts() == FACTS
+
+
 def found(number: int, *, complexity: int = 9) -> Stored:
     name = f"family {number % FAMILIES}"
     case = Case(

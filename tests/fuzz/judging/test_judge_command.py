@@ -7,12 +7,14 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command_line import ROOT, warpfuzz
 from planted_ptxas import planted_ptxas
 
-from fuzz.findings.launches import parse_launch
+from fuzz.findings.launches import parse_launch, setup_of
 from fuzz.judging import reducing
+from fuzz.judging.reducing import Reducer
 
 HEAD = """\
 .version 8.0
@@ -247,3 +249,27 @@ def test_the_commands_and_the_launch_of_the_page_are_taken(tmp_path: Path) -> No
     )  # fmt: skip
     assert ended.code == 1, ended.err
     assert "--ptx-pass" in ended.out
+
+
+def test_registers_and_numbers_become_zero_where_that_shows_the_same() -> None:
+    text = f"""{HEAD}.visible .entry k(.param .u64 out)
+{{
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, 9;
+    add.u32 %r2, %r1, 7;
+    st.global.u32 [%rd1+64], %r2;
+    ret;
+}}
+"""
+    kept = ("ld.param", "mov.u32", "add.u32", "st.global", "ret")
+    setup = setup_of(
+        text, parse_launch(b"grid = 1\nblock = 1\n[arguments]\nout = { bytes = 256 }", "here")
+    )
+    small = Reducer(
+        lambda ptx, setup, image: all(word in ptx for word in kept), text, setup,
+        np.zeros(setup.image_bytes, np.uint8),
+    ).reduced()  # fmt: skip
+    assert "mov.u32 %r1, 0;" in small.ptx
+    assert "add.u32 %r2, 0, 0;" in small.ptx

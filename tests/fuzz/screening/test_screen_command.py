@@ -327,6 +327,8 @@ def test_a_screening_says_what_its_signs_mean_and_how_fast_it_is(small_set: Scre
     assert isinstance(out.file, io.StringIO)
     shown = out.file.getvalue()
     assert ". a multiprocessor that runs images, X one that got some wrong" in shown
+    rows = re.findall(r"^ +([0-9]+) (\.+) *$", shown, re.MULTILINE)
+    assert rows == [("0", 44 * "."), ("44", 44 * "."), ("88", 44 * ".")]
     assert f"1 of {len(small_set.programs)} programs run" in shown
     assert re.search("[1-9][0-9,]* images a second", shown)
     assert rate_words(2.5e6) == "2.5 million images a second"

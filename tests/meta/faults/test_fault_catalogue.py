@@ -149,3 +149,17 @@ def test_text_that_no_assembler_takes_stays_as_it_is() -> None:
         for opcode in opcodes[:: len(opcodes) // 60]:
             text = f".visible .entry k() {{\n    .reg .b32 {opcode} %r;\n    {opcode} %r0;\n}}\n"
             assert isinstance(fault.rewrite(text), str)
+
+
+def test_a_rare_fault_strikes_where_and_as_often_as_it_says() -> None:
+    text = multiplication(VARIANTS[0], target="sm_90").ptx
+    found = 0
+    for fault in CATALOGUE:
+        said = re.search(r"multiprocessor (\d+).*one wmma\.mma in ([\d,^]+)", fault.meaning)
+        if said is not None and fault.place is Place.PTX:
+            share = eval(said[2].replace(",", "").replace("^", "**"))
+            planted = fault.rewrite(text)
+            assert f", %planted0, {said[1]};" in planted
+            assert f", %planted1, {2**32 // share};" in planted
+            found += 1
+    assert found == 4

@@ -274,6 +274,13 @@ def test_partial_sums_may_overflow_and_then_meet():
     assert (low, high, nan_ok) == (-np.inf, np.inf, True)
 
 
+def test_roundings_upwards_alone_may_overflow() -> None:
+    """Each tiny product may add a whole last place of 32 to C, the sum of all adds none."""
+    for c, high in ((0x7BFE, np.inf), (0x7000, None)):  # 65472, 8192
+        bounds = _bounds(F16_F16, [HALF_ONE] * 4, [HALF_LEAST] * 4, c)
+        assert (bounds[1] == np.inf) == (high == np.inf)
+
+
 def test_an_interval_of_c_bounds_what_any_c_inside_it_gives():
     """The ends of C have coarse grids, what lies between has not."""
     rng = np.random.default_rng(6)

@@ -124,6 +124,28 @@ def test_a_form_is_available_exactly_where_nothing_refuses_it() -> None:
             assert all(text and section == form.section for text, section in found)
 
 
+@pytest.mark.parametrize(
+    ("mnemonic", "since", "target"),
+    [
+        # "PTX ISA Notes" and "Target ISA Notes" of 9.7.14.5.14 to .18 and 9.7.14.6
+        ("mma", (6, 4), 70), ("ldmatrix", (6, 5), 75), ("mma.sp", (7, 1), 80),
+        ("movmatrix", (7, 8), 75), ("stmatrix", (7, 8), 90),
+    ],
+)  # fmt: skip
+def test_an_instruction_came_with_a_version_and_a_target(mnemonic, since, target) -> None:
+    forms = [form for form in FORMS if form.mnemonic == mnemonic]
+    first = PtxVersion(*since)
+    for version, name in (
+        (first, "sm_90"),
+        (before(first), "sm_90"),
+        (VERSIONS[-1], f"sm_{target}"),
+    ):
+        module = Module(parse_target(name), version)
+        assert any(is_available(form, module) for form in forms) == (version >= first)
+    older = Module(parse_target(f"sm_{ {70: 62, 75: 72, 80: 75, 90: 89}[target] }"), VERSIONS[-1])
+    assert not any(is_available(form, older) for form in forms)
+
+
 # "Modifier .aligned is required from PTX ISA version 6.3 onwards, and considered implicit in PTX
 # ISA versions less than 6.3." (9.7.14.4.3 to .5)
 def test_aligned_may_be_left_out_of_wmma_before_6_3_and_of_nothing_else() -> None:

@@ -16,7 +16,14 @@ from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS, is_available
 from oracle.legality import Verdict, explain, explain_lines, verdict_of
 from oracle.reasons import Rule
-from oracle.targets import TARGETS, VERSIONS, Module, parse_target, parse_version
+from oracle.targets import (
+    TARGETS,
+    VERSIONS,
+    Module,
+    newest_for_cuda,
+    parse_target,
+    parse_version,
+)
 from strategies.drafts import canonical
 from strategies.instructions import legal_drafts
 
@@ -408,6 +415,15 @@ RELEASES = {
     "9.4": "sm_107 sm_107a sm_107f",
 }  # fmt: skip
 """Targets by the release that brought them (PTX ISA, "Release Notes"; 9.4: ptxas 13.4)."""
+
+
+def test_each_release_of_cuda_reads_one_version_more_but_for_one() -> None:
+    """PTX ISA, "Release Notes": 8.5 is of CUDA 12.5 and 12.6."""
+    releases = [f"11.{minor}" for minor in range(9)] + [f"12.{minor}" for minor in range(10)]
+    releases += [f"13.{minor}" for minor in range(6)]
+    newest = [newest_for_cuda(release) for release in releases]
+    assert newest.pop(releases.index("12.6")) == parse_version("8.5")
+    assert newest == [version for version in VERSIONS if version >= parse_version("7.0")]
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids=str)

@@ -131,7 +131,7 @@ def test_a_qualifier_of_the_same_kind_makes_another_form_or_a_reason_that_says_w
     assert fault.rule is Rule.COMBINATION
     assert "together" in fault.text
     # What the reason offers in the place of the qualifier is documented there.
-    match = re.search(rf"\.{slots[at].name} \.{word} with the rest may be ([^;]*)", fault.text)
+    match = re.search(rf"\.{slots[at].name} \.{word}, which may be ([^;]*) beside", fault.text)
     assert match is not None
     offered = re.findall(r"\.([\w:]+)", match[1])
     for other in offered:

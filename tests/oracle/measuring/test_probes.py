@@ -61,6 +61,31 @@ def test_sums_overflow_of_one_product_of_two_and_of_all(types) -> None:
             assert (products == wanted).all(axis=1).any(), (count, sign)
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_sums_lie_at_every_quarter_of_a_place_about_the_largest_number(sign) -> None:
+    a, b, c = family("f16.f16.f16.f16", "overflow of sums")
+    largest, place = 65504.0, 32.0
+    sums = sign * (a * b).sum(axis=1)[c == 0]
+    assert {largest + place * quarters / 4 for quarters in range(-4, 9)} <= set(sums.tolist())
+
+
+@pytest.mark.parametrize("types", ["f16.f16.f16.f16", "f32.bf16.bf16.f32"])
+def test_results_are_the_least_normal_number_less_a_little(types) -> None:
+    a, b, c = family(types, "subnormals in D")
+    least = 2.0 ** (1 - FORMATS[types.partition(".")[0]].bias)
+    assert set(c.tolist()) == {least, -least}
+    share = ((a * b).sum(axis=1) + c) / c
+    assert set(share.tolist()) == {1 - DEPTH / 2.0**below for below in range(5, 10)}
+
+
+def test_products_beside_zeros_have_every_exponent_and_factors_that_are_normal() -> None:
+    a, b, _ = family("f16.f16.f16.f16", "zeros beside products")
+    factors = np.abs(np.concatenate([a, b]))
+    assert ((factors == 0) | (factors >= 2.0**-14) & np.isfinite(factors)).all()
+    products = np.abs(a * b)
+    assert set(np.frexp(products.max(axis=1))[1].tolist()) == set(range(-27, 31))
+
+
 @pytest.mark.parametrize("types", WIDE)
 def test_powers_of_two_of_every_number_add_up_to_the_least_numbers(types) -> None:
     a, b, _ = family(types, "zeros among tiny products")
@@ -98,6 +123,27 @@ def test_products_of_f64_overflow_at_every_place_with_both_signs() -> None:
         assert (products == sign * np.inf).any(axis=0).all()
 
 
+def test_of_half_the_sums_of_f64_two_products_cancel() -> None:
+    dots = double_probes(DEPTH)
+    part = dots.of("order and fusion")
+    products = np.prod([bits[part].view(np.float64) for bits in (dots.a, dots.b)], axis=0)
+    cancel = products[:, 0] == -products[:, 1]
+    assert (len(cancel), np.count_nonzero(cancel)) == (800, 400)
+
+
+def test_narrow_products_of_all_sizes_are_added_to_nothing_and_to_c() -> None:
+    dots = float_probes("f32.e4m3.e5m2.f32", 32)
+    c = dots.c[dots.of("rounding")].view(np.float32)
+    assert np.count_nonzero(c[120 * 3 :] == 0) == np.count_nonzero(c[120 * 3 :]) == 480
+
+
+def test_products_below_the_least_numbers_are_tiny_and_there() -> None:
+    a, b, c = family("f32.f16.f16.f32", "zeros among tiny products")
+    assert (c == 0).all()
+    assert (np.abs(a * b) < 2.0**-8).all()
+    assert np.count_nonzero(a * b) > len(a) * DEPTH / 2
+
+
 @pytest.mark.parametrize("form", ["f32.f16", "f32.bf16", "f32.tf32", "f16.f16"])
 def test_random_images_have_the_spread_of_exponents_of_their_kind(form) -> None:
     found = next(
@@ -107,6 +153,8 @@ def test_random_images_have_the_spread_of_exponents_of_their_kind(form) -> None:
     _, b, _ = random_tiles(found, 6 * 8, 0)
     shift = found.b_type.bits - 1 - found.b_type.exponent_bits
     fields = (b.astype(np.int64) >> shift & ((1 << found.b_type.exponent_bits) - 1)).reshape(48, -1)
+    anywhere = fields[8:16].min(axis=1)
+    assert anywhere.max() > found.b_type.bias > anywhere.min()
     spread = fields.max(axis=1) - fields.min(axis=1) + 1
     assert [set(spread[8 * kind : 8 * kind + 8].tolist()) for kind in (1, 2, 3, 4, 5)] == [
         {12}, {3}, {2}, {3}, {4},

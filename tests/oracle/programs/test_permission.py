@@ -21,7 +21,16 @@ from oracle.ops import Op
 from oracle.permission import permitted
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program, requirements
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Step, plain_store
+from oracle.steps import (
+    Barrier,
+    Branch,
+    Copy,
+    Elementwise,
+    Step,
+    pack_registers,
+    plain_load,
+    plain_store,
+)
 from oracle.warps import Planes, Warps
 
 QUIET = settings(
@@ -219,6 +228,28 @@ def test_bounds_survive_copies_shared_memory_and_loads() -> None:
     for plane in (permission.tags, permission.low, permission.high):
         assert np.array_equal(plane[:, 4096:5120], plane[:, 4096 + 2048 : 5120 + 2048])
     assert not permission.unknown.any()
+
+
+def test_both_halves_of_packed_registers_are_bounded_by_what_was_packed() -> None:
+    form = isa.mma_sync_form("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
+    loads = [
+        plain_load(registers=name, count=count, place=Place(buffer="data", offset=offset))
+        for name, count, offset in (("a", 4, 0), ("b", 2, 512), ("c", 4, 1024))
+    ]
+    program = _program(
+        *loads,
+        Op.of(form=form, d="d", a="a", b="b", c="c"),
+        plain_store(registers="d", count=4, place=OUT),
+        pack_registers(source="d", destination="e", count=4, type="f16"),
+        plain_store(registers="e", count=2, place=Place(buffer="out", offset=2048)),
+    )
+    permission = permitted(program, _images())
+    bounds = {bound.byte: bound for bound in permission.bounds() if bound.image == 0}
+    wide = {at: one for at, one in bounds.items() if at < 6144}
+    assert len(wide) > 100
+    for at, one in wide.items():
+        half = bounds[6144 + (at - 4096) // 2]
+        assert half.low <= np.float16(one.low) <= np.float16(one.high) <= half.high
 
 
 def test_bounds_survive_ldmatrix_unless_it_tears_elements() -> None:

@@ -66,11 +66,31 @@ def test_what_settles_a_nan_is_a_row_that_leaves_none_open() -> None:
         assert (settled == result).all() or row.family in ("abs", "neg"), row.opcode
 
 
-def test_a_row_exists_from_its_version_and_target_on() -> None:
-    row = SCALARS["min.relu.s16x2"]
-    assert row.exists(Module.named("sm_90", "8.0"))
-    assert not row.exists(Module.named("sm_90", "7.8"))
-    assert not row.exists(Module.named("sm_89", "8.0"))
+# "PTX ISA Notes" and "Target ISA Notes" of each page
+@pytest.mark.parametrize(
+    ("opcode", "since", "before", "target", "older"),
+    [
+        ("min.relu.s16x2", "8.0", "7.8", "sm_90", "sm_89"),
+        ("cvt.rn.f16x2.f32", "7.0", "6.5", "sm_80", "sm_75"),
+        ("cvt.rn.bf16x2.f32", "7.0", "6.5", "sm_80", "sm_75"),
+        ("cvt.rn.relu.f16x2.f32", "7.0", "6.5", "sm_80", "sm_75"),
+        ("cvt.rn.satfinite.f16x2.f32", "8.1", "8.0", "sm_80", "sm_75"),
+        ("cvt.rna.tf32.f32", "7.0", "6.5", "sm_80", "sm_75"),
+        ("cvt.pack.sat.s16.s32", "6.5", "6.4", "sm_72", "sm_70"),
+        ("cvt.pack.sat.u8.s32.b32", "6.5", "6.4", "sm_72", "sm_70"),
+        ("cvt.pack.sat.s4.s32.b32", "6.5", "6.4", "sm_75", "sm_72"),
+        ("szext.wrap.u32", "7.6", "7.5", "sm_70", "sm_62"),
+        ("bmsk.clamp.b32", "7.6", "7.5", "sm_70", "sm_62"),
+    ],
+)
+def test_a_row_exists_from_its_version_and_target_on(
+    opcode: str, since: str, before: str, target: str, older: str
+) -> None:
+    row = SCALARS[opcode]
+    assert row.exists(Module.named(target, max(since, "8.0")))
+    assert row.exists(Module.named("sm_90", since))
+    assert not row.exists(Module.named("sm_90", before))
+    assert not row.exists(Module.named(older, "8.8"))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Scalar instructions of the simulated device against a description in Python's own numbers."""
 
 import random
+from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 import pytest
@@ -46,10 +48,16 @@ def test_instructions_return_what_their_descriptions_say(group: str) -> None:
             check_line(line)
 
 
-def check_line(line: str) -> None:
+def test_the_nth_bit_is_found_from_every_place_in_both_directions() -> None:
+    masks = (0xB51C_2D97, 1 << 31 | 1)
+    rows = product(masks, range(32), (word % (1 << 32) for word in range(-4, 5)))
+    check_line("fns.b32 %o, %a, %b, %c;", list(rows))
+
+
+def check_line(line: str, rows: Sequence[Sequence[int]] = ()) -> None:
     widths, result, describe = CASES[line]
     draw = random.Random(line)
-    rows = [[operand(draw, bits) for bits in widths] for _ in range(COUNT)]
+    rows = rows or [[operand(draw, bits) for bits in widths] for _ in range(COUNT)]
     names = "abcd"[: len(widths)]
     registers = [f"    .reg .b{bits} %{name};" for name, bits in zip(names, widths, strict=True)]
     loads = [
@@ -59,7 +67,7 @@ def check_line(line: str) -> None:
     body = "\n".join([*loads, f"    {line}", f"    st.global.b{result} [%rd2+56], %o;"])
     registers.append(f"    .reg .b{result} %o;")
     ptx = kernel(body, image_bytes=64, registers="\n".join(registers), target="sm_100")
-    images = np.zeros((COUNT, 64), np.uint8)
+    images = np.zeros((len(rows), 64), np.uint8)
     images.view(np.uint64)[:, : len(widths)] = np.array(rows, np.uint64)
     after, _ = DEVICE.load(ptx).launch("kernel", images)
     found = after[:, 56 : 56 + result // 8]

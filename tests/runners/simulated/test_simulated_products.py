@@ -176,6 +176,18 @@ def test_the_largest_products_of_a_block_do_not_overflow_the_sum(fraction: int, 
     assert abs(float(found.view(np.float32)[0, 0, 0])) == exact >> 12 << 12
 
 
+@pytest.mark.parametrize(("significand", "beyond"), [(1.25, False), (1.5, True)])
+def test_a_product_whose_significand_carries_is_beyond_f32(significand, beyond) -> None:
+    """Two that cancel: 1.5^2 * 2^127 is no number of f32, and an infinity less another is none."""
+    words = np.array([significand * 2.0**64, significand * 2.0**63], np.float32).view(np.uint32)
+    a, b = (words >> 16).astype(np.uint16)
+    unit = replace(float_unit(90, "bf16", "f32"), wide_products=False, invalid_is_nan=True)
+    left, right = np.array([[[a], [a ^ 0x8000]]]), np.array([[[b]], [[b]]])
+    zero = np.zeros((1, 1, 1), np.uint32)
+    found = multiply(left, right, zero, unit, F32).view(np.float32)[0, 0, 0]
+    assert np.isnan(found) if beyond else found == 0
+
+
 def test_a_unit_whose_sums_would_not_fit_is_refused() -> None:
     unit = float_unit(90, "f16", "f32")
     with pytest.raises(ValueError, match="fraction bits"):
