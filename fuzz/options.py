@@ -523,7 +523,7 @@ class Conform(Options, words="conform", runs="conform:conform"):
     permitted enclosure, wrong, or not implemented. Standard output is TAP, a line for each form.
     """
 
-    runner: str = argument(**_any_runner("sim", "cuda"))
+    runner: str = argument(**{**_any_runner("sim", "cuda"), "metavar": "RUNNER"})
     only: str = shared("only")
     images: int = shared("images", "Images of each form.", default=38)
     target: str | None = shared(
@@ -551,7 +551,8 @@ class Gate(Options, words="gate", runs="gate:gate"):
     """Say whether the compiler NEW may be taken in place of OLD.
 
     Both are asked about every finding that ships with warpfuzz, compile fresh programs at all
-    levels, and are timed. The exit code is 1 if anything is new, other bits, slower, or a crash.
+    levels and with some options, and are timed. The exit code is 1 if anything is new, other bits,
+    slower, or a crash.
     """
 
     old: str = argument()
@@ -564,6 +565,12 @@ class Gate(Options, words="gate", runs="gate:gate"):
     )
     device: int = shared("device")
     levels: str | None = shared("levels", "-O levels: 0,1,2,3.  [default: all]")
+    variants: tuple[str, ...] = shared(
+        "variants",
+        "Options of ptxas with which both also compile, at the highest level; 'none'; repeat for "
+        "several.  [default: few registers, register allocation, siblings of the target, last of a "
+        "process]",
+    )
     slower: float = option(
         "How many times as long NEW may take to compile.",
         type=click.FloatRange(min=1),

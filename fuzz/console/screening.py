@@ -243,10 +243,9 @@ def standing(device: ScreenedDevice) -> tuple[Standing, str]:
     groups = coverage(device.scope, device.programs, screen.tally)
     missing = [name for name, row in groups.items() if row["known"] and not row["ran"]]
     if missing:
-        where = "the set has none, or the time was" if device.set_name else "the time was"
+        why = "the set has none of it, or the time was" if device.set_name else "the time was"
         return Standing.NOT_SCREENED, (
-            f"nothing of {', '.join(missing)} was compared: {where} too short; give it longer "
-            "(--time)"
+            f"nothing of {', '.join(missing)} was compared: {why} too short (--time)"
         )
     return Standing.SOUND, ""
 
