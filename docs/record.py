@@ -1,8 +1,8 @@
-"""Writes docs/record.md from the record that ships.
+"""Writes docs/record.md, and the tables of docs/findings.md, from the record that ships.
 
 Usage:
 
-    python docs/record.py [VERSION-OR-PATH...] > docs/record.md
+    python docs/record.py [VERSION-OR-PATH...]
 
 Assemblers that are named are asked first, and their answers are kept in corpus/record.
 """
@@ -10,16 +10,21 @@ Assemblers that are named are asked first, and their answers are kept in corpus/
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from corpus import Entry, Kind
 from corpus.opening import FOLDER, RECORD, Answers, named_corpus, read_answers, write_answers
 from fuzz.findings.probes import with_answers_of
+from fuzz.kinds import KINDS, compiler_words
+from oracle.isa import SHAPES
 from runners.compilers import find_assembler
 
+RECORD_PAGE, TROPHIES = (Path(__file__).with_name(name) for name in ("record.md", "findings.md"))
 _TITLES = {
     Kind.CRASH: "Crashes",
     Kind.HANG: "Hangs",
@@ -27,6 +32,146 @@ _TITLES = {
     Kind.ACCEPTED: "Accepted, down to a cubin, although undocumented",
     Kind.REJECTED: "Rejected, although documented",
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bug:
+    """A bug that gives wrong results, as a line of the page of trophies."""
+
+    unit: str
+    what: str
+    section: str
+    """What the heading of its details on the page begins with."""
+    ids: tuple[str, ...] = ()
+    """Beginnings of the ids of its findings in the record; the first says who has it."""
+    who: str = ""
+    """Who has it, where the record has no finding of it."""
+    since: str = "14.0.6 (oldest asked)"
+    """Since when, where the record has no finding of it."""
+    see: str = ""
+    """The command that shows it, where the record has no finding of it."""
+
+
+_LLVM = (
+    "`warpfuzz run --runner sim --front-end llvm:{} --target sm_80 --ptx-version 7.1 --seed 3 {}`"
+)
+_BUGS = (
+    Bug(
+        unit="wmma.mma of f16, bf16, s8, tf32", what="D in registers of A or B: half of D is wrong",
+        section="D in the registers of A or B",
+        ids=("a42a7e52", "4a55e2d0", "e309fff8", "a330f3ef", "aab1ca38"),
+    ),
+    Bug(
+        unit="wmma.mma of f16, bf16, s8, tf32",
+        what="C in D's registers in another order: part of C is overwritten before it is added",
+        section="C in another order of D's registers (wmma", ids=("3d765d0f",),
+    ),
+    Bug(
+        unit="mma.sync of e4m3, e5m2",
+        what="C in D's registers in another order: later additions read earlier sums",
+        section="C in another order of D's registers (mma", ids=("b884f655",),
+    ),
+    Bug(
+        unit="mma.sync of e4m3, e5m2", what="D in C's registers: D is twice A x B, C is lost",
+        section="C is lost where D has its registers", ids=("49c3d7f4",),
+    ),
+    Bug(
+        unit="wmma.mma of f16, f32 sums", what="the sign of a negated A or B is lost on sm_90",
+        section="A negation is lost", ids=("691466f5", "69f82e72", "88f1af40"),
+    ),
+    Bug(
+        unit="mma.sync", what="reached by some lanes only: moved between two stores of those lanes",
+        section="mma.sync under a condition that differs between lanes",
+        who="LLVM 14.0.6, 15.0.7 and 22.1.0 at -O1 to -O3, not 20.1.8",
+        see=_LLVM.format("22", "--opt 2"),
+    ),
+    Bug(
+        unit="ldmatrix", what="reached by half of the lanes: copied into both ways of a condition",
+        section="ldmatrix doubled for both ways of a lane's condition",
+        who="LLVM 20.1.8 at -O1 to -O3, not 14.0.6, 15.0.7 and 22.1.0",
+        since="20.1.8",
+        see=_LLVM.format("20", "--opt 2"),
+    ),
+    Bug(
+        unit="wmma.load, wmma.store, wmma.mma", what="the same",
+        section="wmma.store and wmma.mma doubled in the same way",
+        who="LLVM 14.0.6, 15.0.7, 20.1.8 and 22.1.0 at -O1 to -O3",
+        see=_LLVM.format("22", "--opt 2"),
+    ),
+    Bug(
+        unit="mma.sync, ldmatrix", what="reached by some lanes only: computed where they store it",
+        section="mma.sync and ldmatrix sunk under a lane's condition",
+        who="LLVM 14.0.6 and 15.0.7 at -O1 to -O3, right from 20.1.8",
+        see=_LLVM.format("14", "--opt 0,1,2,3 --only 'mma.sync*'"),
+    ),
+    Bug(
+        unit="mma.sync of f16", what='the compiler aborts: "Cannot select: v2f16 = bitcast"',
+        section="Crash of LLVM 14", who="LLVM 14.0.6 at -O1 to -O3, right from 15.0.7",
+        see=_LLVM.format("14", "--opt 0,1,2,3 --only 'mma.sync*'"),
+    ),
+)  # fmt: skip
+"""Bugs that need a person to say what is wrong; who has them is said by the record, where it has a
+finding. LLVM's were bisected on 2026-11-22; each command ended with 1 on two cores, 2026-11-23."""
+_TABLE = ("| unit | what is wrong | compilers | since | see it |", "|---|---|---|---|---|")
+MARKS = ("<!-- written by docs/record.py -->\n", "<!-- end -->\n")
+"""What stands around the tables on the page of trophies."""
+
+
+def trophies(entries: Sequence[Entry], answers: Answers, details: Sequence[str]) -> Iterator[str]:
+    """Yield the tables of the page of trophies, in Markdown.
+
+    Parameters
+    ----------
+    details
+        The other lines of the page; those of the tables lead to its headings.
+    """
+    told = {one.id: one for one in entries if not answers.of(one.id)}
+    yield from ("## Wrong results, and code that some lanes alone reach", "", *_TABLE)
+    for bug in _BUGS:
+        who, since, see = bug.who, bug.since, bug.see
+        for start in reversed(bug.ids):
+            (found,) = (told.pop(one) for one in list(told) if one.startswith(start))
+            text = str(found.finding.details.get("disagree with the oracle", ""))
+            who = compiler_words(text).replace("driver", "the driver's compiler")
+            since = f"{text.removeprefix('V').partition(' ')[0]} (oldest asked)"
+            see = f"`warpfuzz bisect {start} --corpus record`, on a GPU"
+        (heading,) = (one for one in details if one.startswith(f"### {bug.section}"))
+        link = re.sub(r"[^\w\- ]", "", heading[4:].lower()).replace(" ", "-")
+        yield f"| {bug.unit} | [{bug.what}](#{link}) | {who} | {since} | {see} |"
+    assert not told, f"add what is wrong to _BUGS: {', '.join(told)}"
+    yield from ("", "## Assemblers: crashes, internal errors, wrong verdicts", "", *_TABLE)
+    lines: dict[tuple[Kind, str, str], list[Entry]] = defaultdict(list)
+    for entry in sorted(entries, key=lambda one: one.finding.family.key):
+        if spans := answers.spans(entry.id):
+            mnemonic = re.match(r"wmma\.\w+|\w+", _instruction(entry))
+            lines[entry.finding.kind, mnemonic[0] if mnemonic else "", spans].append(entry)
+    for (kind, _, spans), found in sorted(
+        lines.items(), key=lambda line: (-line[0][0].severity, *line[0][1:])
+    ):
+        first = next(one for one in spans.split("; ") if not one.startswith("rejected"))
+        since = first.rpartition(" ")[2].partition("–")[0]
+        oldest = "" if spans.startswith("rejected") else " (oldest asked)"
+        units, see = _shapes_together(map(_instruction, found)), found[0].id[:8]
+        yield (
+            f"| {units} | {KINDS[kind].shown or kind} | {spans} | {since}{oldest} | "
+            f"`warpfuzz bisect {see} --corpus record` |"
+        )
+
+
+def _instruction(entry: Entry) -> str:
+    """Return what an assembler was given, as the family says it: "wmma.load.a .f64 m16n16k8"."""
+    return entry.finding.family.headline(entry.finding.kind).partition(": ")[0]
+
+
+def _shapes_together(names: Iterable[str]) -> str:
+    """Name instructions, those that differ in the shape alone together."""
+    shapes: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        words = name.replace(",", " ,").split()
+        shape = [word for word in words if word in SHAPES]
+        rest = " ".join(word for word in words if word not in SHAPES).replace(" ,", ",")
+        shapes[rest.replace(",,", ",")] += shape
+    return "; ".join(" ".join((rest, *of)) for rest, of in shapes.items())
 
 
 def record_page(entries: Iterable[Entry], answers: Answers) -> Iterator[str]:
@@ -44,7 +189,7 @@ def record_page(entries: Iterable[Entry], answers: Answers) -> Iterator[str]:
         f"Asked were ptxas {', '.join(answers.asked)}.",
         "`warpfuzz replay record --compiler ./new/ptxas` says what a new one mends, keeps or",
         "changes; `warpfuzz corpus show ID --corpus record` shows one. This page is written by",
-        "`python docs/record.py > docs/record.md`; named assemblers are asked first, and their",
+        "`python docs/record.py`; named assemblers are asked first, and their",
         "answers recorded. Every module is assembled at -O3 as it is, but for two lines: where an",
         "assembler does not know `.version`, its highest stands there, and sm_80 in place of a",
         "`.target` that it does not know.",
@@ -84,13 +229,17 @@ def _row(entry: Entry, instruction: str, told: str) -> str:
 
 
 def main() -> None:
-    """Print the page."""
+    """Write both pages."""
     entries = list(named_corpus(Path(RECORD)).entries(lambda problem: sys.exit(problem.sentence)))
     answers = read_answers()
     for name in sys.argv[1:]:
         answers = with_answers_of(find_assembler(name), answers, entries, jobs=os.cpu_count() or 1)
         write_answers(answers, FOLDER)
-    print("\n".join(record_page(entries, answers)))
+    RECORD_PAGE.write_text("\n".join(record_page(entries, answers)) + "\n")
+    head, _, rest = TROPHIES.read_text().partition(MARKS[0])
+    tail = rest.partition(MARKS[1])[2]
+    tables = "\n".join(trophies(entries, answers, tail.splitlines()))
+    TROPHIES.write_text(f"{head}{MARKS[0]}\n{tables}\n\n{MARKS[1]}{tail}")
 
 
 if __name__ == "__main__":

@@ -134,7 +134,7 @@ app = _Group(
     ],
 )  # fmt: skip
 HEADINGS = {
-    "Test": "run judge gate bench",
+    "Test": "run judge conform gate bench",
     "Findings": "replay bisect repro corpus status",
     "GPUs": "measure screen distill",
     "What there is": "explain legal isa models faults compilers doctor",

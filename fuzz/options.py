@@ -30,6 +30,25 @@ _FOLDER = click.Path(path_type=Path)
 _HARDWARE = click.Choice(["sim", "cuda"])
 
 
+def _any_runner(*built_in: str) -> dict[str, Any]:
+    """Return how an option takes these runners, and those of somebody else's that are there."""
+
+    def convert(value: str) -> str:
+        if value not in built_in:
+            from runners.foreign import check_named
+
+            check_named(value, built_in)
+        return value
+
+    return {
+        "type": convert,
+        "metavar": f"[{'|'.join(built_in)}|NAME|COMMAND]",
+        "shell_complete": lambda _context, _one, begin: [
+            name for name in built_in if name.startswith(begin)
+        ],
+    }
+
+
 class Declared:
     """An option or an argument of a command; the type of its field says the rest of it.
 
@@ -67,7 +86,8 @@ class Declared:
 
     def spelled(self, name: str) -> str:
         """Return the option as a person types it."""
-        return self.names[0] if self.names else f"--{name.replace('_', '-')}"
+        # Of "--screen/--no-screen" the one that says yes.
+        return self.names[0].partition("/")[0] if self.names else f"--{name.replace('_', '-')}"
 
 
 def option(says: str, *names: str, **shown: Any) -> Any:
@@ -96,6 +116,12 @@ OPTIONS: Mapping[str, Declared] = {
         default="*",
     ),
     "runner": option("Where programs run.  [default: where the finding was made]", type=_HARDWARE),
+    "any_runner": option(
+        "Where programs run: also a runner of your own, by its name or as a command.  [default: "
+        "where the finding was made]",
+        "--runner",
+        **_any_runner("sim", "cuda"),
+    ),
     "time": option("Stop after this time: 90 (seconds), 10m, 2h, 1w.  [default: 60 if no --cases]"),
     "seed": option("Seed of all random choices.", type=_SEED, default=0),
     "workers": option("", type=_PROCESSES),
@@ -255,8 +281,9 @@ class Run(Options, words="run", runs="run:run_campaign"):
     }
     runner: str | None = option(
         "What is tested: ptxas accepting and rejecting instructions, programs on the simulated "
-        "device, or programs on a GPU.  [default: cuda, else ptxas, else sim; with --fleet cuda]",
-        type=click.Choice(["ptxas", "sim", "cuda"]),
+        "device, on a GPU, or on a runner of your own, by its name or as a command.  [default: "
+        "cuda, else ptxas, else sim; with --fleet cuda]",
+        **_any_runner("ptxas", "sim", "cuda"),
     )
     time: str | None = shared("time")
     cases: int | None = option("Stop after this many cases.", type=_COUNT)
@@ -311,7 +338,7 @@ class Run(Options, words="run", runs="run:run_campaign"):
     device_reference: bool = option(
         "Run verified programs on millions of further images, which the device makes and compares "
         "with a reference of its own; what differs is judged by the oracle. Counted apart from "
-        f"the cases.  [default: --{'' if DEVICE_REFERENCE else 'no-'}device-reference]",
+        "the cases.",
         "--device-reference/--no-device-reference",
         default=DEVICE_REFERENCE,
     )
@@ -384,7 +411,7 @@ class Replay(Options, words="replay", runs="replay:replay_path"):
     variant: str | None = shared("variant")
     target: str | None = shared("target", "Another .target.  [default: the one of the finding]")
     level: int | None = shared("level")
-    runner: str | None = shared("runner")
+    runner: str | None = shared("any_runner")
     junit: Path | None = shared("junit")
     known: Path | None = shared("known")
     at_least: int | None = shared("at_least")
@@ -468,9 +495,9 @@ class Judge(Options, words="judge", runs="judge:judge_kernel"):
         "TOML file: entry, grid, block, arguments, buffers.  [default: guessed from the text]"
     )
     runner: str | None = shared(
-        "runner",
-        "Where it runs: a GPU, or the simulated device with --fault or --ptx-pass.  "
-        "[default: cuda]",
+        "any_runner",
+        "Where it runs: a GPU, the simulated device with --fault or --ptx-pass, or a runner of "
+        "your own that takes launches.  [default: cuda]",
     )
     compilers: str | None = shared(
         "compilers",
@@ -488,11 +515,44 @@ class Judge(Options, words="judge", runs="judge:judge_kernel"):
     junit: Path | None = shared("junit")
 
 
+class Conform(Options, words="conform", runs="conform:conform"):
+    """Run the suite for implementations of these instructions: emulators, translators, devices.
+
+    RUNNER is `sim`, `cuda`, the name of a runner of your own, or a command that is one. Every form
+    is done with every layout, state space and stride, and judged: bits as the model, inside the
+    permitted enclosure, wrong, or not implemented. Standard output is TAP, a line for each form.
+    """
+
+    runner: str = argument(**{**_any_runner("sim", "cuda"), "metavar": "RUNNER"})
+    only: str = shared("only")
+    images: int = shared("images", "Images of each form.", default=38)
+    target: str | None = shared(
+        "target", f"Value of .target.  [default: {DEFAULT_TARGET}; the device's]"
+    )
+    ptx_version: str | None = shared("ptx_version")
+    deadline: float | None = option(
+        "Seconds that the images of a form may take; not of `sim`.  [default: 60]",
+        type=click.FloatRange(min=0, min_open=True),
+    )
+    expectations: Path | None = option(
+        "TOML file of forms that are known to fail, or to be missing; any other outcome counts, "
+        "also that one passes."
+    )
+    update_expectations: bool = option("Write the outcomes into the file of --expectations.")
+    tap: Path | None = option("Also write TAP into this file.")
+    junit: Path | None = shared("junit", "Also write JUnit XML: one test for each form.")
+    model: str | None = shared("model")
+    faults: tuple[str, ...] = shared("faults")
+    ptx_pass: str | None = shared("ptx_pass")
+    device: int = shared("device")
+
+
 class Gate(Options, words="gate", runs="gate:gate"):
     """Say whether the compiler NEW may be taken in place of OLD.
 
     Both are asked about every finding that ships with warpfuzz, compile fresh programs at all
-    levels, and are timed. The exit code is 1 if anything is new, other bits, slower, or a crash.
+    levels and with some options, and are timed. The exit code is 1 if anything is new, other bits,
+    slower, or a crash.
     """
 
     old: str = argument()
@@ -505,6 +565,12 @@ class Gate(Options, words="gate", runs="gate:gate"):
     )
     device: int = shared("device")
     levels: str | None = shared("levels", "-O levels: 0,1,2,3.  [default: all]")
+    variants: tuple[str, ...] = shared(
+        "variants",
+        "Options of ptxas with which both also compile, at the highest level; 'none'; repeat for "
+        "several.  [default: few registers, register allocation, siblings of the target, last of a "
+        "process]",
+    )
     slower: float = option(
         "How many times as long NEW may take to compile.",
         type=click.FloatRange(min=1),
@@ -599,7 +665,8 @@ class Measure(Options, words="measure", runs="measure:measure_device"):
     """Find out by probes how a GPU's tensor cores compute, and write a model of it."""
 
     runner: str | None = shared(
-        "runner", "What is measured: a GPU or the simulated device.  [default: cuda]"
+        "any_runner",
+        "What is measured: a GPU, the simulated device, or a runner of your own.  [default: cuda]",
     )
     device: int = shared("device")
     target: str | None = shared("target", "Architecture of the simulated device.  [default: sm_90]")
@@ -655,6 +722,14 @@ class Screen(Options, words="screen", runs="screen:screen"):
         "supply.",
         type=click.Choice(["steady", "bursts"]),
         default="steady",
+    )
+    fresh: bool = option(
+        "Go on, once a program is verified on every multiprocessor, with images that the device "
+        "makes and compares with a reference of its own. No GPU has been screened so yet."
+    )
+    preflight: bool = option(
+        "Before a job starts: screen every kind of instruction whose arithmetic is known, and "
+        "print one JSON line for each GPU; exit code 0 only if all are sound."
     )
     fleet: str | None = shared("fleet")
     gpus: int | None = shared("gpus")
@@ -935,10 +1010,17 @@ CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = 
             "one of the two out",
         ),
     ),
-    "screen": (("devices", lambda o: o.runner != "cuda", _NO_GPU),),
+    "screen": (
+        ("devices", lambda o: o.runner != "cuda", _NO_GPU),
+        (
+            "fresh", lambda o: o.path is not None or o.preflight or o.pattern != "steady",
+            "--fresh makes images on the device, as many as it can; leave it out, or leave out "
+            "SET, --preflight and --pattern",
+        ),
+    ),
     "screen --fleet": (
         (
-            "devices report metrics", lambda o: True,
+            "devices preflight fresh report metrics", lambda o: True,
             "{option} is for the GPUs of one machine, and --fleet takes all of a cluster; leave "
             "one of the two out",
         ),

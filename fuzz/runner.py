@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes.util
 import os
+import platform
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,12 +33,15 @@ from oracle.targets import (
 from runners.assemblers.assembler import Assembler
 from runners.cuda.compilation import Compiler
 from runners.faults import Place, by_name
+from runners.foreign import DEADLINE, ForeignRunner, check_named, identity_of, is_command
 from runners.front_ends.protocol import FrontEndRunner, FrontEndToolchain
 from runners.protocol import Failure, Runner, Trouble
 from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner
 from runners.toolchains import DRIVER, Toolchain
 from strategies.program_draws import Versions, versions_up_to
 
+BUILT_IN = ("sim", "cuda")
+"""Runners that warpfuzz has itself."""
 LAYOUTS = 2
 """Fragment layouts that the simulated device has."""
 
@@ -47,10 +51,13 @@ class RunnerChoice:
     """What a person asks for."""
 
     name: str
-    """"sim" or "cuda"; with a maker any."""
+    """"sim", "cuda", or a runner of somebody else's (`runners.foreign`); with a maker any."""
     maker: Callable[[RunnerChoice], Runner] | None = None
     """Opens a runner of one's own, in every worker process again: a function of a module, not of a
     script, because it is named to them. None: the runner of that name."""
+    identity: str = ""
+    """Of a runner of somebody else's, where a campaign began: another one by its name, in a worker
+    or on a host, is refused (`runners.foreign.identity_of`). Empty: any."""
     target: str | None = None
     """Value of .target; None: DEFAULT_TARGET on the simulated device, the device's own on a GPU."""
     ptx_version: str | None = None
@@ -73,8 +80,11 @@ class RunnerChoice:
     """Path of the model by which results are judged; None: the built-in one of the target."""
     device: int = 0
     """Number of the GPU, as the driver counts."""
+    visible: str = ""
+    """UUID of the only GPU, or slice of one, that the runner's process sees; empty: all."""
     deadline: float | None = None
-    """Seconds that one batch may take on a GPU; None: the runner's default."""
+    """Seconds that one batch may take, except on the simulated device; None: the runner's
+    default."""
 
     @property
     def options(self) -> str:
@@ -104,6 +114,11 @@ class RunnerChoice:
             "--assembler": None if self.assembler is None else self.assembler.spelled,
             "--model": self.model,
         }
+
+    @property
+    def label(self) -> str:
+        """The name of the runner; of a command without folders, as in `options`."""
+        return _without_folders(self.name) if is_command(self.name) else self.name
 
     @property
     def toolchain(self) -> Toolchain:
@@ -399,13 +414,19 @@ def _check(choice: RunnerChoice) -> None:
                 "reads the PTX itself; leave it out, name an assembler that judges the modules, or "
                 "choose --runner cuda"
             )
-    elif choice.name != "cuda" and choice.maker is None:
-        raise UsageError(f"there is no runner {choice.name!r:.80}; choose sim or cuda")
-    elif device_faults and choice.maker is None:
-        raise UsageError(
-            f"fault {device_faults[0]} sits inside the simulated device, and the runner is "
-            f"{choice.name}; choose --runner sim, or a fault of the PTX"
-        )
+    elif choice.maker is None:
+        check_named(choice.name, BUILT_IN)
+        if device_faults:
+            raise UsageError(
+                f"fault {device_faults[0]} sits inside the simulated device, and the runner is "
+                f"{choice.name}; choose --runner sim, or a fault of the PTX"
+            )
+        compiled = choice.assembler or (choice.front_end is None and choice.level is not None)
+        if compiled and choice.name != "cuda":
+            raise UsageError(
+                f"the runner {choice.name} reads the PTX itself, and --assembler and --opt say how "
+                "to compile for a GPU; leave them out"
+            )
     if choice.target is not None:
         parse_target(choice.target)
     if choice.ptx_pass is not None and (missing := PtxPass(choice.ptx_pass).missing) is not None:
@@ -431,12 +452,23 @@ def _plain(choice: RunnerChoice) -> Runner:
             faults=[fault for fault in map(by_name, choice.faults) if fault.place is Place.DEVICE],
             compiler=compiler,
         )
+    if choice.name != "cuda":
+        if choice.identity not in ("", identity_of(choice.name)):
+            raise UsageError(
+                f"the runner {choice.name} on {platform.node()} is not the one with which the "
+                "campaign began: its files differ; install the same everywhere"
+            )
+        deadline = DEADLINE if choice.deadline is None else choice.deadline
+        return ForeignRunner(choice.name, choice.target or DEFAULT_TARGET, deadline=deadline)
     from runners.cuda.runner import CudaRunner
 
     compiler = compiler or DRIVER.compiler(level)
+    seen = {"CUDA_VISIBLE_DEVICES": choice.visible} if choice.visible else {}
     if choice.deadline is None:
-        return CudaRunner(device=choice.device, compiler=compiler)
-    return CudaRunner(device=choice.device, compiler=compiler, deadline=choice.deadline)
+        return CudaRunner(device=choice.device, compiler=compiler, environment=seen)
+    return CudaRunner(
+        device=choice.device, compiler=compiler, environment=seen, deadline=choice.deadline
+    )
 
 
 def _on_this_host(choice: RunnerChoice) -> RunnerChoice:

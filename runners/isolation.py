@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble
+from runners.protocol import NO_SM, Compiled, Failure, Images, Ran, Runner, Trouble
 
 # Halving does not help where the images have no part in the failure.
 _HOPELESS = frozenset(
@@ -15,8 +15,6 @@ _HOPELESS = frozenset(
 )
 
 
-_NOWHERE = 0xFFFFFFFF
-"""In place of the multiprocessor of an image that did not run."""
 _PATIENCE = 32
 """Failed runs beyond the limit while no image is known that fails on its own: twice as many as
 halving 65,536 images takes."""
@@ -42,7 +40,7 @@ class Isolation:
     images: Images
     """(count, image_bytes) after the program; as they were where `ran` is false."""
     sms: NDArray[np.uint32]
-    """(count,); 0xffffffff where `ran` is false."""
+    """(count,); NO_SM where `ran` is false."""
     failures: int
     """Runs that failed."""
     complete: bool
@@ -60,7 +58,7 @@ class Isolation:
             culprits=culprits,
             ran=np.zeros(len(images), np.bool_),
             images=images,
-            sms=np.full(len(images), _NOWHERE, np.uint32),
+            sms=np.full(len(images), NO_SM, np.uint32),
             failures=1,
             complete=False,
             last=failure,
@@ -92,7 +90,7 @@ def isolate(
     failures: list[Failure] = []
     ran = np.zeros(count, np.bool_)
     results: Images = images.copy()
-    sms = np.full(count, _NOWHERE, np.uint32)
+    sms = np.full(count, NO_SM, np.uint32)
     stopped = False
 
     def look(first: int, end: int) -> None:

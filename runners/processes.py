@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -88,6 +88,8 @@ class Tool:
         Most bytes of address space; None: no bound.
     cwd
         Its working directory; None: this process's.
+    environment
+        Its variables; None: this process's.
     stdin, stdout, stderr
         As of `subprocess.Popen`.
 
@@ -104,6 +106,7 @@ class Tool:
         file_bytes: int,
         memory_bytes: int | None = None,
         cwd: Path | None = None,
+        environment: Mapping[str, str] | None = None,
         stdin: int | IO[bytes],
         stdout: int | IO[bytes],
         stderr: int | IO[bytes],
@@ -118,7 +121,7 @@ class Tool:
         self.process: subprocess.Popen[bytes] = subprocess.Popen(
             [_SHELL, "-c", script, "sh", *command],
             cwd=cwd,
-            env={**os.environ, _MARK: self._mark.partition("=")[2]},
+            env={**(environment or os.environ), _MARK: self._mark.partition("=")[2]},
             start_new_session=True,
             stdin=stdin,
             stdout=stdout,

@@ -24,6 +24,10 @@ Images = NDArray[np.uint8]
 """Memory images, uint8 of shape (count, image_bytes)."""
 
 
+NO_SM = 0xFFFFFFFF
+"""In place of a multiprocessor's number where nobody knows it."""
+
+
 class Trouble(IntEnum):
     """Why a runner has no images to show, from the mildest to the worst."""
 
@@ -80,7 +84,7 @@ class Ran:
     images: Images
     """uint8 (count, image_bytes), read-only."""
     sms: NDArray[np.uint32]
-    """uint32 (count,): number of the streaming multiprocessor that ran each image."""
+    """uint32 (count,): number of the streaming multiprocessor that ran each image, or NO_SM."""
     seconds: float
     """Wall time of copies and kernels, in seconds."""
 

@@ -7,7 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from runners.cuda.compilation import Compiler
 from runners.kernels import LANES, KernelModule
 from runners.ledger import ledger_bytes, read_ledger
 from runners.protocol import (
+    NO_SM,
     Capabilities,
     ClosedAtTheEnd,
     Collected,
@@ -29,7 +30,7 @@ from runners.protocol import (
     check_images,
 )
 from runners.ptx_text import is_ptx
-from runners.reference.fresh import FreshRan, FreshWork, PendingFresh
+from runners.reference.fresh import FreshRan, FreshWork, PendingFresh, finished_by
 from runners.reference.host import HostReference
 from runners.screening import References, Screened, Screening, screening_kernel
 from runners.simulated import Module, SimulatedDevice, SimulatedTrap, TrapKind
@@ -186,7 +187,7 @@ class SimulatedRunner(ClosedAtTheEnd):
             return module
         start = time.perf_counter()
         results = np.empty_like(images)
-        sms = np.full(images.shape[0], 0xFFFFFFFF, np.uint32)
+        sms = np.full(images.shape[0], NO_SM, np.uint32)
         if kernel.launch is not None:
             try:
                 for image, result in zip(images, results, strict=True):
@@ -252,12 +253,12 @@ class SimulatedRunner(ClosedAtTheEnd):
 
         Raises InfrastructureError if there is no C++ compiler for the reference.
         """
-        size, first = work.encoded.image_bytes, work.first
-        before = self._reference.fill(work.contents, size, first, work.count)
+        size, first, start = work.encoded.image_bytes, work.first, time.perf_counter()
+        before = host_reference().fill(work.contents, size, first, work.count)
         ran = self.run(compiled, before, entry=entry)
         if isinstance(ran, Failure):
             return Collected(outcome=ran)
-        found = self._reference.compare(work.encoded, before, ran.images, first)
+        found = host_reference().compare(work.encoded, before, ran.images, first)
         listed, sampled = work.kept(found, first)
         numbers = np.array([*listed, *sampled], np.uint64)
         places = (numbers - np.uint64(first)).astype(np.intp)
@@ -266,16 +267,17 @@ class SimulatedRunner(ClosedAtTheEnd):
                 images=work.count,
                 differing=found.differing,
                 listed=len(listed),
+                seconds=time.perf_counter() - start,
+                finished=finished_by(
+                    ran.sms,
+                    work.count if found.differing == len(listed) else listed[-1] + 1 - first,
+                ),
                 numbers=numbers,
                 sms=ran.sms[places],
                 before=before[places],
                 after=ran.images[places],
             )
         )
-
-    @cached_property
-    def _reference(self) -> HostReference:
-        return HostReference()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -285,6 +287,12 @@ class SimulatedRunner(ClosedAtTheEnd):
         """Forget the modules."""
         self._closed = True
         self._modules.clear()
+
+
+@cache
+def host_reference() -> HostReference:
+    """Return the reference, built once for this process; raises as `HostReference` does."""
+    return HostReference()
 
 
 def _failure(trap: SimulatedTrap, ptx: str) -> Failure:

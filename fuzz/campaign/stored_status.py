@@ -75,7 +75,7 @@ class Summary(Struct, kw_only=True):
     shard: str = ""
     unreplayed: Count = 0
     screening: Screened | None = None
-    device_reference: dict[str, Count | dict[str, Count]] | None = None
+    device_reference: dict[str, Count | dict[str, Count | dict[str, Count]]] | None = None
     fleet: Fleet | None = None
     findings: list[FoundRow] = field(default_factory=list)
 

@@ -186,7 +186,7 @@ class Programs:
             If nothing is selected that the target has.
         """
         choice = self.choice
-        device = Speed.INTERPRETED if choice.name == "sim" else Speed.NATIVE
+        device = Speed.NATIVE if choice.name == "cuda" else Speed.INTERPRETED
         # Beside a reference the oracle vouches for the program: a few images do.
         speed = Speed.INTERPRETED if self.reference else device
         fresh = FRESH_IMAGES[device] if self.reference else 0

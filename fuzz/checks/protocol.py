@@ -40,7 +40,8 @@ REFERENCE = "device_reference"
 is "images", those compared; "differing", those of them that differ; "judged", those that the oracle
 judged too; "programs"; "programs left out", which the reference cannot do; "failed", images of
 comparisons that did not come to their end; "once", images of which the reference said something
-else the first time; and "reference wrong", whose third word is what a program is about."""
+else the first time; "reference wrong", whose third word is what a program is about; and "wrong on",
+images that the oracle calls wrong, by device and multiprocessor."""
 
 
 def nested(counts: Counts) -> dict[str, Any]:

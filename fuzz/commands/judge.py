@@ -27,7 +27,7 @@ from fuzz.output import (
     starting,
     write_junit,
 )
-from fuzz.runner import RunnerChoice, hardware_runner
+from fuzz.runner import BUILT_IN, RunnerChoice, hardware_runner
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import read_given, reason_of
 from runners.compilers import all_fetched, fetched_compiler, parse_levels, select
@@ -65,6 +65,11 @@ def judge_kernel(options: Judge) -> bool:
     with starting(lines=False) as tell, court(choice, _members(options, choice)) as who:
         reference = Reference(target=who.architecture)
         refusal = reference.refusal(ptx)
+        if refusal and choice.name not in BUILT_IN:
+            raise InfrastructureError(
+                f"the simulated device does not know the kernel ({refusal}), and there is nothing "
+                "else to compare with"
+            )
         if refusal:
             check_forgetful(ptx)
         found = guess(ptx, rows, reference.device)
@@ -96,6 +101,13 @@ def _text(path: Path, what: str) -> str:
 def _members(options: Judge, choice: RunnerChoice) -> tuple[Member, ...]:
     """Return the compilers that are asked; none where a fault or a pass is."""
     changed = options.faults or options.ptx_pass
+    if choice.name not in BUILT_IN:
+        if options.compilers is not None:
+            raise UsageError(
+                f"--compilers makes code for a GPU, and the runner {choice.name} reads the PTX "
+                "itself; leave one of the two out"
+            )
+        return ()
     if changed and options.compilers is not None:
         raise UsageError(
             "--fault and --ptx-pass change what every compiler gets, and compilers are compared on "

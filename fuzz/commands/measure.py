@@ -31,7 +31,7 @@ from oracle.measuring.inference import Contradiction
 from oracle.measuring.units import module_of_all, units_of
 from oracle.models import Model, NanRule, model_for
 from oracle.models.files import model_text
-from oracle.targets import Module, parse_release
+from oracle.targets import Module, parse_release, parse_target
 from runners.assemblers.assembler import Assembler
 from runners.compilers import as_assembler, find_assembler, select
 from strategies.programs import is_valued
@@ -87,7 +87,7 @@ def _measure(
                 pool = stack.enter_context(pool_of(ready.choice, module, forms, workers))
                 map_fits, confirmer = pool.map, partial(pool.map, confirmed_there)
             measurer = Measurer(
-                device, known, confirmer, images=options.images or _IMAGES[choice.name],
+                device, known, confirmer, images=options.images or _IMAGES.get(choice.name, 1_024),
                 seed=options.seed, map_fits=map_fits,
             )  # fmt: skip
             report.begin(ready, known, device.compiled.release, assembler)
@@ -111,7 +111,9 @@ class _Measured:
         day = datetime.now(tz=UTC).date().isoformat()
         with_ = f", {self.compiler}" if self.compiler else ""
         source = f"warpfuzz measure, {self.ready.device}{with_}, {day}"
-        return measured_model(self.known.base, self.results, source)
+        # Not that of the relative whose figures are built in: `--model` asks for the device's own.
+        target = f"sm_{parse_target(self.known.target).number}"
+        return measured_model(target, self.results, source)
 
 
 class _Report:

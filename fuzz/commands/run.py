@@ -38,6 +38,7 @@ from fuzz.output import (
     starting,
 )
 from fuzz.runner import (
+    BUILT_IN,
     LAYOUTS,
     RunnerChoice,
     best_runner,
@@ -62,6 +63,7 @@ from runners.compilers import (
     parse_levels,
     select,
 )
+from runners.foreign import check_named, identity_of, is_command
 from runners.front_ends.protocol import FrontEndToolchain
 from runners.toolchains import each, names_program
 from runners.variants import PLAIN, parse_variant
@@ -69,8 +71,6 @@ from strategies.draws import Selection
 
 _DEFAULT_SECONDS = 60.0
 """Length of a campaign that nobody limits: what a person waits for."""
-RUNNERS = ("ptxas", "sim", "cuda")
-"""What `--runner` may name."""
 _KEPT: Mapping[str, type] = {
     **dict.fromkeys(("--runner", "--target", "--ptx-version", "--ptx-pass"), str),
     **dict.fromkeys(("--only", "--fault", "--compilers", "--shard", "--front-end", "levels"), str),
@@ -83,7 +83,8 @@ _KEPT: Mapping[str, type] = {
 def run_campaign(options: Run) -> bool:
     """Run the campaign that is asked for; tell whether it found something that is not known."""
     check_conflicts(options, "run")
-    remember(options.ptx_pass, *options.front_ends, *options.assemblers)
+    named = (options.ptx_pass, *options.front_ends, *options.assemblers)
+    remember(options.runner if is_command(options.runner or "") else None, *named)
     with ExitStack() as stack:
         return _run(options, stack)
 
@@ -202,6 +203,9 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
         )
     choice = RunnerChoice(
         name=options.runner or "",
+        identity=""
+        if options.runner in ("ptxas", *BUILT_IN)
+        else identity_of(options.runner or ""),
         layout=seed % LAYOUTS if options.runner == "sim" else 0,
         **options.picked("target", "ptx_version", "model"),
     )
@@ -274,12 +278,14 @@ def resumed(options: Run, state: State) -> Run:
     What was given stays, and is refused later if the campaign was begun with something else.
     """
     before = {name: _kept(state, name, kind) for name, kind in _KEPT.items()}
-    if before["--runner"] not in (None, *RUNNERS):
-        raise InfrastructureError(
-            f"the campaign's state has {before['--runner']!r:.80} for --runner, and there are "
-            f"{', '.join(RUNNERS)}; --new in place of --resume begins another campaign there (the "
-            "findings stay)"
-        )
+    if before["--runner"] is not None:
+        try:
+            check_named(before["--runner"], ("ptxas", *BUILT_IN))
+        except UsageError as error:
+            raise InfrastructureError(
+                f"of the campaign's state: {error}; --new in place of --resume begins another "
+                "campaign there (the findings stay)"
+            ) from None
     if before["--compilers"] and options.compilers is None:
         raise UsageError(
             f"the campaign compares the compilers {before['--compilers']}; name them again with "
@@ -288,7 +294,7 @@ def resumed(options: Run, state: State) -> Run:
     names = ["runner", "target", "ptx_version", "only", "shard"]
     if options.compilers is None:
         names += ["ptx_pass", "include_undefined", "device_reference"]
-    kept = {name: before[options.spelled(name)] for name in names}
+    kept = {name: before[options.spelled(name).partition("/")[0]] for name in names}
     if options.compilers is None:
         kept |= {
             "faults": tuple((before["--fault"] or "").split()),
@@ -296,14 +302,15 @@ def resumed(options: Run, state: State) -> Run:
             "front_ends": _several(before["--front-end"]),
             "assemblers": _several(state.options.get("--assembler")),
         }
-    nothing = Run()
     taken = {
         name: value
         for name, value in kept.items()
-        if value is not None and getattr(options, name) == getattr(nothing, name)
+        if value is not None and not options.is_set(name)
     }
     commands = [("--ptx-pass", taken.get("ptx_pass"))]
     commands += [("--assembler", one) for one in taken.get("assemblers", ())]
+    if is_command(taken.get("runner", "")):
+        commands.append(("--runner", taken["runner"]))
     commands += [
         ("--front-end", one) for one in each(taken.get("front_ends", ())) if names_program(one)
     ]

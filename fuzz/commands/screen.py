@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import count as counting
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 from rich.live import Live
@@ -20,14 +21,17 @@ from fuzz.console.report import check_report, recording_console, save
 from fuzz.console.screening import (
     NOTHING_COMPARED,
     ScreenedDevice,
+    Standing,
     announce,
     device_row,
     emit_summary,
     finding_row,
+    preflight_row,
     print_screening,
     rate_words,
     refuted_words,
     screening_view,
+    standing,
     tests_of,
     views,
 )
@@ -35,6 +39,7 @@ from fuzz.options import Screen, check_conflicts
 from fuzz.output import (
     check_junit,
     console,
+    emit,
     generator,
     report_expired,
     say,
@@ -43,21 +48,25 @@ from fuzz.output import (
 from fuzz.runner import (
     OpenRunner,
     RunnerChoice,
+    drawn_versions,
     hardware_runner,
     opened,
     visible_devices,
 )
 from fuzz.screening.distilling import candidates, describe, set_program
 from fuzz.screening.examining import Examiner
+from fuzz.screening.fresh import FreshScreen
+from fuzz.screening.preflight import Scope, batches, listed_devices, scope_of
 from fuzz.screening.screen import Pattern, Sighting
 from fuzz.screening.screen import Screen as Screening
 from fuzz.screening.sets import Description, ScreeningSet, SetProgram, read_set
 from fuzz.signals import ended_by_signals
-from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
+from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from oracle.models import model_for
 from oracle.targets import Module
 from runners.compilers import named_assembler
 from strategies.draws import Selection
+from strategies.program_coverage import Batch
 from strategies.program_draws import selected_forms
 
 _VIEW_SECONDS = 0.5
@@ -88,14 +97,19 @@ def screen(options: Screen) -> bool:
         ]
         for thread in threads:
             thread.start()
-        _watch(devices, threads, begun, json=options.json)
+        _watch(devices, threads, begun, options)
+        # Whoever still makes programs ends, too.
+        stopped = job.stop.is_set()
+        job.stop.set()
     _report(options, devices, made, time.monotonic() - begun)
     report_expired(known)
+    if options.preflight:
+        return _is_any_wrong(devices)
     errors = [device.error for device in devices if device.error is not None]
     if errors:
         raise errors[0]
     idle = [device.name for device in devices if not device.cases]
-    if idle and not job.stop.is_set():
+    if idle and not stopped:
         raise InfrastructureError(f"{', '.join(idle)}: {NOTHING_COMPARED}")
     wrong = any(device.is_wrong for device in devices)
     refuted = [
@@ -112,6 +126,20 @@ def screen(options: Screen) -> bool:
     return wrong
 
 
+def _is_any_wrong(devices: Sequence[ScreenedDevice]) -> bool:
+    """Return what the exit code of a preflight says: 1 goes before 4, and 4 before 3."""
+    found = {device.name: standing(device) for device in devices}
+    if any(one is Standing.WRONG for one, _ in found.values()):
+        return True
+    errors = [device.error for device in devices if device.error is not None]
+    for error in sorted(errors, key=lambda one: not isinstance(one, DeviceLostError)):
+        raise error
+    for name, (one, why) in found.items():
+        if one is not Standing.SOUND:
+            raise InfrastructureError(f"{name}: {why}")
+    return False
+
+
 def _devices(options: Screen, made: ScreeningSet | None) -> list[ScreenedDevice]:
     name = hardware_runner(options.runner)
     check_conflicts(options.but(runner=name), "screen")
@@ -123,23 +151,37 @@ def _devices(options: Screen, made: ScreeningSet | None) -> list[ScreenedDevice]
                 f"the set {options.path} is for {target}, and --target is {options.target}; leave "
                 "it out, or distill a set for it"
             )
-    numbers = options.devices or tuple(range(visible_devices() if name == "cuda" else 1))
     assembler = None if options.assembler is None else named_assembler(options.assembler)
     return [
         ScreenedDevice(
-            name=f"GPU {number}" if name == "cuda" else "simulated device",
+            name=shown,
             set_name=str(options.path or ""),
             choice=RunnerChoice(
                 name=name,
                 target=target,
                 ptx_version=version,
                 device=number,
+                visible=uuid,
                 assembler=assembler,
                 **options.picked("faults", "ptx_pass", "level", "model"),
             ),
         )
-        for number in numbers
+        for shown, number, uuid in _named_devices(options, name)
     ]
+
+
+def _named_devices(options: Screen, runner: str) -> list[tuple[str, int, str]]:
+    """Return the name and number of each; the UUID where its process is to see nothing else."""
+    if runner != "cuda":
+        return [("simulated device", 0, "")]
+    if options.preflight and not options.devices and "CUDA_VISIBLE_DEVICES" not in os.environ:
+        listed = listed_devices()
+        # A process sees one slice at most, and that only by its UUID (MIG User Guide, CUDA Device
+        # Enumeration).
+        if any(one.uuid.startswith("MIG-") for one in listed):
+            return [(one.name, 0, one.uuid) for one in listed]
+    numbers = options.devices or range(visible_devices())
+    return [(f"GPU {number}", number, "") for number in numbers]
 
 
 @dataclass(kw_only=True)
@@ -152,6 +194,23 @@ class _Job:
     known: Known
     seconds: float
     stop: threading.Event = field(default_factory=threading.Event)
+    making: dict[tuple[str, str, str], _Making] = field(default_factory=dict)
+    """Programs for devices that compute alike, by targets and PTX ISA version."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def made_for(self, ready: OpenRunner, module: Module, scope: Scope | None) -> _Making:
+        """Return what makes programs for a device."""
+        key = (ready.oracle_target, module.target.name, str(module.version))
+        with self.lock:
+            if key not in self.making:
+                draws = _draws(module, self.options.seed, scope)
+                most = _PROGRAMS_WITHOUT_SET if scope is None else len(scope.known)
+                self.making[key] = _Making(draws, most, module, ready.oracle_target, self.stop)
+            return self.making[key]
+
+    def is_over(self, device: ScreenedDevice) -> bool:
+        """Whether a device was screened for as long as was asked."""
+        return time.monotonic() - device.started >= self.seconds
 
     def screen(self, device: ScreenedDevice) -> None:
         """Screen a device until its time is over or somebody wants an end."""
@@ -164,7 +223,11 @@ class _Job:
 
     def _screen(self, device: ScreenedDevice, ready: OpenRunner) -> None:
         made, options, stop = self.made, self.options, self.stop
+        if options.preflight and made is None:
+            ready = replace(ready, ptx_version=drawn_versions(ready).newest)
         module = Module.named(ready.target, ready.ptx_version)
+        if options.preflight:
+            device.scope = scope_of(module, ready.oracle_target)
         if made is None:
             description = describe(module, seed=options.seed, covers={})
         else:
@@ -178,7 +241,7 @@ class _Job:
             set_name=Path(device.set_name).name,
         )
         sightings: list[Sighting] = []
-        screening = device.screen = Screening(
+        screening = device.screen = (FreshScreen if options.fresh else Screening)(
             ready,
             description,
             pattern=Pattern(options.pattern),
@@ -194,14 +257,17 @@ class _Job:
                         device.kept.append(found)
                         device.news.append(found)
 
-        if made is None:
-            _make_meanwhile(device, module, options.seed, stop)
-        for program in made.programs if made is not None else ():
-            screening.add(program)
+        making = None if made is not None else self.made_for(ready, module, device.scope)
+        programs = made.programs if made is not None else making.first() if making else []
+
+        def take_in() -> None:
+            for program in programs[len(device.programs) :]:
+                device.programs[program.entry] = program.program
+                screening.add(program)
+
         device.started = time.monotonic()
-        while not stop.is_set() and time.monotonic() - device.started < self.seconds:
-            while device.incoming:
-                screening.add(device.incoming.pop())
+        while not stop.is_set() and not self.is_over(device):
+            take_in()
             screening.step()
             examine()
         screening.finish()
@@ -218,40 +284,64 @@ def _check_model(description: Description, model: str) -> None:
         )
 
 
-def _make_meanwhile(
-    device: ScreenedDevice, module: Module, seed: int, stop: threading.Event
-) -> None:
-    """Make programs while the device works on those that are there; the first one before."""
+def _draws(module: Module, seed: int, scope: Scope | None) -> Iterator[list[Batch]]:
+    """Return what draws programs, without end: of a campaign's rounds, or about each form."""
+    if scope is not None:
+        return batches(scope, module, seed)
     forms = selected_forms(
         Selection(pattern="*"), target=module.target.name, version=str(module.version)
     )
+    return candidates(forms, module, seed)
 
-    def programs() -> Iterator[SetProgram]:
-        numbers = counting()
-        for batches in candidates(forms, module, seed):
-            for batch in batches:
-                yield set_program(batch, next(numbers), _IMAGES_WITHOUT_SET, module)
 
-    drawn = programs()
-    device.incoming.append(next(drawn))
+class _Making:
+    """Makes programs while devices work on those that are there."""
 
-    def draw() -> None:
-        for number, program in enumerate(drawn):
-            if stop.is_set() or device.seconds or number >= _PROGRAMS_WITHOUT_SET:
-                return
-            device.incoming.append(program)
+    def __init__(
+        self,
+        draws: Iterator[list[Batch]],
+        most: int,
+        module: Module,
+        target: str,
+        stop: threading.Event,
+    ) -> None:
+        self._programs: list[SetProgram] = []
+        self._begun = threading.Event()
+        self._error: WarpfuzzError | None = None
 
-    threading.Thread(target=draw, daemon=True).start()
+        def make() -> None:
+            try:
+                drawn = (batch for batches in draws for batch in batches)
+                for number, batch in enumerate(islice(drawn, most)):
+                    if stop.is_set():
+                        return
+                    self._programs.append(
+                        set_program(batch, number, _IMAGES_WITHOUT_SET, module, target=target)
+                    )
+                    self._begun.set()
+            except WarpfuzzError as error:
+                self._error = error
+            finally:
+                self._begun.set()
+
+        threading.Thread(target=make, daemon=True).start()
+
+    def first(self) -> Sequence[SetProgram]:
+        """Return the list of the programs, which grows, when the first is there."""
+        self._begun.wait()
+        if self._error is not None and not self._programs:
+            raise self._error
+        return self._programs
 
 
 def _watch(
     devices: Sequence[ScreenedDevice],
     threads: Sequence[threading.Thread],
     begun: float,
-    *,
-    json: bool,
+    options: Screen,
 ) -> None:
-    out = console(stderr=json)
+    json = options.json and not options.preflight
+    out = console(stderr=options.json or options.preflight)
 
     def wait(seconds: float, show: Callable[[], None]) -> None:
         while any(thread.is_alive() for thread in threads):
@@ -262,7 +352,7 @@ def _watch(
                     announce(device.news.pop(0), out, json=json)
             show()
 
-    if out.is_terminal and not json and not out.is_dumb_terminal:
+    if out.is_terminal and not options.json and not out.is_dumb_terminal:
         with Live(console=out, auto_refresh=False, transient=True) as live:
             wait(
                 _VIEW_SECONDS,
@@ -282,7 +372,7 @@ def _watch(
             say(
                 f"{now - begun:.0f} s, {view.device.name}: {rate_words(view.per_second)}"
                 f"{readings(view.device)}; {view.screen.tally.total}",
-                stderr=json,
+                stderr=options.json or options.preflight,
             )
 
     wait(_VIEW_SECONDS, line)
@@ -294,7 +384,12 @@ def _report(
     made: ScreeningSet | None,
     seconds: float,
 ) -> None:
-    if options.json:
+    if options.preflight:
+        # Of a machine without a GPU there is nothing to say but why: the error.
+        if any(device.screen is not None or device.choice.visible for device in devices):
+            for device in devices:
+                emit(preflight_row(device))
+    elif options.json:
         seed, judged_by = options.seed, None
         targets = [device.screen.ready.target for device in devices if device.screen is not None]
         if made is not None:

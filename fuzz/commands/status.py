@@ -12,7 +12,7 @@ from rich.text import Text
 
 from fuzz.campaign.hosts import HostStatus, fleet_row, fleet_words, missing_words
 from fuzz.campaign.stored_status import Figures, Life, read_figures
-from fuzz.checks.protocol import REFERENCE
+from fuzz.checks.protocol import REFERENCE, flattened
 from fuzz.console.dashboard import reference_lines
 from fuzz.console.devices import device_text
 from fuzz.options import DEFAULT_CORPUS, Status
@@ -111,7 +111,7 @@ def _lines(one: Figures) -> list[Text]:
         style = "worst" if wrong else ""
         text = f"  screening in idle time: {counted(screened, 'comparison')}, {wrong:,} wrong"
         lines.append(Text(text, style=style))
-    compared = reference_lines({REFERENCE: summary.device_reference})
+    compared = reference_lines(flattened({REFERENCE: summary.device_reference or {}}))
     lines += [Text("  ").append_text(said) for said in compared]
     if runs:
         workers = Text(f"  {counted(newest.workers, 'worker')}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, cast
 
-from fuzz.runner import OpenRunner, RunnerChoice, opened, version_for
+from fuzz.runner import BUILT_IN, OpenRunner, RunnerChoice, opened, version_for
 from oracle.errors import InfrastructureError, UsageError
 from oracle.targets import (
     DEFAULT_TARGET,
@@ -208,6 +208,11 @@ def device_of(opened: OpenRunner) -> Device:
     runner = opened.runner
     if hasattr(runner, "compile_with"):
         return cast(Device, runner)
+    if opened.choice.name not in BUILT_IN:
+        raise UsageError(
+            f"the runner {opened.choice.name} reads the PTX itself, and compilers are compared by "
+            "the code that they make; choose --runner cuda or sim"
+        )
     raise UsageError(
         "planted faults and PTX passes change what every compiler gets, and compilers are compared "
         "on the same text; leave --fault and --ptx-pass out"

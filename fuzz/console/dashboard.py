@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
@@ -12,7 +11,7 @@ from rich.text import Text
 from fuzz.campaign.hosts import missing_words
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus, stage_shares
-from fuzz.checks.protocol import REFERENCE, DeviceStatus, ScreeningReport, Stage, Words, nested
+from fuzz.checks.protocol import REFERENCE, Counts, DeviceStatus, ScreeningReport, Stage, Words
 from fuzz.console.devices import device_text
 from fuzz.console.layout import Block, beside, fitted, listed, stacked
 from fuzz.findings.families import FindingGroup, finding_groups, group_name
@@ -143,7 +142,7 @@ def _head(status: CampaignStatus, width: int) -> list[Text]:
     if (screening := status.screening) is not None:
         odd = "worst" if screening.wrong else "odd" if screening.trouble else ""
         screened = [plain(screened_words(screening), style=odd)]
-    screened += reference_lines(nested(status.counts))
+    screened += reference_lines(status.counts)
     return [*first, _time(status, width), _rates(status), _counts(status), *screened]
 
 
@@ -214,31 +213,34 @@ def screened_words(screening: ScreeningReport) -> str:
     return f"{words}; ended: {screening.trouble}" if screening.trouble else words
 
 
-def reference_lines(nested_counts: Mapping[str, Any]) -> list[Text]:
+def reference_lines(counts: Counts) -> list[Text]:
     """Say what was compared with the device's reference, apart from all cases, and what is wrong.
 
     Parameters
     ----------
-    nested_counts
-        Of the campaign; without those of `protocol.REFERENCE`, there is nothing to be said.
+    counts
+        Of a campaign; without those of `protocol.REFERENCE`, there is nothing to be said.
     """
-    counts = nested_counts.get(REFERENCE)
-    if not counts:
+    some = Counts({words[1:]: count for words, count in counts.items() if words[0] == REFERENCE})
+    if not some:
         return []
-    some = Counter({name: count for name, count in counts.items() if isinstance(count, int)})
     words = (
-        f"compared with the device's reference: {some['images']:,} images of "
-        f"{counted(some['programs'], 'program')} ({some['programs left out']:,} left out), "
-        f"{some['differing']:,} differed; the oracle judged {some['judged']:,} of them"
+        f"compared with the device's reference: {some['images',]:,} images of "
+        f"{counted(some['programs',], 'program')} ({some['programs left out',]:,} left out), "
+        f"{some['differing',]:,} differed; the oracle judged {some['judged',]:,} of them"
     )
     odd = [
-        f"the reference is wrong about {counted(count, 'image')} of {what}, which is left out now"
-        for what, count in dict(counts.get("reference wrong", {})).items()
+        f"the reference is wrong about {counted(count, 'image')} of {rest[0]}, now left out"
+        for (first, *rest), count in some.items()
+        if first == "reference wrong" and rest
     ]
-    if some["once"]:
-        odd.append(f"about {counted(some['once'], 'image')} it was wrong once, and not again")
-    if some["failed"]:
-        odd.append(f"comparisons of {counted(some['failed'], 'image')} did not come to an end")
+    units = [": multiprocessor ".join(rest) for first, *rest in some if first == "wrong on"]
+    if len(units) == 1:
+        odd.append(f"every image that the oracle calls wrong is of one place, {units[0]}")
+    if some["once",]:
+        odd.append(f"about {counted(some['once',], 'image')} it was wrong once, and not again")
+    if some["failed",]:
+        odd.append(f"comparisons of {counted(some['failed',], 'image')} did not come to an end")
     return [Text(words), *(plain(one, style="worst") for one in odd)]
 
 

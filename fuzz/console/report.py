@@ -23,7 +23,7 @@ from fuzz.campaign.hosts import fleet_row, fleet_words, missing_words
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.stored_status import read_statistics
-from fuzz.checks.protocol import BY_MEMBER, Counts, nested
+from fuzz.checks.protocol import BY_MEMBER, Counts
 from fuzz.console.dashboard import dashboard, not_compared, reference_lines, screened_words
 from fuzz.console.page import Cell, Plot, Section, page, printed
 from fuzz.findings.families import (
@@ -57,7 +57,7 @@ def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
     if status.screening is not None:
         words = screened_words(status.screening)
         line(f"{words[0].upper()}{words[1:]}.")
-    for said in reference_lines(nested(status.counts)):
+    for said in reference_lines(status.counts):
         line(Text(f"{said.plain[0].upper()}{said.plain[1:]}.", style=said.style))
     if any(words[0] == "undefined" for words in status.counts):
         out.print(undefined_table(status.counts))

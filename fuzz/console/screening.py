@@ -6,6 +6,7 @@ import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ from fuzz.options import Screen as Screening
 from fuzz.output import Test, console, counted, duration, emit, plain, say
 from fuzz.runner import RunnerChoice
 from fuzz.screening.examining import ScreenFinding
+from fuzz.screening.preflight import Scope, coverage
 from fuzz.screening.screen import Refuted, Screen, Tally
-from fuzz.screening.sets import SetProgram
-from oracle.errors import WarpfuzzError
+from oracle.errors import DeviceLostError, WarpfuzzError
+from oracle.program import Program
 from runners.cuda.messages import DeviceHealth
 
 _COLUMNS = 44
@@ -61,6 +63,10 @@ def _device(view: DeviceView) -> list[Text]:
     if screen.left_out:
         counts += f", {len(screen.left_out)} left out"
     lines.append(plain(counts, style="quiet"))
+    if screen.fresh is not None:
+        text = f"  {counted(screen.fresh, 'image')} of these compared with the device's reference"
+        odd = f", which was wrong {screen.once:,} times and not again" if screen.once else ""
+        lines.append(plain(text + odd, style="worst" if odd else "quiet"))
     lines += _map(tally)
     style = "worst" if total.wrong else "legal" if total.cases else "quiet"
     lines.append(plain(f"  wrong: {total}", style=style))
@@ -106,8 +112,10 @@ class ScreenedDevice:
     """What was stored for it."""
     news: list[ScreenFinding] = field(default_factory=list)
     """Those of them that nobody was told of yet."""
-    incoming: list[SetProgram] = field(default_factory=list)
-    """Programs that the screen has yet to take in."""
+    scope: Scope | None = None
+    """What a preflight looks at."""
+    programs: dict[str, Program] = field(default_factory=dict)
+    """By their names: those that the screen has taken in."""
 
     @property
     def cases(self) -> int:
@@ -211,6 +219,64 @@ def refuted_words(device: ScreenedDevice, one: Refuted) -> str:
     return f"the set {device.set_name} is wrong: {one.entry}: {one.sentence}; {fate}"
 
 
+class Standing(StrEnum):
+    """What a preflight says of a GPU."""
+
+    SOUND = "sound"
+    WRONG = "wrong"
+    LOST = "lost"
+    NOT_SCREENED = "not screened"
+
+
+def standing(device: ScreenedDevice) -> tuple[Standing, str]:
+    """Return what a preflight says of a GPU, and why."""
+    screen = device.screen
+    if device.is_wrong:
+        return Standing.WRONG, "; ".join(one.title for one in device.kept)
+    if device.error is not None:
+        lost = isinstance(device.error, DeviceLostError)
+        return Standing.LOST if lost else Standing.NOT_SCREENED, str(device.error)
+    if screen is None or device.scope is None or not device.cases:
+        return Standing.NOT_SCREENED, NOTHING_COMPARED
+    if screen.refuted:
+        return Standing.NOT_SCREENED, refuted_words(device, screen.refuted[0])
+    groups = coverage(device.scope, device.programs, screen.tally)
+    missing = [name for name, row in groups.items() if row["known"] and not row["ran"]]
+    if missing:
+        why = "the set has none of it, or the time was" if device.set_name else "the time was"
+        return Standing.NOT_SCREENED, (
+            f"nothing of {', '.join(missing)} was compared: {why} too short (--time)"
+        )
+    return Standing.SOUND, ""
+
+
+def preflight_row(device: ScreenedDevice) -> dict[str, object]:
+    """Return the line about a GPU before a job starts."""
+    screen = device.screen
+    found, why = standing(device)
+    row: dict[str, object] = {
+        "gpu": device.name, "uuid": device.choice.visible, "status": found, "why": why,
+    }  # fmt: skip
+    if screen is None or device.scope is None:
+        return row
+    tally, health = screen.tally, screen.health
+    return {
+        **row,
+        "uuid": screen.ready.uuid or device.choice.visible,
+        "device": screen.ready.device,
+        "target": screen.ready.target,
+        "seconds": round(device.seconds, 3),
+        "images": tally.total.cases,
+        "wrong": tally.total.wrong,
+        "groups": coverage(device.scope, device.programs, tally),
+        "multiprocessors": len(tally.multiprocessors),
+        "wrong_multiprocessors": tally.faulty.tolist(),
+        "findings": [finding_row(one) for one in device.kept],
+        "health": health,
+        "throttling": throttling(health.throttle_reasons) if health is not None else "",
+    }
+
+
 def device_row(device: ScreenedDevice) -> dict[str, object]:
     """Return the verdict on a device and each of its multiprocessors, as JSON has it."""
     screen = device.screen
@@ -233,6 +299,9 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
         "programs": screen.programs,
         "programs_run": screen.ran,
         "launches": screen.launches,
+        "device_reference": None
+        if screen.fresh is None
+        else {"images": screen.fresh, "once": screen.once},
         "left_out": [
             {"program": item.source.entry, "why": str(item.failures[-1])}
             for item in screen.left_out

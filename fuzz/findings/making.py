@@ -33,6 +33,7 @@ from runners.compilers import (
 )
 from runners.faults import Place, by_name
 from runners.folders import cache_folder
+from runners.foreign import is_command
 from runners.front_ends.sources import Source, source_of
 from runners.kernels import KernelModule
 from runners.toolchains import VERSION, names_program, parted
@@ -53,7 +54,7 @@ class MadeWith:
     """What a finding says of how it was made."""
 
     runner: str | None
-    """"sim", "cuda" or whatever stands there; None if it does not say."""
+    """"sim", "cuda", one of somebody else's, or whatever stands there; None if it does not say."""
     layout: int
     level: int | None
     assembler: str | None
@@ -124,7 +125,7 @@ class ReplayOptions:
     """What findings are to be run with; what is left out is as each finding was made."""
 
     runner: str | None = None
-    """"sim" or "cuda"."""
+    """By its name; None: the finding's."""
     target: str | None = None
     """Value of .target."""
     ptx_version: str | None = None
@@ -169,8 +170,10 @@ class ReplayOptions:
             )
         target = self.target or finding.target
         name = self.runner or made.runner
-        if name not in ("sim", "cuda"):
+        if name in (None, "ptxas"):
             raise UsageError(f"finding {entry.id} does not say what found it; choose with --runner")
+        if self.runner is None and is_command(name):
+            self._check_trusted(entry, name, "--runner")
         again = name == made.runner
         choice = RunnerChoice(
             name=name,
@@ -327,7 +330,8 @@ def replay_command(entry: Entry, *, path: str | None = None) -> str:
 
 
 def _passed(made: MadeWith) -> list[str]:
-    words = [] if made.ptx_pass is None else ["--ptx-pass", made.ptx_pass]
+    words = ["--runner", made.runner] if made.runner and is_command(made.runner) else []
+    words += [] if made.ptx_pass is None else ["--ptx-pass", made.ptx_pass]
     if made.front_end is not None and names_program(made.front_end):
         words += ["--front-end", made.front_end]
     return words
@@ -337,8 +341,12 @@ def commands_of(entry: Entry) -> list[tuple[str, str]]:
     """Return the commands that a page of a finding names, each with what it does."""
     path, made = str(entry.path), MadeWith.of(entry)
     found = [("run it again", replay_command(entry))]
-    # The simulated device runs PTX: no ptxas has to do with what came out there.
-    if made.runner != "sim" or made.front_end is not None or made.assembler is not None:
+    # Others than a GPU run PTX: no ptxas has to do with what came out there.
+    if (
+        made.runner in (None, "ptxas", "cuda")
+        or made.front_end is not None
+        or made.assembler is not None
+    ):
         found.append(("since when", shlex.join(["warpfuzz", "bisect", path, *_passed(made)])))
     return [*found, ("without warpfuzz", shlex.join(["warpfuzz", "repro", path]))]
 

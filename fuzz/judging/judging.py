@@ -64,7 +64,7 @@ def court(choice: RunnerChoice, members: Sequence[Member]) -> Iterator[Court]:
     """
     if not members:
         with opened(choice) as ready:
-            one = Answerer(title=choice.options, runner=ready.runner, choice=choice)
+            one = Answerer(title=choice.options or choice.label, runner=ready.runner, choice=choice)
             yield Court(
                 ready=ready, architecture=ready.target, answerers=lambda _ptx, _setup: (one,)
             )

@@ -71,7 +71,7 @@ def case_of(
         oracle=OracleVerdict(verdict="not asked"),
         runners=(
             RunnerVerdict(
-                runner=first.choice.name,
+                runner=first.choice.label,
                 version=ready.version,
                 options=first.choice.options,
                 outcome=verdict.kind.value,

@@ -75,14 +75,14 @@ def fits(batch: Batch) -> bool:
     return size <= _MOST_BYTES and not features_of(batch.program) & LEFT_OUT
 
 
-def _about(forms: Sequence[Form], module: Module, key: int) -> list[Batch]:
-    """Draw a program about each form, and return those that can be in a set."""
+def about(wanted: Sequence[Form], forms: Sequence[Form], module: Module, key: int) -> list[Batch]:
+    """Draw a program about each wanted form, of others, and return those that can be in a set."""
     batches = round_batches(
         forms,
         target=module.target.name,
         version=str(module.version),
         key=key,
-        focuses=[Focus(form=form) for form in forms],
+        focuses=[Focus(form=form) for form in wanted],
     )
     return [batch for batch in batches if fits(batch)]
 
@@ -140,6 +140,7 @@ def set_program(
         program=batch.program,
         references=References(images=images, expected=expected),
         round=number,
+        recipe=batch.recipe,
     )
 
 
@@ -164,7 +165,7 @@ def distill(
         if not missing:
             break
         watcher("drawing what is missing", number, _TRIES)
-        pool += _about(missing, module, derived_seed(seed, "distill", number))
+        pool += about(missing, missing, module, derived_seed(seed, "distill", number))
     batches = chosen(pool, images // _LEAST_IMAGES)
     count = images // len(batches)
     programs = []

@@ -42,6 +42,8 @@ class Tally:
     bits: Counter[int] = field(default_factory=Counter)
     """By number of the bit in its element, counted from the lowest: how many elements differed in
     it, of the images that were kept."""
+    images: Counter[str] = field(default_factory=Counter)
+    """By program: how many images were compared."""
     programs: Counter[str] = field(default_factory=Counter)
     """By program: how many images differed."""
     instructions: Counter[str] = field(default_factory=Counter)
@@ -51,6 +53,7 @@ class Tally:
         """Count a launch of a program."""
         self.cases += ledger.finished
         self.wrong += ledger.wrong
+        self.images[source.entry] += int(ledger.finished.sum())
         wrong = int(ledger.wrong.sum())
         if wrong:
             self.programs[source.entry] += wrong
@@ -191,6 +194,11 @@ class Screen:
         Is told of everything that differs or fails, between two launches.
     """
 
+    fresh: int | None = None
+    """Images that were compared with the device's reference; None where there is none."""
+    once = 0
+    """Times that this said something else than when it was asked again."""
+
     def __init__(
         self,
         ready: OpenRunner,
@@ -231,7 +239,7 @@ class Screen:
         self._newcomer = True
         """Whether a new program comes next: every other launch is one of those that are there, so
         that the device is busy while there are many to compile."""
-        self._waiting: deque[tuple[Item, References, Screening]] = deque()
+        self._waiting: deque[tuple[Item, References | None, Screening]] = deque()
         self._bytes_per_second = 0.0
         """Bytes of images that one multiprocessor ran lately in a second."""
         self._examined = 0.0
@@ -246,7 +254,14 @@ class Screen:
         if self._items:
             oldest = min(self._items, key=lambda item: item.number)
             self._items.remove(oldest)
+            self.tally.images.pop(oldest.source.entry, None)
             self.tally.programs.pop(oldest.source.entry, None)
+
+    @property
+    def oracle_target(self) -> str:
+        """The oracle's target, with the compiler whose code runs."""
+        release = self.ready.release
+        return self._description.architecture + (f"@{release}" if release else "")
 
     @property
     def programs(self) -> int:
@@ -296,11 +311,23 @@ class Screen:
         examine = now - self._examined >= _EXAMINED_EVERY
         if examine:
             self._examined = now
-        references = item.source.references
-        launch = self.runner.screen(item.compiled, references, limit=limit, examine=examine)
-        self._waiting.append((item, references, launch))
+        self._waiting.append((item, *self._launch(item, item.compiled, limit, examine=examine)))
         if alone:
             self.finish()
+
+    def _launch(
+        self, item: Item, compiled: Compiled, limit: int, *, examine: bool
+    ) -> tuple[References | None, Screening]:
+        """Start a launch of a program in which every multiprocessor takes `limit` images.
+
+        Returns
+        -------
+        tuple
+            What it is compared with, unless the launch knows that itself; and the launch.
+        """
+        references = item.source.references
+        launch = self.runner.screen(compiled, references, limit=limit, examine=examine)
+        return references, launch
 
     def _limit(self, item: Item) -> int:
         """Return how many images each multiprocessor takes in the next launch of a program."""
@@ -360,11 +387,12 @@ class Screen:
 
     def _collect(self) -> None:
         item, references, launch = self._waiting.popleft()
+        is_current = references in (None, item.source.references)
         outcome = launch.collect()
         if isinstance(outcome, Failure):
             self._failed(item, outcome)
             return
-        if references is not item.source.references or self._corrects(item, outcome.ledger):
+        if not is_current or self._corrects(item, outcome.ledger):
             # It was compared with what is known to be wrong.
             return
         self.launches += 1
@@ -390,7 +418,7 @@ class Screen:
         item.asked = True
         source = item.source
         images, said = source.references.images, source.references.expected
-        target = self._description.architecture
+        target = self.oracle_target
         try:
             expected = execute(source.program, images, target=target).images
         except WarpfuzzError as error:

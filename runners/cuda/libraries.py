@@ -42,14 +42,19 @@ class DriverLibrary:
 
     def uuid(self, ordinal: int) -> str:
         """Return a device's UUID as `nvidia-smi -L` prints it; "" if the driver does not tell."""
-        device, uuid = ctypes.c_int(), (ctypes.c_ubyte * 16)()
+        device = ctypes.c_int()
         if not self._call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(ordinal)):
             return ""
-        if not self._call("cuDeviceGetUuid", ctypes.byref(uuid), device):
-            return ""
-        text = bytes(uuid).hex()
-        groups = (text[:8], text[8:12], text[12:16], text[16:20], text[20:])
-        return "GPU-" + "-".join(groups)
+        found = {}
+        for name in ("cuDeviceGetUuid", "cuDeviceGetUuid_v2"):
+            uuid = (ctypes.c_ubyte * 16)()
+            if self._call(name, ctypes.byref(uuid), device):
+                text = bytes(uuid).hex()
+                found[name] = "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+        gpu = found.get("cuDeviceGetUuid", "")
+        # Of a slice the second one is its own (CUDA Driver API, cuDeviceGetUuid_v2).
+        own = found.get("cuDeviceGetUuid_v2", gpu)
+        return f"MIG-{own}" if own != gpu else f"GPU-{gpu}" if gpu else ""
 
     def context(self) -> ctypes.c_void_p:
         """Return the context of this thread, for `compile` on others; null if there is none."""

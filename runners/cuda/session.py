@@ -304,9 +304,11 @@ class Session:
         import pycuda
 
         cuda = self._driver.get_driver_version()
+        uuid = self._library.uuid(self._ordinal)
         return DeviceFacts(
             name=self._device.name(),
-            uuid=self._monitor.uuid or self._library.uuid(self._ordinal),
+            # NVML is asked for the whole GPU, whatever slice of it this is.
+            uuid=uuid if uuid.startswith("MIG-") else self._monitor.uuid or uuid,
             pci_bus_id=self._device.pci_bus_id(),
             compute_capability=tuple(self._device.compute_capability()),
             multiprocessors=self._device.get_attribute(

@@ -10,6 +10,7 @@ from runners.faults.corruptions import (
     on_loaded_multiprocessors,
     on_one_multiprocessor,
     register_lost,
+    silent_corruption,
     stuck_bit,
     transient,
 )
@@ -291,6 +292,8 @@ _TRANSFERS = (
           "a byte order confused"),
 )  # fmt: skip
 
+_D_OF_F32 = r"^wmma\.mma.*(?:\d\.f32\.f(?:16|32)|bf16\.f32|tf32\.f32)$"
+
 _WIRES = (
     _wire("stuck-bit", _ANY_MMA, stuck_bit(register=1, lane=13, bit=9, high=True),
           "bit 9 of lane 13's second result register is always set",
@@ -305,6 +308,12 @@ _WIRES = (
     _wire("stuck-load-bit", r"^wmma\.load\.a", stuck_bit(register=0, lane=3, bit=14, high=True),
           "bit 14 of lane 3's first register of A is always set",
           "a stuck-at fault in the load path"),
+    _wire("silent-corruption", _D_OF_F32, silent_corruption(register=3, lane=13),
+          "a result of lane 13 differs in a bit or several, or, once in 99 times, is not finite",
+          "silent data corruption as gate-level simulation has it (arXiv:2605.04213)"),
+    _wire("silent-along-the-warp", _D_OF_F32, silent_corruption(register=0, lane=5, period=8),
+          "the same in the first result of every eighth lane from lane 5 on",
+          "silent data corruption along a warp (arXiv:2605.04213)"),
     _wire("lanes-crossed", _ANY_MMA, lanes_crossed(4, 5),
           "lanes 4 and 5 get each other's results of wmma.mma",
           "a crossbar set wrongly"),

@@ -73,3 +73,10 @@ def test_what_is_in_the_current_folder_disturbs_nothing(
         package(folder, name, "package").write_text("raise SystemExit(77)\n")
     done = ended([*command, *arguments], home, path, folder=folder)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_process_that_the_command_spawns_does_not_begin_it_again(tmp_path: Path) -> None:
+    """`warpfuzz bench` and `warpfuzz measure` died with several processes (2026-11-23)."""
+    script = f"import runpy; runpy.run_path({SCRIPT[1]!r}, run_name='__mp_main__'); print('ready')"
+    done = ended([sys.executable, "-c", script], tmp_path, str(ROOT))
+    assert (done.stdout, done.stderr) == ("ready\n", "")

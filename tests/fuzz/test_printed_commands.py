@@ -45,6 +45,7 @@ PLACES = {
     "ID": min(path.name for path in (RECORD / "findings").iterdir()),
     "DATE": "2027-01-01",
     "INSTRUCTION": "mma.sync",
+    **dict.fromkeys(("RUNNER", "mine", "./my_command.py"), "sim"),
     **dict.fromkeys(("findings", "all", "record"), "record"),
 }
 """What a person has in the place of a word of a page."""

@@ -119,7 +119,7 @@ def test_a_state_with_other_values_is_a_short_sentence(fields: dict[str, Any]) -
 
 
 def test_a_runner_that_there_is_not_is_said() -> None:
-    with pytest.raises(InfrastructureError, match="has 'zzz' for --runner, and there are ptxas"):
+    with pytest.raises(InfrastructureError, match="no runner 'zzz'; there are ptxas"):
         resumed(Run(), State(options={"--runner": "zzz"}, started=""))
 
 

@@ -19,9 +19,12 @@ HERE = [
 ]
 
 
-def test_the_page_is_what_the_record_says():
-    record_page = runpy.run_path(str(PAGE.with_suffix(".py")))["record_page"]
-    assert PAGE.read_text() == "\n".join(record_page(ENTRIES, ANSWERS)) + "\n"
+def test_the_pages_are_what_the_record_says():
+    made = runpy.run_path(str(PAGE.with_suffix(".py")))
+    assert PAGE.read_text() == "\n".join(made["record_page"](ENTRIES, ANSWERS)) + "\n"
+    begin, end = made["MARKS"]
+    tables, _, details = made["TROPHIES"].read_text().partition(begin)[2].partition(end)
+    assert tables.strip() == "\n".join(made["trophies"](ENTRIES, ANSWERS, details.splitlines()))
 
 
 @pytest.mark.slow

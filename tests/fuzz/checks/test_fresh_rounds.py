@@ -21,10 +21,13 @@ from corpus import Kind
 from fuzz.bench.campaigns import Silence
 from fuzz.campaign.check_wrappers import Shard, Sharded
 from fuzz.campaign.status import CampaignStatus, summary
+from fuzz.campaign.store import State
 from fuzz.checks import fresh_rounds
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import REFERENCE, Check, RoundJob, RoundReport, Stage, nested
+from fuzz.commands.run import resumed
 from fuzz.console.dashboard import reference_lines
+from fuzz.options import Run
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import InfrastructureError
 from runners import simulated_runner
@@ -43,17 +46,12 @@ FIRST = 1
 """Images of each program that the oracle judges; the device makes those from here on."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def built() -> HostReference:
     try:
-        return HostReference()
+        return simulated_runner.host_reference()
     except InfrastructureError as error:
         pytest.skip(str(error))
-
-
-@pytest.fixture(autouse=True)
-def _one_build(built: HostReference, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulated_runner, "HostReference", lambda: built)
 
 
 def is_met(image: Images, residue: int = 5) -> bool:
@@ -160,6 +158,9 @@ def test_a_defect_that_depends_on_contents_is_found_by_number_and_made_again_her
     assert counts["differing",] > 4
     assert counts["judged",] == counts["differing",]
     assert not {"reference wrong", "once", "failed"} & {words[0] for words in counts}
+    by_unit = {words[1:]: n for words, n in counts.items() if words[0] == "wrong on"}
+    assert sum(by_unit.values()) == counts["differing",]
+    assert {device for device, _ in by_unit} == {"device 0"}
     later = [(number, image) for _, number, image in shown(made) if number >= FIRST]
     assert later
     batches = [batch for number in range(2) for batch in batches_of(number)]
@@ -194,12 +195,11 @@ class Interrupting(Silence):
         self._left -= 1
 
 
-@pytest.mark.parametrize("beats", [7, 23])
-def test_nothing_is_skipped_and_nothing_twice_where_a_round_is_cut(beats: int) -> None:
+def test_nothing_is_skipped_and_nothing_twice_where_a_round_is_cut() -> None:
     (whole,) = reports(defective)
     check = check_of(defective)
     parts: list[RoundReport] = []
-    heartbeat: Silence = Interrupting(beats)
+    heartbeat: Silence = Interrupting(beats=23)
     while not parts or not parts[-1].complete:
         with check.opened(heartbeat) as opened_check:
             plan = check.plan(opened_check.facts)
@@ -259,7 +259,7 @@ def says_that_all_agree(found: Compared, first: int) -> Compared:
 
 
 def told(monkeypatch: pytest.MonkeyPatch, reference: Told) -> None:
-    monkeypatch.setattr(simulated_runner, "HostReference", lambda: reference)
+    monkeypatch.setattr(simulated_runner, "host_reference", lambda: reference)
     monkeypatch.setattr(fresh_rounds, "SAMPLED", 7)
 
 
@@ -274,7 +274,7 @@ def test_a_wrong_reference_raises_no_alarm_is_told_and_left_out(
     assert wrong
     assert set(wrong.values()) == {1}, "a form is left out at once"
     assert counts["programs left out",] + counts["programs",] == 16
-    _, *odd = reference_lines(nested(sum((one.counts for one in made), Counter())))
+    _, *odd = reference_lines(sum((one.counts for one in made), Counter()))
     assert len(odd) == len(wrong)
     assert all(f"the reference is wrong about 1 image of {form}, " in str(odd) for form in wrong)
 
@@ -347,12 +347,17 @@ def test_a_campaign_stores_and_replays_what_differs_and_goes_on_when_resumed(
 
     status = run(whole, 16)
     run(part, 5)
-    resumed = run(part, 16, resumed=True)
+    again = run(part, 16, resumed=True)
     assert status.counts["verdicts", Kind.VIOLATION] > 16 or len(entries(whole)) > 0
     ours = {words: n for words, n in status.counts.items() if words[0] == REFERENCE}
     assert ours[REFERENCE, "images"] > 200
-    assert ours == {words: n for words, n in resumed.counts.items() if words[0] == REFERENCE}
-    assert status.cases == resumed.cases == status.compared == 16
+    assert ours == {words: n for words, n in again.counts.items() if words[0] == REFERENCE}
+    assert status.cases == again.cases == status.compared == 16
     assert summary(status)["device_reference"] == nested(status.counts)["device_reference"]
     assert {one.id for one in entries(whole)} <= {one.id for one in entries(part)}
     assert status.gone == 0
+
+
+def test_a_campaign_that_is_resumed_has_its_reference_again() -> None:
+    state = State(options={"--device-reference": True}, started="")
+    assert resumed(Run(), state).device_reference is True

@@ -27,7 +27,9 @@ from oracle.program import Program
 from oracle.targets import Module
 from runners.emission import emit
 from runners.faults import CATALOGUE, Fault, by_name
+from runners.faults.corruptions import silent_corruption
 from runners.simulated import SimulatedDevice, SimulatedTrap
+from runners.simulated.warps import Site
 from strategies.contents import Recipe, ValueClass, expand
 
 SM_WITH_NARROW_ROWS = "sm_100a"
@@ -301,6 +303,27 @@ def test_a_fault_of_one_multiprocessor_leaves_the_others_alone() -> None:
     broken = SimulatedDevice("sm_90", faults=[by_name("stuck-bit-on-one-sm")])
     found, sms = broken.load(case.ptx).launch("kernel", images)
     assert set(sms[(found != clean).any(axis=1)]) == {1}
+
+
+def test_silent_corruption_has_the_published_distribution() -> None:
+    """Of arXiv:2605.04213: NaN and infinity in 1.01 %, single bits in fewer than 40 % of flips."""
+    words = np.random.default_rng(0).normal(size=(32, 20_000)).astype(np.float32).view(np.uint32)
+    site = Site(warps=np.arange(20_000), sms=np.zeros(20_000, np.uint32), launch=0, line=1)
+    for lane, period in ((13, 32), (5, 8)):
+        corrupt = silent_corruption(register=1, lane=lane, period=period)
+        first, second = corrupt([words, words], site)
+        struck = slice(lane, None, period)
+        assert (first == words).all()
+        assert (np.delete(second, np.s_[struck], 0) == np.delete(words, np.s_[struck], 0)).all()
+        wrong, right = second[struck], words[struck]
+        assert (wrong != right).all()
+        finite = np.isfinite(wrong.view(np.float32))
+        assert np.mean(~finite) == pytest.approx(0.0101, abs=0.003)
+        flips = np.ascontiguousarray((wrong ^ right)[finite])
+        bits = np.unpackbits(flips.view(np.uint8).reshape(-1, 4), axis=1).sum(axis=1)
+        assert np.mean(bits == 1) == pytest.approx(0.39, abs=0.015)
+        again = corrupt([words, words], site)[1]
+        assert (again == second).all()
 
 
 @pytest.mark.parametrize(

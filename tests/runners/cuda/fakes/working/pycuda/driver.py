@@ -1,12 +1,14 @@
 """As much of `pycuda.driver` as the child uses, on a device that is made of bytes.
 
 Kernels named `increment` add one to every byte; images that start with one of the bytes below do
-something else; the self-check has its answer. Everything else in a module is interpreted by the
-simulated device. What fails at the start is chosen by the variable FAKE_DEVICE.
+something else; the self-check has its answer, and the reference that of a build for the processor.
+Everything else in a module is interpreted by the simulated device. What fails at the start is
+chosen by the variable FAKE_DEVICE.
 """
 
 import contextlib
 import ctypes
+import functools
 import os
 import signal
 import sys
@@ -89,7 +91,11 @@ def get_driver_version() -> int:
 class Context:
     @staticmethod
     def synchronize() -> None:
-        _alive()
+        _default.synchronize()
+
+    @staticmethod
+    def get_device() -> "Device":
+        return Device(0)
 
 
 class Device:
@@ -131,6 +137,10 @@ class Stream:
             _alive()
             job()
         _alive()
+
+
+_default = Stream()
+"""Where what is given no stream is queued."""
 
 
 class event_flags:  # noqa: N801
@@ -235,6 +245,30 @@ def pagelocked_empty(shape: int, dtype: type, order: str = "C", mem_flags: int =
     return np.full(shape, 0xAB, dtype)
 
 
+def to_device(array: np.ndarray) -> DeviceAllocation:
+    made = DeviceAllocation(array.nbytes)
+    memcpy_htod(made, array)
+    return made
+
+
+def memcpy_htod(dest: DeviceAllocation, src: np.ndarray) -> None:
+    memcpy_htod_async(dest, src, _default)
+    _default.synchronize()
+
+
+def memcpy_dtoh(dest: np.ndarray, src: int) -> None:
+    _default.synchronize()
+    dest.reshape(-1).view(np.uint8)[:] = _at(int(src), dest.nbytes)
+
+
+def _at(address: int, size: int) -> np.ndarray:
+    """Return bytes of an allocation, from an address inside of it on."""
+    base = max(one for one in _memory if one <= address)
+    found = _memory[base][address - base :][:size]
+    assert found.size == size
+    return found
+
+
 def _check_host(array: np.ndarray) -> None:
     assert isinstance(array, np.ndarray)
     assert array.flags.c_contiguous
@@ -271,6 +305,10 @@ class Function:
         return self
 
     def prepared_async_call(self, grid, block, stream, *args, shared_size=0) -> None:
+        stream = stream or _default
+        if self.module.reference is not None:
+            stream.queue.append(lambda: self.module.reference[self.name](*args))
+            return
         if self.format.endswith("s"):
             stream.queue.append(lambda: _launch(self, grid, block, shared_size, *args))
             return
@@ -392,6 +430,40 @@ def _trapping():
         raise LogicError(f"cuStreamSynchronize failed: {trap}") from None
 
 
+def _fill(contents, first, count, images, copies, shared) -> None:
+    size = int(_at(contents, 24).view(np.uint64)[2]) & 0xFFFFFFFF
+    words = next(_memory[at] for at in _memory if at == contents).view(np.uint64)
+    made = _host_reference().fill(words, size, first, count)
+    for address in (images, copies):
+        _at(address, made.nbytes)[:] = made.reshape(-1)
+        _filled[address] = made.nbytes
+
+
+def _compare(code, images, results, image_bytes, work_bytes, first, count, memory, found) -> None:
+    from runners.reference.encoding import Encoded
+
+    words = _memory[code].view(np.uint32)
+    encoded = Encoded(words=words, image_bytes=image_bytes, work_bytes=work_bytes)
+    before, after = (
+        _at(one, count * image_bytes).reshape(count, image_bytes) for one in (images, results)
+    )
+    if MODE == "misjudges":
+        return
+    wrong = np.flatnonzero((_host_reference().execute(encoded, before) != after).any(axis=1))
+    there = _at(found, 16).view(np.uint64)
+    there[0] += wrong.size
+    # Whoever comes first on a device is listed: here the last ones.
+    some = wrong[::-1][: int(there[1])].astype(np.uint64) + np.uint64(first)
+    _at(found + 16, some.nbytes)[:] = some.view(np.uint8)
+
+
+@functools.cache
+def _host_reference():
+    from runners.reference.host import HostReference
+
+    return HostReference()
+
+
 class _SimulatedModule:
     def __init__(self, text: str) -> None:
         from runners.simulated import SimulatedDevice, SimulatedTrap
@@ -405,8 +477,10 @@ class _SimulatedModule:
 class Module:
     def __init__(self, code: bytes) -> None:
         self.text = code.decode()
-        self.device = None
-        if not any(f".entry {name}" in self.text for name in ("increment", self_check.ENTRY)):
+        self.device = self.reference = None
+        if all(f".entry {name}(" in self.text for name in ("fill", "compare")):
+            self.reference = {"fill": _fill, "compare": _compare}
+        elif not any(f".entry {name}" in self.text for name in ("increment", self_check.ENTRY)):
             self.device = _SimulatedModule(self.text).device
 
     def get_function(self, name: str) -> Function:

@@ -1,0 +1,1 @@
+"""Judging implementations of these instructions: a program for each form, and what is expected."""

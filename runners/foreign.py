@@ -1,0 +1,380 @@
+"""Runners of somebody else's: a Python function by the name of its entry point, or a command.
+
+Both get the text of a module, the name of an entry and images, and give the images back as the
+entry leaves them, or say that they do not implement it. Both run in a process of their own, within
+the bounds of every other tool (`runners.processes`), and are made again anywhere by their name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import select
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import asdict
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from oracle.errors import UsageError
+from oracle.targets import DEFAULT_TARGET
+from runners.folders import disk_full, is_full, temporary_folder
+from runners.kernels import Kernel, KernelModule
+from runners.processes import (
+    OUTPUT_LIMIT,
+    Tool,
+    describe_status,
+    helper,
+    helper_environment,
+    leashed,
+    run_tool,
+    tail,
+)
+from runners.protocol import (
+    NO_SM,
+    Capabilities,
+    ClosedAtTheEnd,
+    Collected,
+    Compiled,
+    Failure,
+    Images,
+    Pending,
+    Ran,
+    Trouble,
+    check_images,
+)
+
+GROUP = "warpfuzz.runners"
+"""Group of the entry points."""
+NOT_IMPLEMENTED = 77
+"""Exit status of a command that does not implement what it is given: that of a test that is skipped
+(GNU Automake manual, "Scripts-based Testsuites")."""
+DEADLINE = 60.0
+"""Seconds that a batch may take: as long as a PTX pass may take for a module."""
+_LAUNCH = "{launch}"
+"""Stands in a command for the file of a launch."""
+_LOADING_SECONDS = 60.0
+"""Seconds that a Python function's module may take to be imported; large frameworks take ten."""
+
+
+def installed() -> dict[str, EntryPoint]:
+    """Return the entry points of the group by their names.
+
+    Raises UsageError if two of one name are not the same.
+    """
+    found: dict[str, EntryPoint] = {}
+    for one in entry_points(group=GROUP):
+        other = found.setdefault(one.name, one)
+        if other.value != one.value:
+            raise UsageError(
+                f"two installed packages have a runner {one.name!r}, {other.value} and {one.value};"
+                " remove one of them"
+            )
+    return found
+
+
+def is_command(name: str) -> bool:
+    """Whether a runner is named by a command: it has a path, or arguments."""
+    return "/" in name or len(name.split()) > 1
+
+
+def check_named(name: str, built_in: Sequence[str]) -> None:
+    """Raise UsageError unless there is a runner of this name, or a program of this command."""
+    if name in built_in:
+        return
+    if is_command(name):
+        words = _words(name)
+        if shutil.which(words[0]) is None:
+            raise UsageError(
+                f"--runner {name!r}: there is no program {words[0]}; give its path, or put it "
+                "where PATH leads, and let it be executable"
+            )
+    elif name not in (own := installed()):
+        there = ", ".join([*built_in, *own])
+        raise UsageError(
+            f"there is no runner {name!r:.80}; there are {there}, and commands, which are given "
+            f"with their path or arguments: './{name:.80}'"
+        )
+
+
+def identity_of(name: str) -> str:
+    """Return what tells runners of one name apart, in hexadecimal: a digest of their files.
+
+    Those are the file of a function's module, or what the words of a command name: the program
+    alone where no other word is a file.
+
+    Raises UsageError if there is none of this name.
+    """
+    check_named(name, ())
+    if is_command(name):
+        program, *words = _words(name)
+        there = shutil.which(program) or program
+        files = [word for word in words if Path(word).is_file()] or [there]
+    else:
+        spec = find_spec(installed()[name].module)
+        files = [spec.origin] if spec is not None and spec.origin else []
+    found = hashlib.sha256()
+    for one in files:
+        # What has no file, or one that nobody may read, is known by its name alone.
+        with suppress(OSError):
+            found.update(Path(one).read_bytes())
+    return found.hexdigest()[:12]
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"{command!r} is no command ({error}); quote it as in a shell") from None
+
+
+class ForeignRunner(ClosedAtTheEnd):
+    """A runner by its name; batches run when they are submitted.
+
+    Parameters
+    ----------
+    name
+        Of an entry point, or a command.
+    target
+        What its modules are for; whether it implements that is for it to say.
+    deadline
+        Seconds that a batch may take.
+
+    Raises
+    ------
+    UsageError
+        If there is none of this name.
+    """
+
+    def __init__(
+        self, name: str, target: str = DEFAULT_TARGET, *, deadline: float = DEADLINE
+    ) -> None:
+        check_named(name, ())
+        self._name, self._target = name, target
+        self._closed = False
+        self._way = _Command(name, deadline) if is_command(name) else _Function(name, deadline)
+
+    def capabilities(self) -> Capabilities | Failure:
+        """Say what it is; a Python function is loaded."""
+        return self._way.started() or Capabilities(
+            name=self._name,
+            targets=frozenset({self._target}),
+            description=f"{self._way.who} for {self._target}",
+        )
+
+    def compile(self, module: KernelModule) -> Compiled:
+        """Take a module as it is: the text goes to the runner with each batch."""
+        self._check_open()
+        return Compiled(
+            module=module,
+            architecture=self._target,
+            compiler=self._way.who,
+            key=hashlib.sha256(f"{self._name} {module.digest}".encode()).hexdigest(),
+        )
+
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
+        """Run a batch; raises UsageError as the protocol says."""
+        return Collected(outcome=self.run(compiled, images, entry=entry))
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
+        """Run a batch, in parts if it is large; raises UsageError as the protocol says."""
+        self._check_open()
+        kernel = compiled.module.kernel(entry)
+        check_images(kernel, images)
+        if failure := self._way.started():
+            return failure
+        start = time.perf_counter()
+        results = np.empty(images.shape, np.uint8)
+        most = max(1, OUTPUT_LIMIT // kernel.image_bytes)
+        for first in range(0, len(images), most):
+            part = slice(first, first + most)
+            with temporary_folder() as folder:
+                found = self._part(folder, compiled.module.ptx, kernel, images[part])
+            if isinstance(found, Failure):
+                return found
+            results[part] = found
+        sms = np.full(len(images), NO_SM, np.uint32)
+        results.flags.writeable = sms.flags.writeable = False
+        return Ran(images=results, sms=sms, seconds=time.perf_counter() - start)
+
+    def _part(self, folder: Path, ptx: str, kernel: Kernel, images: Images) -> Images | Failure:
+        names = ("module.ptx", "images", "results", "launch.json")
+        module, given, made, launch = (folder / name for name in names)
+        try:
+            module.write_text(ptx, encoding="utf-8")
+            images.tofile(given)
+            if kernel.launch is not None:
+                launch.write_text(json.dumps(asdict(kernel.launch), default=bytes.hex))
+        except OSError:
+            return Failure(trouble=Trouble.UNAVAILABLE, message=str(disk_full(folder)))
+        arguments = [module, kernel.entry, str(len(images)), given, made]
+        failure = self._way.run([str(one) for one in arguments], launch if kernel.launch else None)
+        if failure is not None:
+            if failure.trouble is not Trouble.UNSUPPORTED and is_full(folder):
+                return Failure(trouble=Trouble.UNAVAILABLE, message=str(disk_full(folder)))
+            return failure
+        size = made.stat().st_size if made.is_file() else 0
+        found = np.fromfile(made, np.uint8, images.size) if size == images.size else images[:0]
+        if found.size != images.size:
+            return self._way.failed(
+                Trouble.CORRUPTED_REPLY,
+                f"gave back {size} bytes, and {images.size} are due: {len(images)} images of "
+                f"{kernel.image_bytes}",
+            )
+        return found.reshape(images.shape)
+
+    def close(self) -> None:
+        """End the process."""
+        self._closed = True
+        self._way.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError("the runner is closed; make a new one")
+
+
+class _Command:
+    """A program that is started for each batch."""
+
+    def __init__(self, command: str, deadline: float) -> None:
+        self._command, self._deadline = _words(command), deadline
+        self.who, self._errors = f"the command {command!r}", ""
+
+    def started(self) -> Failure | None:
+        """Nothing is started before there is a batch."""
+        return None
+
+    def run(self, arguments: Sequence[str], launch: Path | None) -> Failure | None:
+        """Run a batch; None if results may be there."""
+        words = [word.replace(_LAUNCH, str(launch or "")) for word in self._command]
+        if launch is not None and words == self._command:
+            return self.failed(Trouble.UNSUPPORTED, f"takes no launch: it has no {_LAUNCH}")
+        try:
+            finished = run_tool([*words, *arguments], deadline=self._deadline)
+        except OSError as error:
+            return self.failed(Trouble.UNAVAILABLE, f"cannot be run ({error}); check its path")
+        self._errors = finished.errors
+        if finished.overflowed:
+            return self.failed(Trouble.CORRUPTED_REPLY, finished.ending)
+        if len(finished.output) >= OUTPUT_LIMIT:
+            return self.failed(
+                Trouble.CORRUPTED_REPLY, f"printed {OUTPUT_LIMIT >> 20} MiB and more"
+            )
+        return self.ended(finished.status, self._deadline)
+
+    def ended(self, status: int | None, seconds: float) -> Failure | None:
+        """Return what a status says that a process has ended with; None of success."""
+        if status == 0:
+            return None
+        if status == NOT_IMPLEMENTED:
+            return self.failed(Trouble.UNSUPPORTED, "does not implement it")
+        if status is None:
+            return self.failed(Trouble.HANG, f"did not end within {seconds:g} s")
+        trouble = Trouble.CRASH if status < 0 else Trouble.LAUNCH_FAILURE
+        return self.failed(trouble, describe_status(status))
+
+    def failed(self, trouble: Trouble, what: str) -> Failure:
+        """Return a failure that quotes what was said on standard error."""
+        return Failure(trouble=trouble, message=f"{self.who} {what}", detail=self._errors)
+
+    def close(self) -> None:
+        """Nothing is left of a process that has ended."""
+
+
+class _Function(_Command):
+    """A Python function in a process that stays (`runners.foreign_child`), and starts anew."""
+
+    def __init__(self, name: str, deadline: float) -> None:
+        self._command = helper("runners.foreign_child", name)
+        self._deadline = deadline
+        self.who, self._errors = f"the runner {name}", ""
+        self._tool: Tool | None = None
+        self._process = ExitStack()
+
+    def started(self) -> Failure | None:
+        """Start the process and load the function, if that is not done."""
+        self._errors = ""
+        if self._tool is not None:
+            return None
+        said = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        self._said = self._process.enter_context(said)
+        try:
+            self._tool = Tool(
+                self._command,
+                file_bytes=OUTPUT_LIMIT,
+                environment=helper_environment(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._said,
+            )
+        except OSError as error:
+            return self.failed(Trouble.UNAVAILABLE, f"cannot be started ({error})")
+        self._process.enter_context(leashed(self._tool.process))
+        ended = self._answer(_LOADING_SECONDS)
+        if ended is None:
+            return None
+        last = (self._errors.strip().splitlines() or ["it says nothing"])[-1]
+        return self.failed(Trouble.UNAVAILABLE, f"cannot be loaded: {last:.300}")
+
+    def run(self, arguments: Sequence[str], launch: Path | None) -> Failure | None:
+        """Run a batch; None if results may be there."""
+        assert self._tool is not None
+        assert self._tool.process.stdin is not None
+        # Of a failure only its own words are told; both ends have the file open as one.
+        os.ftruncate(self._said.fileno(), 0)
+        os.lseek(self._said.fileno(), 0, os.SEEK_SET)
+        with suppress(BrokenPipeError):
+            self._tool.process.stdin.write(
+                json.dumps([*arguments, launch and str(launch)]).encode() + b"\n"
+            )
+            self._tool.process.stdin.flush()
+        return self._answer(self._deadline)
+
+    def _answer(self, seconds: float) -> Failure | None:
+        """Wait for one line; without it, end the process."""
+        assert self._tool is not None
+        assert self._tool.process.stdout is not None
+        descriptor, end = self._tool.process.stdout.fileno(), time.monotonic() + seconds
+        poll, line = select.poll(), b""
+        poll.register(descriptor, select.POLLIN)
+        while not line.endswith(b"\n"):
+            left = end - time.monotonic()
+            if left <= 0 or not poll.poll(left * 1000):
+                return self._gone(None, seconds)
+            part = os.read(descriptor, 1 << 12)
+            if not part:
+                with suppress(subprocess.TimeoutExpired):
+                    self._tool.process.wait(max(1.0, end - time.monotonic()))
+                return self._gone(self._tool.process.returncode, seconds)
+            line += part
+        self._errors = tail(self._said.fileno())
+        trouble, what = json.loads(line)
+        return None if trouble is None else self.failed(Trouble[trouble], what)
+
+    def _gone(self, status: int | None, seconds: float) -> Failure:
+        self.close()
+        # A function that ends the process with success has given nothing back.
+        return self.ended(status, seconds) or self.failed(
+            Trouble.CRASH, "ended its process in the middle"
+        )
+
+    def close(self) -> None:
+        """End the process; the next batch starts another."""
+        if self._tool is not None:
+            self._errors = tail(self._said.fileno())
+            self._tool.kill()
+            for pipe in (self._tool.process.stdin, self._tool.process.stdout):
+                with suppress(BrokenPipeError):
+                    assert pipe is not None
+                    pipe.close()
+            self._tool = None
+        self._process.close()

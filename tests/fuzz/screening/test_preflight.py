@@ -1,0 +1,198 @@
+"""A preflight looks at every kind of instruction, and says in a line and a code what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from command_line import Ended, warpfuzz
+
+from fuzz.commands import screen as command
+from fuzz.console.screening import ScreenedDevice, Standing, standing
+from fuzz.options import Screen as Options
+from fuzz.runner import RunnerChoice, opened
+from fuzz.screening import screen
+from fuzz.screening.distilling import describe
+from fuzz.screening.preflight import Listed, batches, devices_in, group_of, scope_of
+from fuzz.screening.screen import Screen
+from oracle.errors import DeviceLostError, InfrastructureError, UsageError
+from oracle.program import requirements
+from oracle.targets import Module
+from runners import simulated_runner
+from runners.cuda.libraries import DriverLibrary
+from runners.emission import emit
+from runners.simulated import device, special
+
+NEWEST = {"sm_75": "9.5", "sm_80": "9.5", "sm_89": "9.5", "sm_90": "9.5"}
+HOPPER = {
+    "f16", "bf16", "tf32", "fp8", "f64", "integers", "bits", "sparse", "ldmatrix", "stmatrix",
+    "movmatrix",
+}  # fmt: skip
+
+
+MULTIPROCESSORS = 4
+
+
+def small() -> None:
+    """Have a small device, and launches of one image (`prepare`)."""
+    command._IMAGES_WITHOUT_SET = 1
+    screen._SECONDS_OF_A_KIBIBYTE, screen._LAUNCH_SECONDS, screen._FIRST_SECONDS = 0, (0, 0), 0
+    for module in (simulated_runner, device, special):
+        module.MULTIPROCESSORS = MULTIPROCESSORS
+
+
+def until_all_is_seen() -> None:
+    """Go by what was seen in place of the time (`prepare`)."""
+    small()
+    command._Job.is_over = lambda job, device: standing(device)[0] in (
+        Standing.SOUND, Standing.WRONG,
+    )  # fmt: skip
+
+
+def preflight(home: Path, *words: object) -> Ended:
+    words = ("--preflight", "--runner", "sim", *words)
+    return warpfuzz(home, "screen", *words, prepare=until_all_is_seen)
+
+
+def test_a_sound_device_is_one_line_about_every_kind_of_instruction(tmp_path: Path) -> None:
+    ended = preflight(tmp_path, "--target", "sm_90")
+    assert ended.code == 0, ended.err
+    (row,) = ended.rows
+    assert (row["status"], row["why"], row["wrong"]) == ("sound", "", 0)
+    assert row["groups"].keys() == HOPPER
+    assert all(one["ran"] and one["images"] for one in row["groups"].values())
+    assert row["multiprocessors"] == MULTIPROCESSORS
+
+
+def test_a_wrong_multiprocessor_is_named_and_the_code_is_one(tmp_path: Path) -> None:
+    fault = ("--fault", "stuck-bit-on-one-sm", "--junit", "out.xml")
+    ended = preflight(tmp_path, *fault)
+    assert ended.code == 1, ended.err
+    (row,) = ended.rows
+    assert row["status"] == "wrong"
+    assert row["wrong_multiprocessors"] == [1]
+    assert "multiprocessor 1" in row["why"]
+    assert Path(tmp_path, row["findings"][0]["path"]).is_dir()
+    assert "failures" in (tmp_path / "out.xml").read_text()
+
+
+def test_what_was_not_reached_in_the_time_is_no_sound_device(tmp_path: Path) -> None:
+    time = ("--runner", "sim", "--time", 0.05)
+    ended = warpfuzz(tmp_path, "screen", "--preflight", *time, prepare=small)
+    assert ended.code == 3
+    (row,) = ended.rows
+    assert row["status"] == "not screened"
+    assert "sparse" in row["why"]
+    assert row["why"] in ended.err
+
+
+@pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="a GPU is here")
+def test_without_a_driver_it_is_one_line_and_nothing_is_simulated(tmp_path: Path) -> None:
+    ended = warpfuzz(tmp_path, "screen", "--preflight", "--time", 1)
+    assert (ended.code, ended.out) == (3, "")
+    assert len(ended.err.splitlines()) == 1
+    assert "simulated" not in ended.err
+
+
+def screened(name: str, error: Exception | None) -> ScreenedDevice:
+    return ScreenedDevice(name=name, choice=RunnerChoice(name="cuda"), error=error)  # type: ignore[arg-type]
+
+
+def test_the_worst_code_is_that_of_all_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost, failed = DeviceLostError("gone"), InfrastructureError("no compiler")
+    several = [screened("GPU 0", failed), screened("GPU 1", lost)]
+    with pytest.raises(DeviceLostError):
+        command._is_any_wrong(several)
+    with pytest.raises(InfrastructureError, match="no compiler"):
+        command._is_any_wrong(several[:1])
+    with pytest.raises(UsageError):
+        command._is_any_wrong([screened("GPU 0", UsageError("no such fault"))])
+    with pytest.raises(InfrastructureError, match="GPU 3: no image was compared"):
+        command._is_any_wrong([screened("GPU 3", None)])
+    monkeypatch.setattr(ScreenedDevice, "is_wrong", property(lambda one: one.name == "GPU 2"))
+    assert command._is_any_wrong([*several, screened("GPU 2", None)])
+
+
+@pytest.mark.parametrize("target", NEWEST)
+def test_programs_are_about_what_the_figures_are_known_of_and_nothing_else(target: str) -> None:
+    module = Module.named(target, NEWEST[target])
+    scope = scope_of(module, target)
+    groups = scope.known_groups
+    assert ("fp8" in groups) == (target == "sm_90")
+    assert ("fp8" in scope.there) == (target in ("sm_89", "sm_90"))
+    drawn = batches(scope, module, 0)
+    first = [batch for _ in range(2 * len(groups)) for batch in next(drawn)]
+    assert {group_of(batch.form) for batch in first if batch.form} >= set(groups)
+    for batch in first:
+        products = {form for form in requirements(batch.program) if form.is_product}
+        assert products <= set(scope.known)
+        assert emit(batch.program, module=module).ptx
+
+
+def test_code_of_a_compiler_that_nobody_measured_is_not_asked_for() -> None:
+    module = Module.named("sm_90", "8.4")
+    assert scope_of(module, "sm_90@13.0").known_groups["fp8"]
+    assert "fp8" not in scope_of(module, "sm_90@12.2").known_groups
+    with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
+        old = replace(ready, release="12.2")
+        made = Screen(old, describe(module, seed=0, covers={}), seen=lambda _: None)
+        assert made.oracle_target == "sm_90@12.2"
+
+
+# Slices of a GPU
+
+LISTING = """\
+GPU 0: NVIDIA H200 (UUID: GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77)
+  MIG 1g.18gb     Device  0: (UUID: MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f)
+  MIG 1g.18gb     Device  1: (UUID: MIG-cba663e8-9bed-5b25-b243-5985ef7c9beb)
+GPU 1: NVIDIA H200 (UUID: GPU-e91edf3b-b297-37c1-a2a7-7601c3238fa2)
+"""
+
+
+def test_slices_stand_for_their_gpu_and_each_process_sees_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = devices_in(LISTING)
+    names = [one.name for one in found]
+    assert names == ["GPU 0 MIG 1g.18gb device 0", "GPU 0 MIG 1g.18gb device 1", "GPU 1"]
+    assert [one.uuid[:8] for one in found] == ["MIG-c6d4", "MIG-cba6", "GPU-e91e"]
+    assert devices_in("No devices found.\n") == []
+    options = Options(preflight=True)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(command, "listed_devices", lambda: found)
+    monkeypatch.setattr(command, "visible_devices", lambda: 2)
+    slices = command._devices(options, None)
+    assert [(one.name, one.choice.device, one.choice.visible) for one in slices] == [
+        (one.name, 0, one.uuid) for one in found
+    ]
+    whole = [("GPU 0", 0, ""), ("GPU 1", 1, "")]
+    monkeypatch.setattr(command, "listed_devices", lambda: [Listed(name="GPU 0", uuid="GPU-1")])
+    assert command._named_devices(options, "cuda") == whole
+    monkeypatch.setattr(command, "listed_devices", lambda: found)
+    assert command._named_devices(Options(preflight=True, devices=(0, 1)), "cuda") == whole
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    assert command._named_devices(options, "cuda") == whole
+
+
+@pytest.mark.parametrize(
+    ("told", "uuid"),
+    [
+        ({"cuDeviceGetUuid": 1, "cuDeviceGetUuid_v2": 1}, "GPU-01010101-0101-"),
+        ({"cuDeviceGetUuid": 1, "cuDeviceGetUuid_v2": 2}, "MIG-02020202-0202-"),
+        ({"cuDeviceGetUuid": 1}, "GPU-01010101-0101-"),
+        ({}, ""),
+    ],
+)
+def test_a_slice_is_called_by_its_own_uuid(
+    monkeypatch: pytest.MonkeyPatch, told: dict[str, int], uuid: str
+) -> None:
+    def call(library: DriverLibrary, name: str, *arguments: object) -> bool:
+        if name in told:
+            arguments[0]._obj[:] = [told[name]] * 16  # type: ignore[attr-defined]
+        return name in told or name == "cuDeviceGet"
+
+    monkeypatch.setattr(DriverLibrary, "_call", call)
+    found = DriverLibrary().uuid(0)
+    assert found.startswith(uuid)
+    assert len(found) == (40 if uuid else 0)

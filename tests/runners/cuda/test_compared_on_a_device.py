@@ -1,0 +1,129 @@
+"""Images that a device makes by their numbers: a child whose PyCUDA is a stand-in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda_fakes import fake_runner
+
+from oracle.errors import InfrastructureError
+from oracle.execution import execute
+from oracle.image import different
+from oracle.isa import form_of
+from oracle.models import model_for
+from oracle.program import Program
+from runners.cuda.runner import CudaRunner
+from runners.emission import emit
+from runners.protocol import Compiled, Failure, Trouble
+from runners.reference.encoding import encode
+from runners.reference.fresh import FreshRan, FreshWork
+from runners.reference.self_check import LISTED
+from runners.simulated_runner import SimulatedRunner, host_reference
+from strategies.contents import Recipe, ValueClass, expand
+from strategies.contents.device import device_contents
+from strategies.programs.single_instruction import buffers_of, product_of, single_instruction
+
+OPCODE = "mma.sync.aligned.m16n8k16.row.col.{}s32.s8.s8.s32"
+RECIPE = Recipe(classes=(ValueClass.EXTREME, ValueClass.NORMAL), seed=28)
+FIRST, COUNT = (1 << 32) - 100, 300
+
+
+def program_of(opcode: str) -> Program:
+    steps = single_instruction(product_of(form_of(opcode)))
+    return Program(buffers=buffers_of(steps), steps=steps)
+
+
+PROGRAM = program_of(OPCODE.format(""))
+CLAMPED = program_of(OPCODE.format("satfinite."))
+"""The same where no sum passes an end of 32 bits."""
+
+
+def work(said: Program, **others: Any) -> FreshWork:
+    """Return images that are compared with what a program says."""
+    return FreshWork(
+        encoded=encode(said, model_for("sm_90")),
+        contents=device_contents(RECIPE, PROGRAM).words,
+        first=FIRST,
+        count=COUNT,
+        **others,
+    )
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[CudaRunner]:
+    try:
+        host_reference()
+    except InfrastructureError as error:
+        pytest.skip(str(error))
+    with fake_runner() as runner:
+        yield runner
+
+
+def ran(runner: CudaRunner | SimulatedRunner, asked: FreshWork) -> FreshRan:
+    compiled = runner.compile(emit(PROGRAM))
+    assert isinstance(compiled, Compiled), compiled
+    found = runner.fresh(compiled, asked).collect()
+    assert isinstance(found, FreshRan), found
+    return found
+
+
+def test_what_differs_is_listed_from_the_first_on_and_comes_back_as_numpy_makes_it(
+    runner: CudaRunner,
+) -> None:
+    images = expand(RECIPE, PROGRAM, COUNT, first=FIRST)
+    after, said = (execute(one, images).images for one in (PROGRAM, CLAMPED))
+    wrong = different(said, after)
+    assert LISTED < len(wrong) < COUNT
+    found = ran(runner, work(CLAMPED, sampled=(FIRST,)))
+    assert (found.images, found.differing, found.listed) == (COUNT, len(wrong), LISTED)
+    assert found.numbers.tolist() == (FIRST + wrong[:LISTED]).tolist()
+    assert np.array_equal(found.before, images[wrong[:LISTED]])
+    assert np.array_equal(found.after, after[wrong[:LISTED]])
+    assert found.sms.shape == (LISTED,)
+    # What is not listed is not known by multiprocessor, so that neither is what lies behind.
+    assert found.finished.sum() == wrong[LISTED - 1] + 1
+
+
+def test_a_sample_of_what_agrees_comes_back(runner: CudaRunner) -> None:
+    sampled = FIRST + 3, FIRST + COUNT - 1
+    found = ran(runner, work(PROGRAM, sampled=sampled))
+    assert (found.differing, found.listed, found.numbers.tolist()) == (0, 0, [*sampled])
+    images = np.concatenate([expand(RECIPE, PROGRAM, 1, first=one) for one in sampled])
+    assert np.array_equal(found.before, images)
+    assert np.array_equal(found.after, execute(PROGRAM, images).images)
+    assert found.finished.sum() == COUNT
+
+
+def test_the_simulated_device_finds_the_same(runner: CudaRunner) -> None:
+    for said in (PROGRAM, CLAMPED):
+        asked = work(said, sampled=(FIRST + 7,))
+        one, other = ran(runner, asked), ran(SimulatedRunner(), asked)
+        assert (one.differing, one.listed) == (other.differing, other.listed)
+        for name in ("numbers", "before", "after"):
+            assert np.array_equal(getattr(one, name), getattr(other, name)), name
+
+
+def test_a_batch_behind_a_comparison_runs(runner: CudaRunner) -> None:
+    compiled = runner.compile(emit(PROGRAM))
+    assert isinstance(compiled, Compiled)
+    images = expand(RECIPE, PROGRAM, 8)
+    comparison, batch = runner.fresh(compiled, work(PROGRAM)), runner.submit(compiled, images)
+    result = batch.collect()
+    assert not isinstance(result, Failure)
+    assert np.array_equal(result.images, execute(PROGRAM, images).images)
+    assert isinstance(comparison.collect(), FreshRan)
+
+
+def test_a_reference_that_is_wrong_on_its_fixed_set_is_refused(runner: CudaRunner) -> None:
+    with fake_runner(mode="misjudges") as other:
+        compiled = other.compile(emit(PROGRAM))
+        assert isinstance(compiled, Compiled)
+        found = other.fresh(compiled, replace(work(PROGRAM), count=1)).collect()
+        assert isinstance(found, Failure)
+        assert found.trouble is Trouble.UNAVAILABLE
+        assert "--no-device-reference" in found.message
+        assert "gets wmma.mma" in found.detail
