@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import islice, product
+from random import Random
 
 import numpy as np
 import pytest
@@ -22,10 +23,10 @@ from oracle.program import Program
 from oracle.steps import Barrier, Copy, plain_load, plain_store
 from strategies.cells import cells_of
 from strategies.programs.forms import access_form
-from strategies.programs.single_instruction import exact_elements
+from strategies.programs.single_instruction import exact_elements, single_product
 from strategies.simplification.accesses import plainer_transfers
 from strategies.simplification.examples import Example
-from strategies.simplification.terms import dots, proposed
+from strategies.simplification.terms import _factor, _product, dots, proposed, term
 from strategies.simplification.values import exponent, nearest, number, simpler_values
 
 FLOATS = [one for one in FORMATS.values() if one.kind is Kind.FLOAT and one.bits >= 16]
@@ -122,6 +123,30 @@ def test_two_products_complete_each_other_below_one_that_was_there() -> None:
         assert term(made, second) == Fraction(2) ** (whole - below)
         both = term(made, first) + term(made, second)
         assert both == Fraction(2) ** (whole - below + 2 * bits)
+
+
+@pytest.mark.parametrize(("op", "counts"), [("xor", [0, 1, 1, 0]), ("and", [0, 0, 0, 1])])
+def test_a_term_of_single_bits_is_what_the_operation_counts(op: str, counts: list[int]) -> None:
+    opcode = f"wmma.mma.{op}.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32"
+    program = single_product(isa.mma_form(opcode)).program
+    cells = cells_of(program)
+    image = np.full(program.image_bytes, 0, np.uint8)
+    first = next(iter(dots(cells, np.full(program.image_bytes, 0xFF, np.uint8))))
+    found = []
+    for a, b in product((0, 1), repeat=2):
+        made = cells.with_value(cells.with_value(image, first.a[5], a), first.b[5], b)
+        found.append(term(first, cells, made, 5))
+    assert found == counts
+
+
+def test_factors_have_both_signs_and_products_of_no_number_are_zero() -> None:
+    one, nan = 0x3F80, 0x7FC0
+    drawn = [_factor(Random(seed), FORM.a_type, [one], near=near)
+             for seed in range(60) for near in (False, True)]  # fmt: skip
+    signs = {number(FORM.a_type, raw) < 0 for raw in drawn if number(FORM.a_type, raw)}
+    assert signs == {False, True}
+    for a, b, wanted in ((one, one, 1), (0, one, 0), (one, 0, 0), (nan, one, 0), (one, nan, 0)):
+        assert _product(FORM, a, b) == wanted
 
 
 ROW_FORMS = [

@@ -132,8 +132,12 @@ def test_contents_depend_on_their_names_alone_and_reach_the_edges(kind: str, bit
     edges = {0, (1 << bits - 1) - 1, (1 << bits) - 1, 1 << bits - 1}
     if kind == "f":
         top = {16: 0x7C00, 32: 0x7F80_0000, 64: 0x7FF0_0000_0000_0000}[bits]
-        edges = {0, 1, 1 << bits - 1, top, top - 1}
+        quiet = {16: 0x7E00, 32: 0x7FC0_0000, 64: 0x7FF8_0000_0000_0000}[bits]
+        edges = {0, 1, 1 << bits - 1, top, top - 1, top + 1, quiet, quiet | 1 << bits - 1}
     assert edges <= set(contents().tolist())
+    scale = 4 if kind == "f" else 1
+    small = contents(image=2).view(f"f{bits // 8}" if kind == "f" else f"u{bits // 8}")
+    assert set((small * scale).tolist()) == set(range(16))
 
 
 def test_bounded_integers_stay_below_their_bound() -> None:
