@@ -26,7 +26,7 @@ from strategies.programs.forms import access_form
 from strategies.programs.single_instruction import exact_elements, single_product
 from strategies.simplification.accesses import plainer_transfers
 from strategies.simplification.examples import Example
-from strategies.simplification.terms import _factor, _product, dots, proposed, term
+from strategies.simplification.terms import CHOICES, _factor, _product, dots, proposed, term
 from strategies.simplification.values import exponent, nearest, number, simpler_values
 
 FLOATS = [one for one in FORMATS.values() if one.kind is Kind.FLOAT and one.bits >= 16]
@@ -147,6 +147,12 @@ def test_factors_have_both_signs_and_products_of_no_number_are_zero() -> None:
     assert signs == {False, True}
     for a, b, wanted in ((one, one, 1), (0, one, 0), (one, 0, 0), (nan, one, 0), (one, nan, 0)):
         assert _product(FORM, a, b) == wanted
+
+
+def test_of_five_terms_all_go_or_any_one_or_two_go_or_stay() -> None:
+    found = [[*choice(5)] for choice in CHOICES]
+    assert [{len(some) for some in every} for every in found] == [{4, 5}, {1}, {2}, {3}]
+    assert [len({frozenset(some) for some in every}) for every in found] == [6, 5, 10, 10]
 
 
 ROW_FORMS = [

@@ -281,6 +281,14 @@ def test_roundings_upwards_alone_may_overflow() -> None:
         assert (bounds[1] == np.inf) == (high == np.inf)
 
 
+def test_what_is_added_to_a_subnormal_may_be_cut_below_the_least_normal_number() -> None:
+    """2^-24 of f16 has the exponent of 2^-14: of what is added, bits below 2^-38 may be lost."""
+    for exponent, cut in ((-34, False), (-42, True)):
+        low, high, _ = _bounds(F16_F32, [HALF_LEAST], [HALF_ONE], exponent + 127 << 23)
+        assert (low <= 0.0) == cut, "flushed, with nothing left of C"
+        assert high >= 2.0**-24 + 2.0**exponent
+
+
 def test_an_interval_of_c_bounds_what_any_c_inside_it_gives():
     """The ends of C have coarse grids, what lies between has not."""
     rng = np.random.default_rng(6)

@@ -123,6 +123,18 @@ def test_products_of_f64_overflow_at_every_place_with_both_signs() -> None:
         assert (products == sign * np.inf).any(axis=0).all()
 
 
+def test_terms_are_aligned_below_the_largest_products_of_f32_and_of_f16() -> None:
+    a, b, _ = family("f16.f16.f16.f16", "alignment")
+    assert set(np.abs(a * b).max(axis=1).tolist()) == {2.0**30, 2.0**15}
+
+
+def test_what_lies_beside_halves_of_the_least_number_is_of_every_size() -> None:
+    a, b, _ = family("f16.f16.f16.f16", "zeros among tiny products")
+    products = (a * b)[:-300]
+    assert set((products[:, 0] * 2.0**25).tolist()) == {*range(-5, 0), *range(1, 6)}
+    assert set(np.log2(np.abs(products[:, -1])).tolist()) == set(range(-48, -25))
+
+
 def test_of_half_the_sums_of_f64_two_products_cancel() -> None:
     dots = double_probes(DEPTH)
     part = dots.of("order and fusion")
