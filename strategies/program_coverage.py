@@ -70,9 +70,8 @@ class Batch:
         """What the program is about: an opcode, or code of lanes."""
         return Has.LANES_ALONE.value if self.form is None else self.form.opcode
 
-    def images(self, count: int | None = None, *, first: int = 0) -> NDArray[np.uint8]:
-        """Return images, uint8 (count, image_bytes); all of the round's if no count is given."""
-        count = self.count - first if count is None else count
+    def images(self, count: int, *, first: int = 0) -> NDArray[np.uint8]:
+        """Return images, uint8 (count, image_bytes)."""
         return expand(self.recipe, self.program, count, first=first)
 
 

@@ -23,7 +23,7 @@ from oracle.program import Program
 from oracle.steps import Barrier, Copy, plain_load, plain_store
 from strategies.cells import cells_of
 from strategies.programs.forms import access_form
-from strategies.programs.single_instruction import exact_elements, single_product
+from strategies.programs.single_instruction import _uniform, exact_elements, single_product
 from strategies.simplification.accesses import plainer_transfers
 from strategies.simplification.examples import Example
 from strategies.simplification.terms import CHOICES, _factor, _product, dots, proposed, term
@@ -78,6 +78,11 @@ def test_what_is_to_be_multiplied_exactly_are_integers_of_both_signs(type_: Form
     assert all(one is not None and one.denominator == 1 and abs(one) <= most for one in numbers)
     if type_.name != "f64":
         assert numbers == {Fraction(one) for one in range(-8, 9)}
+
+
+@pytest.mark.parametrize(("type_", "byte"), [("b1", 0xFF), ("s4", 0x11), ("u8", 0x01)])
+def test_a_matrix_of_ones_has_a_one_in_every_element(type_: str, byte: int) -> None:
+    assert _uniform(FORMATS[type_], 1, 6).tolist() == [byte] * 6
 
 
 def test_bytes_around_matrices_are_parted_by_buffers_and_by_runs() -> None:

@@ -11,7 +11,8 @@ from oracle.measuring.dots import Dots
 from oracle.measuring.doubles import double_probes, fit_doubles
 from oracle.measuring.inference import Evidence, fit
 from oracle.measuring.probes import float_probes
-from oracle.measuring.units import random_tiles
+from oracle.measuring.units import random_tiles, units_of
+from oracle.targets import Module
 
 DEPTH = 8
 WIDE = ["f32.bf16.bf16.f32", "f32.tf32.tf32.f32"]
@@ -192,3 +193,11 @@ def test_a_figure_that_no_probe_refutes_is_refuted_by_none() -> None:
     assert refuted == {"zero_exponent"}
     assert {finding.refuting for finding in also.findings.values()} == {0}
     assert also.findings["order"].others == ("falling",)
+
+
+def test_units_have_the_forms_that_are_asked_for_and_there() -> None:
+    module = Module.named("sm_75", "9.0")
+    every = {form.opcode for unit in units_of(module) for form in unit.forms}
+    asked = {form.opcode for unit in units_of(module, "*m16n16k16*") for form in unit.forms}
+    assert asked == {opcode for opcode in every if "m16n16k16" in opcode}
+    assert not any("bf16" in opcode or "f64" in opcode for opcode in every)

@@ -23,6 +23,7 @@ from strategies.features import (
     possible_features,
 )
 from strategies.programs import VALUED_FORMS, is_valued
+from strategies.programs.forms import everything
 
 _B16 = tuple(form for form in LDMATRIX_FORMS if form.texts["type"] == "b16")
 _KINDS: dict[str, Sequence[Form | None]] = {
@@ -155,3 +156,17 @@ def test_without_a_focus_programs_about_ldmatrix_alone_are_drawn() -> None:
     for form in (_B16[0], _B16[-1]):
         for program in drawn(count=4, forms=(form,)):
             assert main_form(program) == form
+
+
+@pytest.mark.parametrize(
+    ("target", "version", "spaces"),
+    [
+        # wmma of f16 is of 6.0, which has no other type, and `::cta` of 7.8 (9.7.14.4.3, notes).
+        ("sm_70", "6.0", ("global", "", "shared")),
+        ("sm_90", "7.8", ("global", "", "shared", "shared::cta")),
+    ],
+)
+def test_a_palette_has_the_state_spaces_that_matrices_are_loaded_from(
+    target: str, version: str, spaces: tuple[str, ...]
+) -> None:
+    assert everything(Module.named(target, version)).spaces == spaces
