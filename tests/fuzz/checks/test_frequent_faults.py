@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
@@ -78,11 +79,18 @@ def families(made: list[RoundReport]) -> dict[str, Kind]:
     return {key: one.kind for report in made for key, one in report.suspects.items()}
 
 
-def test_of_settled_families_nothing_is_compiled_and_every_case_is_counted() -> None:
+def test_of_settled_families_nothing_is_compiled_and_every_case_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    experiments = Mock(side_effect=program_rounds.shared_register_culprits)
+    monkeypatch.setattr(program_rounds, "shared_register_culprits", experiments)
     first, _ = reports(FLIPPED)
+    assert experiments.called
+    experiments.reset_mock()
     settled = frozenset(families(first))
     again, asked = reports(FLIPPED, settled)
     assert asked.compiled == ROUNDS
+    assert not experiments.called
     counts = [
         sum((Counter({key: one.cases}) for report in made for key, one in report.suspects.items()),
             Counter())
@@ -90,23 +98,6 @@ def test_of_settled_families_nothing_is_compiled_and_every_case_is_counted() -> 
     ]  # fmt: skip
     assert counts[0] == counts[1]
     assert counts[0].total() > 10
-
-
-def test_experiments_are_made_about_what_is_not_settled_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked = []
-
-    def none_of(device: object, program: object, images: Images, again: object) -> list[None]:
-        asked.append(len(images))
-        return [None] * len(images)
-
-    monkeypatch.setattr(program_rounds, "shared_register_culprits", none_of)
-    made, _ = reports(FLIPPED)
-    assert asked
-    asked.clear()
-    reports(FLIPPED, frozenset(families(made)))
-    assert not asked
 
 
 def test_what_costs_the_device_is_not_looked_for_again() -> None:
