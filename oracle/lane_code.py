@@ -466,7 +466,7 @@ def _is_nan(patterns: Lanes, kind: str) -> NDArray[np.bool_]:
     """Return where a register holds a NaN, in one element at least."""
     kind = kind.removesuffix("x2")
     infinity = _INFINITIES[kind]
-    dtype = np.dtype(f"u{max(2, infinity.bit_length() // 8)}")
+    dtype = np.dtype(f"u{(infinity.bit_length() + 1) // 8}")  # with the sign
     elements = np.ascontiguousarray(patterns).view(dtype)
     magnitudes = elements & dtype.type(np.iinfo(dtype).max >> 1)
     found = magnitudes > dtype.type(infinity)
