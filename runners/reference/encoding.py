@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.errors import UsageError
-from oracle.formats import Format, Kind, format_named
+from oracle.formats import Kind, format_named
 from oracle.forms import ROW_BYTES, Form
 from oracle.image import position
+from oracle.lane_code import LaneCode
 from oracle.lane_fragments import places
 from oracle.matrices import LANES, Matrix, Shape
 from oracle.matrix_moves import is_packed, moves
@@ -32,6 +32,8 @@ from oracle.places import Place, Uniform, Word
 from oracle.program import Program, walk
 from oracle.registers import Register
 from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
+from runners.reference.lane_code import LaneWriter, format_word
+from runners.reference.lane_code import NotEncodedError as NotEncodedError
 
 Addresses = NDArray[np.int64]
 """Where bytes lie in the warp's memory."""
@@ -73,10 +75,8 @@ class _Code(IntEnum):
     LOOP = auto()
     NEXT = auto()
     CHOOSE = auto()
-
-
-class NotEncodedError(UsageError):
-    """The interpreter cannot do what a program does; the message says what that is."""
+    LANES_ALONE = auto()
+    LANES_TOGETHER = auto()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -178,6 +178,8 @@ class _Writer:
                     self._scalar(step)
                 case Elementwise():
                     self._elementwise(step)
+                case LaneCode():
+                    self._lane_code(step)
                 case Op() if step.form.is_product:
                     self._multiply(step)
                 case Op():
@@ -252,12 +254,23 @@ class _Writer:
             return
         # All registers are read before one is written.
         made = self._take(len(to) * size)
-        fields = _format_word(format_named(step.type))
+        fields = format_word(format_named(step.type))
         pairs = self._bases(source)
         for index, place in enumerate(range(made, made + len(to) * size, size)):
             self.add(_Code.PACK, fields, pairs[2 * index], pairs[2 * index + 1], place, LANES)
         for index, place in enumerate(to):
             self.add(_Code.COPY, made + index * size, place, size)
+
+    def _lane_code(self, step: LaneCode) -> None:
+        lanes = LaneWriter(self._words, self._take, _Code.LANES_ALONE, _Code.LANES_TOGETHER)
+        reads = [use for use in step.uses if not use.written]
+        (written,) = (use for use in step.uses if use.written)
+        for use in reads:
+            for name, place in zip(step.inputs, self._bases(use), strict=True):
+                self.add(_Code.COPY, place, lanes.place(name), LANES * step.bits // 8)
+        lanes.write(step)
+        for name, place in zip(step.results, self._bases(written), strict=True):
+            self.add(_Code.COPY, lanes.place(name), place, LANES * written.holds.bits // 8)
 
     def _elementwise(self, step: Elementwise) -> None:
         source, destination = step.uses
@@ -283,7 +296,7 @@ class _Writer:
         place, written = self._room(self._fragment(destination), ())
         self.add(
             _Code.ELEMENTWISE,
-            *(number, bits, _format_word(fmt) if arithmetic else 0),
+            *(number, bits, format_word(fmt) if arithmetic else 0),
             *(start, place, size * 8 // bits, constant & _MASK, constant >> 32),
         )
         self._deliver(place, written)
@@ -373,7 +386,7 @@ class _Writer:
         elif form.a_type.name == "f64":
             self.add(_Code.DOUBLES, *sizes, *places_, *self._double_figures(form))
         elif (scalar := self.model.scalar_for(form)) is not None:
-            formats = (_format_word(form.type(one)) for one in "cd")
+            formats = (format_word(form.type(one)) for one in "cd")
             self.add(
                 _Code.SCALAR_DOT, *sizes, *places_, scalar.order.value == "pairs", *formats, apart
             )
@@ -404,8 +417,8 @@ class _Writer:
         words = self.add(
             _Code.DOT,
             *(shape.m, shape.n, shape.k.bit_length() - 1, apart, *places_, scratch),
-            *(_format_word(form.type(one)) for one in "abc"),
-            *(_format_word(accumulator), _format_word(form.d_type), 0, len(blocks)),
+            *(format_word(form.type(one)) for one in "abc"),
+            *(format_word(accumulator), format_word(form.d_type), 0, len(blocks)),
             *(rule.fraction_bits.value, rule.zero_exponent.value),
             rule.product_exponent.value == "normalised",
             rule.product_range.value == "f32",
@@ -526,11 +539,6 @@ def _unknown(what: str) -> NotEncodedError:
 def _follow(addresses: Addresses) -> bool:
     """Whether bytes follow each other from a place on that anything can be loaded from."""
     return addresses[0] % 16 == 0 and bool((np.diff(addresses) == 1).all())
-
-
-def _format_word(fmt: Format) -> int:
-    """Return a float format as the interpreter has it."""
-    return fmt.bits << 16 | fmt.exponent_bits << 8 | fmt.fraction_bits
 
 
 def _matrix_bytes(matrix: Matrix) -> int:

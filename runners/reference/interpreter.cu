@@ -72,10 +72,11 @@ HERE Number<T> number(T bits, u32 format) {
 
 // The pattern of significand * 2^exponent, rounded once. A lowest bit that stands for a rest below it
 // does no harm where the significand has two bits more than the format. The format has no ignored bits.
+// `most` is the first pattern that is no number, `highest` the exponent of the largest number.
 template <typename T>
-HERE T rounded(u32 negative, T significand, int exponent, u32 format, u32 rounding, u32 overflow) {
+HERE T rounded_below(u32 negative, T significand, int exponent, u32 format, u32 rounding, u32 overflow, T most, int highest) {
   const int bits = 8 * sizeof(T);
-  T sign = negative ? (T)sign_bit(format) : 0, most = (T)infinity(format);
+  T sign = negative ? (T)sign_bit(format) : 0;
   if (!significand) return sign;
   int top = exponent + bits - 1 - LEADING(significand);
   int least = 1 - bias(format);
@@ -89,11 +90,16 @@ HERE T rounded(u32 negative, T significand, int exponent, u32 format, u32 roundi
           : rest && negative == (rounding == RM);
   }
   T pattern = most;
-  if (top <= bias(format))   // a carry out of the fraction counts the exponent up
+  if (top <= highest)   // a carry out of the fraction counts the exponent up
     pattern = top < least ? kept : kept + ((T)(top + bias(format) - 1) << fraction_bits(format));
   if (pattern < most) return sign | pattern;
   u32 inward = rounding == RZ || (rounding == RM && !negative) || (rounding == RP && negative);
   return sign | (most - (overflow == TO_LARGEST || (overflow == AS_IEEE && inward)));
+}
+
+template <typename T>
+HERE T rounded(u32 negative, T significand, int exponent, u32 format, u32 rounding, u32 overflow) {
+  return rounded_below<T>(negative, significand, exponent, format, rounding, overflow, (T)infinity(format), bias(format));
 }
 
 struct Wide { u64 high, low; };
@@ -622,7 +628,231 @@ HERE void copy_all(u32 from, u32 to, u32 size, u8 *work) {
   else copied<u8>(work + from, work + to, size);
 }
 
-enum { END, MOVE, COPY, WIDEN, FILL, DOT, SCALAR_DOT, DOUBLES, INTEGERS, ELEMENTWISE, PACK, BRANCH, JUMP, LOOP, NEXT, CHOOSE };
+// Code of lanes: instructions that each lane takes on a way of its own, on registers of its own. Their
+// words: number | sources << 8 | words << 16, a parameter, where the result goes, and for each source
+// where it is, and how it is taken. An address is that of a register's first lane, and has in its low
+// bits the class of the register; 8 there says that it is the place of a constant among the words.
+
+enum {
+  STOP, GO, UNLESS, WHEN, COPY_OF, LANE_NUMBER, SUM, DIFFERENCE, PRODUCT, UPPER_PRODUCT, QUOTIENT, REMAINDER,
+  LEAST, GREATEST, CLAMPED, BOTH, EITHER, ONE_OF, LEFT, RIGHT, JOINED, COMPARED, CHOSEN, CARRIED, BORROWED,
+  POPULATION, HIGHEST_BIT, REVERSED, NTH_BIT, TABLE, PERMUTED, FIELD,
+  FUSED, FLUSHED, CONVERTED, SATURATED, RECTIFIED, EXTREME, COMPARED_FLOATS, TO_INTEGER, FROM_INTEGER, FROM_E4M3
+};
+enum { PREDICATE, HALF, WORD, DOUBLE_WORD, CONSTANT = 8 };   // classes of registers
+enum { LESS = 1, EQUAL = 2, GREATER = 4, UNORDERED = 8 };     // outcomes of comparisons
+enum { E4M3 = 8 << 16 | 4 << 8 | 3 };
+
+HERE u64 held(const u32 *code, const u8 *work, u32 address, u32 lane) {
+  if (address & CONSTANT) return code[address >> 4] | (u64)code[(address >> 4) + 1] << 32;
+  const u8 *at = work + (address & ~15u);
+  return (address & 3) == DOUBLE_WORD ? ((const u64 *)at)[lane] : ((const u32 *)at)[lane];
+}
+
+HERE void keep(u8 *work, u32 address, u32 lane, u64 value) {
+  u8 *at = work + (address & ~15u);
+  u32 kind = address & 3;
+  if (kind == DOUBLE_WORD) ((u64 *)at)[lane] = value;
+  else ((u32 *)at)[lane] = (u32)value & (kind == WORD ? 0xffffffffu : kind == HALF ? 0xffffu : 1u);
+}
+
+// Some bits of a number, signed or not: where they start | how many << 8 | signed << 16.
+HERE u64 part_of(u64 x, u32 how) {
+  u32 unused = 64 - (how >> 8 & 127);
+  x = x >> (how & 63) << unused;
+  return how >> 16 ? (u64)((i64)x >> unused) : x >> unused;
+}
+
+HERE u64 low_bits(u32 count) { return count < 64 ? (1ull << count) - 1 : ~0ull; }
+HERE u64 to_the_left(u64 x, u64 by) { return by < 64 ? x << by : 0; }
+
+// The n-th bit that is set from a base on, up or down (PTX ISA, fns).
+HERE u64 nth_bit(u32 mask, int base, int offset) {
+  int step = offset < 0 ? -1 : 1;
+  u32 left = offset < 0 ? 0 - (u32)offset : (u32)offset;
+  if (!offset) return mask >> base & 1 ? (u64)base : 0xffffffffu;
+  for (int i = base; i >= 0 && i < 32; i += step)
+    if ((mask >> i & 1) && --left == 0) return (u64)i;
+  return 0xffffffffu;
+}
+
+HERE u64 permuted(u64 bytes, u32 selector) {
+  u64 result = 0;
+  for (u32 i = 0; i < 4; i++) {
+    u32 one = selector >> 4 * i & 15, byte = (u32)(bytes >> 8 * (one & 7)) & 255;
+    result |= (u64)(one & 8 ? (byte >> 7) * 255 : byte) << 8 * i;
+  }
+  return result;
+}
+
+// A bit field, as the page on bfe has it. p: bits of the register | signed << 8.
+HERE u64 field(u64 x, u32 position, u32 length, u32 p) {
+  u32 bits = p & 255, above = position < bits ? bits - position : 0, count = length < above ? length : above;
+  u32 last = position + length - 1 < bits - 1 ? position + length - 1 : bits - 1;
+  u64 sign = (p >> 8) && length && (x >> last & 1) ? ~0ull : 0;
+  return count ? (x >> position & low_bits(count)) | (sign & ~low_bits(count)) : sign;
+}
+
+// A float as an integer of the same order; both zeros are 0.
+HERE i64 ordered(u64 x, u32 format) {
+  i64 magnitude = (i64)(x & (sign_bit(format) - 1));
+  return x & sign_bit(format) ? -magnitude : magnitude;
+}
+
+HERE u32 unordered(u64 x, u32 format) { return (x & (sign_bit(format) - 1)) > infinity(format); }
+
+// v: bits of the integer | signed << 8. A NaN becomes 0, or of f64 and to 64 bits the highest bit alone.
+HERE u64 to_integer(u64 pattern, u32 format, u32 rounding, u32 v) {
+  u32 bits = v & 255, is_signed = v >> 8;
+  Number<u64> x = number(pattern, format);
+  if (x.kind == NOT_A_NUMBER) return format == F64 || bits == 64 ? 1ull << (bits - 1) : 0;
+  u64 most = low_bits(bits - is_signed), size = ~0ull;
+  if (x.negative) most = is_signed ? most + 1 : 0;
+  if (x.kind == FINITE && x.exponent < 0) {
+    u32 drop = x.exponent < -63 ? 63 : (u32)-x.exponent;   // no significand has more than 53 bits
+    u64 half = 1ull << (drop - 1), rest = x.significand & low_bits(drop);
+    size = x.significand >> drop;
+    size += rounding == RN ? rest > half || (rest == half && (size & 1)) : rounding != RZ && rest && x.negative == (rounding == RM);
+  }
+  else if (x.kind == FINITE && x.exponent < 64 && x.significand << x.exponent >> x.exponent == x.significand) size = x.significand << x.exponent;
+  if (size > most) size = most;
+  return x.negative ? 0 - size : size;
+}
+
+// An element of e4m3 as f16; infinities there are none.
+HERE u64 from_e4m3(u64 x) {
+  u32 field = (u32)x >> 3 & 15, fraction = (u32)x & 7;
+  if ((x & 127) == 127) return 0x7fff;
+  return rounded<u32>(x >> 7 & 1, field ? fraction | 8 : fraction, (int)(field ? field : 1) - 10, F16, RN, AS_IEEE);
+}
+
+// p: format of the source | rounding << 24 | whether all that is too large becomes the largest << 28.
+HERE u64 converted_to(u64 pattern, u32 p, u32 to) {
+  u32 from = p & 0xffffff, rounding = p >> 24 & 7, finite = p >> 28;
+  Number<u64> x = number(pattern, from);
+  u64 most = to == E4M3 ? 127 : infinity(to);
+  if (x.kind == NOT_A_NUMBER) return sign_bit(to) - 1;
+  if (x.kind == INFINITE) return (x.negative ? sign_bit(to) : 0) | (most - finite);
+  return rounded_below<u64>(x.negative, x.significand, x.exponent, to, rounding, finite ? TO_LARGEST : AS_IEEE, most, bias(to) + (to == E4M3));
+}
+
+HERE u64 outcome(i64 x, i64 y, u32 mask) { return (mask & (x < y ? LESS : x == y ? EQUAL : GREATER)) != 0; }
+
+APART void run_lane(const u32 *code, u32 at, u8 *work, u32 lane) {
+  for (;;) {
+    const u32 *w = code + at;
+    u32 what = w[0] & 255, sources = w[0] >> 8 & 255, p = w[1], format = p & 0xffffff;
+    u64 v[3] = {0, 0, 0}, r = 0;
+    for (u32 i = 0; i < sources; i++) v[i] = part_of(held(code, work, w[3 + 2 * i], lane), w[4 + 2 * i]);
+    at += w[0] >> 16;
+    switch (what) {
+      case STOP: return;
+      case GO: at = p; continue;
+      case UNLESS: if (!v[0]) at = p; continue;
+      case WHEN: if (v[0]) at = p; continue;
+      case COPY_OF: r = v[0]; break;
+      case LANE_NUMBER: r = lane; break;
+      case SUM: r = v[0] + v[1]; break;
+      case DIFFERENCE: r = v[0] - v[1]; break;
+      case PRODUCT: r = v[0] * v[1]; break;
+      case UPPER_PRODUCT:   // of 64 bits; p: signed
+        r = product_of(v[0], v[1]).high;
+        if (p) r -= ((i64)v[0] < 0 ? v[1] : 0) + ((i64)v[1] < 0 ? v[0] : 0);
+        break;
+      case QUOTIENT: r = !v[1] ? 0 : p ? (u64)((i64)v[0] / (i64)v[1]) : v[0] / v[1]; break;
+      case REMAINDER: r = v[1] ? v[0] % v[1] : 0; break;
+      case LEAST: r = (p ? v[0] < v[1] : (i64)v[0] < (i64)v[1]) ? v[0] : v[1]; break;      // p: unsigned
+      case GREATEST: r = (p ? v[0] > v[1] : (i64)v[0] > (i64)v[1]) ? v[0] : v[1]; break;
+      case CLAMPED: {   // p: bits | signed << 8 | of an unsigned number << 9
+        u32 is_signed = p >> 8 & 1;
+        u64 most = low_bits((p & 255) - is_signed), least = is_signed ? ~most : 0;
+        if (p >> 9 || (i64)v[0] >= 0) r = v[0] < most ? v[0] : most;
+        else r = (i64)v[0] > (i64)least ? v[0] : least;
+        break;
+      }
+      case BOTH: r = v[0] & v[1]; break;
+      case EITHER: r = v[0] | v[1]; break;
+      case ONE_OF: r = v[0] ^ v[1]; break;
+      case LEFT: r = to_the_left(v[0], v[1]); break;
+      case RIGHT: r = p ? (u64)((i64)v[0] >> (v[1] < 63 ? v[1] : 63)) : v[1] < 64 ? v[0] >> v[1] : 0; break;   // p: signed
+      case JOINED: r = v[0] | v[1] << p; break;
+      case COMPARED: r = p >> 8 ? outcome((i64)(v[0] ^ 1ull << 63), (i64)(v[1] ^ 1ull << 63), p & 255) : outcome((i64)v[0], (i64)v[1], p); break;
+      case CHOSEN: r = v[2] ? v[0] : v[1]; break;
+      case CARRIED: r = v[0] + v[1]; r = p == 64 ? (r < v[0]) | (r + v[2] < r) : (r + v[2]) >> 32; break;   // p: bits
+      case BORROWED: r = v[0] < v[1] || (v[0] == v[1] && v[2]); break;
+      case POPULATION: r = ONES((u32)v[0]) + ONES((u32)(v[0] >> 32)); break;
+      case HIGHEST_BIT: r = v[0] ? 63u - (u32)LEADING(v[0]) : ~0ull; break;
+      case REVERSED: for (u32 i = 0; i < p; i++) r |= (v[0] >> i & 1) << (p - 1 - i); break;
+      case NTH_BIT: r = nth_bit((u32)v[0], (int)v[1], (int)(u32)v[2]); break;
+      case TABLE:
+        for (u32 i = 0; i < 8; i++)
+          if (p >> i & 1) r |= (i & 4 ? v[0] : ~v[0]) & (i & 2 ? v[1] : ~v[1]) & (i & 1 ? v[2] : ~v[2]);
+        break;
+      case PERMUTED: r = permuted(v[0] | v[1] << 32, (u32)v[2]); break;
+      case FIELD: r = field(v[0], (u32)v[1], (u32)v[2], p); break;
+      case FUSED: r = fused(v[0], format, v[1], v[2], format, p >> 24, sign_bit(format) - 1); break;   // p: rounding << 24, too
+      case FLUSHED: r = flushed(v[0], format); break;
+      case CONVERTED: r = converted_to(v[0], p, (u32)v[1]); break;
+      case SATURATED: {
+        u64 one = (u64)bias(format) << fraction_bits(format);
+        if (!unordered(v[0], format) && !(v[0] & sign_bit(format))) r = v[0] < one ? v[0] : one;
+        break;
+      }
+      case RECTIFIED: r = unordered(v[0], format) ? sign_bit(format) - 1 : v[0] & sign_bit(format) ? 0 : v[0]; break;
+      case EXTREME: {   // p: greatest << 24; -0 is below +0
+        i64 x = ordered(v[0], format) - (v[0] >> (width(format) - 1) & 1), y = ordered(v[1], format) - (v[1] >> (width(format) - 1) & 1);
+        r = unordered(v[0], format) || unordered(v[1], format) ? sign_bit(format) - 1 : (x < y) != (p >> 24) ? v[0] : v[1];
+        break;
+      }
+      case COMPARED_FLOATS:   // p: outcomes << 24
+        if (unordered(v[0], format) || unordered(v[1], format)) r = p >> 24 & UNORDERED ? 1 : 0;
+        else r = outcome(ordered(v[0], format), ordered(v[1], format), p >> 24);
+        break;
+      case TO_INTEGER: r = to_integer(v[0], format, p >> 24, (u32)v[1]); break;
+      case FROM_INTEGER: {   // p: rounding << 24 | unsigned << 28
+        u32 negative = !(p >> 28) && (i64)v[0] < 0;
+        r = rounded<u64>(negative, negative ? 0 - v[0] : v[0], 0, format, p >> 24 & 7, AS_IEEE);
+        break;
+      }
+      case FROM_E4M3: r = from_e4m3(v[0]); break;
+    }
+    keep(work, w[2], lane, r);
+  }
+}
+
+// What lanes do together. Words: what, where it goes, and three sources. Nobody reads what is written.
+
+enum { UP, DOWN, ACROSS, INDEXED, IN_RANGE = 4, BALLOT = 8, MATCH, ADDED, LEAST_OF, GREATEST_OF, ALL_OF, ANY_OF, ODD_OF };
+
+APART void together(const u32 *w, const u32 *code, u8 *work) {
+  EACH(lane, 32) {
+    u64 own = held(code, work, w[2], lane), r = 0;
+    if (w[0] < BALLOT) {
+      u32 offset = (u32)held(code, work, w[3], lane) & 31, limits = (u32)held(code, work, w[4], lane);
+      u32 segment = limits >> 8 & 31, first = lane & segment, last = first | (limits & 31 & ~segment), mode = w[0] & 3;
+      int from = mode == UP ? (int)(lane - offset) : (int)(mode == DOWN ? lane + offset : mode == ACROSS ? lane ^ offset : first | (offset & ~segment));
+      u32 inside = mode == UP ? from >= (int)last : from <= (int)last;
+      r = w[0] & IN_RANGE ? inside : held(code, work, w[2], inside ? (u32)from : lane);
+    }
+    else for (u32 i = 0; i < 32; i++) {
+      u64 other = held(code, work, w[2], i);
+      i64 x = (i64)part_of(r, w[3]), y = (i64)part_of(other, w[3]);   // as signed numbers, or not
+      switch (w[0]) {
+        case BALLOT: r |= other << i; break;
+        case MATCH: r |= (u64)(other == own) << i; break;
+        case ADDED: r += other; break;
+        case LEAST_OF: if (!i || y < x) r = other; break;
+        case GREATEST_OF: if (!i || y > x) r = other; break;
+        case ALL_OF: r = i ? r & other : other; break;
+        case ANY_OF: r |= other; break;
+        case ODD_OF: r ^= other; break;
+      }
+    }
+    keep(work, w[1], lane, r);
+  }
+}
+
+enum { END, MOVE, COPY, WIDEN, FILL, DOT, SCALAR_DOT, DOUBLES, INTEGERS, ELEMENTWISE, PACK, BRANCH, JUMP, LOOP, NEXT, CHOOSE, LANES_ALONE, LANES_TOGETHER };
 
 // Each instruction is its number, how many words it has in all, and its words.
 HERE void execute(const u32 *code, u8 *work) {
@@ -657,6 +887,10 @@ HERE void execute(const u32 *code, u8 *work) {
           stored(work + w[3], i, 32, low | high << 16);
         }
         break;
+      case LANES_ALONE:   // their code follows
+        EACH(lane, 32) run_lane(code, (u32)(w - code), work, lane);
+        break;
+      case LANES_TOGETHER: together(w, code, work); break;
       case CHOOSE: choose(w, code, work); break;
       case BRANCH:  // address of a word, mask, where to go on if it is zero
         if (!(loaded(work + w[0], 0, 32) & w[1])) at = w[2];

@@ -1,13 +1,15 @@
 """Whether a built interpreter is right on a fixed set, before anything is compared with it.
 
-A compiler may get it wrong as it may a program under test. So a product of each kind is executed on
-images that are always the same, judged by the oracle; and one bit that is changed has to be seen.
+A compiler may get it wrong as it may a program under test. So a product of each kind, and code of
+lanes, are executed on images that are always the same, judged by the oracle; and one bit that is
+changed has to be seen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ from oracle.errors import InfrastructureError
 from oracle.execution import execute
 from oracle.forms import Form
 from oracle.isa import FORMS
+from oracle.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement
 from oracle.matrices import LANES
 from oracle.models import model_for
 from oracle.operands import Registers
@@ -74,7 +77,7 @@ def check(compare: Compare) -> int:
         If it is wrong.
     """
     count = 0
-    for form, program in _programs():
+    for name, program in _programs():
         encoded = encode(program, model_for(_TARGET))
         before = _images(program)
         after = execute(program, before, target=_TARGET).images
@@ -83,7 +86,7 @@ def check(compare: Compare) -> int:
         changed = compare(encoded, before, after)
         if found.differing or changed.numbers != (_CHANGED,) or changed.differing != 1:
             raise InfrastructureError(
-                f"the reference on this device gets {form.opcode} wrong on images whose results "
+                f"the reference on this device gets {name} wrong on images whose results "
                 f"are known (of {IMAGES}: {found.numbers}; with one changed: {changed.numbers}); "
                 "another driver may compile it rightly, so try one"
             )
@@ -91,8 +94,9 @@ def check(compare: Compare) -> int:
     return count
 
 
-def _programs() -> Iterator[tuple[Form, Program]]:
-    """Iterate over products of each kind: of its types, operation, rounding and overflow."""
+def _programs() -> Iterator[tuple[str, Program]]:
+    """Iterate over code of lanes, and products of each kind of types, operation and rounding."""
+    yield "code of lanes", _lanes()
     model, kinds = model_for(_TARGET), set()
     for form in FORMS:
         if not form.is_product or not model.judges(form):
@@ -100,7 +104,7 @@ def _programs() -> Iterator[tuple[Form, Program]]:
         kind = (form.mnemonic, form.types, form.op, form.rounding, form.satfinite)
         if kind not in kinds and not (form.a_type.is_float and form.satfinite):
             kinds.add(kind)
-            yield form, _program(form)
+            yield form.opcode, _program(form)
 
 
 def _program(form: Form) -> Program:
@@ -127,6 +131,76 @@ def _program(form: Form) -> Program:
         steps.append(step)
         buffers.append(Buffer(name=use.field, space="global", size=size))
     return Program(buffers=tuple(buffers), steps=tuple(steps))
+
+
+_LANE_INSTRUCTIONS = (
+    "mov.b64.pack d0 r0 r1", "mov.b64.pack d1 r2 r3", "cvt.u16.u32 h0 r4", "cvt.u16.u32 h1 r5",
+    "setp.lt.s32 p0 r6 r7", "mul.hi.s64 d2 d0 d1", "mul.hi.s32 r10 r0 r1", "sad.u64 d3 d0 d1 d2",
+    "div.s32 r11 r0 7", "rem.u64 d4 d0 1000003", "add.sat.s32 r12 r0 r1", "mul24.hi.s32 r13 r2 r3",
+    "shf.l.wrap.b32 r14 r0 r1 r2", "shr.s64 d5 d0 r4", "shl.b16 h2 h0 r5", "bfe.s64 d6 d1 r0 r1",
+    "bfi.b32 r15 r0 r1 r2 r3", "bfind.s64 r16 d1", "popc.b64 r17 d0", "brev.b32 r18 r3",
+    "fns.b32 r19 r0 16 r5", "lop3.b32 r20 r0 r1 r2 178", "prmt.b32 r21 r0 r1 r2",
+    "add.cc.u64 d7 d0 d1", "addc.u64 d8 d1 d2", "sub.cc.u32 r22 r0 r1", "subc.u32 r23 r2 r3",
+    "fma.rn.relu.f16x2 r24 r0 r1 r2", "add.rm.sat.f32 r25 r0 r1", "min.ftz.NaN.f32 r26 r2 r3",
+    "setp.leu.f64 p1 d0 d1", "slct.u32.f32 r27 r0 r1 r2", "cvt.rpi.s64.f64 d9 d1",
+    "cvt.rn.f32.u64 r28 d0", "cvt.rn.satfinite.e4m3x2.f16x2 h3 r0",
+    "cvt.rn.relu.f16x2.e4m3x2 r29 h3", "cvt.rz.sat.f16.f64 h4 d1", "cvt.sat.s8.s32 r30 r6",
+    "vabsdiff4.s32.u32.s32.sat r31 r0 r1 r2", "selp.b32 r32 r0 r1 p1", "dp4a.s32.u32 r33 r0 r1 r2",
+    "shfl.sync.bfly.b32 r34,p2 r0 5 31 4294967295", "shfl.sync.up.b32 r35,p3 r1 r2 0 4294967295",
+    "vote.sync.ballot.b32 r36 p0 4294967295", "match.any.sync.b32 r37 r3 4294967295",
+    "redux.sync.min.s32 r38 r0 4294967295", "redux.sync.add.u32 r39 r1 4294967295",
+)  # fmt: skip
+"""Instructions of each kind that the interpreter does for code of lanes."""
+_RESULTS = tuple(f"r{50 + index}" for index in range(8))
+
+
+def _lanes() -> Program:
+    """Return code of lanes, with branches and loops, between a load and a store of 8 registers."""
+    code: list[Statement] = [_assign(f"mov.b32 {name} 0") for name in _RESULTS]
+    words = 0
+    for one in map(_assign, _LANE_INSTRUCTIONS):
+        code.append(one)
+        for name in () if one.row.carry_out else one.destinations:
+            parts, text = {
+                "r": ([name], ""),
+                "h": (["r41"], f"cvt.u32.u16 r41 {name}"),
+                "p": (["r41"], f"selp.b32 r41 1 0 {name}"),
+                "d": (["r41", "r42"], f"mov.b64.unpack r41,r42 {name}"),
+            }[name[0]]
+            code += [_assign(text)] if text else []
+            for part in parts:
+                to = _RESULTS[words % len(_RESULTS)]
+                code.append(_assign(f"mad.lo.u32 {to} {to} 31 {part}"))
+                words += 1
+    chosen = _assign("xor.b32 r51 r51 r50")
+    body = (
+        _assign("mad.lo.u32 r50 r50 r1 r40"),
+        If(predicate="p0", then=(chosen,), otherwise=(Leave(predicate="p1"),)),
+        Leave(predicate="!p1", turn=True),
+        _assign("add.u32 r52 r52 r51"),
+    )
+    for down in (False, True):
+        code.append(Repeat(count="r0", mask=3, counter="r40", down=down, body=body))
+    step = LaneCode(source="x", count=8, destination="y", results=_RESULTS, code=tuple(code))
+    access: dict[str, Any] = {"count": 8, "bits": 32}
+    return Program(
+        buffers=tuple(Buffer(name=name, space="global", size=8 * 4 * LANES) for name in "xd"),
+        steps=(
+            plain_load(registers="x", place=Place(buffer="x"), **access),
+            step,
+            plain_store(registers="y", place=Place(buffer="d"), **access),
+        ),
+    )
+
+
+def _assign(text: str) -> Assign:
+    """Return an instruction, from its opcode, its destinations, and its sources."""
+    opcode, destinations, *sources = text.split()
+    return Assign(
+        opcode=opcode,
+        destinations=tuple(destinations.split(",")),
+        sources=tuple(int(one) if one.isdigit() else one for one in sources),
+    )
 
 
 def _access(form: Form, operand: str) -> Form:

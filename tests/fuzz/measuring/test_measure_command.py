@@ -146,6 +146,16 @@ def test_a_model_of_another_target_is_refused(tmp_path: Path) -> None:
         pass
 
 
+def test_what_is_measured_on_a_relative_is_taken_there(tmp_path: Path) -> None:
+    """The built-in figures of sm_87 are those of sm_86; what it measures is its own."""
+    words = ("--target", "sm_87", "--only", "wmma.mma*s32.u4.u4.s32", "--images", 16)
+    ended = warpfuzz(tmp_path, "measure", "--runner", "sim", *words, "--output", "model.toml")
+    assert ended.code == 0, ended.err
+    choice = RunnerChoice(name="sim", target="sm_87", model=str(tmp_path / "model.toml"))
+    with opened(choice):
+        assert model_for("sm_87").base == "sm_87"
+
+
 def test_a_runner_that_is_opened_with_a_model_is_judged_by_it(tmp_path: Path) -> None:
     built_in = model_for("sm_90")
     path = changed(tmp_path, "block = 16", "block = 8")

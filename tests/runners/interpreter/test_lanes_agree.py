@@ -1,0 +1,129 @@
+"""Code of lanes in the reference of the device, built for the processor, against the oracle."""
+
+import random
+
+import numpy as np
+import pytest
+
+from oracle.execution import execute
+from oracle.isa import FORMS
+from oracle.lane_code import Assign, LaneCode
+from oracle.models import model_for
+from oracle.program import Program, walk
+from oracle.scalar import SCALARS
+from oracle.targets import Module
+from runners.reference.encoding import NotEncodedError, encode
+from strategies.contents import Recipe, ValueClass, expand
+from strategies.draws import draw
+from strategies.features import Focus, Has
+from strategies.programs import programs
+from strategies.programs.single_instruction import buffers_of, single_instruction
+
+ROWS = [row for row in SCALARS.values() if row.defined is None and not row.nan]
+"""What is drawn: PTX says to the bit what comes out."""
+EDGES = (
+    *range(4), 8, 15, 16, 17, 31, 32, 33, 40, 63, 64, 65, 127, 128, 255, 256, 0x7FFF, 0x8000,
+    0xFFFF, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, 0xFFFF_FFFF, 0x5555_5555, 0x0102_8081,
+    0x3F80_0000, 0xBF80_0000, 0x3F00_0000, 0x0000_0001, 0x007F_FFFF, 0x0080_0000, 0x7F7F_FFFF,
+    0x7F80_0000, 0xFF80_0000, 0x7FC0_0000, 0x7F80_0001, 0x4B00_0000, 0x4F00_0000, 0x5F00_0000,
+    0x3C00_BC00, 0x7C00_FC00, 0x7E00_0001, 0x03FF_0400, 0x7BFF_FBFF, 0x3800_B800,
+    0x7F80_FF80, 0x7FC0_3F80, 0x3FF0_0000, 0x7FF0_0000, 0xFFF0_0000, 0x7FF8_0000, 0x43E0_0000,
+    0xC3E0_0000, 0x3FE0_0000, 0x000F_FFFF, 0x41DF_FFFF, 0x7E7F_FE80, 0x437F_4380,
+)  # fmt: skip
+"""Words, and parts of them, at which something changes for some type."""
+INPUTS = {
+    "b16": ("cvt.u16.u32", lambda i: (f"h{i}",), lambda i: (f"r{i}",)),
+    "b64": ("mov.b64.pack", lambda i: (f"d{i}",), lambda i: (f"r{i}", f"r{i + 4}")),
+    "pred": ("setp.ge.s32", lambda i: (f"p{i}",), lambda i: (f"r{i + 4}", 0)),
+}
+"""What makes registers of a class of the words that are read."""
+LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
+
+
+def statements(row, dice):
+    """An instruction on registers or constants, and what brings its results into words."""
+    code, sources = [], []
+    for kind in {*row.sources} - {"b32"}:
+        opcode, made, given = INPUTS[kind]
+        code += (Assign(opcode=opcode, destinations=made(i), sources=given(i)) for i in range(4))
+    for index, kind in enumerate(row.sources):
+        allowed = row.immediates.get(index)
+        if allowed and (allowed.required or dice.random() < 0.2):
+            sources.append(dice.choice((allowed.low, allowed.high, dice.randint(*allowed[:2]))))
+        else:
+            sources.append(LETTERS[kind] + str(index % 4))
+    if row.carry_in:
+        code.append(Assign(opcode="add.cc.u32", destinations=("r20",), sources=("r6", "r7")))
+    written = tuple(f"{LETTERS[kind]}{10 + i}" for i, kind in enumerate(row.destinations))
+    code.append(Assign(opcode=row.opcode, destinations=written, sources=tuple(sources)))
+    results = []
+    if row.carry_out:
+        code.append(Assign(opcode="addc.u32", destinations=("r19",), sources=(0, 0)))
+        results.append("r19")
+    for i, name in enumerate(written):
+        words = (f"r{30 + 2 * i}", f"r{31 + 2 * i}")
+        how = {
+            "h": ("cvt.u32.u16", words[:1], (name,)),
+            "p": ("selp.b32", words[:1], (1, 0, name)),
+            "d": ("mov.b64.unpack", words, (name,)),
+        }.get(name[0])
+        if how is None:
+            results.append(name)
+        else:
+            code.append(Assign(opcode=how[0], destinations=how[1], sources=how[2]))
+            results += how[1]
+    return code, results
+
+
+def program_of(row, dice):
+    code, results = statements(row, dice)
+    step = LaneCode(
+        source="x", count=8, destination="y", results=tuple((results * 8)[:8]), code=tuple(code)
+    )
+    steps = single_instruction(step)
+    return Program(buffers=buffers_of(steps), steps=steps)
+
+
+def assert_row(reference, row, dice):
+    program = program_of(row, dice)
+    rng = np.random.default_rng(dice.getrandbits(32))
+    images = rng.integers(0, 256, (8, program.image_bytes), np.uint8)
+    images[:5].view("<u4")[:] = rng.choice(EDGES, (5, program.image_bytes // 4))
+    # Of some, numbers lie near each other.
+    images[4].view("<u4")[:] = images[4].view("<u4")[:1] + rng.integers(0, 3, images.shape[1] // 4)
+    expected = execute(program, images).images
+    actual = reference.execute(encode(program, model_for("sm_90")), images)
+    differs = np.argwhere((expected != actual).reshape(8, -1, 4).any(axis=2))
+    assert np.array_equal(actual, expected), (row.opcode, str(program), differs[:3])
+
+
+@pytest.mark.parametrize("step", [29, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "all"])
+def test_every_instruction(reference, step):
+    dice = random.Random(28)
+    families = {row.family: row for row in ROWS}
+    for row in {*families.values(), *ROWS[::step]}:
+        assert_row(reference, row, dice)
+
+
+def test_an_instruction_with_open_results_is_refused():
+    program = program_of(SCALARS["add.rn.f32"], random.Random(28))
+    with pytest.raises(NotEncodedError, match=r"does not do add\.rn\.f32"):
+        encode(program, model_for("sm_90"))
+
+
+@pytest.mark.parametrize("count", [25, pytest.param(400, marks=pytest.mark.slow)])
+def test_drawn_code(reference, count):
+    """Branches, loops and what lanes do together, in programs of their own."""
+    focus = Focus(features=frozenset({Has.LANES_ALONE}))
+    strategy, seen = programs(focus, module=Module.named("sm_90", "8.7"), forms=FORMS), 0
+    for number, program in enumerate(draw(strategy, count, 28)):
+        try:
+            encoded = encode(program, model_for("sm_90"))
+        except NotEncodedError:
+            continue
+        images = expand(Recipe(classes=tuple(ValueClass), seed=number), program, 19)
+        expected = execute(program, images).images
+        actual = reference.execute(encoded, images)
+        assert np.array_equal(actual, expected), str(program)
+        seen += any(isinstance(step, LaneCode) for step in walk(program.steps))
+    assert seen > count // 3
