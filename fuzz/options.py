@@ -723,6 +723,10 @@ class Screen(Options, words="screen", runs="screen:screen"):
         type=click.Choice(["steady", "bursts"]),
         default="steady",
     )
+    fresh: bool = option(
+        "Go on, once a program is verified on every multiprocessor, with images that the device "
+        "makes and compares with a reference of its own. No GPU has been screened so yet."
+    )
     preflight: bool = option(
         "Before a job starts: screen every kind of instruction whose arithmetic is known, and "
         "print one JSON line for each GPU; exit code 0 only if all are sound."
@@ -1006,10 +1010,17 @@ CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = 
             "one of the two out",
         ),
     ),
-    "screen": (("devices", lambda o: o.runner != "cuda", _NO_GPU),),
+    "screen": (
+        ("devices", lambda o: o.runner != "cuda", _NO_GPU),
+        (
+            "fresh", lambda o: o.path is not None or o.preflight or o.pattern != "steady",
+            "--fresh makes images on the device, as many as it can; leave it out, or leave out "
+            "SET, --preflight and --pattern",
+        ),
+    ),
     "screen --fleet": (
         (
-            "devices preflight report metrics", lambda o: True,
+            "devices preflight fresh report metrics", lambda o: True,
             "{option} is for the GPUs of one machine, and --fleet takes all of a cluster; leave "
             "one of the two out",
         ),

@@ -84,6 +84,8 @@ def test_what_differs_is_listed_from_the_first_on_and_comes_back_as_numpy_makes_
     assert np.array_equal(found.before, images[wrong[:LISTED]])
     assert np.array_equal(found.after, after[wrong[:LISTED]])
     assert found.sms.shape == (LISTED,)
+    # What is not listed is not known by multiprocessor, so that neither is what lies behind.
+    assert found.finished.sum() == wrong[LISTED - 1] + 1
 
 
 def test_a_sample_of_what_agrees_comes_back(runner: CudaRunner) -> None:
@@ -93,6 +95,7 @@ def test_a_sample_of_what_agrees_comes_back(runner: CudaRunner) -> None:
     images = np.concatenate([expand(RECIPE, PROGRAM, 1, first=one) for one in sampled])
     assert np.array_equal(found.before, images)
     assert np.array_equal(found.after, execute(PROGRAM, images).images)
+    assert found.finished.sum() == COUNT
 
 
 def test_the_simulated_device_finds_the_same(runner: CudaRunner) -> None:
