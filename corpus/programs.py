@@ -41,14 +41,14 @@ _INSTRUCTIONS = {
     "wmma.load": "Load", "wmma.mma": "Multiply", "wmma.store": "Store", "ldmatrix": "LoadRows",
     "stmatrix": "StoreRows", "mma": "MultiplyLanes", "movmatrix": "TransposeRegisters",
 }  # fmt: skip
-"""What steps are called that are instructions of these mnemonics; all others as those."""
+"""Names in files of steps with these mnemonics; others have their mnemonic."""
 _STORED = {"set_registers": {"destination": "registers"}}
 """What fields of a step are called in a file where it is not as in the step, by its action."""
 _FORMAT = 1
 """Version of what is written here."""
-_LEFT_OUT = ("address",)
-"""Fields that are left out where they are None: programs without them keep their bytes, by which
-findings are named."""
+_LEFT_OUT = ("address", "computed")
+"""Fields that are left out where they are None or empty: programs without them keep their bytes,
+by which findings are named."""
 _BYTES = 1 << 20
 """Most bytes of a program's file: a step takes about 400, and a program has at most
 `oracle.program.MAX_WORK`."""
@@ -108,7 +108,7 @@ def _row(value: Any) -> dict[str, object]:
     return {
         name: _value(one)
         for name, one in fields.items()
-        if one is not None or name not in _LEFT_OUT
+        if one not in (None, ()) or name not in _LEFT_OUT
     }
 
 

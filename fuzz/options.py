@@ -523,7 +523,7 @@ class Conform(Options, words="conform", runs="conform:conform"):
     permitted enclosure, wrong, or not implemented. Standard output is TAP, a line for each form.
     """
 
-    runner: str = argument(**_any_runner("sim", "cuda"))
+    runner: str = argument(**{**_any_runner("sim", "cuda"), "metavar": "RUNNER"})
     only: str = shared("only")
     images: int = shared("images", "Images of each form.", default=38)
     target: str | None = shared(
@@ -551,7 +551,8 @@ class Gate(Options, words="gate", runs="gate:gate"):
     """Say whether the compiler NEW may be taken in place of OLD.
 
     Both are asked about every finding that ships with warpfuzz, compile fresh programs at all
-    levels, and are timed. The exit code is 1 if anything is new, other bits, slower, or a crash.
+    levels and with some options, and are timed. The exit code is 1 if anything is new, other bits,
+    slower, or a crash.
     """
 
     old: str = argument()
@@ -564,6 +565,12 @@ class Gate(Options, words="gate", runs="gate:gate"):
     )
     device: int = shared("device")
     levels: str | None = shared("levels", "-O levels: 0,1,2,3.  [default: all]")
+    variants: tuple[str, ...] = shared(
+        "variants",
+        "Options of ptxas with which both also compile, at the highest level; 'none'; repeat for "
+        "several.  [default: few registers, register allocation, siblings of the target, last of a "
+        "process]",
+    )
     slower: float = option(
         "How many times as long NEW may take to compile.",
         type=click.FloatRange(min=1),
@@ -715,6 +722,10 @@ class Screen(Options, words="screen", runs="screen:screen"):
         "supply.",
         type=click.Choice(["steady", "bursts"]),
         default="steady",
+    )
+    fresh: bool = option(
+        "Go on, once a program is verified on every multiprocessor, with images that the device "
+        "makes and compares with a reference of its own. No GPU has been screened so yet."
     )
     preflight: bool = option(
         "Before a job starts: screen every kind of instruction whose arithmetic is known, and "
@@ -999,10 +1010,17 @@ CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = 
             "one of the two out",
         ),
     ),
-    "screen": (("devices", lambda o: o.runner != "cuda", _NO_GPU),),
+    "screen": (
+        ("devices", lambda o: o.runner != "cuda", _NO_GPU),
+        (
+            "fresh", lambda o: o.path is not None or o.preflight or o.pattern != "steady",
+            "--fresh makes images on the device, as many as it can; leave it out, or leave out "
+            "SET, --preflight and --pattern",
+        ),
+    ),
     "screen --fleet": (
         (
-            "devices preflight report metrics", lambda o: True,
+            "devices preflight fresh report metrics", lambda o: True,
             "{option} is for the GPUs of one machine, and --fleet takes all of a cluster; leave "
             "one of the two out",
         ),

@@ -264,7 +264,7 @@ class LaneCode(StepBase):
     def __str__(self) -> str:
         number = sum(1 for _ in every(self.code))
         of = f" of {self.source}" if self.source else ""
-        return f"{self.destination} = code of {number} statements{of}, lane by lane"
+        return f"{self.destination} = scalar code of {number} statements{of}, in every lane"
 
 
 _Known = frozenset[str]
@@ -425,10 +425,12 @@ def run_lanes(step: LaneCode, inputs: NDArray[Any]) -> tuple[NDArray[np.uint32],
     -------
     results : uint32 (count, 32, words)
     open : bool (count, 32)
-        Lanes that came to a result of which PTX leaves bits open: a NaN, or a source that an
-        instruction does not take.
+        Lanes whose results PTX leaves open: they took bits of a NaN that are open for something
+        other than a number, or gave an instruction a source that it does not take.
     """
     state = _executed(step, inputs)
+    for name in step.results:
+        state.read(name, "", np.ones(state.shape, np.bool_))
     results = np.stack([state.registers[name] for name in step.results], axis=-1)
     return results.view(np.uint32), state.open
 
@@ -488,7 +490,9 @@ class _State:
         self.left: list[NDArray[np.bool_]] = []
         """Lanes that have left a loop, the innermost loop last."""
         self.open = np.zeros(shape, np.bool_)
-        """Lanes that came to a result of which PTX leaves bits open."""
+        """Lanes that came to something of which PTX leaves bits open."""
+        self.nans: dict[str, tuple[str, NDArray[np.bool_]]] = {}
+        """Registers with NaNs of open bits: their format, and the lanes."""
 
     def block(
         self, statements: Sequence[Statement], active: NDArray[np.bool_]
@@ -530,8 +534,12 @@ class _State:
         results = row.evaluate(*sources)
         if row.defined is not None:
             self.open |= mask & ~row.defined(*sources)
-        if row.nan:
-            self.open |= mask & _is_nan(results[0], row.nan)
+        for source in one.sources:
+            if source in self.nans:
+                self.read(source, row.numbers, mask)
+        for name in one.destinations:
+            if name in self.nans or row.nan:
+                self.write_nans(name, row.nan, results[0], mask)
         self.taken.setdefault(id(one), []).append(Taken(sources, results, mask))
         for name, made in zip(names, results, strict=True):
             self.write(name, made, mask)
@@ -541,6 +549,7 @@ class _State:
         if isinstance(one.count, int):
             count = self.constant(one.count, "b32")
         else:
+            self.read(one.count, "", active)
             count = self.registers[one.count] & np.uint32(one.mask)
         self.write(one.counter, count if one.down else np.zeros_like(count), active)
         self.left.append(np.zeros(self.shape, np.bool_))
@@ -564,6 +573,25 @@ class _State:
             entering = np.zeros_like(active)
             asked = True
         self.left.pop()
+
+    def read(self, name: str | int, fmt: str, mask: NDArray[np.bool_]) -> None:
+        """Note what lanes read as numbers of a format ("": as bits), if they are open NaNs."""
+        if name in self.nans:
+            held, lanes = self.nans[str(name)]
+            if held != fmt:
+                self.open |= mask & lanes
+
+    def write_nans(self, name: str, fmt: str, value: Lanes, mask: NDArray[np.bool_]) -> None:
+        """Note where a register gets NaNs whose bits are open; `fmt` is "" where it gets none."""
+        fmt = "f32" if fmt == "tf32" else fmt
+        made = mask & _is_nan(value, fmt) if fmt else np.zeros_like(mask)
+        held, lanes = self.nans.pop(name, (fmt, np.zeros_like(mask)))
+        kept = lanes & ~mask
+        if made.any() and held != fmt:
+            self.open |= kept
+            self.nans[name] = fmt, made
+        elif (made | kept).any():
+            self.nans[name] = held, made | kept
 
     def write(self, name: str, value: Lanes, mask: NDArray[np.bool_]) -> None:
         before = self.registers.get(name)

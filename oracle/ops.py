@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.forms import ROW_BYTES, Form
+from oracle.lane_code import LaneCode, Statement, run_lanes
 from oracle.matrices import LANES, Matrix
 from oracle.operands import Fragment, Held, Registers, StepBase, Use
 from oracle.places import Place, Span, check, check_range
@@ -109,6 +110,14 @@ class Rows:
     Rows that are written must lie apart."""
     immediate: int = 0
     """Bytes of every address that stand in the instruction; the lanes' registers hold the rest."""
+    computed: tuple[Statement, ...] = ()
+    """Code of lanes that reads nothing and leaves each lane's address in r0, where PTX is to
+    compute them; (): as the emission likes."""
+
+    @property
+    def code(self) -> LaneCode:
+        """What computes the addresses."""
+        return LaneCode(destination="addresses", results=("r0",), code=self.computed)
 
     def check(self, form: Form) -> None:
         """Raise UsageError unless a form can take them."""
@@ -120,6 +129,12 @@ class Rows:
         for address in (min(self.addresses), max(self.addresses)):
             check_range(address, -(1 << 31), (1 << 31) - 1, "address of a row, in bytes,")
         _check_immediate(self.immediate)
+        if self.computed:
+            made, unknown = run_lanes(self.code, np.zeros((1, LANES, 0), np.uint32))
+            check(
+                not unknown.any() and tuple(made[0, :, 0].tolist()) == self.addresses,
+                "code of lanes computes other addresses of rows than those that are given",
+            )
 
     def offsets(self, form: Form) -> NDArray[np.int64]:
         """Return every byte of the rows that a form uses, counted from the start of the buffer.
@@ -275,6 +290,8 @@ class Op(StepBase, Generic[M]):
         own = {name: changes.pop(name) for name in self.names if name in changes}
         if own:
             changes["operands"] = tuple((self.names | own).values())
+        if "addresses" in changes:
+            changes.setdefault("computed", ())
         if self.memory is not None:
             names = [one.name for one in fields(self.memory) if one.name in changes]
             if names:
@@ -284,8 +301,7 @@ class Op(StepBase, Generic[M]):
 
     def __str__(self) -> str:
         if self.form.is_product:
-            text = "{d} = {a} x {b} + {c}"
-            text = text.format(**self.names) + ("" if self.form.opaque else ", lane by lane")
+            text = "{d} = {a} x {b} + {c}".format(**self.names)
             if self.form.is_sparse:
                 text += f", a placed by {self.names['e']}, selector {self.selector}"
         elif self.memory is None:

@@ -28,7 +28,7 @@ import numpy as np
 from oracle.errors import UsageError
 from oracle.targets import DEFAULT_TARGET
 from runners.folders import disk_full, is_full, temporary_folder
-from runners.kernels import KernelModule
+from runners.kernels import Kernel, KernelModule
 from runners.processes import (
     OUTPUT_LIMIT,
     Tool,
@@ -160,11 +160,8 @@ class ForeignRunner(ClosedAtTheEnd):
     ) -> None:
         check_named(name, ())
         self._name, self._target = name, target
-        self._stack = ExitStack()
-        self._folder: Path | None = None
-        self._written = ""
+        self._closed = False
         self._way = _Command(name, deadline) if is_command(name) else _Function(name, deadline)
-        self._stack.callback(self._way.close)
 
     def capabilities(self) -> Capabilities | Failure:
         """Say what it is; a Python function is loaded."""
@@ -176,6 +173,7 @@ class ForeignRunner(ClosedAtTheEnd):
 
     def compile(self, module: KernelModule) -> Compiled:
         """Take a module as it is: the text goes to the runner with each batch."""
+        self._check_open()
         return Compiled(
             module=module,
             architecture=self._target,
@@ -188,47 +186,60 @@ class ForeignRunner(ClosedAtTheEnd):
         return Collected(outcome=self.run(compiled, images, entry=entry))
 
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
-        """Run a batch; raises UsageError as the protocol says."""
+        """Run a batch, in parts if it is large; raises UsageError as the protocol says."""
+        self._check_open()
         kernel = compiled.module.kernel(entry)
         check_images(kernel, images)
         if failure := self._way.started():
             return failure
         start = time.perf_counter()
-        if self._folder is None:
-            self._folder = self._stack.enter_context(temporary_folder())
+        results = np.empty(images.shape, np.uint8)
+        most = max(1, OUTPUT_LIMIT // kernel.image_bytes)
+        for first in range(0, len(images), most):
+            part = slice(first, first + most)
+            with temporary_folder() as folder:
+                found = self._part(folder, compiled.module.ptx, kernel, images[part])
+            if isinstance(found, Failure):
+                return found
+            results[part] = found
+        sms = np.full(len(images), NO_SM, np.uint32)
+        results.flags.writeable = sms.flags.writeable = False
+        return Ran(images=results, sms=sms, seconds=time.perf_counter() - start)
+
+    def _part(self, folder: Path, ptx: str, kernel: Kernel, images: Images) -> Images | Failure:
         names = ("module.ptx", "images", "results", "launch.json")
-        module, given, made, launch = (self._folder / name for name in names)
-        made.unlink(missing_ok=True)
+        module, given, made, launch = (folder / name for name in names)
         try:
-            if self._written != compiled.module.digest:
-                module.write_text(compiled.module.ptx, encoding="utf-8")
-                self._written = compiled.module.digest
+            module.write_text(ptx, encoding="utf-8")
             images.tofile(given)
             if kernel.launch is not None:
                 launch.write_text(json.dumps(asdict(kernel.launch), default=bytes.hex))
         except OSError:
-            return Failure(trouble=Trouble.UNAVAILABLE, message=str(disk_full(self._folder)))
+            return Failure(trouble=Trouble.UNAVAILABLE, message=str(disk_full(folder)))
         arguments = [module, kernel.entry, str(len(images)), given, made]
         failure = self._way.run([str(one) for one in arguments], launch if kernel.launch else None)
         if failure is not None:
-            if failure.trouble is not Trouble.UNSUPPORTED and is_full(self._folder):
-                return Failure(trouble=Trouble.UNAVAILABLE, message=str(disk_full(self._folder)))
+            if failure.trouble is not Trouble.UNSUPPORTED and is_full(folder):
+                return Failure(trouble=Trouble.UNAVAILABLE, message=str(disk_full(folder)))
             return failure
         size = made.stat().st_size if made.is_file() else 0
-        if size != images.size:
+        found = np.fromfile(made, np.uint8, images.size) if size == images.size else images[:0]
+        if found.size != images.size:
             return self._way.failed(
                 Trouble.CORRUPTED_REPLY,
                 f"gave back {size} bytes, and {images.size} are due: {len(images)} images of "
                 f"{kernel.image_bytes}",
             )
-        results = np.fromfile(made, np.uint8).reshape(images.shape)
-        sms = np.full(len(images), NO_SM, np.uint32)
-        results.flags.writeable = sms.flags.writeable = False
-        return Ran(images=results, sms=sms, seconds=time.perf_counter() - start)
+        return found.reshape(images.shape)
 
     def close(self) -> None:
-        """End the process, and remove the files."""
-        self._stack.close()
+        """End the process."""
+        self._closed = True
+        self._way.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError("the runner is closed; make a new one")
 
 
 class _Command:
@@ -346,8 +357,13 @@ class _Function(_Command):
                 return self._gone(self._tool.process.returncode, seconds)
             line += part
         self._errors = tail(self._said.fileno())
-        trouble, what = json.loads(line)
-        return None if trouble is None else self.failed(Trouble[trouble], what)
+        try:
+            trouble, what = json.loads(line)
+            return None if trouble is None else self.failed(Trouble[trouble], what)
+        except (ValueError, TypeError, KeyError):
+            # It found the way out and wrote there itself.
+            self.close()
+            return self.failed(Trouble.CORRUPTED_REPLY, "answered garbage")
 
     def _gone(self, status: int | None, seconds: float) -> Failure:
         self.close()

@@ -61,14 +61,14 @@ class Differing:
     """Its number."""
     sm: int
     """Number of the multiprocessor."""
-    warp: int
-    """Slot of the warp on its multiprocessor (`%warpid`)."""
-    turn: int
-    """How many images the multiprocessor had taken before in this launch."""
-    nanoseconds: int
-    """The device's clock (`%globaltimer`) when it was compared."""
     actual: NDArray[np.uint8]
     """(image_bytes,) what memory held."""
+    warp: int | None = None
+    """Slot of the warp on its multiprocessor (`%warpid`); None where that was not written down."""
+    turn: int | None = None
+    """How many images the multiprocessor had taken before in this launch; the same."""
+    nanoseconds: int | None = None
+    """The device's clock (`%globaltimer`) when it was compared; the same."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -30,7 +30,7 @@ from runners.protocol import (
     check_images,
 )
 from runners.ptx_text import is_ptx
-from runners.reference.fresh import FreshRan, FreshWork, PendingFresh
+from runners.reference.fresh import FreshRan, FreshWork, PendingFresh, finished_by
 from runners.reference.host import HostReference
 from runners.screening import References, Screened, Screening, screening_kernel
 from runners.simulated import Module, SimulatedDevice, SimulatedTrap, TrapKind
@@ -253,7 +253,7 @@ class SimulatedRunner(ClosedAtTheEnd):
 
         Raises InfrastructureError if there is no C++ compiler for the reference.
         """
-        size, first = work.encoded.image_bytes, work.first
+        size, first, start = work.encoded.image_bytes, work.first, time.perf_counter()
         before = host_reference().fill(work.contents, size, first, work.count)
         ran = self.run(compiled, before, entry=entry)
         if isinstance(ran, Failure):
@@ -267,6 +267,11 @@ class SimulatedRunner(ClosedAtTheEnd):
                 images=work.count,
                 differing=found.differing,
                 listed=len(listed),
+                seconds=time.perf_counter() - start,
+                finished=finished_by(
+                    ran.sms,
+                    work.count if found.differing == len(listed) else listed[-1] + 1 - first,
+                ),
                 numbers=numbers,
                 sms=ran.sms[places],
                 before=before[places],

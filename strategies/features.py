@@ -144,9 +144,10 @@ OF_OPERATION: dict[Operation, Feature] = {
 OF_SCALAR: Mapping[str, Feature] = {
     row.family: Feature(row.family, Dimension.SCALAR)
     for row in SCALARS.values()
-    if row.defined is None and not row.nan
+    if row.defined is None and (row.settled_by or not row.nan)
 }
-"""The feature of each scalar instruction, by its first word: of those whose results PTX says."""
+"""The feature of each scalar instruction, by its first word: of those whose results PTX says, or
+that another instruction settles."""
 
 
 class Has:
@@ -235,11 +236,14 @@ class Has:
     ALIGNED_128 = Feature("aligned to 128 bytes", Dimension.ADDRESS, opaque=True)
     OFFSET_IMMEDIATE = Feature("offset in the instruction", Dimension.ADDRESS)
     OFFSET_NEGATIVE = Feature("negative offset in the instruction", Dimension.ADDRESS)
+    ROWS_COMPUTED = Feature("rows at addresses that lanes compute", Dimension.ADDRESS)
     BUFFER_END = Feature("last byte is the buffer's last", Dimension.ADDRESS, opaque=True)
 
     LANES_ALONE = Feature("code of lanes alone", Dimension.PROGRAM, opaque=False)
     LANES_BEFORE = Feature("code of lanes before mma.sync", Dimension.PROGRAM, opaque=False)
     LANES_BEHIND = Feature("code of lanes behind mma.sync", Dimension.PROGRAM, opaque=False)
+    UNPACKED = Feature("code of lanes that unpacks A or B", Dimension.PROGRAM, opaque=False)
+    PACKED_BEHIND = Feature("code of lanes that packs D", Dimension.PROGRAM, opaque=False)
     GUARD = Feature("instruction under a predicate", Dimension.LANES)
     IF = Feature("branch of lanes", Dimension.LANES)
     IF_ELSE = Feature("branch of lanes with two arms", Dimension.LANES)
@@ -343,6 +347,8 @@ def _of_op(step: AnyOp, program: Program) -> Iterator[Feature]:
     elif accesses_rows(step):
         yield from of_form(step.form)
         yield from _of_immediate(step.memory.immediate)
+        if step.memory.computed:
+            yield Has.ROWS_COMPUTED
         if step.stores and _repeats(step.reads[0]):
             yield Has.ROWS_REPEATED
     elif multiplies(step):
@@ -555,12 +561,17 @@ def _of_registers(steps: tuple[Step, ...]) -> Iterator[Feature]:
                 yield Has.FED_BY_ROWS
             if any(multiplies_registers(one) for name in "ab" for one in sources[name]):
                 yield Has.D_AS_MULTIPLICAND
-            if any(isinstance(one, LaneCode) for source in sources.values() for one in source):
+            code = [one for some in sources.values() for one in some if isinstance(one, LaneCode)]
+            if code:
                 yield Has.LANES_BEFORE
+            if any(_has(one, "cvt", "prmt", "lop3", "bfe") for one in code):
+                yield Has.UNPACKED
         elif isinstance(step, LaneCode) and any(
             multiplies_registers(one) for source in sources.values() for one in source
         ):
             yield Has.LANES_BEHIND
+            if _has(step, "cvt", "bfi") and len(step.results) < step.count:
+                yield Has.PACKED_BEHIND
         elif stores_rows(step) and any(map(multiplies_registers, sources["registers"])):
             yield Has.ROWS_OF_D
         if step.writes is not None:
@@ -570,6 +581,11 @@ def _of_registers(steps: tuple[Step, ...]) -> Iterator[Feature]:
             )
             carried = sources["source"][0] if moved else None
             makers |= dict.fromkeys(step.writes.registers, step if carried is None else carried)
+
+
+def _has(step: LaneCode, *families: str) -> bool:
+    """Tell whether code of lanes has an instruction of one of some first words."""
+    return any(SCALARS[opcode].family in families for opcode in step.opcodes)
 
 
 def _of_memory(program: Program) -> Iterator[Feature]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 
 import numpy as np
@@ -29,12 +30,17 @@ from fuzz.checks.rounds import Rounds
 from fuzz.compilers.matrix import Built, Matrix, Variant, listings, notes_of, survey_programs
 from fuzz.compilers.members import NOWHERE, Member, MemberRunner, Place
 from fuzz.findings.case import MODULE, Evidence, files_of
-from fuzz.findings.families import form_name, under_a_condition, what_was_said
-from fuzz.findings.replay import Subject, attempt
+from fuzz.findings.families import (
+    family_of_flaky,
+    form_name,
+    under_a_condition,
+    what_was_said,
+)
+from fuzz.findings.replay import Attempt, Subject, attempt
 from fuzz.findings.verdicts import judge
 from fuzz.runner import kind_of_failure
 from oracle.errors import InfrastructureError
-from oracle.execution import expansions, has_figures
+from oracle.execution import execute, expansions, has_figures
 from oracle.forms import Form
 from oracle.models import NO_FIGURES
 from runners.assemblers.disassembly import Disassembler
@@ -57,9 +63,9 @@ class _Results:
     failed: dict[tuple[Kind, str], tuple[Failure, list[Member]]]
     """The first failure of a kind and an instruction, and the members whose binaries fail so."""
     right: list[Member]
-    first: dict[int, tuple[NDArray[np.uint8], str]]
-    """By image: what the first of its members' binaries made of it, and the target, with its
-    compiler, whose figures say what is right."""
+    first: dict[int, tuple[NDArray[np.uint8], str, Compiled]]
+    """By image: what the first of its members' binaries made of it, the target, with its compiler,
+    whose figures say what is right, and the binary."""
 
 
 class MatrixRounds(Rounds):
@@ -224,7 +230,8 @@ class MatrixRounds(Rounds):
             if len(differ):
                 index = int(differ[0])
                 results.wrong.setdefault(index, []).extend(variant.members)
-                results.first.setdefault(index, (outcome.images[index].copy(), target))
+                its = outcome.images[index].copy(), target, variant.compiled
+                results.first.setdefault(index, its)
             else:
                 results.right.extend(variant.members)
             ran += 1
@@ -241,10 +248,29 @@ class MatrixRounds(Rounds):
         for (kind, _), (failure, failing) in results.failed.items():
             self._wrong_with(batch, images[0], first, kind, failing, results.right, failure)
         for index, wrong in results.wrong.items():
-            image, (actual, target) = images[index], results.first[index]
+            image, (actual, target, compiled) = images[index], results.first[index]
             (kind,) = filter(None, judge(batch.program, image[None], actual[None], target=target))
-            self._wrong_with(batch, image, first + index, kind, wrong, results.right)
+            unsteady = partial(self._unsteady, batch, compiled, images, index, actual, target)
+            self._wrong_with(
+                batch, image, first + index, kind, wrong, results.right, unsteady=unsteady
+            )
         return len(distinct) > 1
+
+    def _unsteady(
+        self,
+        batch: Batch,
+        compiled: Compiled,
+        images: Images,
+        index: int,
+        actual: NDArray[np.uint8],
+        target: str,
+    ) -> Attempt | None:
+        """Return a wrong result as an attempt where the same launch, once more, gives another."""
+        again = self._matrix.device.run(compiled, images, entry=batch.entry)
+        if isinstance(again, Failure) or np.array_equal(again.images[index], actual):
+            return None
+        expected = execute(batch.program, images[index][None], target=target).images[0]
+        return Attempt(kind=Kind.FLAKY, actual=actual[None], expected=expected, failed=1)
 
     def _judged(self, batch: Batch, variant: Variant) -> str:
         """Return the oracle's target for a binary: of several compilers one with figures."""
@@ -268,6 +294,8 @@ class MatrixRounds(Rounds):
         wrong: Sequence[Member],
         right: Sequence[Member],
         failure: Failure | None = None,
+        *,
+        unsteady: Callable[[], Attempt | None] = lambda: None,
     ) -> None:
         """Add an image that some members' binaries do not turn into what the oracle says."""
         guilty, innocent = self._ordered(wrong), self._ordered(right)
@@ -282,9 +310,16 @@ class MatrixRounds(Rounds):
             )
             shown = attempt(MemberRunner(self._matrix.device, guilty[0]), subject)
             if shown.kind is None:
-                # By itself it comes out right: what fails only in company is not told apart here.
-                self._report.counts["unconfirmed",] += 1
-                return
+                # By itself it comes out right: what fails only in company is not told apart here,
+                # but for what the same binary does not do every time.
+                rare = unsteady()
+                if rare is None:
+                    self._report.counts["unconfirmed",] += 1
+                    return
+                shown, kind, family = rare, Kind.FLAKY, family_of_flaky(batch.form)
+                if self._told(family):
+                    self._suspect(family, kind, 1, None)
+                    return
             evidence = Evidence(kind=kind, family=family, subject=subject, attempts=[shown])
             case = value_case(
                 evidence,

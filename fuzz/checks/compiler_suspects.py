@@ -373,8 +373,11 @@ class _MemberExaminer(Examiner):
         self, entry: Entry, subject: Subject
     ) -> tuple[Kind | None, Subject, Sequence[Attempt]]:
         attempts = self._repeated(subject, entry.finding.kind)
+        kind = conclusion(attempts)
+        if kind is Kind.FLAKY or (kind is None and entry.finding.kind is Kind.FLAKY):
+            return Kind.FLAKY, *self._measured(entry, subject, attempts)
         # Gone in every replay: the first run is all the evidence there is.
-        return conclusion(attempts), subject, attempts
+        return kind, subject, attempts
 
     def _nothing_compiles(self, subject: Subject) -> bool:
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -25,13 +26,21 @@ from fuzz.checks.protocol import (
 )
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
-from fuzz.findings.case import ACTUAL, EXPECTED, Evidence, case_of, files_of, subject_of
+from fuzz.findings.case import (
+    ACTUAL,
+    EXPECTED,
+    Evidence,
+    case_of,
+    files_of,
+    most_copies,
+    subject_of,
+)
 from fuzz.findings.families import (
     family_of_difference,
     family_of_failure,
     family_of_flaky,
 )
-from fuzz.findings.replay import Attempt, Subject, attempt, conclusion, replays_of
+from fuzz.findings.replay import COPIES, Attempt, Subject, attempt, conclusion, replays_of
 from fuzz.kinds import KINDS
 from fuzz.runner import OpenRunner, RunnerChoice, open_runner
 from fuzz.shrinking import Verdicts, runner_verdicts, shrink
@@ -43,6 +52,12 @@ from strategies.features import main_form
 
 _LEVELS = (0, 3)
 """-O levels of which the one is tried that was not used: without optimisation, and the default."""
+
+
+_RATE_FAILURES = 10
+"""Failures after which a rate is known: to a third (one standard deviation, Poisson)."""
+_RATE_EXECUTIONS, _RATE_SECONDS = 10_000, 5.0
+"""Executions and seconds after which it is told as it is by then."""
 
 
 class OtherRunners:
@@ -136,9 +151,6 @@ def _words(other: Attempt, shown: Attempt) -> str:
     return f"gives a third result: {other.kind}"
 
 
-COPIES = 256
-"""Warps of a launch in which something is run that does not fail alone: more than a device has
-multiprocessors (132 on an H200)."""
 ON_A_GPU = "on a GPU"
 """Detail of a case that the simulated device tells: what a GPU did with the same PTX."""
 
@@ -281,10 +293,34 @@ class Examiner:
                 subject, attempts = wide, in_company
         kind = conclusion(attempts)
         if kind is None or kind is Kind.FLAKY:
-            # The first run is part of the evidence: it may be the only one that failed.
-            attempts = [_first(entry, subject), *attempts]
-            return Kind.FLAKY, subject, sorted(attempts, key=lambda one: -one.failed)
+            return Kind.FLAKY, *self._measured(entry, subject, attempts)
         return kind, subject, attempts
+
+    def _measured(
+        self, entry: Entry, subject: Subject, before: Sequence[Attempt]
+    ) -> tuple[Subject, Sequence[Attempt]]:
+        """Run what does not fail always until its rate is known; return what ran, and the runs.
+
+        The first run is part of the evidence where no other one failed.
+        """
+        wide = replace(subject, copies=min(COPIES, most_copies(subject.program)))
+        attempts: list[Attempt] = []
+        end = time.monotonic() + _RATE_SECONDS
+        while not attempts or (
+            sum(one.failed for one in attempts) < _RATE_FAILURES
+            and len(attempts) * wide.copies < _RATE_EXECUTIONS
+            and time.monotonic() < end
+        ):
+            one = attempt(self._ready.runner, wide)
+            if one.actual is not None and one.expected is not None:
+                # Of 40 launches the images that show nothing would fill the memory.
+                one = replace(one, actual=one.actual[(one.actual != one.expected).any(axis=1)])
+            attempts.append(one)
+        if not any(one.failed for one in attempts):
+            attempts.append(_first(entry, wide))
+            if any(one.failed for one in before):
+                wide, attempts = subject, [_first(entry, subject), *before]
+        return wide, sorted(attempts, key=lambda one: -one.failed)
 
     def _nothing_compiles(self, subject: Subject) -> bool:
         module = Module.named(subject.module.target, subject.module.version)

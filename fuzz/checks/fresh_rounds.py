@@ -22,11 +22,11 @@ from oracle.errors import UsageError
 from oracle.execution import execute
 from oracle.image import different
 from oracle.models import model_for
-from oracle.program import requirements
+from oracle.program import Program, requirements
 from runners.protocol import Compiled, Failure, Images, Trouble
 from runners.reference.encoding import encode
 from runners.reference.fresh import FreshRan, FreshWork, PendingFresh, fresh_runner
-from strategies.contents import expand
+from strategies.contents import Recipe, expand
 from strategies.contents.device import device_contents
 from strategies.features import main_form
 from strategies.program_coverage import Batch
@@ -64,7 +64,7 @@ class FreshRounds(ProgramRounds):
         self._device = fresh_runner(self._ready.runner)
         self._started: list[_Started] = []
         self._distrusted: set[str] = set()
-        """Forms about which the reference was wrong."""
+        """What the reference was wrong about here; the job names what it was elsewhere."""
 
     def _carry_out(self) -> bool:
         self._started = []
@@ -97,7 +97,8 @@ class FreshRounds(ProgramRounds):
 
     def _works(self, batch: Batch, target: str) -> list[FreshWork]:
         """Return what is to be compared of a program; nothing if the reference cannot do it."""
-        if self._distrusted & {_about(batch), *(one.opcode for one in requirements(batch.program))}:
+        distrusted = self._distrusted | self._job.settled
+        if distrusted & {_about(batch), *(one.opcode for one in requirements(batch.program))}:
             return []
         try:
             encoded = encode(batch.program, model_for(target))
@@ -108,15 +109,13 @@ class FreshRounds(ProgramRounds):
         works = []
         for first in range(batch.count, batch.count + total, _TOGETHER):
             some = min(_TOGETHER, batch.count + total - first)
-            # Where the sample begins differs from program to program.
-            begin = first + (batch.recipe.seed - first) % SAMPLED
             works.append(
                 FreshWork(
                     encoded=encoded,
                     contents=contents,
                     first=first,
                     count=some,
-                    sampled=tuple(range(begin, first + some, SAMPLED)),
+                    sampled=sample(batch.recipe, first, some),
                 )
             )
         return works
@@ -137,31 +136,23 @@ class FreshRounds(ProgramRounds):
 
     def _judge(self, one: _Started, ran: FreshRan) -> None:
         """Have the oracle judge images that came back, and the reference by them."""
-        images, expected = self._made_again(one, ran.numbers)
-        self._report.counts[REFERENCE, "judged"] += len(images)
-        mistaken = _mistaken(ran, images, expected)
-        if mistaken.any():
-            self._try_again(one, int(ran.numbers[mistaken][0]), int(mistaken.sum()))
-        # What the program was run on has to be what is made here.
-        wrong = np.setdiff1d(different(expected, ran.after), different(images, ran.before))
-        if len(wrong):
+        again = self._again(one, ran)
+        self._report.counts[REFERENCE, "judged"] += len(again.images)
+        if len(again.mistaken):
+            self._try_again(one, int(ran.numbers[again.mistaken[0]]), len(again.mistaken))
+        if len(again.wrong):
             device = self._ready.uuid or f"device {self._ready.choice.device}"
-            for unit in ran.sms[wrong].tolist():
+            for unit in ran.sms[again.wrong].tolist():
                 self._report.counts[REFERENCE, "wrong on", device, str(unit)] += 1
             self._came_out_wrong(
-                one.batch, one.built, one.compiled, images, ran.after, ran.sms, ran.numbers, wrong,
-                unseen=ran.differing - ran.listed,
+                one.batch, one.built, one.compiled, again.images, ran.after, ran.sms, ran.numbers,
+                again.wrong, unseen=ran.differing - ran.listed,
             )  # fmt: skip
 
-    def _made_again(self, one: _Started, numbers: NDArray[np.uint64]) -> tuple[Images, Images]:
-        """Return images by their numbers, and what the oracle makes of them."""
-        batch = one.batch
-        self._heartbeat.enter(Stage.EXPAND)
-        each = [expand(batch.recipe, batch.program, 1, first=int(n)) for n in numbers]
-        images = np.concatenate(each)
+    def _again(self, one: _Started, ran: FreshRan) -> MadeAgain:
         self._heartbeat.enter(Stage.ORACLE)
-        target = one.compiled.oracle_target
-        return images, execute(batch.program, images, target=target).images
+        batch, target = one.batch, one.compiled.oracle_target
+        return made_again(batch.recipe, batch.program, ran, target=target)
 
     def _try_again(self, one: _Started, number: int, images: int) -> None:
         """Count images about which the reference was wrong; if it is so again, leave a form out.
@@ -177,7 +168,7 @@ class FreshRounds(ProgramRounds):
             self._failed(one, again)
             return
         counts = self._report.counts
-        if not _mistaken(again, *self._made_again(one, again.numbers)).any():
+        if not len(self._again(one, again).mistaken):
             counts[REFERENCE, "once"] += images
             return
         counts[REFERENCE, "reference wrong", _about(one.batch)] += images
@@ -211,19 +202,45 @@ def _about(batch: Batch) -> str:
     return "programs without a form" if form is None else form.opcode
 
 
-def _mistaken(ran: FreshRan, images: Images, expected: Images) -> NDArray[np.bool_]:
-    """Return which images were made otherwise on the device, or are judged otherwise by it.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MadeAgain:
+    """Images that a comparison brought back, as they are made and judged here."""
+
+    images: Images
+    """uint8 (count, image_bytes)"""
+    expected: Images
+    """The same after the program, by the oracle."""
+    wrong: NDArray[np.intp]
+    """Places of those that the program under test got wrong."""
+    mistaken: NDArray[np.intp]
+    """Places of those that the device made otherwise, or its reference judged otherwise."""
+
+
+def made_again(recipe: Recipe, program: Program, ran: FreshRan, *, target: str) -> MadeAgain:
+    """Make images again by their numbers, and have the oracle judge what the device made of them.
 
     Parameters
     ----------
-    images, expected : uint8 (count, image_bytes)
-        As they are made here, and what the oracle makes of them.
-
-    Returns
-    -------
-    bool (count,)
+    target
+        The oracle's.
     """
-    differing = np.arange(len(images)) < ran.listed
-    mistaken: NDArray[np.bool_] = differing == (ran.after == expected).all(axis=1)
-    mistaken[different(images, ran.before)] = True
-    return mistaken
+    each = [expand(recipe, program, 1, first=int(number)) for number in ran.numbers]
+    images = np.concatenate([np.zeros((0, program.image_bytes), np.uint8), *each])
+    expected = execute(program, images, target=target).images
+    wrong, others = different(expected, ran.after), different(images, ran.before)
+    # The reference says that the first ones are wrong, and no others.
+    misjudged = np.setxor1d(wrong, np.arange(ran.listed))
+    return MadeAgain(
+        images=images,
+        expected=expected,
+        # What the program was run on has to be what is made here.
+        wrong=np.setdiff1d(wrong, others),
+        mistaken=np.union1d(misjudged, others),
+    )
+
+
+def sample(recipe: Recipe, first: int, count: int) -> tuple[int, ...]:
+    """Return the numbers of the images of a range that the oracle judges even if they agree."""
+    # Where it begins differs from program to program.
+    begin = first + (recipe.seed - first) % SAMPLED
+    return tuple(range(begin, first + count, SAMPLED))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from fuzz.compilers.bisection import (
     missed,
     rate_of,
     repeats_for,
+    shown_by,
 )
 from fuzz.compilers.matrix import ExpansionProbe
 from fuzz.compilers.members import Device, Member, MemberRunner, device_of
@@ -50,7 +52,11 @@ from runners.faults import Place, by_name
 from runners.protocol import Failure, Runner
 from runners.ptx_pass import Rewriter, RewritingRunner
 from runners.toolchains import DRIVER
+from runners.variants import split_variant
 from runners.wheels import WHEELS
+
+_ON_A_GPU = 1_000
+"""Runs of each build there, at least: one launch, of what fails every time as far as is known."""
 
 
 def bisect_case(options: Bisect) -> bool:
@@ -61,7 +67,8 @@ def bisect_case(options: Bisect) -> bool:
     _check(entry, selected, options)
     candidates = list(selected.candidates)
     rate = rate_of(entry.finding)
-    runs = repeats_for(rate) if options.times is None else options.times
+    on_gpu = is_runnable(entry) and made.choice(entry, compiled=False).name == "cuda"
+    runs = options.times or max(repeats_for(rate), _ON_A_GPU if on_gpu and rate == 1 else 0)
     started = time.monotonic()
     modules: dict[int, str] = {}
     with (
@@ -69,13 +76,13 @@ def bisect_case(options: Bisect) -> bool:
         fetcher(fetched_compiler, json=options.json) as fetch_one,
     ):
 
-        def sample(index: int, level: int) -> Sample:
+        def sample(index: int, level: int, most: int) -> Counter[Sample]:
             one = candidates[index] = fetched(candidates[index], fetch_one)
             member = Member(toolchain=one.toolchain, level=level)
             if not member.has_level:
                 raise CannotBeAskedError(f"{one.name} has no -O{level}")
             try:
-                found = probe.ask(member)
+                found = probe.ask(member, most)
                 modules[index] = _module(probe, member)
                 return found
             finally:
@@ -193,6 +200,7 @@ def _row(
             "modules": {conclusion.names[index]: told for index, told in sorted(modules.items())},
             "counts": {way.value: some for way, some in by_way(conclusion.count).items()},
             "runs": runs,
+            "good_executions": _behind_good(conclusion),
             "rate": rate,
             "missed": missed(rate, runs),
             "seconds": round(seconds, 3),
@@ -202,7 +210,10 @@ def _row(
 
 
 def _answer_row(cell: Answer) -> dict[str, object]:
-    row: dict[str, object] = {"outcome": cell.label, "bad": cell.bad, "runs": cell.runs}
+    row: dict[str, object] = {
+        "outcome": cell.label, "bad": cell.bad, "runs": cell.runs, "failed": cell.failed,
+        "executions": cell.executions,
+    }  # fmt: skip
     return row if cell.known else {**row, "reason": cell.reason}
 
 
@@ -237,6 +248,12 @@ def _print(
     hint = f"; `warpfuzz compilers fetch {releases}` narrows it" if releases else ""
     say(f"{conclusion.sentence}{hint}")
     say(f"{_counts(entry, conclusion)}.")
+    good = _behind_good(conclusion)
+    if good and is_runnable(entry):
+        say(
+            f"Each right build was executed at least {good:,} times without a failure: what fails "
+            f"in {shown_by(good):.2%} of executions would have shown with a probability of 95 %."
+        )
     if rate < 1:
         say(
             f"It fails in {rate:.1%} of runs; {runs} runs of each miss that with a probability of "
@@ -263,7 +280,7 @@ def _narrower(conclusion: Conclusion) -> list[str]:
     found: dict[str, None] = {}
     for change in (change for column in conclusion.columns for change in column.changes):
         named = conclusion.names[change.before], conclusion.names[change.after]
-        (kind, before), (_, after) = (_versioned(name) for name in named)
+        (kind, before), (_, after) = (_versioned(split_variant(name)[0]) for name in named)
         for release in WHEELS[kind].releases if before and after else ():
             digits = _digits(release)
             if before[: len(digits)] < digits < after[: len(digits)]:
@@ -281,11 +298,19 @@ def _digits(version: str) -> tuple[int, ...]:
     return tuple(map(int, parts)) if all(map(str.isdecimal, parts)) else ()
 
 
+def _behind_good(conclusion: Conclusion) -> int:
+    """Return the fewest executions behind an answer that nothing is wrong; 0 if there is none."""
+    good = (one for one in conclusion.answers if one.known and not one.bad)
+    return min((one.executions for one in good), default=0)
+
+
 def _shown(cell: Answer | None) -> Text:
-    if cell is None:
-        return Text("not asked", style="quiet")
+    if cell is None or not cell.known:
+        return Text("not asked" if cell is None else cell.label, style="quiet")
     style = "odd" if cell.flaky else "bad" if cell.bad else "legal"
-    return Text(words_of(cell) or cell.label, style=style if cell.known else "quiet")
+    often = f"{cell.failed} of {cell.runs:,}" if cell.bad else f"0 of {cell.executions:,}"
+    label = words_of(cell) or cell.label
+    return Text(label if cell.flaky else f"{label}, {often}", style=style)
 
 
 @dataclass(frozen=True)
@@ -295,8 +320,8 @@ class Probe:
     Both raise CannotBeAskedError where nothing can be learnt from this compiler.
     """
 
-    ask: Callable[[Member], Sample]
-    """Asks once."""
+    ask: Callable[[Member, int], Counter[Sample]]
+    """Asks up to so many times at once."""
     module_for: Callable[[Member], tuple[str, str]]
     """Returns the .target and .version in which it is asked."""
 
@@ -308,7 +333,7 @@ def probing(entry: Entry, options: ReplayOptions, disassembler: Path | None) -> 
         version = options.ptx_version
         note = ExpansionProbe(entry, find_disassembler(disassembler), ptx_version=version)
         module = entry.finding.target, version or entry.finding.ptx_version
-        yield Probe(note.ask, lambda member: module)
+        yield Probe(lambda member, _: Counter([note.ask(member)]), lambda member: module)
     elif not is_runnable(entry):
         yield _of_module(entry, options)
     else:
@@ -339,7 +364,9 @@ def _of_module(entry: Entry, options: ReplayOptions) -> Probe:
         target, version = question.module_for([assembler(member)])
         return target, str(version)
 
-    return Probe(lambda member: question.ask([(assembler(member), member.level)]), module_for)
+    return Probe(
+        lambda member, _: Counter([question.ask([(assembler(member), member.level)])]), module_for
+    )
 
 
 class _Programs:
@@ -364,12 +391,12 @@ class _Programs:
             return HandProbe(entry)
         return ProgramProbe(entry, target=self._target, version=version)
 
-    def ask(self, member: Member) -> Sample:
+    def ask(self, member: Member, most: int) -> Counter[Sample]:
         question = self._question(self.module_for(member)[1])
         runner: Runner = MemberRunner(self._device, member)
         if self._passes:
             runner = RewritingRunner(runner, self._passes)
-        return question.ask(runner)
+        return question.ask(runner, most)
 
     def module_for(self, member: Member) -> tuple[str, str]:
         version, asked = parse_version(self._version), member.assembler

@@ -26,7 +26,7 @@ from fuzz.checks.compilers import Compilers
 from fuzz.checks.protocol import Facts
 from fuzz.compilers.bisection import rate_of, repeats_for
 from fuzz.compilers.matrix import survey_programs
-from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member
+from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, placed
 from fuzz.console import watching
 from fuzz.console.page import Cell, Section, page
 from fuzz.findings.case import is_runnable
@@ -55,7 +55,8 @@ from fuzz.output import (
 from fuzz.runner import RunnerChoice, best_runner, cores
 from fuzz.signals import ended_by_signals
 from oracle.errors import InfrastructureError, UsageError
-from oracle.targets import Module
+from oracle.targets import TARGETS, Module, parse_target
+from runners.assemblers.assembler import Assembler
 from runners.assemblers.disassembly import find_disassembler
 from runners.compilers import (
     LANGUAGES,
@@ -69,6 +70,7 @@ from runners.emission import emit_all
 from runners.kernels import KernelModule
 from runners.protocol import Failure
 from runners.toolchains import DRIVER, Toolchain
+from runners.variants import PLAIN, Variant, parse_variant
 from strategies.draws import Selection
 from strategies.program_draws import selected_forms
 
@@ -77,6 +79,8 @@ _PROGRAMS_OF_A_MODULE = 8
 _MODULES = 6
 _TURNS = 3
 """Times that each is compiled; the fastest counts, because other work takes its share of a core."""
+_VARIANTS = ("maxrregcount=32", "regAllocOptLevel=2", "process=last")
+"""Options that both are asked with besides siblings, where nobody names any."""
 _LEAST_SECONDS = 1.0
 """Of the campaign, however long the rest took."""
 
@@ -119,6 +123,8 @@ class _Result:
     old: Toolchain
     new: Toolchain
     runner: str
+    variants: tuple[Variant, ...] = ()
+    """Options with which both compiled fresh programs at one level."""
     rows: list[Row] = field(default_factory=list)
     recorded: int = 0
     """Findings of the record that both were asked about."""
@@ -136,15 +142,24 @@ class _Result:
             return "No program was drawn."
         if self.runner == NOWHERE:
             return (
-                f"No result was compared: {counted(status.answered, 'program')} given to both at "
-                "all levels, which accept or reject them."
+                f"No result was compared: {counted(status.answered, 'program')} given to both "
+                f"{self._how(status)}, which accept or reject them."
             )
         different = status.counts.get(("differences",), 0)
         programs = counted(status.counts["programs",], "program")
         return (
             f"{counted(status.compared, 'image')} of {programs} compared bit for bit with the "
-            f"oracle, by both at all levels; {counted(different, 'program')} not the same by all."
+            f"oracle, by both {self._how(status)}; {counted(different, 'program')} not the same by "
+            "all."
         )
+
+    def _how(self, status: CampaignStatus) -> str:
+        """Say with which levels and options programs were compiled, and how many were not."""
+        if not self.variants:
+            return "at all levels"
+        named, left = ", ".join(map(str, self.variants)), status.counts.get(("unsupported",), 0)
+        but = f" ({counted(left, 'build')} left out: too few registers)" if left else ""
+        return f"at all levels, and at the highest with {named}{but}"
 
 
 def gate(options: Gate) -> bool:
@@ -244,12 +259,19 @@ def _replay_record(result: _Result, known: Known, *, json: bool) -> None:
         result.rows.append(
             Row(
                 standing=standing,
-                what=title_of(row.finding),
+                what=f"{title_of(row.finding)}{_often(row)}",
                 source="record",
                 path=row.entry.id,
                 known=known.match(row.finding) is not None,
             )
         )
+
+
+def _often(row: Replayed) -> str:
+    """Say how often something that runs was wrong with both."""
+    both = (("new", row.now), ("old", row.before))
+    said = [f"{one.failed} of {one.runs:,} runs {who}" for who, one in both if one is not None]
+    return f" ({', '.join(said)})" if is_runnable(row.entry) else ""
 
 
 def _standing_of(row: Replayed) -> Standing | None:
@@ -277,15 +299,22 @@ def _worse(kind: Kind) -> Standing:
 
 def _draw(result: _Result, options: Gate, seed: int, known: Known, *, until: float) -> None:
     """Run a campaign with both at all levels, and time what they compile."""
-    levels = parse_levels(options.levels)
+    levels, both = parse_levels(options.levels), (result.old, result.new)
+    choice = RunnerChoice(name=result.runner, target=options.target, device=options.device)
+    result.variants = tuple(_variants(result, options.variants, choice))
     members = tuple(
         member
-        for one in (result.old, result.new)
+        for one in both
         for level in levels
         if (member := Member(toolchain=one, level=level)).has_level
+    ) + tuple(
+        Member(toolchain=one.having(variant), level=max(levels))
+        for variant in result.variants
+        for one in both
+        if isinstance(one, Assembler)
     )
     check = Compilers(
-        choice=RunnerChoice(name=result.runner, target=options.target),
+        choice=choice,
         members=members,
         seed=seed,
         selection=Selection(pattern=options.only),
@@ -331,9 +360,40 @@ def _draw(result: _Result, options: Gate, seed: int, known: Known, *, until: flo
         )
 
 
+def _variants(result: _Result, given: Sequence[str], choice: RunnerChoice) -> Iterator[Variant]:
+    """Yield the options that both are asked with.
+
+    Raises UsageError if somebody names some that one of them does not take.
+    """
+    both = [one for one in (result.old, result.new) if isinstance(one, Assembler)]
+    if len(both) < 2 or any(one.variant for one in both):
+        if given:
+            raise UsageError("--variant is for two ptxas that are named without options")
+        return
+    with placed(choice) as place:
+        own, target = place.architecture, place.target
+    number = parse_target(own).number
+    siblings = [one.name for one in TARGETS.values() if one.number == number and one.name != own]
+    named = given or (*_VARIANTS, *(f"target={name}" for name in siblings))
+    for variant in filter(None, map(parse_variant, named)):
+        refusals = ((one.named, one.having(variant).refusal(target, own)) for one in both)
+        said = "; ".join(f"{name}: {refusal}" for name, refusal in refusals if refusal)
+        if said and given:
+            raise UsageError(f"both cannot be asked with {variant}: {said}")
+        if said:
+            result.unasked.append(f"programs with {variant} ({said})")
+        else:
+            yield variant
+
+
 def _standing_of_family(family: FamilyState, result: _Result) -> Standing:
     wrong = {
-        one: {asked.level for asked in family.asked if asked.wrong and asked.version == one.label}
+        one: {
+            (variant, asked.level)
+            for asked in family.asked
+            for variant in (PLAIN, *result.variants)
+            if asked.wrong and asked.version == f"{one.label}{variant}"
+        }
         for one in (result.old, result.new)
     }
     if not any(wrong.values()):
@@ -427,6 +487,7 @@ def _report(result: _Result, options: Gate, seed: int, seconds: float) -> None:
                     "old": result.old.label,
                     "new": result.new.label,
                     "runner": result.runner,
+                    "variants": [f"{one}" for one in result.variants],
                     "cases": 0 if status is None else status.cases,
                     **({} if status is None else told_apart(status)),
                     "recorded": result.recorded,

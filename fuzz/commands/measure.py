@@ -31,7 +31,7 @@ from oracle.measuring.inference import Contradiction
 from oracle.measuring.units import module_of_all, units_of
 from oracle.models import Model, NanRule, model_for
 from oracle.models.files import model_text
-from oracle.targets import Module, parse_release
+from oracle.targets import Module, parse_release, parse_target
 from runners.assemblers.assembler import Assembler
 from runners.compilers import as_assembler, find_assembler, select
 from strategies.programs import is_valued
@@ -111,7 +111,9 @@ class _Measured:
         day = datetime.now(tz=UTC).date().isoformat()
         with_ = f", {self.compiler}" if self.compiler else ""
         source = f"warpfuzz measure, {self.ready.device}{with_}, {day}"
-        return measured_model(self.known.base, self.results, source)
+        # Not that of the relative whose figures are built in: `--model` asks for the device's own.
+        target = f"sm_{parse_target(self.known.target).number}"
+        return measured_model(target, self.results, source)
 
 
 class _Report:

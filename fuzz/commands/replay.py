@@ -272,7 +272,9 @@ def _print(one: Replayed, known: KnownEntry | None, out: Console) -> None:
     if one.before is not None and one.counts:
         line.append(f" (baseline: {one.before.verdict(one.finding.kind)})", style="odd")
     if one.now.runs > 1:
-        line.append(f" {one.now.failed} of {one.now.runs} times", style="count")
+        line.append(f" {one.now.failed} of {one.now.runs:,} times", style="count")
+    if one.now.executions > one.now.runs:
+        line.append(f" ({one.now.executions:,} executions)", style="count")
     line.append(f" {one.entry.id}  {harmless(title_of(one.finding), one_line=True)}")
     if known is not None:
         line.append(f" known: {known.id}", style="known")

@@ -294,7 +294,7 @@ def resumed(options: Run, state: State) -> Run:
     names = ["runner", "target", "ptx_version", "only", "shard"]
     if options.compilers is None:
         names += ["ptx_pass", "include_undefined", "device_reference"]
-    kept = {name: before[options.spelled(name)] for name in names}
+    kept = {name: before[options.spelled(name).partition("/")[0]] for name in names}
     if options.compilers is None:
         kept |= {
             "faults": tuple((before["--fault"] or "").split()),

@@ -55,6 +55,7 @@ from fuzz.runner import (
 )
 from fuzz.screening.distilling import candidates, describe, set_program
 from fuzz.screening.examining import Examiner
+from fuzz.screening.fresh import FreshScreen
 from fuzz.screening.preflight import Scope, batches, listed_devices, scope_of
 from fuzz.screening.screen import Pattern, Sighting
 from fuzz.screening.screen import Screen as Screening
@@ -240,7 +241,7 @@ class _Job:
             set_name=Path(device.set_name).name,
         )
         sightings: list[Sighting] = []
-        screening = device.screen = Screening(
+        screening = device.screen = (FreshScreen if options.fresh else Screening)(
             ready,
             description,
             pattern=Pattern(options.pattern),

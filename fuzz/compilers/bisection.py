@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -207,6 +208,11 @@ def missed(rate: float, times: int) -> float:
     return float((1 - min(max(rate, 0.0), 1.0)) ** times)
 
 
+def shown_by(runs: int) -> float:
+    """Return the least rate of failures of which runs show one with a probability of 95 %."""
+    return float(1 - 0.05 ** (1 / runs))
+
+
 def rate_of(finding: Finding) -> float:
     """Return the share of a finding's runs that failed when it was confirmed; 1 if none is told."""
     runs, failed = finding.details.get("runs"), finding.details.get("failed runs")
@@ -218,9 +224,9 @@ def rate_of(finding: Finding) -> float:
     return 1.0
 
 
-Probe = Callable[[int, int], Sample | None]
-"""Run once with the version of this index at this -O level; None, or `CannotBeAskedError`, if it
-cannot be asked there."""
+Probe = Callable[[int, int, int], Counter[Sample] | None]
+"""Run with the version of this index at this -O level, up to so many times at once; None, or
+`CannotBeAskedError`, if it cannot be asked there."""
 
 
 class Progression(StrEnum):
@@ -310,7 +316,7 @@ def bisect(
 
 
 def _ask(probe: Probe, index: int, level: int, times: int, *, into: Answer | None = None) -> Answer:
-    return asked(lambda: probe(index, level), times=times, into=into)
+    return asked(lambda most: probe(index, level, most), times=times, into=into)
 
 
 def _between(cells: dict[int, Answer]) -> int | None:

@@ -63,6 +63,10 @@ def _device(view: DeviceView) -> list[Text]:
     if screen.left_out:
         counts += f", {len(screen.left_out)} left out"
     lines.append(plain(counts, style="quiet"))
+    if screen.fresh is not None:
+        text = f"  {counted(screen.fresh, 'image')} of these compared with the device's reference"
+        odd = f", which was wrong {screen.once:,} times and not again" if screen.once else ""
+        lines.append(plain(text + odd, style="worst" if odd else "quiet"))
     lines += _map(tally)
     style = "worst" if total.wrong else "legal" if total.cases else "quiet"
     lines.append(plain(f"  wrong: {total}", style=style))
@@ -239,10 +243,9 @@ def standing(device: ScreenedDevice) -> tuple[Standing, str]:
     groups = coverage(device.scope, device.programs, screen.tally)
     missing = [name for name, row in groups.items() if row["known"] and not row["ran"]]
     if missing:
-        where = "the set has none, or the time was" if device.set_name else "the time was"
+        why = "the set has none of it, or the time was" if device.set_name else "the time was"
         return Standing.NOT_SCREENED, (
-            f"nothing of {', '.join(missing)} was compared: {where} too short; give it longer "
-            "(--time)"
+            f"nothing of {', '.join(missing)} was compared: {why} too short (--time)"
         )
     return Standing.SOUND, ""
 
@@ -296,6 +299,9 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
         "programs": screen.programs,
         "programs_run": screen.ran,
         "launches": screen.launches,
+        "device_reference": None
+        if screen.fresh is None
+        else {"images": screen.fresh, "once": screen.once},
         "left_out": [
             {"program": item.source.entry, "why": str(item.failures[-1])}
             for item in screen.left_out

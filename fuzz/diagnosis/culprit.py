@@ -17,10 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
-from fuzz.diagnosis.lane_code import wrong_code
+from fuzz.diagnosis.lane_code import wrong_addresses, wrong_code
 from fuzz.diagnosis.multiplication import wrong_alone
 from fuzz.diagnosis.shared_registers import shared_register_culprits
-from fuzz.diagnosis.single_step import CODE, CONTROL, name_of, wrong_copy, wrong_register_step
+from fuzz.diagnosis.single_step import (
+    ADDRESSES,
+    CODE,
+    CONTROL,
+    name_of,
+    wrong_copy,
+    wrong_register_step,
+)
 from oracle.errors import WarpfuzzError
 from oracle.forms import Form
 from oracle.isa import MMA_FORMS
@@ -103,6 +110,8 @@ class _Search:
         found = wrong_register_step(self._device, program, traced)
         if found is not None and found.steps == (CODE,):
             return wrong_code(self._device, traced) or found
+        if found is not None and found.steps == (ADDRESSES,):
+            return wrong_addresses(self._device, program) or found
         if found is None or found.witness is None:
             return found
         return wrong_copy(self._device, found.witness.program) or found

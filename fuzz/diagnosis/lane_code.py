@@ -37,6 +37,8 @@ from oracle.lane_code import (
     taken,
 )
 from oracle.matrices import LANES
+from oracle.ops import accesses_rows
+from oracle.program import Program, walk
 from oracle.scalar import CLASSES, SCALARS, ScalarInstruction
 from oracle.tracing import Trace
 from strategies.simplification.examples import Example
@@ -81,6 +83,17 @@ def wrong_code(device: ExperimentDevice, traced: Trace) -> Culprit | None:
         if isinstance(event.step, LaneCode):
             inputs = event.inputs.get("source", np.zeros((LANES, 0), np.uint32))
             found = _wrong_alone(device, alone(event.step, inputs))
+            if found is not None:
+                return found
+    return None
+
+
+def wrong_addresses(device: ExperimentDevice, program: Program) -> Culprit | None:
+    """Find out what is wrong of the code that computes addresses of rows; None if none is alone."""
+    for step in walk(program.steps):
+        if accesses_rows(step) and step.memory.computed:
+            nothing = np.zeros((LANES, 0), np.uint32)
+            found = _wrong_alone(device, alone(step.memory.code, nothing))
             if found is not None:
                 return found
     return None

@@ -27,7 +27,7 @@ from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.mma_sp import legal_pairs
 from oracle.matrices import LANES
 from oracle.operands import Registers, Use
-from oracle.ops import multiplies, multiplies_registers
+from oracle.ops import accesses_rows, multiplies, multiplies_registers
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.registers import listed, text_of
@@ -53,6 +53,8 @@ from strategies.programs.single_instruction import (
 
 CODE = "scalar code"
 """What a step is called that is code of lanes; `fuzz.diagnosis.lane_code` tells more."""
+ADDRESSES = "addresses of rows that lanes compute"
+"""What is named where an instruction is right with the same addresses from elsewhere."""
 _INSTRUCTION = "instruction"
 _NAMES: Mapping[str, str] = {
     "load_registers": "loading registers",
@@ -63,8 +65,8 @@ _NAMES: Mapping[str, str] = {
     "move_registers": "moving registers",
     "lane_code": CODE,
 }
-"""What steps are called that are no instructions, by their actions; first those of which the
-trials of others are made."""
+"""Display names of steps that are no instructions, by their actions, in test order: plain loads and
+stores first, because every other test is built from them."""
 _VECTORS = 4, 2
 """Registers of 32 bits that are stored or loaded at once (`ld` and `st` with `.v4`, `.v2`)."""
 _MET, _DRAWN = 8, 8
@@ -265,6 +267,11 @@ class _Alone:
             form=step.instruction,
             witness=Witness(program=self.program, images=images[results.wrong]),
         )
+        if accesses_rows(step) and step.memory.computed:
+            plain = replace(self, step=step.changed(computed=()))
+            right = device.results(plain.program, images)
+            if right is not None and not right.wrong.any():
+                return replace(found, steps=(ADDRESSES,), form=None)
         if not multiplies_registers(step):
             return found
         if results.wrong[-_DRAWN:].any():

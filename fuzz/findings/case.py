@@ -221,6 +221,11 @@ def is_runnable(entry: Entry) -> bool:
     return is_value_finding(entry) or {MODULE, INPUT, EXPECTED} <= entry.finding.files.keys()
 
 
+def most_copies(program: Program) -> int:
+    """Return how many copies of an image of a program may be run at once."""
+    return max(1, _COPIED_BYTES // (program.image_bytes + program.shared_bytes))
+
+
 def subject_of(entry: Entry) -> Subject:
     """Return what a stored finding runs, with the module that was stored.
 
@@ -244,8 +249,7 @@ def subject_of(entry: Entry) -> Subject:
             f"takes uint8 (1, {program.image_bytes}); restore the folder from a backup"
         )
     module = emit(program, module=Module.named(finding.target, finding.ptx_version))
-    copies = finding.details.get("copies", 1)
-    most = max(1, _COPIED_BYTES // (program.image_bytes + program.shared_bytes))
+    copies, most = finding.details.get("copies", 1), most_copies(program)
     if not isinstance(copies, int) or not 1 <= copies <= most:
         raise InfrastructureError(
             f"finding {finding.id} is to be run in {copies!r:.80} copies; 1 to {most} are possible"

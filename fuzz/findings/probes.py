@@ -7,6 +7,7 @@ else. The record is asked always in the same way, so that its answers can be com
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -19,7 +20,15 @@ from numpy.typing import NDArray
 from corpus import Entry, Finding, Kind
 from corpus.images import unpack
 from corpus.opening import Answers
-from fuzz.findings.case import EXPECTED, INPUT, LAUNCH, MODULE, PROGRAM, subject_of
+from fuzz.findings.case import (
+    EXPECTED,
+    INPUT,
+    LAUNCH,
+    MODULE,
+    PROGRAM,
+    most_copies,
+    subject_of,
+)
 from fuzz.findings.launches import parse_launch, setup_of
 from fuzz.findings.replay import (
     Answer,
@@ -49,6 +58,8 @@ from runners.ptx_text import kernel_name, with_header
 
 _DIGITS = 8
 """Hexadecimal digits of a hash that tell results apart in a table."""
+_AT_ONCE = 4096
+"""Most runs of one launch, in which each has a warp or a grid of its own."""
 
 
 def is_by_hand(entry: Entry) -> bool:
@@ -238,8 +249,11 @@ class ProgramProbe:
             subject = replace(subject, module=replace(subject.module, ptx=text, version=version))
         self.subject: Subject = subject
 
-    def ask(self, runner: Runner) -> Sample:
-        """Run the program once.
+    def ask(self, runner: Runner, most: int = 1) -> Counter[Sample]:
+        """Run the program up to so many times at once.
+
+        Each copy of the image is a run, but where the finding needs copies in company: then all of
+        a launch are one.
 
         Raises
         ------
@@ -248,20 +262,35 @@ class ProgramProbe:
         DeviceLostError
             If there is no device any more.
         """
+        subject = self.subject
+        alone = subject.copies == 1
+        if alone:
+            most = min(most, _AT_ONCE, most_copies(subject.program))
+            subject = replace(subject, copies=most)
         try:
-            seen = attempt(runner, self.subject)
+            seen = attempt(runner, subject)
         except DeviceLostError:
             raise
         except InfrastructureError as error:
             raise CannotBeAskedError(str(error)) from error
+        copies = 1 if alone else subject.copies
+        right = Sample(label="match", kind=None, copies=copies)
         if seen.kind is None:
-            return Sample(label="match", kind=None)
+            return Counter({right: subject.copies // copies})
         if seen.actual is None or seen.expected is None:
-            return Sample(
-                label=seen.kind.value, kind=seen.kind, way=Way.FAILED, message=str(seen.failure)
-            )
-        wrong = distinct(seen.actual[(seen.actual != seen.expected).any(axis=1)])
-        return Sample(label=f"{seen.kind.value} {_digest(wrong)}", kind=seen.kind)
+            kind, said = seen.kind, str(seen.failure)
+            one = Sample(label=kind.value, kind=kind, way=Way.FAILED, message=said, copies=copies)
+            return Counter({one: 1})
+        wrong = seen.actual[(seen.actual != seen.expected).any(axis=1)]
+        if not alone:
+            label = f"{seen.kind.value} {_digest(distinct(wrong))}"
+            return Counter({Sample(label=label, kind=seen.kind, copies=copies): 1})
+        found = Counter({right: subject.copies - len(wrong)})
+        for image in wrong:
+            own = seen.kinds.get(image.tobytes(), seen.kind)
+            told = _digest(image) if image.tobytes() in seen.kinds else "and others"
+            found[right if own is None else Sample(label=f"{own.value} {told}", kind=own)] += 1
+        return +found
 
 
 class HandProbe:
@@ -310,10 +339,11 @@ class HandProbe:
             ptx=ptx, target=finding.target, version=finding.ptx_version, kernels=(kernel,)
         )
 
-    def ask(self, runner: Runner) -> Sample:
-        """Run the module once; raises as `ProgramProbe.ask`."""
+    def ask(self, runner: Runner, most: int = 1) -> Counter[Sample]:
+        """Run the module up to so many times at once; raises as `ProgramProbe.ask`."""
         compiled = runner.compile(self.module)
-        ran = compiled if isinstance(compiled, Failure) else runner.run(compiled, self.image)
+        images = np.repeat(self.image, min(most, _AT_ONCE), axis=0)
+        ran = compiled if isinstance(compiled, Failure) else runner.run(compiled, images)
         if not isinstance(ran, Ran):
             try:
                 kind = kind_of_failure(ran)
@@ -321,14 +351,18 @@ class HandProbe:
                 raise
             except InfrastructureError as error:
                 raise CannotBeAskedError(str(error)) from error
-            return Sample(label=kind.value, kind=kind, way=Way.FAILED, message=str(ran))
-        different = np.flatnonzero(ran.images[0] != self.expected[0])
+            failed = Sample(label=kind.value, kind=kind, way=Way.FAILED, message=str(ran))
+            return Counter({failed: 1})
+        return Counter(map(self._sample, ran.images))
+
+    def _sample(self, actual: NDArray[np.uint8]) -> Sample:
+        different = np.flatnonzero(actual != self.expected[0])
         if not len(different):
             return Sample(label="match", kind=None)
         return Sample(
-            label=f"{self._kind.value} {_digest(ran.images)}",
+            label=f"{self._kind.value} {_digest(actual)}",
             kind=self._kind,
-            message=_described(different, self.expected[0], ran.images[0]),
+            message=_described(different, self.expected[0], actual),
         )
 
 
@@ -393,7 +427,7 @@ def words_of(answer: Answer) -> str | None:
 def ask(assembler: Assembler, entry: Entry) -> Answer:
     """Assemble a finding's module at -O3, as all versions of the record were asked."""
     probe = ModuleProbe(entry, stand_in=STAND_IN)
-    return asked(lambda: probe.ask([(assembler, None)]), times=1)
+    return asked(lambda _: Counter([probe.ask([(assembler, None)])]), times=1)
 
 
 def with_answers_of(

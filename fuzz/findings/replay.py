@@ -7,7 +7,7 @@ any stored finding showed, and an `Answer` what several did.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -28,6 +28,11 @@ _JUDGED_COPIES = 16
 """Different results of one launch whose verdicts are asked for; bounds cost more than the model."""
 REPLAYS = 3
 """Times that something is run again before it is called a finding."""
+COPIES = 256
+"""Warps of a launch in which something is run that does not fail alone: more than a device has
+multiprocessors (132 on an H200)."""
+_LAUNCHES = 10
+"""Launches over which runs are spread, at least: a compiler that is asked anew may err, too."""
 _HANG_REPLAYS = 1
 """The same for what hangs: each costs the runner's whole deadline and a new process."""
 
@@ -64,6 +69,8 @@ class Attempt:
     """Multiprocessors on which copies differed."""
     failed: int
     """Copies that differed; all of them if the runner failed."""
+    kinds: Mapping[bytes, Kind | None] = field(default_factory=dict)
+    """Verdicts of different results, by their bytes, for as many as were judged."""
     failure: Failure | None = None
     compiled: Compiled | None = None
 
@@ -111,6 +118,7 @@ def attempt(runner: Runner, subject: Subject) -> Attempt:
         expected=expected[0],
         sms=tuple(np.unique(ran.sms[wrong]).tolist()),
         failed=int(wrong.sum()),
+        kinds={one.tobytes(): kind for one, kind in zip(different, verdicts, strict=True)},
         compiled=compiled,
     )
 
@@ -171,6 +179,8 @@ class Sample:
     way: Way = Way.COMPARED
     message: str = field(default="", compare=False)
     """What the tool said, or what differs."""
+    copies: int = field(default=1, compare=False)
+    """Executions of one run: warps that worked on copies of the image in company."""
 
     @property
     def bad(self) -> bool:
@@ -224,6 +234,11 @@ class Answer:
         return self.samples.total()
 
     @property
+    def executions(self) -> int:
+        """Executions in all runs."""
+        return sum(sample.copies * count for sample, count in self.samples.items())
+
+    @property
     def failed(self) -> int:
         """Number of runs that disagreed with the ISA."""
         return sum(count for sample, count in self.samples.items() if sample.bad)
@@ -275,13 +290,16 @@ class Answer:
         return "flaky" if self.kind is Kind.FLAKY else "changed"
 
 
-def asked(sample: Callable[[], Sample | None], *, times: int, into: Answer | None = None) -> Answer:
+def asked(
+    sample: Callable[[int], Counter[Sample] | None], *, times: int, into: Answer | None = None
+) -> Answer:
     """Ask some times, and return the answer.
 
     Parameters
     ----------
     sample
-        Asks once; None, or `CannotBeAskedError`, where nothing can be learnt.
+        Asks up to so many times at once, and at least once; None, or `CannotBeAskedError`, where
+        nothing can be learnt.
     into
         An answer to which the samples are added.
 
@@ -291,15 +309,17 @@ def asked(sample: Callable[[], Sample | None], *, times: int, into: Answer | Non
         Whatever else `sample` raises.
     """
     answer = Answer() if into is None else into
-    for _ in range(times):
+    left = times
+    while left > 0:
         try:
-            one = sample()
+            some = sample(min(left, max(1, times // _LAUNCHES)))
         except DeviceLostError:
             raise
         except CannotBeAskedError as error:
             answer.reason = str(error)
             break
-        if one is None:
+        if some is None:
             break
-        answer.samples[one] += 1
+        answer.samples.update(some)
+        left -= some.total()
     return answer

@@ -7,9 +7,11 @@ image, or a case that a person wrote.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 from corpus import Entry, Finding, Kind
@@ -120,6 +122,7 @@ class Replayed:
             "outcomes": self.now.counts,
             "runs": self.now.runs,
             "failed": self.now.failed,
+            "executions": self.now.executions,
             **self.where,
             "message": self.message,
             "counts": self.counts,
@@ -240,8 +243,8 @@ class Replays:
             others = self._askers(entry.finding, other)
             among = [assembler for assembler, _ in (*askers, *others)]
             changed = self._probe(entry, other)
-            before = asked(lambda: changed.ask(others, among=among), times=times)
-        now = asked(lambda: probe.ask(askers, among=among), times=times)
+            before = asked(lambda _: Counter([changed.ask(others, among=among)]), times=times)
+        now = asked(lambda _: Counter([probe.ask(askers, among=among)]), times=times)
         where: dict[str, object] = {
             "assemblers": list(dict.fromkeys(assembler.label for assembler, _ in askers)),
             "levels": list(dict.fromkeys(level for _, level in askers)),
@@ -331,7 +334,7 @@ def _asked(entry: Entry, ready: OpenRunner, *, times: int) -> Answer:
         probe = HandProbe(entry)
     else:
         probe = ProgramProbe(entry, target=ready.target, version=ready.ptx_version)
-    return asked(lambda: probe.ask(ready.runner), times=times)
+    return asked(partial(probe.ask, ready.runner), times=times)
 
 
 def _error(answer: Answer) -> WarpfuzzError | None:

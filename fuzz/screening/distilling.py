@@ -140,6 +140,7 @@ def set_program(
         program=batch.program,
         references=References(images=images, expected=expected),
         round=number,
+        recipe=batch.recipe,
     )
 
 

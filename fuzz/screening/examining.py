@@ -121,6 +121,8 @@ class Examiner:
         """
         if sighting.failure is not None:
             found = [self._failure(screen, sighting.item, sighting.failure)]
+        elif not sighting.differing:
+            return []  # only counted: there are enough like it
         else:
             first = {one.sm: one for one in reversed(sighting.differing)}
             local = list(first.values()) if _is_local(screen) else [sighting.differing[0]]
@@ -209,8 +211,8 @@ class Examiner:
         )
         words: dict[str, str | int] = {
             _MULTIPROCESSOR: one.sm,
-            "warp slot": one.warp,
-            _CLOCK: f"{one.nanoseconds} ns",
+            **({} if one.warp is None else {"warp slot": one.warp}),
+            **({} if one.nanoseconds is None else {_CLOCK: f"{one.nanoseconds} ns"}),
             "while screening": f"{screen.tally.rate(one.sm)} on multiprocessor {one.sm}",
             "again at once": _words(hot, one.sm),
             "again after a pause": _words(cool, one.sm),
@@ -253,7 +255,9 @@ class Examiner:
             copies=1 if attempt.failure is not None else _COPIES,
         )
         evidence = Evidence(kind=kind, family=family, subject=subject, attempts=[attempt])
-        origin = Origin(seed=description.seed, round=source.round, image=image)
+        drawn = source.references.drawn
+        number = drawn[image] if drawn else image
+        origin = Origin(seed=description.seed, round=source.round, image=number)
         case = case_of(evidence, screen.ready, origin=origin, status=ShrinkStatus.RAW)
         case = msgspec.structs.replace(case, details={**case.details, **words})
         shown = (f"{name}: {words[name]}" for name in words if name not in _NOT_SAID)

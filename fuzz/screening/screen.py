@@ -194,6 +194,11 @@ class Screen:
         Is told of everything that differs or fails, between two launches.
     """
 
+    fresh: int | None = None
+    """Images that were compared with the device's reference; None where there is none."""
+    once = 0
+    """Times that this said something else than when it was asked again."""
+
     def __init__(
         self,
         ready: OpenRunner,
@@ -234,7 +239,7 @@ class Screen:
         self._newcomer = True
         """Whether a new program comes next: every other launch is one of those that are there, so
         that the device is busy while there are many to compile."""
-        self._waiting: deque[tuple[Item, References, Screening]] = deque()
+        self._waiting: deque[tuple[Item, References | None, Screening]] = deque()
         self._bytes_per_second = 0.0
         """Bytes of images that one multiprocessor ran lately in a second."""
         self._examined = 0.0
@@ -306,11 +311,23 @@ class Screen:
         examine = now - self._examined >= _EXAMINED_EVERY
         if examine:
             self._examined = now
-        references = item.source.references
-        launch = self.runner.screen(item.compiled, references, limit=limit, examine=examine)
-        self._waiting.append((item, references, launch))
+        self._waiting.append((item, *self._launch(item, item.compiled, limit, examine=examine)))
         if alone:
             self.finish()
+
+    def _launch(
+        self, item: Item, compiled: Compiled, limit: int, *, examine: bool
+    ) -> tuple[References | None, Screening]:
+        """Start a launch of a program in which every multiprocessor takes `limit` images.
+
+        Returns
+        -------
+        tuple
+            What it is compared with, unless the launch knows that itself; and the launch.
+        """
+        references = item.source.references
+        launch = self.runner.screen(compiled, references, limit=limit, examine=examine)
+        return references, launch
 
     def _limit(self, item: Item) -> int:
         """Return how many images each multiprocessor takes in the next launch of a program."""
@@ -370,11 +387,12 @@ class Screen:
 
     def _collect(self) -> None:
         item, references, launch = self._waiting.popleft()
+        is_current = references in (None, item.source.references)
         outcome = launch.collect()
         if isinstance(outcome, Failure):
             self._failed(item, outcome)
             return
-        if references is not item.source.references or self._corrects(item, outcome.ledger):
+        if not is_current or self._corrects(item, outcome.ledger):
             # It was compared with what is known to be wrong.
             return
         self.launches += 1

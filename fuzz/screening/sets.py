@@ -28,6 +28,7 @@ from oracle.errors import UsageError, WarpfuzzError
 from oracle.program import Program
 from oracle.targets import Module, parse_target
 from runners.screening import References
+from strategies.contents import Recipe
 
 _MAGIC = b"warpfuzz screening set\n"
 _FORMAT = 1
@@ -51,6 +52,8 @@ class SetProgram:
     """Its images, and what must come out."""
     round: int
     """Number of the program in its set, or of the campaign's round that it comes from."""
+    recipe: Recipe | None = None
+    """How its images were made; None where nobody says."""
 
 
 class Covered(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 from corpus import Kind, ShrinkStatus
 from fuzz.findings.replay import Subject, replays_of
@@ -85,37 +86,38 @@ def shrink_program(trials: Trials) -> bool:
 
 
 def _reduce(trials: Trials, reduction: Reduction) -> None:
-    begin = 0
-    while True:
-        examples = _candidates(trials, reduction)
+    begin: int | None = 0
+    while begin is not None:
         # What stands before the last success did not do then; it comes last.
-        order = [
-            *range(min(begin, len(examples)), len(examples)),
-            *range(min(begin, len(examples))),
-        ]
-        taken = _first(trials, [examples[index] for index in order])
-        if taken is None:
-            return
-        begin = order[taken]
+        begin = _first(trials, _candidates(trials, reduction, begin))
 
 
-def _candidates(trials: Trials, reduction: Reduction) -> list[Example]:
-    """Return the examples of a reduction that may take the smallest one's place, each once."""
-    found: dict[object, Example] = {}
-    for example in reduction(trials.best):
-        if example.program != trials.best.program:
-            found.setdefault(example.key, example)
-    return [example for example in found.values() if trials.allows(example.program)]
+def _candidates(trials: Trials, reduction: Reduction, begin: int) -> Iterator[tuple[int, Example]]:
+    """Iterate over what a reduction offers, each once and numbered, from a number on."""
+    best, found = trials.best, set[object]()
+    before: list[tuple[int, Example]] = []
+    for index, example in enumerate(reduction(best)):
+        if example.program == best.program or example.key in found:
+            continue
+        found.add(example.key)
+        if index < begin:
+            before.append((index, example))
+        else:
+            yield index, example
+    yield from before
 
 
-def _first(trials: Trials, examples: list[Example]) -> int | None:
-    start, size = 0, 1
-    while start < len(examples):
-        part = examples[start : start + size]
-        for index, fails in enumerate(trials.fail(part), start=start):
-            if fails and trials.take(examples[index]):
+def _first(trials: Trials, examples: Iterator[tuple[int, Example]]) -> int | None:
+    """Return the number of the first example that takes the smallest one's place."""
+    # Most are never asked for: they are made and looked at as late as possible.
+    allowed = (each for each in examples if trials.allows(each[1].program))
+    size = 1
+    while part := [*islice(allowed, size)]:
+        for (index, example), fails in zip(
+            part, trials.fail([example for _, example in part]), strict=False
+        ):
+            if fails and trials.take(example):
                 return index
-        start += len(part)
         size = min(2 * size, _COMPILED)
     return None
 

@@ -103,9 +103,17 @@ def _table(data: bytes, name: str) -> Table:
     if not data.lstrip().startswith(b"{"):
         return parse_toml(data, name)
     try:
-        found: Table = json.loads(data)
+        found: Table = json.loads(data, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{name} is not JSON: {error!s:.300}; mend it there") from None
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, whose keys stand there once, as in TOML."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"a key of {', '.join(found)} stands there twice")
     return found
 
 

@@ -15,6 +15,10 @@ from oracle.targets import VERSIONS, Module, PtxVersion
 Bits = NDArray[Any]
 """Raw patterns of one register of every lane: uint16, uint32, uint64, or bool of predicates."""
 Function = Callable[..., Bits]
+NAN_FORMATS = ("f16", "f16x2", "bf16", "bf16x2", "f32", "f64")
+"""Formats of registers that hold floating-point numbers; of tf32, f32."""
+_ARITHMETIC = frozenset({"add", "sub", "mul", "fma", "min", "max", "cvt", "set", "setp", "testp"})
+"""First words of what is told to compute with numbers: NaN is NaN there (9.7.3, 9.7.4)."""
 
 CLASSES: Mapping[str, type[np.generic]] = {
     "b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_,
@@ -94,6 +98,15 @@ class ScalarInstruction:
         """
         fmt = {"tf32": "f32"}.get(self.nan, self.nan)
         return f"max.NaN.{fmt}" if fmt not in ("", "f64") else ""
+
+    @property
+    def numbers(self) -> str:
+        """Format of the elements of its sources, where no bits of one that is NaN matter.
+
+        "" where they do: of moves, selections and everything that takes bits.
+        """
+        fmt = self.opcode.rpartition(".")[2]
+        return fmt if self.family in _ARITHMETIC and fmt in NAN_FORMATS else ""
 
     def text(self, destinations: Sequence[str], sources: Sequence[str]) -> str:
         """Return the statement with its operands, as they are written in PTX."""

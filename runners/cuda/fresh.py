@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +12,9 @@ from runners.cuda.messages import Compared, Fresh
 from runners.cuda.modules import Modules
 from runners.cuda.reference import DeviceProgram, DeviceReference
 from runners.kernels import LANES
+from runners.ledger import ROWS
 from runners.reference.encoding import Encoded
-from runners.reference.fresh import FreshWork
+from runners.reference.fresh import FreshWork, finished_by
 from runners.reference.self_check import LISTED
 from runners.reference.self_check import Compared as Found
 
@@ -63,6 +65,8 @@ class FreshImages:
         memories = [self._driver.mem_alloc(most * one) for one in (size, size, 4)]
         images, copies, sms = map(int, memories)
         differing, listed, sampled = 0, list[_Row](), list[_Row]()
+        finished, is_full = np.zeros(ROWS, np.uint32), False
+        begun = time.perf_counter()
         for first in range(work.first, end, most):
             count = min(most, end - first)
             reference.fill(contents, size, first, count, images, copies)
@@ -78,11 +82,18 @@ class FreshImages:
                     before = self._fetched(images + place * size, size)
                     after = self._fetched(copies + place * size, size)
                     rows.append((number, before, after, self._fetched(sms + place * 4, 4)))
+            if not is_full:
+                is_full = differing > len(listed)
+                last = listed[-1][0] + 1 - first if is_full and listed else count
+                units = np.frombuffer(self._fetched(sms, 4 * count), np.uint32)
+                finished += finished_by(units, max(0, last))
         rows = [*listed, *sampled]
         return Compared(
             token=request.token,
             differing=differing,
             listed=len(listed),
+            seconds=time.perf_counter() - begun,
+            finished=finished.tobytes(),
             numbers=tuple(row[0] for row in rows),
             before=b"".join(row[1] for row in rows),
             after=b"".join(row[2] for row in rows),

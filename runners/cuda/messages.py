@@ -226,6 +226,9 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Images that differ."""
     listed: int
     """How many of these come back, before those of the sample."""
+    seconds: float
+    finished: bytes
+    """uint32 of each multiprocessor (`runners.reference.fresh.FreshRan`)."""
     numbers: tuple[int, ...]
     sms: bytes
     """uint32 of each: the multiprocessor that ran it."""

@@ -234,6 +234,8 @@ class FreshTask(KernelTask[FreshRan, Fresh]):
             images=self.message.count,
             differing=reply.differing,
             listed=reply.listed,
+            seconds=reply.seconds,
+            finished=np.frombuffer(reply.finished, np.uint32),
             numbers=np.array(reply.numbers, np.uint64),
             sms=np.frombuffer(reply.sms, np.uint32),
             before=np.frombuffer(reply.before, np.uint8).reshape(shape),

@@ -123,7 +123,13 @@ class StepWriter:
         offset = self.program.offset(memory.buffer) - memory.immediate
         offsets = [address + offset for address in memory.addresses]
         register = base_register(body, self.program, memory.buffer, step.form.space)
-        distance = _lane_offsets(body, offsets)
+        if memory.computed:
+            made, distance = body.scratch("b32"), body.scratch("b64")
+            write_lane_code(body, memory.code, (), (made,))
+            body.add(f"cvt.u64.u32 {distance}, {made}")
+            body.add(f"add.s64 {distance}, {distance}, {offset}")
+        else:
+            distance = _lane_offsets(body, offsets)
         total = body.scratch("b64")
         body.add(f"add.s64 {total}, {register}, {distance}")
         return displaced(total, memory.immediate)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
+from runners.ledger import ROWS
 from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Runner
 from runners.reference.encoding import Encoded
 from runners.reference.self_check import LISTED, Compared
@@ -64,6 +65,11 @@ class FreshRan:
     """How many of them differ."""
     listed: int
     """How many of these came back."""
+    seconds: float
+    """Time that it took."""
+    finished: NDArray[np.uint32]
+    """(ROWS,): images that each multiprocessor ran, up to the last one that is listed where others
+    differ as well."""
     numbers: NDArray[np.uint64]
     """(count,)"""
     sms: NDArray[np.uint32]
@@ -72,6 +78,12 @@ class FreshRan:
     """(count, image_bytes), as the device made them."""
     after: Images
     """(count, image_bytes), as the program under test left them."""
+
+
+def finished_by(sms: NDArray[np.uint32], count: int) -> NDArray[np.uint32]:
+    """Return how many of the first images each multiprocessor ran, (ROWS,)."""
+    some = sms[:count]
+    return np.bincount(some[some < ROWS], minlength=ROWS).astype(np.uint32)
 
 
 class PendingFresh(Protocol):

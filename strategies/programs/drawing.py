@@ -57,6 +57,7 @@ BALLAST = 32
 _OF_ROWS = frozenset(
     {
         *ROW_LOADS, Has.STORE_REGISTERS, Has.STORE_BY_LANE, Has.ROWS_OF_STORE,
+        Has.ROWS_COMPUTED,
     }
 )  # fmt: skip
 """Features that an ldmatrix behind everything else gives."""

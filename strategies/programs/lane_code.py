@@ -7,7 +7,7 @@ what its statements like to write, so that values are live across it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from oracle.lane_code import (
@@ -73,11 +73,25 @@ class _Known:
     """Those that write the carry, each with one that may read it: sums with sums."""
 
 
+def _is_settled(row: ScalarInstruction, module: Module) -> bool:
+    """Whether PTX says the bits of all that an instruction gives, or another settles them."""
+    by = SCALARS.get(row.settled_by)
+    return not row.nan or (by is not None and by.exists(module))
+
+
+def settled(one: Assign) -> list[Statement]:
+    """Return an instruction, and behind it what makes its NaNs canonical where they are open."""
+    if not one.row.nan:
+        return [one]
+    sources = one.destinations * 2
+    return [one, replace(one, opcode=one.row.settled_by, sources=sources)]
+
+
 @cache
 def _known(module: Module) -> _Known:
     rows = [
         row for row in SCALARS.values()
-        if row.exists(module) and row.defined is None and not row.nan
+        if row.exists(module) and row.defined is None and _is_settled(row, module)
     ]  # fmt: skip
     plain: dict[str, list[ScalarInstruction]] = {}
     for row in rows:
@@ -247,7 +261,7 @@ class Lanes:
         else:
             return []
         guard = predicate if predicate and dice.once_in(6) else ""
-        return [self._made(row, known, dice, guard, depth)]
+        return settled(self._made(row, known, dice, guard, depth))
 
     def _made(
         self,

@@ -22,7 +22,7 @@ from strategies.features import (
     Has,
     of_form,
 )
-from strategies.programs import accesses
+from strategies.programs import accesses, quantised
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.forms import operand_of
 from strategies.programs.lane_code import computed
@@ -54,6 +54,7 @@ _FLOATS = {
 }
 """1, 2, -1 and 1/2: constants that keep what they are applied to visible."""
 LIVE = (Has.LIVE_8, Has.LIVE_16)
+_BEHIND = (Has.LANES_BEHIND, Has.PACKED_BEHIND)
 _ACCUMULATED = (Has.D_AS_C, Has.CHAIN)
 _REUSED = (Has.A_REUSED, Has.B_REUSED)
 
@@ -72,7 +73,7 @@ def multiply_all(builder: Builder, forms: Sequence[Form], *, hoisted: bool) -> N
     if hoisted:
         planned = [choose(builder, form, fresh=True) for form in forms]
         # Nothing but multiplications between stores: compilers join what they do for some lanes.
-        at_once = not (opaque or builder.wants(LIVE)) and (
+        at_once = not (opaque or builder.wants((*LIVE, *_BEHIND))) and (
             builder.dice().once_in(2) or Has.STORE_BY_LANE in builder.asked
         )
         for form, operands in zip(forms, planned, strict=True):
@@ -116,11 +117,15 @@ def store(builder: Builder, value: LiveValue) -> None:
     kind = dice.one_of(("plain", "rows", "plain", "shared", "rows", "plain"))
     asked = builder.wants((Has.ROWS_OF_D, *ROW_STORES))
     drawn = builder.dice().once_in(_COMPUTED_IN)
-    behind = value.computed and Has.LANES_BEHIND in builder.wanted
+    behind = value.computed and builder.wants(_BEHIND)
     if behind or _may_compute(builder, value.holds, drawn and value.computed):
         builder.take(Has.LANES_BEHIND)
-        value = computed(builder, value, value.holds)
+        made = None
+        if builder.dice().below(2) or Has.PACKED_BEHIND in builder.wanted:
+            made = quantised.packed(builder, value, value.type)
+        value = made or computed(builder, value, value.holds)
         value.pending = False
+        wide &= made is None
     if wide and known.packs and (dice.once_in(4) or Has.PACKED in builder.wanted):
         value = packed(builder, value, dice)
     turned = dice.once_in(8) or builder.wants(MOVES)
@@ -227,7 +232,8 @@ def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
         if value is None and again and not fresh and (reuse or feature in builder.wanted):
             builder.take(feature)
             value = again[-1]
-        found[operand] = value or _loaded(builder, holds, operand, dice)
+        type_ = form.type(operand).name
+        found[operand] = value or _loaded(builder, holds, operand, dice, type_)
     if form.is_sparse:
         found["e"] = _metadata(builder, form, builder.dice())
     taken = {one.name for one in found.values()}
@@ -242,18 +248,22 @@ def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
     return {**found, "c": load_registers(builder, holds, "c", dice)}
 
 
-def _loaded(builder: Builder, holds: Held, operand: str, dice: Dice) -> LiveValue:
+def _loaded(builder: Builder, holds: Held, operand: str, dice: Dice, type_: str) -> LiveValue:
     """Append a load of A or B, perhaps of fewer registers that code of lanes unpacks."""
     own = builder.dice()
     drawn = own.once_in(_COMPUTED_IN)
-    if not (_may_compute(builder, holds, drawn) or Has.LANES_BEFORE in builder.wanted):
+    asked = builder.wants((Has.LANES_BEFORE, Has.UNPACKED))
+    if not (_may_compute(builder, holds, drawn) or asked):
         return load_or_read(builder, holds, operand, dice)
     assert isinstance(holds, Registers)
     builder.take(Has.LANES_BEFORE)
     count = own.one_of([count for count in (1, 2, 4, 8) if count <= holds.registers])
     narrow = Registers(registers=count, bits=holds.bits)
-    packed_ = load_or_read(builder, narrow, operand, dice)
-    return computed(builder, packed_, holds)
+    given = load_or_read(builder, narrow, operand, dice)
+    made = None
+    if own.below(2) or Has.UNPACKED in builder.wanted:
+        made = quantised.unpacked(builder, given, holds, type_)
+    return made or computed(builder, given, holds)
 
 
 def _may_compute(builder: Builder, holds: Held, drawn: bool) -> bool:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from oracle.forms import ROW_BYTES, Form
+from oracle.lane_code import LANE, ZERO, Assign, LaneCode, Statement, run_lanes
 from oracle.matrices import LANES
 from oracle.operands import Held, Registers
 from oracle.ops import Op
@@ -20,10 +23,12 @@ from strategies.programs.selecting import fitting
 _ROW = ROW_BYTES
 _ROWS = (32, 40, 64, 16)
 """Rows of the memory from which ldmatrix reads."""
+_COMPUTED_IN = 3
+"""Of so many rows that instructions access, code of lanes computes the addresses of one."""
 _PITCHES = (_ROW, 2 * _ROW, 5 * _ROW)
 """Bytes from row to row that a store writes: side by side, apart, and as kernels pad them."""
 
-ROW_LOADS_ASKED = (*ROW_LOADS, Has.OFFSET_IMMEDIATE, Has.OFFSET_NEGATIVE)
+ROW_LOADS_ASKED = (*ROW_LOADS, Has.OFFSET_IMMEDIATE, Has.OFFSET_NEGATIVE, Has.ROWS_COMPUTED)
 """What asks for a load of rows around mma.sync."""
 
 
@@ -133,17 +138,86 @@ def read_rows(builder: Builder, form: Form, dice: Dice) -> LiveValue:
         "one": lambda lane: first,
     }
     addresses = tuple(start + _ROW * (row_of[kind](lane) % rows) for lane in range(LANES))
+    code: tuple[Statement, ...] = ()
+    if not asked and _computes(builder):
+        addresses, code = _computed_rows(builder.wide_dice(), start, _ROW, rows)
     immediate = _immediate(builder, dice, min(addresses))
     name = builder.name("r")
     builder.scope.access(reads=(_rows(arena, addresses),))
     builder.add(
         Op.of(
             form=form, registers=name, buffer=arena.buffer, addresses=addresses,
-            immediate=immediate,
+            immediate=immediate, computed=code,
         )
     )  # fmt: skip
     builder.take(*of_form(form))
     return builder.define(name, operand_of(form))
+
+
+def _computes(builder: Builder) -> bool:
+    """Choose whether code of lanes computes the addresses of rows, which only PTX says."""
+    drawn = builder.dice().once_in(_COMPUTED_IN)
+    return builder.take(Has.ROWS_COMPUTED) or (
+        drawn and builder.focus.shares_registers is not False
+    )
+
+
+def _computed_rows(
+    dice: Dice, start: int, pitch: int, rows: int, *, apart: bool = False
+) -> tuple[tuple[int, ...], tuple[Statement, ...]]:
+    """Draw code of lanes that computes addresses of rows, as swizzles and clamps do.
+
+    Parameters
+    ----------
+    apart
+        Whether all rows have to be different; there are as many as lanes.
+
+    Returns
+    -------
+    The addresses, and the code.
+    """
+    code: list[Statement] = []
+    row: str | int = LANE
+
+    def make(opcode: str, *sources: str | int) -> str:
+        made = f"r{len(code) + 1}"
+        code.append(Assign(opcode=opcode, destinations=(made,), sources=sources))
+        return made
+
+    most = min(1 << rows.bit_length() - 1, LANES) - 1
+    if dice.below(2):
+        # A compiler does not know that it is the lane's number.
+        row = make("add.s32", LANE, ZERO)
+    for _ in range(1 + dice.below(3)):
+        number = dice.below(LANES)
+        match dice.below(5 if apart else 8):
+            case 0:
+                bits = make("and.b32", make("shr.u32", row, 1 + number % 4), 7)
+                row = make("xor.b32", row, bits)
+            case 1:
+                row = make("xor.b32", row, number)
+            case 2:
+                row = make("abs.s32", make("sub.s32", row, LANES - 1))
+            case 3:
+                row = make("min.u32", row, LANES - 1) if number % 2 else make("max.s32", row, 0)
+            case 4:
+                row = make("shr.u32", make("brev.b32", row), 27)
+            case 5:
+                row = make("abs.s32", make("sub.s32", row, number))
+            case 6:
+                row = make("min.s32" if number % 2 else "max.u32", row, number)
+            case _:
+                row = make("prmt.b32", row, number, (0x4440, 0x4104, 0x0321)[number % 3])
+    if most < LANES - 1 or not apart:
+        row = make("and.b32", row, most)
+    if pitch == _ROW and dice.below(2):
+        offset = make("shl.b32", row, 4)
+        code.append(Assign(opcode="add.s32", destinations=("r0",), sources=(offset, start)))
+    else:
+        code.append(Assign(opcode="mad.lo.s32", destinations=("r0",), sources=(row, pitch, start)))
+    step = LaneCode(destination="p", results=("r0",), code=tuple(code))
+    made, _ = run_lanes(step, np.zeros((1, LANES, 0), np.uint32))
+    return tuple(made[0, :, 0].tolist()), tuple(code)
 
 
 def _rows(arena: Arena, addresses: Sequence[int]) -> Span:
@@ -209,13 +283,16 @@ def store_rows(builder: Builder, value: LiveValue, forms: Sequence[Form], dice: 
         "hopping": lambda lane: lane * odd % LANES,
     }
     addresses = tuple(start + pitch * row_of[kind](lane) for lane in range(LANES))
+    code: tuple[Statement, ...] = ()
+    if _computes(builder):
+        addresses, code = _computed_rows(builder.wide_dice(), start, pitch, LANES, apart=True)
     span = _rows(arena, addresses)
     builder.memory.block(arena, span.start, span.end - span.start, written=True)
     builder.scope.access(writes=(span,))
     builder.add(
         Op.of(
             form=form, registers=value.name, buffer=arena.buffer, addresses=addresses,
-            immediate=_immediate(builder, dice, min(addresses)),
+            immediate=_immediate(builder, dice, min(addresses)), computed=code,
         )
     )  # fmt: skip
     value.pending = False

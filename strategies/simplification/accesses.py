@@ -66,6 +66,8 @@ def _plainer_rows(example: Example, site: Site, step: RowAccess) -> Iterator[Exa
     plain = tuple(range(0, LANES * ROW_BYTES, ROW_BYTES))
     if step.memory.immediate:
         yield _changed(example, {site: (step.changed(immediate=0),)})
+    if step.memory.computed:
+        yield _changed(example, {site: (step.changed(computed=()),)})
     for changes in ({"num": "x1", "trans": "", "space": "shared"}, {"num": "x1"}, {"trans": ""},
                     {"space": "shared"}):  # fmt: skip
         simpler = _ROW_FORMS.get(form.varied(**changes).opcode)

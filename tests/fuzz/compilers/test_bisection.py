@@ -1,5 +1,7 @@
 """Bisection, whatever the versions do."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,9 +33,10 @@ class Versions:
         self.samples = samples
         self.asked = [0] * len(samples)
 
-    def __call__(self, index, level):
-        self.asked[index] += 1
-        return self.samples[index]
+    def __call__(self, index, level, most):
+        runs = 1 + most // 2  # not all at once
+        self.asked[index] += runs
+        return self.samples[index] and Counter({self.samples[index]: runs})
 
     def column(self, at_hand=(), times=1):
         return bisect(self, versions=len(self.samples), level=2, at_hand=at_hand, times=times)
@@ -100,9 +103,9 @@ def test_without_a_change_it_never_or_always_was_so(sample, course):
 def test_what_fails_now_and_then_is_flaky_and_still_has_a_first_version():
     runs = {"count": 0}
 
-    def probe(index, level):
+    def probe(index, level, most):
         runs["count"] += 1
-        return BAD if index >= 5 and runs["count"] % 3 == 0 else GOOD
+        return Counter([BAD if index >= 5 and runs["count"] % 3 == 0 else GOOD])
 
     column = bisect(probe, versions=9, level=3, at_hand=(), times=repeats_for(1 / 3))
     assert column.flaky
@@ -115,7 +118,7 @@ def test_what_fails_now_and_then_is_flaky_and_still_has_a_first_version():
 def test_the_first_is_the_lowest_level_of_the_oldest_version():
     columns = [
         bisect(
-            lambda index, level: BAD if level >= 2 and index >= 3 else GOOD,
+            lambda index, level, _: Counter([BAD if level >= 2 and index >= 3 else GOOD]),
             versions=6,
             level=level,
             at_hand=range(6),
@@ -136,7 +139,7 @@ def test_the_first_is_the_lowest_level_of_the_oldest_version():
 def test_a_result_that_always_was_so_at_some_levels_names_the_level():
     columns = [
         bisect(
-            lambda index, level: BAD if level >= 1 else GOOD,
+            lambda index, level, _: Counter([BAD if level >= 1 else GOOD]),
             versions=3,
             level=level,
             at_hand=range(3),

@@ -130,6 +130,9 @@ def test_a_unit_that_no_figure_describes_is_refused_in_words(tmp_path: Path) -> 
     fault = "integer-k-tail-dropped"
     done = warpfuzz(tmp_path, "measure", "--runner", "sim", *ONLY, "--fault", fault)
     assert done.code == 1, done.err
+    told = warpfuzz(tmp_path, "measure", "--runner", "sim", *ONLY, "--fault", fault, "--json")
+    assert told.summary["refused"]
+    assert told.code == 1
     assert "refused. No rule that a model can express gives what the device returns" in done.out
 
 
@@ -144,6 +147,16 @@ def test_a_model_of_another_target_is_refused(tmp_path: Path) -> None:
     choice = RunnerChoice(name="sim", target="sm_80", model=str(path))
     with pytest.raises(UsageError, match=r"is of sm_90, and .* computes as sm_80"), opened(choice):
         pass
+
+
+def test_what_is_measured_on_a_relative_is_taken_there(tmp_path: Path) -> None:
+    """The built-in figures of sm_87 are those of sm_86; what it measures is its own."""
+    words = ("--target", "sm_87", "--only", "wmma.mma*s32.u4.u4.s32", "--images", 16)
+    ended = warpfuzz(tmp_path, "measure", "--runner", "sim", *words, "--output", "model.toml")
+    assert ended.code == 0, ended.err
+    choice = RunnerChoice(name="sim", target="sm_87", model=str(tmp_path / "model.toml"))
+    with opened(choice):
+        assert model_for("sm_87").base == "sm_87"
 
 
 def test_a_runner_that_is_opened_with_a_model_is_judged_by_it(tmp_path: Path) -> None:

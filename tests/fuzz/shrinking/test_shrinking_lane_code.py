@@ -12,7 +12,7 @@ import pytest
 from corpus import Kind
 from fuzz.diagnosis.culprit import culprit_of
 from fuzz.diagnosis.experiments import ExperimentDevice
-from fuzz.findings.replay import Subject
+from fuzz.findings.replay import Subject, attempt
 from fuzz.shrinking import runner_verdicts, shrink
 from oracle.execution import execute
 from oracle.isa import FORMS
@@ -29,6 +29,7 @@ from strategies.programs import programs
 
 MODULE = Module.named("sm_90", "8.0")
 ALONE = programs(Focus(features=frozenset({Has.LANES_ALONE})), module=MODULE, forms=FORMS)
+ROWS = programs(Focus(features=frozenset({Has.ROWS_COMPUTED})), module=MODULE, forms=FORMS)
 BEHIND = programs(Focus(features=frozenset({Has.LANES_BEHIND})), module=MODULE, forms=FORMS)
 
 
@@ -56,17 +57,21 @@ def wrong(runner: Rewriting, strategy: object, keys: range) -> Iterator[Subject]
         assert isinstance(ran, Ran)
         differs = (ran.images != execute(program, images).images).any(axis=1)
         if differs.any():
-            yield Subject(module=module, program=program, image=images[differs.argmax()], copies=1)
+            one = Subject(module=module, program=program, image=images[differs.argmax()], copies=1)
+            # What rounds otherwise behind a multiplication of floats may be a deviation.
+            if attempt(runner, one).kind is Kind.VIOLATION:
+                yield one
 
 
 @pytest.mark.parametrize(
     ("pattern", "other", "name", "strategy"),
     [
         (r"shf\.r\.wrap\.b32", "shf.r.clamp.b32", "shf.r.wrap.b32", ALONE),
-        (r"xor\.b32", "or.b32", "xor.b32", BEHIND),
+        (r"\bor\.b32", "xor.b32", "or.b32", BEHIND),
         (r"@!(%p\d+) (?!bra)", r"@\1 ", "a predicate", ALONE),
         # Loops that count down take one turn more.
         (r"setp\.le\.s32 (%\w+, %\w+, 0;)", r"setp.lt.s32 \1", "a loop of lanes", ALONE),
+        (r"brev\.b32", "not.b32", "brev.b32", ROWS),
         # Wrong together only: two shifts of one register are taken for a rotation.
         (
             r"(shl\.b32 (%\w+), (%\w+), \S+;\s+shr\.u32 (%\w+), \3, \S+;\s+)xor(\.b32 \S+ \2, \4;)",
@@ -84,7 +89,8 @@ def test_a_wrong_instruction_is_left_with_little_around_it(
     small = shrink(subject, runner_verdicts(runner), wanted=Kind.VIOLATION, seconds=20).subject
     steps = [*walk(small.program.steps)]
     code = [one for step in steps if isinstance(step, LaneCode) for one in every(step.code)]
-    assert len(steps) <= 3
+    # Rows are copied to shared memory first, with a barrier.
+    assert len(steps) <= (4 if strategy is ROWS else 3)
     assert len(code) <= 8
     device = ExperimentDevice(runner, small.module)
     culprit = culprit_of(device, small.program, small.image)

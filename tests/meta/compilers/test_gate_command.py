@@ -56,9 +56,10 @@ def plant(home: Path, version: str, *faults: str, **others: str) -> str:
 
 
 def gated(
-    home: Path, old: str, new: str, *options: object, runner: str = "sim", json: bool = True
-) -> Ended:
-    options = (*options, "--json") if json else options
+    home: Path, old: str, new: str, *options: object, runner: str = "sim", json: bool = True,
+    variants: tuple[str, ...] = ("--variant", "none"),
+) -> Ended:  # fmt: skip
+    options = (*variants, *options, "--json") if json else (*variants, *options)
     return warpfuzz(home, "gate", old, new, "--runner", runner, *ENOUGH, *options, prepare=shorten)
 
 
@@ -94,6 +95,19 @@ def test_a_crash_is_one_and_without_a_gpu_no_result_is_claimed(home: Path) -> No
     assert ended.code == 1, ended.err
     assert re.search(r"^crashes +[1-9]", ended.out, re.MULTILINE)
     assert "No result was compared" in ended.out
+
+
+def test_a_bug_with_an_option_is_new_and_options_are_asked_of_both(home: Path) -> None:
+    right = plant(home, "1.0")
+    wrong = str(planted_ptxas(home / "2", "2.0", [FAULT], only_with="sm_90a", answering=address()))
+    ended = gated(home, right, wrong, variants=())
+    asked = ["+maxrregcount=32", "+regAllocOptLevel=2", "+process=last", "+target=sm_90a"]
+    assert ended.summary["variants"] == asked
+    assert ended.code == 1, ended.err
+    assert all("+target=sm_90a" in row["what"] for row in ended.findings)
+    refused = gated(home, right, wrong, variants=("--variant", "target=sm_80"))
+    assert refused.code == 2
+    assert "sm_80 is no sibling of sm_90" in refused.err
 
 
 def test_slower_compilers_are_told_by_their_times() -> None:
@@ -152,7 +166,7 @@ gate.RECORD, gate._MODULES, gate._TURNS = "little", 1, 1
 gate.Budget = lambda seconds: Budget(cases={FEW_CASES})
 from fuzz.cli import main
 main([*sys.argv[1:], "--runner", "sim", "--opt", "2", "--workers", "1", "--slower", "9",
-      "--seed", "5", "--only", "wmma.mma*row.col.m16n16k16.f32.f32"])
+      "--seed", "5", "--only", "wmma.mma*row.col.m16n16k16.f32.f32", "--variant", "none"])
 ' "$@"
 """
     for name, text in {"warpfuzz": small, "pip": "#!/bin/sh\n"}.items():

@@ -20,6 +20,8 @@ from oracle.errors import InfrastructureError, UsageError
 from oracle.isa import FORMS, form_of, is_available
 from oracle.permission import permitted
 from oracle.targets import Module
+from runners import foreign
+from runners.emission import emit
 from runners.foreign import ForeignRunner, identity_of
 from runners.processes import OUTPUT_LIMIT
 from runners.simulated_runner import SimulatedRunner
@@ -109,6 +111,7 @@ FUNCTIONS = {
     "hangs": ("hang", "did not end within 0.5 s"),
     "crashes": ("crash", "was killed by SIGSEGV"),
     "prints_noise": (MODEL, ""),
+    "answers_itself": ("unreadable output", "answered garbage"),
     "dies_in_the_middle": ("crash", "ended its process in the middle"),
     "too_few": ("unreadable output", "uint8 of shape (37, "),
     "another_size": ("unreadable output", "gave back float32 of shape (38, "),
@@ -169,6 +172,20 @@ def test_after_a_hang_and_a_crash_a_function_is_started_again(installed, tmp_pat
         outcomes = [asked(runner, one, MODULE, count=1).outcome for _ in range(2)]
     # The first is asked again, and hangs then.
     assert outcomes == ["flaky", MODEL]
+
+
+def test_large_batches_go_in_parts_none_does_not_go_and_a_closed_runner_says_so(monkeypatch):
+    one = item(form_of(LOAD), MODULE)
+    images = one.images(5)
+    monkeypatch.setattr(foreign, "OUTPUT_LIMIT", 2 * images.shape[1] + 1)
+    with ForeignRunner(f"{HERE}/broken.sh unchanged") as runner:
+        compiled = runner.compile(emit(one.program, module=MODULE))
+        assert (runner.run(compiled, images).images == images).all()
+        assert runner.run(compiled, images[:0]).images.shape == (0, images.shape[1])
+        assert not runner.run(compiled, images).images.flags.writeable
+    for ask in (lambda: runner.compile(compiled.module), lambda: runner.run(compiled, images)):
+        with pytest.raises(UsageError, match="closed"):
+            ask()
 
 
 # Names

@@ -29,7 +29,10 @@ def test_a_model_that_is_written_is_read_back(target: str, form: str, tmp_path: 
     assert again.file == str(path)
 
 
-@pytest.mark.parametrize("text", ["{", "{}", '{"target": "sm_90"} 1', '{"a":' * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    ["{", "{}", '{"target": "sm_90"} 1', '{"target": "sm_90", "target": 1}', '{"a":' * 100_000],
+)
 def test_what_begins_like_json_and_is_no_model_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="the model x"):
         parse_model(text, "x")

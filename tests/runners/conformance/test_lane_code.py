@@ -12,6 +12,7 @@ from oracle.errors import UsageError
 from oracle.execution import execute
 from oracle.isa import FORMS
 from oracle.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, run_lanes
+from oracle.ops import Op
 from oracle.permission import permitted
 from oracle.targets import Module
 from runners.emission import emit
@@ -19,7 +20,7 @@ from runners.front_ends.protocol import check_named
 from runners.protocol import Compiled, Ran
 from runners.simulated_runner import SimulatedRunner
 from strategies.draws import draw_one
-from strategies.features import Dimension, Focus, Has, features_of
+from strategies.features import Dimension, Feature, Focus, Has, features_of
 from strategies.programs import programs
 
 MODULE = Module.named("sm_90", "8.0")
@@ -43,6 +44,24 @@ def test_drawn_code_comes_out_as_the_oracle_says(key: int) -> None:
     assert decode_program(encode_program(program), "here") == program
     with pytest.raises(UsageError, match="without --front-end"):
         check_named([program])
+
+
+@pytest.mark.parametrize("feature", [Has.UNPACKED, Has.PACKED_BEHIND, Has.ROWS_COMPUTED], ids=str)
+def test_code_around_instructions_comes_out_as_the_oracle_says(feature: Feature) -> None:
+    strategy = programs(Focus(features=frozenset({feature})), module=MODULE, forms=FORMS)
+    reached = 0
+    for key in range(20):
+        program = draw_one(strategy, key)
+        reached += feature in features_of(program)
+        images = np.random.default_rng(key).integers(0, 256, (4, program.image_bytes), np.uint8)
+        code = (runner := SimulatedRunner()).compile(emit(program, module=MODULE))
+        assert isinstance(code, Compiled), code
+        ran = runner.run(code, images)
+        assert isinstance(ran, Ran), ran
+        assert np.array_equal(ran.images, execute(program, images).images)
+        assert permitted(program, images).allows(ran.images).all()
+        assert decode_program(encode_program(program), "here") == program
+    assert reached >= 8
 
 
 def test_draws_have_everything_that_code_is_made_of() -> None:
@@ -91,6 +110,45 @@ def test_a_loop_takes_as_many_turns_as_each_lane_counts(loop: Repeat, turns: np.
     results, unknown = run_lanes(code_of(ZERO, loop), np.zeros((1, 32, 1), np.uint32))
     assert results[0, :, 0].tolist() == turns.tolist()
     assert not unknown.any()
+
+
+SUM = assigned("add.rn.f32", "r1", "r0", "r0")
+
+
+@pytest.mark.parametrize(
+    ("code", "unknown"),
+    [
+        ([SUM], True),
+        ([SUM, assigned("max.NaN.f32", "r1", "r1", "r1")], False),
+        ([SUM, assigned("mul.rn.sat.f32", "r1", "r1", "r1")], False),
+        ([SUM, assigned("cvt.rni.s32.f32", "r1", "r1")], False),
+        ([SUM, assigned("mul.rn.f32", "r1", "r1", "r1")], True),
+        ([SUM, assigned("max.NaN.f16x2", "r1", "r1", "r1")], True),
+        ([SUM, assigned("and.b32", "r1", "r1", 0)], True),
+        ([SUM, assigned("mov.b32", "r1", 0)], False),
+        ([SUM, assigned("setp.eq.u32", "p0", "r0", 0), assigned("mov.b32", "r1", 0, guard="p0")],
+         True),
+        ([SUM, assigned("testp.notanumber.f32", "p0", "r1"),
+          assigned("mov.b32", "r1", 0, guard="p0")], False),
+        ([SUM, Repeat(count="r1", counter="r2", body=()), ZERO], True),
+    ],
+)  # fmt: skip
+def test_bits_of_nan_are_open_until_something_takes_it_for_a_number(
+    code: list[Statement], unknown: bool
+) -> None:
+    inputs = np.where(LANES % 2, 0x7FC0_1234, 0x3F80_0000).astype(np.uint32).reshape(1, 32, 1)
+    _, found = run_lanes(code_of(*code), inputs)
+    assert found[0].tolist() == [unknown and bool(lane % 2) for lane in LANES]
+
+
+def test_rows_are_where_the_code_puts_them() -> None:
+    form = next(form for form in FORMS if form.mnemonic == "ldmatrix")
+    code = (assigned("shl.b32", "r0", "lane", 4),)
+    addresses = tuple(range(0, 512, 16))
+    rows = Op.of(form=form, registers="x", buffer="b", addresses=addresses, computed=code)
+    assert not rows.changed(addresses=addresses[::-1]).memory.computed
+    with pytest.raises(UsageError, match="computes other addresses"):
+        rows.changed(addresses=addresses[::-1], computed=code)
 
 
 @pytest.mark.parametrize(

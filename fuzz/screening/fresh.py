@@ -1,0 +1,178 @@
+"""Screening with images that the device makes by their numbers, and compares with its reference.
+
+A program's first launches repeat images that the oracle has judged, as without the reference. Then
+each launch has images that no other one had. What differs is made again here and judged by the
+oracle, and so is a sample of what agrees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fuzz.checks.fresh_rounds import made_again, sample
+from fuzz.findings.families import form_name
+from fuzz.screening.screen import Item, Screen
+from oracle.errors import InfrastructureError, UsageError
+from oracle.models import model_for
+from runners.cuda.messages import DeviceHealth
+from runners.cuda.runner import CudaRunner
+from runners.emission import emit
+from runners.ledger import Differing, Ledger
+from runners.protocol import Compiled, Failure
+from runners.reference.encoding import encode
+from runners.reference.fresh import FreshRan, FreshWork, PendingFresh, finished_by, fresh_runner
+from runners.screening import References, Screened, Screening
+from strategies.contents import Recipe
+from strategies.contents.device import device_contents
+from strategies.features import main_form
+
+_MOST_IMAGES = 1 << 22
+"""Images of a launch: 40 ms (10^8 a second, H100, prototype, 2026-11)."""
+
+_MOST_KEPT = 128
+"""Images of a program from which on those that are wrong are only counted."""
+
+
+class FreshScreen(Screen):
+    """The screening of one device that makes its images. Takes what `Screen` does.
+
+    Raises
+    ------
+    UsageError
+        If the runner does not compare.
+    """
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.device = fresh_runner(self.ready.runner)
+        self.fresh = 0
+        self._plain: dict[int, Compiled] = {}
+        """By the number of a program: its kernel that runs every image once."""
+        self._works: dict[int, FreshWork | None] = {}
+        """By the number of a program: the images that come next; None: the reference cannot."""
+
+    def _compiled(self, item: Item) -> Compiled | Failure:
+        compiled = super()._compiled(item)
+        module = emit(item.source.program, module=self._module, entry=item.source.entry)
+        plain = self.runner.prepare(module)
+        if isinstance(plain, Compiled):
+            self._plain[item.number] = plain
+        return compiled if isinstance(plain, Compiled) else plain
+
+    def _launch(
+        self, item: Item, compiled: Compiled, limit: int, *, examine: bool
+    ) -> tuple[References | None, Screening]:
+        # Verified on every multiprocessor, with the oracle's results.
+        work = self._work(item, limit) if item.per_second else None
+        if work is None:
+            return super()._launch(item, compiled, limit, examine=examine)
+        plain = self._plain[item.number]
+        pending = self.device.fresh(plain, work)
+        launch = _Launch(
+            screen=self, item=item, plain=plain, work=work, pending=pending, examine=examine
+        )
+        return None, launch
+
+    def _work(self, item: Item, limit: int) -> FreshWork | None:
+        if item.number not in self._works:
+            self._works[item.number] = self._first_work(item)
+        before = self._works[item.number]
+        recipe = item.source.recipe
+        if before is None or recipe is None:
+            return None
+        first = before.first + before.count
+        count = min(_MOST_IMAGES, limit * max(1, self.tally.multiprocessors.size))
+        work = replace(before, first=first, count=count, sampled=sample(recipe, first, count))
+        self._works[item.number] = work
+        return work
+
+    def _first_work(self, item: Item) -> FreshWork | None:
+        """Return the images that the oracle has judged; None if the reference cannot go on."""
+        source = item.source
+        if source.recipe is None:
+            return None
+        try:
+            encoded = encode(source.program, model_for(self.oracle_target))
+        except UsageError:
+            return None
+        contents = device_contents(source.recipe, source.program).words
+        count = len(source.references.images)
+        return FreshWork(encoded=encoded, contents=contents, first=0, count=count)
+
+
+@dataclass(kw_only=True, eq=False)
+class _Launch:
+    """A comparison, as a launch of screening."""
+
+    screen: FreshScreen
+    item: Item
+    plain: Compiled
+    work: FreshWork
+    pending: PendingFresh
+    examine: bool
+
+    def collect(self) -> Screened | Failure:
+        """Wait for it; what is wrong joins the program's images.
+
+        Raises
+        ------
+        InfrastructureError
+            If the reference is wrong.
+        """
+        ran = self.pending.collect()
+        if isinstance(ran, Failure):
+            return ran
+        self.screen.fresh = (self.screen.fresh or 0) + int(ran.finished.sum())
+        health = self._health() if self.examine else None
+        ledger = Ledger(finished=ran.finished, wrong=np.zeros_like(ran.finished), differing=())
+        if len(ran.numbers):
+            ledger = self._judged(ran)
+        return Screened(ledger=ledger, seconds=ran.seconds, health=health)
+
+    def _judged(self, ran: FreshRan) -> Ledger:
+        source, target = self.item.source, self.screen.oracle_target
+        assert source.recipe is not None
+        again = made_again(source.recipe, source.program, ran, target=target)
+        if len(again.mistaken):
+            self._try_again(source.recipe, int(ran.numbers[again.mistaken[0]]))
+        wrong, before = again.wrong, source.references
+        count = len(before.images)
+        shown = wrong if count < _MOST_KEPT else wrong[:0]
+        if len(shown):
+            # Behind those that are there: what was seen before is known by its place.
+            references = References(
+                images=np.concatenate([before.images, again.images[shown]]),
+                expected=np.concatenate([before.expected, again.expected[shown]]),
+                drawn=(*(before.drawn or range(count)), *ran.numbers[shown].tolist()),
+            )
+            self.item.source = replace(source, references=references)
+        return Ledger(
+            finished=ran.finished,
+            wrong=finished_by(ran.sms[wrong], len(wrong)),
+            differing=tuple(
+                Differing(image=count + index, sm=int(ran.sms[place]), actual=ran.after[place])
+                for index, place in enumerate(shown)
+            ),
+        )
+
+    def _try_again(self, recipe: Recipe, number: int) -> None:
+        work = replace(self.work, first=number, count=1, sampled=(number,))
+        ran = self.screen.device.fresh(self.plain, work).collect()
+        program, target = self.item.source.program, self.screen.oracle_target
+        if isinstance(ran, Failure) or not len(
+            made_again(recipe, program, ran, target=target).mistaken
+        ):
+            self.screen.once += 1
+            return
+        raise InfrastructureError(
+            f"the reference on {self.screen.ready.device} is wrong about image {number} of a "
+            f"program about {form_name(main_form(program))}, by the oracle; screen without --fresh"
+        )
+
+    def _health(self) -> DeviceHealth | None:
+        runner = self.screen.device
+        health = runner.health() if isinstance(runner, CudaRunner) else None
+        return None if isinstance(health, Failure) else health

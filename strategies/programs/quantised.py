@@ -1,0 +1,249 @@
+"""Code of lanes as kernels have it around a multiplication: what is unpacked, and what is packed.
+
+Before it, bytes and halves of bytes become multiplicands: unpacked, converted, scaled. Behind it,
+sums are scaled, clamped, converted and packed. No NaN is made whose bits PTX leaves open, or what
+comes last makes it canonical.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from oracle.lane_code import LANE, Assign, LaneCode, Statement
+from oracle.operands import Registers
+from oracle.scalar import SCALARS
+from strategies.features import Feature, Has
+from strategies.programs.builder import Builder
+from strategies.programs.lane_code import Lanes, settled
+from strategies.programs.live_values import LiveValue
+
+T = TypeVar("T")
+
+_SCALES = {
+    "f16": (0x2C00, 0x3C00, 0x3400, 0x2E66), "bf16": (0x3D80, 0x3F80, 0x3E80, 0x3DCD),
+    "f32": (0x3D80_0000, 0x3F80_0000, 0x3E80_0000, 0x3DCC_CCCD),
+}  # fmt: skip
+"""1/16, 1, 1/4 and the number next to 0.1."""
+_LARGEST_OF_S8 = 0x42FE_0000
+"""127, as f32."""
+_EIGHT_BITS = {"e4m3": 0x7777_7777, "e5m2": 0xBBBB_BBBB}
+"""Bits that NaN of these formats do not have all."""
+
+
+class _Chain:
+    """Instructions that each write a register of their own."""
+
+    def __init__(self, builder: Builder, words: Sequence[str]) -> None:
+        self._lanes, self._module = Lanes(builder, words), builder.module
+        self.dice = builder.wide_dice()
+        self.code: list[Statement] = []
+
+    def has(self, opcode: str) -> bool:
+        """Tell whether the module can have an instruction."""
+        return SCALARS[opcode].exists(self._module)
+
+    def make(self, opcode: str, *sources: str | int, settles: bool = False) -> str:
+        """Append an instruction, and what makes its NaNs canonical if that is asked for."""
+        made = tuple(map(self._lanes.new, SCALARS[opcode].destinations))
+        one = Assign(opcode=opcode, destinations=made, sources=sources)
+        self.code += settled(one) if settles else [one]
+        return made[0]
+
+    def halves(self, word: str) -> tuple[str, str]:
+        """Append what parts a word into registers of 16 bits, the low one first."""
+        low, high = self._lanes.new("b16"), self._lanes.new("b16")
+        self.code.append(Assign(opcode="mov.b32.unpack", destinations=(low, high), sources=(word,)))
+        return low, high
+
+    def byte(self, word: str, index: int, *, signed: bool) -> str:
+        """Append what extracts a byte as a number of 32 bits, in one of the ways of kernels."""
+        kind = "s32" if signed else "u32"
+        match self.dice.below(3):
+            case 0:
+                return self.make(f"bfe.{kind}", word, 8 * index, 8)
+            case 1:
+                return self.make(f"shr.{kind}", self.make("shl.b32", word, 24 - 8 * index), 24)
+        sign = 8 + index if signed else 4
+        return self.make("prmt.b32", word, 0, sign << 12 | sign << 8 | sign << 4 | index)
+
+
+def unpacked(builder: Builder, value: LiveValue, made: Registers, type_: str) -> LiveValue | None:
+    """Append code that makes multiplicands of a type of fewer registers; None if there is none."""
+    words = _words(value)
+    chain = _Chain(builder, words)
+    results = _multiplicands(chain, type_, words, made.registers) if value.holds.bits == 32 else []
+    return _appended(builder, value, chain, results, Has.UNPACKED)
+
+
+def packed(builder: Builder, value: LiveValue, type_: str) -> LiveValue | None:
+    """Append code that scales, clamps and packs a D of a type; None if there is none."""
+    words = _words(value)
+    chain = _Chain(builder, words)
+    results = _packed(chain, type_, words) if type_ in ("f16", "f32", "s32") else []
+    return _appended(builder, value, chain, results, Has.PACKED_BEHIND)
+
+
+def _words(value: LiveValue) -> list[str]:
+    return [f"r{index}" for index in range(value.holds.registers)]
+
+
+def _appended(
+    builder: Builder, value: LiveValue, chain: _Chain, results: Sequence[str], feature: Feature
+) -> LiveValue | None:
+    if not results:
+        return None
+    builder.take(feature)
+    name, holds = builder.name("q"), Registers(registers=len(results))
+    builder.add(
+        LaneCode(
+            source=value.name, count=value.holds.registers, destination=name,
+            results=tuple(results), code=tuple(chain.code),
+        )
+    )  # fmt: skip
+    value.pending = False
+    return builder.define(name, holds, pending=True)
+
+
+def _multiplicands(chain: _Chain, type_: str, words: Sequence[str], count: int) -> list[str]:
+    dice = chain.dice
+    kind, scale = dice.below(3), dice.one_of(_SCALES.get(type_, _SCALES["f32"]))
+    made: list[str] = []
+    for index in range(count):
+        part, place = divmod(index, len(words))
+        word = words[place]
+        match type_:
+            case "f16" | "bf16":
+                made.append(_halves(chain, type_, word, part, kind, scale))
+            case "f32" | "tf32":
+                number = _scaled(chain, word, part, scale)
+                if type_ == "tf32" and chain.has("cvt.rna.tf32.f32"):
+                    number = chain.make("cvt.rna.tf32.f32", number)
+                made.append(number)
+            case "s8" | "u8" | "s4" | "u4" | "b1":
+                made.append(_integers(chain, type_, word, part))
+            case "e4m3" | "e5m2" if chain.has(f"cvt.rn.satfinite.{type_}x2.f32"):
+                numbers = [_scaled(chain, word, part + each, scale) for each in range(4)]
+                opcode = f"cvt.rn.satfinite.{type_}x2.f32"
+                pairs = [chain.make(opcode, numbers[i + 1], numbers[i]) for i in (0, 2)]
+                made.append(chain.make("mov.b32.pack", *pairs))
+            case _:
+                return []
+    return made
+
+
+def _scaled(chain: _Chain, word: str, part: int, scale: int) -> str:
+    byte = chain.byte(word, part % 4, signed=True)
+    return chain.make("mul.rn.f32", chain.make("cvt.rn.f32.s32", byte), scale)
+
+
+def _halves(chain: _Chain, type_: str, word: str, part: int, kind: int, scale: int) -> str:
+    """Append what makes two numbers of 16 bits."""
+    has, both = chain.has, scale << 16 | scale
+    fmt = f"{type_}x2"
+    if kind == 2 and type_ == "f16" and has("cvt.rn.f16x2.e4m3x2"):
+        eight = chain.dice.one_of(tuple(_EIGHT_BITS))
+        masked = chain.make("and.b32", word, _EIGHT_BITS[eight]) if chain.dice.below(2) else word
+        half = chain.halves(masked)[part % 2]
+        return chain.make(f"cvt.rn.f16x2.{eight}x2", half, settles=True)
+    if not has(f"fma.rn.{fmt}"):
+        low, high = (_scaled(chain, word, 2 * part + each, _SCALES["f32"][1]) for each in (0, 1))
+        narrow = (chain.make(f"cvt.rn.{type_}.f32", one) for one in (low, high))
+        return chain.make("mov.b32.pack", *narrow)
+    if kind == 1 and type_ == "f16":
+        # 1024 + byte, less 1024 + 128.
+        pair = chain.make("prmt.b32", word, 0x6464_6464, (0x4140, 0x4342)[part % 2])
+        number = chain.make("sub.rn.f16x2", pair, 0x6480_6480)
+    else:
+        # The lowest bits of 1024 or 128 are those of a number below 16.
+        shifted = chain.make("shr.u32", word, 4 * (part % 4)) if part % 4 else word
+        one, less, magic = {
+            "f16": (0x3C00_3C00, 0xE408_E408, 0x6400_6400),
+            "bf16": (0x3F80_3F80, 0xC308_C308, 0x4300_4300),
+        }[type_]
+        pair = chain.make("lop3.b32", shifted, 0x000F_000F, magic, 0xEA)
+        number = chain.make(f"fma.rn.{fmt}", pair, one, less)
+    if chain.dice.below(3):
+        return chain.make(f"fma.rn.{fmt}", number, both, 0x8000_8000)
+    # A scale from memory may be NaN.
+    return chain.make(f"fma.rn.{fmt}", number, word, 0x8000_8000, settles=True)
+
+
+def _integers(chain: _Chain, type_: str, word: str, part: int) -> str:
+    """Append what makes integers of 8, 4 or 1 bits: of halves of bytes, or of other places."""
+    if type_ == "b1":
+        return chain.make("lop3.b32", word, chain.make("brev.b32", word), 1 << part, 0x96)
+    turned = chain.make("prmt.b32", word, 0, (0x3210, 0x0123, 0x1032, 0x2301)[part % 4])
+    if type_ in ("s4", "u4"):
+        return chain.make("lop3.b32", word, chain.make("shl.b32", turned, 4), 0x0F0F_0F0F, 0xAC)
+    shifted = chain.make("shr.u32", turned, 4) if part % 2 else turned
+    small = chain.make("and.b32", shifted, 0x0F0F_0F0F)
+    if type_ == "u8":
+        return small
+    sign = chain.make("and.b32", small, 0x0808_0808)
+    return chain.make("or.b32", small, chain.make("mul.lo.u32", sign, 0x1E))
+
+
+def _packed(chain: _Chain, type_: str, words: Sequence[str]) -> list[str]:
+    dice = chain.dice
+    scale, bias = dice.one_of(_SCALES["f32"]), dice.one_of((0, 0x3F00_0000, 0xC100_0000))
+    rectifies, kind = dice.below(3), dice.below(3)
+    numbers: list[str] = []
+    for word in words:
+        if type_ == "f16":
+            some = [chain.make("cvt.f32.f16", half) for half in chain.halves(word)]
+        else:
+            some = [chain.make("cvt.rn.f32.s32", word) if type_ == "s32" else word]
+        numbers += [_clamped(chain, one, scale, bias, rectifies) for one in some]
+    if kind == 1 and chain.has("cvt.rn.satfinite.e4m3x2.f32"):
+        pairs = [
+            chain.make("cvt.rn.satfinite.e4m3x2.f32", high, low) for low, high in _pairs(numbers)
+        ]
+        made = [chain.make("mov.b32.pack", *both) for both in _pairs(pairs)]
+    elif kind == 2 and chain.has("cvt.rn.f16x2.f32"):
+        made = [
+            chain.make("cvt.rn.f16x2.f32", high, low, settles=True) for low, high in _pairs(numbers)
+        ]
+    else:
+        whole = [chain.make("cvt.rni.s32.f32", one) for one in numbers]
+        made = _bytes(chain, whole)
+    if dice.below(3) == 0:
+        # As at the edge of a matrix, which not all lanes have.
+        inside = chain.make("setp.lt.u32", LANE, 1 + dice.below(31))
+        chain.code += [
+            Assign(opcode="mov.b32", destinations=(one,), sources=(0,), guard=f"!{inside}")
+            for one in made
+        ]
+    return made
+
+
+def _clamped(chain: _Chain, number: str, scale: int, bias: int, rectifies: int) -> str:
+    number = chain.make("fma.rn.f32", number, scale, bias)
+    if rectifies:
+        # The first lets NaN through.
+        opcode = "max.NaN.f32" if rectifies == 1 and chain.has("max.NaN.f32") else "max.f32"
+        number = chain.make(opcode, number, 0)
+    return chain.make("min.f32", number, _LARGEST_OF_S8)
+
+
+def _bytes(chain: _Chain, whole: Sequence[str]) -> list[str]:
+    """Append what packs integers, four in a word: clamped by one instruction, or by two."""
+    made = []
+    way = chain.dice.below(2)
+    for low, high in _pairs([*_pairs(whole)]):
+        four = (*low, *high)
+        if way and chain.has("cvt.pack.sat.s8.s32.b32"):
+            upper = chain.make("cvt.pack.sat.s8.s32.b32", four[3], four[2], 0)
+            made.append(chain.make("cvt.pack.sat.s8.s32.b32", four[1], four[0], upper))
+            continue
+        held = [chain.make("max.s32", chain.make("min.s32", one, 127), 0xFFFF_FF80) for one in four]
+        joined = chain.make("and.b32", held[0], 0xFF)
+        for place, one in enumerate(held[1:], start=1):
+            joined = chain.make("bfi.b32", one, joined, 8 * place, 8)
+        made.append(joined)
+    return made
+
+
+def _pairs(items: Sequence[T]) -> list[tuple[T, T]]:
+    """Return items in pairs; what is left over is its own neighbour."""
+    return [(items[i], items[min(i + 1, len(items) - 1)]) for i in range(0, len(items), 2)]

@@ -1,0 +1,127 @@
+"""A binary that is wrong once in so many runs: its rate, and how sure it is that one is right."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from repro_cases import half, multiplication, stored
+
+from corpus import Entry, Kind
+from fuzz.checks.examining import Examiner
+from fuzz.compilers.bisection import rate_of, repeats_for, shown_by
+from fuzz.findings.case import Evidence, case_of, subject_of
+from fuzz.findings.probes import ProgramProbe
+from fuzz.findings.replay import Answer, asked
+from fuzz.runner import OpenRunner, RunnerChoice
+from oracle.execution import execute
+from runners.kernels import KernelModule
+from runners.protocol import ClosedAtTheEnd, Collected, Compiled, Images, Ran
+
+
+class Quiet:
+    """Hears what a worker does."""
+
+    interrupted = False
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_, **__: None
+
+
+class Rare(ClosedAtTheEnd):
+    """Runs one program, each execution wrong with a probability, in one of a few ways."""
+
+    def __init__(self, entry: Entry, rate: float) -> None:
+        self.subject, self.rate = subject_of(entry), rate
+        self.after = execute(self.subject.program, self.subject.image[None]).images
+        self.random = np.random.Generator(np.random.Philox(1))
+        self.executions = self.failed = self.launches = 0
+        self.wrong_byte = int(np.flatnonzero(self.after[0] != self.subject.image)[0])
+
+    def compile(self, module: KernelModule) -> Compiled:
+        return Compiled(module=module, architecture="sm_90", compiler="rare", key="k", code=b"")
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran:
+        made = np.repeat(self.after, len(images), axis=0)
+        hit = self.random.random(len(images)) < self.rate
+        made[hit, self.wrong_byte] ^= 1 << self.random.integers(0, 8, hit.sum(), np.uint8)
+        self.launches, self.executions = self.launches + 1, self.executions + len(images)
+        self.failed += int(hit.sum())
+        return Ran(images=made, sms=np.zeros(len(images), np.uint32), seconds=0.0)
+
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Collected:
+        return Collected(outcome=self.run(compiled, images, entry=entry))
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def entry(tmp_path_factory: pytest.TempPathFactory) -> Entry:
+    return stored(
+        tmp_path_factory.mktemp("found"), multiplication(half()), faults=("accumulator-ignored",)
+    )
+
+
+def answer(entry: Entry, runner: Rare, times: int) -> Answer:
+    probe = ProgramProbe(entry, target="sm_90", version=entry.finding.ptx_version)
+    return asked(partial(probe.ask, runner), times=times)
+
+
+@settings(max_examples=12, deadline=None)
+@given(times=st.integers(1, 5000), rate=st.sampled_from([0, 1e-3, 0.3, 1]))
+def test_each_execution_is_a_run_however_many_there_are_at_once(
+    entry: Entry, times: int, rate: float
+) -> None:
+    runner = Rare(entry, rate)
+    found = answer(entry, runner, times)
+    assert found.runs == found.executions == runner.executions == times
+    assert found.failed == runner.failed
+    assert found.bad is bool(runner.failed)
+    assert min(times, 10) <= runner.launches < 20
+    assert len(found.samples) <= 1 + 8 + 1
+
+
+def test_once_in_a_thousand_is_found_in_as_many_runs_as_its_rate_asks_for(entry: Entry) -> None:
+    found = answer(entry, Rare(entry, 1e-3), repeats_for(1e-3))
+    assert found.bad
+    assert found.flaky
+    assert answer(entry, Rare(entry, 0), 100_000).executions == 100_000
+
+
+@pytest.mark.parametrize("rate", [0, 1e-3, 1 / 20, 1])
+def test_a_finding_that_did_not_come_again_is_told_with_its_rate(entry: Entry, rate: float) -> None:
+    runner = Rare(entry, rate)
+    ready = OpenRunner(
+        choice=RunnerChoice(name="sim"), runner=runner, target="sm_90",
+        ptx_version=entry.finding.ptx_version, version="", device="",
+    )  # fmt: skip
+
+    examiner = Examiner(ready, Quiet())
+    subject, attempts = examiner._measured(entry, runner.subject, [])
+    finding = entry.finding
+    made = Evidence(kind=Kind.FLAKY, family=finding.family, subject=subject, attempts=attempts)
+    assert finding.origin is not None
+    case = case_of(made, ready, origin=finding.origin, status=finding.shrink)
+    told = case.details["rate"]
+    assert isinstance(told, float)
+    if rate == 0:
+        # It was seen once, and not again in 10,000 executions.
+        assert 0 < told <= 1 / 10_000
+    else:
+        assert told == runner.failed / runner.executions
+        assert rate / 2.5 < told < 2.5 * rate
+    assert runner.executions <= 10_240
+    launches = rate_of(msgspec.structs.replace(finding, details=case.details))
+    assert launches == pytest.approx(case.details["failed runs"] / case.details["runs"])
+    assert repeats_for(launches) * subject.copies >= 1 / max(told, 1e-3)
+
+
+def test_what_so_many_runs_show_is_what_they_do_not_miss() -> None:
+    for runs in (1, 2, 1000, 100_000):
+        assert (1 - shown_by(runs)) ** runs == pytest.approx(0.05)

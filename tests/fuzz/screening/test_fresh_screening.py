@@ -1,0 +1,126 @@
+"""Screening with images of the device, on the simulated one, with a reference for the processor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+from small_sets import MODULE
+
+from corpus import Kind
+from fuzz.runner import RunnerChoice, opened
+from fuzz.screening.distilling import candidates, describe, set_program
+from fuzz.screening.examining import Examiner
+from fuzz.screening.fresh import FreshScreen
+from fuzz.screening.screen import Sighting
+from oracle.errors import InfrastructureError
+from runners import simulated_runner
+from runners.protocol import Compiled, Failure, Images, Ran
+from runners.simulated_runner import SimulatedRunner
+from strategies.contents import expand
+from strategies.draws import Selection
+from strategies.program_coverage import Batch
+from strategies.program_draws import selected_forms
+
+IMAGES = 2
+"""Images of a program that the oracle judges before the device makes others."""
+WRONG = 5
+"""Multiprocessor that is wrong."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _built() -> None:
+    try:
+        simulated_runner.host_reference()
+    except InfrastructureError as error:
+        pytest.skip(str(error))
+
+
+class Defective(SimulatedRunner):
+    """A device of which one multiprocessor gets images wrong that are run once."""
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
+        ran = super().run(compiled, images, entry=entry)
+        if isinstance(ran, Failure):
+            return ran
+        wrong = ran.images.copy()
+        wrong[ran.sms == WRONG, -1] ^= 1
+        return replace(ran, images=wrong)
+
+
+def batch() -> Batch:
+    forms = selected_forms(
+        Selection(pattern="wmma.mma*s8*"), target=MODULE.target.name, version=str(MODULE.version)
+    )
+    drawn = (one for some in candidates(forms, MODULE, 1) for one in some)
+    return next(islice(drawn, 1))
+
+
+@contextmanager
+def screening(maker: Any = None) -> Iterator[tuple[FreshScreen, list[Sighting]]]:
+    sightings: list[Sighting] = []
+    with opened(RunnerChoice(name="sim", target="sm_90", maker=maker)) as ready:
+        description = describe(MODULE, seed=1, covers={})
+        screen = FreshScreen(ready, description, seen=sightings.append)
+        screen.add(set_program(batch(), 0, IMAGES, MODULE))
+        yield screen, sightings
+
+
+def test_a_sound_device_compares_new_images_on_its_multiprocessors() -> None:
+    with screening() as (screen, sightings):
+        screen.step()
+        verified = screen.tally.total.cases
+        for _ in range(3):
+            screen.step()
+        screen.finish()
+    assert not sightings
+    assert screen.fresh
+    assert screen.tally.total.cases - verified >= screen.fresh
+    assert screen.tally.multiprocessors.size > 100
+
+
+def test_a_multiprocessor_that_is_wrong_is_named_and_its_image_is_made_again() -> None:
+    with screening(lambda choice: Defective()) as (screen, sightings):
+        while not sightings:
+            screen.step()
+        examiner = Examiner(description=screen._description, device="GPU 3")
+        (found,) = examiner.examine(screen, sightings[0])
+    assert screen.tally.faulty.tolist() == [WRONG]
+    assert found.case.kind is Kind.FLAKY
+    assert f"multiprocessor {WRONG}" in found.title
+    assert "clock" not in found.sentence
+    number = found.case.origin.image
+    assert number is not None
+    assert number >= IMAGES
+    references = sightings[0].item.source.references
+    place = references.drawn.index(number)
+    one = batch()
+    assert np.array_equal(
+        references.images[place], expand(one.recipe, one.program, 1, first=number)[0]
+    )
+
+
+def test_a_wrong_reference_ends_the_screening_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = simulated_runner.host_reference()
+
+    class Wrong:
+        def fill(self, *given: Any) -> Images:
+            return right.fill(*given)
+
+        def compare(self, encoded: Any, before: Images, after: Images, first: int) -> Any:
+            return replace(
+                right.compare(encoded, before, after, first), differing=1, numbers=(first,)
+            )
+
+    monkeypatch.setattr(simulated_runner, "host_reference", Wrong)
+    with screening() as (screen, sightings):
+        screen.step()
+        screen.step()
+        with pytest.raises(InfrastructureError, match=r"reference on .* is wrong about image"):
+            screen.finish()
+    assert not sightings
