@@ -13,6 +13,7 @@ from oracle.lazy import lazily
 if TYPE_CHECKING:
     from runners.emission import emit as emit
     from runners.emission import emit_all as emit_all
+    from runners.kernels import Kernel as Kernel
     from runners.kernels import KernelModule as KernelModule
     from runners.kernels import Launch as Launch
     from runners.protocol import Compiled as Compiled
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "runners.emission": ("emit", "emit_all"),
-    "runners.kernels": ("KernelModule", "Launch"),
+    "runners.kernels": ("Kernel", "KernelModule", "Launch"),
     "runners.protocol": ("Compiled", "Failure", "Ran", "Runner", "Trouble"),
     "runners.simulated": ("SimulatedDevice", "SimulatedTrap"),
     "runners.simulated_runner": ("SimulatedRunner",),

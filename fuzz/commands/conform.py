@@ -152,10 +152,8 @@ class _Report:
         self._tap(f"# {counted(len(self.outcomes), 'form')} of {about}, in {seconds:.1f} s: {told}")
         left = [one.opcode for one in unjudged(module) if one in self.selected]
         if left:
-            self._tap(
-                f"# {counted(len(left), 'form')} not asked, because the model of {ready.target} "
-                f"has no figures of them, such as {left[0]}"
-            )
+            many = counted(len(left), "form")
+            self._tap(f"# {many} not asked: what must come out is not known here, as of {left[0]}")
         path = options.expectations
         flips = [one for one, was in self.expected.items() if self._flips(one, was)]
         if path is not None and options.update_expectations:

@@ -223,6 +223,6 @@ def forms_of(module: Module) -> Iterator[Form]:
 
 
 def unjudged(module: Module) -> list[Form]:
-    """Return the forms that cannot, because the model of the target has no figures of them."""
+    """Return the forms that cannot: no figures of their arithmetic, or no layout, is known."""
     asked = {*forms_of(module)}
     return [form for form in FORMS if is_available(form, module) and form not in asked]

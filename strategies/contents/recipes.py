@@ -124,7 +124,7 @@ _APART = {
 """Classes with values of which arithmetic is done apart: zeros, subnormals, infinities, NaN."""
 
 
-def by_class(recipe: Recipe, count: int, *, first: int = 0) -> NDArray[np.intp]:
+def by_class(recipe: Recipe, count: int, *, first: int) -> NDArray[np.intp]:
     """Return the numbers of images in another order: those of a class together.
 
     What works on many images at once, and slower where one of them holds special values, then

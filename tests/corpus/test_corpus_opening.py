@@ -9,6 +9,7 @@ import pytest
 from corpus_cases import CASE, FILES, new_corpus, settle, tree
 
 from corpus import create_corpus, durable, open_corpus
+from corpus.opening import Answers
 from oracle.errors import InfrastructureError, UsageError
 
 
@@ -120,3 +121,10 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     assert {"numpy", "hypothesis", "rich", "zipfile", "tomllib", "hashlib", "shutil"}.isdisjoint(
         done.stdout.split()
     )
+
+
+def test_answers_are_told_with_the_releases_that_gave_them() -> None:
+    asked = ("12.2.9", "12.3.107", "12.4.99", "13.0.88", "13.5.37")
+    answers = {"x": (None, "crash", "rejected", None, "rejected")}
+    assert Answers(asked=asked, answers=answers).spans("x") == "crash 12.3; rejected 12.4–13.5"
+    assert Answers(asked=asked, answers=answers).spans("y") == ""

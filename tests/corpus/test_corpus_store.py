@@ -56,6 +56,12 @@ def test_what_was_added_is_read_back(case: Case, files: dict[str, bytes]) -> Non
         assert (saved.new, saved.path) == (True, entry.path)
 
 
+def test_a_seed_has_64_bits() -> None:
+    assert Origin(seed=2**64 - 1, round=0).seed == 2**64 - 1
+    with pytest.raises(ValueError, match="more than 64 bits"):
+        Origin(seed=2**64, round=0)
+
+
 @ON_DISK
 @given(case=cases(), files=file_sets(), later=moments())
 def test_adding_twice_changes_nothing(case: Case, files: dict[str, bytes], later: datetime) -> None:

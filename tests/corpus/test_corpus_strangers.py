@@ -335,6 +335,21 @@ def test_what_was_stored_before_is_still_sound() -> None:
     assert all(isinstance(one, Entry) for one in found)
 
 
+@pytest.mark.parametrize("rest", [0, 8, 17])
+def test_an_archive_that_ends_within_its_end_is_refused(rest: int, tmp_path: Path) -> None:
+    (tmp_path / "a.zip").write_bytes(b"PK\x03\x04" + bytes(60) + b"PK\x05\x06" + bytes(rest))
+    with (
+        pytest.raises(UsageError, match=r"is no whole ZIP file \(it has no list of its files"),
+        opened_archive(tmp_path / "a.zip"),
+    ):
+        pass
+
+
+def test_a_list_of_files_has_room_for_150_000() -> None:
+    """46 bytes and the name for each (APPNOTE.TXT, 4.3.12)."""
+    assert 150_000 * (46 + len(f"findings/{'0' * 16}/finding.json")) < DIRECTORY_BYTES
+
+
 def large_directory(data: bytes) -> bytes:
     """Say of the list of files that it has a byte more than is read (APPNOTE.TXT, 4.3.16)."""
     at = data.rfind(b"PK\x05\x06") + 12
@@ -396,3 +411,11 @@ def test_only_a_file_system_that_cannot_flush_folders_is_excused(
             durable.sync_folder(tmp_path)
     else:
         durable.sync_folder(tmp_path)
+
+
+def test_an_error_without_a_number_is_told_in_its_own_words() -> None:
+    with (
+        pytest.raises(InfrastructureError, match="x: no such luck; mend that"),
+        explained("read", Path("x")),
+    ):
+        raise OSError("no such luck")

@@ -55,6 +55,11 @@ def test_what_is_no_variant_is_refused(text: str) -> None:
         parse_variant(text)
 
 
+def test_the_page_has_every_option() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "compilers.md").read_text()
+    assert all(f"`{name}`" in page or f"`{name}=" in page for name in SETTINGS)
+
+
 KERNEL = """.version 8.0
 .target sm_90
 .address_size 64

@@ -84,13 +84,20 @@ def test_bytes_around_matrices_are_parted_by_buffers_and_by_runs() -> None:
     groups = list(cells.groups())
     assert sorted(groups[1][0].tolist()) == list(range(cells.elements, len(cells.starts)))
     byte = cells.starts // 8
+    elements = {at + part for at in byte[: cells.elements].tolist() for part in (0, 1)}
+    elements |= {at + part for at in byte[: cells.elements][cells.sizes[: cells.elements] == 32]
+                 for part in (2, 3)}  # fmt: skip
+    assert set(byte[cells.around].tolist()) == set(range(4 * 1280)) - elements
     by_buffer = [part for part in groups[2] if len(part)]
     inside = cells.around[byte[cells.around] % 1280 < 1200]
     assert sorted(np.concatenate(by_buffer).tolist()) == inside.tolist()
     for part in by_buffer:
         assert len({int(one) // 1280 for one in byte[part]}) == 1, "buffers are 1280 bytes apart"
-    for parts in groups[-3:]:
+    for size, parts in zip((16, 4, 2), groups[-3:], strict=True):
         assert np.array_equal(np.concatenate(parts), cells.around)
+        runs = [np.unique(byte[part] // size).tolist() for part in parts]
+        assert all(len(run) == 1 for run in runs), "aligned runs, none of them twice"
+        assert len({run[0] for run in runs}) == len(runs)
 
 
 def test_two_products_complete_each_other_below_one_that_was_there() -> None:

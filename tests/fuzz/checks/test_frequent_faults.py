@@ -6,8 +6,11 @@ from collections import Counter
 from contextlib import ExitStack
 from dataclasses import replace
 
+import pytest
+
 from corpus import Kind
 from fuzz.bench.campaigns import Silence
+from fuzz.checks import program_rounds
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import RoundJob, RoundReport
 from fuzz.runner import OpenRunner, RunnerChoice, opened
@@ -87,6 +90,23 @@ def test_of_settled_families_nothing_is_compiled_and_every_case_is_counted() -> 
     ]  # fmt: skip
     assert counts[0] == counts[1]
     assert counts[0].total() > 10
+
+
+def test_experiments_are_made_about_what_is_not_settled_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def none_of(device: object, program: object, images: Images, again: object) -> list[None]:
+        asked.append(len(images))
+        return [None] * len(images)
+
+    monkeypatch.setattr(program_rounds, "shared_register_culprits", none_of)
+    made, _ = reports(FLIPPED)
+    assert asked
+    asked.clear()
+    reports(FLIPPED, frozenset(families(made)))
+    assert not asked
 
 
 def test_what_costs_the_device_is_not_looked_for_again() -> None:

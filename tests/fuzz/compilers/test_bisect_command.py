@@ -1,5 +1,7 @@
 """`warpfuzz bisect` of what assemblers accept, as a person types it."""
 
+import re
+
 import pytest
 from campaign_fakes import fake_ptxas
 from command_line import warpfuzz
@@ -55,6 +57,7 @@ def test_a_person_reads_a_table_and_a_sentence(finding, compilers):
     ended = warpfuzz(home, "bisect", crash, "--compilers", compilers, "--opt", "3")
     assert "wrong (crash) from 12.1.1" in ended.out
     assert "ptxas 11.8.1 " in ended.out
+    assert re.search(r"^ *compiler +-O3 +module *$", ended.out, re.MULTILINE)
     for label in ("rejected, 0 of 4", "crash, 4 of 4"):
         assert label in ended.out.partition("at all levels")[0]
     assert "not asked" not in ended.out

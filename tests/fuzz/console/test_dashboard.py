@@ -199,6 +199,19 @@ def test_the_examiner_is_no_worker_and_does_not_count_for_what_limits() -> None:
         assert "starting" not in text
 
 
+def test_what_runs_and_where_share_a_line_from_the_width_that_they_fit_in() -> None:
+    status = on_a_gpu()
+    least = next(width for width in range(20, 200) if "seed" in shown(status, width).split("\n")[0])
+    first, second, *_ = shown(status, least - 1).split("\n")
+    assert len(shown(status, least).split("\n")[0]) == len(first) + 2 + len(second) == least
+
+
+def test_the_first_round_is_a_round_and_what_comes_before_it_is_the_start() -> None:
+    first = replace(worker(0, Stage.RUN), round=0)
+    assert "round 0, " in shown(on_a_gpu(workers=[first]))
+    assert "starting, " in shown(on_a_gpu(workers=[replace(first, round=-1)]))
+
+
 def test_one_of_anything_is_told_in_the_singular() -> None:
     status = on_a_gpu(
         seconds_limit=None, cases=1, cases_limit=1, compared=1, answered=1, unasked=1,

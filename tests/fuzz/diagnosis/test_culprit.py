@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies as st
 
 from corpus import Kind, ShrinkStatus
-from fuzz.diagnosis.culprit import culprit_of
+from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import IN_PLACE, Culprit, ExperimentDevice, Remembered
 from fuzz.diagnosis.shared_registers import C_ELSEWHERE, C_IN_PLACE, shared_register_culprits
 from fuzz.findings.replay import Subject
@@ -296,6 +296,10 @@ def test_what_is_believed_already_takes_one_compilation_more_for_each_program() 
         compiled.append(runner.compiled - before)
     assert compiled[0] > 2
     assert compiled[1:] == [1, 1]
+
+
+def test_who_is_not_known_is_not_wrong_in_company() -> None:
+    assert not in_company(None)
 
 
 def test_copies_of_images_come_out_as_the_images_do() -> None:

@@ -80,6 +80,7 @@ def test_special_values_are_derived_to_the_bits_of_the_model(
         matrix = form.matrix(operand)
         type_ = matrix.type
         some = [number_bits(value, type_) for value in SPECIAL]
+        some.append(number_bits(np.inf, type_) | 1 << type_.ignored_bits)  # signalling
         some += generator.integers(0, 1 << min(type_.bits, 62), 8).tolist()
         chances = [0.6] + [0.4 / (len(some) - 1)] * (len(some) - 1)
         chosen = generator.choice(len(some), (matrix.rows, matrix.columns), p=chances)

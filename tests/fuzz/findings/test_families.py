@@ -96,6 +96,24 @@ def test_the_kind_of_a_difference_has_words(pairs: list[tuple[int, int]], words:
     assert kind_of_difference(_differing(*pairs), half()) == words
 
 
+@pytest.mark.parametrize(
+    ("places", "words"),
+    [
+        ([(0, 1), (1, 1)], "rows in each other's places"),
+        ([(1, 0), (1, 1)], "columns in each other's places"),
+        ([(0, 1), (1, 0)], "transposed"),
+        ([(0, 1), (1, 2)], "elements in each other's places"),
+    ],
+)
+def test_values_in_each_others_places_are_told_by_how_they_moved(places, words: str) -> None:
+    values = ((5, 9), (9, 5))
+    found = [
+        replace(one, row=row, column=column)
+        for one, (row, column) in zip(_differing(*values), places, strict=True)
+    ]
+    assert kind_of_difference(found, half()) == words
+
+
 def test_bytes_outside_of_the_result_come_before_values() -> None:
     outside = Difference(
         where="byte 3 of gd", byte=3, row=-1, column=-1, expected=0, actual=1, bits=8

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import pytest
 from fake_cluster import FakeCluster
 
-from fuzz.commands.screen_fleet import _rows
+from fuzz.commands.screen_fleet import _rows, _watch
 from fuzz.fleet.host import Begun, Code
 from fuzz.fleet.screening import FleetScreening, Harvest, ScreenHost, ScreenNews
 
@@ -39,6 +41,18 @@ class Screening(ScreenHost):
 class Older(Screening):
     def begin(self) -> Begun:
         return replace(super().begin(), code=Code(version="0.0", digest="0", python="3.9"))
+
+
+def test_what_became_of_a_gpu_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = FakeCluster(
+        [1, 1], lambda node: (Older if node == "node1" else Screening)(place=node)
+    )
+    screening = FleetScreening(cluster=cluster, words=("--time", "9"), files={})
+    _watch(screening, time.monotonic(), json=False)
+    screening.close()
+    said = capsys.readouterr().out
+    assert said.count("warpfuzz 0.0") == 1
+    assert said.count("node0 GPU 0: begins") == 1
 
 
 def test_every_gpu_is_screened_once_and_a_node_that_dies_is_named() -> None:

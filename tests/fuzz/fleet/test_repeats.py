@@ -15,8 +15,10 @@ from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
 from fuzz.campaign.pool import Finished, Noticed
 from fuzz.checks.programs import ProgramCoverage, Programs
 from fuzz.checks.protocol import Outcomes, RoundJob, RoundReport
+from fuzz.commands import run
 from fuzz.fleet import pool as fleet_pool
 from fuzz.fleet.pool import FleetPool
+from fuzz.options import Run
 from fuzz.runner import RunnerChoice
 from strategies.draws import Selection
 
@@ -98,3 +100,12 @@ def test_a_fleet_repeats_rounds_on_another_actor_and_counts_them_once(
     assert len(noticed) == int(share)
     for title in noticed:
         assert set(title.split(" and ")) == {"node0 node0", "node1 node1"}
+
+
+def test_the_share_is_asked_for_in_per_cent(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {}
+    monkeypatch.setattr(run, "cluster_at", lambda *_, **options: FakeCluster([1], host_of))
+    monkeypatch.setattr(run, "starting_actors", lambda cluster: "")
+    monkeypatch.setattr(run, "FleetPool", lambda check, cluster, **options: asked.update(options))
+    run._pool(CHECK, Run(fleet="here:1", repeat=25.0, runner="sim"), lambda text: None)
+    assert asked == {"repeat": 0.25}

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuzz.findings.launches import BufferRow, LaunchRows, parameters_of, parse_launch, setup_of
+from fuzz.findings.launches import (
+    TYPES,
+    BufferRow,
+    LaunchRows,
+    parameters_of,
+    parse_launch,
+    setup_of,
+)
 from fuzz.judging.filling import image_of
 from fuzz.judging.guessing import guess
 from fuzz.judging.reducing import pieces_of
@@ -30,6 +37,13 @@ def test_parameters_lie_where_their_types_put_them() -> None:
     )
     found = {one.name: (one.offset, one.size) for one in parameters_of(ptx, "k")}
     assert found == {"n": (0, 4), "x": (8, 8), "c": (16, 1), "s": (32, 24), "f": (56, 4)}
+
+
+def test_buffers_hold_what_ptx_loads() -> None:
+    """PTX ISA 5.2.1, Fundamental Types, those of 8 to 64 bits, and bf16."""
+    bits = {"b": (8, 16, 32, 64), "u": (8, 16, 32, 64), "s": (8, 16, 32, 64), "f": (16, 32, 64)}
+    every = {f"{kind}{size}": size for kind, sizes in bits.items() for size in sizes}
+    assert every | {"bf16": 16} == TYPES
 
 
 def test_a_launch_is_read_back_as_it_is_written() -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from planted_ptxas import planted_ptxas
 
 from fuzz.findings.launches import parse_launch, setup_of
 from fuzz.judging import reducing
+from fuzz.judging.comparing import _repeats
 from fuzz.judging.reducing import Reducer
+from runners.protocol import Failure, Trouble
 
 HEAD = """\
 .version 8.0
@@ -251,6 +254,18 @@ def test_the_commands_and_the_launch_of_the_page_are_taken(tmp_path: Path) -> No
     assert "--ptx-pass" in ended.out
 
 
+def test_a_result_repeats_where_every_copy_is_the_same_and_none_fails() -> None:
+    before = np.arange(8, dtype=np.uint8)
+    lost = Failure(trouble=Trouble.LAUNCH_FAILURE, message="lost")
+    for change, repeats in ((0, True), (1, False), (None, False)):
+
+        def answer(_: str, __: object, images: np.ndarray, less=change) -> np.ndarray | Failure:
+            images[-1, 0] += less or 0
+            return lost if less is None else images
+
+        assert _repeats(SimpleNamespace(answer=answer), "", None, before, before) == repeats
+
+
 def test_registers_and_numbers_become_zero_where_that_shows_the_same() -> None:
     text = f"""{HEAD}.visible .entry k(.param .u64 out)
 {{
@@ -267,9 +282,11 @@ def test_registers_and_numbers_become_zero_where_that_shows_the_same() -> None:
     setup = setup_of(
         text, parse_launch(b"grid = 1\nblock = 1\n[arguments]\nout = { bytes = 256 }", "here")
     )
+    image = np.full(setup.image_bytes, 7, np.uint8)
     small = Reducer(
-        lambda ptx, setup, image: all(word in ptx for word in kept), text, setup,
-        np.zeros(setup.image_bytes, np.uint8),
+        lambda ptx, setup, image: all(word in ptx for word in kept) and image[9] == 7,
+        text, setup, image,
     ).reduced()  # fmt: skip
+    assert np.flatnonzero(small.image).tolist() == [8, 9], "the lower half of a word"
     assert "mov.u32 %r1, 0;" in small.ptx
     assert "add.u32 %r2, 0, 0;" in small.ptx

@@ -130,6 +130,9 @@ def test_a_unit_that_no_figure_describes_is_refused_in_words(tmp_path: Path) -> 
     fault = "integer-k-tail-dropped"
     done = warpfuzz(tmp_path, "measure", "--runner", "sim", *ONLY, "--fault", fault)
     assert done.code == 1, done.err
+    told = warpfuzz(tmp_path, "measure", "--runner", "sim", *ONLY, "--fault", fault, "--json")
+    assert told.summary["refused"]
+    assert told.code == 1
     assert "refused. No rule that a model can express gives what the device returns" in done.out
 
 

@@ -77,6 +77,36 @@ def test_a_wrong_multiprocessor_is_named_and_the_code_is_one(tmp_path: Path) -> 
     assert "failures" in (tmp_path / "out.xml").read_text()
 
 
+def until_wrong() -> None:
+    """Go on until something is wrong, for as long as the time says at most (`prepare`)."""
+    small()
+    command._IMAGES_WITHOUT_SET = 16
+    late = command._Job.is_over
+    command._Job.is_over = lambda job, one: one.is_wrong or late(job, one)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("group", "fault"),
+    [
+        ("fp8", "lanes-eight-bit-c-first"),
+        ("f64", "f64-not-fused"),
+        ("sparse", "sparse-accumulator-ignored"),
+        ("integers", "integer-carry-broken"),
+        ("stmatrix", "stmatrix-rotated-rows"),
+        ("ldmatrix", "ldmatrix-halves-exchanged"),
+    ],
+)
+def test_what_is_wrong_in_one_kind_of_instruction_alone_is_found(
+    tmp_path: Path, group: str, fault: str
+) -> None:
+    words = ("--preflight", "--runner", "sim", "--time", 120, "--fault", fault)
+    ended = warpfuzz(tmp_path, "screen", *words, prepare=until_wrong)
+    assert ended.code == 1, ended.err
+    (row,) = ended.rows
+    assert row["groups"][group]["wrong"] > 0
+
+
 def test_what_was_not_reached_in_the_time_is_no_sound_device(tmp_path: Path) -> None:
     time = ("--runner", "sim", "--time", 0.05)
     ended = warpfuzz(tmp_path, "screen", "--preflight", *time, prepare=small)

@@ -21,8 +21,15 @@ from small_sets import MODULE
 from corpus import Kind, create_corpus
 from corpus.known import known_with
 from fuzz.commands import run, screen_fleet
-from fuzz.console.screening import ScreenedDevice, announce, rate_words, screening_view
+from fuzz.console.screening import (
+    ScreenedDevice,
+    announce,
+    rate_words,
+    refuted_words,
+    screening_view,
+)
 from fuzz.runner import OpenRunner, RunnerChoice, opened
+from fuzz.screening import screen as screen_module
 from fuzz.screening.distilling import candidates, describe, set_program
 from fuzz.screening.examining import Examiner, ScreenFinding
 from fuzz.screening.screen import Pattern, Screen, Sighting
@@ -90,7 +97,9 @@ def test_a_fault_of_one_multiprocessor_is_given_its_number_and_becomes_a_finding
         assert f"always multiprocessor {sm}" in tally.pattern
         assert "popc" in tally.pattern
         (finding,) = examiner.examine(screen, sightings[0])
+        assert finding.path == ""
         assert finding.keep(corpus, known_with(None))
+        assert finding.path == str(finding.saved.path)
         assert not examiner.examine(screen, sightings[0]), "nothing that is new"
     assert finding.case.kind is kind
     assert finding.case.family.key == f"{kind}/multiprocessor {sm} of GPU-123"
@@ -384,6 +393,23 @@ def test_a_set_by_another_model_is_right_where_the_device_computes_so(
     assert not sightings
     assert len(screen.refuted) == 1
     assert not screen.tally.wrong.any()
+
+
+def test_a_program_that_the_oracle_cannot_judge_is_left_out_and_said_to_be(
+    small_set: ScreeningSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise UsageError("no figures")
+
+    monkeypatch.setattr(screen_module, "execute", refused)
+    with screening(_with_a_wrong_bit(small_set, 0)) as (screen, sightings):
+        for _ in range(2 * len(small_set.programs)):
+            screen.step()
+        screen.finish()
+        device = ScreenedDevice(name="GPU 2", choice=RunnerChoice(name="sim"), screen=screen)
+    assert not sightings
+    (one,) = screen.refuted
+    assert refuted_words(device, one).endswith("no figures; it is left out")
 
 
 def test_a_screening_that_compared_nothing_is_no_clean_one(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -88,6 +89,15 @@ def made_anew(contents: bytes, field: str, value: object) -> bytes:
         data + bytes(-(start + len(data)) % 4096) + contents[-(-(start + length) // 4096) * 4096 :]
     )
     return magic + len(data).to_bytes(8, "little") + hashlib.sha256(rest).digest() + rest
+
+
+@pytest.mark.parametrize("copies", [0, 2])
+def test_a_set_has_programs_and_each_once(
+    small_set: ScreeningSet, tmp_path: Path, copies: int
+) -> None:
+    write_set(tmp_path / "odd.set", replace(small_set, programs=small_set.programs[:1] * copies))
+    with pytest.raises(UsageError, match="it has no programs, or two of one name"):
+        read_set(tmp_path / "odd.set")
 
 
 def test_a_file_that_is_not_there_is_answered_with_how_to_make_one(tmp_path: Path) -> None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from shrinking_cases import WANTED, subjects, verdicts_of
 
 from corpus import Kind, ShrinkStatus
 from fuzz.findings.replay import Subject
-from fuzz.shrinking import shrink
+from fuzz.shrinking import runner_verdicts, shrink
 from fuzz.shrinking.trials import Trials
 from oracle.program import walk
+from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Trouble
+from runners.simulated_runner import SimulatedRunner
 from strategies.cells import complexity
 
 
@@ -162,3 +166,24 @@ def test_what_fails_in_company_is_believed_only_where_it_fails_alone(subject: Su
     assert trials.fail([first]) == [True]
     assert trials.take(first)
     assert asked == [2, 1, 1, 1, 1]
+
+
+@settings(max_examples=3, phases=[Phase.generate])
+@given(subjects())
+def test_of_images_that_are_run_together_only_those_that_fail_are_wrong(subject: Subject) -> None:
+    images = [subject.image ^ np.uint8(change) for change in (0, 1, 0, 3)]
+    bad = images[3].tobytes()
+
+    class Trapping(ForwardingRunner):
+        def run(self, compiled: Compiled, images: Images, *, entry: str | None = None):
+            if any(image.tobytes() == bad for image in images):
+                return Failure(trouble=Trouble.LAUNCH_FAILURE, message="a trap")
+            return super().run(compiled, images, entry=entry)
+
+    verdicts = runner_verdicts(Trapping(SimulatedRunner("sm_90")))
+    for some, wanted in (
+        (images, [None, None, None, Kind.LAUNCH_FAILURE]),
+        (images[3:], [Kind.LAUNCH_FAILURE]),
+    ):
+        found = verdicts([replace(subject, image=one) for one in some])
+        assert list(found) == wanted

@@ -2,13 +2,16 @@
 
 import re
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 from campaign_fakes import fake_ptxas
 from command_line import draw_little, leave_as_found, warpfuzz
 
 from corpus import Kind, open_corpus
+from fuzz.checks import instructions
 from oracle.legality import Verdict, verdict_of
+from oracle.targets import parse_target, parse_version
 from runners.assemblers.assembler import identify
 from runners.assemblers.judgements import Outcome
 from runners.assemblers.judging import judge_module
@@ -35,6 +38,22 @@ def stored(home, name="corpus"):
     entries = list(open_corpus(home / name).entries(problems.append))
     assert problems == []
     return entries
+
+
+def test_every_second_block_of_rounds_has_the_main_pair_and_the_others_have_any() -> None:
+    anything = SimpleNamespace(accepts=lambda version, target: True)
+    pairs = [(parse_target(name), parse_version("8.0")) for name in ("sm_90", "sm_80", "sm_75")]
+    size = instructions._ROUNDS_OF_A_PAIR
+    blocks = [
+        {
+            instructions.pair_of_round(anything, pairs, seed=3, number=number)
+            for number in range(block * size, (block + 1) * size)
+        }
+        for block in range(40)
+    ]
+    assert all(block == {pairs[0]} for block in blocks[::2])
+    assert all(len(block) == 1 for block in blocks)
+    assert set.union(*blocks[1::2]) == set(pairs)
 
 
 def test_a_sound_assembler_has_no_finding(tmp_path):

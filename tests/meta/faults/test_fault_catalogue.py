@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from simulated_kernels import VARIANTS, kernel, ldmatrix, multiplication
 
 from oracle.errors import UsageError
-from oracle.isa import FORMS
+from oracle.formats import FORMATS
+from oracle.isa import FORMS, LOAD_FORMS, STORE_FORMS
 from runners.faults import CATALOGUE, Fault, Place, by_name
+from runners.faults.rewriters import access_of
 from runners.faults.statements import edited, statements
 from runners.simulated.parser import parse
 
@@ -163,3 +165,9 @@ def test_a_rare_fault_strikes_where_and_as_often_as_it_says() -> None:
             assert f", %planted1, {2**32 // share};" in planted
             found += 1
     assert found == 4
+
+
+def test_faults_of_wmma_know_how_large_elements_are() -> None:
+    sizes = {form.type().name: access_of(form.opcode).bits for form in LOAD_FORMS + STORE_FORMS}
+    assert sizes == {name: FORMATS[name].bits for name in sizes}
+    assert len(sizes) == 11

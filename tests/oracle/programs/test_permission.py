@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import program_draws
@@ -31,6 +32,7 @@ from oracle.steps import (
     plain_load,
     plain_store,
 )
+from oracle.tracing import trace
 from oracle.warps import Planes, Warps
 
 QUIET = settings(
@@ -534,3 +536,22 @@ def test_integers_read_from_inexact_bytes_are_unknown(opcode: str) -> None:
     size = form.shape.m * form.shape.n * 4
     assert permission.unknown[:, 6144 : 6144 + size].all()
     assert not permission.unknown[:, 6144 + size :].any()
+
+
+@pytest.mark.parametrize("layout", ["row", "col"])
+def test_the_writer_of_a_byte_is_the_element_that_lies_there(layout: str) -> None:
+    """Of m32n8, whose rows and columns cannot be taken for each other."""
+    form = isa.mma_form("wmma.mma.sync.aligned.row.col.m32n8k16.f32.f32")
+    store = next(
+        f for f in isa.STORE_FORMS
+        if (f.matrix(), f.layout, f.space) == (form.matrix("d"), layout, "")
+    )  # fmt: skip
+    load = _load(form, "c", Place(buffer="data"))
+    program = _program(load, Op.of(form=store, fragment="c", place=OUT))
+    traced = trace(program, _images()[0], target="sm_90")
+    for row, column in product(range(32), range(8)):
+        number = row * 8 + column if layout == "row" else column * 32 + row
+        for byte in range(4096 + 4 * number, 4100 + 4 * number):
+            written = traced.writer(byte)
+            assert written is not None
+            assert (written.row, written.column) == (row, column)

@@ -134,3 +134,9 @@ def test_wrong_images_lie_in_a_ledger_behind_the_records_at_the_next_256_bytes()
     end = RECORDS_AT + RECORDS * RECORD.itemsize
     assert IMAGES_AT % 256 == 0
     assert end <= IMAGES_AT < end + 256
+
+
+def test_images_lie_behind_the_records_as_the_driver_aligns_them() -> None:
+    end = RECORDS_AT + RECORDS * RECORD.itemsize
+    assert 0 <= IMAGES_AT - end < 256
+    assert IMAGES_AT % 256 == 0

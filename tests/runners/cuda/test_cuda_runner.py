@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -131,3 +132,16 @@ def test_options_that_make_no_sense_are_refused() -> None:
     for options in ({"deadline": 0.0}, {"chunk_bytes": 0}, {"device": -1}):
         with pytest.raises(UsageError, match="must be positive"):
             fake_runner(**options)
+
+
+def test_the_code_that_was_made_last_is_kept_however_large_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ptxas").write_text("")
+    compiler, made = PtxasCompiler(tmp_path / "ptxas", memory_bytes=4), []
+    monkeypatch.setattr(compiler, "version", "V13.0.88")
+    monkeypatch.setattr(compiler, "_assemble", lambda module, _: made.append(module) or b"8 bytes.")
+    other = replace(module(), ptx=module().ptx + "\n")
+    for one in (module(), module(), other, other, module()):
+        assert isinstance(compiler.compile(one, "sm_90"), Compiled)
+    assert len(made) == 3

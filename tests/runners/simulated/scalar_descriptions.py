@@ -88,6 +88,13 @@ def bfi(bits: int, a: int, b: int, c: int, d: int) -> int:
     return result
 
 
+PERMUTATIONS = {
+    "f4e": lambda n, i: n + i, "b4e": lambda n, i: (n - i) % 8, "rc8": lambda n, i: n,
+    "ecl": max, "ecr": min, "rc16": lambda n, i: n % 2 * 2 + i % 2,
+}  # fmt: skip
+"""Which byte each mode of prmt takes for byte i, by the selector's low bits (PTX ISA 9.7.9.7)."""
+
+
 def prmt(a: int, b: int, selector: int) -> int:
     data = a.to_bytes(4, "little") + b.to_bytes(4, "little")
     result = []
@@ -214,6 +221,11 @@ def integer_cases() -> dict[str, tuple[tuple[int, ...], int, Callable[..., int |
         )  # fmt: skip
     word, words = (32,) * 2, (32,) * 3
     add("prmt.b32 %o, %a, %b, %c;", words, 32, prmt)
+    for mode, place in PERMUTATIONS.items():
+        add(
+            f"prmt.b32.{mode} %o, %a, %b, %c;", words, 32,
+            lambda a, b, c, f=place: prmt(a, b, sum(f(c & 3, i) << 4 * i for i in range(4))),
+        )  # fmt: skip
     for table in (0x96, 0xE8, 0x1D, 0, 255):
         add(
             f"lop3.b32 %o, %a, %b, %c, {table};",

@@ -54,6 +54,17 @@ def test_the_nth_bit_is_found_from_every_place_in_both_directions() -> None:
     check_line("fns.b32 %o, %a, %b, %c;", list(rows))
 
 
+def test_a_nan_keeps_its_sign_and_payload_on_its_way_to_f64() -> None:
+    words = [0x7FC00000, 0xFFC00001, 0x7F800001, 0x7FFFFFFF, 0xFFAAAAAA]
+    body = "ld.global.b32 %a, [%rd2];\ncvt.f64.f32 %o, %a;\nst.global.b64 [%rd2+56], %o;"
+    ptx = kernel(body, image_bytes=64, registers="    .reg .f32 %a;\n    .reg .f64 %o;")
+    images = np.zeros((len(words), 64), np.uint8)
+    images.view(np.uint32)[:, 0] = words
+    after, _ = SimulatedDevice("sm_90").load(ptx).launch("kernel", images)
+    wanted = [word >> 31 << 63 | 0x7FF8 << 48 | (word & 0x7FFFFF) << 29 for word in words]
+    assert after.view(np.uint64)[:, 7].tolist() == wanted
+
+
 def check_line(line: str, rows: Sequence[Sequence[int]] = ()) -> None:
     widths, result, describe = CASES[line]
     draw = random.Random(line)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from runners.simulated.binary import F32, NAMED
 from runners.simulated.products import count_bits, multiply_integers
-from runners.simulated.truncated import multiply
+from runners.simulated.truncated import multiply, narrowed
 from runners.simulated.units import BitOperation, BitUnit, IntegerUnit, float_unit
 
 RECORDED = Path(__file__).parents[2] / "data" / "gpu_dot_products.npz"
@@ -148,10 +148,13 @@ def test_integer_sums_are_exact_and_wrapped_or_clamped_once(
     st.integers(0, (1 << 128) - 1),
     st.integers(0, (1 << 32) - 1),
     st.sampled_from([BitOperation.XOR, BitOperation.AND]),
+    st.booleans(),
 )
+@example((1 << 128) - 1, 0, (1 << 31) - 1, BitOperation.XOR, True)
+@example(1, 1, 1 << 31, BitOperation.AND, True)
 @settings(deadline=None)
-def test_counts_of_bits_are_added_to_c_and_wrapped(
-    a: int, b: int, c: int, operation: BitOperation
+def test_counts_of_bits_are_added_to_c_and_wrapped_or_clamped(
+    a: int, b: int, c: int, operation: BitOperation, saturating: bool
 ) -> None:
     met = a ^ b if operation is BitOperation.XOR else a & b
     rows = [np.array([(word >> k) & 1 for k in range(128)], np.uint8) for word in (a, b)]
@@ -159,9 +162,20 @@ def test_counts_of_bits_are_added_to_c_and_wrapped(
         rows[0][None, :, None],
         rows[1][:, None, None],
         np.array([[[c]]], np.uint32),
-        BitUnit(operation=operation),
+        BitUnit(operation=operation, saturating=saturating),
     )
-    assert int(found[0, 0, 0]) == (met.bit_count() + c) % (1 << 32)
+    total = met.bit_count() + c - (c >> 31 << 32)
+    if saturating:
+        total = min(total, (1 << 31) - 1)
+    assert int(found[0, 0, 0]) == total % (1 << 32)
+
+
+@pytest.mark.parametrize(
+    ("nan", "cut"), [(0x7FFFFFFF, 0x7FFF), (0xFFC00000, 0xFE00), (0xFFFFFFFF, 0xFFFF)]
+)
+def test_a_nan_that_is_narrowed_is_cut_with_its_sign(nan: int, cut: int) -> None:
+    words = np.array([0x7FC00000, 0xFFC00000, 0x3F800000], np.uint32)
+    assert narrowed(words, nan).tolist() == [cut, cut, 0x3C00]
 
 
 @pytest.mark.parametrize("fraction", [25, 26, 28, 30])
