@@ -61,7 +61,7 @@ WRONG = (
     ("r.y ? a ^ b", "0 ? a ^ b"),
     ("rest && x.negative == (rounding == RM)", "rest"),
     ("i & 1 ? v[2] : ~v[2]", "i & 1 ? ~v[2] : v[2]"),
-    ("if (!v[0]) at = p;", "if (v[0] == 2) at = p;"),
+    ("if (v[0]) at = p;", ""),
     ("inside ? (u32)from : lane", "(u32)from & 31"),
     ("unit / 2 * 4 + index", "unit * 2 + index"),
     ("line = r.apart ? first :", "line = 0 ? first :"),
