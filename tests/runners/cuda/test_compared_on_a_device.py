@@ -130,6 +130,7 @@ def test_a_reference_that_is_wrong_on_its_fixed_set_is_refused(runner: CudaRunne
         assert "wrong on images whose results are known" in found.detail
 
 
+@pytest.mark.slow
 def test_a_kernel_that_poisons_the_context_costs_one_comparison(runner: CudaRunner) -> None:
     anything = Recipe(classes=(ValueClass.ANY,), seed=28)
     images = expand(anything, PROGRAM, 4096)
