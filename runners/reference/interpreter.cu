@@ -24,10 +24,12 @@ typedef long long i64;
 #else
 #define HERE static inline
 #define APART static
+#ifndef LANES   // a test has 32 of them in one thread
 #define LANES 1u
 #define LANE 0u
 #define MEET()
 #define ANY(x) (x)
+#endif
 #define LEADING(x) (sizeof(x) == 8 ? __builtin_clzll(x) : __builtin_clz((u32)(x)))
 #define ONES(x) (u32)__builtin_popcount(x)
 #define UNROLL
