@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from oracle.errors import UsageError
@@ -99,10 +100,15 @@ PLAIN = Variant()
 
 
 def split_variant(name: str) -> tuple[str, Variant]:
-    """Return what the name of a compiler says: "13.5+maxrregcount=32" is 13.5, and a variant."""
+    """Return what the name of a compiler says: "13.5+maxrregcount=32" is 13.5, and a variant.
+
+    What is none stays in the name, which may be a stranger's.
+    """
     found = _NAMED.fullmatch(name)
-    assert found is not None
-    return found[1], parse_variant(found[2]) if found[2] else PLAIN
+    with suppress(UsageError):
+        if found is not None and found[2]:
+            return found[1], parse_variant(found[2])
+    return name, PLAIN
 
 
 def parse_variant(text: str) -> Variant:

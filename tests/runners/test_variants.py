@@ -36,6 +36,12 @@ def test_a_name_says_which_compiler_and_which_options(name: str, variant: Varian
     assert split_variant(f"{name}{variant}") == (name, variant)
 
 
+@given(st.text() | st.lists(st.sampled_from(["+maxnreg=1", "+process=x", "a", "+"])).map("".join))
+def test_a_name_of_a_stranger_is_taken_apart_or_left_as_it_is(name: str) -> None:
+    first, variant = split_variant(name)
+    assert f"{first}{variant}" == name
+
+
 @given(variants(), st.randoms(), st.sampled_from(",+"))
 def test_a_variant_has_one_name_in_whatever_order_a_person_types_it(
     variant: Variant, random: Random, comma: str
