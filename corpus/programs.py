@@ -41,7 +41,7 @@ _INSTRUCTIONS = {
     "wmma.load": "Load", "wmma.mma": "Multiply", "wmma.store": "Store", "ldmatrix": "LoadRows",
     "stmatrix": "StoreRows", "mma": "MultiplyLanes", "movmatrix": "TransposeRegisters",
 }  # fmt: skip
-"""What steps are called that are instructions of these mnemonics; all others as those."""
+"""Names in files of steps with these mnemonics; others have their mnemonic."""
 _STORED = {"set_registers": {"destination": "registers"}}
 """What fields of a step are called in a file where it is not as in the step, by its action."""
 _FORMAT = 1

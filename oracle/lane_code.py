@@ -264,7 +264,7 @@ class LaneCode(StepBase):
     def __str__(self) -> str:
         number = sum(1 for _ in every(self.code))
         of = f" of {self.source}" if self.source else ""
-        return f"{self.destination} = code of {number} statements{of}, lane by lane"
+        return f"{self.destination} = scalar code of {number} statements{of}, in every lane"
 
 
 _Known = frozenset[str]

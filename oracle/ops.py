@@ -301,8 +301,7 @@ class Op(StepBase, Generic[M]):
 
     def __str__(self) -> str:
         if self.form.is_product:
-            text = "{d} = {a} x {b} + {c}"
-            text = text.format(**self.names) + ("" if self.form.opaque else ", lane by lane")
+            text = "{d} = {a} x {b} + {c}".format(**self.names)
             if self.form.is_sparse:
                 text += f", a placed by {self.names['e']}, selector {self.selector}"
         elif self.memory is None:

@@ -357,8 +357,13 @@ class _Function(_Command):
                 return self._gone(self._tool.process.returncode, seconds)
             line += part
         self._errors = tail(self._said.fileno())
-        trouble, what = json.loads(line)
-        return None if trouble is None else self.failed(Trouble[trouble], what)
+        try:
+            trouble, what = json.loads(line)
+            return None if trouble is None else self.failed(Trouble[trouble], what)
+        except (ValueError, TypeError, KeyError):
+            # It found the way out and wrote there itself.
+            self.close()
+            return self.failed(Trouble.CORRUPTED_REPLY, "answered garbage")
 
     def _gone(self, status: int | None, seconds: float) -> Failure:
         self.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from oracle.errors import UsageError
@@ -53,6 +54,11 @@ SETTINGS: Mapping[str, Setting] = {
     "process": Setting(says="last: behind a copy of the module, compiled by the same process"),
 }
 """What may be set, by its name; options and values as ptxas 13.5 --help has them (2026-11)."""
+_TOO_FEW = "register target"
+"""In "Register allocation failed with register count of '24'. Compile the program with a higher
+register target" (ptxas 12.0 and 12.4), "Insufficient registers (24) to compile instruction at line
+957 in function k14. Try to compile with register target of 26 or higher" (12.6 to 13.5), and
+"cannot be compiled with specified register target constraints" (12.0 to 13.5, 2026-11)."""
 _LAST = ("process", "last")
 _ONE = rf"(?:{'|'.join(SETTINGS)})=[\w.]+"
 _NAMED = re.compile(rf"(.*?)((?:\+{_ONE})*)", re.DOTALL)
@@ -85,6 +91,11 @@ class Variant:
         given = ((SETTINGS[name].flag, value) for name, value in self.settings)
         return [f"{flag}={value}" for flag, value in given if flag]
 
+    def asks_too_much(self, said: str) -> bool:
+        """Whether what ptxas says is that the limit of registers cannot be kept."""
+        limited = {"maxrregcount", "maxnreg"} & dict(self.settings).keys()
+        return bool(limited) and _TOO_FEW in said
+
     def files(self, name: str, ptx: str) -> dict[str, str]:
         """Return the files that one process is given for that of a module, which is the last."""
         for setting, value in self.settings:
@@ -99,10 +110,15 @@ PLAIN = Variant()
 
 
 def split_variant(name: str) -> tuple[str, Variant]:
-    """Return what the name of a compiler says: "13.5+maxrregcount=32" is 13.5, and a variant."""
+    """Return what the name of a compiler says: "13.5+maxrregcount=32" is 13.5, and a variant.
+
+    What is none stays in the name, which may be a stranger's.
+    """
     found = _NAMED.fullmatch(name)
-    assert found is not None
-    return found[1], parse_variant(found[2]) if found[2] else PLAIN
+    with suppress(UsageError):
+        if found is not None and found[2]:
+            return found[1], parse_variant(found[2])
+    return name, PLAIN
 
 
 def parse_variant(text: str) -> Variant:

@@ -18,6 +18,7 @@ from fuzz.campaign.status import CampaignStatus, statistics, summary
 from fuzz.campaign.store import MOST, CampaignStore, Limits, State
 from fuzz.campaign.triage import Triage
 from fuzz.checks.protocol import (
+    REFERENCE,
     Check,
     Counts,
     DeviceStatus,
@@ -286,10 +287,16 @@ class Campaign:
 
     def _give_rounds(self) -> None:
         for _ in range(self.pool.places_for_rounds()):
-            job = self._rounds.job(self._left(), self._drawn, self.triage.settled)
+            job = self._rounds.job(self._left(), self._drawn, self._settled)
             if job is None:
                 return
             self.pool.give(job)
+
+    @property
+    def _settled(self) -> frozenset[str]:
+        """Return what workers need not look into any more."""
+        wrong = (words for words in self._counts if words[:2] == (REFERENCE, "reference wrong"))
+        return self.triage.settled | {words[2] for words in wrong}
 
     def _drawn(self, number: int) -> RoundPlan:
         return self.plan.round(number, self._reached.known_to(number))
@@ -304,7 +311,7 @@ class Campaign:
             self.pool.give(job)
 
     def _commit(self) -> None:
-        for report in self._rounds.ready(self._left, self.triage.settled):
+        for report in self._rounds.ready(self._left, self._settled):
             self._take(report)
         self._reached.settle(self._rounds.next)
         if trouble := self.plan.trouble(self._counts, self._said):

@@ -144,7 +144,7 @@ class Compilers:
             subject=described(members, members) + ("" if nowhere else f" on {facts.device}"),
             where=f"{facts.target} · PTX ISA {facts.versions}",
             case="program" if nowhere else "image",
-            agreement="no binary ran; all compilers accept and reject the same"
+            agreement="no binary ran; all compilers accept and reject the same of what they support"
             if nowhere
             else "all binaries that ran give what the oracle says",
             nothing_compared=self._nothing_compared(nowhere=nowhere),

@@ -64,7 +64,7 @@ class FreshRounds(ProgramRounds):
         self._device = fresh_runner(self._ready.runner)
         self._started: list[_Started] = []
         self._distrusted: set[str] = set()
-        """Forms about which the reference was wrong."""
+        """What the reference was wrong about here; the job names what it was elsewhere."""
 
     def _carry_out(self) -> bool:
         self._started = []
@@ -97,7 +97,8 @@ class FreshRounds(ProgramRounds):
 
     def _works(self, batch: Batch, target: str) -> list[FreshWork]:
         """Return what is to be compared of a program; nothing if the reference cannot do it."""
-        if self._distrusted & {_about(batch), *(one.opcode for one in requirements(batch.program))}:
+        distrusted = self._distrusted | self._job.settled
+        if distrusted & {_about(batch), *(one.opcode for one in requirements(batch.program))}:
             return []
         try:
             encoded = encode(batch.program, model_for(target))

@@ -218,7 +218,9 @@ class Instructions:
         first = self.assemblers[0]
         pairs = pairs_of(first, self.target, self.ptx_version)
         target, version = pairs[0]
-        more = f" and {len(pairs) - 1:,} other modules" if len(pairs) > 1 else ""
+        more = (
+            f" and {len(pairs) - 1:,} other pairs of target and version" if len(pairs) > 1 else ""
+        )
 
         def round_of(number: int, known: Coverage) -> RoundPlan:
             target, version = pair_of_round(first, pairs, seed=self.seed, number=number)

@@ -213,7 +213,8 @@ class RoundJob:
     limit: int | None = None
     """Cases after which to stop; None: the whole round."""
     settled: frozenset[str] = frozenset()
-    """Keys of families of which no further case is needed."""
+    """Keys of families of which no further case is needed, and forms about which the device's
+    reference was wrong."""
     summed: bool = False
     """Whether the report is to have outcomes."""
     against: Outcomes | None = None

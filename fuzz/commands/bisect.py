@@ -251,8 +251,8 @@ def _print(
     good = _behind_good(conclusion)
     if good and is_runnable(entry):
         say(
-            f"What is good failed in 0 of {good:,} executions, or of more: what fails in "
-            f"{shown_by(good):.2%} of them shows by then with a probability of 95 %."
+            f"Each right build was executed at least {good:,} times without a failure: what fails "
+            f"in {shown_by(good):.2%} of executions would have shown with a probability of 95 %."
         )
     if rate < 1:
         say(

@@ -82,7 +82,9 @@ def _total(found: Sequence[Figures]) -> Text:
     line.append(f"{sum(one.summary.cases for one in found):,}", style="count")
     rate = sum(one.newest.rate for one in found if one.life is Life.RUNNING)
     line.append(f" cases in {duration(seconds)} together, {rate:,.0f} a second now · ")
-    return line.append(f"{counted(len(groups), 'family', 'families')} of findings that differ")
+    return line.append(
+        f"{counted(len(groups), 'different family', 'different families')} of findings"
+    )
 
 
 def _lines(one: Figures) -> list[Text]:

@@ -90,7 +90,7 @@ def _concluded(status: CampaignStatus) -> str:
     if status.nothing_compared:
         sentence = status.nothing_compared
     else:
-        found = status.families or status.gone
+        found = status.families or status.gone or not (status.compared or status.answered)
         sentence = "against" if found else f"{status.words.agreement}:"
         sentence += f" {status.words.subject} ({status.words.where})"
         silent = [name for name, one in member_counts(status.counts).items() if not one["images"]]

@@ -41,6 +41,7 @@ from oracle.ops import accesses_rows
 from oracle.program import Program, walk
 from oracle.scalar import CLASSES, SCALARS, ScalarInstruction
 from oracle.tracing import Trace
+from strategies.programs.lane_code import settled
 from strategies.simplification.examples import Example
 from strategies.simplification.lane_code import alone, changed, places
 
@@ -247,7 +248,8 @@ def _instruction(one: Assign, time: Taken, guard: str = "") -> _Trial:
         pairs = zip(time.results, kinds, strict=False)
         names = [trial.given(~held[0], kind) for held, kind in pairs]
         guard = _like(guard, trial.given(_ODD, "pred"))
-    trial.code.append(replace(one, destinations=tuple(names), sources=sources, guard=guard))
+    # NaNs whose bits PTX leaves open are no fault.
+    trial.code += settled(replace(one, destinations=tuple(names), sources=sources, guard=guard))
     for name in names:
         trial.seen(name)
     return trial
@@ -276,16 +278,16 @@ def _drawn(row: ScalarInstruction) -> list[_Trial]:
 def _alike(device: ExperimentDevice, row: ScalarInstruction) -> tuple[str, ...]:
     """Return what is wrong beside an instruction: others of its first word.
 
-    If what brings registers in and out of the trial is wrong, that.
+    If what the trial needs beside it is wrong, that.
     """
-    if {*row.destinations, *row.sources} - {"b32"}:
-        for opcode in _HELPERS:
-            if opcode != row.opcode and _wrong(device, _drawn(SCALARS[opcode])):
-                return (opcode,)
+    helpers = _HELPERS if {*row.destinations, *row.sources} - {"b32"} else ()
+    for opcode in (*helpers, *filter(None, [row.settled_by])):
+        if opcode != row.opcode and _wrong(device, _drawn(SCALARS[opcode])):
+            return (opcode,)
     others = [
         one for one in SCALARS.values()
         if one.family == row.family and one.exists(device.module)
-        and not (one.carry_in or one.nan or one.defined)
+        and not (one.carry_in or one.defined) and (one.settled_by or not one.nan)
     ]  # fmt: skip
     if len(others) > _MOST_ALIKE:
         return (row.opcode,)
@@ -350,7 +352,9 @@ def _needed(
     for source in dict.fromkeys(each for each in one.sources if isinstance(each, str)):
         out = tuple(f"r{next(numbers)}" for _ in range(_words(source)))
         first += [_assign("add.s32", each, ZERO, 0) for each in out]
-        here += _out(source, out)
+        settling = f"max.NaN.{one.row.numbers}"
+        number = source[0] == "r" and settling in SCALARS
+        here += [_assign(settling, *out, source, source)] if number else _out(source, out)
         seen += out
     for name, held in zip(one.destinations, time.results, strict=False):
         wide = held[0].astype(np.uint64)

@@ -65,8 +65,8 @@ _NAMES: Mapping[str, str] = {
     "move_registers": "moving registers",
     "lane_code": CODE,
 }
-"""What steps are called that are no instructions, by their actions; first those of which the
-trials of others are made."""
+"""Display names of steps that are no instructions, by their actions, in test order: plain loads and
+stores first, because every other test is built from them."""
 _VECTORS = 4, 2
 """Registers of 32 bits that are stored or loaded at once (`ld` and `st` with `.v4`, `.v2`)."""
 _MET, _DRAWN = 8, 8

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus import Entry, Finding, RunnerVerdict
+from corpus import Entry, Finding, RunnerVerdict, ShrinkStatus
 from corpus.images import unpack
 from fuzz.explain.notation import hexadecimal, number, ordinal, signed
 from fuzz.findings.case import ACTUAL, EXPECTED, JUDGED, PROGRAM, REWRITTEN, subject_of
@@ -147,6 +147,15 @@ def outcomes_of(finding: Finding) -> OutcomeTable:
     return OutcomeTable(levels=tuple(heads), rows=tuple(rows), others=tuple(others))
 
 
+_SHRUNK = {
+    ShrinkStatus.RAW: "no",
+    ShrinkStatus.FLAKY: "until it did not fail every time",
+    ShrinkStatus.CAPPED: "until a limit of time or steps",
+    ShrinkStatus.COMPLETE: "as far as it goes",
+}
+"""How far a finding was made smaller."""
+
+
 def facts_of(finding: Finding) -> Iterator[tuple[str, str]]:
     """Yield what every page says of a finding, whatever it is of: the name of a fact, and the fact.
 
@@ -166,12 +175,12 @@ def facts_of(finding: Finding) -> Iterator[tuple[str, str]]:
         level = f"-O{details['opt']}" if "opt" in details else ""
         yield "compiled by", compiler if level in compiler else f"{compiler}, {level}"
     if details.get("sms"):
-        yield "SMs", str(details["sms"])
+        yield "multiprocessors", str(details["sms"])
     if "runs" in details:
         yield "replayed", _replays(details)
     if "confidence" in details:
         yield f"model of {finding.target}", str(details["confidence"])
-    yield "shrinking", finding.shrink.value
+    yield "made smaller", _SHRUNK[finding.shrink]
     if finding.origin is not None:
         where = finding.origin
         image = f", image {where.image}" if PROGRAM in finding.files else ""

@@ -187,6 +187,9 @@ class ModuleProbe:
         verdicts = [
             judge_module(assembler, text, target=target, level=level) for assembler, level in askers
         ]
+        for (assembler, _), verdict in zip(askers, verdicts, strict=True):
+            if assembler.variant.asks_too_much("\n".join(verdict.messages)):
+                raise CannotBeAskedError(f"{assembler.named}: {verdict.messages[0]}")
         seen = [verdict.outcome for verdict in verdicts]
         expected = expectation_of(self._finding, target=target, version=version)
         kinds = [kind for kind in (kind_of(expected, one) for one in seen) if kind is not None]

@@ -29,8 +29,6 @@ _SAID_BYTES = 16 << 10
 """Bytes of an assembler's standard output that are kept; its errors come on the other stream."""
 _NEWER = re.compile(r"Unsupported \.version ([\d.]+); current version is '([\d.]+)'")
 """What ptxas 11.8 to 13.3 and the driver 580.159.04 say of PTX newer than theirs."""
-_TOO_FEW = "cannot be compiled with specified register target constraints"
-"""What ptxas 12.8 and 13.5 say of `mma` of f64 with m16n8k8 and fewer than 64 registers."""
 _MEMORY_BYTES = 256 << 20
 """Machine code that a compiler remembers, in bytes, where nothing else is said."""
 
@@ -247,8 +245,9 @@ class PtxasCompiler:
             )
         else:
             text = f"{self.path} {finished.ending} on the module"
-        if self.variant and _TOO_FEW in said:
-            return Failure(trouble=Trouble.UNSUPPORTED, message=f"{text}: {_TOO_FEW}", detail=said)
+        if self.variant.asks_too_much(said):
+            text += f", which needs more registers than {self.variant} gives it"
+            return Failure(trouble=Trouble.UNSUPPORTED, message=text, detail=said)
         return refused(text, said)
 
 

@@ -24,10 +24,12 @@ typedef long long i64;
 #else
 #define HERE static inline
 #define APART static
+#ifndef LANES   // a test has 32 of them in one thread
 #define LANES 1u
 #define LANE 0u
 #define MEET()
 #define ANY(x) (x)
+#endif
 #define LEADING(x) (sizeof(x) == 8 ? __builtin_clzll(x) : __builtin_clz((u32)(x)))
 #define ONES(x) (u32)__builtin_popcount(x)
 #define UNROLL
@@ -637,7 +639,7 @@ enum {
   STOP, GO, UNLESS, WHEN, COPY_OF, LANE_NUMBER, SUM, DIFFERENCE, PRODUCT, UPPER_PRODUCT, QUOTIENT, REMAINDER,
   LEAST, GREATEST, CLAMPED, BOTH, EITHER, ONE_OF, LEFT, RIGHT, JOINED, COMPARED, CHOSEN, CARRIED, BORROWED,
   POPULATION, HIGHEST_BIT, REVERSED, NTH_BIT, TABLE, PERMUTED, FIELD,
-  FUSED, FLUSHED, CONVERTED, SATURATED, RECTIFIED, EXTREME, COMPARED_FLOATS, TO_INTEGER, FROM_INTEGER, FROM_E4M3
+  FUSED, FLUSHED, CONVERTED, SATURATED, RECTIFIED, EXTREME, COMPARED_FLOATS, TO_INTEGER, FROM_INTEGER, FROM_E4M3, INTEGRAL
 };
 enum { PREDICATE, HALF, WORD, DOUBLE_WORD, CONSTANT = 8 };   // classes of registers
 enum { LESS = 1, EQUAL = 2, GREATER = 4, UNORDERED = 8 };     // outcomes of comparisons
@@ -701,6 +703,14 @@ HERE i64 ordered(u64 x, u32 format) {
 
 HERE u32 unordered(u64 x, u32 format) { return (x & (sign_bit(format) - 1)) > infinity(format); }
 
+// What is left of a finite number whose exponent is negative, as an integer.
+HERE u64 whole(Number<u64> x, u32 rounding) {
+  u32 drop = x.exponent < -63 ? 63 : (u32)-x.exponent;   // no significand has more than 53 bits
+  u64 half = 1ull << (drop - 1), rest = x.significand & low_bits(drop), size = x.significand >> drop;
+  if (rounding == RN) return size + (rest > half || (rest == half && (size & 1)));
+  return size + (rounding != RZ && rest && x.negative == (rounding == RM));
+}
+
 // v: bits of the integer | signed << 8. A NaN becomes 0, or of f64 and to 64 bits the highest bit alone.
 HERE u64 to_integer(u64 pattern, u32 format, u32 rounding, u32 v) {
   u32 bits = v & 255, is_signed = v >> 8;
@@ -708,15 +718,18 @@ HERE u64 to_integer(u64 pattern, u32 format, u32 rounding, u32 v) {
   if (x.kind == NOT_A_NUMBER) return format == F64 || bits == 64 ? 1ull << (bits - 1) : 0;
   u64 most = low_bits(bits - is_signed), size = ~0ull;
   if (x.negative) most = is_signed ? most + 1 : 0;
-  if (x.kind == FINITE && x.exponent < 0) {
-    u32 drop = x.exponent < -63 ? 63 : (u32)-x.exponent;   // no significand has more than 53 bits
-    u64 half = 1ull << (drop - 1), rest = x.significand & low_bits(drop);
-    size = x.significand >> drop;
-    size += rounding == RN ? rest > half || (rest == half && (size & 1)) : rounding != RZ && rest && x.negative == (rounding == RM);
-  }
+  if (x.kind == FINITE && x.exponent < 0) size = whole(x, rounding);
   else if (x.kind == FINITE && x.exponent < 64 && x.significand << x.exponent >> x.exponent == x.significand) size = x.significand << x.exponent;
   if (size > most) size = most;
   return x.negative ? 0 - size : size;
+}
+
+// A float without its fraction; zeros keep their sign.
+HERE u64 integral(u64 pattern, u32 format, u32 rounding) {
+  Number<u64> x = number(pattern, format);
+  if (x.kind == NOT_A_NUMBER) return sign_bit(format) - 1;
+  if (x.kind == INFINITE || x.exponent >= 0) return pattern;
+  return rounded<u64>(x.negative, whole(x, rounding), 0, format, RN, AS_IEEE);
 }
 
 // An element of e4m3 as f16; infinities there are none.
@@ -799,9 +812,11 @@ APART void run_lane(const u32 *code, u32 at, u8 *work, u32 lane) {
         break;
       }
       case RECTIFIED: r = unordered(v[0], format) ? sign_bit(format) - 1 : v[0] & sign_bit(format) ? 0 : v[0]; break;
-      case EXTREME: {   // p: greatest << 24; -0 is below +0
+      case EXTREME: {   // p: greatest << 24 | a NaN counts << 25; -0 is below +0
         i64 x = ordered(v[0], format) - (v[0] >> (width(format) - 1) & 1), y = ordered(v[1], format) - (v[1] >> (width(format) - 1) & 1);
-        r = unordered(v[0], format) || unordered(v[1], format) ? sign_bit(format) - 1 : (x < y) != (p >> 24) ? v[0] : v[1];
+        u32 no = unordered(v[0], format), nor = unordered(v[1], format);
+        if (no || nor) r = (no && nor) || p >> 25 ? sign_bit(format) - 1 : v[no];
+        else r = (x < y) != (p >> 24 & 1) ? v[0] : v[1];
         break;
       }
       case COMPARED_FLOATS:   // p: outcomes << 24
@@ -814,6 +829,7 @@ APART void run_lane(const u32 *code, u32 at, u8 *work, u32 lane) {
         r = rounded<u64>(negative, negative ? 0 - v[0] : v[0], 0, format, p >> 24 & 7, AS_IEEE);
         break;
       }
+      case INTEGRAL: r = integral(v[0], format, p >> 24); break;
       case FROM_E4M3: r = from_e4m3(v[0]); break;
     }
     keep(work, w[2], lane, r);

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum, auto
+from enum import IntEnum
 from typing import Any, TypeAlias
 
 from oracle.errors import UsageError
@@ -17,54 +17,19 @@ from oracle.lane_code import LANE, ZERO, Assign, If, LaneCode, Leave, Repeat, St
 from oracle.matrices import LANES
 from oracle.models.figures import ROUNDINGS
 
-
-class Do(IntEnum):
-    """Operations, numbered as in the interpreter."""
-
-    STOP = 0
-    GO = auto()
-    UNLESS = auto()
-    WHEN = auto()
-    COPY = auto()
-    LANE_NUMBER = auto()
-    SUM = auto()
-    DIFFERENCE = auto()
-    PRODUCT = auto()
-    UPPER_PRODUCT = auto()
-    QUOTIENT = auto()
-    REMAINDER = auto()
-    LEAST = auto()
-    GREATEST = auto()
-    CLAMPED = auto()
-    BOTH = auto()
-    EITHER = auto()
-    ONE_OF = auto()
-    LEFT = auto()
-    RIGHT = auto()
-    JOINED = auto()
-    COMPARED = auto()
-    CHOSEN = auto()
-    CARRIED = auto()
-    BORROWED = auto()
-    POPULATION = auto()
-    HIGHEST_BIT = auto()
-    REVERSED = auto()
-    NTH_BIT = auto()
-    TABLE = auto()
-    PERMUTED = auto()
-    FIELD = auto()
-    FUSED = auto()
-    FLUSHED = auto()
-    CONVERTED = auto()
-    SATURATED = auto()
-    RECTIFIED = auto()
-    EXTREME = auto()
-    COMPARED_FLOATS = auto()
-    TO_INTEGER = auto()
-    FROM_INTEGER = auto()
-    FROM_E4M3 = auto()
-
-
+Do = IntEnum(
+    "Do",
+    [
+        "STOP", "GO", "UNLESS", "WHEN", "COPY", "LANE_NUMBER", "SUM", "DIFFERENCE", "PRODUCT",
+        "UPPER_PRODUCT", "QUOTIENT", "REMAINDER", "LEAST", "GREATEST", "CLAMPED", "BOTH",
+        "EITHER", "ONE_OF", "LEFT", "RIGHT", "JOINED", "COMPARED", "CHOSEN", "CARRIED",
+        "BORROWED", "POPULATION", "HIGHEST_BIT", "REVERSED", "NTH_BIT", "TABLE", "PERMUTED",
+        "FIELD", "FUSED", "FLUSHED", "CONVERTED", "SATURATED", "RECTIFIED", "EXTREME",
+        "COMPARED_FLOATS", "TO_INTEGER", "FROM_INTEGER", "FROM_E4M3", "INTEGRAL",
+    ],
+    start=0,
+)  # fmt: skip
+"""Operations, numbered as in the interpreter."""
 _TOGETHER = {"up": 0, "down": 1, "bfly": 2, "idx": 3}
 """Modes of shfl, and what else lanes do together, as in the interpreter."""
 _IN_RANGE, _BALLOT, _MATCH = 4, 8, 9
@@ -153,8 +118,8 @@ class LaneWriter:
     def write(self, step: LaneCode) -> None:
         """Write a step; `place` says where its registers are."""
         self._open()
-        if step.code:
-            self._do(self.register(LANE), Do.LANE_NUMBER)
+        self._do(self.register(LANE), Do.LANE_NUMBER)
+        self._do(self.register(ZERO), Do.COPY, 0, 0)
         for statement in step.code:
             self._statement(statement)
         self._close()
@@ -175,7 +140,7 @@ class LaneWriter:
         return Part(self._take(LANES * size) | _CLASSES[kind], _BITS[kind])
 
     def _source(self, one: str | int) -> Value:
-        return one if isinstance(one, int) else 0 if one == ZERO else self.register(one)
+        return one if isinstance(one, int) else self.register(one)
 
     # Words
 
@@ -284,7 +249,6 @@ class LaneWriter:
 
     def _assign(self, one: Assign) -> None:
         row, words = one.row, one.opcode.split(".")
-        open_ = row.nan or (row.defined is not None and row.family != "abs")
         given = zip(map(self._source, one.sources), row.sources, strict=True)
         sources = [
             Part(some, _BITS[kind], constant=True) if isinstance(some, int) else some
@@ -296,7 +260,7 @@ class LaneWriter:
         else:
             past = self._jump(one.guard, when=False) if one.guard else None
             family = _FAMILIES.get(row.family) or (_video if row.family[0] == "v" else None)
-            if open_ or family is None:
+            if family is None:
                 raise NotEncodedError(f"the reference on the device does not do {one.opcode}")
             made = family(self, words, *sources)
         names = (*one.destinations, *(["carry"] if row.carry_out else []))
@@ -495,13 +459,14 @@ def _float_arithmetic(lanes: LaneWriter, words: list[str], fmt: Format, *sources
 
 def _float_extreme(lanes: LaneWriter, words: list[str], fmt: Format, *sources: Part) -> Made:
     a, b = lanes.flushed(fmt, "ftz" in words, *sources)
-    what, sign = format_word(fmt) | (words[0] == "max") << 24, 1 << (fmt.bits - 1)
+    what = format_word(fmt) | (words[0] == "max") << 24 | ("NaN" in words) << 25
+    sign = 1 << (fmt.bits - 1)
     if "xorsign" not in words:
         return Do.EXTREME, what, a, b
     signs = lanes.made(Do.BOTH, 0, lanes.made(Do.ONE_OF, 0, a, b), sign)
     a, b = (lanes.made(Do.BOTH, 0, one, sign - 1) for one in (a, b))
     found = lanes.made(Do.EXTREME, what, a, b)
-    nan = lanes.made(Do.COMPARED_FLOATS, format_word(fmt) | _UNORDERED << 24, a, b)
+    nan = lanes.made(Do.COMPARED_FLOATS, format_word(fmt) | _UNORDERED << 24, found, found)
     return Do.CHOSEN, 0, sign - 1, lanes.made(Do.EITHER, 0, found, signs), nan
 
 
@@ -513,13 +478,21 @@ def _distance(lanes: LaneWriter, words: list[str], a: Part, b: Part, c: Part) ->
     return [(Do.SUM, 0, lanes.made(Do.DIFFERENCE, 0, *ends), c)]
 
 
-def _negated(lanes: LaneWriter, words: list[str], a: Part) -> list[Made]:
-    return [(Do.DIFFERENCE, 0, 0, a)]
+def _signed(lanes: LaneWriter, words: list[str], a: Part) -> list[Made]:
+    """Make neg and abs."""
+    element, count = _elements(words[-1])
+    if not _is_float(element):
+        whole = a.of(a.bits, True)
+        negated: Made = (Do.DIFFERENCE, 0, 0, whole)
+        return [negated if words[0] == "neg" else (Do.GREATEST, 0, whole, lanes.made(*negated))]
+    fmt = format_named(element)
+    sign = 1 << (fmt.bits - 1)
+    what = (Do.ONE_OF, 0, sign) if words[0] == "neg" else (Do.BOTH, 0, sign - 1)
 
+    def make(a: Part) -> Made:
+        return *what, *lanes.flushed(fmt, "ftz" in words, a)
 
-def _magnitude(lanes: LaneWriter, words: list[str], a: Part) -> list[Made]:
-    a = a.of(a.bits, True)
-    return [(Do.GREATEST, 0, a, lanes.made(Do.DIFFERENCE, 0, 0, a))]
+    return _each(lanes, count, fmt.bits, (a,), make)
 
 
 def _divided(lanes: LaneWriter, words: list[str], a: Part, b: Part) -> list[Made]:
@@ -781,7 +754,8 @@ def _packed(lanes: LaneWriter, words: list[str], a: Part, b: Part, *rest: Part) 
 
 
 def _conversion(lanes: LaneWriter, words: list[str], to: str, of: str, a: Part) -> Made:
-    rounding = next((word[:2] for word in words if word[:2] in ROUNDINGS and len(word) < 4), "rn")
+    rounding = next((word for word in words if word.removesuffix("i") in ROUNDINGS), "rn")
+    is_whole, rounding = rounding.endswith("i"), rounding.removesuffix("i")
     ftz, number = "ftz" in words, ROUNDINGS.index(rounding) << 24
     if not _is_float(of):
         bits, signed = _integer(of)
@@ -801,33 +775,26 @@ def _conversion(lanes: LaneWriter, words: list[str], to: str, of: str, a: Part) 
         size, is_signed = _integer(to)
         whole = lanes.made(Do.TO_INTEGER, format_word(source) | number, a, size | is_signed << 8)
         return Do.COPY, 0, whole.of(size, is_signed)
-    fmt, wide = format_named(to), a
+    fmt = format_named(to)
     if of == "e4m3":
         return lanes.finished(fmt, words, (Do.FROM_E4M3, 0, a))
     if of == "e5m2":  # the upper half of an f16
         a, source = lanes.made(Do.LEFT, 0, a, 8), format_named("f16")
-    if fmt.bits == 8 and "relu" in words:
-        a = lanes.made(Do.RECTIFIED, format_word(source), a)
-    if to == of:
-        made: Made = (Do.COPY, 0, a)
+    if is_whole:
+        made: Made = (Do.INTEGRAL, format_word(fmt) | number, a)
+    elif to == of:
+        made = Do.COPY, 0, a
     else:
-        finite = "satfinite" in words
-        narrow = fmt.bits - (ignored := fmt.ignored_bits)
-        what = format_word(source) | number | finite << 28
-        made = Do.CONVERTED, what, a, format_word(fmt) - (ignored << 16)
-        if ignored:
-            short = lanes.made(*made)
-            made = Do.RECTIFIED, format_word(fmt) - (ignored << 16), short
-            nan = lanes.made(Do.COMPARED_FLOATS, format_word(source) | _UNORDERED << 24, wide, wide)
-            placed = lanes.made(Do.LEFT, 0, lanes.made(*made).of(narrow), ignored)
+        if "relu" in words:
+            a = lanes.made(Do.RECTIFIED, format_word(source), a)
+        what = format_word(source) | number | ("satfinite" in words) << 28
+        made = Do.CONVERTED, what, a, format_word(fmt) - (fmt.ignored_bits << 16)
+        if fmt.ignored_bits:
+            placed = lanes.made(Do.LEFT, 0, lanes.made(*made), fmt.ignored_bits)
+            nan = lanes.made(Do.COMPARED_FLOATS, format_word(source) | _UNORDERED << 24, a, a)
             return Do.CHOSEN, 0, (1 << fmt.bits - 1) - 1, placed, nan
-    if fmt.bits > 8:
-        made = lanes.finished(fmt, [word for word in words if word != "ftz" or to == "f32"], made)
-    if to == of and rounding + "i" in words:
-        # What is saturated is from 0 to 1.
-        whole = lanes.made(Do.TO_INTEGER, format_word(fmt) | number, lanes.made(*made), 32)
-        return Do.FROM_INTEGER, format_word(fmt), whole
-    return made
+    known = {"sat"} | ({"ftz"} if to == "f32" else set())
+    return lanes.finished(fmt, [word for word in words if word in known], made)
 
 
 _FAMILIES: Mapping[str, Callable[..., list[Made]]] = {
@@ -842,7 +809,7 @@ _FAMILIES: Mapping[str, Callable[..., list[Made]]] = {
     **dict.fromkeys(("bfind", "clz"), _found),
     **dict.fromkeys(("popc", "brev", "fns"), _counted),
     **dict.fromkeys(("selp", "slct"), _selected),
-    "sad": _distance, "neg": _negated, "abs": _magnitude, "lop3": _looked_up, "shf": _funnel,
+    "sad": _distance, "neg": _signed, "abs": _signed, "lop3": _looked_up, "shf": _funnel,
     "bfe": _field, "bfi": _inserted, "szext": _extended, "bmsk": _mask, "prmt": _permuted,
     "mov": _moved, "setp": _tested, "set": _set, "testp": _kind, "copysign": _with_sign,
     "cvt": _converted,

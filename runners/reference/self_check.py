@@ -101,7 +101,14 @@ def _programs() -> Iterator[tuple[str, Program]]:
     for form in FORMS:
         if not form.is_product or not model.judges(form):
             continue
-        kind = (form.mnemonic, form.types, form.op, form.rounding, form.satfinite)
+        # Both kinds of mma.sp multiply alike (oracle.instructions.mma_sp).
+        kind = (
+            form.mnemonic.partition("::")[0],
+            form.types,
+            form.op,
+            form.rounding,
+            form.satfinite,
+        )
         if kind not in kinds and not (form.a_type.is_float and form.satfinite):
             kinds.add(kind)
             yield form.opcode, _program(form)

@@ -2,7 +2,7 @@
 
 Philox4x32-10 is Random123's (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3");
 NumPy's own `Philox` is another one, of 64-bit words. A device computes the same with 32-bit
-multiplications (runners/reference/contents.cuh).
+multiplications (runners/reference/contents.h).
 
 The counter of a block of four words is (number of the block, stream, group low, group high), the
 key is the seed of the recipe. Image n belongs to group n div m and is its member n mod m, where m

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -142,7 +143,12 @@ def _other_addresses(example: Example, site: Site, step: RowAccess) -> Iterator[
 
 
 def _with(example: Example, site: Site, step: LaneCode, code: Code) -> Iterator[Example]:
-    """Yield an example with other code, if there can be such code."""
+    """Yield an example with other code, if there can be such code.
+
+    Bits of NaN that PTX leaves open would be another difference than the one that is looked for.
+    """
+    if _unsettled(code) > _unsettled(step.code):
+        return
     try:
         other = replace(step, code=code)
     except UsageError:
@@ -150,6 +156,21 @@ def _with(example: Example, site: Site, step: LaneCode, code: Code) -> Iterator[
     if other != step:
         steps = edited(example.program.steps, {site: (other,)})
         yield example.with_program(example.program.buffers, steps)
+
+
+def _unsettled(code: Code) -> int:
+    """Count the instructions that may make a NaN which the next one does not make canonical."""
+    there: list[Statement | None] = [*every(code), None]
+    return sum(
+        isinstance(one, Assign)
+        and bool(one.row.nan)
+        and not (
+            isinstance(behind, Assign)
+            and behind.opcode == one.row.settled_by
+            and behind.destinations == one.destinations
+        )
+        for one, behind in pairwise(there)
+    )
 
 
 def _without_dead(step: LaneCode) -> Iterator[Code]:

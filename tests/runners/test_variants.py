@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -36,6 +37,12 @@ def test_a_name_says_which_compiler_and_which_options(name: str, variant: Varian
     assert split_variant(f"{name}{variant}") == (name, variant)
 
 
+@given(st.text() | st.lists(st.sampled_from(["+maxnreg=1", "+process=x", "a", "+"])).map("".join))
+def test_a_name_of_a_stranger_is_taken_apart_or_left_as_it_is(name: str) -> None:
+    first, variant = split_variant(name)
+    assert f"{first}{variant}" == name
+
+
 @given(variants(), st.randoms(), st.sampled_from(",+"))
 def test_a_variant_has_one_name_in_whatever_order_a_person_types_it(
     variant: Variant, random: Random, comma: str
@@ -53,6 +60,11 @@ def test_a_variant_has_one_name_in_whatever_order_a_person_types_it(
 def test_what_is_no_variant_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_variant(text)
+
+
+def test_the_page_has_every_option() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "compilers.md").read_text()
+    assert all(f"`{name}`" in page or f"`{name}=" in page for name in SETTINGS)
 
 
 KERNEL = """.version 8.0
@@ -125,20 +137,35 @@ def test_a_ptxas_says_itself_what_it_has_against_its_options() -> None:
     assert not ptxas.having(parse_variant("target=sm_80")).knows("sm_90", "8.0", "sm_90")
 
 
+PRODUCT = (
+    "{.reg .f64 %f<10>;\n"
+    "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%f0,%f1,%f2,%f3}, {%f4,%f5,%f6,%f7}, "
+    "{%f8,%f9}, {%f0,%f1,%f2,%f3};\nst.global.f64 [%a], %f0;}\nret;"
+)
+
+
 @needs_ptxas
-def test_what_cannot_be_done_with_so_few_registers_is_no_failure() -> None:
-    path, text = real()[0], module().ptx
-    product = (
-        "{.reg .f64 %f<10>;\n"
-        "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%f0,%f1,%f2,%f3}, {%f4,%f5,%f6,%f7}, "
-        "{%f8,%f9}, {%f0,%f1,%f2,%f3};\nst.global.f64 [%a], %f0;}\nret;"
-    )
-    changed = KernelModule(
-        ptx=text.replace("ret;", product), target="sm_90", version="8.0", kernels=module().kernels
-    )
-    made = PtxasCompiler(path, variant=parse_variant("maxrregcount=24")).compile(changed, "sm_90")
-    assert isinstance(made, Failure)
-    assert made.trouble is Trouble.UNSUPPORTED
+@pytest.mark.parametrize("limit", ["maxrregcount=24", "maxnreg=24"])
+def test_what_cannot_be_done_with_so_few_registers_is_no_failure(limit: str) -> None:
+    changed = replace(module(), ptx=module().ptx.replace("ret;", PRODUCT))
+    for path in (real()[0], real()[-1]):
+        made = PtxasCompiler(path, variant=parse_variant(limit)).compile(changed, "sm_90")
+        assert isinstance(made, Failure)
+        assert made.trouble is Trouble.UNSUPPORTED, made.detail
+    assert isinstance(PtxasCompiler(path).compile(changed, "sm_90"), Compiled)
+
+
+@pytest.mark.parametrize("variant", list(map(parse_variant, ("maxnreg=24", "target=sm_90a"))))
+def test_only_a_limit_that_was_asked_for_excuses_a_compiler(variant: Variant) -> None:
+    for said in (
+        "ptxas fatal   : (C7600) Register allocation failed with register count of '24'. Compile "
+        "the program with a higher register target",
+        "(C7602) Insufficient registers (24) to compile instruction at line 957 in function k14. "
+        "Try to compile with register target of 26 or higher.",
+        "cannot be compiled with specified register target constraints",
+    ):
+        assert variant.asks_too_much(said) is (variant == parse_variant("maxnreg=24"))
+    assert not variant.asks_too_much("ptxas error   : Feature 'mma' not supported")
 
 
 def test_options_stand_behind_the_compilers_that_have_them(tmp_path: Path) -> None:

@@ -279,6 +279,26 @@ def test_a_wrong_reference_raises_no_alarm_is_told_and_left_out(
     assert all(f"the reference is wrong about 1 image of {form}, " in str(odd) for form in wrong)
 
 
+def test_what_the_reference_was_wrong_about_is_left_out_by_every_worker(
+    built: HostReference, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told(monkeypatch, Told(built, says_that_the_first_differs))
+    options: dict[str, Any] = {"only": ONLY, "images": FIRST, "seed": 3, "reference": True}
+    with opened(check_of(sound).choice) as ready:
+        one = campaign(ready, tmp_path, cases=8, **options)
+        status = one.run()
+    wrong = {words[2] for words in status.counts if words[1] == "reference wrong"}
+    assert wrong
+    assert one._settled >= wrong
+    check = check_of(sound)
+    with check.opened(Silence()) as opened_check:
+        plan = check.plan(opened_check.facts)
+        job = RoundJob(number=0, plan=plan.round(0, plan.coverage()), settled=one._settled)
+        report = opened_check.round(job)
+    assert not wrong & {words[2] for words in report.counts if words[1] == "reference wrong"}
+    assert report.counts[REFERENCE, "programs left out"] >= len(wrong)
+
+
 def test_a_reference_that_is_wrong_once_leaves_nothing_out(
     built: HostReference, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -254,7 +254,7 @@ def test_a_page_tells_places_bits_and_distances(opcode: str, tmp_path: Path) -> 
         assert one.where in text
         assert f"0x{one.expected:0{one.bits // 4}x}" in text
         assert f"0x{one.actual:0{one.bits // 4}x}" in text
-    for words in ("SMs", "4 7", "2 of 3 runs", "-O2", opcode, "2 elements differ",
+    for words in ("multiprocessors", "4 7", "2 of 3 runs", "-O2", opcode, "2 elements differ",
                   "warpfuzz repro", "warpfuzz replay", "is made of"):  # fmt: skip
         assert words in text, words
 

@@ -13,7 +13,7 @@ from planted_ptxas import planted_ptxas
 
 FAULT, OPTION = "store-layout-flipped", "maxrregcount=32"
 FORM = "wmma.mma*row.col.m16n16k16.f32.f32"
-ONLY = ("--opt", "2", "--cases", 64, "--seed", 5, "--workers", 1, "--only", FORM, "--json")
+ONLY = ("--opt", "2", "--cases", 32, "--seed", 5, "--workers", 1, "--only", FORM, "--json")
 
 
 def plant(folder: Path, number: int, *faults: str, **others: str) -> None:
@@ -74,6 +74,16 @@ def test_replay_and_bisect_compile_with_the_option_of_the_finding(
         ended = warpfuzz(home, "bisect", path, "--compilers", "c", "--opt", "2", *options, "--json")
         told = ended.rows[0]["bisect"]["first"]
         assert (told and told["version"]) == (first and f"{first}+{OPTION}")
+
+
+def test_a_bisection_says_on_how_many_executions_each_verdict_rests(
+    home: Path, campaign: Ended
+) -> None:
+    said = warpfuzz(
+        home, "bisect", one(campaign)["path"], "--compilers", "c/1,c/2", "--opt", "2", "--times", 4
+    ).out
+    assert f"ptxas 1.0.0+{OPTION}  match, 0 of 8 " in said
+    assert "executed at least 8 times without a failure: what fails in 31.23%" in said
 
 
 def test_the_folder_without_warpfuzz_compiles_with_the_option(home: Path, campaign: Ended) -> None:

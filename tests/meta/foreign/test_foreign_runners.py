@@ -111,6 +111,7 @@ FUNCTIONS = {
     "hangs": ("hang", "did not end within 0.5 s"),
     "crashes": ("crash", "was killed by SIGSEGV"),
     "prints_noise": (MODEL, ""),
+    "answers_itself": ("unreadable output", "answered garbage"),
     "dies_in_the_middle": ("crash", "ended its process in the middle"),
     "too_few": ("unreadable output", "uint8 of shape (37, "),
     "another_size": ("unreadable output", "gave back float32 of shape (38, "),

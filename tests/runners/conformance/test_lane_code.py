@@ -14,6 +14,7 @@ from oracle.isa import FORMS
 from oracle.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, run_lanes
 from oracle.ops import Op
 from oracle.permission import permitted
+from oracle.program import walk
 from oracle.targets import Module
 from runners.emission import emit
 from runners.front_ends.protocol import check_named
@@ -62,6 +63,20 @@ def test_code_around_instructions_comes_out_as_the_oracle_says(feature: Feature)
         assert permitted(program, images).allows(ran.images).all()
         assert decode_program(encode_program(program), "here") == program
     assert reached >= 8
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    key=st.integers(0, 2**64 - 1),
+    feature=st.sampled_from([Has.LANES_ALONE, Has.UNPACKED, Has.PACKED_BEHIND]),
+)
+def test_ptx_says_every_bit_of_what_is_drawn(key: int, feature: Feature) -> None:
+    strategy = programs(Focus(features=frozenset({feature})), module=MODULE, forms=FORMS)
+    random = np.random.default_rng(key)
+    for step in walk(draw_one(strategy, key).steps):
+        if isinstance(step, LaneCode):
+            shape = 4, 32, step.count * step.bits // 32
+            assert not run_lanes(step, random.integers(0, 1 << 32, shape, np.uint32))[1].any()
 
 
 def test_draws_have_everything_that_code_is_made_of() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_fakes import fake_runner
+from cuda_fakes import MISALIGNED, fake_runner, module
 
 from oracle.errors import InfrastructureError
 from oracle.execution import execute
@@ -18,6 +18,7 @@ from oracle.models import model_for
 from oracle.program import Program
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit
+from runners.kernels import Kernel
 from runners.protocol import Compiled, Failure, Trouble
 from runners.reference.encoding import encode
 from runners.reference.fresh import FreshRan, FreshWork
@@ -126,4 +127,22 @@ def test_a_reference_that_is_wrong_on_its_fixed_set_is_refused(runner: CudaRunne
         assert isinstance(found, Failure)
         assert found.trouble is Trouble.UNAVAILABLE
         assert "--no-device-reference" in found.message
-        assert "gets wmma.mma" in found.detail
+        assert "wrong on images whose results are known" in found.detail
+
+
+@pytest.mark.slow
+def test_a_kernel_that_poisons_the_context_costs_one_comparison(runner: CudaRunner) -> None:
+    anything = Recipe(classes=(ValueClass.ANY,), seed=28)
+    images = expand(anything, PROGRAM, 4096)
+    first = int(np.flatnonzero(images[:, 0] == MISALIGNED)[0])
+    kernel = Kernel(entry="increment", image_bytes=PROGRAM.image_bytes)
+    stops = runner.compile(replace(module(), kernels=(kernel,)))
+    assert isinstance(stops, Compiled)
+    starts = runner.starts
+    contents = device_contents(anything, PROGRAM).words
+    asked = replace(work(PROGRAM), contents=contents, first=first, count=1)
+    lost = runner.fresh(stops, asked).collect()
+    assert isinstance(lost, Failure)
+    assert lost.trouble is Trouble.STICKY_ERROR
+    assert ran(runner, work(PROGRAM)).differing == 0
+    assert runner.starts == starts + 1

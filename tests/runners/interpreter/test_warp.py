@@ -1,0 +1,78 @@
+"""The reference with 32 lanes, as a device executes it, against the oracle."""
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_reference_agrees import CLASSES, product_program, products
+
+from oracle.execution import execute
+from oracle.isa import FORMS
+from oracle.models import model_for
+from oracle.targets import Module
+from runners.reference.encoding import encode
+from runners.reference.self_check import _programs
+from runners.reference.shipped import SOURCE
+from strategies.contents import Recipe, expand
+from strategies.contents.device import device_contents
+from strategies.draws import draw
+from strategies.features import Focus
+from strategies.programs import programs
+
+MODEL = model_for("sm_90")
+
+
+def at(array):
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+@pytest.fixture(scope="module")
+def warp(tmp_path_factory):
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("there is no g++")
+    library = tmp_path_factory.mktemp("warp") / "warp.so"
+    text = Path(__file__).with_name("warp.cc")
+    options = ["-O1", "-shared", "-fPIC", f"-I{SOURCE.parent}"]
+    subprocess.run([compiler, *options, "-o", library, text], check=True)
+    return ctypes.CDLL(str(library))
+
+
+def assert_same(warp, program):
+    count = len(CLASSES)
+    recipe = Recipe(classes=CLASSES, seed=3)
+    images = expand(recipe, program, count, first=1 << 40)
+    made, noise = np.zeros_like(images), np.zeros(program.image_bytes, np.uint8)
+    words = device_contents(recipe, program).words
+    numbers = map(ctypes.c_uint64, (1 << 40, count))
+    assert warp.fill_warp(at(words), *numbers, at(made), at(noise))
+    assert np.array_equal(made, images)
+    encoded = encode(program, MODEL)
+    memory = np.zeros(encoded.work_bytes + 64, np.uint8)
+    memory = memory[-memory.ctypes.data % 64 :]
+    sizes = map(ctypes.c_uint64, (program.image_bytes, count))
+    assert warp.run_warp(at(encoded.words), at(made), *sizes, at(memory))
+    expected = execute(program, images, model=MODEL).images
+    assert np.array_equal(made, expected), str(program)
+
+
+def test_products_by_a_warp(warp):
+    kinds = {(form.mnemonic, form.types, form.shape): form for form in products("sm_90")}
+    for form in [*kinds.values()][::4]:
+        assert_same(warp, product_program(form))
+
+
+def test_code_of_lanes_by_a_warp(warp):
+    name, program = next(_programs())
+    assert name == "code of lanes"
+    assert_same(warp, program)
+
+
+@pytest.mark.parametrize("count", [12, pytest.param(200, marks=pytest.mark.slow)])
+def test_drawn_programs_by_a_warp(warp, count):
+    strategy = programs(Focus(), module=Module.named("sm_90", "8.7"), forms=FORMS)
+    for program in draw(strategy, count, 5):
+        assert_same(warp, program)
