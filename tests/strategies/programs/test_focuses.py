@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from types import SimpleNamespace
 
 import pytest
 from drawn_programs import drawn
@@ -23,6 +24,7 @@ from strategies.features import (
     possible_features,
 )
 from strategies.programs import VALUED_FORMS, is_valued
+from strategies.programs.controlling import _word
 from strategies.programs.forms import everything
 
 _B16 = tuple(form for form in LDMATRIX_FORMS if form.texts["type"] == "b16")
@@ -170,3 +172,20 @@ def test_a_palette_has_the_state_spaces_that_matrices_are_loaded_from(
     target: str, version: str, spaces: tuple[str, ...]
 ) -> None:
     assert everything(Module.named(target, version)).spaces == spaces
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 8), (4, 20), (2, 10), (0, 512), (64, 100)])
+def test_a_word_that_decides_lies_in_the_region_that_was_chosen(start: int, end: int) -> None:
+    span, arena = SimpleNamespace(start=start, end=end), SimpleNamespace(buffer="a")
+    region = SimpleNamespace(span=span, arena=arena)
+    builder = SimpleNamespace(
+        memory=SimpleNamespace(regions=lambda **_: [region]),
+        scope=SimpleNamespace(access=lambda **_: None),
+    )
+    for number in range(8):
+        dice = SimpleNamespace(
+            once_in=lambda _: True, below=lambda most, number=number: min(number, most - 1)
+        )
+        place = _word(builder, dice, 1).place
+        assert place.offset % 4 == 0
+        assert start <= place.offset <= end - 4
