@@ -18,6 +18,7 @@ from fuzz.options import (
     Screen,
     check_conflicts,
 )
+from fuzz.runner import RunnerChoice
 from oracle.errors import UsageError
 
 OWN = {"--device", "--front-end"}
@@ -64,3 +65,8 @@ def test_a_default_that_was_typed_counts_as_given() -> None:
     typed = Bench(coverage=True, seeds=20, given=frozenset({"coverage", "seeds"}))
     with pytest.raises(UsageError, match="--seeds is about planted faults"):
         check_conflicts(typed, "bench")
+
+
+def test_what_nobody_chooses_is_the_first_gpu_and_the_first_layout() -> None:
+    choice = RunnerChoice(name="cuda")
+    assert (choice.device, choice.layout, choice.deadline) == (0, 0, None)

@@ -63,7 +63,9 @@ def round_of(*, programs=4, **environment):
                 disassembler=None, heartbeat=Quiet(),
             )  # fmt: skip
             drawn = RoundPlan(work=Work(count=IMAGES), cases=32 * IMAGES)
-            return rounds.report(RoundJob(number=0, plan=drawn, limit=programs * IMAGES))
+            report = rounds.report(RoundJob(number=0, plan=drawn, limit=programs * IMAGES))
+            assert report.compared + report.failed + report.unasked == report.cases
+            return report
 
 
 def test_levels_of_the_driver_are_members_and_agree():
