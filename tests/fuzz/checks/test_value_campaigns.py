@@ -100,7 +100,7 @@ def test_a_fault_is_found_and_stored_and_gone_without_it(
 
 
 def test_a_transient_is_flaky_with_its_rate(tmp_path: Path) -> None:
-    progress = run(tmp_path, cases=160, only="*m8n8k32*", faults=("transient-often",))
+    progress = run(tmp_path, cases=160, only="*m8n8k32*", faults=("transient-often",), seed=2)
     assert {family.kind for family in progress.findings} == {Kind.FLAKY}
     for entry in entries(tmp_path):
         # Some programs have several multiplications, of which one in 50 is hit.
