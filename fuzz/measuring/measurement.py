@@ -210,7 +210,7 @@ class Measurer:
         form = unit.first
         tiles = random_tiles(form, _SCALAR_IMAGES, self.seed)
         models = {
-            order: replace(self.known, scalars=(scalar_of(unit, _figure(order)),))
+            order: replace(self.known, scalars=(scalar_of(unit, _figure(order, Origin())),))
             for order in SCALAR_ORDERS
         }
         made = {order: multiplied(form, *tiles, model) for order, model in models.items()}
@@ -225,7 +225,7 @@ class Measurer:
         made = {overflow: exact_result(form, overflow, *tiles) for overflow in OVERFLOWS}
         known = self.known.exact.values.get(name)
         figure, probes = self._chosen(name, known, made, self.device.multiply(form, *tiles))
-        exact = replace(self.known.exact, **{name: _figure(figure.value)})
+        exact = replace(self.known.exact, **{name: _figure(figure.value, Origin())})
         return self._confirmed(_alone(unit, figure, probes), replace(self.known, exact=exact))
 
     @staticmethod
@@ -251,7 +251,7 @@ def _alone(unit: MeasuredUnit, figure: MeasuredFigure, probes: int) -> MeasuredR
     return MeasuredResult(unit=unit, probes=probes, figures=(figure,), contradiction=None)
 
 
-def _figure(value: Any, origin: Origin = Origin()) -> Figure[Any]:
+def _figure(value: Any, origin: Origin) -> Figure[Any]:
     return Figure(value=value, confidence=origin.confidence, source=origin.source)
 
 
@@ -306,9 +306,7 @@ def _figures(result: MeasuredResult, origin: Origin) -> dict[str, Figure[Any]]:
     for figure in result.figures:
         others = len(figure.finding.others)
         said = f"; {others} other values give the same for every probe" if others else ""
-        made[figure.name] = _figure(
-            figure.value, origin._replace(source=f"{origin.source}{said}")
-        )
+        made[figure.name] = _figure(figure.value, origin._replace(source=f"{origin.source}{said}"))
     return made
 
 
