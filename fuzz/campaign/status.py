@@ -8,8 +8,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fuzz.campaign.hosts import HostStatus, fleet_row
-from fuzz.checks.protocol import Counts, DeviceStatus, ScreeningReport, Stage, Words, nested
+from fuzz.checks.protocol import (
+    FAULTS,
+    Counts,
+    DeviceStatus,
+    ScreeningReport,
+    Stage,
+    Words,
+    nested,
+)
 from fuzz.findings.families import FamilyState, finding_groups, finding_rows
+from fuzz.output import counted
 from strategies.coverage import CoverageLine
 
 
@@ -119,6 +128,18 @@ class CampaignStatus:
     def findings(self) -> list[FamilyState]:
         """Families that nobody has explained yet."""
         return [family for family in self.families if family.known is None]
+
+    @property
+    def untested(self) -> str:
+        """Which planted faults applied to no program, half a sentence; empty where each did."""
+        names = [
+            words[1] for words, count in self.counts.items() if words[0] == FAULTS and not count
+        ]
+        if not names:
+            return ""
+        listed = ", ".join(f"--fault {name}" for name in sorted(names))
+        compiled = counted(self.counts["programs", "compiled"], "program")
+        return f"applied to 0 of {compiled}, so not tested: {listed}"
 
     @property
     def nothing_compared(self) -> str:

@@ -19,6 +19,7 @@ from fuzz.measuring.measurement import (
     MeasuredFigure,
     MeasuredResult,
     Measurer,
+    Origin,
     joined_model,
     measured_model,
 )
@@ -29,7 +30,7 @@ from oracle.formats import FORMATS
 from oracle.isa import FORMS
 from oracle.measuring.inference import Contradiction
 from oracle.measuring.units import module_of_all, units_of
-from oracle.models import Model, NanRule, model_for
+from oracle.models import Confidence, Model, NanRule, model_for
 from oracle.models.files import model_text
 from oracle.targets import Module, parse_release, parse_target
 from runners.assemblers.assembler import Assembler
@@ -113,7 +114,9 @@ class _Measured:
         source = f"warpfuzz measure, {self.ready.device}{with_}, {day}"
         # Not that of the relative whose figures are built in: `--model` asks for the device's own.
         target = f"sm_{parse_target(self.known.target).number}"
-        return measured_model(target, self.results, source)
+        is_gpu = self.ready.choice.name == "cuda"
+        confidence = Confidence.MEASURED if is_gpu else Confidence.SIMULATED
+        return measured_model(target, self.results, Origin(source, confidence))
 
 
 class _Report:
@@ -179,6 +182,8 @@ class _Report:
             command = shlex.join(("warpfuzz", "run", "--model", str(output)))
             left_out = _left_out(model, ready.target)
             say(f"Written to {output}: `{command}` judges by it{left_out}")
+            if model.confidence is not Confidence.MEASURED:
+                say(f"Its figures are marked {model.confidence}: no GPU was measured.")
         return bool(refused) or differs
 
 

@@ -92,6 +92,8 @@ def _concluded(status: CampaignStatus) -> str:
     else:
         found = status.families or status.gone or not (status.compared or status.answered)
         sentence = "against" if found else f"{status.words.agreement}:"
+        if status.untested:
+            sentence = f"{status.untested}; {sentence}"
         sentence += f" {status.words.subject} ({status.words.where})"
         silent = [name for name, one in member_counts(status.counts).items() if not one["images"]]
         if silent and status.compared:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,13 @@ SCALAR_ORDERS = ("serial", "pairs")
 """Ways in which a `ScalarDot` may add its products up."""
 _ROUNDS = 3
 """Times that a unit is fitted anew with what random images contradicted."""
+
+
+class Origin(NamedTuple):
+    """Where the figures of a measurement are from."""
+
+    source: str = ""
+    confidence: Confidence = Confidence.MEASURED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +140,7 @@ class Measurer:
             result = self._result(unit, evidence, found, known)
             if found.contradiction is not None:
                 return result
-            rule = measured_dot(result, "")
+            rule = measured_dot(result, Origin())
             model = replace(self.known, dots=(rule,))
             wrong = [one for one in self._outcomes(unit, model) if one.differing]
             if not wrong:
@@ -194,7 +201,7 @@ class Measurer:
             contradiction=found.contradiction,
         )  # fmt: skip
         if found.contradiction is None:
-            model = replace(self.known, doubles=measured_doubles(result, ""))
+            model = replace(self.known, doubles=measured_doubles(result, Origin()))
             result = self._confirmed(result, model)
         yield result
 
@@ -203,7 +210,7 @@ class Measurer:
         form = unit.first
         tiles = random_tiles(form, _SCALAR_IMAGES, self.seed)
         models = {
-            order: replace(self.known, scalars=(scalar_of(unit, _figure(order)),))
+            order: replace(self.known, scalars=(scalar_of(unit, _figure(order, Origin())),))
             for order in SCALAR_ORDERS
         }
         made = {order: multiplied(form, *tiles, model) for order, model in models.items()}
@@ -218,7 +225,7 @@ class Measurer:
         made = {overflow: exact_result(form, overflow, *tiles) for overflow in OVERFLOWS}
         known = self.known.exact.values.get(name)
         figure, probes = self._chosen(name, known, made, self.device.multiply(form, *tiles))
-        exact = replace(self.known.exact, **{name: _figure(figure.value)})
+        exact = replace(self.known.exact, **{name: _figure(figure.value, Origin())})
         return self._confirmed(_alone(unit, figure, probes), replace(self.known, exact=exact))
 
     @staticmethod
@@ -244,8 +251,8 @@ def _alone(unit: MeasuredUnit, figure: MeasuredFigure, probes: int) -> MeasuredR
     return MeasuredResult(unit=unit, probes=probes, figures=(figure,), contradiction=None)
 
 
-def _figure(value: Any, source: str = "") -> Figure[Any]:
-    return Figure(value=value, confidence=Confidence.MEASURED, source=source)
+def _figure(value: Any, origin: Origin) -> Figure[Any]:
+    return Figure(value=value, confidence=origin.confidence, source=origin.source)
 
 
 def scalar_of(unit: MeasuredUnit, order: Figure[str]) -> ScalarDot:
@@ -280,36 +287,36 @@ def _first(wrong: Sequence[Outcome], form: Form) -> Contradiction:
     )  # fmt: skip
 
 
-def measured_dot(result: MeasuredResult, source: str) -> TruncatedDot:
+def measured_dot(result: MeasuredResult, origin: Origin) -> TruncatedDot:
     """Return the unit of a model that has the figures of a result."""
-    figures: dict[str, Any] = _figures(result, source)
+    figures: dict[str, Any] = _figures(result, origin)
     unit = result.unit
     return TruncatedDot(
         instruction=figures_of(unit.first), types=unit.types, shapes=unit.shapes, **figures
     )
 
 
-def measured_doubles(result: MeasuredResult, source: str) -> DoubleChain:
+def measured_doubles(result: MeasuredResult, origin: Origin) -> DoubleChain:
     """Return the f64 unit of a model that has the figures of a result."""
-    return DoubleChain(**_figures(result, source))
+    return DoubleChain(**_figures(result, origin))
 
 
-def _figures(result: MeasuredResult, source: str) -> dict[str, Figure[Any]]:
+def _figures(result: MeasuredResult, origin: Origin) -> dict[str, Figure[Any]]:
     made = {}
     for figure in result.figures:
         others = len(figure.finding.others)
         said = f"; {others} other values give the same for every probe" if others else ""
-        made[figure.name] = _figure(figure.value, f"{source}{said}")
+        made[figure.name] = _figure(figure.value, origin._replace(source=f"{origin.source}{said}"))
     return made
 
 
-def measured_model(target: str, results: Sequence[MeasuredResult], source: str) -> Model:
+def measured_model(target: str, results: Sequence[MeasuredResult], origin: Origin) -> Model:
     """Return the model that a measurement found; what was refused or not asked is not in it."""
     exact: dict[str, Figure[str]] = {}
     for result in results:
         if result.unit.kind != "exact":
             continue
-        for name, figure in _figures(result, source).items():
+        for name, figure in _figures(result, origin).items():
             if exact.setdefault(name, figure).value != figure.value:
                 raise UsageError(
                     f"{result.unit.name} overflows otherwise than the other units of integers, "
@@ -319,16 +326,16 @@ def measured_model(target: str, results: Sequence[MeasuredResult], source: str) 
     return Model(
         target=target, base=target,
         dots=tuple(
-            measured_dot(result, source)
+            measured_dot(result, origin)
             for result in results
             if result.unit.kind == "dot" and result.figures
         ),
         scalars=tuple(
-            scalar_of(result.unit, _figures(result, source)["order"])
+            scalar_of(result.unit, _figures(result, origin)["order"])
             for result in results
             if result.unit.kind == "scalar" and result.figures
         ),
-        doubles=measured_doubles(doubles[0], source) if doubles else None,
+        doubles=measured_doubles(doubles[0], origin) if doubles else None,
         exact=ExactSum(**exact),
     )  # fmt: skip
 

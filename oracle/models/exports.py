@@ -56,7 +56,7 @@ _STRUCTS: Mapping[str, tuple[type[Unit], Mapping[str, tuple[str, str]]]] = {
 def model_header(model: Model) -> str:
     """Return a model as a header of C99: an array of units for each table of its TOML file.
 
-    Values alone: of confidences the weakest of each unit, and no sources. It is not read back.
+    Of confidences it has the weakest of each unit, of sources all. It is not read back.
     """
     name = f"sm_{parse_target(model.target).number}"
     units = {
@@ -92,7 +92,11 @@ def _fields(key: str) -> dict[str, tuple[str, str]]:
     """Return the type and the comment of each field of a struct."""
     kind, others = _STRUCTS[key]
     any_kind: Any = kind
-    found = {**others, "confidence": (_TEXT, "of the figure that is least sure")}
+    found = {
+        **others,
+        "confidence": (_TEXT, "of the figure that is least sure"),
+        "source": (_TEXT, "who says so of its figures"),
+    }
     for name, allowed in allowed_of(any_kind).items():
         type_ = _TEXT
         if isinstance(allowed, Whole):
@@ -103,7 +107,10 @@ def _fields(key: str) -> dict[str, tuple[str, str]]:
 
 def _row(key: str, unit: Unit) -> Sequence[str]:
     """Return the initialisers of a unit, in the order of the fields; what is left out is NULL."""
-    values: dict[str, Any] = {"confidence": weakest(one.confidence for one in unit.figures)}
+    values: dict[str, Any] = {
+        "confidence": weakest(one.confidence for one in unit.figures),
+        "source": "; ".join(dict.fromkeys(one.source for one in unit.figures)),
+    }
     if isinstance(unit, DotUnit):
         values |= {"instruction": unit.instruction, "types": unit.types}
         values |= {"shapes": " ".join(unit.shapes), "compilers": str(unit.compilers or "")}

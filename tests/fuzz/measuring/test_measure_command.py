@@ -14,6 +14,7 @@ from oracle.measuring.doubles import double_probes
 from oracle.measuring.inference import Finding, _joined
 from oracle.measuring.units import MeasuredUnit
 from oracle.models import forget_models, model_for
+from oracle.models.exports import EXPORTS
 from oracle.models.files import model_text, read_model
 
 ONLY = ("--only", "*s32.s?.s?.s32*", "--images", "64")
@@ -95,11 +96,12 @@ def test_the_command_that_is_printed_runs_with_a_model_of_few_forms(tmp_path: Pa
     (left_out,) = re.findall("leaves out ([0-9]+) forms", done.out)
     assert re.search("[0-9]+ more not told apart from other values", done.out)
     written = read_model(tmp_path / "mine.toml")
-    assert written.confidence == "measured"
+    assert written.confidence == "simulated"
+    assert "no GPU was measured" in done.out
     assert not written.exact.named
     judged = warpfuzz(tmp_path, *command.split(), "--runner", "sim", "--cases", "40", "--json")
     assert judged.code == 0, judged.err
-    assert "not measured" not in judged.err
+    assert "is simulated, not measured" in judged.err
     assert judged.summary["cases"] == 40
     (sentence,) = judged.summary["left_out"]
     assert 0 < int(sentence.split()[0]) <= int(left_out)
@@ -107,6 +109,18 @@ def test_the_command_that_is_printed_runs_with_a_model_of_few_forms(tmp_path: Pa
     refused = warpfuzz(tmp_path, *command.split(), "--runner", "sim", "--only", "*f64*", "--new")
     assert refused.code == 2
     assert "has no figures of what '*f64*' selects" in refused.err
+
+
+def test_what_the_simulated_device_returned_is_not_called_measured_in_any_format(
+    tmp_path: Path,
+) -> None:
+    words = ("--target", "sm_100", *ONLY, "--output", "mine.toml")
+    assert warpfuzz(tmp_path, "measure", "--runner", "sim", *words).code == 0
+    for name in EXPORTS:
+        text = warpfuzz(tmp_path, "models", "export", "mine.toml", "--format", name).out
+        assert '"simulated"' in text
+        assert "simulated sm_100" in text, "the source"
+        assert '"measured"' not in text
 
 
 def test_a_figure_that_is_not_told_apart_does_not_count_as_in_the_model(tmp_path: Path) -> None:
