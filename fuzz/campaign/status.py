@@ -8,8 +8,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fuzz.campaign.hosts import HostStatus, fleet_row
-from fuzz.checks.protocol import Counts, DeviceStatus, ScreeningReport, Stage, Words, nested
+from fuzz.checks.protocol import (
+    FAULTS,
+    Counts,
+    DeviceStatus,
+    ScreeningReport,
+    Stage,
+    Words,
+    nested,
+)
 from fuzz.findings.families import FamilyState, finding_groups, finding_rows
+from fuzz.output import counted
 from strategies.coverage import CoverageLine
 
 
@@ -83,6 +92,8 @@ class CampaignStatus:
     """Cases that differed once and did not when they were replayed."""
     stopped: str
     """Why the campaign ended; empty while it goes on."""
+    suspects: Sequence[FamilyState] = ()
+    """Those that were not replayed yet: no findings, and in no count of families."""
     failed: int = 0
     """Cases that were not compiled, or did not run to their end, though they have to."""
     shrinking: Sequence[FamilyState] = ()
@@ -119,6 +130,18 @@ class CampaignStatus:
     def findings(self) -> list[FamilyState]:
         """Families that nobody has explained yet."""
         return [family for family in self.families if family.known is None]
+
+    @property
+    def untested(self) -> str:
+        """Which planted faults applied to no program, half a sentence; empty where each did."""
+        names = [
+            words[1] for words, count in self.counts.items() if words[0] == FAULTS and not count
+        ]
+        if not names:
+            return ""
+        listed = ", ".join(f"--fault {name}" for name in sorted(names))
+        compiled = counted(self.counts["programs", "compiled"], "program")
+        return f"applied to 0 of {compiled}, so not tested: {listed}"
 
     @property
     def nothing_compared(self) -> str:
@@ -227,6 +250,9 @@ def summary(status: CampaignStatus) -> dict[str, Any]:
         "remarks": list(status.remarks),
         **fleet(status),
         "unreplayed": status.unreplayed,
+        "suspects": [
+            {"id": one.id, "looks_like": one.words, "cases": one.cases} for one in status.suspects
+        ],
         "unconfirmed": status.gone,
         "stopped": status.stopped,
         "findings": finding_rows(status.families),

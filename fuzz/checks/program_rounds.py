@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from corpus import Family, Kind, ShrinkStatus
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.protocol import (
+    FAULTS,
     Heartbeat,
     Outcomes,
     RoundJob,
@@ -44,6 +45,7 @@ from oracle.program import Program
 from oracle.steps import Barrier
 from oracle.targets import Module
 from runners.emission import emit
+from runners.faults import by_name
 from runners.isolation import FailingImage, Isolation, isolate
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Ran, Runner, Trouble
@@ -143,6 +145,9 @@ class ProgramRounds(Rounds):
         heartbeat: Heartbeat,
     ) -> None:
         self._ready, self._smallest = ready, smallest
+        # Behind a front end faults get text that is not seen here.
+        named = () if ready.choice.front_end is not None else ready.choice.faults
+        self._faults = [by_name(name) for name in named]
         self._runner = BeatingRunner(ready.runner, heartbeat)
         self._remembered = Remembered()
         self.verified: list[Batch] = []
@@ -197,6 +202,9 @@ class ProgramRounds(Rounds):
 
     def _count(self, batch: Batch, built: Built, variants: Sequence[Variant]) -> None:
         self._report.counts["programs", "compiled"] += bool(variants)
+        for fault in self._faults if variants else ():
+            applies = fault.applies(self._emitted(batch, batch.entry).ptx)
+            self._report.counts[FAULTS, fault.name] += applies
 
     def _work_on(self, batch: Batch, built: Built, place: int, end: int) -> None:
         done = self._report.compared

@@ -44,6 +44,10 @@ else the first time; "reference wrong", whose third word is what a program is ab
 images that the oracle calls wrong, by device and multiprocessor."""
 
 
+FAULTS = "faults"
+"""First word of the counters of programs that planted faults touch; the second is the fault."""
+
+
 def nested(counts: Counts) -> dict[str, Any]:
     """Return counters as JSON takes them: an object for each first word, and so on."""
     table: dict[str, Any] = {}

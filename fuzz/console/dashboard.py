@@ -448,7 +448,7 @@ def _nothing_found(status: CampaignStatus) -> str:
         return "nothing is compared yet"
     if status.gone:
         return f"{counted(status.gone, 'case')} differed once and not when replayed"
-    return harmless(status.words.agreement)
+    return harmless("; ".join(filter(None, (status.untested, status.words.agreement))))
 
 
 def _group(group: FindingGroup, kinds: int, *, stage: str = "") -> Text:

@@ -69,7 +69,14 @@ def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
     if status.families:
         command = shlex.join(("warpfuzz", "replay", str(corpus), *status.words.replay))
         line(f"Stored in {corpus}. Replay: {command}")
-    for family in status.families:
+    for suspect in status.suspects:
+        line(
+            f"Suspect, not replayed yet: {suspect.id or 'not stored'}, {suspect.words}", style="odd"
+        )
+    if status.suspects:
+        resume = shlex.join(("warpfuzz", "run", "--resume", "--corpus", str(corpus)))
+        line(f"Suspects are no findings. This replays them, and goes on: {resume}")
+    for family in (*status.families, *status.suspects):
         if family.saved is None:
             line(f"Not stored ({status.words.where}), keep it: {family.text}", style="worst")
 
@@ -80,7 +87,7 @@ def _found(status: CampaignStatus) -> str:
     if known:
         words += f", and {known:,} known"
     if status.unreplayed:
-        words += f", {status.unreplayed:,} of them not replayed yet"
+        words += f", and {counted(status.unreplayed, 'suspect')} not replayed yet"
     if status.gone:
         words += f"; {counted(status.gone, 'case')} differed once and not when replayed"
     return words
@@ -90,8 +97,11 @@ def _concluded(status: CampaignStatus) -> str:
     if status.nothing_compared:
         sentence = status.nothing_compared
     else:
-        found = status.families or status.gone or not (status.compared or status.answered)
+        agrees = status.compared or status.answered
+        found = status.families or status.unreplayed or status.gone or not agrees
         sentence = "against" if found else f"{status.words.agreement}:"
+        if status.untested:
+            sentence = f"{status.untested}; {sentence}"
         sentence += f" {status.words.subject} ({status.words.where})"
         silent = [name for name, one in member_counts(status.counts).items() if not one["images"]]
         if silent and status.compared:

@@ -12,11 +12,19 @@ from typing import Any
 import msgspec
 
 from corpus import Entry, durable
+from corpus.images import unpack
 from fuzz.explain.facts import ValueFacts, compiled_with
 from fuzz.explain.machine_code import MachineCode, asked_by_bisection, machine_code
 from fuzz.explain.markdown import instruction_page, value_page
-from fuzz.findings.case import MODULE, is_runnable, is_value_finding
-from fuzz.findings.making import variant_of
+from fuzz.findings.case import (
+    ACTUAL,
+    MODULE,
+    ORIGINAL,
+    REWRITTEN,
+    is_runnable,
+    is_value_finding,
+)
+from fuzz.findings.making import MadeWith, variant_of
 from fuzz.findings.probes import HandProbe
 from fuzz.kinds import title_of
 from fuzz.output import harmless
@@ -24,7 +32,17 @@ from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.disassembly import Disassembler
 
 _TEMPLATE = Path(__file__).with_name("standalone.cu")
-_MARK, _KERNEL_MARK = "//@DATA@\n", "//@KERNEL@\n"
+_MARK, _KERNEL_MARK, _COMPILED_MARK = "//@DATA@\n", "//@KERNEL@\n", "//@COMPILED@\n"
+_BY_NVCC = """\
+// The kernel is in this file as PTX in C++, so that the ptxas of this nvcc compiles it: take the
+// nvcc of the toolkit whose ptxas you ask about (/usr/local/cuda-13.0/bin/nvcc), and its -O level
+// behind -Xptxas. With --driver, and where a compiler other than nvcc built this, the driver
+// compiles the same PTX at --opt.
+"""
+_BY_DRIVER = """\
+// The driver compiles the PTX in this file, at --opt. To ask a ptxas, compile kernel.ptx with it,
+// and give the machine code that it makes as FILE.
+"""
 _BYTES_IN_LINE = 16
 _PART_CHARACTERS = 8000
 """Of one string literal; compilers take at least 65,536 (C++17, annex B), and some 16,380."""
@@ -56,6 +74,7 @@ def cuda_source(
         f"const unsigned kWarpsPerBlock = {case['warps_per_block']};",
         f"const long kCopies = {case['copies']};",
         f"const long kLevel = {case['opt']};",
+        *_launch_data(case.get("launch")),
         "",
         "const std::vector<Result> kResults = {",
         *results,
@@ -77,13 +96,33 @@ def cuda_source(
         "",
     ]
     comment = "".join(f"// {line}\n" for line in about)
-    kernel = inline_kernel(ptx, "compiled_by_nvcc")
+    kernel = None if "launch" in case else inline_kernel(ptx, "compiled_by_nvcc")
+    text = _TEMPLATE.read_text().replace(_COMPILED_MARK, _BY_NVCC if kernel else _BY_DRIVER)
     flags = "".join(f" -Xptxas {flag}" for flag in case.get("options", []))
-    text = _TEMPLATE.read_text().replace("@ARCH@", case.get("arch", architecture))
+    text = text.replace("@ARCH@", case.get("arch", architecture))
     text = text.replace("@LEVEL@", f"{case['opt']}{flags}")
     text = text.replace("@HAS_KERNEL@", "1" if kernel else "0")
     text = text.replace(_KERNEL_MARK, f"{kernel or ''}\n").replace(_MARK, "\n".join(data))
     return comment + "//\n" + text
+
+
+def _launch_data(launch: dict[str, Any] | None) -> Iterator[str]:
+    own = launch or _NO_LAUNCH
+    yield f"const bool kOwnParameters = {'false' if launch is None else 'true'};"
+    for name, extents in (("kGrid", own["grid"]), ("kBlock", own["block"])):
+        yield f"const unsigned {name}[3] = {{{', '.join(map(str, extents))}}};"
+    yield f"const unsigned kSharedBytes = {own['shared_bytes']};"
+    parameters = ", ".join(map(str, bytes.fromhex(own["parameters"])))
+    yield f"const std::vector<unsigned char> kParameters = {{{parameters}}};"
+    yield f"const std::vector<size_t> kPlaces = {{{', '.join(map(str, own['places']))}}};"
+    pointers = ", ".join(f"{{{place}, {offset}}}" for place, offset in own["pointers"])
+    yield f"const std::vector<Pointer> kPointers = {{{pointers}}};"
+
+
+_NO_LAUNCH: dict[str, Any] = {
+    "grid": (1, 1, 1), "block": (1, 1, 1), "shared_bytes": 0, "parameters": "", "places": (),
+    "pointers": (),
+}  # fmt: skip
 
 
 def _string(text: str) -> str:
@@ -254,24 +293,32 @@ def _of_module(entry: Entry) -> Mapping[str, bytes]:
     }
 
 
-_BY_HAND = """# {title}
-
+_BY_HAND = """\
 A person wrote this case: a kernel, the memory before it and the memory that it has to leave. It is
-a {kind} where the memory afterwards is another one.
+a {kind} where the memory afterwards is another one."""
+_JUDGED = """\
+`warpfuzz judge` found this in a kernel that a user gave, and made that kernel smaller.
+
+{said}"""
+_IMAGES = """# {title}
+
+{about}
 
 ```sh
 python repro.py                 # needs PyCUDA and NumPy; --help has its options
 nvcc -o repro repro.cu -lcuda && ./repro
 ```
 
-`kernel.ptx` is for {target}; the entry that is run is `{entry}`, with one warp on one image of
-{size:,} bytes. `input.bin` is that image before it, and `expected.bin` after it.
+`kernel.ptx` is for {target}; the entry that is run is `{entry}`, with {how}
+on one image of {size:,} bytes. `input.bin` is that image before it, and `expected.bin`
+what it should be after it.
 """
 
 
 def _of_images(entry: Entry) -> Mapping[str, bytes]:
-    probe, finding = HandProbe(entry), entry.finding
-    kernel, ptx = probe.module.kernel(), probe.module.ptx
+    probe, finding, files = HandProbe(entry), entry.finding, entry.finding.files
+    kernel, ptx, setup = probe.module.kernel(), probe.module.ptx, probe.setup
+    rewritten = entry.read(REWRITTEN).decode(errors="replace") if REWRITTEN in files else ptx
     document = {
         "finding": finding.id,
         "kind": finding.kind.value,
@@ -287,17 +334,64 @@ def _of_images(entry: Entry) -> Mapping[str, bytes]:
         "buffers": [{"name": "image", "offset": 0, "size": kernel.image_bytes}],
         "first": None,
     }
-    page = _BY_HAND.format(
-        title=harmless(title_of(finding), one_line=True), kind=finding.kind,
-        target=finding.target, entry=kernel.entry, size=kernel.image_bytes,
+    how = "one warp"
+    if setup is not None:
+        document["launch"] = {
+            "grid": setup.grid,
+            "block": setup.block,
+            "shared_bytes": setup.shared,
+            "parameters": setup.launch.parameters.hex(),
+            "places": [one.offset for one in setup.parameters],
+            "pointers": setup.launch.pointers,
+        }
+        document["buffers"] = [
+            {"name": name, "offset": setup.offsets[name], "size": row.bytes}
+            for name, row in setup.buffers.items()
+        ]
+        how = f"a grid of {_extents(setup.grid)} blocks of {_extents(setup.block)} threads"
+    judged = "referee" in finding.details
+    about = _JUDGED.format(said=_said(entry)) if judged else _BY_HAND.format(kind=finding.kind)
+    page = _IMAGES.format(
+        title=harmless(title_of(finding), one_line=True), about=about, target=finding.target,
+        entry=kernel.entry, how=how, size=kernel.image_bytes,
     )  # fmt: skip
+    own = {}
+    if ACTUAL in files:
+        own["actual.bin"] = unpack(entry, ACTUAL).tobytes()
+        page += "`actual.bin` is what came out.\n"
+    if rewritten != ptx:
+        own[MODULE] = ptx.encode()
+        page += f"`kernel.ptx` is what ran; `{MODULE}` is what it was before that was changed.\n"
+    if ORIGINAL in files:
+        own[ORIGINAL] = entry.read(ORIGINAL)
+        page += f"`{ORIGINAL}` is the kernel before it was made smaller.\n"
     return _with_programs(
         document,
-        ptx=variant_of(finding).files("", ptx)[""],
+        ptx=variant_of(finding).files("", rewritten)[""],
         image=probe.image.tobytes(),
         expected=probe.expected.tobytes(),
         architecture=finding.target,
-    ) | {"README.md": page.encode()}
+    ) | {"README.md": page.encode(), **own}
+
+
+def _extents(shape: Sequence[int]) -> str:
+    return " × ".join(map(str, shape))
+
+
+def _said(entry: Entry) -> str:
+    """Say who ran a judged kernel, what it was compared with, and what differs."""
+    (ran,), made = entry.finding.runners, MadeWith.of(entry)
+    who, referee = (str(entry.finding.details[name]) for name in ("compilers", "referee"))
+    lines = [f"Run by {who} ({ran.runner}), compared with {referee}: {ran.message}"]
+    if made.ptx_pass is not None:
+        lines.append(f"This pass changed the kernel before it ran:\n\n    {made.ptx_pass}")
+    if made.faults:
+        lines.append(f"These faults were planted: {', '.join(made.faults)}")
+    if len(lines) > 1 and REWRITTEN not in entry.finding.files:
+        lines.append(
+            "`kernel.ptx` is the kernel without that: a sound device leaves what is expected."
+        )
+    return harmless("\n\n".join(lines))
 
 
 def _with_programs(

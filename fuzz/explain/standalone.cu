@@ -4,10 +4,7 @@
 //   nvcc -arch=@ARCH@ -Xptxas -O@LEVEL@ -o repro repro.cu -lcuda && ./repro
 //   ./repro [--times N] [--copies N] [--device N] [--driver] [--opt 0..3] [FILE.ptx or FILE.cubin]
 //
-// The kernel is in this file as PTX in C++, so that the ptxas of this nvcc compiles it: take the
-// nvcc of the toolkit whose ptxas you ask about (/usr/local/cuda-13.0/bin/nvcc), and its -O level
-// behind -Xptxas. With --driver, and where a compiler other than nvcc built this, the driver
-// compiles the same PTX at --opt.
+//@COMPILED@
 //
 // Exit codes: 0 every byte is as expected; 1 some are not, or the kernel could not be compiled or
 // run; 2 wrong options; 3 something is missing here: a device, a file.
@@ -40,6 +37,11 @@ struct Result {
 struct Buffer {
     const char *name;
     size_t offset, size;
+};
+
+// Where an address lies in the entry's parameters, and to which byte of the image it points.
+struct Pointer {
+    size_t place, offset;
 };
 
 //@DATA@
@@ -186,6 +188,14 @@ CUfunction load(const std::string &code, int level) {
     return kernel;
 }
 
+// Writes the addresses that the entry's parameters hold.
+void set_pointers(std::vector<unsigned char> &parameters, CUdeviceptr image) {
+    for (const Pointer &one : kPointers) {
+        const CUdeviceptr address = image + one.offset;
+        std::memcpy(parameters.data() + one.place, &address, sizeof address);
+    }
+}
+
 // Runs the kernel once on some copies of the image, and tells whether all came out as expected.
 bool launch(CUfunction kernel, unsigned copies, long number_of_launch) {
     std::vector<unsigned char> images(copies * kImageBytes);
@@ -198,11 +208,24 @@ bool launch(CUfunction kernel, unsigned copies, long number_of_launch) {
     check(cuMemcpyHtoD(memory, images.data(), images.size()), "cuMemcpyHtoD", kMismatch);
     check(cuMemcpyHtoD(numbers, sms.data(), 4 * sms.size()), "cuMemcpyHtoD", kMismatch);
     unsigned count = copies;
-    void *arguments[] = {&memory, &numbers, &count};
-    const unsigned blocks = (copies + kWarpsPerBlock - 1) / kWarpsPerBlock;
-    check(cuLaunchKernel(kernel, blocks, 1, 1, 32 * kWarpsPerBlock, 1, 1, 0, nullptr, arguments,
-                         nullptr),
-          "cuLaunchKernel", kMismatch);
+    if (kOwnParameters) {
+        // An entry with parameters of its own: one grid for each copy.
+        for (unsigned i = 0; i < copies; ++i) {
+            std::vector<unsigned char> parameters = kParameters;
+            set_pointers(parameters, memory + i * kImageBytes);
+            std::vector<void *> arguments;
+            for (const size_t place : kPlaces) arguments.push_back(parameters.data() + place);
+            check(cuLaunchKernel(kernel, kGrid[0], kGrid[1], kGrid[2], kBlock[0], kBlock[1],
+                                 kBlock[2], kSharedBytes, nullptr, arguments.data(), nullptr),
+                  "cuLaunchKernel", kMismatch);
+        }
+    } else {
+        void *arguments[] = {&memory, &numbers, &count};
+        const unsigned blocks = (copies + kWarpsPerBlock - 1) / kWarpsPerBlock;
+        check(cuLaunchKernel(kernel, blocks, 1, 1, 32 * kWarpsPerBlock, 1, 1, 0, nullptr,
+                             arguments, nullptr),
+              "cuLaunchKernel", kMismatch);
+    }
     check(cuCtxSynchronize(), "the kernel", kMismatch);
     check(cuMemcpyDtoH(images.data(), memory, images.size()), "cuMemcpyDtoH", kMismatch);
     check(cuMemcpyDtoH(sms.data(), numbers, 4 * sms.size()), "cuMemcpyDtoH", kMismatch);
@@ -221,8 +244,11 @@ bool launch(CUfunction kernel, unsigned copies, long number_of_launch) {
                     copies);
         return true;
     }
-    std::printf("launch %ld: %zu of %u image(s) differ; image %zu, on SM %u:\n", number_of_launch,
-                wrong, copies, first, sms[first]);
+    std::printf("launch %ld: %zu of %u image(s) differ; image %zu", number_of_launch, wrong, copies,
+                first);
+    // An entry with parameters of its own reports no SM.
+    if (!kOwnParameters) std::printf(", on SM %u", sms[first]);
+    std::printf(":\n");
     print_differences(images.data() + first * kImageBytes);
     return false;
 }

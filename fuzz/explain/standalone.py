@@ -88,10 +88,12 @@ def reproduce(case: dict[str, Any], options: argparse.Namespace) -> int:
     try:
         code, how = compiled(gpu, options, level, case)
         print(f"{gpu.name}, {how}")
-        kernel = gpu.load(code, case["entry"], level)
+        launch = case.get("launch")
+        size = len(launch["parameters"]) // 2 if launch else 0
+        kernel = gpu.load(code, case["entry"], level, f"{size}s" if launch else "PPI")
         code_of_end = MATCH
         for time in range(options.times):
-            images, sms = gpu.run(kernel, np.tile(image, (copies, 1)), case["warps_per_block"])
+            images, sms = gpu.run(kernel, np.tile(image, (copies, 1)), case)
             code_of_end |= report(case, options, images, sms, expected, actual, time)
         return code_of_end
     finally:
@@ -146,8 +148,9 @@ def report(
     if not len(wrong):
         print(f"launch {time + 1}: every byte of {len(images)} image(s) is as expected")
         return MATCH
-    where = sorted(set(sms[wrong].tolist()))
-    print(f"launch {time + 1}: {len(wrong)} of {len(images)} image(s) differ, on SM {where}")
+    # An entry with parameters of its own reports no SM.
+    where = "" if "launch" in case else f", on SM {sorted(set(sms[wrong].tolist()))}"
+    print(f"launch {time + 1}: {len(wrong)} of {len(images)} image(s) differ{where}")
     shown = images[wrong[0]]
     if actual is not None:
         same = "as recorded" if np.array_equal(shown, actual) else "NOT as recorded"
@@ -218,7 +221,7 @@ class Gpu:
             f"{self.device.name()} ({self.architecture}), CUDA {cuda // 1000}.{cuda % 1000 // 10}"
         )
 
-    def load(self, code: bytes, entry: str, level: int) -> Any:
+    def load(self, code: bytes, entry: str, level: int, parameters: str) -> Any:
         """Load PTX or machine code and return its kernel."""
         # Machine code is an ELF file; a level means something for PTX alone.
         plain = not code.startswith(b"\x7fELF")
@@ -229,26 +232,39 @@ class Gpu:
             kernel = self.module.get_function(entry)
         except self.driver.Error as error:
             raise KernelFailedError(f"the driver refuses the module: {error}") from None
-        kernel.prepare("PPI")
+        kernel.prepare(parameters)
         return kernel
 
     def run(
-        self, kernel: Any, images: np.ndarray[Any, Any], warps_per_block: int
+        self, kernel: Any, images: np.ndarray[Any, Any], case: dict[str, Any]
     ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Run a warp on each image; return the images and the number of each one's SM."""
-        driver, count = self.driver, len(images)
+        """Run a warp on each image, or the case's own launch; return the images and their SMs."""
+        driver, count, warps_per_block = self.driver, len(images), case["warps_per_block"]
         result, sms = np.empty_like(images), np.zeros(count, np.uint32)
         try:
             memory, numbers = driver.mem_alloc(images.nbytes), driver.mem_alloc(sms.nbytes)
             driver.memcpy_htod(memory, images)
             driver.memcpy_htod(numbers, sms)
-            kernel.prepared_call(
-                (-(-count // warps_per_block), 1),
-                (LANES * warps_per_block, 1, 1),
-                int(memory),
-                int(numbers),
-                count,
-            )
+            if launch := case.get("launch"):
+                for index in range(count):
+                    address = int(memory) + index * images.shape[1]
+                    parameters = bytearray.fromhex(launch["parameters"])
+                    for place, offset in launch["pointers"]:
+                        parameters[place : place + 8] = (address + offset).to_bytes(8, "little")
+                    kernel.prepared_call(
+                        tuple(launch["grid"]),
+                        tuple(launch["block"]),
+                        bytes(parameters),
+                        shared_size=launch["shared_bytes"],
+                    )
+            else:
+                kernel.prepared_call(
+                    (-(-count // warps_per_block), 1),
+                    (LANES * warps_per_block, 1, 1),
+                    int(memory),
+                    int(numbers),
+                    count,
+                )
             driver.Context.synchronize()
             driver.memcpy_dtoh(result, memory)
             driver.memcpy_dtoh(sms, numbers)

@@ -41,6 +41,8 @@ from strategies.cells import complexity
 from strategies.programs import GENERATOR_VERSION
 
 MODULE, REWRITTEN, PROGRAM = "module.ptx", "rewritten.ptx", "program.json"
+ORIGINAL = "original.ptx"
+"""A judged kernel before it was made smaller."""
 INPUT, EXPECTED, ACTUAL = "input.npy", "expected.npy", "actual.npy"
 LAUNCH = "launch.toml"
 """How a kernel with parameters of its own is launched (`fuzz.findings.launches`)."""

@@ -29,7 +29,7 @@ from fuzz.findings.case import (
     most_copies,
     subject_of,
 )
-from fuzz.findings.launches import parse_launch, setup_of
+from fuzz.findings.launches import Setup, parse_launch, setup_of
 from fuzz.findings.replay import (
     Answer,
     CannotBeAskedError,
@@ -321,6 +321,7 @@ class HandProbe:
                 f"{entry.path / MODULE} has no .entry; write the kernel that is to run"
             )
         self._kind = finding.kind
+        self.setup: Setup | None = None
         self.image, self.expected = (unpack(entry, file) for file in (INPUT, EXPECTED))
         for file, array in ((INPUT, self.image), (EXPECTED, self.expected)):
             shape = (1, self.image.shape[-1] if self.image.ndim else 0)
@@ -332,7 +333,8 @@ class HandProbe:
         kernel = Kernel(entry=name, image_bytes=self.image.shape[1], warps_per_block=1)
         if LAUNCH in finding.files:
             rows = parse_launch(entry.read(LAUNCH), str(entry.path / LAUNCH))
-            (kernel,) = setup_of(ptx, rows).module(ptx).kernels
+            self.setup = setup_of(ptx, rows)
+            (kernel,) = self.setup.module(ptx).kernels
         if kernel.image_bytes != self.image.shape[1]:
             raise InfrastructureError(
                 f"{entry.path / LAUNCH} asks for images of {kernel.image_bytes} bytes, and "

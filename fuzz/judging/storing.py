@@ -16,15 +16,14 @@ from corpus import (
 )
 from corpus.images import pack
 from fuzz import warpfuzz_version
-from fuzz.findings.case import ACTUAL, EXPECTED, INPUT, LAUNCH, MODULE
+from fuzz.findings.case import ACTUAL, EXPECTED, INPUT, LAUNCH, MODULE, ORIGINAL, REWRITTEN
 from fuzz.findings.making import details_of
 from fuzz.judging.comparing import Verdict
 from fuzz.judging.reducing import Reduced, pieces_of
 from fuzz.runner import OpenRunner
+from runners.protocol import Compiled
 from runners.ptx_text import header
 
-ORIGINAL = "original.ptx"
-"""The kernel before it was made smaller."""
 _PLAIN = re.compile(r"(?:ld|st|mov|cvta|bra|ret|exit|bar|mul\.wide|add\.[us]64)\b")
 """What every kernel has, and what says nothing of what is wrong."""
 _SHOWN = 4
@@ -94,6 +93,9 @@ def files_of(verdict: Verdict, reduced: Reduced, original: str) -> Mapping[str, 
         LAUNCH: reduced.setup.toml.encode(),
         INPUT: pack(reduced.image[None]),
     }
+    ran = verdict.answerers[0].runner.compile(reduced.setup.module(reduced.ptx))
+    if isinstance(ran, Compiled) and ran.module.ptx != reduced.ptx:
+        files[REWRITTEN] = ran.module.ptx.encode()
     if verdict.expected is not None:
         files[EXPECTED] = pack(verdict.expected[None])
     if verdict.actual is not None:

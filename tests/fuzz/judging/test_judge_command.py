@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -106,6 +110,66 @@ def test_a_pass_that_breaks_a_kernel_is_found_and_made_small(tmp_path: Path, ker
     assert (again.code, again.rows[0]["verdict"]) == (1, "reproduced")
     mended = warpfuzz(tmp_path, "replay", finding["path"], "--ptx-pass", "none", "--json")
     assert (mended.code, mended.rows[0]["verdict"]) == (0, "gone")
+
+
+@pytest.fixture(scope="module")
+def reproduction(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of `warpfuzz repro` of a kernel that a pass broke."""
+    folder = tmp_path_factory.mktemp("judged")
+    (folder / "sums.ptx").write_text(SUMS)
+    words = ("judge", "sums.ptx", *FEW, "--ptx-pass", PASS, "--json")
+    (finding,) = warpfuzz(folder, *words, prepare=reduce_little).findings
+    made = warpfuzz(folder, "repro", finding["path"], "--output", "repro")
+    assert made.code == 0, made.err
+    return folder / "repro"
+
+
+def test_the_folder_of_a_judged_kernel_says_what_was_judged(reproduction: Path) -> None:
+    page = (reproduction / "README.md").read_text()
+    assert "A person wrote this case" not in page
+    assert f"    {PASS}\n" in page
+    assert "compared with the simulated device" in page
+    small = (reproduction / "module.ptx").read_text()
+    assert THIRD in small
+    assert (reproduction / "kernel.ptx").read_text() == small.replace(THIRD, FIFTH)
+    assert (reproduction / "original.ptx").read_text() == SUMS
+    (launch,) = reproduction.parent.glob("warpfuzz-corpus/findings/*/launch.toml")
+    setup = setup_of(small, parse_launch(launch.read_bytes(), "here"))
+    grid, block = (" × ".join(map(str, shape)) for shape in (setup.grid, setup.block))
+    assert f"`sums`, with a grid of {grid} blocks of {block} threads" in page
+
+
+def test_the_programs_of_a_judged_kernel_launch_it_as_it_was(reproduction: Path) -> None:
+    """Both programs, where PyCUDA and CUDA are stand-ins."""
+    explain = ROOT / "tests" / "fuzz" / "explain"
+    environment = {**os.environ, "PYTHONPATH": f"{explain / 'fakes'}:{ROOT}"}
+
+    def ran(*words: object, **more: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [str(word) for word in words], capture_output=True, text=True, check=False,
+            env={**environment, **more},
+        )  # fmt: skip
+        return done.returncode, done.stdout + done.stderr
+
+    code, said = ran(sys.executable, reproduction / "repro.py")
+    assert code == 1, said
+    assert "image 0 came out as recorded" in said
+    assert re.search(r"byte \d+ of out: expected", said)
+    code, said = ran(
+        sys.executable, reproduction / "repro.py", "--ptx", reproduction / "module.ptx"
+    )
+    assert code == 0, said
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("g++ is not installed, so that repro.cu cannot be compiled")
+    flags = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-I", explain / "cuda_stub", "-x", "c++"]
+    program = reproduction.parent / "program"
+    code, said = ran(compiler, *flags, reproduction / "repro.cu", "-o", program)
+    assert code == 0, said
+    for name, ends in (("actual", 1), ("expected", 0)):
+        result = str(reproduction / f"{name}.bin")
+        code, said = ran(program, FAKE_RESULT=result, FAKE_OFFSET="256")
+        assert code == ends, said
 
 
 def test_a_pass_that_changes_nothing_is_clean_and_the_guesses_are_said(

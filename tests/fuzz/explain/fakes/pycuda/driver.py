@@ -9,6 +9,7 @@ import os
 
 import numpy as np
 
+from runners.kernels import Launch
 from runners.simulated import SimulatedDevice, SimulatedTrap
 
 ELF = b"\x7fELF"
@@ -92,8 +93,12 @@ class Function:
         self.format = format_
         return self
 
-    def prepared_call(self, grid, block, *arguments) -> None:
-        assert self.format == "PPI"
+    def prepared_call(self, grid, block, *arguments, shared_size=0) -> None:
+        if self.format != "PPI":
+            (parameters,) = arguments
+            assert self.format == f"{len(parameters)}s"
+            self._own(grid, block, parameters, shared_size)
+            return
         assert all(isinstance(argument, int) for argument in arguments)
         images, numbers, count = arguments
         assert grid == (-(-count // (block[0] // 32)), 1)
@@ -104,6 +109,24 @@ class Function:
             raise Error(f"cuLaunchKernel failed: {trap}") from None
         memory[:] = after
         _memory[numbers].view(np.uint32)[:] = sms
+
+    def _own(self, grid, block, parameters, shared) -> None:
+        """Run a grid whose parameters are addresses in the only image, or numbers."""
+        memory = _memory[4096]
+        values = [
+            int.from_bytes(parameters[at : at + 8], "little")
+            for at in range(0, len(parameters) - 7, 8)
+        ]
+        pointers = tuple(
+            (8 * at, value - 4096)
+            for at, value in enumerate(values)
+            if 4096 <= value < 4096 + memory.size
+        )
+        launch = Launch(
+            grid=grid, block=block, shared_bytes=shared, parameters=parameters, pointers=pointers,
+            buffers=((0, memory.size),),
+        )  # fmt: skip
+        memory[:] = self.module.code.launch_grid(self.name, memory, launch).image
 
 
 class Module:
