@@ -9,14 +9,14 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
-from corpus import Kind, Problem, create_corpus, durable, open_corpus
+from corpus import Family, Kind, Problem, create_corpus, durable, open_corpus
 from corpus.export import export_zip, is_archive, json_lines, opened_archive
 from corpus.handwritten import read_case
 from corpus.known import known_with, load_known, mark_known
 from corpus.opening import named_corpus, named_entry
 from corpus.upkeep import Group, causes, compare, merge, prune, verify
 from fuzz.findings.families import asked_of, in_words, who_has
-from fuzz.kinds import title_of
+from fuzz.kinds import shared_name, title_of, title_words
 from fuzz.options import (
     CorpusCheck,
     CorpusDiff,
@@ -77,7 +77,7 @@ def list_findings(options: CorpusList) -> None:
             group.smallest.id,
             str(len(group.members)),
             "yes" if listed.match(group.smallest.finding) is not None else "",
-            plain(f"{title_of(group.smallest.finding, who=_who(group))}{in_words(_kinds(group))}"),
+            plain(f"{_line(group)}{in_words(_kinds(group))}"),
             harmless(group.smallest.finding.text),
         )
     console().print(shown)
@@ -100,8 +100,19 @@ def _who(group: Group) -> str:
     return who_has((one.finding.family, asked_of(one.finding)) for one in group.members)
 
 
+def _named(group: Group) -> Family:
+    first, *rest = (one.finding for one in group.members)
+    return shared_name(first.kind, first.family, ((one.kind, one.family) for one in rest))
+
+
+def _line(group: Group) -> str:
+    runners = group.smallest.finding.runners
+    message = runners[-1].message if runners else ""
+    return title_words(group.kind, _named(group), message=message, who=_who(group))
+
+
 def _title(group: Group) -> str:
-    title, who = group.smallest.finding.family.blameless, _who(group)
+    title, who = _named(group).blameless, _who(group)
     return f"{title}: {who}" if who else title
 
 

@@ -13,7 +13,7 @@ from test_terminal_pages import OPCODES, stored
 
 from corpus import Kind, Saved
 from fuzz.console import print_report, write_report
-from fuzz.console.report import recording_console
+from fuzz.console.report import families_table, recording_console
 from fuzz.findings.families import FamilyState
 
 
@@ -106,3 +106,17 @@ def test_a_page_shows_how_the_campaign_went(tmp_path: Path) -> None:
     text = path.read_text()
     assert "cases: up to 500, over 10 s" in text
     assert 'points="0.00,100.00 100.00,4.00"' in text
+
+
+@pytest.mark.parametrize("columns", [60, 80, 109, 110, 120, 200])
+def test_a_finding_takes_few_lines_of_the_table_at_every_width(columns: int) -> None:
+    """At 80 columns the instruction had eleven, and took eight lines of each finding."""
+    kind, what = Kind.ACCEPTED, "wmma.load, address (known: offset-beyond-32-bits)"
+    one = replace(family(kind, what, 3), text=f"{OPCODES[0]} {{%r0}}, [%rd0];")
+    recorder = recording_console(columns=columns)
+    recorder.print(families_table([one], columns=columns))
+    _, *lines = recorder.export_text().rstrip().splitlines()
+    assert len(lines) <= (3 if columns >= 80 else 6)
+    assert "".join(" ".join(lines).split()).count("wmma.load,address") == 1
+    assert any(word in " ".join(lines) for word in ("16n16k16", "aligned"))
+    assert all(len(line) <= columns for line in lines)
