@@ -72,10 +72,10 @@ def _named(name: str) -> Model:
     """Return the model of a target, or of a file."""
     if name in TARGETS:
         return model_for(name)
-    if Path(name).exists():
+    if name and Path(name).exists():
         return read_model(Path(name))
     raise UsageError(
-        f"{name} is neither a target nor a file; `warpfuzz models list` lists the targets"
+        f"{name!r} is neither a target nor a file; `warpfuzz models list` lists the targets"
     )
 
 

@@ -98,6 +98,8 @@ def screen(options: Screen) -> bool:
         # Whoever still makes programs ends, too.
         stopped = job.stop.is_set()
         job.stop.set()
+    for device in devices:
+        device.stopped = stopped
     _report(options, devices, made, time.monotonic() - begun)
     report_expired(known)
     if options.preflight:

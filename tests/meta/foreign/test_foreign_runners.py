@@ -307,6 +307,13 @@ def test_an_interrupted_suite_bails_out_and_keeps_its_files(tmp_path, capfd, mon
     assert ElementTree.parse(junit).getroot().get("errors") == "1"
 
 
+@pytest.mark.parametrize(
+    "words", [("--deadline", "nan"), ("--deadline", "inf"), ("--images", "99999999999")], ids=str
+)
+def test_numbers_that_no_suite_can_run_with_are_refused_before_it_begins(capfd, words):
+    assert conform(capfd, "sim", *words) == (2, "")
+
+
 @pytest.mark.parametrize("option", ["--tap", "--junit"])
 def test_a_file_that_cannot_be_written_is_refused_before_the_suite_begins(tmp_path, capfd, option):
     code, out = conform(capfd, "sim", option, str(tmp_path))
