@@ -237,7 +237,7 @@ def heartbeat(status: CampaignStatus) -> str:
 
 
 def _found(status: CampaignStatus) -> str:
-    unknown, known = group_counts(status.families)
+    unknown, known = group_counts((*status.families, *status.shrinking))
     if not unknown + known:
         return "nothing found yet" if status.waiting else "nothing found"
     words = f"{counted(unknown + known, 'family', 'families')} found"

@@ -81,6 +81,13 @@ def test_a_pipe_is_told_at_which_stage_a_finding_is_and_what_becomes_of_its_name
     ]
 
 
+def test_what_is_being_made_smaller_was_found() -> None:
+    shrinking = [family(Kind.VIOLATION, "wmma.mma", 1)]
+    status = on_a_gpu(families=[], shrinking=shrinking, waiting=1)
+    assert "; 1 family found; " in heartbeat(status)
+    assert "nothing found yet" in heartbeat(replace(status, shrinking=(), unreplayed=1))
+
+
 def test_many_findings_get_few_lines_before_they_are_made_smaller(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

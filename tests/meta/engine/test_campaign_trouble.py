@@ -161,6 +161,18 @@ def test_that_there_is_nothing_to_resume_is_said(tmp_path: Path) -> None:
     assert f"no campaign is in {CORPUS} yet" in " ".join(resumed.err.split())
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_a_mistyped_folder_is_not_resumed(tmp_path: Path, there: bool) -> None:
+    """A minute with another runner came of it (2026-11-23)."""
+    folder = tmp_path / "mistyped"
+    if there:
+        folder.mkdir()
+    refused = warpfuzz(tmp_path, "run", "--resume", "--corpus", folder, "--time", "1s")
+    assert refused.code == 2
+    assert "so none goes on; check the folder" in " ".join(refused.err.split())
+    assert not [*folder.glob("*")]
+
+
 def test_a_campaign_is_not_overwritten_where_resume_was_forgotten(tmp_path: Path) -> None:
     campaign(tmp_path, 8)
     before = state(tmp_path)
