@@ -40,6 +40,8 @@ _COMPLETION = "_WARPFUZZ_COMPLETE"
 """Set by shells that complete a line (click, "Shell Completion"): `bash_source`, ..."""
 _INTERRUPTED = 128 + signal.SIGINT
 """Exit code of a command that SIGINT ends, as shells tell it."""
+_OUTPUTS = {"junit", "report", "tap"}
+"""Options that name a file which is written at the end: what cannot be one is said before."""
 _PIPE_CLOSED = 128 + signal.SIGPIPE
 """Exit code where nobody reads the output any more: what a shell shows of other programs."""
 
@@ -125,7 +127,8 @@ app = _Group(
     "warpfuzz",
     help="Differential fuzzer for the warp-level matrix instructions of PTX.",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 clean, 1 findings, 2 usage, 3 the infrastructure failed, 4 device lost.",
+    epilog="Exit codes: 0 clean, 1 findings, 2 usage, 3 the infrastructure failed, 4 device lost, "
+    "130 interrupted.",
     params=[
         click.Option(
             ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version,
@@ -156,6 +159,10 @@ def _command(kind: type[Options]) -> click.Command:
         context = click.get_current_context()
         default = ParameterSource.DEFAULT
         given = {name for name in values if context.get_parameter_source(name) != default}
+        for name in _OUTPUTS & given:
+            from fuzz.output import check_output
+
+            check_output(f"--{name}", Path(str(values[name])))
         options = kind(given=frozenset(given), **values)
         module, _, function = options.carried_out_by().partition(":")
         found = getattr(import_module(module), function)(options)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from corpus import Case, Family, Finding, Kind
@@ -190,6 +191,27 @@ def _concrete(what: str, message: str) -> str:
         start, colon, rest = rest.partition(": ")
         head += start + colon
     return what.replace("#", "…")
+
+
+def shared_name(kind: Kind, family: Family, others: Iterable[tuple[Kind, Family]]) -> Family:
+    """Return a family as a line names it that stands for others of its cause, too.
+
+    Shape and types stand in its title where all have them: "wmma.load.a of several forms".
+    """
+    head, colon, said = family.headline(kind).partition(": ")
+    words = head.split(" ")
+    left = Counter(words)
+    for its, one in others:
+        left &= Counter(one.headline(its).partition(": ")[0].split(" "))
+    kept = []
+    for word in words:
+        if left[word]:
+            kept.append(word)
+            left[word] -= 1
+    if kept == words or kept[:1] != words[:1]:
+        return family
+    named = f"{' '.join(kept)} of several forms{colon}{said}"
+    return Family.of(kind, shown=named, blame=family.blame)
 
 
 _LEVELS = re.compile(r"(?: -O\d)+")

@@ -8,6 +8,7 @@ is imported here: `--help` reads all of it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -20,10 +21,27 @@ from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION
 from runners.variants import SETTINGS
 
 DEFAULT_CORPUS = Path("warpfuzz-corpus")
+
+
+class _Range(click.FloatRange):
+    """Numbers of a range; "nan" and "inf" are none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number that a text means."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a number; give one such as 1.5.", param, ctx)
+        return number
+
+
 _COUNT = click.IntRange(min=1)
 _SEED = click.IntRange(min=0, max=2**64 - 1)
 _LEVEL = click.IntRange(0, 3)
 _DEVICE = click.IntRange(min=0)
+_MOST_IMAGES = 65_536
+"""Of a form of `conform`, at once in memory: 8 KiB each come to half a GiB."""
 _PROCESSES = click.IntRange(1, 1024)
 """More than a machine has cores; a slip beyond it would fill the memory with processes first."""
 _FOLDER = click.Path(path_type=Path)
@@ -319,7 +337,7 @@ class Run(Options, words="run", runs="run:run_campaign"):
     gpus: int | None = shared("gpus")
     repeat: float = option(
         "Percent of the rounds of a --fleet that a second GPU of the same kind repeats.",
-        type=click.FloatRange(0, 100),
+        type=_Range(0, 100),
         default=1.0,
     )
     target: str | None = shared(
@@ -525,14 +543,16 @@ class Conform(Options, words="conform", runs="conform:conform"):
 
     runner: str = argument(**{**_any_runner("sim", "cuda"), "metavar": "RUNNER"})
     only: str = shared("only")
-    images: int = shared("images", "Images of each form.", default=38)
+    images: int = shared(
+        "images", "Images of each form.", type=click.IntRange(1, _MOST_IMAGES), default=38
+    )
     target: str | None = shared(
         "target", f"Value of .target.  [default: {DEFAULT_TARGET}; the device's]"
     )
     ptx_version: str | None = shared("ptx_version")
     deadline: float | None = option(
         "Seconds that the images of a form may take; not of `sim`.  [default: 60]",
-        type=click.FloatRange(min=0, min_open=True),
+        type=_Range(min=0, min_open=True),
     )
     expectations: Path | None = option(
         "TOML file of forms that are known to fail, or to be missing; any other outcome counts, "
@@ -573,7 +593,7 @@ class Gate(Options, words="gate", runs="gate:gate"):
     )
     slower: float = option(
         "How many times as long NEW may take to compile.",
-        type=click.FloatRange(min=1),
+        type=_Range(min=1),
         default=1.5,
     )
     target: str | None = shared("target", "Only this .target.  [default: the device's]")
@@ -593,7 +613,8 @@ class Gate(Options, words="gate", runs="gate:gate"):
 class Explain(Options, words="explain", runs="legality:explain_one"):
     """Say whether an instruction is legal, and why not.
 
-    Instructions that are no matrix instructions, such as `add`, are not judged.
+    Instructions that are no matrix instructions, such as `add`, are not judged. The exit code is 0
+    whatever the verdict is: it is the answer (--json gives it to programs).
     """
 
     instruction: str = argument()
@@ -605,7 +626,8 @@ class Legal(Options, words="legal", runs="legality:judge_file"):
     """Judge a file: one verdict for each line, in order (- is standard input).
 
     Verdicts are legal, illegal, undefined, and not judged, for other instructions of PTX. Of a
-    .ptx file that is a module, the matrix instructions are judged.
+    .ptx file that is a module, the matrix instructions are judged. The exit code is 0 whatever the
+    verdicts are (--json gives them to programs).
     """
 
     file: Path = argument(type=click.Path(path_type=Path, allow_dash=True))

@@ -370,10 +370,23 @@ class Test:
     """All that is known."""
 
 
-def check_junit(path: Path) -> None:
-    """Raise UsageError for a file that could not be written after all replays."""
-    if not path.parent.is_dir() or path.is_dir():
-        raise UsageError(f"--junit {path} cannot be written: give a file in a folder that is there")
+def check_output(what: str, path: Path | None) -> None:
+    """Raise UsageError now for a file that could not be written when all is done.
+
+    Parameters
+    ----------
+    what
+        How the user gave it, such as "--junit".
+    path
+        The file; None is no file.
+    """
+    if path is None or (path.exists() and not path.is_file() and not path.is_dir()):
+        return  # A pipe or a device is written to as it is.
+    if path.is_dir() or not os.access(path.resolve().parent, os.W_OK | os.X_OK):
+        raise UsageError(
+            f"{what} {path} cannot be written: give a file in a folder that is there, and that "
+            "takes files"
+        )
 
 
 def write_junit(path: Path, tests: Sequence[Test], *, suite: str) -> None:

@@ -216,7 +216,7 @@ class Campaign:
         grace = time.monotonic() + _GRACE
         while self.triage.waiting and not self._stopping and self._alive:
             if self.budget.seconds is not None and time.monotonic() > grace:
-                if not self.triage.unreplayed:
+                if not self.triage.suspects:
                     break
                 left = 0.0
             else:
@@ -419,7 +419,8 @@ class Campaign:
             waiting=self.triage.waiting,
             shrinking=self.triage.shrinking,
             turned_out=self.triage.turned_out,
-            unreplayed=self.triage.unreplayed,
+            unreplayed=len(self.triage.suspects),
+            suspects=self.triage.suspects,
             gone=self.triage.gone,
             finishing=self._finishing,
             stopped=self._stopped,

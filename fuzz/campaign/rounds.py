@@ -16,6 +16,8 @@ from oracle.errors import UsageError
 from strategies.coverage import epoch_known
 
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_MOST_SECONDS = 1e12
+"""Above a million weeks; far longer times overflow what the system waits for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +77,12 @@ def parse_duration(text: str) -> float:
             f"{text!r} is not a duration; write seconds, or a number with s, m, h, d or w, "
             'such as "60", "10m" or "2w"'
         )
-    return float(match[1]) * _SECONDS[match[2]]
+    seconds = float(match[1]) * _SECONDS[match[2]]
+    if seconds > _MOST_SECONDS:
+        raise UsageError(
+            f"{text!r} is longer than can be waited for; at most 1000000w can be asked"
+        )
+    return seconds
 
 
 _ATTEMPTS = 2

@@ -92,6 +92,8 @@ class CampaignStatus:
     """Cases that differed once and did not when they were replayed."""
     stopped: str
     """Why the campaign ended; empty while it goes on."""
+    suspects: Sequence[FamilyState] = ()
+    """Those that were not replayed yet: no findings, and in no count of families."""
     failed: int = 0
     """Cases that were not compiled, or did not run to their end, though they have to."""
     shrinking: Sequence[FamilyState] = ()
@@ -248,6 +250,9 @@ def summary(status: CampaignStatus) -> dict[str, Any]:
         "remarks": list(status.remarks),
         **fleet(status),
         "unreplayed": status.unreplayed,
+        "suspects": [
+            {"id": one.id, "looks_like": one.words, "cases": one.cases} for one in status.suspects
+        ],
         "unconfirmed": status.gone,
         "stopped": status.stopped,
         "findings": finding_rows(status.families),

@@ -103,9 +103,10 @@ class Triage:
         return sum(not member.finished for member in self.members.values())
 
     @property
-    def unreplayed(self) -> int:
-        """Those of them that were not replayed yet."""
-        return sum(not (one.finished or one.confirmed) for one in self.members.values())
+    def suspects(self) -> list[FamilyState]:
+        """Families of which no case was replayed yet, but for those that `end` has announced."""
+        done = {id(one) for one in (*self.confirmed, *self.announced)}
+        return [one for one in self.members.values() if id(one) not in done]
 
     def suspect(self, suspect: Suspect) -> bool:
         """Take in what differs in a round; when this returns, it is stored.
@@ -346,8 +347,14 @@ class Triage:
             self._finish(member)
 
     def end(self) -> None:
-        """Announce what was not examined to its end."""
-        for member in self.members.values():
+        """Announce what happened twice and was not examined to its end.
+
+        What was not compiled was compiled again by itself before it was stored (`Rounds`).
+        """
+        for suspect in self.suspects:
+            if suspect.kind is Kind.COMPILE_FAILURE:
+                self.announced.append(suspect)
+        for member in self.confirmed:
             if not any(member is one for one in self.announced):
                 self.announced.append(member)
 

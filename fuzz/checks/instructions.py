@@ -243,6 +243,7 @@ class Instructions:
                 "hangs on many instructions; give it longer (--time), or select fewer forms "
                 "(--only)",
                 runner="the assembler",
+                answered="not compared (undefined, or no instruction that warpfuzz knows)",
                 counters=tuple(
                     ShownCounter(
                         words=("oracle", verdict.value), one=verdict.value, many=verdict.value

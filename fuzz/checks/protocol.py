@@ -406,6 +406,8 @@ class Words:
     """Whom workers wait for."""
     unasked: str = "not asked"
     """What is said of cases that could not be tried."""
+    answered: str = "only accepted or rejected"
+    """What is said of cases whose outcome was compared with nothing."""
     counters: tuple[ShownCounter, ...] = ()
     replay: tuple[str, ...] = ()
     """Options that a replay of the findings needs."""

@@ -18,7 +18,7 @@ from fuzz.conforming.outcomes import (
 )
 from fuzz.conforming.suite import forms_of, item, unjudged
 from fuzz.options import Conform
-from fuzz.output import Test, check_junit, counted, emit, harmless, say, write_junit
+from fuzz.output import Test, check_output, counted, emit, harmless, say, write_junit
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from oracle.errors import InfrastructureError, UsageError
 from oracle.forms import Form
@@ -35,8 +35,8 @@ def conform(options: Conform) -> bool:
         raise UsageError("--update-expectations changes the file of --expectations; name one")
     if path is not None and (path.exists() or not options.update_expectations):
         expected = read_expectations(path)
-    if options.junit is not None:
-        check_junit(options.junit)
+    if options.update_expectations:
+        check_output("--expectations", path)
     selected = frozenset(Selection(pattern=options.only).forms())
     choice = RunnerChoice(
         name=options.runner,
@@ -53,10 +53,14 @@ def conform(options: Conform) -> bool:
             )
         report = _Report(options, expected, selected)
         report.begin(len(forms))
-        for form in forms:
-            begun = time.monotonic()
-            came = asked(ready.runner, item(form, module), module, count=options.images)
-            report.add(form, came, time.monotonic() - begun)
+        try:
+            for form in forms:
+                begun = time.monotonic()
+                came = asked(ready.runner, item(form, module), module, count=options.images)
+                report.add(form, came, time.monotonic() - begun)
+        except (KeyboardInterrupt, SystemExit):
+            report.bail_out(len(forms))
+            raise
         report.end(ready, module, time.monotonic() - started)
     return report.failed > 0
 
@@ -186,14 +190,29 @@ class _Report:
                     }
                 }
             )
-        if options.tap is not None:
-            durable.write_output(options.tap, "".join(f"{one}\n" for one in self.tap).encode())
-        if options.junit is not None:
-            write_junit(options.junit, self.tests, suite="warpfuzz conform")
+        self._write()
         if counts[NOT_IMPLEMENTED] == len(self.outcomes):
             raise InfrastructureError(
                 f"nothing was compared: {ready.device} implements none of the forms that are asked"
             )
+
+    def bail_out(self, count: int) -> None:
+        """Say that it was stopped before all forms were asked, and keep what was said of those."""
+        said = f"stopped after {len(self.outcomes)} of {counted(count, 'form')}"
+        self._tap(f"Bail out! {said}")
+        if self.options.json:
+            emit({"stopped": said})
+        self.tests.append(
+            Test("warpfuzz.conform", "the suite comes to its end", 0.0, "error", said)
+        )
+        self._write()
+
+    def _write(self) -> None:
+        options = self.options
+        if options.tap is not None:
+            durable.write_output(options.tap, "".join(f"{one}\n" for one in self.tap).encode())
+        if options.junit is not None:
+            write_junit(options.junit, self.tests, suite="warpfuzz conform")
 
     def _flips(self, name: str, was: str) -> bool:
         return was not in PASSING and self.outcomes.get(name) in PASSING

@@ -9,14 +9,15 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
-from corpus import Kind, Problem, create_corpus, durable, open_corpus
+from corpus import Family, Kind, Problem, create_corpus, durable, open_corpus
 from corpus.export import export_zip, is_archive, json_lines, opened_archive
 from corpus.handwritten import read_case
 from corpus.known import known_with, load_known, mark_known
 from corpus.opening import named_corpus, named_entry
 from corpus.upkeep import Group, causes, compare, merge, prune, verify
 from fuzz.findings.families import asked_of, in_words, who_has
-from fuzz.kinds import title_of
+from fuzz.findings.making import commands_of
+from fuzz.kinds import shared_name, title_of, title_words
 from fuzz.options import (
     CorpusCheck,
     CorpusDiff,
@@ -77,8 +78,8 @@ def list_findings(options: CorpusList) -> None:
             group.smallest.id,
             str(len(group.members)),
             "yes" if listed.match(group.smallest.finding) is not None else "",
-            plain(f"{title_of(group.smallest.finding, who=_who(group))}{in_words(_kinds(group))}"),
-            harmless(group.smallest.finding.text),
+            plain(f"{_line(group)}{in_words(_kinds(group))}"),
+            _in_a_line(group.smallest.finding.text),
         )
     console().print(shown)
     findings = counted(sum(len(group.members) for group in groups), "finding")
@@ -91,6 +92,12 @@ def list_findings(options: CorpusList) -> None:
     report_problems(problems)
 
 
+def _in_a_line(text: str) -> str:
+    """Return a text for a cell: of a kernel the first line, and how many there are."""
+    first, *others = text.strip().split("\n")
+    return harmless(f"{first} (and {counted(len(others), 'more line')})" if others else first)
+
+
 def _kinds(group: Group) -> Counter[Kind]:
     return Counter(one.finding.kind for one in group.members)
 
@@ -100,8 +107,19 @@ def _who(group: Group) -> str:
     return who_has((one.finding.family, asked_of(one.finding)) for one in group.members)
 
 
+def _named(group: Group) -> Family:
+    first, *rest = (one.finding for one in group.members)
+    return shared_name(first.kind, first.family, ((one.kind, one.family) for one in rest))
+
+
+def _line(group: Group) -> str:
+    runners = group.smallest.finding.runners
+    message = runners[-1].message if runners else ""
+    return title_words(group.kind, _named(group), message=message, who=_who(group))
+
+
 def _title(group: Group) -> str:
-    title, who = group.smallest.finding.family.blameless, _who(group)
+    title, who = _named(group).blameless, _who(group)
     return f"{title}: {who}" if who else title
 
 
@@ -113,7 +131,11 @@ def show_finding(options: CorpusShow) -> None:
         return
     from fuzz.explain.terminal import page_of
 
-    console().print(page_of(entry))
+    console().print(page_of(entry, again=False))
+    say("")
+    for words, command in commands_of(entry):
+        # Whole in one line, so that it can be copied on a narrow terminal.
+        say(plain(f"{words}: {command}"))
 
 
 def mark_finding(options: CorpusMarkKnown) -> None:

@@ -8,11 +8,10 @@ from pathlib import Path
 from rich.progress import Progress
 
 from fuzz.options import Distill
-from fuzz.output import console, emit, say
+from fuzz.output import check_output, console, emit, say
 from fuzz.runner import judge_by
 from fuzz.screening.distilling import distill
 from fuzz.screening.sets import write_set
-from oracle.errors import UsageError
 from oracle.targets import Module
 from strategies.draws import Selection
 from strategies.program_draws import selected_forms
@@ -21,10 +20,7 @@ from strategies.program_draws import selected_forms
 def make_set(options: Distill) -> None:
     """Make a set and write it."""
     output, target, json = options.output, options.target, options.json
-    if not output.parent.is_dir() or output.is_dir():
-        raise UsageError(
-            f"--output {output} cannot be written: give a file in a folder that is there"
-        )
+    check_output("--output", output)
     module = Module.named(target, options.ptx_version)
     if options.model is not None:
         judge_by(Path(options.model), own=target, device="the set's target")

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from corpus import Kind, create_corpus, durable
-from corpus.entry import read_entry
+from corpus.entry import Entry, read_entry
 from corpus.known import Known, known_with
 from corpus.opening import RECORD, named_corpus
 from fuzz.campaign.campaign import Campaign
@@ -37,7 +37,6 @@ from fuzz.kinds import KINDS, title_of
 from fuzz.options import Gate
 from fuzz.output import (
     Test,
-    check_junit,
     console,
     counted,
     duration,
@@ -81,8 +80,8 @@ _TURNS = 3
 """Times that each is compiled; the fastest counts, because other work takes its share of a core."""
 _VARIANTS = ("maxrregcount=32", "regAllocOptLevel=2", "process=last")
 """Options that both are asked with besides siblings, where nobody names any."""
-_LEAST_SECONDS = 1.0
-"""Of the campaign, however long the rest took."""
+_LEAST_SHARE = 0.5
+"""Of the time, for fresh programs, however long the rest took."""
 
 
 class Standing(StrEnum):
@@ -94,11 +93,15 @@ class Standing(StrEnum):
     SLOWER = "slower to compile"
     CRASH = "crashes"
     KEPT = "as before"
+    UNASKED = "not asked"
 
     @property
     def speaks_against(self) -> bool:
         """Whether the new compiler is not to be taken because of it."""
-        return self not in (Standing.MENDED, Standing.KEPT)
+        return self not in (Standing.MENDED, Standing.KEPT, Standing.UNASKED)
+
+
+_SOURCES = ("record", "fresh programs", "compile time")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +111,7 @@ class Row:
     standing: Standing
     what: str
     source: str
-    """"record", "fresh programs" or "compile time"."""
+    """One of `_SOURCES`."""
     path: str = ""
     known: bool = False
 
@@ -130,6 +133,14 @@ class _Result:
     """Findings of the record that both were asked about."""
     unasked: list[str] = field(default_factory=list)
     status: CampaignStatus | None = None
+    stopped: bool = False
+    """Whether a signal ended it before its time."""
+
+    @property
+    def drew(self) -> bool:
+        """Whether a fresh program was given to both."""
+        status = self.status
+        return status is not None and bool(status.compared or status.answered)
 
     def count(self, standing: Standing) -> int:
         return sum(row.standing is standing for row in self.rows)
@@ -139,11 +150,11 @@ class _Result:
         """What was compared, in a sentence."""
         status = self.status
         if status is None:
-            return "No program was drawn."
+            return "No fresh program was drawn."
         if self.runner == NOWHERE:
             return (
-                f"No result was compared: {counted(status.answered, 'program')} given to both "
-                f"{self._how(status)}, which accept or reject them."
+                f"No result was compared: {counted(status.answered, 'fresh program')} given to "
+                f"both {self._how(status)}, which accept or reject them."
             )
         different = status.counts.get(("differences",), 0)
         programs = counted(status.counts["programs",], "program")
@@ -166,8 +177,6 @@ def gate(options: Gate) -> bool:
     """Compare two compilers; tell whether anything speaks against the new one."""
     started = time.monotonic()
     seconds = parse_duration(options.time)
-    if options.junit is not None:
-        check_junit(options.junit)
     if options.report is not None and options.report.suffix != ".html":
         raise UsageError(f"--report {options.report} is a page of HTML; give a name that ends so")
     known = known_with(options.known)
@@ -182,19 +191,29 @@ def gate(options: Gate) -> bool:
         )
     result = _Result(old=old, new=new, runner=_runner(options, new))
     seed = secrets.randbits(32) if options.seed is None else options.seed
-    _replay_record(result, known, json=options.json)
-    _draw(result, options, seed, known, until=started + seconds)
-    spent = time.monotonic() - started
-    _report(result, options, seed, spent)
-    report_expired(known)
-    status = result.status
+    try:
+        _replay_record(result, known, json=options.json)
+        _draw(result, options, seed, known, seconds=seconds, until=started + seconds)
+    except (KeyboardInterrupt, SystemExit):
+        result.stopped = True
+        raise
+    finally:
+        if result.status is not None or result.stopped:
+            _report(result, options, seed, time.monotonic() - started)
+            report_expired(known)
     bad = any(row.counts for row in result.rows)
-    if not bad and status is not None and not (status.compared or status.answered):
-        raise InfrastructureError(
-            status.nothing_compared
-            or "no program was given to both in time, so nothing is said; give it longer (--time)"
-        )
+    if result.stopped and not bad:
+        # As far as it came, nothing speaks against it; that is no answer.
+        raise KeyboardInterrupt
+    if not bad and not result.drew:
+        status = result.status
+        raise InfrastructureError((status and status.nothing_compared) or _NOTHING_FRESH)
     return bad
+
+
+_NOTHING_FRESH = (
+    "no fresh program was given to both in time, so nothing is said of any; give it longer (--time)"
+)
 
 
 def _toolchain(name: str, options: Gate) -> Toolchain:
@@ -225,32 +244,53 @@ def _runner(options: Gate, new: Toolchain) -> str:
 
 def _replay_record(result: _Result, known: Known, *, json: bool) -> None:
     """Ask both about every finding that ships; rare ones as often as they have to be."""
-    if result.new.writes_ptx or DRIVER in (result.old, result.new):
-        result.unasked.append("the record is of ptxas, and was not asked about others")
-        return
     entries = [one for one in named_corpus(Path(RECORD)).entries() if not is_expansion(one)]
+    if result.new.writes_ptx or DRIVER in (result.old, result.new):
+        _leave_out(result, entries, "they are of ptxas, and were not asked about others")
+        return
     ran = [one for one in entries if is_runnable(one)]
     if ran and result.runner != "cuda":
-        result.unasked.append(f"{counted(len(ran), 'finding')} of the record: they need a GPU")
+        _leave_out(result, ran, "they need a GPU")
         entries = [one for one in entries if one not in ran]
     options = ReplayOptions(assembler=result.new.spelled or result.new.version.removeprefix("V"))
     old = result.old.spelled or result.old.version.removeprefix("V")
-    with Replays(options, baseline=old) as replays, ThreadPoolExecutor(cores()) as pool:
-        # What runs, runs on one device, one after the other.
-        judged = [one for one in entries if not is_runnable(one)]
-        answers = pool.map(partial(replays.replay, times=1), judged)
-        rows = list(tracked(answers, "the record", json=json))
-        rows += [
-            replays.replay(one, times=repeats_for(rate_of(one.finding)))
-            for one in tracked([one for one in entries if is_runnable(one)], "rare ones", json=json)
-        ]
+    rows: list[Replayed] = []
+    try:
+        with Replays(options, baseline=old) as replays, ThreadPoolExecutor(cores()) as pool:
+            # What runs, runs on one device, one after the other.
+            judged = [one for one in entries if not is_runnable(one)]
+            answers = pool.map(partial(replays.replay, times=1), judged)
+            rows.extend(tracked(answers, "the record", json=json))
+            rare = [one for one in entries if is_runnable(one)]
+            rows.extend(
+                replays.replay(one, times=repeats_for(rate_of(one.finding)))
+                for one in tracked(rare, "rare ones", json=json)
+            )
+    finally:
+        _take_record(result, known, entries, rows)
+
+
+def _leave_out(result: _Result, entries: Sequence[Entry], why: str) -> None:
+    """Note findings of the record about which nobody was asked."""
+    if entries:
+        result.unasked.append(f"{counted(len(entries), 'finding')} of the record: {why}")
+    result.rows += [
+        Row(standing=Standing.UNASKED, what=title_of(one.finding), source="record", path=one.id)
+        for one in entries
+    ]
+
+
+def _take_record(
+    result: _Result, known: Known, entries: Sequence[Entry], rows: Sequence[Replayed]
+) -> None:
+    """Note what became of the findings that both were asked about, as far as they were."""
     unasked = [row for row in rows if _standing_of(row) is None]
-    if unasked:
-        reasons = [one.reason for row in unasked for one in (row.now, row.before) if one]
-        result.unasked.append(
-            f"{counted(len(unasked), 'finding')} of the record: "
-            f"{next(filter(None, reasons), 'one of both says nothing')}, and the like"
-        )
+    reasons = [one.reason for row in unasked for one in (row.now, row.before) if one]
+    # What to do about it stands behind the semicolon, and is of a command that asks about one.
+    first = next(filter(None, reasons), "one of both says nothing").partition(";")[0]
+    _leave_out(result, [row.entry for row in unasked], f"of the first of them, {first}")
+    done = {row.entry.id for row in rows}
+    _leave_out(result, [one for one in entries if one.id not in done], "it was stopped before")
     for row in rows:
         standing = _standing_of(row)
         if standing is None:
@@ -297,7 +337,9 @@ def _worse(kind: Kind) -> Standing:
 # Fresh programs
 
 
-def _draw(result: _Result, options: Gate, seed: int, known: Known, *, until: float) -> None:
+def _draw(
+    result: _Result, options: Gate, seed: int, known: Known, *, seconds: float, until: float
+) -> None:
     """Run a campaign with both at all levels, and time what they compile."""
     levels, both = parse_levels(options.levels), (result.old, result.new)
     choice = RunnerChoice(name=result.runner, target=options.target, device=options.device)
@@ -338,13 +380,18 @@ def _draw(result: _Result, options: Gate, seed: int, known: Known, *, until: flo
             result.unasked += facts.left_out
             tell("timing the compilers")
             result.rows += _timed(result, facts, levels, options.slower)
-        budget = Budget(seconds=max(_LEAST_SECONDS, until - time.monotonic()))
+        budget = Budget(seconds=max(_LEAST_SHARE * seconds, until - time.monotonic()))
         with watching(budget, json=options.json) as watcher:
             campaign = Campaign(
                 pool, facts, check=check, budget=budget, corpus=corpus, known=known,
                 observer=watcher, store=store,
             )  # fmt: skip
-            with ended_by_signals(campaign.stop):
+
+            def stop() -> None:
+                result.stopped = True
+                campaign.stop()
+
+            with ended_by_signals(stop):
                 campaign.run()
         result.status = campaign.status()
     for family in result.status.families:
@@ -477,7 +524,12 @@ def _report(result: _Result, options: Gate, seed: int, seconds: float) -> None:
     status = result.status
     counts = {one.value: result.count(one) for one in Standing}
     verdict = _verdict(result)
-    shown = [row for row in result.rows if row.standing is not Standing.KEPT]
+    quiet = (Standing.KEPT, Standing.UNASKED)
+    # What decides comes last: there it is seen.
+    shown = sorted(
+        (row for row in result.rows if row.standing not in quiet),
+        key=lambda row: (row.counts, row.standing.speaks_against),
+    )
     if options.json:
         for row in shown:
             emit(_json(row))
@@ -506,16 +558,25 @@ def _report(result: _Result, options: Gate, seed: int, seconds: float) -> None:
     else:
         _print(result, shown, verdict, seed, seconds)
     if options.junit is not None:
-        write_junit(options.junit, [_test(row) for row in result.rows], suite="warpfuzz gate")
+        tests = [_test(row) for row in result.rows]
+        if not result.drew:
+            name = "a fresh program is given to both"
+            tests.append(Test("warpfuzz.gate.fresh programs", name, 0.0, "error", _NOTHING_FRESH))
+        write_junit(options.junit, tests, suite="warpfuzz gate")
     if options.report is not None:
         durable.write_output(options.report, _page(result, shown, verdict, seed, seconds))
 
 
 def _verdict(result: _Result) -> str:
     against = sum(row.counts for row in result.rows)
+    said = f"Nothing that was looked at speaks against taking {result.new.named}."
     if against:
-        return f"{counted(against, 'line')} against taking {result.new.named}."
-    return f"Nothing that was looked at speaks against taking {result.new.named}."
+        said = f"{counted(against, 'line')} against taking {result.new.named}."
+    elif not result.drew:
+        said = f"Nothing can be said of taking {result.new.named}."
+    if not result.drew:
+        said += " NO FRESH PROGRAM WAS GIVEN TO BOTH: give it longer (--time)."
+    return f"STOPPED BEFORE THE END. {said}" if result.stopped else said
 
 
 def _json(row: Row) -> dict[str, object]:
@@ -535,15 +596,20 @@ def _sentences(result: _Result, seed: int, seconds: float) -> list[str]:
 def _print(result: _Result, shown: Sequence[Row], verdict: str, seed: int, seconds: float) -> None:
     out = console()
     say(f"{result.old.named} -> {result.new.named}")
-    lines = table("", "count", "of the record", "of fresh programs")
+    lines = table("", "count", *_HEADINGS)
     for standing in Standing:
         style = "bad" if standing.speaks_against and result.count(standing) else ""
         lines.add_row(standing.value, *_counts(result, standing), style=style)
     out.print(lines)
+    found = table("", "what", "id or folder")
     for row in shown:
         known = " (known)" if row.known else ""
         style = "bad" if row.counts else "quiet"
-        out.print(plain(f"{row.standing}: {row.what}{known} {row.path}", style), soft_wrap=True)
+        found.add_row(row.standing.value, plain(f"{row.what}{known}"), plain(row.path), style=style)
+    if shown:
+        out.print(found)
+    if any(row.source == "record" for row in shown):
+        say("What has an id is of the record: `warpfuzz corpus show ID --corpus record`.")
     for row in result.rows:
         if row.source == "compile time" and row.standing is Standing.KEPT:
             say(f"compile time at {row.what}", style="quiet")
@@ -552,13 +618,16 @@ def _print(result: _Result, shown: Sequence[Row], verdict: str, seed: int, secon
 
 
 def _counts(result: _Result, standing: Standing) -> list[str]:
-    sources = ("record", "fresh programs")
     own = [row for row in result.rows if row.standing is standing]
-    return [f"{len(own)}", *(f"{sum(one.source == source for one in own)}" for source in sources)]
+    return [f"{len(own)}", *(f"{sum(one.source == source for one in own)}" for source in _SOURCES)]
+
+
+_HEADINGS = ("of the record", "of fresh programs", "of compile time")
 
 
 def _test(row: Row) -> Test:
-    outcome = "skipped" if row.known else "failure" if row.counts else "passed"
+    is_skipped = row.known or row.standing is Standing.UNASKED
+    outcome = "skipped" if is_skipped else "failure" if row.counts else "passed"
     name = f"{row.path} {row.what}".strip()
     return Test(f"warpfuzz.gate.{row.source}", name, 0.0, outcome, row.standing.value, row.what)
 
@@ -567,7 +636,7 @@ def _page(result: _Result, shown: Sequence[Row], verdict: str, seed: int, second
     sections = [
         Section(
             heading="What became of what",
-            headings=("", "count", "of the record", "of fresh programs"),
+            headings=("", "count", *_HEADINGS),
             rows=[
                 [Cell(one.value), *(Cell(text, number=True) for text in _counts(result, one))]
                 for one in Standing

@@ -17,7 +17,6 @@ from fuzz.judging.reference import Reference, check_decided, check_forgetful, ro
 from fuzz.options import Judge
 from fuzz.output import (
     Test,
-    check_junit,
     counted,
     emit,
     fetcher,
@@ -43,8 +42,6 @@ def judge_kernel(options: Judge) -> bool:
     rows = LaunchRows()
     if options.launch is not None:
         rows = parse_launch(_text(options.launch, "launch").encode(), str(options.launch))
-    if options.junit is not None:
-        check_junit(options.junit)
     check_decided(written)
     ptx, without = rounded(written)
     target, version = header(ptx)

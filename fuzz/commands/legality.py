@@ -107,7 +107,9 @@ def _read(file: Path) -> str:
                 raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
         else:
             data = read_given(file)
-    except (FileNotFoundError, IsADirectoryError):
+    except IsADirectoryError:
+        raise UsageError(f"{file} is a folder; give a file with an instruction per line") from None
+    except FileNotFoundError:
         raise UsageError(
             f"there is no file {file}; give one with an instruction per line"
         ) from None

@@ -24,7 +24,7 @@ from fuzz.measuring.measurement import (
     measured_model,
 )
 from fuzz.options import Measure, check_conflicts
-from fuzz.output import console, counted, emit, say, table
+from fuzz.output import check_output, console, counted, emit, say, table
 from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened
 from oracle.formats import FORMATS
 from oracle.isa import FORMS
@@ -43,16 +43,24 @@ _IMAGES = {"cuda": 1_048_576, "sim": 1_024}
 
 def measure_device(options: Measure) -> bool:
     """Measure, print what was found, and write the model; tell whether it is another than known."""
+    check_output("--output", options.output)
     name = hardware_runner(options.runner)
     report = _Report(options)
     started = time.monotonic()
-    for assembler in _assemblers(options):
-        choice = RunnerChoice(
-            name=name, target=options.target, ptx_version=options.ptx_version,
-            faults=options.faults, device=options.device,
-            assembler=assembler,
-        )  # fmt: skip
-        _measure(choice, assembler, options, report)
+    try:
+        for assembler in _assemblers(options):
+            choice = RunnerChoice(
+                name=name, target=options.target, ptx_version=options.ptx_version,
+                faults=options.faults, device=options.device,
+                assembler=assembler,
+            )  # fmt: skip
+            _measure(choice, assembler, options, report)
+    except (KeyboardInterrupt, SystemExit):
+        # What was measured until then is so, and may have taken an hour.
+        if report.measured:
+            report.stopped = True
+            report.end(seconds=time.monotonic() - started)
+        raise
     return report.end(seconds=time.monotonic() - started)
 
 
@@ -123,6 +131,8 @@ class _Report:
     def __init__(self, options: Measure) -> None:
         self.options = options
         self.measured: list[_Measured] = []
+        self.stopped = False
+        """Whether a signal ended it before all units were measured."""
 
     def begin(
         self, ready: OpenRunner, known: Model, release: str, assembler: Assembler | None
@@ -169,9 +179,11 @@ class _Report:
                 "as_in_model": same, "not_told_apart": open_, "refused": refused, "images": images,
                 "seconds": round(seconds, 1), "seed": self.options.seed,
                 "known_model": known.name, "model": model.digest[:12],
-                "output": None if output is None else str(output),
+                "output": None if output is None else str(output), "stopped": self.stopped,
             }})  # fmt: skip
             return bool(refused) or differs
+        if self.stopped:
+            say(f"Stopped before the end, after {counted(len(results), 'unit')}.")
         say(
             f"{same} of {counted(asked, 'figure')} as in the model of {known.base}"
             + (f"; {open_} more not told apart from other values" if open_ else "")

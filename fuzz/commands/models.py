@@ -8,7 +8,7 @@ from pathlib import Path
 
 from corpus import durable
 from fuzz.options import ModelsExport, ModelsList, ModelsShow
-from fuzz.output import console, counted, emit, plain, table
+from fuzz.output import check_output, console, counted, emit, plain, table
 from oracle.errors import UsageError
 from oracle.models import Model, model_for
 from oracle.models.exports import EXPORTS
@@ -58,6 +58,7 @@ def show_model(options: ModelsShow) -> None:
 
 def export_model(options: ModelsExport) -> None:
     """Write a model in another format."""
+    check_output("--output", options.output)
     text = EXPORTS[options.format](_named(options.name))
     if options.output is not None:
         durable.write_output(options.output, text.encode())
@@ -71,10 +72,10 @@ def _named(name: str) -> Model:
     """Return the model of a target, or of a file."""
     if name in TARGETS:
         return model_for(name)
-    if Path(name).exists():
+    if name and Path(name).exists():
         return read_model(Path(name))
     raise UsageError(
-        f"{name} is neither a target nor a file; `warpfuzz models list` lists the targets"
+        f"{name!r} is neither a target nor a file; `warpfuzz models list` lists the targets"
     )
 
 

@@ -25,7 +25,6 @@ from fuzz.kinds import title_of
 from fuzz.options import Replay, check_conflicts
 from fuzz.output import (
     Test,
-    check_junit,
     console,
     counted,
     emit,
@@ -163,8 +162,6 @@ def _check(entries: Sequence[Entry], options: Replay) -> None:
     for wanted in (options.assembler, baseline):
         if wanted is not None and not Path(wanted).is_file():
             find_assembler(wanted)
-    if options.junit is not None:
-        check_junit(options.junit)
 
 
 def _replay(

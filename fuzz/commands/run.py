@@ -80,6 +80,14 @@ _KEPT: Mapping[str, type] = {
 """Options that a state keeps for a campaign that goes on, with their types; None: not given."""
 
 
+_BEGINNING = (
+    *("runner", "seed", "only", "target", "ptx_version", "model", "shard", "compilers", "levels"),
+    *("faults", "ptx_pass", "front_ends", "assemblers", "include_undefined", "device_reference"),
+)
+"""Options that say which campaign is meant: with one of them, `--resume` begins it where none is
+yet, as a job does that may be put back into the queue."""
+
+
 def run_campaign(options: Run) -> bool:
     """Run the campaign that is asked for; tell whether it found something that is not known."""
     check_conflicts(options, "run")
@@ -91,6 +99,12 @@ def run_campaign(options: Run) -> bool:
 
 def _run(options: Run, stack: ExitStack) -> bool:
     corpus = state = store = None
+    begins = any(map(options.is_set, _BEGINNING))
+    if options.resume and not begins and not holds_campaign(options.corpus):
+        raise UsageError(
+            f"no campaign is in {options.corpus}, so none goes on; check the folder (--corpus), or "
+            "say what is to begin there where there is none: --runner, --seed, --only"
+        )
     if options.corpus.is_dir() and (options.resume or holds_campaign(options.corpus)):
         corpus, store = _opened(options.corpus, stack)
         if options.resume:
@@ -442,6 +456,11 @@ def _check_compared(status: CampaignStatus, least: int | None) -> None:
         raise InfrastructureError(
             f"{counted(status.compared, status.words.case)} compared, and --at-least asks for "
             f"{least:,}; give it longer (--time, --cases), or select more (--only)"
+        )
+    if status.unreplayed and not status.findings:
+        raise InfrastructureError(
+            f"{counted(status.unreplayed, 'suspect')} not replayed, so it is not known whether "
+            "there is a finding; --resume replays what differed and goes on"
         )
     if status.nothing_compared and status.stopped != "stopped on request":
         raise InfrastructureError(status.nothing_compared)

@@ -37,7 +37,6 @@ from fuzz.console.screening import (
 )
 from fuzz.options import Screen, check_conflicts
 from fuzz.output import (
-    check_junit,
     console,
     emit,
     generator,
@@ -82,8 +81,6 @@ def screen(options: Screen) -> bool:
     """Screen; tell whether something differed."""
     seconds = parse_duration(options.time)
     check_report(options.report)
-    if options.junit is not None:
-        check_junit(options.junit)
     made = read_set(options.path) if options.path is not None else None
     known = known_with(options.known)
     devices = _devices(options, made)
@@ -101,6 +98,8 @@ def screen(options: Screen) -> bool:
         # Whoever still makes programs ends, too.
         stopped = job.stop.is_set()
         job.stop.set()
+    for device in devices:
+        device.stopped = stopped
     _report(options, devices, made, time.monotonic() - begun)
     report_expired(known)
     if options.preflight:

@@ -17,7 +17,6 @@ from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
 from fuzz.options import Screen, check_conflicts
 from fuzz.output import (
     Test,
-    check_junit,
     counted,
     generator,
     plain,
@@ -39,8 +38,6 @@ _PASSED_ON = ("time", "pattern", "seed", "target", "ptx_pass", "assembler", "lev
 def screen_fleet(options: Screen) -> bool:
     """Screen; tell whether something differed that is not known."""
     parse_duration(options.time)
-    if options.junit is not None:
-        check_junit(options.junit)
     check_conflicts(options, "screen --fleet")
     runner = hardware_runner(options.runner)
     words, files = _arguments(options, runner)

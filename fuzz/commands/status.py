@@ -153,7 +153,7 @@ def _findings(one: Figures) -> Text:
     if summary.known:
         line.append(f", and {len(summary.known):,} known")
     if summary.unreplayed:
-        line.append(f", {summary.unreplayed:,} not replayed yet")
+        line.append(f", {counted(summary.unreplayed, 'suspect')} not replayed yet")
     if one.life is Life.RUNNING:
         line.append(f" · nothing new for {duration(newest.seconds_since_new)}")
     return line

@@ -185,7 +185,7 @@ def _rates(status: CampaignStatus) -> Text:
 def not_compared(status: CampaignStatus) -> list[str]:
     """Say how many cases were only accepted or rejected, how many failed, or were not asked."""
     counts = {
-        "only accepted or rejected": status.answered,
+        status.words.answered: status.answered,
         "not compiled or not run to the end": status.failed,
         status.words.unasked: status.unasked,
     }

@@ -50,7 +50,7 @@ def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
         missing = missing_words(status.hosts) or "none is missing now"
         line(plain(f"Of the fleet: {lost}; {missing}.", style="odd"))
     if status.families:
-        out.print(families_table(status.families))
+        out.print(families_table(status.families, columns=out.width))
     words = told_apart_words(status)
     line(f"{words} in {duration(status.seconds)}, seed {status.seed}: {_found(status)}.")
     line(_concluded(status))
@@ -69,7 +69,14 @@ def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
     if status.families:
         command = shlex.join(("warpfuzz", "replay", str(corpus), *status.words.replay))
         line(f"Stored in {corpus}. Replay: {command}")
-    for family in status.families:
+    for suspect in status.suspects:
+        line(
+            f"Suspect, not replayed yet: {suspect.id or 'not stored'}, {suspect.words}", style="odd"
+        )
+    if status.suspects:
+        resume = shlex.join(("warpfuzz", "run", "--resume", "--corpus", str(corpus)))
+        line(f"Suspects are no findings. This replays them, and goes on: {resume}")
+    for family in (*status.families, *status.suspects):
         if family.saved is None:
             line(f"Not stored ({status.words.where}), keep it: {family.text}", style="worst")
 
@@ -80,7 +87,7 @@ def _found(status: CampaignStatus) -> str:
     if known:
         words += f", and {known:,} known"
     if status.unreplayed:
-        words += f", {status.unreplayed:,} of them not replayed yet"
+        words += f", and {counted(status.unreplayed, 'suspect')} not replayed yet"
     if status.gone:
         words += f"; {counted(status.gone, 'case')} differed once and not when replayed"
     return words
@@ -90,7 +97,8 @@ def _concluded(status: CampaignStatus) -> str:
     if status.nothing_compared:
         sentence = status.nothing_compared
     else:
-        found = status.families or status.gone or not (status.compared or status.answered)
+        agrees = status.compared or status.answered
+        found = status.families or status.unreplayed or status.gone or not agrees
         sentence = "against" if found else f"{status.words.agreement}:"
         if status.untested:
             sentence = f"{status.untested}; {sentence}"
@@ -343,13 +351,22 @@ def _example(group: FindingGroup) -> str:
     return f"{opcode} (PTX ISA {group.shown.version})" if group.shown.version else opcode
 
 
-def families_table(families: Iterable[FamilyState], rows: int | None = None) -> RenderableType:
+_WIDE = 110
+"""Columns from which the instruction of a finding has a column of its own."""
+
+
+def families_table(
+    families: Iterable[FamilyState], rows: int | None = None, *, columns: int = _REPORT_COLUMNS
+) -> RenderableType:
     """Return a table of the families, worst first; a line holds all that differ in shape alone."""
     made = Table(box=None, pad_edge=False, expand=True)
     made.add_column("kind", no_wrap=True)
     made.add_column("cases", justify="right", no_wrap=True)
-    made.add_column("what", ratio=4, overflow="fold")
-    made.add_column("instruction, without operands", ratio=3, overflow="fold")
+    wide = columns >= _WIDE
+    heading = "what" if wide else "what, instruction below"
+    made.add_column(heading, ratio=4, overflow="fold")
+    if wide:
+        made.add_column("instruction, without operands", ratio=3, overflow="fold")
     made.add_column("smallest case", no_wrap=True)
     lines = _lines(families)
     shown = lines if rows is None else lines[:rows]
@@ -357,13 +374,14 @@ def families_table(families: Iterable[FamilyState], rows: int | None = None) -> 
         what = plain(" ".join((line.what, *line.shapes)))
         remark = harmless(f"{line.kinds}{line.remark}", one_line=True)
         what.append(remark, style="known" if line.known else "quiet")
+        example = plain(line.example, style="quiet")
         made.add_row(
             Text(kind_name(line.kind), style=kind_style(line.kind, known=line.known)),
             f"{line.cases:,}",
-            what,
-            plain(line.example, style="quiet"),
+            *((what, example) if wide else (what.append("\n").append_text(example),)),
             f"{line.ids[0]} +{len(line.ids) - 1}" if len(line.ids) > 1 else "".join(line.ids),
         )
     if len(shown) < len(lines):
-        made.add_row("", "", f"… and {counted(len(lines) - len(shown), 'line')} more", "", "")
+        more = f"… and {counted(len(lines) - len(shown), 'line')} more"
+        made.add_row("", "", more, *([""] if wide else []), "")
     return made

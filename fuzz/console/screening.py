@@ -108,6 +108,8 @@ class ScreenedDevice:
     error: WarpfuzzError | None = None
     started: float = 0.0
     seconds: float = 0.0
+    stopped: bool = False
+    """Whether a signal ended it before its time."""
     kept: list[ScreenFinding] = field(default_factory=list)
     """What was stored for it."""
     news: list[ScreenFinding] = field(default_factory=list)
@@ -237,15 +239,19 @@ def standing(device: ScreenedDevice) -> tuple[Standing, str]:
         lost = isinstance(device.error, DeviceLostError)
         return Standing.LOST if lost else Standing.NOT_SCREENED, str(device.error)
     if screen is None or device.scope is None or not device.cases:
-        return Standing.NOT_SCREENED, NOTHING_COMPARED
+        stopped = "it was stopped before anything was compared"
+        return Standing.NOT_SCREENED, stopped if device.stopped else NOTHING_COMPARED
     if screen.refuted:
         return Standing.NOT_SCREENED, refuted_words(device, screen.refuted[0])
     groups = coverage(device.scope, device.programs, screen.tally)
     missing = [name for name, row in groups.items() if row["known"] and not row["ran"]]
     if missing:
-        why = "the set has none of it, or the time was" if device.set_name else "the time was"
+        whys = ["the set has none of it"] * bool(device.set_name)
+        whys.append(
+            "it was stopped before" if device.stopped else "the time was too short (--time)"
+        )
         return Standing.NOT_SCREENED, (
-            f"nothing of {', '.join(missing)} was compared: {why} too short (--time)"
+            f"nothing of {', '.join(missing)} was compared: {', or '.join(whys)}"
         )
     return Standing.SOUND, ""
 

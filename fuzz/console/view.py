@@ -33,6 +33,9 @@ HEARTBEAT_SECONDS = 30.0
 """Between two lines in a pipe: 20,000 lines a week."""
 STATE_SECONDS = 10.0
 """Between two lines of state with --json: as often as a campaign writes its statistics."""
+_REPLAYED = 5
+"""Findings that get a line before they were made smaller, too: with those of ptxas a hundred lines
+came before the first that says something (2026-11-23)."""
 _PER_SECOND = 4
 """Redraws of a terminal."""
 
@@ -130,7 +133,7 @@ class LineWatching(Watching):
         self._told: dict[object, _Told] = {}
         """By the name of a group: what was said of it last."""
         self._begun = self._finishing = False
-        self._remarks = self._events = 0
+        self._remarks = self._events = self._replayed = 0
         """How many there were a line for."""
         self._last = time.monotonic()
 
@@ -160,9 +163,12 @@ class LineWatching(Watching):
         groups = finding_groups(status.families)
         for group in finding_groups(status.shrinking):
             name = group_name(group.shown)
-            if name not in self._told:
+            if name not in self._told and group.known is None and self._replayed < _REPLAYED:
+                self._replayed += 1
                 self._told[name] = _Told(shown=group.shown)
                 self._say(f"replayed, being made smaller: {group.title}{group.remark}")
+                if self._replayed == _REPLAYED:
+                    self._print("further findings get their line when they were made smaller")
         for group in groups:
             name, shown = group_name(group.shown), group.shown
             told = self._told.get(name)
@@ -231,7 +237,7 @@ def heartbeat(status: CampaignStatus) -> str:
 
 
 def _found(status: CampaignStatus) -> str:
-    unknown, known = group_counts(status.families)
+    unknown, known = group_counts((*status.families, *status.shrinking))
     if not unknown + known:
         return "nothing found yet" if status.waiting else "nothing found"
     words = f"{counted(unknown + known, 'family', 'families')} found"

@@ -34,7 +34,7 @@ from fuzz.findings.verdicts import (
     differences,
     kind_of_difference,
 )
-from fuzz.kinds import KINDS, headline, title_words
+from fuzz.kinds import KINDS, headline, shared_name, title_words
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
@@ -589,7 +589,7 @@ class FindingGroup:
     @property
     def title(self) -> str:
         """The line that a person reads."""
-        return self.shown.words
+        return title_words(self.kind, self._named, message=self.shown.message)
 
     @property
     def who(self) -> str:
@@ -599,7 +599,12 @@ class FindingGroup:
     @property
     def what(self) -> str:
         """The title without the kind, and with every compiler that has it."""
-        return headline(self.kind, self.shown.family, message=self.shown.message, who=self.who)
+        return headline(self.kind, self._named, message=self.shown.message, who=self.who)
+
+    @property
+    def _named(self) -> Family:
+        others = ((one.kind, one.family) for one in self.members[1:])
+        return shared_name(self.kind, self.shown.family, others)
 
     @property
     def kinds(self) -> Mapping[Kind, int]:

@@ -1,10 +1,12 @@
 """Help pages, completion by shells, and options from files."""
 
+import re
+
 import pytest
 from click.testing import CliRunner
-from command_line import warpfuzz
+from command_line import ROOT, warpfuzz
 
-from fuzz.cli import HEADINGS, app
+from fuzz.cli import _INTERRUPTED, HEADINGS, Exit, app
 from fuzz.options import COMMANDS, Options
 
 
@@ -78,3 +80,11 @@ def test_a_missing_file_is_said(tmp_path):
     told = warpfuzz(tmp_path, "isa", "--config", str(tmp_path / "none.toml"))
     assert told.code == 2
     assert "cannot be read" in told.err
+
+
+def test_every_exit_code_stands_in_the_help_and_in_the_readme(tmp_path):
+    told = " ".join(warpfuzz(tmp_path, "--help").out.split())
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    for code in (*map(int, Exit), _INTERRUPTED):
+        assert re.search(rf"Exit codes: [^.]*\b{code} ", told)
+        assert re.search(rf"Exit codes: [^.]*\b{code} ", readme)

@@ -84,6 +84,11 @@ def test_of_a_module_the_matrix_instructions_are_judged_and_nothing_else(tmp_pat
     assert len(warpfuzz(tmp_path, "legal", "list", "--json").rows) == 7
 
 
+def test_a_folder_is_called_one(tmp_path):
+    told = warpfuzz(tmp_path, "legal", ".")
+    assert (told.code, told.err.startswith("warpfuzz: . is a folder; give a file")) == (2, True)
+
+
 def test_an_empty_file_has_no_verdicts(tmp_path):
     (tmp_path / "file").touch()
     assert warpfuzz(tmp_path, "legal", "file", "--json").out == ""

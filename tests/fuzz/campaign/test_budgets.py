@@ -28,6 +28,11 @@ def test_what_is_no_duration_is_said_to_be_none(text):
         parse_duration(text)
 
 
+def test_a_time_that_nobody_can_wait_for_is_refused():
+    with pytest.raises(UsageError, match="longer than can be waited for"):
+        parse_duration("99999999999999999999w")
+
+
 amounts = st.none() | st.integers(0, 100)
 
 

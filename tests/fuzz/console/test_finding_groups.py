@@ -97,6 +97,30 @@ def test_a_deviation_and_a_violation_of_one_cause_are_one_line(
     assert f" {words}\n" in live
 
 
+@pytest.mark.parametrize(
+    ("heads", "named"),
+    [
+        (("wmma.mma m8n8k4 f64", "wmma.mma m8n8k4 f64"), "wmma.mma m8n8k4 f64"),
+        (("wmma.load.a m8n8k4 f64", "wmma.load.a m16n16k16 f16"), "wmma.load.a of several forms"),
+        (("wmma.mma m8n32k16 f16 f16", "wmma.mma m8n32k16 f16 f32"),
+         "wmma.mma m8n32k16 f16 of several forms"),
+    ],
+)  # fmt: skip
+def test_a_group_is_named_after_what_its_members_have_in_common(
+    heads: tuple[str, str], named: str
+) -> None:
+    """README's demonstration named a fault of every form after one (2026-11-23)."""
+    pair = [family(kind, f"{head}: other bits", 1) for kind, head in zip(BOTH, heads, strict=True)]
+    for one in pair:
+        one.family = Family(key=f"{one.kind}/{heads[0].split()[0]}", title=one.family.title)
+    (group,) = finding_groups(pair)
+    assert group.title == f"violation: {named}: other bits"
+    assert group.what == f"{named}: other bits"
+    assert [one.words for one in pair] == [
+        f"{kind}: {head}: other bits" for kind, head in zip(BOTH, heads, strict=True)
+    ]
+
+
 def test_what_is_known_is_a_line_apart() -> None:
     known = family(Kind.DEVIATION, "x", 3, known=known_entry("k"))
     groups = finding_groups([known, family(Kind.VIOLATION, "x", 1)])

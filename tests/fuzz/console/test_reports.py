@@ -12,7 +12,8 @@ from console_statuses import family, on_a_gpu
 from test_terminal_pages import OPCODES, stored
 
 from corpus import Kind, Saved
-from fuzz.console import write_report
+from fuzz.console import print_report, write_report
+from fuzz.console.report import families_table, recording_console
 from fuzz.findings.families import FamilyState
 
 
@@ -44,6 +45,18 @@ def test_a_report_has_the_dashboard_and_the_findings(
     assert "ended: budget spent" in text
     assert text.count("1 element differs") == pages
     assert OPCODES[0] in text
+
+
+def test_what_was_not_replayed_is_called_a_suspect_and_nothing_else() -> None:
+    (one,) = [family(Kind.VIOLATION, "ldmatrix: other result", 7)]
+    status = on_a_gpu(stopped="stopped on request", families=(), suspects=[one], unreplayed=1)
+    recorder = recording_console(columns=200)
+    print_report(status, Path("corpus"), recorder)
+    text = recorder.export_text()
+    assert ": 0 families of disagreements, and 1 suspect not replayed yet." in text
+    assert "Suspect, not replayed yet: 0123456789ab, violation: ldmatrix: other result" in text
+    assert "warpfuzz run --resume --corpus corpus" in text
+    assert f"Against {status.words.subject}" in text
 
 
 def test_a_finding_that_is_gone_does_not_cost_the_report(tmp_path: Path) -> None:
@@ -93,3 +106,17 @@ def test_a_page_shows_how_the_campaign_went(tmp_path: Path) -> None:
     text = path.read_text()
     assert "cases: up to 500, over 10 s" in text
     assert 'points="0.00,100.00 100.00,4.00"' in text
+
+
+@pytest.mark.parametrize("columns", [60, 80, 109, 110, 120, 200])
+def test_a_finding_takes_few_lines_of_the_table_at_every_width(columns: int) -> None:
+    """At 80 columns the instruction had eleven, and took eight lines of each finding."""
+    kind, what = Kind.ACCEPTED, "wmma.load, address (known: offset-beyond-32-bits)"
+    one = replace(family(kind, what, 3), text=f"{OPCODES[0]} {{%r0}}, [%rd0];")
+    recorder = recording_console(columns=columns)
+    recorder.print(families_table([one], columns=columns))
+    _, *lines = recorder.export_text().rstrip().splitlines()
+    assert len(lines) <= (3 if columns >= 80 else 6)
+    assert "".join(" ".join(lines).split()).count("wmma.load,address") == 1
+    assert any(word in " ".join(lines) for word in ("16n16k16", "aligned"))
+    assert all(len(line) <= columns for line in lines)

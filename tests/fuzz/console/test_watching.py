@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from console_statuses import FEW, family, on_a_gpu, statuses
+from console_statuses import FEW, family, known_entry, on_a_gpu, statuses
 from hypothesis import HealthCheck, given, settings
 
 from corpus import Family, Kind
@@ -79,6 +79,30 @@ def test_a_pipe_is_told_at_which_stage_a_finding_is_and_what_becomes_of_its_name
         "flaky: seldom: did not happen again",
         "launch failure: wmma.store: the same cause as violation: wmma.store: transposed " + stored,
     ]
+
+
+def test_what_is_being_made_smaller_was_found() -> None:
+    shrinking = [family(Kind.VIOLATION, "wmma.mma", 1)]
+    status = on_a_gpu(families=[], shrinking=shrinking, waiting=1)
+    assert "; 1 family found; " in heartbeat(status)
+    assert "nothing found yet" in heartbeat(replace(status, shrinking=(), unreplayed=1))
+
+
+def test_many_findings_get_few_lines_before_they_are_made_smaller(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """ptxas gave a hundred such lines before the first with a finding (2026-11-23)."""
+    many = [family(Kind.REJECTED, f"wmma.mma {number}", 1) for number in range(40)]
+    known = family(Kind.ACCEPTED, "known", 1, known=known_entry("k"))
+    with watching(Budget(), json=False) as watcher:
+        for count in range(len(many)):
+            watcher.update(on_a_gpu(families=[], shrinking=[known, *many[:count]]))
+        early = capsys.readouterr().out
+        watcher.update(on_a_gpu(families=[known, *many], shrinking=[]))
+    assert early.count("replayed, being made smaller") == 5
+    assert "known" not in early
+    late = capsys.readouterr().out
+    assert late.count("smallest case") == 41
 
 
 def test_a_pipe_gets_a_sign_of_life_now_and_then(

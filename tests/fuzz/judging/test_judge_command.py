@@ -127,6 +127,15 @@ def test_a_pass_that_breaks_a_kernel_is_found_and_made_small(tmp_path: Path, ker
     assert (again.code, again.rows[0]["verdict"]) == (1, "reproduced")
     mended = warpfuzz(tmp_path, "replay", finding["path"], "--ptx-pass", "none", "--json")
     assert (mended.code, mended.rows[0]["verdict"]) == (0, "gone")
+    # Of its text a list has a line; the page has files, and commands that can be copied.
+    listed = warpfuzz(tmp_path, "corpus", "list", COLUMNS="80").out
+    assert len(listed.splitlines()) < 8
+    page = warpfuzz(tmp_path, "corpus", "show", finding["path"], COLUMNS="80").out
+    assert "\\n" not in page
+    assert "not asked" not in page
+    assert "expected.npy" in page
+    (command,) = (line for line in page.splitlines() if line.startswith("run it again: "))
+    assert shlex.split(command)[-2:] == ["--ptx-pass", PASS]
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,13 @@
 """`warpfuzz measure`, and what `--model` does with the file that it writes."""
 
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from command_line import warpfuzz
 
+from fuzz.commands import measure
 from fuzz.commands.measure import _print_figures
 from fuzz.measuring.measurement import MeasuredFigure, MeasuredResult
 from fuzz.runner import RunnerChoice, opened
@@ -121,6 +123,43 @@ def test_what_the_simulated_device_returned_is_not_called_measured_in_any_format
         assert '"simulated"' in text
         assert "simulated sm_100" in text, "the source"
         assert '"measured"' not in text
+
+
+def interrupted() -> None:
+    whole = measure.Measurer.measure
+
+    def first(self: object, units: Sequence[MeasuredUnit]) -> Iterator[MeasuredResult]:
+        yield next(whole(self, units))
+        raise KeyboardInterrupt
+
+    measure.Measurer.measure = first
+
+
+def test_an_interrupted_measurement_keeps_what_it_has(tmp_path: Path) -> None:
+
+    words = ("measure", "--runner", "sim", *ONLY, "--output", "mine.toml")
+    done = warpfuzz(tmp_path, *words, prepare=interrupted)
+    assert done.code == 130
+    assert "Stopped before the end, after 1 unit." in done.out
+    assert len(read_model(tmp_path / "mine.toml").exact.named) == 1
+
+
+@pytest.mark.parametrize("command", ["measure --runner sim", "models export sm_90"])
+@pytest.mark.parametrize("output", ["folder", "missing/file"])
+def test_an_output_that_cannot_be_written_is_refused_before_anything_is_done(
+    tmp_path: Path, command: str, output: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    done = warpfuzz(tmp_path, *command.split(), "--output", output)
+    assert done.code == 2
+    assert done.out == ""
+    assert f"--output {output} cannot be written" in done.err
+
+
+def test_an_empty_name_is_no_folder(tmp_path: Path) -> None:
+    done = warpfuzz(tmp_path, "models", "export", "")
+    assert done.code == 2
+    assert "'' is neither a target nor a file" in done.err
 
 
 def test_a_figure_that_is_not_told_apart_does_not_count_as_in_the_model(tmp_path: Path) -> None:

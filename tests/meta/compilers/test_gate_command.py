@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -108,6 +109,77 @@ def test_a_bug_with_an_option_is_new_and_options_are_asked_of_both(home: Path) -
     refused = gated(home, right, wrong, variants=("--variant", "target=sm_80"))
     assert refused.code == 2
     assert "sm_80 is no sibling of sm_90" in refused.err
+
+
+def without_rounds() -> None:
+    shorten()
+    gate.Budget = lambda seconds: Budget(cases=0)
+
+
+def test_without_fresh_programs_nothing_passes(home: Path) -> None:
+    """What the record alone says is no answer, and all that is counted is in one column."""
+
+    old, new = plant(home, "1.0"), plant(home, "2.0")
+    words = ("gate", old, new, "--runner", "ptxas", *ENOUGH, "--variant", "none")
+    ended = warpfuzz(home, *words, "--junit", "gate.xml", prepare=without_rounds)
+    assert ended.code == 3
+    assert "NO FRESH PROGRAM WAS GIVEN TO BOTH" in ended.out
+    assert "speaks against" not in ended.out
+    assert ElementTree.parse(home / "gate.xml").getroot().get("errors") == "1"
+    rows = re.findall(r"^(\w[\w ]*?) +(\d+) +(\d+) +(\d+) +(\d+) *$", ended.out, re.MULTILINE)
+    assert len(rows) == len(gate.Standing)
+    for _, count, *parts in rows:
+        assert int(count) == sum(map(int, parts))
+    assert sum(int(count) for _, count, *_ in rows) > 2
+
+
+def slow() -> None:
+    shorten()
+    replay = gate.Replays.replay
+
+    def asked(*given: object, **others: int) -> object:
+        time.sleep(1)
+        return replay(*given, **others)
+
+    def budget(seconds: float) -> Budget:
+        Path("seconds").write_text(str(seconds))
+        return Budget(cases=FEW_CASES)
+
+    gate.Replays.replay, gate.Budget = asked, budget
+
+
+def test_a_share_of_the_time_is_for_fresh_programs(home: Path) -> None:
+    """However long the record takes."""
+
+    old, new = plant(home, "1.0"), plant(home, "2.0")
+    words = ("gate", old, new, "--runner", "ptxas", *ENOUGH, "--variant", "none")
+    assert warpfuzz(home, *words, prepare=slow).code == 0
+    assert float((home / "seconds").read_text()) == 0.5
+
+
+def interrupted() -> None:
+    shorten()
+    asked: list[object] = []
+    replay = gate.Replays.replay
+
+    def once(self: object, entry: object, **others: int) -> object:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(entry)
+        return replay(self, entry, **others)
+
+    gate.Replays.replay, gate.cores = once, lambda: 1
+
+
+def test_an_interrupted_gate_says_what_it_has(home: Path) -> None:
+
+    old, new = plant(home, "1.0"), plant(home, "2.0")
+    words = ("gate", old, new, "--runner", "ptxas", *ENOUGH, "--variant", "none")
+    ended = warpfuzz(home, *words, "--junit", "gate.xml", prepare=interrupted)
+    assert ended.code == 130
+    assert "1 finding of the record asked again" in ended.out
+    assert "STOPPED BEFORE THE END. Nothing can be said" in ended.out
+    assert ElementTree.parse(home / "gate.xml").getroot().get("skipped") == "1"
 
 
 def test_slower_compilers_are_told_by_their_times() -> None:

@@ -7,7 +7,7 @@ import errno
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from command_line import Started, leave_as_found
 
 from corpus import durable
 from fuzz.campaign import campaign
+from fuzz.campaign.triage import Triage
 
 CORPUS = "warpfuzz-corpus"
 SOON = 180.0
@@ -49,6 +50,12 @@ def save_often() -> None:
     campaign._SAVE_SECONDS = 0.1
 
 
+def replay_nothing() -> None:
+    """Have a campaign that never comes to replaying what differed."""
+    leave_as_found()
+    Triage.next_job = lambda *_, **__: None  # type: ignore[assignment,method-assign]
+
+
 def fill_disk(room: int) -> None:
     """Have a disk with room for so many bytes of what a command itself writes to its corpus."""
     leave_as_found()
@@ -74,10 +81,12 @@ def without_capabilities() -> None:
 
 
 @contextmanager
-def started(home: Path, *options: object) -> Iterator[Started]:
+def started(
+    home: Path, *options: object, prepare: Callable[[], None] = save_often
+) -> Iterator[Started]:
     """Start `warpfuzz run --runner sim` in a folder; nothing of it is left in the end."""
     words = ("run", "--runner", "sim", "--json", *options)
-    with command_line.started(home, *words, prepare=save_often) as command:
+    with command_line.started(home, *words, prepare=prepare) as command:
         yield command
     assert nothing_left(home)
 

@@ -12,7 +12,15 @@ from pathlib import Path
 import psutil
 import pytest
 from command_line import warpfuzz
-from running_campaigns import CORPUS, descendants, nothing_left, started, state, wait_for_cases
+from running_campaigns import (
+    CORPUS,
+    descendants,
+    nothing_left,
+    replay_nothing,
+    started,
+    state,
+    wait_for_cases,
+)
 
 from fuzz.campaign.pool import Event, Lost, ProcessPool
 from fuzz.checks.programs import Programs
@@ -41,6 +49,27 @@ def test_a_signal_ends_a_campaign_cleanly_and_soon(tmp_path: Path, number: int) 
     assert summary["stopped"] == "stopped on request"
     assert summary["cases"] == state(tmp_path)["cases"]
     assert took < 120
+
+
+def test_what_an_interrupted_campaign_did_not_replay_is_no_finding(tmp_path: Path) -> None:
+    """With every suspect of it: nothing says which of them happen again."""
+    options = ("--cases", 10**9, "--workers", 1, "--only", "ldmatrix*", "--fault", "trans-lost")
+    path = tmp_path / CORPUS / "findings"
+    with started(tmp_path, *options, "--seed", 3, prepare=replay_nothing) as process:
+        while process.poll() is None and not [*path.glob("*/finding.json")]:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        ended = process.ended()
+    assert ended.code == 3
+    summary = ended.summary
+    assert summary["findings"] == []
+    assert summary["unreplayed"] == len(summary["suspects"]) > 0
+    assert not any("finding" in row for row in ended.rows)
+    assert "not known whether there is a finding" in " ".join(ended.err.split())
+    resumed = warpfuzz(tmp_path, "run", "--resume", "--cases", 1, "--json")
+    assert resumed.code == 1
+    assert resumed.summary["suspects"] == []
+    assert resumed.findings
 
 
 def test_a_killed_worker_is_replaced_and_nothing_is_missing(tmp_path: Path) -> None:
@@ -130,6 +159,18 @@ def test_that_there_is_nothing_to_resume_is_said(tmp_path: Path) -> None:
     resumed = campaign(tmp_path, 8, "--resume")
     assert resumed.code == 0
     assert f"no campaign is in {CORPUS} yet" in " ".join(resumed.err.split())
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_mistyped_folder_is_not_resumed(tmp_path: Path, there: bool) -> None:
+    """A minute with another runner came of it (2026-11-23)."""
+    folder = tmp_path / "mistyped"
+    if there:
+        folder.mkdir()
+    refused = warpfuzz(tmp_path, "run", "--resume", "--corpus", folder, "--time", "1s")
+    assert refused.code == 2
+    assert "so none goes on; check the folder" in " ".join(refused.err.split())
+    assert not [*folder.glob("*")]
 
 
 def test_a_campaign_is_not_overwritten_where_resume_was_forgotten(tmp_path: Path) -> None:

@@ -289,6 +289,37 @@ def test_expectations_flip(installed, tmp_path, capfd):
     assert re.search("^not ok .*: wrong, and expected is: that it passes$", out, re.M)
 
 
+def test_an_interrupted_suite_bails_out_and_keeps_its_files(tmp_path, capfd, monkeypatch):
+    answers = iter([asked])
+
+    def once(*given, **others):
+        for real in answers:
+            return real(*given, **others)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fuzz.commands.conform.asked", once)
+    tap, junit = tmp_path / "a.tap", tmp_path / "a.xml"
+    files = ("--tap", str(tap), "--junit", str(junit))
+    code, out = conform(capfd, "sim", "--only", "ldmatrix", *files)
+    assert code == 130
+    assert out.splitlines()[-1].startswith("Bail out! stopped after 1 of ")
+    assert tap.read_text() == out
+    assert ElementTree.parse(junit).getroot().get("errors") == "1"
+
+
+@pytest.mark.parametrize(
+    "words", [("--deadline", "nan"), ("--deadline", "inf"), ("--images", "99999999999")], ids=str
+)
+def test_numbers_that_no_suite_can_run_with_are_refused_before_it_begins(capfd, words):
+    assert conform(capfd, "sim", *words) == (2, "")
+
+
+@pytest.mark.parametrize("option", ["--tap", "--junit"])
+def test_a_file_that_cannot_be_written_is_refused_before_the_suite_begins(tmp_path, capfd, option):
+    code, out = conform(capfd, "sim", option, str(tmp_path))
+    assert (code, out) == (2, "")
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
