@@ -28,8 +28,10 @@ _ELSEWHERE = 0x1_2345_6700
 (CUDA C++ Programming Guide, Device Memory Accesses)."""
 _GARBAGE, _OTHER_GARBAGE = (GARBAGE, MEMORY_GARBAGE), (0x7F4A_5C33_7F4A_5C33, 0x3C)
 """What nobody wrote, of registers and of a byte of memory; of the second, no part is the same."""
-_OTHER_SHARED = 0x400
-"""In place of 0: where the first shared variable lies, which the ISA leaves open."""
+_OTHER_SHARED = 0x4000
+"""In place of 0: where the first shared variable lies, which the ISA leaves open. An address that a
+text holds as a number is another variable's then, or nobody's; all of 48 KiB, the most of static
+variables (CUDA C++ Programming Guide, Technical Specifications), still have 16 bits."""
 _LARGEST_BLOCK = 1024
 """Threads of a block (CUDA's limit on every target)."""
 
