@@ -16,6 +16,7 @@ from corpus.known import known_with, load_known, mark_known
 from corpus.opening import named_corpus, named_entry
 from corpus.upkeep import Group, causes, compare, merge, prune, verify
 from fuzz.findings.families import asked_of, in_words, who_has
+from fuzz.findings.making import commands_of
 from fuzz.kinds import shared_name, title_of, title_words
 from fuzz.options import (
     CorpusCheck,
@@ -78,7 +79,7 @@ def list_findings(options: CorpusList) -> None:
             str(len(group.members)),
             "yes" if listed.match(group.smallest.finding) is not None else "",
             plain(f"{_line(group)}{in_words(_kinds(group))}"),
-            harmless(group.smallest.finding.text),
+            _in_a_line(group.smallest.finding.text),
         )
     console().print(shown)
     findings = counted(sum(len(group.members) for group in groups), "finding")
@@ -89,6 +90,12 @@ def list_findings(options: CorpusList) -> None:
     )
     report_expired(listed)
     report_problems(problems)
+
+
+def _in_a_line(text: str) -> str:
+    """Return a text for a cell: of a kernel the first line, and how many there are."""
+    first, *others = text.strip().split("\n")
+    return harmless(f"{first} (and {counted(len(others), 'more line')})" if others else first)
 
 
 def _kinds(group: Group) -> Counter[Kind]:
@@ -124,7 +131,11 @@ def show_finding(options: CorpusShow) -> None:
         return
     from fuzz.explain.terminal import page_of
 
-    console().print(page_of(entry))
+    console().print(page_of(entry, again=False))
+    say("")
+    for words, command in commands_of(entry):
+        # Whole in one line, so that it can be copied on a narrow terminal.
+        say(plain(f"{words}: {command}"))
 
 
 def mark_finding(options: CorpusMarkKnown) -> None:

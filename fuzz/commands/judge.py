@@ -202,6 +202,7 @@ def _row(one: Found) -> dict[str, object]:
         "lines": len(one.reduced.ptx.splitlines()),
         "shrink": one.reduced.status.value,
         "tries": one.reduced.tries,
+        "assembled": not one.unassembled,
     }
 
 
@@ -218,6 +219,9 @@ def _print(one: Found) -> None:
     lines = counted(len(small.ptx.splitlines()), "line")
     say(f"  {lines} after {counted(small.tries, 'try', 'tries')} ({small.status.value}), stored as "
         f"{one.saved.path}")  # fmt: skip
+    if one.unassembled:
+        say("  no ptxas here takes the kernel, so that none was asked whether it takes the smaller "
+            "one")  # fmt: skip
 
 
 def _write_junit(options: Judge, told: Judged, seconds: float) -> None:

@@ -27,7 +27,7 @@ from fuzz.explain.facts import (
     units,
 )
 from fuzz.explain.notation import decimal, hexadecimal, number
-from fuzz.findings.case import is_value_finding
+from fuzz.findings.case import LAUNCH, is_value_finding
 from fuzz.findings.making import commands_of
 from fuzz.findings.verdicts import Difference
 from fuzz.kinds import title_of
@@ -154,10 +154,20 @@ def _lines(
             yield from _lines(inner, f"{indent}  ", banks)
 
 
-def page_of(entry: Entry) -> RenderableType:
-    """Return the page of a finding: with images, or of an instruction that was judged."""
-    if is_value_finding(entry):
-        return _value_page(entry)
+def page_of(entry: Entry, *, again: bool = True) -> RenderableType:
+    """Return the page of a finding: with images, or of an instruction that was judged.
+
+    Parameters
+    ----------
+    again
+        Whether the commands that run it again stand at its end; a narrow page breaks them.
+    """
+    page = _value_page(entry) if is_value_finding(entry) else _text_page(entry)
+    ending = _section("again", _facts(commands_of(entry))) if again else []
+    return Group(*page, *ending)
+
+
+def _text_page(entry: Entry) -> list[RenderableType]:
     finding = entry.finding
     parts: list[RenderableType] = [
         plain(title_of(finding), style="bold"),
@@ -170,18 +180,19 @@ def page_of(entry: Entry) -> RenderableType:
             text = entry.read(name).decode(errors="replace")
             parts.append(plain(str(entry.path / name), style="quiet"))
             parts.append(Syntax(text, "text", background_color="default", word_wrap=True))
-    parts += _section("again", _facts(commands_of(entry)))
-    return Group(*parts)
+    return [*parts, *_section("files", _files(entry))]
 
 
 def _instruction_facts(finding: Finding) -> Iterator[tuple[str, str]]:
-    yield "instruction", finding.text
-    yield "ISA", finding.oracle.verdict
+    if LAUNCH not in finding.files:  # The text of a kernel is that of its module.
+        yield "instruction", finding.text
+        yield "ISA", finding.oracle.verdict
     for reason in finding.oracle.reasons:
         yield "", f"{reason.text} [PTX ISA {reason.section}]"
-    for verdict in outcomes_of(finding).others:
+    others = outcomes_of(finding).others
+    for verdict in others:
         yield f"{verdict.runner} {verdict.version}", f"{verdict.outcome}: {verdict.message}"
-    for message in dict.fromkeys(one.message for one in finding.runners if one.options):
+    for message in dict.fromkeys(one.message for one in finding.runners if one not in others):
         if message:
             yield "said", message
     yield from facts_of(finding)
@@ -197,7 +208,7 @@ _WIDE = 118
 """Columns from which the values of an f64 stand side by side."""
 
 
-def _value_page(entry: Entry) -> RenderableType:
+def _value_page(entry: Entry) -> list[RenderableType]:
     facts = ValueFacts.of(entry)
     finding = entry.finding
     parts: list[RenderableType] = [
@@ -213,9 +224,7 @@ def _value_page(entry: Entry) -> RenderableType:
     if facts.differences:
         parts += _section("what differs", _Differences(facts))
         parts += _inputs(facts)
-    parts += _section("files", _files(entry))
-    parts += _section("again", _facts(commands_of(entry)))
-    return Group(*parts)
+    return [*parts, *_section("files", _files(entry))]
 
 
 def _section(title: str, body: RenderableType) -> list[RenderableType]:

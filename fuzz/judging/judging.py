@@ -21,6 +21,10 @@ from fuzz.judging.reference import Image, Left, Reference, is_approximate
 from fuzz.judging.storing import case_of, files_of
 from fuzz.runner import OpenRunner, RunnerChoice, cores, opened
 from oracle.errors import UsageError
+from runners.assemblers.assembler import Assembler
+from runners.assemblers.judgements import Outcome
+from runners.assemblers.judging import judge_module
+from runners.compilers import discover_assemblers
 from runners.protocol import Failure
 from runners.simulated import TrapKind
 
@@ -110,6 +114,8 @@ class Found:
     """Who alone has it, of all that were asked about the smaller form; "" where everybody does."""
     saved: Saved
     known: KnownEntry | None
+    unassembled: bool
+    """Whether it was made smaller and there was no ptxas to ask about the smaller forms."""
 
 
 @dataclass(kw_only=True)
@@ -204,18 +210,21 @@ def _found(
     """Make a disagreement smaller and store it; return it, and the names of who has it."""
     reduced = Reduced(ptx=ptx, setup=setup, image=verdict.image, status=ShrinkStatus.RAW, tries=0)
     names = set(verdict.names)
-    wrong = list(verdict.answerers)
+    wrong, unassembled = list(verdict.answerers), False
     among = list(who.members)
     # What hangs costs the runner's whole deadline each time.
     if reference is not None and verdict.kind not in (Kind.FLAKY, Kind.HANG):
         small = Reference(target=reference.target, most_steps=_SLACK * reference.steps + 1000)
-        smaller = Reducer(_holds(verdict, small), ptx, setup, verdict.image).reduced()
+        assembler = _assembler(ptx) if not who.members else None
+        holds = _holds(verdict, small, assembler)
+        smaller = Reducer(holds, ptx, setup, verdict.image).reduced()
         alike = _again(who, small, smaller, verdict)
         if alike:
             wrong = [each for one in alike for each in one.answerers]
             verdict = replace(alike[0], answerers=tuple(wrong))
             names |= set(verdict.names)
             reduced = smaller
+            unassembled = not who.members and assembler is None
     members = [member for one in wrong for member in one.members]
     blame = ""
     if members and len(members) < len(among):
@@ -228,9 +237,19 @@ def _found(
     saved = corpus().add(case, files_of(verdict, reduced, ptx))
     found = Found(
         case=case, verdict=verdict, reduced=reduced, blame=blame, saved=saved,
-        known=known.match(case),
+        known=known.match(case), unassembled=unassembled,
     )  # fmt: skip
     return found, names
+
+
+def _assembler(ptx: str) -> Assembler | None:
+    """Return the newest ptxas here that takes a kernel; None if there is none."""
+    found = discover_assemblers().assemblers
+    return next((one for one in found if _assembles(one, ptx)), None)
+
+
+def _assembles(assembler: Assembler, ptx: str) -> bool:
+    return judge_module(assembler, ptx).outcome is Outcome.ACCEPTED
 
 
 def _again(who: Court, reference: Reference, case: Reduced, before: Verdict) -> list[Verdict]:
@@ -244,9 +263,12 @@ def _again(who: Court, reference: Reference, case: Reduced, before: Verdict) -> 
     return [one for one in found if one.failure is None or one.kind is before.kind]
 
 
-def _holds(verdict: Verdict, reference: Reference) -> Callable[[str, Setup, Image], bool]:
-    """Return what asks whether a smaller case still shows it."""
+def _holds(
+    verdict: Verdict, reference: Reference, assembler: Assembler | None
+) -> Callable[[str, Setup, Image], bool]:
+    """Return what asks whether a smaller case still shows it, and an assembler takes it."""
     bad, good = verdict.answerers[0], verdict.good
+    assembled: dict[str, bool] = {}
 
     def holds(ptx: str, setup: Setup, image: Image) -> bool:
         expected = reference.after(ptx, setup, image, sure=False)
@@ -263,6 +285,10 @@ def _holds(verdict: Verdict, reference: Reference) -> Callable[[str, Setup, Imag
             if isinstance(right, Failure) or not np.array_equal(right[0], expected):
                 return False
         # The second run costs as much as the first, and rarely says no.
-        return not isinstance(reference.after(ptx, setup, image), Left)
+        if isinstance(reference.after(ptx, setup, image), Left):
+            return False
+        if assembler is not None and ptx not in assembled:
+            assembled[ptx] = _assembles(assembler, ptx)
+        return assembler is None or assembled[ptx]
 
     return holds

@@ -43,6 +43,8 @@ _NUMBER = re.compile(r"(?<![\w.%$])-?(?:0[xX][0-9a-fA-F]+|[0-9]+)U?(?![\w.])")
 _REGISTER = re.compile(r"%[A-Za-z_$][\w$]*(?![\w$.])")
 _MOVE = re.compile(r"(?:mov|cvta\.to\.global)\.\w+ (%[\w$]+), ?([\w%$-]+);", re.ASCII)
 _BITS = re.compile(r"\d+")
+_ONES = {"f32": ("0f00000000", "0f3F800000"), "f64": ("0d0000000000000000", "0d3FF0000000000000")}
+"""Zero and one where an integer is none: constants of floating-point numbers (PTX ISA 4.5.2)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -231,9 +233,10 @@ class Reducer:
             return
         for found in _REGISTER.finditer(sources):
             before = sources[: found.start()].rstrip()
-            if before.endswith("[") or self._type_of(found[0]) == "pred":
+            type_ = self._type_of(found[0])
+            if before.endswith("[") or type_ == "pred":
                 continue
-            for value in ("0", "1"):
+            for value in _ONES.get(type_, ("0", "1")):
                 yield f"{guard}{opcode} {target},{_replaced(sources, found, value)};"
         for found in _NUMBER.finditer(sources):
             number = int(found[0].rstrip("U"), 0) if _is_plain(found[0]) else 0

@@ -28,8 +28,10 @@ _ELSEWHERE = 0x1_2345_6700
 (CUDA C++ Programming Guide, Device Memory Accesses)."""
 _GARBAGE, _OTHER_GARBAGE = (GARBAGE, MEMORY_GARBAGE), (0x7F4A_5C33_7F4A_5C33, 0x3C)
 """What nobody wrote, of registers and of a byte of memory; of the second, no part is the same."""
-_OTHER_SHARED = 0x400
-"""In place of 0: where the first shared variable lies, which the ISA leaves open."""
+_OTHER_SHARED = 0x4000
+"""In place of 0: where the first shared variable lies, which the ISA leaves open. An address that a
+text holds as a number is another variable's then, or nobody's; all of 48 KiB, the most of static
+variables (CUDA C++ Programming Guide, Technical Specifications), still have 16 bits."""
 _LARGEST_BLOCK = 1024
 """Threads of a block (CUDA's limit on every target)."""
 
@@ -233,7 +235,8 @@ class Module:
         Raises
         ------
         UsageError
-            If there is no such entry, or its parameters are others.
+            If there is no such entry, its parameters are others, or the image or the launch is not
+            as described.
         SimulatedTrap
             As `launch`; with kind `RACE` where what two threads do has no order.
         """
@@ -243,6 +246,17 @@ class Module:
             raise UsageError(
                 f"entry {entry!r} has {size} bytes of parameters, and the launch gives "
                 f"{len(launch.parameters)}"
+            )
+        least = max((start + size for start, size in launch.buffers), default=0)
+        if image.ndim != 1 or image.dtype != np.uint8 or image.size < least:
+            raise UsageError(
+                f"an image of shape {image.shape} and dtype {image.dtype}; the buffers of the "
+                f"launch need a flat array of uint8 with {least} bytes or more"
+            )
+        if min(*launch.grid, *launch.block) < 1 or math.prod(launch.block) > _LARGEST_BLOCK:
+            raise UsageError(
+                f"a grid of {launch.grid} blocks of {launch.block} threads; give 1 or more along "
+                f"each axis, and up to {_LARGEST_BLOCK} threads a block"
             )
         base = BASES[0] + (_ELSEWHERE if otherwise else 0)
         buffers = [

@@ -172,7 +172,7 @@ def _move(operands: Operands, _: re.Match[str]) -> Operation:
     operands.need(75)
     unit = operands.unit(RowUnit(transposed=True))
     names = [operands.destination(target, 32)]
-    source = operands.source(given, 32)
+    (source,) = operands.sources(given, 1, 32)
     held, moved = _layout("m8n8", 1, False), _layout("m8n8", 1, unit.transposed)
 
     def compute(warps: Warps, _: Mask) -> list[Values]:

@@ -1,5 +1,6 @@
 """Operands of an instruction, checked when it is decoded and fetched when it runs."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -44,6 +45,9 @@ class FromRegister(Generic[AKey]):
 
 Source = FromRegister[Any] | Callable[[Warps], Values]
 """What fetches an operand: (1 or 32 lanes, warps or 1) raw bits."""
+
+_TAKES_ADDRESSES = re.compile(r"(?:mov|call|cvta(?!\.to))\b")
+"""Instructions of which an operand is the address of a variable (ptxas 12.4 and 13.5)."""
 
 SINK = "_"
 """The name that stands for a destination nobody wants (PTX ISA 6.4.3)."""
@@ -237,8 +241,20 @@ class Operands:
         return tuple(self.destination(part, bits) for part in self.parts(operand, count))
 
     def sources(self, operand: Operand, count: int, bits: int) -> tuple[Source, ...]:
-        """Return what fetches a vector of `count` registers or constants of this width."""
-        return tuple(self.source(part, bits) for part in self.parts(operand, count))
+        """Return what fetches a vector of `count` registers of this width.
+
+        Constants may stand among several, and for a single one in wmma (ptxas 12.4 and 13.5).
+        """
+        parts = self.parts(operand, count)
+        in_wmma = self.instruction.opcode.startswith("wmma.")
+        if count == 1 and isinstance(parts[0], Immediate) and not in_wmma:
+            self._no_register("a constant")
+        return tuple(self.source(part, bits) for part in parts)
+
+    def _no_register(self, what: str) -> NoReturn:
+        """Refuse what stands where a register has to be, as every ptxas does."""
+        opcode = self.instruction.opcode
+        refuse(TrapKind.PARSE, self.line, f"{opcode}: {what} stands where a register has to")
 
     def parts(self, operand: Operand, count: int) -> tuple[Any, ...]:
         """Return the elements of a vector: in braces, or a vector register."""
@@ -283,6 +299,8 @@ class Operands:
             return lambda warps: fetch(warps).astype(dtype)
         found = self.instruction.scope.find(name)
         if isinstance(found, Variable):
+            if not _TAKES_ADDRESSES.match(self.instruction.opcode):
+                self._no_register(f"the address of {name}")
             location = self.surroundings.locations[found]
             return FromRegister((location.offset + operand.offset, bits))
         if found is None:
@@ -328,6 +346,8 @@ class Operands:
             self.unsupported("the address is not in brackets")
         base = operand.base
         if not base:
+            if space is not Space.LOCAL:
+                self._no_register(f"the address {operand.offset}, in {space} space,")
             whole = constant(operand.offset, 64)
             return lambda _: whole
         found = self.instruction.scope.find(base)

@@ -18,9 +18,10 @@ from command_line import ROOT, warpfuzz
 from planted_ptxas import planted_ptxas
 
 from fuzz.findings.launches import parse_launch, setup_of
-from fuzz.judging import reducing
+from fuzz.judging import judging, reducing
 from fuzz.judging.comparing import _repeats
 from fuzz.judging.reducing import Reducer
+from runners.compilers import Found
 from runners.protocol import Failure, Trouble
 
 HEAD = """\
@@ -83,6 +84,22 @@ def reduce_little() -> None:
     reducing.REDUCE_SECONDS = 0.5
 
 
+PTXAS = r"""#!/bin/sh
+case "$*" in *--version*) echo "Cuda compilation tools, release 99.0, V99.0.1"; exit;; esac
+for one; do
+  case $one in *.ptx) grep -q mov.b32 "$one" && exit 255;; esac
+  [ "$last" != -o ] || printf '\177ELF%014d\276\000%048d' 0 0 > "$one"
+  last=$one
+done
+"""
+
+
+def without_assemblers() -> None:
+    """Find no ptxas, whatever is installed."""
+    reduce_little()
+    judging.discover_assemblers = lambda: Found(assemblers=(), problems=())
+
+
 @pytest.fixture
 def kernel(tmp_path: Path) -> Path:
     path = tmp_path / "sums.ptx"
@@ -110,6 +127,15 @@ def test_a_pass_that_breaks_a_kernel_is_found_and_made_small(tmp_path: Path, ker
     assert (again.code, again.rows[0]["verdict"]) == (1, "reproduced")
     mended = warpfuzz(tmp_path, "replay", finding["path"], "--ptx-pass", "none", "--json")
     assert (mended.code, mended.rows[0]["verdict"]) == (0, "gone")
+    # Of its text a list has a line; the page has files, and commands that can be copied.
+    listed = warpfuzz(tmp_path, "corpus", "list", COLUMNS="80").out
+    assert len(listed.splitlines()) < 8
+    page = warpfuzz(tmp_path, "corpus", "show", finding["path"], COLUMNS="80").out
+    assert "\\n" not in page
+    assert "not asked" not in page
+    assert "expected.npy" in page
+    (command,) = (line for line in page.splitlines() if line.startswith("run it again: "))
+    assert shlex.split(command)[-2:] == ["--ptx-pass", PASS]
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +196,39 @@ def test_the_programs_of_a_judged_kernel_launch_it_as_it_was(reproduction: Path)
         result = str(reproduction / f"{name}.bin")
         code, said = ran(program, FAKE_RESULT=result, FAKE_OFFSET="256")
         assert code == ends, said
+
+
+def test_a_pass_that_takes_the_place_of_a_variable_for_granted_is_found(tmp_path: Path) -> None:
+    """Where shared variables lie, the ISA leaves open; the first one may be at 0."""
+    text = SUMS.replace("[tile]", "[%r8]").replace(
+        "bar.sync 0;\n    ld", "bar.sync 0;\n    mov.u32 %r8, tile;\n    ld"
+    )
+    (tmp_path / "k.ptx").write_text(text)
+    for change, code in (("s/mov.u32 %r8, tile/mov.u32 %r8, 0/", 1), ("s/no such/words/", 0)):
+        words = ("judge", "k.ptx", *FEW, "--ptx-pass", f"sed '{change}'")
+        ended = warpfuzz(tmp_path, *words, prepare=reduce_little)
+        assert ended.code == code, ended.out + ended.err
+
+
+def test_what_is_made_smaller_is_given_to_a_ptxas(tmp_path: Path, kernel: Path) -> None:
+    """One that takes no `mov.b32`, which the kernel has not; without one, the smallest has it."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "ptxas").write_text(PTXAS)
+    (folder / "ptxas").chmod(0o755)
+    path = f"{folder}:/usr/bin:/bin"
+    ended = warpfuzz(tmp_path, "judge", kernel, *FEW, "--ptx-pass", PASS, PATH=path)
+    assert ended.code == 1, ended.err
+    (module,) = tmp_path.glob("warpfuzz-corpus/findings/*/module.ptx")
+    assert "mov.b32" not in module.read_text()
+    assert "no ptxas here" not in ended.out
+
+
+def test_it_is_said_that_there_was_no_ptxas_to_ask(tmp_path: Path, kernel: Path) -> None:
+    words = ("judge", kernel, *FEW, "--ptx-pass", PASS)
+    ended = warpfuzz(tmp_path, *words, prepare=without_assemblers)
+    assert ended.code == 1, ended.err
+    assert "no ptxas here takes the kernel" in " ".join(ended.out.split())
 
 
 def test_a_pass_that_changes_nothing_is_clean_and_the_guesses_are_said(

@@ -156,6 +156,12 @@ def test_an_output_that_cannot_be_written_is_refused_before_anything_is_done(
     assert f"--output {output} cannot be written" in done.err
 
 
+def test_an_empty_name_is_no_folder(tmp_path: Path) -> None:
+    done = warpfuzz(tmp_path, "models", "export", "")
+    assert done.code == 2
+    assert "'' is neither a target nor a file" in done.err
+
+
 def test_a_figure_that_is_not_told_apart_does_not_count_as_in_the_model(tmp_path: Path) -> None:
     done = warpfuzz(
         tmp_path, "measure", "--runner", "sim", "--only", "wmma.mma*bf16*", "--images", "64",
