@@ -80,8 +80,22 @@ def form_of(opcode: str, mnemonic: str | None = None) -> Form:
             "with one"
         )
     if mnemonic is not None and form.mnemonic != mnemonic:
-        raise UsageError(f"{opcode!r} is a form of {form.mnemonic}; a form of {mnemonic} is needed")
+        raise another_needed(form, mnemonic)
     return form
+
+
+_FUNCTIONS = {"wmma.mma": "mma", "mma": "mma_sync", "ldmatrix": "ldmatrix", "stmatrix": "stmatrix",
+              "movmatrix": "movmatrix"}  # fmt: skip
+"""By mnemonic: the function of the package `oracle` that computes it; `mma_sp` if it is sparse."""
+
+
+def another_needed(form: Form, mnemonic: str) -> UsageError:
+    """Return the error for a form of another instruction; it names the function that takes it."""
+    name = "mma_sp" if form.is_sparse else _FUNCTIONS.get(form.mnemonic)
+    taken = f"; `oracle.{name}` takes it" if name else ""
+    return UsageError(
+        f"{form.opcode!r} is a form of {form.mnemonic}; a form of {mnemonic} is needed{taken}"
+    )
 
 
 def mma_form(opcode: str) -> Form:

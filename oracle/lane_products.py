@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from oracle.errors import UsageError
 from oracle.forms import Form
 from oracle.instructions.mma_sp import STORAGE, selectors
-from oracle.isa import form_of, mma_sync_form
+from oracle.isa import another_needed, form_of, mma_sync_form
 from oracle.lane_fragments import pack, unpack
 from oracle.matrices import LANES
 from oracle.models import model_of
@@ -109,7 +109,7 @@ def mma_sp(
     """
     form = form_of(opcode)
     if not form.is_sparse:
-        raise UsageError(f"{opcode!r} is a form of {form.mnemonic}; a form of mma.sp is needed")
+        raise another_needed(form, "mma.sp")
     leading = _leading(form, a=a, b=b, c=c, metadata=metadata)
     known = selectors(form)
     if isinstance(selector, bool) or selector not in known:

@@ -235,7 +235,8 @@ class Module:
         Raises
         ------
         UsageError
-            If there is no such entry, or its parameters are others.
+            If there is no such entry, its parameters are others, or the image or the launch is not
+            as described.
         SimulatedTrap
             As `launch`; with kind `RACE` where what two threads do has no order.
         """
@@ -245,6 +246,17 @@ class Module:
             raise UsageError(
                 f"entry {entry!r} has {size} bytes of parameters, and the launch gives "
                 f"{len(launch.parameters)}"
+            )
+        least = max((start + size for start, size in launch.buffers), default=0)
+        if image.ndim != 1 or image.dtype != np.uint8 or image.size < least:
+            raise UsageError(
+                f"an image of shape {image.shape} and dtype {image.dtype}; the buffers of the "
+                f"launch need a flat array of uint8 with {least} bytes or more"
+            )
+        if min(*launch.grid, *launch.block) < 1 or math.prod(launch.block) > _LARGEST_BLOCK:
+            raise UsageError(
+                f"a grid of {launch.grid} blocks of {launch.block} threads; give 1 or more along "
+                f"each axis, and up to {_LARGEST_BLOCK} threads a block"
             )
         base = BASES[0] + (_ELSEWHERE if otherwise else 0)
         buffers = [

@@ -1,4 +1,5 @@
 import tracemalloc
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 from reference import dot_products
 from reference.numbers import BF16, F16, F32, TF32, decode, encode
 
+import oracle
 from oracle import isa, mma, permitted
 from oracle.errors import UsageError
 from oracle.isa import mma_form
@@ -206,3 +208,23 @@ def test_elements_outside_a_narrow_format_are_refused(opcode, wrong, operand):
     operands[operand][1, 3, 4] = wrong
     with pytest.raises(UsageError, match=str(wrong)):
         mma(opcode, *operands)
+
+
+HOMES = {
+    "wmma.mma": "mma", "mma": "mma_sync", "mma.sp": "mma_sp", "mma.sp::ordered_metadata": "mma_sp",
+    "ldmatrix": "ldmatrix", "stmatrix": "stmatrix", "movmatrix": "movmatrix",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(set(HOMES.values())))
+def test_a_function_that_is_given_another_instruction_names_the_one_that_takes_it(name):
+    """`mma` said of mma.sync that a form of wmma.mma is needed, and nothing of `mma_sync`."""
+    function = getattr(oracle, name)
+    needed = [one for one in signature(function).parameters.values() if one.default is one.empty]
+    for mnemonic, opcode in {form.mnemonic: form.opcode for form in isa.FORMS}.items():
+        with pytest.raises(UsageError) as caught:
+            function(opcode, *[None] * (len(needed) - 1))
+        said, home = str(caught.value), HOMES.get(mnemonic)
+        if home != name:
+            assert said.startswith(f"{opcode!r} is a form of {mnemonic}; a form of ")
+            assert said.endswith(f"; `oracle.{home}` takes it" if home else " is needed")

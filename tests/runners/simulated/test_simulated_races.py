@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+from oracle.errors import UsageError
 from runners.kernels import Launch
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 
@@ -47,6 +48,32 @@ def run(
     assert not after[:256].any()
     assert not after[-256:].any()
     return after[256:-256].view(np.uint32)
+
+
+@pytest.mark.parametrize(
+    ("changed", "image", "words"),
+    [
+        ({}, np.zeros(512 + 4 * WORDS, np.float32), "dtype float32; .* flat array of uint8"),
+        ({}, np.zeros((2, 4096), np.uint8), r"shape \(2, 4096\)"),
+        ({}, np.zeros(255 + 4 * WORDS, np.uint8), f"with {256 + 4 * WORDS} bytes or more"),
+        ({"grid": (0, 1, 1)}, None, r"\(0, 1, 1\) blocks .* 1 or more along each axis"),
+        ({"block": (64, 0, 1)}, None, "1 or more along each axis"),
+        ({"block": (1025, 1, 1)}, None, "up to 1024 threads a block"),
+    ],
+)
+def test_a_launch_that_is_none_is_a_sentence(
+    changed: dict[str, tuple[int, int, int]], image: np.ndarray | None, words: str
+) -> None:
+    given = {"grid": (1, 1, 1), "block": (64, 1, 1), **changed}
+    launch = Launch(
+        **given, shared_bytes=0, parameters=bytes(8), pointers=((0, 256),),
+        buffers=((256, 4 * WORDS),),
+    )  # fmt: skip
+    module = SimulatedDevice("sm_80").load(HEAD + "ret;\n}\n")
+    if image is None:
+        image = np.zeros(512 + 4 * WORDS, np.uint8)
+    with pytest.raises(UsageError, match=words):
+        module.launch_grid("kernel", image, launch)
 
 
 ORDERED = {
