@@ -28,14 +28,17 @@ Rewriter = Callable[[str], str | Failure]
 """PTX in, PTX out, or why there is none."""
 
 
-_SINGLE, _DOUBLE = r"'[^']*'", r'"(?:[^"\\]|\\.)*"'
-_QUOTED = re.compile(rf"{_SINGLE}|{_DOUBLE}|\\.", re.DOTALL)
+_QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.""", re.DOTALL)
+_EXPANDED = re.compile(r"\$[A-Za-z_{(]|`")
+_OPERATOR = re.compile(r"(?:^|\s)(?:\d*[<>]|[|&;(])|[|&;](?:\s|$)|\n")
+"""Of a shell, as a word or at one's end; within a word it is a part of that: `sed s/ret;//`."""
 
 
 def is_for_a_shell(command: str) -> bool:
     """Whether a command has more than words: pipes, redirections, several commands, variables."""
-    expanded = any(re.search(r"[$`]", one) for one in _QUOTED.findall(command) if one[0] == '"')
-    return expanded or re.search(r"[|&;<>()$`\n]", _QUOTED.sub("", command)) is not None
+    plain = _QUOTED.sub("q", command)
+    expanded = [plain, *(one for one in _QUOTED.findall(command) if one.startswith('"'))]
+    return any(map(_EXPANDED.search, expanded)) or _OPERATOR.search(plain) is not None
 
 
 class PtxPass:

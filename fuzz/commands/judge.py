@@ -117,8 +117,8 @@ def _check_pass(choice: RunnerChoice, ptx: str) -> None:
     if not all(header(ptx)):
         first = next(iter(ptx.splitlines()), "")
         raise InfrastructureError(
-            f"the PTX pass {choice.ptx_pass!r} makes no PTX module, with .version and .target, of the "
-            f"kernel: what it writes begins with {first[:60]!r}"
+            f"the PTX pass {choice.ptx_pass!r} makes no PTX of the kernel, with .version and "
+            f".target: what it writes begins with {first[:60]!r}"
         )
 
 

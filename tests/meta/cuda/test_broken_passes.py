@@ -69,7 +69,8 @@ def test_a_pass_that_writes_nonsense_is_refused_by_the_compiler() -> None:
         ("cat > /dev/null && printf done", "done"),
         # Signs in quotes are words, and no shell sees them.
         ("sed 's/a/|;$/'", "|;$"),
-        ("sed s/a/[*]?/", "[*]?"),
+        ("sed s/a/[*]?;/", "[*]?;"),
+        ("sed -E s/a|b/c/", "c"),
         (r"sed s/a/\\\&/", "&"),
     ],
 )
