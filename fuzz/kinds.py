@@ -144,6 +144,8 @@ _ABSTRACTED = {
 """What stands in titles for numbers and names, so that one cause is one family."""
 _MARKS = re.compile(f"({'|'.join(map(re.escape, _ABSTRACTED))})")
 _SOME_LANES = re.compile(r"(.+) under a condition that differs between lanes")
+_OWN_RUNNER = re.compile(r"[a-z ]+: ((?:the command|the runner) .*)")
+"""What a failure begins with of a runner of one's own (`runners.foreign`)."""
 _IN_LINE = re.compile(r"^line \d+(?=:)", re.MULTILINE)
 
 
@@ -169,7 +171,12 @@ def headline(kind: Kind, family: Family, *, message: str = "", who: str | None =
         The compilers, as `Family.blame` has them; those of the family if None.
     """
     who = compiler_words(family.blame if who is None else who)
-    what = family.headline(kind).removeprefix("a program: ").removesuffix(": fails")
+    what = family.headline(kind).removeprefix("a program: ")
+    if what.endswith(": fails"):
+        what = what.removesuffix(": fails")
+        if said := _OWN_RUNNER.match(message):
+            # That it fails at a step of a program tells nothing of it.
+            what += f": {said[1]}"
     lanes = _SOME_LANES.fullmatch(what)
     if kind is not Kind.DIVERGENCE or lanes is None:
         what = "; ".join(_concrete(part, " ".join(message.split())) for part in what.split("; "))

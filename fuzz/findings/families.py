@@ -337,10 +337,17 @@ _VALUES = re.compile(r"%[\w.$]+")
 """Names of LLVM IR."""
 
 
+_RAISED = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)", re.MULTILINE)
+"""The line of an exception in a traceback (Python library reference, `traceback`)."""
+
+
 def what_was_said(failure: Failure) -> str:
     """Return the first words of a failure that tell an error, less their numbers and names."""
     lines = [line.strip() for line in failure.detail.splitlines() if line.strip()]
     first = next(filter(_ERROR.search, lines), "".join(lines[:1]))
+    if raised := _RAISED.search(failure.detail):
+        # What a Python program says last, or has said already: the way there is no name.
+        first = "" if raised[1] in failure.message else raised[1]
     words = _VALUES.sub("%...", f"{failure.message} {first}".strip())
     return _NUMBERS.sub("#", words)[:200]
 

@@ -10,13 +10,19 @@ from repro_cases import contents, half, multiplication
 
 from corpus import Family, Kind
 from fuzz.diagnosis.explanations import cause_of
-from fuzz.findings.families import WrongImages, family_of_difference, family_of_multiprocessor
+from fuzz.findings.families import (
+    WrongImages,
+    family_of_difference,
+    family_of_failure,
+    family_of_multiprocessor,
+)
 from fuzz.findings.verdicts import Difference, differences, kind_of_difference
 from fuzz.kinds import title_words
 from oracle.execution import execute
 from oracle.isa import mma_form
 from oracle.ops import accesses_matrix
 from oracle.program import Program
+from runners.protocol import Failure, Trouble
 
 
 def test_the_producer_is_what_made_the_element_and_not_what_comes_first() -> None:
@@ -166,3 +172,42 @@ def test_a_title_is_a_sentence_with_the_numbers_of_its_case(
 ) -> None:
     family = Family.of(kind, about, blame=blame)
     assert title_words(kind, family, message=message) == words
+
+
+_RAISED = """I only do movmatrix
+Traceback (most recent call last):
+  File "foreign_child.py", line 64, in _answer
+    found = function(text, entry, given, **more)
+            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  File "toy.py", line 3, in run
+TypeError: 'NoneType' object is not subscriptable
+noise
+"""
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (
+            "the runner mine raised TypeError: 'NoneType' object is not subscriptable",
+            "the runner mine raised TypeError: 'NoneType' object is not subscriptable",
+        ),
+        (
+            "the command './toy.py' ended with exit status",
+            "the command './toy.py' ended with exit status "
+            "TypeError: 'NoneType' object is not subscriptable",
+        ),
+    ],
+)
+def test_a_runner_that_raises_is_named_after_the_exception_alone(message: str, said: str) -> None:
+    """The title ended with "Traceback (most recent call last):" (2026-11-23)."""
+    failure = Failure(trouble=Trouble.LAUNCH_FAILURE, message=message, detail=_RAISED)
+    family = family_of_failure(Kind.LAUNCH_FAILURE, None, failure)
+    assert family.title == f"launch failure: a program: {said}"
+
+
+def test_a_step_at_which_a_runner_of_ones_own_fails_is_named_with_what_the_runner_said() -> None:
+    family = Family.of(Kind.LAUNCH_FAILURE, "x", shown="storing registers: fails")
+    said = "the runner mine raised IndexError: 7"
+    title = title_words(Kind.LAUNCH_FAILURE, family, message=f"launch failure: {said}\nTraceback")
+    assert title == f"launch failure: storing registers: {said}"
