@@ -20,15 +20,15 @@ PAGE = Path(__file__).with_name("targets.md")
 TEXT = """\
 # PTX ISA versions and targets
 
-`--ptx-version` takes every PTX ISA version from {oldest} to {newest}. The matrix instructions begin
-with {first}, and programs are drawn from there on. A compiler or a driver reads the versions up to its
-own, and may have dropped an old target.
+`--ptx-version` takes every PTX ISA version from {oldest} to {newest}. The matrix instructions
+begin with {first}, and programs are drawn from there on. A compiler or a driver reads the
+versions up to its own, and may have dropped an old target.
 
-`--target` takes the names below. *Since* and *until* are the first and the last of those versions that
-know the name; *forms* are the documented forms of matrix instructions that it has in the last one
-(`warpfuzz isa --target sm_90 --ptx-version {newest}` lists them); *figures of* is the GPU by whose
-arithmetic it is judged ([measuring](measuring.md)); *simulated* is what `--runner sim` runs. This page is
-written by [targets.py](targets.py).
+`--target` takes the names below. *Since* and *until* are the first and the last of those versions
+that know the name; *forms* are the documented forms of matrix instructions that it has in the
+last one (`warpfuzz isa --target sm_90 --ptx-version {newest}` lists them); *figures of* is the
+GPU by whose arithmetic it is judged ([measuring](measuring.md)); *simulated* is what `--runner
+sim` runs. This page is written by [targets.py](targets.py).
 
 | target | since | until | forms | figures of | simulated |
 |---|---|---|---|---|---|
