@@ -26,10 +26,13 @@ from fuzz.output import (
     starting,
     write_junit,
 )
-from fuzz.runner import BUILT_IN, RunnerChoice, hardware_runner
+from fuzz.runner import BUILT_IN, RunnerChoice, hardware_runner, rewriters
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import read_given, reason_of
 from runners.compilers import all_fetched, fetched_compiler, parse_levels, select
+from runners.faults import by_name
+from runners.protocol import Failure
+from runners.ptx_pass import PtxPass
 from runners.ptx_text import header
 
 _COMPILERS = "installed,driver"
@@ -47,6 +50,12 @@ def judge_kernel(options: Judge) -> bool:
     target, version = header(ptx)
     if not target or not version:
         raise UsageError(f"{options.kernel} has no .target or no .version, so it is no PTX module")
+    for name in options.faults:
+        if not by_name(name).applies(ptx):
+            raise UsageError(
+                f"the fault {name} changes nothing in {options.kernel}, which has none of the "
+                "instructions that it breaks, so that nothing would be judged; leave it out"
+            )
     known = known_with(options.known)
     choice = RunnerChoice(
         name=hardware_runner(options.runner),
@@ -59,6 +68,7 @@ def judge_kernel(options: Judge) -> bool:
     def corpus() -> Corpus:
         return create_corpus(options.corpus, generator=generator())
 
+    _check_pass(choice, ptx)
     with starting(lines=False) as tell, court(choice, _members(options, choice)) as who:
         reference = Reference(target=who.architecture)
         refusal = reference.refusal(ptx)
@@ -93,6 +103,23 @@ def _text(path: Path, what: str) -> str:
         raise UsageError(f"the {what} {path} cannot be read: {reason_of(error)}") from None
     except UnicodeDecodeError:
         raise UsageError(f"the {what} {path} is no text in UTF-8") from None
+
+
+def _check_pass(choice: RunnerChoice, ptx: str) -> None:
+    """Raise InfrastructureError where a pass fails, or makes no PTX of the kernel."""
+    if choice.ptx_pass is None or PtxPass(choice.ptx_pass).missing is not None:
+        return
+    for rewriter in rewriters(choice.faults, choice.ptx_pass):
+        rewritten = rewriter(ptx)
+        if isinstance(rewritten, Failure):
+            raise InfrastructureError(str(rewritten))
+        ptx = rewritten
+    if not all(header(ptx)):
+        first = next(iter(ptx.splitlines()), "")
+        raise InfrastructureError(
+            f"the PTX pass {choice.ptx_pass!r} makes no PTX of the kernel, with .version and "
+            f".target: what it writes begins with {first[:60]!r}"
+        )
 
 
 def _members(options: Judge, choice: RunnerChoice) -> tuple[Member, ...]:

@@ -297,7 +297,7 @@ _BY_HAND = """\
 A person wrote this case: a kernel, the memory before it and the memory that it has to leave. It is
 a {kind} where the memory afterwards is another one."""
 _JUDGED = """\
-`warpfuzz judge` found this in a kernel that a user gave, and made that kernel smaller.
+A user gave a kernel to be judged; this was found in it, and the kernel was made smaller.
 
 {said}"""
 _IMAGES = """# {title}
