@@ -204,7 +204,8 @@ def compared(
             verdicts.append(
                 Verdict(
                     kind=BY_TROUBLE[answer.trouble], answerers=who, good=good, setup=setup,
-                    image=images[0], expected=None if known is None else known[0], actual=None, failure=answer,
+                    image=images[0], expected=None if known is None else known[0], actual=None,
+                    failure=answer,
                 )
             )  # fmt: skip
             continue
