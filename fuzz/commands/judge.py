@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -69,7 +71,7 @@ def judge_kernel(options: Judge) -> bool:
         return create_corpus(options.corpus, generator=generator())
 
     _check_pass(choice, ptx)
-    with starting(lines=False) as tell, court(choice, _members(options, choice)) as who:
+    with starting(lines=False) as tell, _court(options, choice) as who:
         reference = Reference(target=who.architecture)
         refusal = reference.refusal(ptx)
         if refusal and choice.name not in BUILT_IN:
@@ -103,6 +105,22 @@ def _text(path: Path, what: str) -> str:
         raise UsageError(f"the {what} {path} cannot be read: {reason_of(error)}") from None
     except UnicodeDecodeError:
         raise UsageError(f"the {what} {path} is no text in UTF-8") from None
+
+
+@contextmanager
+def _court(options: Judge, choice: RunnerChoice) -> Iterator[Court]:
+    with ExitStack() as stack:
+        members = _members(options, choice)
+        try:
+            who = stack.enter_context(court(choice, members))
+        except InfrastructureError as error:
+            if options.runner is not None:
+                raise
+            raise type(error)(
+                f"{error}; without a GPU, a pass or compilers that write PTX are judged on the "
+                "simulated device: --runner sim with --ptx-pass or --compilers"
+            ) from error
+        yield who
 
 
 def _check_pass(choice: RunnerChoice, ptx: str) -> None:
@@ -206,7 +224,10 @@ def _report(
         say(sentence, style="quiet")
     for one in told.found:
         _print(one)
-    agreeing = ", ".join(told.came.agreeing) or "nobody"
+    if not told.came.codes:
+        say(f"No code ran to its end, so that no image was compared, in {seconds:.1f} s.")
+        return
+    agreeing = ", ".join(told.came.agreeing) or "none of them"
     referee = "with each other" if refusal else f"with {told.referee}"
     say(
         f"{counted(told.images, 'image')} by {counted(told.came.codes, 'code')} "
