@@ -71,7 +71,8 @@ def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
         line(f"Stored in {corpus}. Replay: {command}")
     for suspect in status.suspects:
         line(
-            f"Suspect, not replayed yet: {suspect.id or 'not stored'}, {suspect.words}", style="odd"
+            f"Suspect, not replayed yet: {suspect.id or 'not stored'}, looks like {suspect.words}",
+            style="odd",
         )
     if status.suspects:
         resume = shlex.join(("warpfuzz", "run", "--resume", "--corpus", str(corpus)))

@@ -69,7 +69,10 @@ def test_what_was_not_replayed_is_called_a_suspect_and_nothing_else() -> None:
     print_report(status, Path("corpus"), recorder)
     text = recorder.export_text()
     assert ": 0 families of disagreements, and 1 suspect not replayed yet." in text
-    assert "Suspect, not replayed yet: 0123456789ab, violation: ldmatrix: other result" in text
+    assert (
+        "Suspect, not replayed yet: 0123456789ab, looks like violation: ldmatrix: other result"
+        in text
+    )
     assert "warpfuzz run --resume --corpus corpus" in text
     assert f"Against {status.words.subject}" in text
 
