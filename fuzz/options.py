@@ -130,7 +130,8 @@ OPTIONS: Mapping[str, Declared] = {
     "target": option("Value of .target."),
     "ptx_version": option("Value of .version."),
     "only": option(
-        "Test only instruction forms whose opcode matches: 'wmma.load.*f64', 'ldmatrix'.",
+        "Test only instruction forms whose opcode has this in it, 'ldmatrix'; with a *, ? or [ it "
+        "is a pattern of the whole opcode: 'wmma.load.*f64', '*.b1.*'.",
         default="*",
     ),
     "runner": option("Where programs run.  [default: where the finding was made]", type=_HARDWARE),

@@ -36,7 +36,7 @@ from runners.faults import Place, by_name
 from runners.foreign import DEADLINE, ForeignRunner, check_named, identity_of, is_command
 from runners.front_ends.protocol import FrontEndRunner, FrontEndToolchain
 from runners.protocol import Failure, Runner, Trouble
-from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner
+from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner, is_for_a_shell
 from runners.toolchains import DRIVER, Toolchain
 from strategies.program_draws import Versions, versions_up_to
 
@@ -173,6 +173,8 @@ _PATH = re.compile(r"[\w.+@~%,:=-]*(/[\w.+@~%,:=-]+)+")
 
 def _without_folders(command: str) -> str:
     """Return a command with the names of its program and its files alone, its other words whole."""
+    if is_for_a_shell(command):
+        return command
     try:
         program, *words = shlex.split(command)
     except ValueError:  # no command, or one whose quotes do not match

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import shlex
 import shutil
 import tempfile
@@ -27,13 +28,26 @@ Rewriter = Callable[[str], str | Failure]
 """PTX in, PTX out, or why there is none."""
 
 
+_QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.""", re.DOTALL)
+_EXPANDED = re.compile(r"\$[A-Za-z_{(]|`")
+_OPERATOR = re.compile(r"(?:^|\s)(?:\d*[<>]|[|&;(])|[|&;](?:\s|$)|\n")
+"""Of a shell, as a word or at one's end; within a word it is a part of that: `sed s/ret;//`."""
+
+
+def is_for_a_shell(command: str) -> bool:
+    """Whether a command has more than words: pipes, redirections, several commands, variables."""
+    plain = _QUOTED.sub("q", command)
+    expanded = [plain, *(one for one in _QUOTED.findall(command) if one.startswith('"'))]
+    return any(map(_EXPANDED.search, expanded)) or _OPERATOR.search(plain) is not None
+
+
 class PtxPass:
     """A command that reads PTX from standard input and writes PTX to standard output.
 
     Parameters
     ----------
     command
-        As in a shell, split into words; no shell runs it.
+        As for `sh -c`, which runs it where `is_for_a_shell`; else it is split into words.
     deadline
         Seconds that one module may take.
 
@@ -52,6 +66,9 @@ class PtxPass:
             ) from None
         if not self._words:
             raise UsageError("the command of a PTX pass is empty; name a program and its options")
+        self._in_shell = is_for_a_shell(command)
+        if self._in_shell:
+            self._words = ["sh", "-c", command]
         self._command = command
         self._deadline = deadline
 

@@ -88,9 +88,9 @@ class Coverage(ABC):
         """Return how much of each dimension was reached."""
 
     @property
-    def forms_reached(self) -> int:
-        """Documented forms that some case was about."""
-        return len(self.counts[self.NAMES[0]])
+    def forms_reached(self) -> frozenset[str]:
+        """Opcodes of documented forms that some case was about."""
+        return frozenset(self.counts[self.NAMES[0]])
 
     def merge(self, other: Self) -> None:
         """Add what another has counted."""

@@ -70,6 +70,9 @@ def check_options(before: Options, now: Options) -> None:
     names = [
         name for name in (*before, *(set(now) - set(before))) if before.get(name) != now.get(name)
     ]
+    if "--seed" in names:
+        # It follows from the seed: nobody gave it.
+        names = [name for name in names if name != "layout of the simulated device"]
     if names:
         listed = ", ".join(f"{name} {before.get(name)!r} (now {now.get(name)!r})" for name in names)
         raise UsageError(
@@ -409,8 +412,8 @@ class Campaign:
             recent_rate=self._rate(now, done),
             rates=self._history.rates,
             seconds_since_new=now - self._newest,
-            forms=self.plan.forms,
-            forms_reached=self._reached.total.forms_reached,
+            forms=len(self.plan.forms),
+            forms_reached=len(self.plan.forms & self._reached.total.forms_reached),
             workers=workers,
             devices=[self._health[number] for number in sorted(self._health)]
             or [DeviceStatus(name=self.facts.device)],

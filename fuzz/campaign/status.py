@@ -79,6 +79,7 @@ class CampaignStatus:
     forms: int
     """Documented forms that are selected."""
     forms_reached: int
+    """Those of them that some case was about."""
     workers: Sequence[WorkerStatus]
     devices: Sequence[DeviceStatus]
     coverage: Sequence[CoverageLine]

@@ -160,7 +160,7 @@ class Compilers:
         drawn = RoundPlan(work=Work(count=images), cases=cases)
         return Plan(
             words=words,
-            forms=len(forms),
+            forms=frozenset(form.opcode for form in forms),
             coverage=ProgramCoverage,
             round=lambda number, known: drawn,
             shrinks=lambda case: KINDS[case.kind].shrinks,

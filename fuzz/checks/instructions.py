@@ -251,7 +251,7 @@ class Instructions:
                     for verdict in (Verdict.LEGAL, Verdict.ILLEGAL)
                 ),
             ),
-            forms=len(forms),
+            forms=frozenset(form.opcode for form in forms),
             coverage=InstructionCoverage,
             round=round_of,
             shrinks=lambda case: True,

@@ -222,7 +222,7 @@ class Programs:
                 ),
                 replay=choice.replay_words,
             ),
-            forms=len(forms),
+            forms=frozenset(form.opcode for form in forms),
             coverage=ProgramCoverage,
             round=round_of,
             # A wrong result that one warp alone shows.

@@ -418,8 +418,8 @@ class Plan:
     """The coordinator's side of a check: what there is to be done, and how it is told."""
 
     words: Words
-    forms: int
-    """Documented forms that are selected."""
+    forms: frozenset[str]
+    """Opcodes of the documented forms that are selected."""
     coverage: type[Coverage]
     """What counts what was reached."""
     round: Callable[[int, Coverage], RoundPlan]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -26,10 +28,13 @@ from fuzz.output import (
     starting,
     write_junit,
 )
-from fuzz.runner import BUILT_IN, RunnerChoice, hardware_runner
+from fuzz.runner import BUILT_IN, RunnerChoice, hardware_runner, rewriters
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import read_given, reason_of
 from runners.compilers import all_fetched, fetched_compiler, parse_levels, select
+from runners.faults import by_name
+from runners.protocol import Failure
+from runners.ptx_pass import PtxPass
 from runners.ptx_text import header
 
 _COMPILERS = "installed,driver"
@@ -47,6 +52,12 @@ def judge_kernel(options: Judge) -> bool:
     target, version = header(ptx)
     if not target or not version:
         raise UsageError(f"{options.kernel} has no .target or no .version, so it is no PTX module")
+    for name in options.faults:
+        if not by_name(name).applies(ptx):
+            raise UsageError(
+                f"the fault {name} changes nothing in {options.kernel}, which has none of the "
+                "instructions that it breaks, so that nothing would be judged; leave it out"
+            )
     known = known_with(options.known)
     choice = RunnerChoice(
         name=hardware_runner(options.runner),
@@ -59,7 +70,8 @@ def judge_kernel(options: Judge) -> bool:
     def corpus() -> Corpus:
         return create_corpus(options.corpus, generator=generator())
 
-    with starting(lines=False) as tell, court(choice, _members(options, choice)) as who:
+    _check_pass(choice, ptx)
+    with starting(lines=False) as tell, _court(options, choice) as who:
         reference = Reference(target=who.architecture)
         refusal = reference.refusal(ptx)
         if refusal and choice.name not in BUILT_IN:
@@ -93,6 +105,39 @@ def _text(path: Path, what: str) -> str:
         raise UsageError(f"the {what} {path} cannot be read: {reason_of(error)}") from None
     except UnicodeDecodeError:
         raise UsageError(f"the {what} {path} is no text in UTF-8") from None
+
+
+@contextmanager
+def _court(options: Judge, choice: RunnerChoice) -> Iterator[Court]:
+    with ExitStack() as stack:
+        members = _members(options, choice)
+        try:
+            who = stack.enter_context(court(choice, members))
+        except InfrastructureError as error:
+            if options.runner is not None:
+                raise
+            raise type(error)(
+                f"{error}; without a GPU, a pass or compilers that write PTX are judged on the "
+                "simulated device: --runner sim with --ptx-pass or --compilers"
+            ) from error
+        yield who
+
+
+def _check_pass(choice: RunnerChoice, ptx: str) -> None:
+    """Raise InfrastructureError where a pass fails, or makes no PTX of the kernel."""
+    if choice.ptx_pass is None or PtxPass(choice.ptx_pass).missing is not None:
+        return
+    for rewriter in rewriters(choice.faults, choice.ptx_pass):
+        rewritten = rewriter(ptx)
+        if isinstance(rewritten, Failure):
+            raise InfrastructureError(str(rewritten))
+        ptx = rewritten
+    if not all(header(ptx)):
+        first = next(iter(ptx.splitlines()), "")
+        raise InfrastructureError(
+            f"the PTX pass {choice.ptx_pass!r} makes no PTX of the kernel, with .version and "
+            f".target: what it writes begins with {first[:60]!r}"
+        )
 
 
 def _members(options: Judge, choice: RunnerChoice) -> tuple[Member, ...]:
@@ -179,7 +224,10 @@ def _report(
         say(sentence, style="quiet")
     for one in told.found:
         _print(one)
-    agreeing = ", ".join(told.came.agreeing) or "nobody"
+    if not told.came.codes:
+        say(f"No code ran to its end, so that no image was compared, in {seconds:.1f} s.")
+        return
+    agreeing = ", ".join(told.came.agreeing) or "none of them"
     referee = "with each other" if refusal else f"with {told.referee}"
     say(
         f"{counted(told.images, 'image')} by {counted(told.came.codes, 'code')} "

@@ -63,7 +63,7 @@ def dashboard_lines(status: CampaignStatus, budget: Budget, *, width: int, rows:
     # Findings come first to whom watches; a third of the room is theirs, if they need it.
     least = min(wanted, max(2, left // 3), left)
     stages, workers = _stages(status), _workers(status)
-    reached = [_coverage(status.coverage)]
+    reached = [_coverage(status)]
     # What has nothing more to say of itself than its name was named in the head.
     devices = [one for one in status.devices if one != DeviceStatus(name=status.words.subject)]
     hardware = [_devices(devices)] if devices else []
@@ -388,14 +388,19 @@ def _devices(devices: Sequence[DeviceStatus]) -> Block:
 # Coverage and findings
 
 
-def _coverage(coverage: Sequence[CoverageLine]) -> Block:
+def _coverage(status: CampaignStatus) -> Block:
+    coverage = status.coverage
+    every = max((line.total for line in coverage if line.name == "forms"), default=0)
+    # The lines are of all that there is; a campaign may be about a part of it.
+    part = f"selected forms: {status.forms_reached:,} of {status.forms:,}"
+    note = Text(part, style="quiet") if status.forms < every else None
     longest = max((len(harmless(line.name)) for line in coverage), default=0)
 
     def body(width: int, rows: int) -> Sequence[Text]:
         lines = [_covered(line, width, min(longest, width // 3)) for line in coverage]
         return listed(lines, rows, "dimensions")
 
-    return Block(title="reached", wanted=len(coverage), body=body)
+    return Block(title="reached", wanted=len(coverage), body=body, note=note)
 
 
 def _covered(line: CoverageLine, width: int, names: int) -> Text:

@@ -130,7 +130,11 @@ def write_report(
         recorder.print()
         recorder.rule(style="quiet")
         recorder.print(shown)
-    save(recorder, path, title="warpfuzz run")
+    save(recorder, path, title=_title(status))
+
+
+def _title(status: CampaignStatus) -> str:
+    return harmless(f"warpfuzz against {status.words.subject}, seed {status.seed}", one_line=True)
 
 
 def _page(status: CampaignStatus, corpus: Path, recorder: Console, budget: Budget | None) -> bytes:
@@ -168,7 +172,7 @@ def _page(status: CampaignStatus, corpus: Path, recorder: Console, budget: Budge
         f"On {platform.platform()}, with Python {platform.python_version()} and warpfuzz "
         f"{warpfuzz_version()}.",
     ]
-    return page("warpfuzz run", sentences, sections)
+    return page(_title(status), sentences, sections)
 
 
 def _plots(corpus: Path) -> list[Plot]:

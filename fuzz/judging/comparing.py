@@ -72,6 +72,7 @@ class Verdict:
     answerers: tuple[Answerer, ...]
     good: Answerer | None
     """One that does it right; None where nobody does, or nobody knows."""
+    setup: Setup
     image: Image
     """uint8 (bytes,): one that shows it."""
     expected: Image | None
@@ -92,17 +93,21 @@ class Verdict:
             return self.failure.line
         if self.actual is None or self.expected is None:
             return "nothing was compared"
-        return described(self.expected, self.actual)
+        return described(self.expected, self.actual, self.setup)
 
 
-def described(expected: Image, actual: Image) -> str:
-    """Say which bytes of an image differ."""
+def described(expected: Image, actual: Image, setup: Setup) -> str:
+    """Say which bytes of an image differ, and the first word of them by its buffer."""
     different = np.flatnonzero(expected != actual)
     start = int(different[0]) // 4 * 4
     was, found = (one[start : start + 4][::-1].tobytes().hex() for one in (expected, actual))
+    place = f"byte {start} of the image, outside of every buffer,"
+    for name, row in setup.buffers.items():
+        if 0 <= start - setup.offsets[name] < row.bytes:
+            place = f"{name}+{start - setup.offsets[name]}"
     return (
-        f"{counted(different.size, 'byte')} of the image not as expected; the word at byte {start} "
-        f"is 0x{found} in place of 0x{was}"
+        f"{counted(different.size, 'byte')} of the image not as expected; the word at {place} is "
+        f"0x{found} in place of 0x{was}"
     )
 
 
@@ -198,8 +203,9 @@ def compared(
         if isinstance(answer, Failure):
             verdicts.append(
                 Verdict(
-                    kind=BY_TROUBLE[answer.trouble], answerers=who, good=good, image=images[0],
-                    expected=None if known is None else known[0], actual=None, failure=answer,
+                    kind=BY_TROUBLE[answer.trouble], answerers=who, good=good, setup=setup,
+                    image=images[0], expected=None if known is None else known[0], actual=None,
+                    failure=answer,
                 )
             )  # fmt: skip
             continue
@@ -211,8 +217,8 @@ def compared(
             kind = Kind.FLAKY
         verdicts.append(
             Verdict(
-                kind=kind, answerers=who, good=good, image=images[at], expected=known[at],
-                actual=answer[at],
+                kind=kind, answerers=who, good=good, setup=setup, image=images[at],
+                expected=known[at], actual=answer[at],
             )
         )  # fmt: skip
     return Compared(

@@ -47,6 +47,21 @@ def test_a_report_has_the_dashboard_and_the_findings(
     assert OPCODES[0] in text
 
 
+@pytest.mark.parametrize("suffix", [".html", ".svg"])
+def test_a_report_names_what_was_judged_and_how_many_of_the_selected_forms(
+    suffix: str, tmp_path: Path
+) -> None:
+    """Every page had the same title, and "42 of 922 forms" ignored --only (2026-11-23)."""
+    path = tmp_path / f"report{suffix}"
+    status = on_a_gpu(families=(), forms=40, forms_reached=38)
+    write_report(status, tmp_path, path)
+    text = _text(path)
+    assert f"warpfuzz against {status.words.subject}, seed 1234567890" in text
+    assert "selected forms: 38 of 40" in text
+    write_report(on_a_gpu(families=()), tmp_path, path)
+    assert "selected forms" not in _text(path)
+
+
 def test_what_was_not_replayed_is_called_a_suspect_and_nothing_else() -> None:
     (one,) = [family(Kind.VIOLATION, "ldmatrix: other result", 7)]
     status = on_a_gpu(stopped="stopped on request", families=(), suspects=[one], unreplayed=1)

@@ -296,6 +296,50 @@ def test_what_has_no_result_is_refused(tmp_path: Path, what: str) -> None:
     assert says in ended.err
 
 
+def test_a_fault_that_changes_nothing_in_the_kernel_is_refused(
+    tmp_path: Path, kernel: Path
+) -> None:
+    for fault in ("load-a-layout-flipped", "lanes-a-register-slip"):
+        ended = warpfuzz(tmp_path, "judge", kernel, *FEW, "--fault", fault)
+        assert (ended.code, "agreeing" in ended.out) == (2, False)
+        assert f"{fault} changes nothing in" in ended.err
+
+
+PASSES = {
+    "false": (3, "ended with status 1"),
+    "echo hello": (3, "begins with 'hello'"),
+    "cat | nosuchprogram | cat": (3, "begins with ''"),
+    "tee i | sed 's/no such/words/' | tee o": (0, ""),
+}
+
+
+@pytest.mark.parametrize("command", PASSES)
+def test_a_pass_that_fails_is_no_finding_and_a_pipeline_is_a_pass(
+    tmp_path: Path, kernel: Path, command: str
+) -> None:
+    code, says = PASSES[command]
+    ended = warpfuzz(tmp_path, "judge", kernel, *FEW, "--ptx-pass", command)
+    assert ended.code == code, ended.out + ended.err
+    assert says in " ".join(ended.err.split())
+    assert not (tmp_path / "warpfuzz-corpus").exists()
+    assert not (tmp_path / "|").exists()
+    assert (tmp_path / "o").exists() == (code == 0)
+
+
+def test_a_difference_is_told_by_its_buffer(tmp_path: Path, kernel: Path) -> None:
+    words = ("judge", kernel, *FEW, "--ptx-pass", "sed 's/\\[tile\\]/[tile+4]/'", "--json")
+    (finding,) = warpfuzz(tmp_path, *words, prepare=reduce_little).findings
+    assert "the word at out+0 is 0x" in finding["difference"]
+
+
+def test_where_no_code_runs_to_its_end_nothing_was_compared(tmp_path: Path, kernel: Path) -> None:
+    words = ("judge", kernel, *FEW, "--ptx-pass", r"sed 's/\[%rd7\]/[%rd7+4096]/'")
+    ended = warpfuzz(tmp_path, *words, prepare=reduce_little)
+    assert ended.code == 1, ended.err
+    assert "No code ran to its end, so that no image was compared" in ended.out
+    assert "agreeing" not in ended.out
+
+
 def test_the_simulated_device_alone_compares_nothing(tmp_path: Path, kernel: Path) -> None:
     ended = warpfuzz(tmp_path, "judge", kernel, *FEW)
     assert ended.code == 2
@@ -303,7 +347,9 @@ def test_the_simulated_device_alone_compares_nothing(tmp_path: Path, kernel: Pat
 
 
 def test_without_a_gpu_nothing_falls_back(tmp_path: Path, kernel: Path) -> None:
-    assert warpfuzz(tmp_path, "judge", kernel, "--compilers", "driver").code in (3, 4)
+    ended = warpfuzz(tmp_path, "judge", kernel, "--compilers", "driver")
+    assert ended.code in (3, 4)
+    assert "--runner sim with --ptx-pass" in " ".join(ended.err.split())
 
 
 @pytest.mark.parametrize("runner", ["sim", pytest.param("cuda", marks=pytest.mark.slow)])

@@ -110,6 +110,13 @@ def test_a_fault_is_found_isolated_shrunk_and_stored(tmp_path, fault, word, kind
             assert judged is (Verdict.ILLEGAL if kind is Kind.ACCEPTED else Verdict.LEGAL)
 
 
+def test_no_more_forms_are_reached_than_are_selected(tmp_path):
+    """A summary had {"reached": 97, "documented": 54}: what is changed may be another form."""
+    program = fake_ptxas(tmp_path / "sound")
+    forms = campaign(tmp_path, program, "--cases", 900, "--only", "wmma.load.*f64").summary["forms"]
+    assert 0 < forms["reached"] <= forms["documented"]
+
+
 def test_every_finding_is_announced_before_the_summary_lists_it(tmp_path):
     program = fake_ptxas(tmp_path / "broken", "crash", "tf32")
     told = campaign(tmp_path, program, "--cases", 25, prepare=leave_as_found)

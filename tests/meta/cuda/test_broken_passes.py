@@ -60,6 +60,24 @@ def test_a_pass_that_writes_nonsense_is_refused_by_the_compiler() -> None:
     assert outcome.trouble is Trouble.COMPILE_FAILURE
 
 
+@pytest.mark.parametrize(
+    ("command", "makes"),
+    [
+        ("tr a b | tr b c", "c"),
+        ("cat; echo more", "amore\n"),
+        ('X=$(cat); echo "$X$X"', "aa\n"),
+        ("cat > /dev/null && printf done", "done"),
+        # Signs in quotes are words, and no shell sees them.
+        ("sed 's/a/|;$/'", "|;$"),
+        ("sed s/a/[*]?;/", "[*]?;"),
+        ("sed -E s/a|b/c/", "c"),
+        (r"sed s/a/\\\&/", "&"),
+    ],
+)
+def test_a_pass_is_a_command_of_a_shell(command: str, makes: str) -> None:
+    assert PtxPass(command)("a") == makes
+
+
 @pytest.mark.parametrize("command", ["", "  ", "sed 's/a/b"])
 def test_a_command_that_is_none_is_refused(command: str) -> None:
     with pytest.raises(UsageError, match="command"):
