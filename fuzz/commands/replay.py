@@ -15,7 +15,7 @@ from rich.text import Text
 from corpus import Cause, Entry, Problem
 from corpus.entry import DESCRIPTION, read_entry
 from corpus.known import Known, KnownEntry, known_with
-from corpus.opening import Answers, is_record, named_corpus, read_answers
+from corpus.opening import MANIFEST, Answers, is_record, named_corpus, read_answers
 from fuzz.findings.case import MODULE, is_runnable
 from fuzz.findings.making import NOTHING, UntrustedError, replay_options
 from fuzz.findings.probes import ReplayStatus
@@ -95,6 +95,11 @@ def replay_path(options: Replay) -> bool:
     told = _Results()
     if (path / DESCRIPTION).exists():
         entries = [read_entry(path)]
+    elif path.is_dir() and not (path / MANIFEST).exists():
+        raise UsageError(
+            f"{path} is neither a corpus nor a finding: it has no {MANIFEST} and no {DESCRIPTION}; "
+            "give the folder of one of them, or a .ptx file with a module"
+        )
     else:
         entries = list(named_corpus(path).entries(told.problems.append))
     if not entries and not told.problems:

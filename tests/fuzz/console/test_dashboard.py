@@ -225,6 +225,15 @@ def test_one_of_anything_is_told_in_the_singular() -> None:
         assert not re.search(r"(?<![\d.,])1 (?!is\b|s\b|has\b)[a-z]+(?<!s)s\b", text), text
 
 
+def test_what_was_compared_with_nothing_is_told_in_the_words_of_the_check() -> None:
+    """Of ptxas, which accepts or rejects everything, 23 were "only accepted or rejected"."""
+    told = words(answered="not compared (undefined)")
+    out = recording_console()
+    print_report(on_a_gpu(words=told, answered=23), Path("corpus"), out)
+    assert "23 not compared (undefined)" in " ".join(out.export_text().split())
+    assert "23 only accepted or rejected" in shown(on_a_gpu(answered=23), 250, 60)
+
+
 def test_what_was_screened_stands_apart_from_the_cases() -> None:
     sound = on_a_gpu(screening=ScreeningReport(comparisons=3 * 10**9), stopped="budget spent")
     out = recording_console()

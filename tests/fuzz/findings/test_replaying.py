@@ -119,6 +119,14 @@ def test_a_module_by_itself_takes_no_options_of_findings(
     assert f"{options[0]} is for findings" in ran.err
 
 
+def test_a_folder_of_something_else_is_told_what_can_be_replayed(tmp_path: Path) -> None:
+    told = warpfuzz(tmp_path, "replay", tmp_path)
+    assert told.code == 2
+    said = " ".join(told.err.split())
+    for named in ("corpus.json", "finding.json", ".ptx file"):
+        assert named in said
+
+
 def test_only_what_differs_from_the_baseline_counts(corpus: Path) -> None:
     changed = warpfuzz(
         corpus, "replay", "findings", "--fault", FAULT, "--baseline", "none", "--json"

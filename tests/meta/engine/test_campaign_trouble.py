@@ -142,6 +142,9 @@ def test_other_options_are_no_resumption(tmp_path: Path) -> None:
     assert "--only '*m8n8k4*' (now '*s8*')" in said
     assert "--fault '' (now 's4-as-u4')" in said
     assert "--seed" not in said
+    resumed = campaign(tmp_path, 16, "--resume", "--seed", 4)
+    said = " ".join(resumed.err.split())
+    assert "begun with --seed 3 (now 4); resume" in said
 
 
 def test_a_resumption_goes_on_with_the_options_that_are_not_given(tmp_path: Path) -> None:
