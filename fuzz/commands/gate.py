@@ -299,12 +299,18 @@ def _take_record(
         result.rows.append(
             Row(
                 standing=standing,
-                what=f"{title_of(row.finding)}{_often(row)}",
+                what=f"{title_of(row.finding)}{_named(row, standing)}{_often(row)}",
                 source="record",
                 path=row.entry.id,
                 known=known.match(row.finding) is not None,
             )
         )
+
+
+def _named(row: Replayed, standing: Standing) -> str:
+    """Return the opcode of what decides: a title has what many findings have in common."""
+    opcode, *others = row.finding.text.strip().split("\n")
+    return f", as {opcode.split()[0]}" if standing.speaks_against and not others else ""
 
 
 def _often(row: Replayed) -> str:
@@ -575,7 +581,8 @@ def _verdict(result: _Result) -> str:
     elif not result.drew:
         said = f"Nothing can be said of taking {result.new.named}."
     if not result.drew:
-        said += " NO FRESH PROGRAM WAS GIVEN TO BOTH: give it longer (--time)."
+        advice = "" if result.stopped else ": give it longer (--time)"
+        said += f" NO FRESH PROGRAM WAS GIVEN TO BOTH{advice}."
     return f"STOPPED BEFORE THE END. {said}" if result.stopped else said
 
 

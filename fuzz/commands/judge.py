@@ -250,7 +250,7 @@ def _row(one: Found) -> dict[str, object]:
         "lines": len(one.reduced.ptx.splitlines()),
         "shrink": one.reduced.status.value,
         "tries": one.reduced.tries,
-        "assembled": not one.unassembled,
+        "unassembled": one.unassembled,
     }
 
 

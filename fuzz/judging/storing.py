@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -44,11 +44,17 @@ def case_of(
     blame
         Who alone has it; "" where everybody does.
     """
-    lines = [words for words, free in pieces_of(reduced.ptx) if free and words.endswith(";")]
-    instructions = [words for words in lines if not words.startswith(".")]
-    opcodes = [re.sub(r"^@\S+ ", "", words).split()[0].rstrip(";") for words in instructions]
-    telling = [one for one in dict.fromkeys(opcodes) if not _PLAIN.match(one)] or opcodes[:1]
-    about = ", ".join(telling[:_SHOWN]) + (", …" if len(telling) > _SHOWN else "")
+    instructions = _instructions(reduced.ptx)
+    opcodes = _opcodes(instructions)
+    telling = [one for one in opcodes if not _PLAIN.match(one)] or opcodes[:1]
+    about = shown = ", ".join(telling[:_SHOWN]) + (", …" if len(telling) > _SHOWN else "")
+    ran = rewritten(verdict, reduced)
+    kept = set(_instructions(ran or reduced.ptx))
+    changed = _opcodes([one for one in instructions if one not in kept])
+    if 0 < len(changed) <= _SHOWN:
+        about = shown = ", ".join(changed)
+    else:
+        shown = f"a kernel with {about}"
     first = verdict.answerers[0]
     target, version = header(reduced.ptx)
     details: dict[str, str | int | float | bool] = {
@@ -63,7 +69,7 @@ def case_of(
         details["opt"] = first.choice.level
     return Case(
         kind=verdict.kind,
-        family=Family.of(verdict.kind, "kernel", about, shown=about, blame=blame),
+        family=Family.of(verdict.kind, "kernel", about, shown=shown, blame=blame),
         instructions=tuple(instructions) or (MODULE,),
         target=target,
         ptx_version=version,
@@ -85,6 +91,24 @@ def case_of(
     )
 
 
+def _instructions(ptx: str) -> list[str]:
+    lines = [words for words, free in pieces_of(ptx) if free and words.endswith(";")]
+    return [words for words in lines if not words.startswith(".")]
+
+
+def _opcodes(instructions: Sequence[str]) -> list[str]:
+    found = [re.sub(r"^@\S+ ", "", words).split()[0].rstrip(";") for words in instructions]
+    return list(dict.fromkeys(found))
+
+
+def rewritten(verdict: Verdict, reduced: Reduced) -> str | None:
+    """Return what a pass or a planted fault makes of a kernel; None where the text stays so."""
+    ran = verdict.answerers[0].runner.compile(reduced.setup.module(reduced.ptx))
+    if isinstance(ran, Compiled) and ran.module.ptx != reduced.ptx:
+        return ran.module.ptx
+    return None
+
+
 def files_of(verdict: Verdict, reduced: Reduced, original: str) -> Mapping[str, bytes]:
     """Return the files of a finding by name."""
     files = {
@@ -93,9 +117,8 @@ def files_of(verdict: Verdict, reduced: Reduced, original: str) -> Mapping[str, 
         LAUNCH: reduced.setup.toml.encode(),
         INPUT: pack(reduced.image[None]),
     }
-    ran = verdict.answerers[0].runner.compile(reduced.setup.module(reduced.ptx))
-    if isinstance(ran, Compiled) and ran.module.ptx != reduced.ptx:
-        files[REWRITTEN] = ran.module.ptx.encode()
+    if (ran := rewritten(verdict, reduced)) is not None:
+        files[REWRITTEN] = ran.encode()
     if verdict.expected is not None:
         files[EXPECTED] = pack(verdict.expected[None])
     if verdict.actual is not None:

@@ -152,6 +152,7 @@ def reproduction(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_folder_of_a_judged_kernel_says_what_was_judged(reproduction: Path) -> None:
     page = (reproduction / "README.md").read_text()
+    assert page.startswith("# violation: mad.lo.s32\n"), "the instruction that the pass changes"
     assert "A person wrote this case" not in page
     assert f"    {PASS}\n" in page
     assert "compared with the simulated device" in page

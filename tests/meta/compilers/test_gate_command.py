@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -18,6 +19,7 @@ from command_line import ROOT, Ended, environment, warpfuzz
 from planted_ptxas import planted_ptxas
 
 from corpus.opening import FOLDER as RECORD
+from corpus.opening import named_corpus
 from fuzz.campaign.rounds import Budget
 from fuzz.commands import gate
 
@@ -186,6 +188,15 @@ def test_slower_compilers_are_told_by_their_times() -> None:
     before, now = (gate.Row(standing=one, what="", source="") for one in
                    (gate.Standing.KEPT, gate.Standing.SLOWER))  # fmt: skip
     assert (before.counts, now.counts) == (False, True)
+
+
+def test_a_line_that_decides_names_the_opcode() -> None:
+    """ "ldmatrix another type another type another type m8n16" told nobody which one."""
+    found = {one.id: one for one in named_corpus(Path("record")).entries()}
+    row = SimpleNamespace(finding=found["6829aa29215ec150"].finding)
+    opcode = "ldmatrix.sync.aligned.m8n16.x1.pred.b8x16.b6x16_p32"
+    assert gate._named(row, gate.Standing.NEW) == f", as {opcode}"
+    assert gate._named(row, gate.Standing.MENDED) == ""
 
 
 WRONG = {
