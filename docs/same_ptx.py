@@ -331,6 +331,7 @@ def _ran(
 ) -> dict[str, Any]:
     """Run the binaries of one program on the same images."""
     outputs: dict[bytes, dict[str, Any]] = {}
+    expectations: dict[str, Images] = {}
     for variant in variants:
         code = files[variant["code"]]
         text = replace(module, ptx=code.decode()) if is_ptx(code) else module
@@ -346,7 +347,9 @@ def _ran(
             ] += variant["members"]
             continue
         target = _judged(drawn.program, architecture, variant["members"])
-        expected = execute(drawn.program, images, target=target).images
+        if target not in expectations:
+            expectations[target] = execute(drawn.program, images, target=target).images
+        expected = expectations[target]
         wrong = contradicting(drawn.program, images, ran.images, target=target, expected=expected)
         seen = outputs.setdefault(
             ran.images.tobytes(),
