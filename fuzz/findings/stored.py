@@ -297,12 +297,12 @@ class Replays:
             missing = list(dict.fromkeys(one for one in names if one not in here))
             if missing or not told:
                 needed = ", ".join(missing) or "of no known version"
-                lines = " ".join(".".join(one.lstrip("V").split(".")[:2]) for one in missing)
+                releases = " ".join(".".join(one.lstrip("V").split(".")[:2]) for one in missing)
                 # Without the finding's id: a corpus is told once of every version.
                 raise UsageError(
                     f"made with ptxas {needed}, which is not here (found: "
                     f"{', '.join(here) or 'none'}); fetch it (`warpfuzz compilers fetch "
-                    f"{lines or 'VERSION'}`), or choose another with --assembler"
+                    f"{releases or '13.5'}`), or choose another with --assembler"
                 )
             pairs = [
                 (options.having(here[name], split_variant(one.version)[1]), _level(one.options))
