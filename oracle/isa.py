@@ -7,6 +7,7 @@ needs are derived from them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from oracle.errors import UsageError
@@ -116,6 +117,16 @@ def mma_sync_form(opcode: str) -> Form:
 def figures_of(form: Form) -> str:
     """Return the mnemonic under which a model has the figures of a form."""
     return INSTRUCTIONS[form.mnemonic].figures or form.mnemonic
+
+
+def selectors_of(form: Form) -> Sequence[int]:
+    """Return what the selector of a form may be; nothing of a form that has none."""
+    return INSTRUCTIONS[form.mnemonic].selectors(form)
+
+
+def chunks_of(form: Form) -> Sequence[int]:
+    """Return what 4 bits of a form's metadata may be; nothing of a form that has none."""
+    return INSTRUCTIONS[form.mnemonic].chunks(form)
 
 
 @cache

@@ -22,7 +22,7 @@ from oracle.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement
 from oracle.matrices import LANES
 from oracle.models import model_for
 from oracle.operands import Registers
-from oracle.ops import Op
+from oracle.ops import Op, product_of
 from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import Step, plain_load, plain_store
@@ -116,8 +116,7 @@ def _programs() -> Iterator[tuple[str, Program]]:
 
 def _program(form: Form) -> Program:
     """Return plain loads of A, B and C, their product, and a plain store of D."""
-    sparse = {"e": "e", "selector": 0} if form.is_sparse else {}
-    product = Op.of(form, d="d", a="a", b="b", c="c", **sparse)
+    product = product_of(form)
     steps: list[Step] = []
     buffers = []
     for use in (*product.reads, product.writes):
