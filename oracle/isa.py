@@ -85,14 +85,9 @@ def form_of(opcode: str, mnemonic: str | None = None) -> Form:
     return form
 
 
-_FUNCTIONS = {"wmma.mma": "mma", "mma": "mma_sync", "ldmatrix": "ldmatrix", "stmatrix": "stmatrix",
-              "movmatrix": "movmatrix"}  # fmt: skip
-"""By mnemonic: the function of the package `oracle` that computes it; `mma_sp` if it is sparse."""
-
-
 def another_needed(form: Form, mnemonic: str) -> UsageError:
     """Return the error for a form of another instruction; it names the function that takes it."""
-    name = "mma_sp" if form.is_sparse else _FUNCTIONS.get(form.mnemonic)
+    name = INSTRUCTIONS[form.mnemonic].function
     taken = f"; `oracle.{name}` takes it" if name else ""
     return UsageError(
         f"{form.opcode!r} is a form of {form.mnemonic}; a form of {mnemonic} is needed{taken}"

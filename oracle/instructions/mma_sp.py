@@ -114,6 +114,7 @@ def selectors(form: Form) -> range:
 def _row(mnemonic: str, notes: tuple[Note, ...], *quotes: Quote) -> Instruction:
     return Instruction(
         mnemonic=mnemonic,
+        function="mma_sp",
         section="9.7.14.6.3",
         operands=_OPERANDS,
         syntax="sync aligned shape alayout blayout satfinite? dtype atype btype ctype",

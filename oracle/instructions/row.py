@@ -163,6 +163,8 @@ class Instruction:
     """What 4 bits of the metadata in "e" may be."""
     metadata: str = ""
     """Section that says what both may be."""
+    function: str = ""
+    """Of the package `oracle`, which computes it; "" where none does."""
     figures: str = ""
     """Mnemonic of the instruction whose figures a model has for it, if not its own."""
     opaque: bool = False

@@ -39,10 +39,7 @@ def access_name(form: Form, *, stride: bool) -> str:
 
 
 def multiply_name(form: Form, *, llvm: int) -> str | None:
-    """Return the name of the intrinsic of a multiplication; None where this LLVM has none.
-
-    None has one of mma.sp up to 20.
-    """
+    """Return the name of the intrinsic of a multiplication; None where this LLVM has none."""
     d, a, b, c = (form.matrix(operand).type.name for operand in "dabc")
     shape = form.shape.name
     op = [f"{form.op}.popc"] if form.op else []
@@ -54,7 +51,8 @@ def multiply_name(form: Form, *, llvm: int) -> str | None:
         parts = ["wmma", shape, "mma", *op, *layouts, *rounding, *signature, *saturated]
         return ".".join(("llvm.nvvm", *parts))
     late = a in ("e4m3", "e5m2") or (a == "f64" and shape != "m8n8k4")
-    if form.is_sparse or form.rounding or (late and llvm < LATE_SINCE):
+    # Of others than `mma` no LLVM up to 20 has one.
+    if form.mnemonic != "mma" or form.rounding or (late and llvm < LATE_SINCE):
         return None
     if a in ("e4m3", "e5m2"):
         signature = [d, a, b, c]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from oracle.errors import InfrastructureError
 from oracle.execution import execute
 from oracle.forms import Form
-from oracle.isa import FORMS
+from oracle.isa import FORMS, figures_of
 from oracle.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement
 from oracle.matrices import LANES
 from oracle.models import model_for
@@ -101,14 +101,7 @@ def _programs() -> Iterator[tuple[str, Program]]:
     for form in FORMS:
         if not form.is_product or not model.judges(form):
             continue
-        # Both kinds of mma.sp multiply alike (oracle.instructions.mma_sp).
-        kind = (
-            form.mnemonic.partition("::")[0],
-            form.types,
-            form.op,
-            form.rounding,
-            form.satfinite,
-        )
+        kind = figures_of(form), form.types, form.op, form.rounding, form.satfinite
         if kind not in kinds and not (form.a_type.is_float and form.satfinite):
             kinds.add(kind)
             yield form.opcode, _program(form)
