@@ -296,11 +296,13 @@ class Replays:
             names = [split_variant(one.version)[0] for one in told]
             missing = list(dict.fromkeys(one for one in names if one not in here))
             if missing or not told:
-                needed = ", ".join(missing) or "an assembler"
+                needed = ", ".join(missing) or "of no known version"
+                releases = " ".join(".".join(one.lstrip("V").split(".")[:2]) for one in missing)
+                # Without the finding's id: a corpus is told once of every version.
                 raise UsageError(
-                    f"finding {finding.id} was made with ptxas {needed}, which is not here (found: "
+                    f"made with ptxas {needed}, which is not here (found: "
                     f"{', '.join(here) or 'none'}); fetch it (`warpfuzz compilers fetch "
-                    "VERSION`), or choose another with --assembler"
+                    f"{releases or '13.5'}`), or choose another with --assembler"
                 )
             pairs = [
                 (options.having(here[name], split_variant(one.version)[1]), _level(one.options))

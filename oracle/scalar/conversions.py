@@ -17,7 +17,15 @@ from oracle.arithmetic.conversions import flushed, integral
 from oracle.arithmetic.error_free import odd_sum, two_sum
 from oracle.arithmetic.fma import rounded_sum
 from oracle.formats import FORMATS, Format
-from oracle.scalar.floats import CLAMPS, NANS, NEAREST, ROUNDINGS, patterns_of, values
+from oracle.scalar.floats import (
+    CLAMPS,
+    NANS,
+    NEAREST,
+    ROUNDINGS,
+    flushed_patterns_of,
+    patterns_of,
+    values,
+)
 from oracle.scalar.integers import INTEGERS, Integer, anything, patterns
 from oracle.scalar.row import Bits, Function, ScalarInstruction, in_pieces, single
 from oracle.targets import PtxVersion
@@ -101,10 +109,10 @@ def _float_to_float(
     if target.name == "f64":
         bits: Bits = numbers.view(np.uint64)
         return np.where(np.isnan(numbers), np.uint64(NANS["f64"]), bits)
-    result = patterns_of(
-        numbers, target, rounding.removesuffix("i") or "rn", "largest" if finite else "IEEE"
-    )
-    return flushed(result, target) if ftz and target.name == "f32" else result
+    rounding = rounding.removesuffix("i") or "rn"
+    if ftz and target.name == "f32":
+        return flushed_patterns_of(numbers, target, rounding)
+    return patterns_of(numbers, target, rounding, "largest" if finite else "IEEE")
 
 
 def _row(

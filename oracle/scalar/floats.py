@@ -36,11 +36,11 @@ ROUNDINGS = ("rn", "rz", "rm", "rp")
 _F64_NAN = NanRule(order=("a", "b", "c"), invalid=0xFFF8_0000_0000_0000)
 """As the multiply-adds of `wmma.mma` do it on an H200 (2026-11); with several NaNs not measured."""
 NANS = {
-    **CANONICAL_NAN, "bf16": 0x7FFF, "tf32": 0x7FFF_FFFF, "e4m3": 0x7F, "e5m2": 0x7F,
+    **CANONICAL_NAN, "bf16": 0x7FFF, "tf32": 0x7FFF_E000, "e4m3": 0x7F, "e5m2": 0x7F,
     "f64": _F64_NAN.invalid,
 }  # fmt: skip
-"""The canonical NaN of a format. The ISA names none. f16 and f32: measured on H200, 2026-11; the
-others are assumed to be alike."""
+"""The canonical NaN of a format. The ISA names none. Measured on H200, 2026-11; of f64, what an
+invalid operation gives there. tf32 has zeros in the 13 bits that do not count."""
 
 
 def values(bits: Bits, fmt: Format) -> Floats:
@@ -96,6 +96,23 @@ def patterns_of(numbers: Floats, fmt: Format, rounding: str, overflow: str = "IE
     return np.where(nan, bits.dtype.type(NANS[fmt.name]), bits) if nan.any() else bits
 
 
+def flushed_patterns_of(numbers: Floats, fmt: Format, rounding: str) -> Bits:
+    """Round doubles to f16 or f32 as `patterns_of`, and flush what is tiny to zeros of its sign.
+
+    The ISA leaves open when a result is subnormal. It is where it is below the least normal number
+    after it was rounded as if exponents had no end: of mul and fma, measured on H200, 2026-11-23;
+    of cvt.f32.f64, in the machine code of ptxas 11.8 to 13.5.
+    """
+    bits = patterns_of(numbers, fmt, rounding)
+    kind, least = bits.dtype.type, 1 << fmt.fraction_bits
+    edge = bits & kind(fmt.magnitude) == least
+    if edge.any():
+        # A binade higher there are as many bits, and the least normal number is a power of two.
+        twice = patterns_of(2.0 * numbers[edge], fmt, rounding)
+        bits[edge] -= twice & kind(fmt.magnitude) < 2 * least
+    return flushed(bits, fmt)
+
+
 def saturated(numbers: Floats) -> Floats:
     """Limit to 0 and 1; NaN becomes +0 (`.sat`), and so does -0, as it is below +0 (9.7.3.12)."""
     return np.where(numbers > 0.0, np.minimum(numbers, 1.0), 0.0)
@@ -140,8 +157,8 @@ def _computed(
         sources = tuple(flushed(one, fmt) for one in sources)
     with np.errstate(all="ignore"):
         numbers = function(rounding, *(values(one, fmt) for one in sources))
-        result = patterns_of(CLAMPS[clamp](numbers), fmt, rounding)
-    return flushed(result, fmt) if ftz else result
+        numbers = CLAMPS[clamp](numbers)
+        return (flushed_patterns_of if ftz else patterns_of)(numbers, fmt, rounding)
 
 
 _SIGN = np.uint64(1 << 63)

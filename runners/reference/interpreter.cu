@@ -39,7 +39,7 @@ typedef long long i64;
 // Floats. A format is a word: its size in bits << 16 | bits of the exponent << 8 | bits of the
 // fraction. What the size has room for beyond them are low bits that are ignored (tf32).
 
-enum { RN, RZ, RM, RP, RNA };                 // roundings, as in encoding.py
+enum { RN, RZ, RM, RP, RNA, TO_BE_FLUSHED = 8 };   // roundings, as in encoding.py; the last one beside another
 enum { TO_INFINITY, TO_LARGEST, AS_IEEE };    // what becomes of a number that is too large
 enum { FINITE, INFINITE, NOT_A_NUMBER };
 
@@ -74,7 +74,9 @@ HERE Number<T> number(T bits, u32 format) {
 
 // The pattern of significand * 2^exponent, rounded once. A lowest bit that stands for a rest below it
 // does no harm where the significand has two bits more than the format. The format has no ignored bits.
-// `most` is the first pattern that is no number, `highest` the exponent of the largest number.
+// `most` is the first pattern that is no number, `highest` the exponent of the largest number. `rounding`
+// with TO_BE_FLUSHED gives some subnormal where the number is tiny after it was rounded as if exponents had
+// no end: that is what .ftz makes zero (measured on H200, 2026-11-23).
 template <typename T>
 HERE T rounded_below(u32 negative, T significand, int exponent, u32 format, u32 rounding, u32 overflow, T most, int highest) {
   const int bits = 8 * sizeof(T);
@@ -82,6 +84,10 @@ HERE T rounded_below(u32 negative, T significand, int exponent, u32 format, u32 
   if (!significand) return sign;
   int top = exponent + bits - 1 - LEADING(significand);
   int least = 1 - bias(format);
+  if (rounding & TO_BE_FLUSHED) {   // as many bits in the next lower binade; what is below that stays tiny
+    if (top < --least) return sign;
+    rounding &= TO_BE_FLUSHED - 1;
+  }
   int drop = (top > least ? top : least) - (int)fraction_bits(format) - exponent;
   T kept = drop <= 0 ? significand << -drop : drop < bits ? significand >> drop : 0;
   if (rounding != RZ && drop > 0) {
@@ -152,7 +158,7 @@ APART u64 fused(u64 a_bits, u32 a_format, u64 b_bits, u64 c_bits, u32 format, u3
   int e = a.exponent + b.exponent, f = c.exponent;
   u32 is_zero = !(p.high | p.low);
   if (is_zero && !q.low) {
-    if (negative != c.negative) negative = rounding == RM;
+    if (negative != c.negative) negative = (rounding & 7) == RM;
     return negative ? sign_bit(format) : 0;
   }
   if (is_zero) sum = normal(q, &f), e = f, negative = c.negative;
@@ -169,7 +175,7 @@ APART u64 fused(u64 a_bits, u32 a_format, u64 b_bits, u64 c_bits, u32 format, u3
       q = to_right(q, (u32)(e - f) < 128u ? (u32)(e - f) : 128u);
       if (negative == c.negative) sum.low = p.low + q.low, sum.high = p.high + q.high + (sum.low < p.low);
       else sum.low = p.low - q.low, sum.high = p.high - q.high - (p.low < q.low);
-      if (!(sum.high | sum.low)) return rounding == RM ? sign_bit(format) : 0;
+      if (!(sum.high | sum.low)) return (rounding & 7) == RM ? sign_bit(format) : 0;
       sum = normal(sum, &e);
     }
   }
@@ -739,9 +745,9 @@ HERE u64 from_e4m3(u64 x) {
   return rounded<u32>(x >> 7 & 1, field ? fraction | 8 : fraction, (int)(field ? field : 1) - 10, F16, RN, AS_IEEE);
 }
 
-// p: format of the source | rounding << 24 | whether all that is too large becomes the largest << 28.
+// p: format of the source | rounding << 24 | TO_BE_FLUSHED << 24 | whether all that is too large becomes the largest << 28.
 HERE u64 converted_to(u64 pattern, u32 p, u32 to) {
-  u32 from = p & 0xffffff, rounding = p >> 24 & 7, finite = p >> 28;
+  u32 from = p & 0xffffff, rounding = p >> 24 & 15, finite = p >> 28;
   Number<u64> x = number(pattern, from);
   u64 most = to == E4M3 ? 127 : infinity(to);
   if (x.kind == NOT_A_NUMBER) return sign_bit(to) - 1;

@@ -453,7 +453,8 @@ def _float_arithmetic(lanes: LaneWriter, words: list[str], fmt: Format, *sources
         operands = a, b, lanes.made(Do.BOTH, 0, signs, sign)
     else:
         operands = a, b, rest[0]
-    made = Do.FUSED, format_word(fmt) | ROUNDINGS.index(rounding) << 24, *operands
+    how = format_word(fmt) | ROUNDINGS.index(rounding) << 24 | ("ftz" in words) << 27
+    made = Do.FUSED, how, *operands
     return lanes.finished(fmt, words, made)
 
 
@@ -788,11 +789,13 @@ def _conversion(lanes: LaneWriter, words: list[str], to: str, of: str, a: Part) 
         if "relu" in words:
             a = lanes.made(Do.RECTIFIED, format_word(source), a)
         what = format_word(source) | number | ("satfinite" in words) << 28
+        what |= (ftz and to == "f32") << 27
         made = Do.CONVERTED, what, a, format_word(fmt) - (fmt.ignored_bits << 16)
         if fmt.ignored_bits:
             placed = lanes.made(Do.LEFT, 0, lanes.made(*made), fmt.ignored_bits)
             nan = lanes.made(Do.COMPARED_FLOATS, format_word(source) | _UNORDERED << 24, a, a)
-            return Do.CHOSEN, 0, (1 << fmt.bits - 1) - 1, placed, nan
+            canonical = (1 << fmt.bits - 1) - (1 << fmt.ignored_bits)
+            return Do.CHOSEN, 0, canonical, placed, nan
     known = {"sat"} | ({"ftz"} if to == "f32" else set())
     return lanes.finished(fmt, [word for word in words if word in known], made)
 

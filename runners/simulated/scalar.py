@@ -191,7 +191,7 @@ class Op:
         if all(dtype == seen[0] for dtype in seen):
             dtype = seen[0]
             return lambda *values: compute(*[value.view(dtype) for value in values])
-        return lambda *values: compute(*map(Values.view, values, seen))
+        return lambda *values: compute(*map(np.ndarray.view, values, seen))
 
 
 def _by_halves(compute: Compute, dtype: str, *words: Values) -> Any:

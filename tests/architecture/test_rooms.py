@@ -83,6 +83,30 @@ def test_hypothesis_is_imported_by_strategies_alone() -> None:
     assert found == {"strategies"}
 
 
+@cache
+def array_types(path: Path) -> frozenset[str]:
+    """Name what a module calls types of arrays."""
+    lines = ast.parse(path.read_text(encoding="utf-8")).body if path.exists() else []
+    assigned = (n for n in lines if isinstance(n, ast.Assign) and "NDArray[" in ast.unparse(n))
+    return frozenset(one.id for n in assigned for one in n.targets if isinstance(one, ast.Name))
+
+
+def asked_array_types(path: Path) -> list[str]:
+    """List where a module asks the name of a type of arrays for an attribute."""
+    known, nodes = {"NDArray", *array_types(path)}, [*ast.walk(ast.parse(path.read_text("utf-8")))]
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            theirs = array_types(ROOT.joinpath(*node.module.split(".")).with_suffix(".py"))
+            known |= {one.asname or one.name for one in node.names if one.name in theirs}
+    bases = (node.value for node in nodes if isinstance(node, ast.Attribute))
+    return [f"{one.id}, line {one.lineno}" for one in bases if getattr(one, "id", "") in known]
+
+
+def test_the_name_of_a_type_of_arrays_is_not_asked_for_attributes() -> None:
+    # From NumPy 2.5 on, NDArray is the name of a `type` statement, which has none of an array's.
+    assert not {relative(path): found for path in MODULES if (found := asked_array_types(path))}
+
+
 def test_the_oracle_knows_no_processes_no_network_and_no_console() -> None:
     unknown = {"subprocess", "socket", "urllib", "multiprocessing", "click", "rich", "msgspec"}
     for path in MODULES:

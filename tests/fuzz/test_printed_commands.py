@@ -62,6 +62,7 @@ EXPRESSIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("entry.id", "finding.id"), (PLACES["ID"],)),
     "release": ("13.5",),
     "releases": ("llvm:15 llvm:20",),
+    "releases or '13.5'": ("12.4 13.5",),
     "focus.form.opcode": (FORMS[0].opcode,),
     **dict.fromkeys(("language", "name"), ("llvm",)),
     "which or WHEELS[name].releases[-1]": ("15",),

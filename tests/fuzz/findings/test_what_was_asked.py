@@ -283,3 +283,25 @@ def test_discrepancies_of_ones_own_are_known_to_a_replay(
     assert ended(capsys, "replay", found)[0] == 1
     code, out, _ = ended(capsys, "replay", found, "--known", known)
     assert (code, "known: mine" in out) == (0, True)
+
+
+def test_a_compiler_that_is_missing_is_named_once_for_all_its_findings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The record had a line for each of 87 findings (2026-11-23)."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    entry = module_finding(tmp_path / "found", "8.0")
+    corpus = create_corpus(tmp_path / "both", generator="test")
+    for key in ("k", "l"):
+        family = Family(key=key, title="accepted")
+        case = Case(
+            kind=Kind.ACCEPTED, family=family, instructions=(ILLEGAL,), target="sm_90",
+            ptx_version="8.0", runners=entry.finding.runners,
+        )  # fmt: skip
+        corpus.add(case, {"module.ptx": (entry.path / "module.ptx").read_bytes() + key.encode()})
+    code, _, err = ended(capsys, "replay", tmp_path / "both")
+    said = [line for line in err.splitlines() if "V13.0.1" in line]
+    assert (code, len(said)) == (2, 1), err
+    assert "`warpfuzz compilers fetch 13.0`" in said[0]
+    assert said[0].endswith("(2 findings)")

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.formats import FORMATS
+from oracle.formats import FORMATS, Format
 from oracle.scalar import CLASSES, ScalarInstruction
 
 _EXPONENTS = (7, 8, 9, 10, 11, 12, 15, 16, 31, 32, 63, 64, -1, -14, -24, -25)
@@ -55,11 +55,46 @@ def _register(random: np.random.Generator, bits: int, shape: tuple[int, ...]) ->
     return np.choose(random.integers(0, 5, shape), [any_, small, end, edge, together])
 
 
+def _factors(fmt: Format, random: np.random.Generator, count: int) -> list[NDArray[np.uint64]]:
+    """Draw pairs of numbers whose product is a little below the least normal number."""
+    bits = fmt.fraction_bits + 1
+    unit, least = 1 << fmt.fraction_bits, 1 - fmt.bias
+    x = random.integers(unit, 2 * unit, count)
+    y = np.maximum(((1 << 2 * bits - 1) - 1) // x - random.integers(0, 3, count), unit)
+    # x y is below 2^(2 bits - 1), and a significand of 1 is `unit`.
+    exponent = least // 2 + random.integers(-3, 4, count)
+    fields = (exponent + fmt.bias, least - 1 - exponent + fmt.bias)
+    return [
+        (field * unit + one - unit + random.integers(0, 2, count) * 2**bits * (fmt.bias + 1))
+        .astype(np.uint64)
+        for one, field in zip((x, y), fields, strict=True)
+    ]  # fmt: skip
+
+
+def _tiny(row: ScalarInstruction, random: np.random.Generator, given: list[NDArray]) -> None:
+    """Let an eighth of the results be a little below the least normal number, where `.ftz` acts."""
+    words = row.opcode.split(".")
+    fmt = FORMATS[words[-1].removesuffix("x2")]
+    elements = [one.view(fmt.raw) for one in given]
+    there = random.random(elements[0].shape) < 0.125
+    count = int(there.sum())
+    if words[0] == "cvt":
+        size = 2.0**-126 * (1.0 - random.integers(0, 64, count) * 2.0**-27)
+        made = [np.where(random.random(count) < 0.5, size, -size).view(np.uint64)]
+    else:
+        made = _factors(fmt, random, count)
+        if len(given) == 3:
+            made.append(random.integers(0, 2, count).astype(np.uint64) << np.uint64(fmt.bits - 1))
+    for one, new in zip(elements, made, strict=True):
+        one[there] = new.astype(fmt.raw)
+
+
 def operands(row: ScalarInstruction, count: int, seed: int = 0) -> list[NDArray]:
     """Draw `count` warps of operands, (count, 32), and a carry where the row reads one.
 
     Constants that are required are in their range, one for a warp. An eighth of the others equals
-    the one before it or lies near it, as numbers do that cancel.
+    the one before it or lies near it, as numbers do that cancel. Of what flushes its results, an
+    eighth is about to be flushed.
     """
     random = np.random.default_rng([seed, *row.opcode.encode()])
     shape = (count, 32)
@@ -83,4 +118,6 @@ def operands(row: ScalarInstruction, count: int, seed: int = 0) -> list[NDArray]
         drawn.append(register.astype(kind))
     if row.carry_in:
         drawn.append(random.random(shape) < 0.5)
+    if "ftz" in row.opcode and (row.family in ("mul", "fma") or row.opcode.endswith("f32.f64")):
+        _tiny(row, random, drawn)
     return drawn

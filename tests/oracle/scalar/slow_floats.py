@@ -12,7 +12,7 @@ EXPONENT = {"f16": 5, "bf16": 8, "f32": 8, "tf32": 8, "f64": 11, "e4m3": 4, "e5m
 FRACTION = {"f16": 10, "bf16": 7, "f32": 23, "tf32": 10, "f64": 52, "e4m3": 3, "e5m2": 2}
 BITS = {"f16": 16, "bf16": 16, "f32": 32, "tf32": 32, "f64": 64, "e4m3": 8, "e5m2": 8}
 NAN = {
-    "f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "tf32": 0x7FFFFFFF,
+    "f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "tf32": 0x7FFFE000,
     "f64": 0x7FF8 << 48, "e4m3": 0x7F, "e5m2": 0x7F,
 }  # fmt: skip
 INFINITY = Fraction(1 << 20000)
@@ -96,10 +96,11 @@ def encode(x: Number, fmt: str, mode: str = "rn", finite: bool = False, ftz: boo
             exponent = max(exponent, size.numerator.bit_length() - size.denominator.bit_length())
             exponent += size >= Fraction(2) ** (exponent + 1)
             exponent = max(1 - bias, exponent - (size < Fraction(2) ** exponent))
+        tiny = Fraction(2) ** (exponent - f - 1)  # a unit of numbers below the least normal one
         units = abs(whole(value / Fraction(2) ** (exponent - f), mode))
         # Of a number that rounds up to a power of two, the field carries into the exponent.
         field = units + ((exponent + bias - 1) << f)
-        if ftz and field < 1 << f:
+        if ftz and size < Fraction(2) ** (1 - bias) and abs(whole(value / tiny, mode)) < 2 << f:
             field = 0
         if field >= top:
             inward = mode == "rz" or mode == ("rp" if x.negative else "rm")

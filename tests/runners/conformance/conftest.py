@@ -16,7 +16,12 @@ for folder in ("fuzz", "oracle/programs", "oracle/scalar", "runners/cuda"):
     sys.path.insert(0, str(_TESTS / folder))
 
 from command_line import CudaSubprocess  # noqa: E402
-from runners_under_test import OVER_STAND_IN, RUNNERS, make_runner  # noqa: E402
+from runners_under_test import (  # noqa: E402
+    OVER_STAND_IN,
+    RUNNERS,
+    UNOPTIMIZED_RUNNERS,
+    make_runner,
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -31,6 +36,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if metafunc.definition.get_closest_marker("stand_in") is not None:
             names.append(OVER_STAND_IN)
         metafunc.parametrize("runner", names, indirect=True, scope="module")
+    if "unoptimized_runner" in metafunc.fixturenames:
+        metafunc.parametrize(
+            "unoptimized_runner", UNOPTIMIZED_RUNNERS, indirect=True, scope="module"
+        )
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +51,13 @@ def runner(request: pytest.FixtureRequest) -> Iterator[Runner]:
         can = made.capabilities()
         if isinstance(can, Failure):
             pytest.fail(f"{request.param}: {can}; {can.detail}")
+        yield made
+
+
+@pytest.fixture(scope="module")
+def unoptimized_runner(request: pytest.FixtureRequest) -> Iterator[Runner]:
+    """The runner that the test's parameter names, whose compiler optimises nothing."""
+    with make_runner(request.param, level=0) as made:
         yield made
 
 

@@ -11,7 +11,7 @@ from oracle.definedness import undefined
 from oracle.execution import execute
 from oracle.forms import Form
 from oracle.targets import Module
-from runners.emission import emit
+from runners.emission import emit_all
 from runners.protocol import Compiled, Failure, Ran, Runner, Trouble
 
 ACCESSES = tuple(
@@ -21,7 +21,6 @@ ACCESSES = tuple(
 )
 
 
-@pytest.mark.parametrize("access", ACCESSES, ids=lambda access: f"{access.space} {access.stride}")
 @pytest.mark.parametrize(
     "form",
     [
@@ -31,21 +30,22 @@ ACCESSES = tuple(
     ids=lambda form: form.opcode,
 )
 def test_rows_aligned_to_the_fragment_give_the_oracles_image_or_a_trap(
-    runner: Runner, form: Form, access: Access
+    runner: Runner, form: Form
 ) -> None:
     """Never a wrong image: where the machine asks for more than the page, it says so."""
-    made = program(form, access)
-    assert not undefined(made, target="sm_80")
-    compiled = runner.compile(emit(made, module=Module.named("sm_80", "7.8"), entry="aligned"))
+    programs = {f"access_{number}": program(form, access) for number, access in enumerate(ACCESSES)}
+    assert not any(undefined(made, target="sm_80") for made in programs.values())
+    compiled = runner.compile(emit_all(programs, module=Module.named("sm_80", "7.8")))
     assert isinstance(compiled, Compiled), compiled
-    _, images = contents(form, access, 4, seed=1)
-    ran = runner.run(compiled, images, entry="aligned")
-    if isinstance(ran, Failure):
-        assert runner.capabilities().name == "cuda", "the simulated device follows the page"
-        assert ran.trouble is Trouble.STICKY_ERROR
-        assert "misaligned address" in ran.detail
-        assert access.space != "global"
-        return
-    assert isinstance(ran, Ran)
-    expected = execute(made, images, target=compiled.architecture).images
-    np.testing.assert_array_equal(ran.images, expected)
+    for (entry, made), access in zip(programs.items(), ACCESSES, strict=True):
+        _, images = contents(form, access, 4, seed=1)
+        ran = runner.run(compiled, images, entry=entry)
+        if isinstance(ran, Failure):
+            assert runner.capabilities().name == "cuda", "the simulated device follows the page"
+            assert ran.trouble is Trouble.STICKY_ERROR
+            assert "misaligned address" in ran.detail
+            assert access.space != "global"
+            continue
+        assert isinstance(ran, Ran)
+        expected = execute(made, images, target=compiled.architecture).images
+        np.testing.assert_array_equal(ran.images, expected, str(access))

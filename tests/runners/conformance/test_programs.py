@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 
 from oracle.execution import execute
 from oracle.forms import Form
-from oracle.ops import Op
+from oracle.ops import Lines, Op
 from oracle.places import Buffer, Place
-from oracle.program import Program, requirements
+from oracle.program import Program, requirements, walk
 from oracle.steps import Copy, plain_store
 from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import Compiled, Ran, Runner
 from runners.simulated_runner import SimulatedRunner
+from strategies.features import SHARED_ROW_BYTES
 
 _SETTINGS = settings(
     max_examples=15,
@@ -49,12 +50,33 @@ def _removed(form: Form) -> bool:
     return form.mnemonic == "wmma.mma" and form.satfinite and form.d_type.is_float
 
 
+def _has_narrow_rows(program: Program) -> bool:
+    """Whether rows in shared memory are aligned as the page asks for and no better.
+
+    sm_90 may trap then (docs/findings.md, measured on H200, 2026-11-21); `test_alignment.py` tries
+    them alone.
+    """
+    shared = {buffer.name for buffer in program.buffers if buffer.space == "shared"}
+    steps = (step for step in walk(program.steps) if isinstance(step, Op))
+    pairs = ((step.memory, step.form) for step in steps)
+    spans = (
+        span for lines, form in pairs if isinstance(lines, Lines) for span in lines.spans(form)
+    )
+    return any(
+        span.buffer in shared and (span.start % SHARED_ROW_BYTES or span.pitch % SHARED_ROW_BYTES)
+        for span in spans
+    )
+
+
 @pytest.mark.stand_in
 @_SETTINGS
 @given(program=program_draws.programs(most=6), seed=st.integers(0, 2**32 - 1))
 def test_any_defined_program_gives_the_oracles_images(
     runner: Runner, program: Program, seed: int
 ) -> None:
+    # No known defect of a compiler touches these programs: no code of lanes is among them, and no
+    # result shares registers with other operands but with its own addend.
+    assume(not _has_narrow_rows(program))
     forms = requirements(program)
     assume(not any(_removed(form) for form in forms))
     assume(all(form.texts["type"] == "b16" for form in forms if form.mnemonic == "ldmatrix"))

@@ -33,13 +33,13 @@ def disagreements(runner: Runner, rows: list, count: int) -> list[str]:
     return found
 
 
-def test_a_runner_agrees_with_the_rows(runner: Runner) -> None:
-    assert not disagreements(runner, SAMPLE, 8)
+def test_a_runner_agrees_with_the_rows(unoptimized_runner: Runner) -> None:
+    assert not disagreements(unoptimized_runner, SAMPLE, 8)
 
 
 @pytest.mark.slow
-def test_a_runner_agrees_with_all_rows(runner: Runner) -> None:
-    assert not disagreements(runner, ROWS, 100)
+def test_a_runner_agrees_with_all_rows(unoptimized_runner: Runner) -> None:
+    assert not disagreements(unoptimized_runner, ROWS, 100)
 
 
 def test_a_wrong_result_is_told_from_one_that_is_open() -> None:

@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+from scalar_operands import operands
 
 from oracle.execution import execute
 from oracle.isa import FORMS
@@ -107,6 +108,25 @@ def test_every_instruction(reference, step):
     families = {row.family: row for row in ROWS}
     for row in {*families.values(), *ROWS[::step]}:
         assert_row(reference, row, dice)
+
+
+@pytest.mark.parametrize(
+    "opcode",
+    ["mul.rn.ftz.f32", "mul.rn.ftz.f16x2", "fma.rm.ftz.f32", "fma.rn.ftz.relu.f16",
+     "cvt.rn.ftz.f32.f64", "cvt.rm.ftz.f32.f64"],
+)  # fmt: skip
+def test_results_that_are_about_to_be_flushed(reference, opcode):
+    """Tiny is what is tiny after it was rounded as if exponents had no end."""
+    row = SCALARS[opcode]
+    program = program_of(row, random.Random(0))
+    images = np.zeros((8, program.image_bytes), np.uint8)
+    words = images.view("<u4")[:, : 32 * 8].reshape(8, 32, 8)
+    for index, given in enumerate(operands(row, 8)):
+        words[..., index] = given.astype(np.uint32)
+        words[..., index + 4] = given.astype(np.uint64) >> np.uint64(32)
+    expected = execute(program, images).images
+    actual = reference.execute(encode(program, model_for("sm_90")), images)
+    assert np.array_equal(actual, expected)
 
 
 @pytest.mark.parametrize("count", [25, pytest.param(400, marks=pytest.mark.slow)])
