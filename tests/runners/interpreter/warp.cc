@@ -23,14 +23,14 @@ static unsigned any(unsigned x) {
 
 static const u32 *program;
 static const wf_contents *contents;
-static u8 *memory, *made, *copies;
+static u8 *memory, *images_made, *copies_made;
 static u64 first_number, number_of_images;
 static unsigned ended;
 static u8 stacks[32][1 << 16];
 
 static void work() {
   if (program) execute(program, memory);
-  else fill_some(contents, first_number, number_of_images, memory, made, copies);
+  else fill_some(contents, first_number, number_of_images, memory, images_made, copies_made);
   ended++;
   for (;;) meet();
 }
@@ -66,14 +66,14 @@ extern "C" int run_warp(const u32 *code, u8 *images, u64 image_bytes, u64 count,
 
 extern "C" int fill_warp(const uint64_t *words, u64 first, u64 count, u8 *images, u8 *others) {
   const wf_contents opened = wf_opened(words);
-  static alignas(16) u8 own[1 << 19];
+  alignas(16) static u8 own[1 << 19];
   if (wf_bytes(&opened) > sizeof(own)) return 0;
   program = 0;
   contents = &opened;
   memory = own;
   first_number = first;
   number_of_images = count;
-  made = images;
-  copies = others;
+  images_made = images;
+  copies_made = others;
   return warp();
 }
