@@ -49,7 +49,7 @@ def main() -> None:
     both = int(before), int(after)
 
     def fill(first: int) -> None:
-        reference.fill(contents, made.image_bytes, first, given.images, *both)
+        reference.fill(contents, first, given.images, *both)
 
     def run(first: int) -> None:
         kernel.prepared_async_call(

@@ -61,7 +61,7 @@ def test_a_device_makes_the_images_and_names_those_that_differ(opcode, first):
     device = DeviceReference(driver, session.modules)
     contents = device.contents(device_contents(recipe, program).words)
     made, copies = (driver.mem_alloc(images.nbytes) for _ in range(2))
-    device.fill(contents, program.image_bytes, first, 200, int(made), int(copies))
+    device.fill(contents, first, 200, int(made), int(copies))
     for memory in (made, copies):
         found = np.empty_like(images)
         driver.memcpy_dtoh(found, memory)
