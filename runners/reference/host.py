@@ -72,8 +72,7 @@ class HostReference:
         images, copies = (_aligned(count * image_bytes) for _ in range(2))
         numbers = map(ctypes.c_uint64, (first, count))
         self._library.fill_images(_at(contents), *numbers, _at(images), _at(copies))
-        images = images[: count * image_bytes].reshape(count, image_bytes)
-        return images
+        return images[: count * image_bytes].reshape(count, image_bytes)
 
     def execute(self, encoded: Encoded, images: Images) -> Images:
         """Return images after a program; those that are given stay as they are.

@@ -24,12 +24,13 @@ follow, then each placed one: again four numbers of 16 bits (its instructions, a
 line, LEAVE for every line, of position and of value), and its instructions, which are computed with
 64 bits.
 
-An instruction is, from bit 0 on: 5 bits of `Code` (SUM is 8, RIGHT of a number 22); 1 that says that the
-result is cut to as many bits as the third operand says; 10 bits of the slot that keeps the result
-(NOWHERE: none; of the image's own code, the scalar); three operands of 16 bits. An operand from
-2^15 on is a constant; else bits 12 to 14 say what it is (`_Kind`), and the bits below which one. Of
-a DRAW the second operand is its bound less 1; of tables the second and the third are where they
-start, and the number of values less 1; of SUM the second is where the numbers of `_sum` start.
+An instruction is, from bit 0 on: 5 bits of `Code` (SUM is 8, RIGHT of a number 22); 1 that says
+that the result is cut to as many bits as the third operand says; 10 bits of the slot that keeps
+the result (NOWHERE: none; of the image's own code, the scalar); three operands of 16 bits. An
+operand from 2^15 on is a constant; else bits 12 to 14 say what it is (`_Kind`), and the bits below
+which one. Of a DRAW the second operand is its bound less 1; of tables the second and the third are
+where they start, and the number of values less 1; of SUM the second is where the numbers of `_sum`
+start.
 """
 
 from __future__ import annotations
@@ -145,7 +146,9 @@ def device_contents(recipe: Recipe, program: Program) -> DeviceContents:
         places.append(own)
         size += own.size
     untouched = _untouched(plan, live)
-    turns = math.lcm(*(len(one.fills[class_]) for one in plan.fillings for class_ in recipe.classes))
+    turns = math.lcm(
+        *(len(one.fills[class_]) for one in plan.fillings for class_ in recipe.classes)
+    )
     code = _Assembler()
     starts = np.zeros((turns, len(recipe.classes), 1 + len(fillings)), np.int32)
     scalars = 0
@@ -278,7 +281,7 @@ class _Unit:
 def _bounds(node: Node, unit: _Unit) -> _Bounds:
     """Return the least and the largest value that an element may have."""
     low, high = _raw_bounds(node, unit)
-    if node.is_pattern and not (0 <= low and high <= unit.mask):
+    if node.is_pattern and not (low >= 0 and high <= unit.mask):
         return 0, unit.mask
     return (low, high) if _ANY[0] <= low and high <= _ANY[1] else _ANY
 
@@ -501,7 +504,7 @@ class _Block:
     def _note(self, low: int, high: int, *, is_pattern: bool) -> None:
         """Note what values there are."""
         most = (1 << 32) - 1 if is_pattern else (1 << 31) - 1
-        self.is_narrow &= -(1 << 31) <= low and high <= most
+        self.is_narrow &= low >= -(1 << 31) and high <= most
 
     def _computed(self, node: Node) -> _Instruction:
         unit, code = self.unit, int(node.code)

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracle.program import Program
+from runners.reference.fresh import fill_bytes
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.contents.device import device_contents
 from strategies.contents.philox import philox
@@ -27,7 +28,8 @@ DRIVER = r"""
 #include <string.h>
 extern "C" void words(uint32_t *x, uint64_t key) { wf_philox(x, key); }
 /* Lanes one after the other, the last one first, as no lane may depend on another one's. */
-extern "C" void image(const uint64_t *words, uint64_t number, void *memory, uint8_t *image, uint8_t *copy) {
+extern "C" void image(
+    const uint64_t *words, uint64_t number, void *memory, uint8_t *image, uint8_t *copy) {
     const wf_contents c = wf_opened(words);
     wf_image lanes[32];
     for (int l = 0; l < 32; l++) lanes[l] = wf_begun(&c, number, memory, l, 32);
@@ -75,6 +77,7 @@ def made(library: ctypes.CDLL) -> Make:
         words = device_contents(recipe, program).words
         library.bytes.restype = ctypes.c_uint64
         size = library.bytes(ctypes.c_void_p(words.ctypes.data))
+        assert size == fill_bytes(words)
         memory, image, copy = (aligned(one) for one in (size, *[program.image_bytes] * 2))
         library.image(
             ctypes.c_void_p(words.ctypes.data), ctypes.c_uint64(number),
