@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from oracle.errors import UsageError
 from oracle.forms import Form
-from oracle.instructions.mma_sp import STORAGE, selectors
-from oracle.isa import another_needed, form_of, mma_sync_form
+from oracle.instructions import INSTRUCTIONS
+from oracle.isa import another_needed, form_of, mma_sync_form, selectors_of
 from oracle.lane_fragments import pack, unpack
 from oracle.matrices import LANES
 from oracle.models import model_of
@@ -111,11 +111,12 @@ def mma_sp(
     if not form.is_sparse:
         raise another_needed(form, "mma.sp")
     leading = _leading(form, a=a, b=b, c=c, metadata=metadata)
-    known = selectors(form)
+    known = selectors_of(form)
     if isinstance(selector, bool) or selector not in known:
         raise UsageError(
             f"the sparsity selector is {selector!r:.80}; of {form.opcode} it is "
-            f"{' or '.join(map(str, known))}, and any other is undefined (PTX ISA {STORAGE})"
+            f"{' or '.join(map(str, known))}, and any other is undefined (PTX ISA "
+            f"{INSTRUCTIONS[form.mnemonic].metadata})"
         )
     operands = (words.reshape(-1, LANES, words.shape[-1]) for words in (a, b, c))
     chosen = metadata.reshape(-1, LANES), int(selector)
