@@ -75,8 +75,7 @@ fewer, because time goes with bytes, and one program in a hundred has images of 
 (2026-11)."""
 _BROAD_ROUNDS = 48
 """Rounds before the first growth: 384 programs, every family of forms several times. (There are
-373 forms on sm_90 with PTX ISA 8.7: 138 of wmma.mma, 110 of mma.sync, 88 of mma.sp, the rest move
-matrices.)"""
+373 forms on sm_90 with PTX ISA 8.7.)"""
 _ROUNDS_OF_A_STEP = {Speed.INTERPRETED: 8, Speed.NATIVE: 2}
 """Rounds from one doubling to the next; where compiling a program costs more than its images,
 breadth costs more, too."""
