@@ -119,7 +119,7 @@ def selectors_of(form: Form) -> Sequence[int]:
     return INSTRUCTIONS[form.mnemonic].selectors(form)
 
 
-def chunks_of(form: Form) -> Sequence[int]:
+def chunks_of(form: Form) -> tuple[int, ...]:
     """Return what 4 bits of a form's metadata may be; nothing of a form that has none."""
     return INSTRUCTIONS[form.mnemonic].chunks(form)
 

@@ -31,7 +31,6 @@ from oracle.ops import accesses_rows, multiplies, multiplies_registers, product_
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.registers import listed, text_of
-from oracle.sparse import legal_bytes
 from oracle.steps import (
     Barrier,
     Copy,
@@ -44,6 +43,7 @@ from oracle.steps import (
 )
 from oracle.tracing import Event, Trace
 from runners.protocol import Images
+from strategies.contents.plans import metadata_bytes
 from strategies.programs.single_instruction import (
     buffers_of,
     exact_elements,
@@ -247,7 +247,7 @@ class _Alone:
         for use in self.step.reads:
             if use.field == "e":
                 noise = np.random.default_rng(number).integers(0, 256, (LANES, 4), np.uint8)
-                yield from self._filled(use, legal_bytes(tuple(chunks_of(self.step.form)))[noise])
+                yield from self._filled(use, metadata_bytes(chunks_of(self.step.form))[noise])
                 continue
             type_ = self.step.form.type(use.field)
             shape = LANES, use.holds.words * 32 // type_.bits

@@ -159,7 +159,7 @@ class Instruction:
     registers."""
     selectors: Callable[[Form], Sequence[int]] = lambda form: ()
     """What "selector" may be."""
-    chunks: Callable[[Form], Sequence[int]] = lambda form: ()
+    chunks: Callable[[Form], tuple[int, ...]] = lambda form: ()
     """What 4 bits of the metadata in "e" may be."""
     metadata: str = ""
     """Section that says what both may be."""

@@ -191,7 +191,7 @@ class _Walker:
             for use in step.reads[3:]:
                 metadata = self._held(use)
                 if metadata is not None:
-                    self.found.metadata.append((tuple(chunks_of(form)), metadata[metadata >= 0]))
+                    self.found.metadata.append((chunks_of(form), metadata[metadata >= 0]))
             for a, b, c in zip(*(operands[operand] for operand in "abc"), strict=True):
                 self.found.products.append(Product(form, a, b, c))
             self._forget(step)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from corpus.programs import decode_program, encode_program
 from oracle.errors import UsageError
 from oracle.execution import execute
 from oracle.isa import FORMS
-from oracle.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, run_lanes
+from oracle.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every, run_lanes
 from oracle.ops import Op
 from oracle.permission import permitted
-from oracle.program import walk
+from oracle.program import Program, walk
 from oracle.targets import Module
 from runners.emission import emit
 from runners.front_ends.protocol import check_named
@@ -28,10 +30,38 @@ MODULE = Module.named("sm_90", "8.0")
 ALONE = programs(Focus(features=frozenset({Has.LANES_ALONE})), module=MODULE, forms=FORMS)
 
 
+def code_in(program: Program) -> Iterator[Statement]:
+    for step in walk(program.steps):
+        if isinstance(step, LaneCode):
+            yield from every(step.code)
+
+
+def is_miscompiled(one: Statement) -> bool:
+    """Whether ptxas from 12.4 to 13.5 gets an instruction wrong, at -O0, too.
+
+    Each of the 13 families in which scalar code differed at -O0 in a campaign on an H200 has one of
+    these (13.5.37, 2026-11-23), and one finding of each, bisected, is wrong with all 20 builds:
+    `fns`; `bfe` and `bfi` of 64 bits, whose position is not cut to eight bits; under a guard
+    `testp`, and `set` to f32, which converts what it leaves alone.
+    """
+    if not isinstance(one, Assign):
+        return False
+    name, *qualifiers = one.opcode.split(".")
+    if name in ("bfe", "bfi"):
+        return qualifiers[0].endswith("64")
+    if name == "set":
+        return bool(one.guard) and qualifiers[-2] == "f32"
+    return name == "fns" or (name == "testp" and bool(one.guard))
+
+
 @settings(max_examples=30, deadline=None)
 @given(key=st.integers(0, 2**64 - 1))
 def test_drawn_code_comes_out_as_the_oracle_says(unoptimized_runner: Runner, key: int) -> None:
     program = draw_one(ALONE, key)
+    assume(
+        isinstance(unoptimized_runner, SimulatedRunner)
+        or not any(map(is_miscompiled, code_in(program)))
+    )
     images = np.random.default_rng(key).integers(0, 256, (4, program.image_bytes), np.uint8)
     # Small numbers decide counts and shifts, the others everything else.
     images.view("<u4")[:, ::3] %= 40
