@@ -52,7 +52,7 @@ _ROTATIONS = {
 }
 """Two shifts, and what joins their results: of these, some are rotations and some only look so."""
 _NTH_BIT = OF_SCALAR["fns"]
-_SELDOM = 64
+_SELDOM = 8
 """One in so many pieces of code has what every compiler makes wrong: its line would come first in
 every campaign, and hide what one compiler does."""
 
@@ -125,8 +125,9 @@ def _known(module: Module) -> _Known:
             )
             for feature in OF_SCALAR.values()
         },
-        together=frozenset(OF_SCALAR[row.family] for row in rows if row.carry_in or row.warp)
-        | {_NTH_BIT}
+        together=frozenset(
+            {_NTH_BIT, *(OF_SCALAR[row.family] for row in rows if row.carry_in or row.warp)}
+        )
         - {OF_SCALAR[row.family] for some in plain.values() for row in some},
         first=tuple(
             row for row in rows if row.destinations == ("pred",) and {*row.sources} == {"b32"}
