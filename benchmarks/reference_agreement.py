@@ -22,6 +22,7 @@ from typing import Any
 from oracle.execution import execute
 from oracle.isa import FORMS
 from oracle.models import model_for
+from oracle.ops import product_of
 from oracle.program import Program
 from oracle.targets import Module
 from runners.cuda.reference import DeviceReference
@@ -31,7 +32,7 @@ from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import draw
 from strategies.features import Focus
 from strategies.programs import programs
-from strategies.programs.single_instruction import buffers_of, product_of, single_instruction
+from strategies.programs.single_instruction import buffers_of, single_instruction
 
 BATCH_BYTES = 16 << 20
 """Images that are expanded and executed together."""

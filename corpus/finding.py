@@ -360,10 +360,15 @@ def read_document(data: bytes, path: Path) -> Document:
     return document
 
 
+_CHOICE = re.compile(r"`str` matching regex '\^\(\?:([\w|]+)\)\\\\Z'")
+"""How a decoder writes that it takes some words alone."""
+
+
 def explain(error: Exception) -> str:
     """Return a decoder's message with its field in words; names out of the file are cut."""
-    what, mark, where = str(error).rpartition(" - at `$.")
-    said = f"{what} in field {where.rstrip('`')}" if mark else str(error)
+    message = _CHOICE.sub(lambda found: f"one of {found[1].replace('|', ', ')}", str(error))
+    what, mark, where = message.rpartition(" - at `$.")
+    said = f"{what} in field {where.rstrip('`')}" if mark else message
     return said if len(said) <= _SAID else f"{said[:_SAID]}…"
 
 

@@ -228,7 +228,7 @@ def _op_kind(row: Instruction) -> _Kind:
     fields |= memory.fields if memory else {}
     fields |= {"address": int | None} if form.is_load else {}
     fields |= {"count": int} if is_repeated(form) else {}
-    fields |= {"selector": int} if form.is_sparse else {}
+    fields |= {"selector": int} if "selector" in form.operands else {}
     optional = {"address", *(memory.optional if memory else ())}
     return _Kind(name=_name(form), make=Op.of, fields=fields, optional=optional)
 

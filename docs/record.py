@@ -80,7 +80,8 @@ _BUGS = (
         section="A negation is lost", ids=("691466f5", "69f82e72", "88f1af40"),
     ),
     Bug(
-        unit="mma.sync", what="reached by some lanes only: moved between two stores of those lanes",
+        unit="mma.sync, mma.sp",
+        what="reached by some lanes only: moved between two stores of those lanes",
         section="mma.sync under a condition that differs between lanes",
         who="LLVM 14.0.6, 15.0.7 and 22.1.0 at -O1 to -O3, not 20.1.8",
         see=_LLVM.format("22", "--opt 2"),

@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 from oracle.errors import UndefinedProgramError
 from oracle.forms import ROW_BYTES
 from oracle.instructions import INSTRUCTIONS
-from oracle.instructions.mma_sp import STORAGE as METADATA
-from oracle.instructions.mma_sp import legal_pairs, selectors
 from oracle.instructions.wmma import FRAGMENTS, STORAGE
+from oracle.isa import chunks_of, selectors_of
 from oracle.lane_code import LaneCode
 from oracle.operands import Fragment, Held, Registers, Use
 from oracle.ops import AnyOp, MatrixAccess, Op, RowAccess, accesses_matrix, accesses_rows
@@ -280,17 +279,18 @@ class _Analysis:
         return state
 
     def metadata(self, step: AnyOp, selector: int, at: str, before: _State) -> None:
-        """Check the selector of a sparse A, and metadata that are one number in every lane.
+        """Check the selector, and metadata that are one number in every lane.
 
         Other metadata are what an image holds; rows whose metadata have no meaning may be anything
         (`oracle.bounds`).
         """
-        form, known = step.form, selectors(step.form)
+        form, known = step.form, selectors_of(step.form)
+        section = INSTRUCTIONS[form.mnemonic].metadata
         if selector not in known:
             self.report(
                 at,
                 Cause.SELECTOR,
-                METADATA,
+                section,
                 f"the sparsity selector is {selector}; of {form.shape.name} with "
                 f".{form.a_type.name} it is {' or '.join(map(str, known))}",
             )
@@ -299,13 +299,13 @@ class _Analysis:
         if constant is None:
             return
         pairs = {constant >> bit & 15 for bit in range(0, 32, 4)}
-        if pairs - {*legal_pairs(form)}:
+        if pairs - {*chunks_of(form)}:
             self.report(
                 at,
                 Cause.METADATA,
-                METADATA,
+                section,
                 f"the metadata are {constant:#010x}; of {form.mnemonic} with .{form.a_type.name} "
-                f"4 bits are {', '.join(f'{one:#x}' for one in legal_pairs(form))}",
+                f"4 bits are {', '.join(f'{one:#x}' for one in chunks_of(form))}",
             )
 
     def branch(self, step: Branch, at: str, state: _State) -> _State:

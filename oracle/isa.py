@@ -7,6 +7,7 @@ needs are derived from them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from oracle.errors import UsageError
@@ -84,14 +85,9 @@ def form_of(opcode: str, mnemonic: str | None = None) -> Form:
     return form
 
 
-_FUNCTIONS = {"wmma.mma": "mma", "mma": "mma_sync", "ldmatrix": "ldmatrix", "stmatrix": "stmatrix",
-              "movmatrix": "movmatrix"}  # fmt: skip
-"""By mnemonic: the function of the package `oracle` that computes it; `mma_sp` if it is sparse."""
-
-
 def another_needed(form: Form, mnemonic: str) -> UsageError:
     """Return the error for a form of another instruction; it names the function that takes it."""
-    name = "mma_sp" if form.is_sparse else _FUNCTIONS.get(form.mnemonic)
+    name = INSTRUCTIONS[form.mnemonic].function
     taken = f"; `oracle.{name}` takes it" if name else ""
     return UsageError(
         f"{form.opcode!r} is a form of {form.mnemonic}; a form of {mnemonic} is needed{taken}"
@@ -116,6 +112,16 @@ def mma_sync_form(opcode: str) -> Form:
 def figures_of(form: Form) -> str:
     """Return the mnemonic under which a model has the figures of a form."""
     return INSTRUCTIONS[form.mnemonic].figures or form.mnemonic
+
+
+def selectors_of(form: Form) -> Sequence[int]:
+    """Return what the selector of a form may be; nothing of a form that has none."""
+    return INSTRUCTIONS[form.mnemonic].selectors(form)
+
+
+def chunks_of(form: Form) -> tuple[int, ...]:
+    """Return what 4 bits of a form's metadata may be; nothing of a form that has none."""
+    return INSTRUCTIONS[form.mnemonic].chunks(form)
 
 
 @cache

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from oracle.errors import UsageError
 from oracle.forms import Form
-from oracle.instructions.mma_sp import STORAGE, selectors
-from oracle.isa import another_needed, form_of, mma_sync_form
+from oracle.instructions import INSTRUCTIONS
+from oracle.isa import another_needed, form_of, mma_sync_form, selectors_of
 from oracle.lane_fragments import pack, unpack
 from oracle.matrices import LANES
 from oracle.models import model_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _CHUNKS_OF_ROWS = 4
 """Of so many times fewer tiles, the B that each row of A meets is put together: 0.5 to 0.7 times as
 long as of all (2026-11-23)."""
-Sparse = tuple[NDArray[np.uint32], int]
+Metadata = tuple[NDArray[np.uint32], int]
 """Metadata of each lane, (tiles, 32), and the sparsity selector."""
 
 
@@ -111,15 +111,16 @@ def mma_sp(
     if not form.is_sparse:
         raise another_needed(form, "mma.sp")
     leading = _leading(form, a=a, b=b, c=c, metadata=metadata)
-    known = selectors(form)
+    known = selectors_of(form)
     if isinstance(selector, bool) or selector not in known:
         raise UsageError(
             f"the sparsity selector is {selector!r:.80}; of {form.opcode} it is "
-            f"{' or '.join(map(str, known))}, and any other is undefined (PTX ISA {STORAGE})"
+            f"{' or '.join(map(str, known))}, and any other is undefined (PTX ISA "
+            f"{INSTRUCTIONS[form.mnemonic].metadata})"
         )
     operands = (words.reshape(-1, LANES, words.shape[-1]) for words in (a, b, c))
     chosen = metadata.reshape(-1, LANES), int(selector)
-    d = multiply_lanes(form, *operands, model=model_of(target, model), sparse=chosen)
+    d = multiply_lanes(form, *operands, model=model_of(target, model), metadata=chosen)
     return d.reshape(*leading, LANES, form.words("d"))
 
 
@@ -130,21 +131,21 @@ def multiply_lanes(
     c: NDArray[np.uint32],
     *,
     model: Model,
-    sparse: Sparse | None = None,
+    metadata: Metadata | None = None,
 ) -> NDArray[np.uint32]:
     """Return what `mma_sync` and `mma_sp` do, for a form that is already known and a model.
 
     Parameters
     ----------
     a, b, c : uint32 (tiles, 32, words)
-    sparse
-        Of mma.sp.
+    metadata
+        Of mma.sp, with the selector.
     """
     model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
     result = np.empty((len(a), LANES, form.words("d")), np.uint32)
     scratch = own_scratch()
     size, upper = chunk_tiles(form), takes_upper_halves(form, model)
-    if sparse is not None and form.a_type.is_float:
+    if metadata is not None and form.a_type.is_float:
         size = max(1, size // _CHUNKS_OF_ROWS)
     for start in range(0, len(a), size):
         part = slice(start, start + size)
@@ -153,10 +154,10 @@ def multiply_lanes(
             for name, words in (("a", a), ("b", b))
         )
         addend = unpack(form, "c", c[part], scratch)
-        if sparse is None:
+        if metadata is None:
             d = product(form, left, right, addend, model, scratch, keeps_c=False)
         else:
-            chosen = sparse[0][part], sparse[1]
+            chosen = metadata[0][part], metadata[1]
             d = _sparse_product(form, left, right, addend, model, scratch, chosen)
         pack(form, d, result[part], scratch=scratch)
     return result
@@ -169,14 +170,14 @@ def _sparse_product(
     c: NDArray[Any],
     model: Model,
     scratch: Scratch,
-    sparse: Sparse,
+    metadata: Metadata,
 ) -> NDArray[Any]:
     """Return A x B + C of a few tiles, (tiles, m, n), A being what is stored."""
     if not form.a_type.is_float:
-        return product(form, expanded(form, a, *sparse), b, c, model, scratch, keeps_c=False)
+        return product(form, expanded(form, a, *metadata), b, c, model, scratch, keeps_c=False)
     # Each row of A meets rows of B of its own. A place that is not chosen is no term of the sum: it
     # has no exponent (measured on H200, 2026-11-23).
-    rows = by_row(a), met(form, b, *sparse), by_row(c)
+    rows = by_row(a), met(form, b, *metadata), by_row(c)
     return of_rows(product(form, *rows, model, scratch, keeps_c=False), form.shape.m)
 
 

@@ -11,10 +11,8 @@ from functools import lru_cache
 from oracle.errors import UsageError
 from oracle.forms import ROW_BYTES, Form
 from oracle.instructions import INSTRUCTIONS
-from oracle.instructions.mma_sp import STORAGE as METADATA
-from oracle.instructions.mma_sp import selectors
 from oracle.instructions.wmma import STORAGE
-from oracle.isa import deprecations, forms_by_opcode, needs_aligned, refusals
+from oracle.isa import deprecations, forms_by_opcode, needs_aligned, refusals, selectors_of
 from oracle.matrices import Matrix
 from oracle.opcodes import KEYWORDS, Resolution, is_unjudged, resolve
 from oracle.reasons import Reason, Rule
@@ -385,13 +383,14 @@ def _undefined(form: Form, operands: dict[str, str]) -> list[Reason]:
         if stride is not None:
             reasons += _stride_reasons(form.matrix(), form.layout, stride, form.section)
     if "selector" in operands:
-        selector, known = _integer(operands["selector"]), selectors(form)
+        selector, known = _integer(operands["selector"]), selectors_of(form)
         if selector not in known:
             text = (
                 f"the sparsity selector {selector} is undefined with {form.shape.name} of "
                 f".{form.a_type.name}; it is {' or '.join(map(str, known))}"
             )
-            reasons.append(Reason(text, METADATA, Rule.SELECTOR))
+            section = INSTRUCTIONS[form.mnemonic].metadata
+            reasons.append(Reason(text, section, Rule.SELECTOR))
     match = _ADDRESS.fullmatch(operands["p"]) if "p" in operands else None
     if match and match[2]:
         address = (_integer(match[2]) or 0) + (_integer(match[3] or "0") or 0)

@@ -179,15 +179,14 @@ class Op(StepBase, Generic[M]):
     count: int = 1
     """Registers of each operand, where the instruction is done for one after the other."""
     selector: int | None = None
-    """Which lanes' metadata of a sparse A count, 0 to 3; None where A is not sparse."""
+    """Which lanes' metadata count, 0 to 3; None of a form without this operand."""
 
     @staticmethod
     def of(form: Form, **given: Any) -> Op[Any]:
         """Return a step from its operands and the fields of its memory, by their names.
 
-        Those are "d", "a", "b" and "c" of a product, and "e" of a sparse A, its metadata;
-        "fragment" or "registers" of what is loaded or stored; "source" and "destination" of what
-        is moved between registers.
+        Those are "d", "a", "b", "c" and, for metadata, "e" of a product; "fragment" or "registers"
+        of what is loaded or stored; "source" and "destination" of what is moved between registers.
 
         Raises
         ------
@@ -213,14 +212,15 @@ class Op(StepBase, Generic[M]):
             check_vector(use.name, "fragment" if use.is_fragment else "vector of registers")
         if self.memory is not None:
             self.memory.check(self.form)
-        if self.form.is_sparse and self.selector is not None:
+        has_selector = "selector" in self.form.operands
+        if has_selector and self.selector is not None:
             # "a 32-bit integer constant with values in the range 0..3" (9.7.14.6.3)
             check_range(self.selector, 0, 3, "sparsity selector")
         else:
             check(
-                self.form.is_sparse == (self.selector is not None),
+                has_selector == (self.selector is not None),
                 f"{self.form.mnemonic} "
-                + ("lacks its sparsity selector" if self.form.is_sparse else "has no selector"),
+                + ("lacks its sparsity selector" if has_selector else "has no selector"),
             )
         if self.address is not None:
             check(
@@ -258,7 +258,7 @@ class Op(StepBase, Generic[M]):
         if self.memory is not None:
             found |= {one.name: getattr(self.memory, one.name) for one in fields(self.memory)}
         found["address"] = self.address
-        if self.form.is_sparse:
+        if self.selector is not None:
             found["selector"] = self.selector
         return found | {"count": self.count} if is_repeated(self.form) else found
 
@@ -302,7 +302,7 @@ class Op(StepBase, Generic[M]):
     def __str__(self) -> str:
         if self.form.is_product:
             text = "{d} = {a} x {b} + {c}".format(**self.names)
-            if self.form.is_sparse:
+            if self.selector is not None:
                 text += f", a placed by {self.names['e']}, selector {self.selector}"
         elif self.memory is None:
             text = "{destination} = {source}, every register transposed".format(**self.names)
@@ -356,6 +356,12 @@ RowAccess = Op[Rows]
 """An ldmatrix or its reverse."""
 Product = Op[None]
 """A wmma.mma, mma.sync or mma.sp."""
+
+
+def product_of(form: Form) -> Product:
+    """Return a multiplication whose operands are called as on the page, with selector 0."""
+    constants = {name: 0 for name in form.operands if name == "selector"}
+    return Op.of(form, **{name: name for name in form.vectors}, **constants)
 
 
 def accesses_matrix(step: object) -> TypeGuard[MatrixAccess]:

@@ -133,13 +133,6 @@ def met(form: Form, b: NDArray[Any], metadata: NDArray[np.uint32], selector: int
 
 
 @cache
-def legal_bytes(pairs: tuple[int, ...]) -> NDArray[np.uint8]:
-    """Return a byte of metadata of such pairs for each byte, uint8 (256,)."""
-    half = np.resize(np.array(pairs, np.uint8), 16)
-    return (half[:, None] << np.uint8(4) | half).ravel()
-
-
-@cache
 def row_form(form: Form) -> Form:
     """Return the form of a product of one row of A, as `by_row` and `met` give it."""
     return form.stored.varied(shape=f"m1n{form.shape.n}k{form.stored.shape.k}")

@@ -180,10 +180,10 @@ class Warps:
     def multiply_registers(
         self, step: Product, a: Planes, b: Planes, c: Planes, e: Planes | None = None
     ) -> Planes:
-        """Return the registers of A x B + C; of a sparse A, `e` are its metadata."""
-        sparse = None if e is None else (e["bits"][..., 0], step.selector or 0)
+        """Return the registers of A x B + C; `e` are metadata."""
+        metadata = None if e is None else (e["bits"][..., 0], step.selector or 0)
         operands = a["bits"], b["bits"], c["bits"]
-        d = multiply_lanes(step.form, *operands, model=self.model, sparse=sparse)
+        d = multiply_lanes(step.form, *operands, model=self.model, metadata=metadata)
         return {"bits": d}
 
     def elementwise(self, step: Elementwise, source: Planes) -> Planes:

@@ -84,8 +84,8 @@ class Feature:
     opaque: bool | None = field(default=None, compare=False)
     """Whether only programs on fragments of wmma have it (True), or only programs on registers
     known by lane (False); None: both."""
-    sparse: bool = field(default=False, compare=False)
-    """Whether only programs that multiply a sparse A have it."""
+    operand: str = field(default="", compare=False)
+    """Kind of operand without which no program has it; "": none."""
 
     def __str__(self) -> str:
         return self.value
@@ -204,12 +204,14 @@ class Has:
     AMONG_MULTIPLICANDS = Feature("d among the registers of a or b", Dimension.PROGRAM)
     A_WITH_B = Feature("a and b in one bank of registers", Dimension.PROGRAM)
     ADDRESS_LOADED = Feature("address in a register that is loaded", Dimension.PROGRAM)
-    SELECTOR = Feature("sparsity selector above 0", Dimension.PROGRAM, opaque=False, sparse=True)
+    SELECTOR = Feature(
+        "sparsity selector above 0", Dimension.PROGRAM, opaque=False, operand="selector"
+    )
     METADATA_SET = Feature(
-        "metadata in registers that are set", Dimension.PROGRAM, opaque=False, sparse=True
+        "metadata in registers that are set", Dimension.PROGRAM, opaque=False, operand="e"
     )
     OVER_METADATA = Feature(
-        "d in the register of the metadata", Dimension.PROGRAM, opaque=False, sparse=True
+        "d in the register of the metadata", Dimension.PROGRAM, opaque=False, operand="e"
     )
     ROWS_REPEATED = Feature(f"{ROW_STORES[0]} repeats a register", Dimension.PROGRAM, opaque=False)
     MOVED_IN_PLACE = Feature(f"{MOVES[0]} into its source", Dimension.PROGRAM, opaque=False)
@@ -277,8 +279,8 @@ OF_CODE = frozenset({Has.LANES_ALONE, *(one for one in _ROWS if one.dimension no
 """Features that programs of code of lanes alone are asked for."""
 OF_LANES = frozenset(one for one in _ROWS if one.opaque is False)
 """Features that only programs on registers known by lane have."""
-OF_SPARSE = frozenset(one for one in _ROWS if one.sparse)
-"""Features that only programs that multiply a sparse A have."""
+OF_OPERANDS = frozenset(one for one in _ROWS if one.operand)
+"""Features that only programs with an operand of some kind have."""
 
 
 def possible_features(form: Form) -> tuple[Feature, ...]:
@@ -289,7 +291,7 @@ def possible_features(form: Form) -> tuple[Feature, ...]:
         one
         for one in FEATURES.values()
         if one.opaque in (None, opaque)
-        and one.sparse <= form.is_sparse
+        and one.operand in ("", *form.operands)
         and one not in others
         and one.dimension in WISHED
         and one is not Has.LANES_ALONE

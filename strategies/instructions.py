@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from oracle.forms import Form, kind_of
 from oracle.instructions import INSTRUCTIONS
-from oracle.instructions.mma_sp import selectors
-from oracle.isa import spellings
+from oracle.isa import selectors_of, spellings
 from oracle.matrices import Matrix, Vector
 from strategies.drafts import (
     Draft,
@@ -47,8 +46,7 @@ def legal_drafts(form: Form) -> tuple[Draft, ...]:
         addresses = ADDRESSES[1:2] if form.space in ("", "global") else ADDRESSES[1:]
         drafts += [canonical(form, address=address) for address in addresses]
     drafts += [canonical(form, stride=stride) for stride in _strides(form)]
-    if form.is_sparse:
-        drafts += [canonical(form, selector=selector) for selector in selectors(form)[1:]]
+    drafts += [canonical(form, selector=selector) for selector in selectors_of(form)[1:]]
     return tuple(drafts)
 
 

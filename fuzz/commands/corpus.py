@@ -30,6 +30,7 @@ from fuzz.options import (
     CorpusShow,
 )
 from fuzz.output import (
+    check_output,
     console,
     counted,
     emit,
@@ -264,14 +265,15 @@ def check_corpus(options: CorpusCheck) -> None:
 def export_corpus(options: CorpusExport) -> None:
     """Write a corpus into a .zip (a corpus again when unpacked) or .jsonl (descriptions only)."""
     corpus, file = named_corpus(options.path), options.file
+    if file.suffix not in (".zip", ".jsonl"):
+        raise UsageError(f"{file} ends in neither .zip nor .jsonl; choose one of the two")
+    check_output("FILE", file)
     problems: list[Problem] = []
     entries = list(tracked(corpus.entries(problems.append), "reading", json=options.json))
     if file.suffix == ".zip":
         export_zip(corpus, entries, file)
-    elif file.suffix == ".jsonl":
-        durable.write_output(file, "".join(line + "\n" for line in json_lines(entries)).encode())
     else:
-        raise UsageError(f"{file} ends in neither .zip nor .jsonl; choose one of the two")
+        durable.write_output(file, "".join(line + "\n" for line in json_lines(entries)).encode())
     if options.json:
         emit({"path": str(file), "findings": [entry.id for entry in entries]})
     else:

@@ -611,8 +611,10 @@ def _print(result: _Result, shown: Sequence[Row], verdict: str, seed: int, secon
     found = table("", "what", "id or folder")
     for row in shown:
         known = " (known)" if row.known else ""
-        style = "bad" if row.counts else "quiet"
-        found.add_row(row.standing.value, plain(f"{row.what}{known}"), plain(row.path), style=style)
+        style, what = "bad" if row.counts else "quiet", plain(f"{row.what}{known}")
+        # What decides nothing takes one line; JSON, JUnit and the page have all of it.
+        what.no_wrap, what.overflow = not row.standing.speaks_against, "ellipsis"
+        found.add_row(row.standing.value, what, plain(row.path), style=style)
     if shown:
         out.print(found)
     if any(row.source == "record" for row in shown):

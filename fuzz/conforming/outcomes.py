@@ -101,8 +101,14 @@ def _asked(runner: Runner, item: Item, module: Module, images: Images) -> Asked:
 
 
 def _said(failure: Failure) -> str:
-    """Return a failure with the end of what was said, where the errors stand."""
-    return f"{failure} {' '.join(failure.detail.split())[-_SAID_CHARACTERS:]}".strip()
+    """Return a failure with the end of what was said, where the errors stand.
+
+    Of what Python says of an exception, that is the last line.
+    """
+    before, _, stack = failure.detail.partition("Traceback (most recent call last):")
+    last = stack.rstrip().rpartition("\n")[2]
+    words, said = " ".join(f"{before} {last}".split()), f"{failure}"
+    return said if words in said else f"{said} {words[-_SAID_CHARACTERS:]}"
 
 
 def _ways(item: Item, wrong: Sequence[int]) -> str:

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from oracle.forms import ROW_BYTES, Form
 from oracle.image import position
-from oracle.instructions.mma_sp import selectors
-from oracle.isa import FORMS, is_available
+from oracle.isa import FORMS, is_available, selectors_of
 from oracle.matrices import LANES
 from oracle.ops import Op, Rows, memory_of, operands_of
 from oracle.places import Buffer, Place
@@ -202,8 +201,8 @@ def item(form: Form, module: Module) -> Item:
         for number, (words, addresses) in enumerate(_ROWS.items()):
             maker.main(form, number, buffer=f"s{number}", addresses=tuple(addresses))
             ways.append(words)
-    elif form.is_sparse:
-        for selector in selectors(form):
+    elif known := selectors_of(form):
+        for selector in known:
             maker.main(form, selector, selector=selector)
             ways.append(f"selector {selector}")
     else:

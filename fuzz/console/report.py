@@ -6,7 +6,7 @@ import platform
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -156,10 +156,12 @@ def _page(status: CampaignStatus, corpus: Path, recorder: Console, budget: Budge
     ]
     headings = ("kind", "cases", "what", "instruction", "of which", "smallest case")
     found = Section(heading="Findings", headings=headings, rows=lines)
+    # The plots are more of the rates than the line that stands for them in a terminal.
+    campaign = dashboard(replace(status, rates=()), budget)
     sections = [
         *([found] if lines else []),
         Section(heading="Over time", plots=_plots(corpus)),
-        Section(heading="Campaign", printed=shown(dashboard(status, budget))),
+        Section(heading="Campaign", printed=shown(campaign)),
     ]
     print_report(status, corpus, recorder)
     sections.append(Section(heading="Report", printed=printed(recorder)))

@@ -24,14 +24,13 @@ from oracle.formats import Format
 from oracle.forms import Form
 from oracle.image import position
 from oracle.instructions import INSTRUCTIONS
-from oracle.instructions.mma_sp import legal_pairs
+from oracle.isa import chunks_of
 from oracle.matrices import LANES
 from oracle.operands import Registers, Use
-from oracle.ops import accesses_rows, multiplies, multiplies_registers
+from oracle.ops import accesses_rows, multiplies, multiplies_registers, product_of
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.registers import listed, text_of
-from oracle.sparse import legal_bytes
 from oracle.steps import (
     Barrier,
     Copy,
@@ -44,11 +43,11 @@ from oracle.steps import (
 )
 from oracle.tracing import Event, Trace
 from runners.protocol import Images
+from strategies.contents.plans import metadata_bytes
 from strategies.programs.single_instruction import (
     buffers_of,
     exact_elements,
     plain_access,
-    product_of,
 )
 
 CODE = "scalar code"
@@ -248,7 +247,7 @@ class _Alone:
         for use in self.step.reads:
             if use.field == "e":
                 noise = np.random.default_rng(number).integers(0, 256, (LANES, 4), np.uint8)
-                yield from self._filled(use, legal_bytes(legal_pairs(self.step.form))[noise])
+                yield from self._filled(use, metadata_bytes(chunks_of(self.step.form))[noise])
                 continue
             type_ = self.step.form.type(use.field)
             shape = LANES, use.holds.words * 32 // type_.bits

@@ -61,19 +61,21 @@ def derivation(event: Event, row: int, column: int, model: Model) -> Derivation 
 
 def _product(event: Event, form: Form, row: int, column: int, model: Model) -> Derivation | None:
     """Derive an element of D; None of a register that holds two, or where no steps are known."""
+    placed: Sequence[str] = []
     if not form.opaque:
         if form.groups > 1 or form.d_type.bits != 32:
             return None
         matrices = {name: unpack(form, name, event.inputs[name][None])[0] for name in "abc"}
         _, row, column = places(form, "d")[row, column].tolist()
-        placed = _placed(event, form, row, matrices) if form.is_sparse else []
+        if form.is_sparse:
+            placed = _placed(event, form, row, matrices)
         event = replace(event, inputs=matrices)
     element = _element(event, form, row, column)
     if form.a_type.is_float:
         found = derive(form, element, model)
     else:
         found = _counted(form, element) if form.op else _summed(form, element)
-    return replace(found, lines=[*placed, *found.lines]) if form.is_sparse else found
+    return replace(found, lines=[*placed, *found.lines])
 
 
 def _placed(event: Event, form: Form, row: int, matrices: dict[str, NDArray[Any]]) -> Sequence[str]:

@@ -21,12 +21,13 @@ from fuzz.runner import RunnerChoice, open_runner
 from oracle.errors import InfrastructureError
 from oracle.formats import Kind
 from oracle.forms import Form
-from oracle.instructions.mma_sp import legal_pairs
+from oracle.isa import chunks_of
 from oracle.lane_fragments import pack, unpack
 from oracle.matrices import LANES
 from oracle.measuring.dots import Dots
 from oracle.measuring.units import multiplied, random_tiles
 from oracle.models import Model
+from oracle.ops import product_of
 from oracle.program import Program
 from oracle.sparse import rows_met
 from oracle.storage import Tile, read, write
@@ -35,7 +36,6 @@ from runners.emission import emit_all
 from runners.protocol import Compiled, Failure, Images, Runner
 from strategies.programs.single_instruction import (
     buffers_of,
-    product_of,
     single_instruction,
 )
 
@@ -93,7 +93,7 @@ class ReadyProduct:
     def _placed(self, met: Array, images: Images) -> Array:
         """Return B of which a sparse A meets some rows, and write the metadata that say which."""
         form, offset = self.form, self.program.offset("e")
-        pairs = np.resize(np.array(legal_pairs(form), np.uint32), len(images))
+        pairs = np.resize(np.array(chunks_of(form), np.uint32), len(images))
         metadata = np.repeat(pairs[:, None] * np.uint32(0x1111_1111), LANES, axis=1)
         images[:, offset : offset + 4 * LANES] = metadata.view(np.uint8)
         signed = form.b_type.kind is Kind.SIGNED

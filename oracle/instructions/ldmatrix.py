@@ -19,6 +19,7 @@ _WIDE = "shape: m16n16|m8n16"
 
 LDMATRIX = Instruction(
     mnemonic="ldmatrix",
+    function="ldmatrix",
     section="9.7.14.5.15",
     operands=("r", "p"),
     syntax="sync aligned shape num trans? space? type? dst_fmt? src_fmt?",

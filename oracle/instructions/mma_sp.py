@@ -13,8 +13,6 @@ from oracle.instructions.row import SATURATIONS, Block, Instruction, Note, Quote
 from oracle.matrices import LANES
 from oracle.targets import PtxVersion
 
-STORAGE = "9.7.14.6.1"
-"""Section that says which metadata and selectors are defined."""
 _LAYOUTS = "alayout: row; blayout: col; shape:"
 _FP8 = "atype: e4m3|e5m2"
 _OPERANDS = ("d", "a", "b", "c", "e", "selector")
@@ -73,37 +71,6 @@ _STORED = Quote(
 )
 
 
-def _row(mnemonic: str, notes: tuple[Note, ...], *quotes: Quote) -> Instruction:
-    return Instruction(
-        mnemonic=mnemonic,
-        section="9.7.14.6.3",
-        operands=_OPERANDS,
-        syntax="sync aligned shape alayout blayout satfinite? dtype atype btype ctype",
-        figures="mma.sp",
-        blocks=_BLOCKS,
-        notes=notes,
-        quotes=(_PRODUCT, _STORED, *quotes),
-        fertile=(
-            ("shape", "dtype atype btype ctype"),
-            ("shape", "atype btype", "dtype ctype"),
-            ("atype", "btype", "dtype ctype"),
-        ),
-    )
-
-
-MMA_SP = _row("mma.sp", _NOTES)
-MMA_SP_ORDERED = _row(
-    "mma.sp::ordered_metadata",
-    (
-        *_NOTES,
-        Note("mma.sp::ordered_metadata introduced in PTX ISA version 8.5.", since=PtxVersion(8, 5)),
-    ),
-    Quote(
-        "Instruction mma.sp::ordered_metadata requires the indices in the sparsity metadata to be "
-        "sorted in an increasing order starting from LSB, otherwise behavior is undefined.",
-    ),
-)
-
 _ORDERED = (0b0100, 0b1000, 0b1001, 0b1100, 0b1101, 0b1110)
 """Pairs of indices that rise (9.7.14.6.1); of e4m3 and e5m2 it names no others."""
 _EQUAL = (0b0000, 0b0101, 0b1010, 0b1111)
@@ -117,7 +84,7 @@ def legal_pairs(form: Form) -> tuple[int, ...]:
     """Return the values of 4 bits of metadata, two indices, that the ISA gives a meaning."""
     if form.a_type.name == "tf32":
         return _HALVES
-    if form.mnemonic != MMA_SP.mnemonic or (form.a_type.is_float and form.a_type.bits == 8):
+    if form.mnemonic != "mma.sp" or (form.a_type.is_float and form.a_type.bits == 8):
         return _ORDERED
     return tuple(pair for pair in range(16) if pair not in _EQUAL)
 
@@ -142,3 +109,39 @@ def metadata_lanes(form: Form) -> int:
 def selectors(form: Form) -> range:
     """Return the sparsity selectors that the ISA defines; it takes 0 to 3 (9.7.14.6.3)."""
     return range(4 // metadata_lanes(form))
+
+
+def _row(mnemonic: str, notes: tuple[Note, ...], *quotes: Quote) -> Instruction:
+    return Instruction(
+        mnemonic=mnemonic,
+        function="mma_sp",
+        section="9.7.14.6.3",
+        operands=_OPERANDS,
+        syntax="sync aligned shape alayout blayout satfinite? dtype atype btype ctype",
+        selectors=selectors,
+        chunks=legal_pairs,
+        metadata="9.7.14.6.1",
+        figures="mma.sp",
+        blocks=_BLOCKS,
+        notes=notes,
+        quotes=(_PRODUCT, _STORED, *quotes),
+        fertile=(
+            ("shape", "dtype atype btype ctype"),
+            ("shape", "atype btype", "dtype ctype"),
+            ("atype", "btype", "dtype ctype"),
+        ),
+    )
+
+
+MMA_SP = _row("mma.sp", _NOTES)
+MMA_SP_ORDERED = _row(
+    "mma.sp::ordered_metadata",
+    (
+        *_NOTES,
+        Note("mma.sp::ordered_metadata introduced in PTX ISA version 8.5.", since=PtxVersion(8, 5)),
+    ),
+    Quote(
+        "Instruction mma.sp::ordered_metadata requires the indices in the sparsity metadata to be "
+        "sorted in an increasing order starting from LSB, otherwise behavior is undefined.",
+    ),
+)

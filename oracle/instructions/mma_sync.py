@@ -36,6 +36,7 @@ _AND = "op: and"
 
 MMA_SYNC = Instruction(
     mnemonic="mma",
+    function="mma_sync",
     alias="mma.sync",
     section="9.7.14.5.14",
     operands=("d", "a", "b", "c"),

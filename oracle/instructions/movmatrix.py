@@ -7,6 +7,7 @@ from oracle.targets import PtxVersion
 
 MOVMATRIX = Instruction(
     mnemonic="movmatrix",
+    function="movmatrix",
     section="9.7.14.5.17",
     operands=("to", "from"),
     syntax="sync aligned shape trans type",

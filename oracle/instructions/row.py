@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cache, cached_property
 from itertools import product
@@ -157,6 +157,14 @@ class Instruction:
     """Kinds in the order of the syntax, what is written first: "p" an address, "stride" an optional
     stride, "to", "from" and "e" a register each, "selector" a constant; every other is a vector of
     registers."""
+    selectors: Callable[[Form], Sequence[int]] = lambda form: ()
+    """What "selector" may be."""
+    chunks: Callable[[Form], tuple[int, ...]] = lambda form: ()
+    """What 4 bits of the metadata in "e" may be."""
+    metadata: str = ""
+    """Section that says what both may be."""
+    function: str = ""
+    """Of the package `oracle`, which computes it; "" where none does."""
     figures: str = ""
     """Mnemonic of the instruction whose figures a model has for it, if not its own."""
     opaque: bool = False

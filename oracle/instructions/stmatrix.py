@@ -17,6 +17,7 @@ _B8 = "type: b8"
 
 STMATRIX = Instruction(
     mnemonic="stmatrix",
+    function="stmatrix",
     section="9.7.14.5.16",
     operands=("p", "r"),
     syntax="sync aligned shape num trans? space? type",

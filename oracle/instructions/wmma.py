@@ -173,6 +173,7 @@ _ROUNDED = {
 
 WMMA_MMA = Instruction(
     mnemonic="wmma.mma",
+    function="mma",
     section="9.7.14.4.5",
     lengths=FRAGMENTS,
     operands=("d", "a", "b", "c"),

@@ -14,7 +14,7 @@ OPAQUE_SINCE = 16
 them, and llvmlite 0.44, which carries it, reads no others (seen 2026-11-22)."""
 LATE_SINCE = 22
 """Stores of rows, loads of rows of elements of 8 bits and less, mma of fp8 and of the larger
-shapes of f64: not in 20."""
+shapes of f64, and multiplications with metadata: not in 20."""
 SPACES = {"": 0, "global": 1, "shared": 3, "shared::cta": 3}
 """Address spaces of NVPTX by the spelling of a state space (LLVM, User Guide for NVPTX)."""
 FRAGMENT_TYPES = {"f16": "<2 x half>", "f32": "float", "f64": "double"}
@@ -39,10 +39,7 @@ def access_name(form: Form, *, stride: bool) -> str:
 
 
 def multiply_name(form: Form, *, llvm: int) -> str | None:
-    """Return the name of the intrinsic of a multiplication; None where this LLVM has none.
-
-    None has one of mma.sp up to 20.
-    """
+    """Return the name of the intrinsic of a multiplication; None where this LLVM has none."""
     d, a, b, c = (form.matrix(operand).type.name for operand in "dabc")
     shape = form.shape.name
     op = [f"{form.op}.popc"] if form.op else []
@@ -53,8 +50,8 @@ def multiply_name(form: Form, *, llvm: int) -> str | None:
         signature = [d, c] if a == "f16" else [a]
         parts = ["wmma", shape, "mma", *op, *layouts, *rounding, *signature, *saturated]
         return ".".join(("llvm.nvvm", *parts))
-    late = a in ("e4m3", "e5m2") or (a == "f64" and shape != "m8n8k4")
-    if form.is_sparse or form.rounding or (late and llvm < LATE_SINCE):
+    late = a in ("e4m3", "e5m2") or (a == "f64" and shape != "m8n8k4") or "e" in form.operands
+    if form.rounding or (late and llvm < LATE_SINCE):
         return None
     if a in ("e4m3", "e5m2"):
         signature = [d, a, b, c]
@@ -62,7 +59,8 @@ def multiply_name(form: Form, *, llvm: int) -> str | None:
         signature = [d, c]
     else:
         signature = [a] if a == b else [a, b]
-    return ".".join(("llvm.nvvm.mma", *op, shape, *layouts, *saturated, *signature))
+    mnemonic = form.mnemonic.replace("::", ".").replace("_", ".")
+    return ".".join(("llvm.nvvm", mnemonic, *op, shape, *layouts, *saturated, *signature))
 
 
 def rows_name(form: Form, *, llvm: int) -> str | None:

@@ -118,8 +118,11 @@ def _multiply(out: LlvmText, step: Product) -> None:
         return
     arguments = []
     for operand, (raw, value) in operands:
-        type_ = register_type(form.matrix(operand).type.name)
+        matrix = form.matrices.get(operand)
+        type_ = raw if matrix is None else register_type(matrix.type.name)
         arguments.append((type_, out.cast(raw, value, type_)))
+    if step.selector is not None:
+        arguments.append(("i32", f"{step.selector}"))
     type_, count = register_type(form.d_type.name), d.holds.registers
     result = out.call(out.struct(type_, count), name, *arguments)
     raw = held_type(d)

@@ -933,20 +933,29 @@ HERE void execute(const u32 *code, u8 *work) {
   }
 }
 
-// Makes an image from its number, and a copy. It grows in `image`, with its noise beside it.
-HERE void fill_one(const wf_contents *contents, u64 number, u8 *image, u8 *noise, u16 *draws, u8 *to, u8 *copy) {
-  const wf_image made = wf_begun(contents, number, image, noise, draws, LANE, LANES);
-  wf_words(&made);
-  MEET();
-  for (u32 f = 0; f < contents->count; f++) {
-    wf_everywhere(&made, f);
+// Makes images from their numbers, and copies of them, in some memory.
+HERE void fill_some(const wf_contents *contents, u64 first, u64 count, void *memory, u8 *images, u8 *copies) {
+  wf_image made = wf_begun(contents, first, memory, LANE, LANES);
+  u32 is_new = 1, size = contents->image_bytes;
+  for (u64 i = 0; i < count; i++) {
+    if (is_new) {
+      wf_words(&made);
+      MEET();
+    }
+    wf_started(&made);
     MEET();
-    wf_placed(&made, f);
+    for (u32 f = 0; f < contents->count; f++) {
+      wf_everywhere(&made, f);
+      MEET();
+      if (wf_has_placed(&made, f)) {
+        wf_placed(&made, f);
+        MEET();
+      }
+    }
+    wf_copied(&made, images + i * size, copies + i * size);
     MEET();
+    is_new = (u32)wf_next(&made);
   }
-  if (image != to) copied<Sixteen>(image, to, contents->image_bytes);
-  copied<Sixteen>(image, copy, contents->image_bytes);
-  MEET();
 }
 
 // Executes the program on an image, and says whether another made something else of it.
@@ -963,18 +972,15 @@ HERE u32 differs(const u32 *code, const u8 *image, const u8 *result, u32 image_b
 
 #ifdef __CUDACC__
 
-// Makes images from `first` on, each twice: for the interpreter, and for the program under test.
-// `shared` is the shared memory of a warp, for an image and its noise; with none, both grow in place.
-extern "C" __global__ void __launch_bounds__(128) fill(const u64 *words, u64 first, u64 count, u8 *images, u8 *copies, u32 shared) {
+// Makes images from `first` on, each twice: for the interpreter, and for the program under test. Each
+// warp makes some that follow each other, which have words in common. `memory` is for warps whose
+// images are too large for shared memory, or null.
+extern "C" __global__ void __launch_bounds__(32, 32) fill(const u64 *words, u64 first, u64 count, u8 *images, u8 *copies, u8 *memory) {
   extern __shared__ __align__(16) u8 own[];
-  __shared__ u16 draws[4][64];
   const wf_contents contents = wf_opened((const uint64_t *)words);
-  u32 warp = threadIdx.x / LANES, warps = blockDim.x / LANES, size = contents.image_bytes;
-  for (u64 i = (u64)blockIdx.x * warps + warp; i < count; i += (u64)gridDim.x * warps) {
-    u8 *to = images + i * size, *copy = copies + i * size;
-    u8 *image = shared ? own + warp * shared : to;
-    fill_one(&contents, first + i, image, shared ? image + size : copy, draws[warp], to, copy);
-  }
+  u64 begin = count * blockIdx.x / gridDim.x, end = count * (blockIdx.x + 1) / gridDim.x;
+  u8 *work = memory ? memory + (u64)blockIdx.x * wf_bytes(&contents) : own;
+  fill_some(&contents, first + begin, end - begin, work, images + begin * contents.image_bytes, copies + begin * contents.image_bytes);
 }
 
 // Executes the program on images and compares what it makes with what another made. `found` is the
@@ -993,13 +999,11 @@ extern "C" __global__ void __launch_bounds__(128, 4) compare(const u32 *code, co
 
 #else
 
-extern "C" void fill_images(const uint64_t *words, u64 first, u64 count, u8 *images) {
+extern "C" void fill_images(const uint64_t *words, u64 first, u64 count, u8 *images, u8 *copies) {
   const wf_contents contents = wf_opened(words);
-  u64 size = contents.image_bytes;
-  u16 draws[64];
-  u8 *noise = new u8[size];
-  for (u64 i = 0; i < count; i++) fill_one(&contents, first + i, images + i * size, noise, draws, images + i * size, noise);
-  delete[] noise;
+  u64 *memory = new u64[wf_bytes(&contents) / 8 + 1];
+  fill_some(&contents, first, count, memory + ((u64)memory & 8) / 8, images, copies);
+  delete[] memory;
 }
 
 extern "C" void compare_images(const u32 *code, const u8 *images, const u8 *results, u64 image_bytes, u64 first, u64 count, u8 *work, u64 *found) {

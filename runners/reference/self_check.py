@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from oracle.errors import InfrastructureError
 from oracle.execution import execute
 from oracle.forms import Form
-from oracle.isa import FORMS
+from oracle.isa import FORMS, figures_of
 from oracle.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement
 from oracle.matrices import LANES
 from oracle.models import model_for
 from oracle.operands import Registers
-from oracle.ops import Op
+from oracle.ops import Op, product_of
 from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import Step, plain_load, plain_store
@@ -101,14 +101,7 @@ def _programs() -> Iterator[tuple[str, Program]]:
     for form in FORMS:
         if not form.is_product or not model.judges(form):
             continue
-        # Both kinds of mma.sp multiply alike (oracle.instructions.mma_sp).
-        kind = (
-            form.mnemonic.partition("::")[0],
-            form.types,
-            form.op,
-            form.rounding,
-            form.satfinite,
-        )
+        kind = figures_of(form), form.types, form.op, form.rounding, form.satfinite
         if kind not in kinds and not (form.a_type.is_float and form.satfinite):
             kinds.add(kind)
             yield form.opcode, _program(form)
@@ -116,8 +109,7 @@ def _programs() -> Iterator[tuple[str, Program]]:
 
 def _program(form: Form) -> Program:
     """Return plain loads of A, B and C, their product, and a plain store of D."""
-    sparse = {"e": "e", "selector": 0} if form.is_sparse else {}
-    product = Op.of(form, d="d", a="a", b="b", c="c", **sparse)
+    product = product_of(form)
     steps: list[Step] = []
     buffers = []
     for use in (*product.reads, product.writes):

@@ -101,7 +101,7 @@ def fills_of(x: Operand) -> Mapping[ValueClass, tuple[Fill, ...]]:
 
 
 def _twice(fill: Fill, run: int) -> Fill:
-    """Return what fills the B of a sparse A: each run of positions is there twice.
+    """Return what fills a B of which metadata choose: each run of positions is there twice.
 
     So most elements meet what was made for them, whatever the metadata say. In half of the images
     both are the same, in the others each is made of its own random bits.

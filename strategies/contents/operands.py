@@ -48,7 +48,7 @@ class Operand:
     is_of_sum: bool
     """Whether it is a C that belongs to just one product of an A and a B that are known."""
     run: int = 0
-    """Of a product of a sparse A: how many elements of B lie together. B is filled as one of K
+    """How many elements of B metadata choose together; 0 without metadata. B is filled as one of K
     positions, and each run of them twice, one behind the other."""
 
     @property

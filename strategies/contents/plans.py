@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from oracle.formats import FORMATS, Format
 from oracle.forms import Form
 from oracle.program import Program
-from oracle.sparse import legal_bytes
 from strategies.contents.expressions import NOISE, Fill, Raw, pattern, wide
 from strategies.contents.fills import fills_of, of_rows, word
 from strategies.contents.operands import Operand, Types
@@ -209,11 +208,11 @@ def plan_of(program: Program) -> Plan:
         fills = dict.fromkeys(ValueClass, (word(number, mask),))
         fillings.append(Filling(Window(32, places[start : start + 4][None]), fills))
     fillings += _matrices(found, places)
-    # Bytes of metadata of a sparse A: of those that several products read, the last ones are such
+    # Bytes of metadata: of those that several products read, the last ones are such
     # as the product allows that allows fewest.
     known = [one for one in found.metadata if one[1].size]
     for pairs, bytes_ in sorted(known, key=lambda one: -len(one[0])):
-        legal = Fill(pattern(legal_bytes(pairs).tolist(), wide(NOISE)))
+        legal = Fill(pattern(metadata_bytes(pairs).tolist(), wide(NOISE)))
         window = Window(8, places[bytes_].reshape(1, -1))
         fillings.append(Filling(window, dict.fromkeys(ValueClass, (legal,))))
     covered = np.zeros(program.image_bytes, np.int64)
@@ -226,6 +225,13 @@ def plan_of(program: Program) -> Plan:
         read=_runs(is_read),
         gaps=_runs(~is_read),
     )
+
+
+@cache
+def metadata_bytes(chunks: tuple[int, ...]) -> NDArray[np.uint8]:
+    """Return a byte of metadata of such chunks of 4 bits for each byte, uint8 (256,)."""
+    half = np.resize(np.array(chunks, np.uint8), 16)
+    return (half[:, None] << np.uint8(4) | half).ravel()
 
 
 def _runs(chosen: NDArray[np.bool_]) -> tuple[slice, ...]:
@@ -293,11 +299,10 @@ def _types(product: Product) -> Types:
 
 
 def _run(form: Form) -> int:
-    """Return how many elements of B lie together for a sparse A; 0 of other forms.
-
-    Two 4-bit elements are placed together.
-    """
-    return 0 if not form.is_sparse else 2 if form.b_type.bits == 4 else 1
+    """Return how many elements of B metadata choose together; 0 of a form without metadata."""
+    if "e" not in form.operands:
+        return 0
+    return 2 if form.b_type.bits == 4 else 1
 
 
 def _alone(source: Source) -> tuple[str, Types]:

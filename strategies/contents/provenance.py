@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from oracle.forms import Form
 from oracle.image import position
-from oracle.instructions.mma_sp import legal_pairs
+from oracle.isa import chunks_of
 from oracle.lane_code import LaneCode
 from oracle.lane_fragments import places
 from oracle.matrices import LANES
@@ -75,7 +75,7 @@ class Readings:
     rows: list[Provenance] = field(default_factory=list)
     """Bytes that ldmatrix, and loads of registers, read."""
     metadata: list[tuple[tuple[int, ...], Provenance]] = field(default_factory=list)
-    """What 4 bits of metadata of a sparse A may be, and their bytes."""
+    """What 4 bits of metadata may be, and their bytes."""
 
 
 def readings(program: Program) -> Readings:
@@ -191,7 +191,7 @@ class _Walker:
             for use in step.reads[3:]:
                 metadata = self._held(use)
                 if metadata is not None:
-                    self.found.metadata.append((legal_pairs(form), metadata[metadata >= 0]))
+                    self.found.metadata.append((chunks_of(form), metadata[metadata >= 0]))
             for a, b, c in zip(*(operands[operand] for operand in "abc"), strict=True):
                 self.found.products.append(Product(form, a, b, c))
             self._forget(step)

@@ -75,7 +75,7 @@ class Sum:
     depth: int = 16
     """K."""
     run: int = 0
-    """Of a sparse A: the first of each two runs of so many elements of B are multiplied."""
+    """Where metadata choose: the first of each two runs of so many elements of B are multiplied."""
 
     @cached_property
     def windows(self) -> tuple[Window, Window]:

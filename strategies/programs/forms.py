@@ -92,7 +92,7 @@ def families(forms: tuple[Form, ...]) -> tuple[tuple[Form, ...], ...]:
     groups: dict[tuple[object, ...], list[Form]] = {}
     for form in forms:
         types = (form.a_type, form.b_type, form.c_type, form.d_type)
-        key = (*types, form.satfinite, form.op, form.rounding, form.is_sparse)
+        key = (*types, form.satfinite, form.op, form.rounding, form.operands)
         groups.setdefault(key, []).append(form)
     return tuple(map(tuple, groups.values()))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from oracle.formats import Format
 from oracle.forms import Form
-from oracle.instructions.mma_sp import legal_pairs, selectors
+from oracle.isa import chunks_of, selectors_of
 from oracle.matrices import Matrix
 from oracle.operands import Fragment, Held, Registers
 from oracle.operations import Operation, operations
@@ -234,7 +234,7 @@ def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
             value = again[-1]
         type_ = form.type(operand).name
         found[operand] = value or _loaded(builder, holds, operand, dice, type_)
-    if form.is_sparse:
+    if "e" in form.operands:
         found["e"] = _metadata(builder, form, builder.dice())
     taken = {one.name for one in found.values()}
     holds = operand_of(form, "c")
@@ -267,14 +267,14 @@ def _loaded(builder: Builder, holds: Held, operand: str, dice: Dice, type_: str)
 
 
 def _may_compute(builder: Builder, holds: Held, drawn: bool, asked: bool) -> bool:
-    """Whether code of lanes may work on registers: drawn or asked for, and if only PTX says them."""
+    """Whether code of lanes may work on registers: drawn or asked for, where only PTX says them."""
     wanted = asked or (drawn and builder.asked.isdisjoint(_KEPT))
     only_ptx = builder.focus.shares_registers is not False
     return wanted and only_ptx and isinstance(holds, Registers)
 
 
 def _metadata(builder: Builder, form: Form, dice: Dice) -> LiveValue:
-    """Load or choose metadata of a sparse A, or set them to a number of which the ISA allows all.
+    """Load or choose metadata, or set them to a number of which the ISA allows all.
 
     Those from memory are filled so that every multiplication that takes them allows them.
     """
@@ -282,7 +282,7 @@ def _metadata(builder: Builder, form: Form, dice: Dice) -> LiveValue:
     again = [value for value in builder.scope.like(holds) if "e" in value.used]
     asked = builder.take(Has.METADATA_SET)
     if (dice.once_in(4) or asked) and builder.focus.shares_registers is not False:
-        name, pairs = builder.name("m"), legal_pairs(form)
+        name, pairs = builder.name("m"), chunks_of(form)
         alike = [dice.one_of(pairs)] * 8
         chosen = alike if dice.once_in(2) else [dice.one_of(pairs) for _ in alike]
         constant = sum(pair << 4 * place for place, pair in enumerate(chosen))
@@ -347,8 +347,8 @@ def _multiply(builder: Builder, form: Form, operands: Mapping[str, LiveValue]) -
                 builder.take(Has.OVER_PART)
     names = {"d": name or builder.name("d")} | {one: operands[one].name for one in operands}
     fields: dict[str, Any] = {}
-    if form.is_sparse:
-        known = selectors(form)
+    known = selectors_of(form)
+    if known:
         above = builder.take(Has.SELECTOR) and len(known) > 1
         fields["selector"] = dice.one_of(known[1:] if above else known)
     builder.add(Op.of(form, **names, **fields))

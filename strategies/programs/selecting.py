@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from oracle.forms import Form
 from oracle.operands import Registers
 from oracle.operations import Operation
-from strategies.features import OF_LANES, OF_OPERATION, OF_SPARSE, Has, of_form
+from strategies.features import OF_LANES, OF_OPERANDS, OF_OPERATION, Has, of_form
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.forms import Palette, families, operand_of
 
@@ -40,8 +40,8 @@ def main_form(builder: Builder, form: Form | None, dice: Dice, *, rows: bool) ->
     lanes: list[tuple[Form, ...]] = list(families(known.register_products))
     if not builder.wants((Has.LANES_BEFORE, Has.LANES_BEHIND)):
         lanes += [(form,) for form in known.moves]
-    if builder.wants(OF_SPARSE):
-        lanes = [some for some in lanes if some[0].is_sparse] or lanes
+    needed = {one.operand for one in OF_OPERANDS & builder.wanted}
+    lanes = [some for some in lanes if needed.issubset(some[0].operands)] or lanes
     asked = tuple(form for form in known.register_products if of_form(form)[0] in builder.wanted)
     if asked:
         lanes = [asked]

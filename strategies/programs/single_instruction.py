@@ -20,7 +20,7 @@ from oracle.image import position
 from oracle.matrices import Matrix
 from oracle.operands import Registers, Use
 from oracle.operations import Operation
-from oracle.ops import AnyOp, MatrixAccess, Op, Product, loads_fragment
+from oracle.ops import AnyOp, MatrixAccess, Op, Product, loads_fragment, product_of
 from oracle.places import Buffer, Place, Span
 from oracle.program import Program
 from oracle.steps import Elementwise, PlainAccess, Step
@@ -94,12 +94,6 @@ def span_of(step: Step) -> Span:
     """Return the bytes that a plain load or store accesses."""
     (span,) = (*step.bytes_read, *step.bytes_written)
     return span
-
-
-def product_of(form: Form) -> Product:
-    """Return a multiplication whose operands are called as on the page, with selector 0."""
-    sparse = {"e": "e", "selector": 0} if form.is_sparse else {}
-    return Op.of(form, d="d", a="a", b="b", c="c", **sparse)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,7 +83,7 @@ def _damages(program: Program, step: Step, more: int) -> Iterator[Step]:
         for one in walk(program.steps)
         for use in one.uses
     ):
-        # Metadata of a sparse A: the same element twice (9.7.14.6.1).
+        # Metadata: the same element twice (9.7.14.6.1).
         yield step.changed(constant=(0x0000_0000, 0x5555_5555, 0xFFFF_FFFF)[more % 3])
 
 

@@ -19,6 +19,7 @@ from oracle.ops import (
     Product,
     multiplies,
     multiplies_fragments,
+    product_of,
     stores_rows,
 )
 from oracle.places import Place
@@ -30,7 +31,6 @@ from oracle.tracing import trace
 from strategies.programs.single_instruction import (
     buffers_of,
     plain_access,
-    product_of,
     single_instruction,
 )
 from strategies.simplification.examples import (

@@ -65,16 +65,16 @@ def less_shared(example: Example) -> Iterator[Example]:
 
 
 _PLAIN_METADATA = 0x4444_4444
-"""Of each chunk the first two, which every form of mma.sp allows (9.7.14.6.1)."""
+"""Of each chunk the first two, which every form with metadata allows (9.7.14.6.1)."""
 
 
 def metadata_names(program: Program) -> set[str]:
-    """Return what metadata of a sparse A are called."""
+    """Return what metadata are called."""
     return {use.name for step in walk(program.steps) for use in step.uses if use.field == "e"}
 
 
 def plainer_metadata(example: Example) -> Iterator[Example]:
-    """Iterate over examples with metadata of a sparse A that are set to one word, or selector 0.
+    """Iterate over examples with metadata that are set to one word, or selector 0.
 
     What the image held of them can then go.
     """

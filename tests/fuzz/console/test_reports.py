@@ -120,9 +120,10 @@ def test_a_page_shows_how_the_campaign_went(tmp_path: Path) -> None:
     lines = ('{"seconds":0,"cases":0,"rate":0}', '{"seconds":10,"cases":500,"rate":50}', "")
     (folder / "statistics.jsonl").write_text("\n".join(lines))
     path = tmp_path / "report.html"
-    write_report(on_a_gpu(families=()), tmp_path / "corpus", path)
+    write_report(on_a_gpu(families=(), rates=(20, 70)), tmp_path / "corpus", path)
     text = path.read_text()
     assert "cases: up to 500, over 10 s" in text
+    assert "at most 70" not in text
     assert 'points="0.00,100.00 100.00,4.00"' in text
 
 

@@ -52,6 +52,8 @@ def test_a_planted_fault_goes_all_the_way(tmp_path: Path) -> None:
     exported = warpfuzz(tmp_path, "corpus", "export", "findings", "all.zip", "--json")
     assert exported.code == 0
     assert exported.rows == [{"path": "all.zip", "findings": ran.ids}]
+    late = warpfuzz(tmp_path, "corpus", "export", "findings", "nowhere/all.zip")
+    assert (late.code, late.out) == (2, "")
     with zipfile.ZipFile(tmp_path / "all.zip") as archive:
         archive.extractall(tmp_path / "elsewhere")
     assert warpfuzz(tmp_path, "replay", "elsewhere", *FAULT, "--quiet").code == 1

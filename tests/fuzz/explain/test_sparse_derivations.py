@@ -12,12 +12,12 @@ from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.mma_sp import selectors
 from oracle.lane_fragments import places
-from oracle.ops import multiplies
+from oracle.ops import multiplies, product_of
 from oracle.program import Program
 from oracle.sparse import rows_met
 from oracle.tracing import trace
 from strategies.contents import Recipe, ValueClass, expand
-from strategies.programs.single_instruction import buffers_of, product_of, single_instruction
+from strategies.programs.single_instruction import buffers_of, single_instruction
 
 PLAIN = INSTRUCTIONS["mma.sp"].forms
 WIDE = [form for form in PLAIN if form.d_type.bits == 32]

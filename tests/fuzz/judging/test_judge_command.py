@@ -262,7 +262,7 @@ BROKEN_LAUNCHES = {
     "block = [64, 32]": "1024",
     "[arguments]\nm = 3": "no parameter m",
     "[arguments]\nn = 1.5": "no integer of 32 bits",
-    "[arguments]\nin = { bytes = 16, type = \"f8\" }": "type",
+    "[arguments]\nin = { bytes = 16, type = \"f8\" }": "one of b8, b16, b32",
     'entry = "other"': "sums",
     "[": "TOML",
 }  # fmt: skip

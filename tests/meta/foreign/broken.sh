@@ -12,6 +12,7 @@ too-few) head -c 100 "$images" >"$results" ;;
 too-many) cat "$images" "$images" >"$results" ;;
 nothing) ;;
 fails) exit 3 ;;
+raises) python3 -c None.x; exit 1 ;;
 slow) [ "$count" -gt 1 ] && sleep 600; cp "$images" "$results" ;;
 unchanged) cp "$images" "$results" ;;
 esac

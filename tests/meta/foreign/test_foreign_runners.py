@@ -130,6 +130,8 @@ def test_a_function_that_is_broken_is_told_as_what_it_is(installed, name):
     outcome, said = FUNCTIONS[name]
     assert came.outcome == outcome, came
     assert said in came.said
+    assert "Traceback" not in came.said
+    assert came.said.count("no such register") <= 1
 
 
 COMMANDS = {
@@ -142,6 +144,7 @@ COMMANDS = {
     "too-many": ("unreadable output", "are due: 38 images of"),
     "nothing": ("unreadable output", "gave back 0 bytes"),
     "fails": ("launch failure", "ended with status 3 this is fails"),
+    "raises": ("launch failure", "status 1 this is raises AttributeError: 'NoneType'"),
     "slow": ("too slow", "one image of 38 takes 0."),
     "unchanged": ("wrong", "38 of 38 images, in every way: d1[0, 0]"),
 }
@@ -154,6 +157,7 @@ def test_a_command_that_is_broken_is_told_as_what_it_is(way):
     outcome, said = COMMANDS[way]
     assert came.outcome == outcome, came
     assert said in came.said
+    assert "Traceback" not in came.said
 
 
 def test_after_a_hang_and_a_crash_a_function_is_started_again(installed, tmp_path):

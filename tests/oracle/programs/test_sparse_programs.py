@@ -14,7 +14,7 @@ from oracle.execution import execute
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.mma_sp import legal_pairs, selectors
-from oracle.ops import Op
+from oracle.ops import Op, product_of
 from oracle.permission import permitted
 from oracle.places import Place
 from oracle.program import Program
@@ -22,7 +22,7 @@ from oracle.steps import Step, plain_load, plain_store, set_registers
 from oracle.targets import Module
 from runners.emission import emit
 from strategies.contents import Recipe, ValueClass, expand
-from strategies.programs.single_instruction import buffers_of, product_of, single_instruction
+from strategies.programs.single_instruction import buffers_of, single_instruction
 
 PLAIN = INSTRUCTIONS["mma.sp"].forms
 ORDERED = INSTRUCTIONS["mma.sp::ordered_metadata"].forms

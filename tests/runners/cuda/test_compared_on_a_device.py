@@ -15,6 +15,7 @@ from oracle.execution import execute
 from oracle.image import different
 from oracle.isa import form_of
 from oracle.models import model_for
+from oracle.ops import product_of
 from oracle.program import Program
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit
@@ -26,7 +27,7 @@ from runners.reference.self_check import LISTED
 from runners.simulated_runner import SimulatedRunner, host_reference
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.contents.device import device_contents
-from strategies.programs.single_instruction import buffers_of, product_of, single_instruction
+from strategies.programs.single_instruction import buffers_of, single_instruction
 
 OPCODE = "mma.sync.aligned.m16n8k16.row.col.{}s32.s8.s8.s32"
 RECIPE = Recipe(classes=(ValueClass.EXTREME, ValueClass.NORMAL), seed=28)
@@ -106,6 +107,23 @@ def test_the_simulated_device_finds_the_same(runner: CudaRunner) -> None:
         assert (one.differing, one.listed) == (other.differing, other.listed)
         for name in ("numbers", "before", "after"):
             assert np.array_equal(getattr(one, name), getattr(other, name)), name
+
+
+def test_many_launches_find_the_same() -> None:
+    assert (1 << 16) // PROGRAM.image_bytes < COUNT // 4
+    sampled = tuple(range(FIRST + 5, FIRST + COUNT, 50))
+    with fake_runner(mode="small launches") as launches:
+        for said in (PROGRAM, CLAMPED):
+            asked = work(said, sampled=sampled)
+            one, other = ran(launches, asked), ran(SimulatedRunner(), asked)
+            assert (one.images, one.differing, one.listed) == (COUNT, other.differing, other.listed)
+            last = int(one.numbers[LISTED - 1]) + 1 - FIRST if one.differing else COUNT
+            assert one.finished.sum() == last
+            assert set(other.numbers[: other.listed].tolist()) == set(one.numbers[: one.listed])
+            for number, before, after in zip(one.numbers, one.before, one.after, strict=True):
+                image = expand(RECIPE, PROGRAM, 1, first=int(number))
+                assert np.array_equal(before, image[0])
+                assert np.array_equal(after, execute(PROGRAM, image).images[0])
 
 
 def test_a_batch_behind_a_comparison_runs(runner: CudaRunner) -> None:

@@ -22,6 +22,7 @@ from oracle.models.figures import (
     allowed_of,
 )
 from oracle.operations import operations
+from oracle.ops import product_of
 from oracle.program import Program
 from oracle.steps import Elementwise
 from oracle.targets import Module
@@ -30,7 +31,7 @@ from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import draw
 from strategies.features import Focus
 from strategies.programs import programs
-from strategies.programs.single_instruction import buffers_of, product_of, single_instruction
+from strategies.programs.single_instruction import buffers_of, single_instruction
 
 CLASSES = tuple(ValueClass)
 PLACES = (

@@ -71,7 +71,7 @@ def test_a_feature_that_is_asked_of_mma_sync_is_there(feature: Feature) -> None:
     assert sum(found) >= 4, f"{sum(found)} of {len(found)}"
 
 
-@pytest.mark.parametrize("feature", [one for one in FEATURES.values() if one.sparse], ids=str)
+@pytest.mark.parametrize("feature", [one for one in FEATURES.values() if one.operand], ids=str)
 def test_a_feature_that_is_asked_of_a_sparse_product_is_there(feature: Feature) -> None:
     # A few forms have one selector alone.
     assert sum(_honoured(feature, _SPARSE[:8], 6, 7)) >= 10
