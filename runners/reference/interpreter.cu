@@ -980,7 +980,10 @@ HERE u32 differs(const u32 *code, const u8 *image, const u8 *result, u32 image_b
   MEET();
   execute(code, work);
   u32 found = 0;
-  EACH(i, image_bytes / 8) found |= ((const u64 *)work)[i] != ((const u64 *)result)[i];
+  EACH(i, image_bytes / 16) {
+    const Sixteen x = ((const Sixteen *)work)[i], y = ((const Sixteen *)result)[i];
+    found |= x.low != y.low || x.high != y.high;
+  }
   found = ANY(found);
   MEET();
   return found;
