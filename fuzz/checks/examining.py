@@ -277,8 +277,13 @@ class Examiner:
         shown = attempts[0].failure
         if kind is Kind.COMPILE_FAILURE and shown is not None and self._nothing_compiles(subject):
             family = family_of_failure(kind, None, shown)
+        culprit = self._culprit(kind, subject)
+        # A campaign may end before it comes to making this smaller.
+        bare = self._bare(kind, subject, culprit)
+        if bare is not subject and conclusion(again := self._repeated(bare, kind)) is kind:
+            subject, attempts = bare, again
         evidence = Evidence(kind=kind, family=family, subject=subject, attempts=attempts)
-        return self._named(evidence, self._culprit(kind, subject))
+        return self._named(evidence, culprit)
 
     def _replayed(
         self, entry: Entry, subject: Subject
