@@ -25,7 +25,7 @@ from fuzz.checks.protocol import (
     Stored,
 )
 from fuzz.diagnosis.culprit import culprit_of, in_company
-from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
+from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
 from fuzz.findings.case import (
     ACTUAL,
     EXPECTED,
@@ -162,6 +162,7 @@ class Examiner:
         self._heartbeat = heartbeat
         self._ready = replace(ready, runner=BeatingRunner(ready.runner, heartbeat))
         self._others = OtherRunners(ready)
+        self._alike: dict[tuple[str, str, Module], tuple[str, ...]] = {}
 
     def close(self) -> None:
         """Close the runners with which findings were compared."""
@@ -377,7 +378,10 @@ class Examiner:
         if not KINDS[kind].has_culprit:
             return None
         copies = COPIES if kind is Kind.FLAKY else subject.copies
-        device = ExperimentDevice(self._ready.runner, subject.module, copies=copies)
+        device = ExperimentDevice(
+            self._ready.runner, subject.module, copies=copies,
+            remembered=Remembered(alike=self._alike),
+        )  # fmt: skip
         return culprit_of(device, subject.program, subject.image)
 
     def _bare(self, kind: Kind, subject: Subject, culprit: Culprit | None) -> Subject:
