@@ -73,6 +73,8 @@ class Remembered:
     """By opcode: whether a multiplication is right by itself."""
     believed: set[str] = field(default_factory=set)
     """Keys of culprits that every experiment has shown of some program."""
+    alike: dict[tuple[str, str, Module], tuple[str, ...]] = field(default_factory=dict)
+    """By scalar instruction, what stands for its predicate, and module: what is wrong like it."""
 
 
 class ExperimentDevice:

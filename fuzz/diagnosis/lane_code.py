@@ -248,7 +248,7 @@ def _wrong_part(
     )
     if found is not None:
         row, witness = found
-        return Culprit(steps=_alike(device, row), witness=witness)
+        return Culprit(steps=_all_alike(device, row), witness=witness)
     guarded = _first_wrong(
         device,
         (
@@ -263,7 +263,7 @@ def _wrong_part(
         same = Taken([_NUMBERS[None]] * 2, (_NUMBERS[None],), _ODD[None])
         if _wrong(device, [_instruction(plain, same, one.guard)]) is not None:
             return Culprit(steps=(_PREDICATE,), witness=witness)
-        names = " or ".join(_alike(device, one.row, one.guard))
+        names = " or ".join(_all_alike(device, one.row, one.guard))
         return Culprit(steps=(f"{names} and {_PREDICATE}",), witness=witness)
     part = _first_wrong(device, ((name, [trial]) for name, trial in _skeletons(step.code)))
     return None if part is None else Culprit(steps=(part[0],), witness=part[1])
@@ -312,7 +312,17 @@ def _drawn(row: ScalarInstruction, guard: str = "") -> list[_Trial]:
     return trials
 
 
-def _alike(device: ExperimentDevice, row: ScalarInstruction, guard: str = "") -> tuple[str, ...]:
+def _all_alike(
+    device: ExperimentDevice, row: ScalarInstruction, guard: str = ""
+) -> tuple[str, ...]:
+    """Return what `_found_alike` does, found out once."""
+    known, key = device.remembered.alike, (row.opcode, guard[:1], device.module)
+    if key not in known:
+        known[key] = _found_alike(device, row, guard)
+    return known[key]
+
+
+def _found_alike(device: ExperimentDevice, row: ScalarInstruction, guard: str) -> tuple[str, ...]:
     """Return what is wrong beside an instruction: others of its first word, or that, if many are.
 
     If what the trial needs beside it is wrong, that.

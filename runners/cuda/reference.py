@@ -30,7 +30,7 @@ _FILLING = 32
 """The same of `fill`: 64 for each thread, and a block for each warp."""
 _SHARED_BYTES = 48 << 10
 """Shared memory that a block has without asking (CUDA C++ Programming Guide, "Shared Memory")."""
-_GLOBAL_BYTES = 1 << 30
+_GLOBAL_BYTES = 1 << 28
 """Most memory for warps whose images are too large for shared memory."""
 
 

@@ -547,24 +547,40 @@ APART void double_products(const u32 *words, u8 *work) {
   }
 }
 
+// The sum of four products of the bytes of two words. signs: bit 0 signed A, bit 1 signed B.
+HERE int four_products(u32 a, u32 b, u32 signs) {
+  int sum = 0;
+#ifdef __CUDACC__
+  switch (signs) {
+    case 0: asm("dp4a.u32.u32 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(0)); break;
+    case 1: asm("dp4a.s32.u32 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(0)); break;
+    case 2: asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(0)); break;
+    default: asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(0));
+  }
+#else
+  for (u32 up = 0; up < 32; up += 8) {
+    int x = (int)(a << up), y = (int)(b << up);
+    sum += (signs & 1 ? x >> 24 : (int)((u32)x >> 24)) * (signs & 2 ? y >> 24 : (int)((u32)y >> 24));
+  }
+#endif
+  return sum;
+}
+
 // x: bits of an element; y: bit 0 signed A, bit 1 signed B; z: whether sums are clamped; u: whether
 // each output has a line of B of its own. Of single bits (x is 1), y is 1 for xor and 0 for and.
+// Elements of 4 bits are the upper halves of bytes: their products are 256 times as large.
 APART void integer_products(const u32 *words, u8 *work) {
   const Product &r = *(const Product *)words;
-  u32 parts = 32 / r.x, length = r.k / parts;
+  const u32 upper = 0xf0f0f0f0, length = r.k * r.x / 32;
   EACH(i, r.m * r.n) {
     u32 row = i / r.n, line = r.u ? i : i % r.n;
+    const u32 *left = (const u32 *)(work + r.a) + row * length, *right = (const u32 *)(work + r.b) + line * length;
     i64 sum = (int)loaded(work + r.c, i, 32);
     for (u32 word = 0; word < length; word++) {
-      u32 a = (u32)loaded(work + r.a, row * length + word, 32), b = (u32)loaded(work + r.b, line * length + word, 32);
+      u32 a = left[word], b = right[word];
       if (r.x == 1) sum += ONES(r.y ? a ^ b : a & b);
-      else for (u32 part = 0; part < parts; part++) {
-        // The element at the upper end, and back with its sign or without.
-        u32 up = 32 - r.x - part * r.x, down = 32 - r.x;
-        int x = r.y & 1 ? (int)(a << up) >> down : (int)(a << up >> down);
-        int y = r.y & 2 ? (int)(b << up) >> down : (int)(b << up >> down);
-        sum += x * y;
-      }
+      else if (r.x == 8) sum += four_products(a, b, r.y);
+      else sum += (four_products(a & upper, b & upper, r.y) + four_products(a << 4 & upper, b << 4 & upper, r.y)) >> 8;
     }
     if (r.z) sum = sum > 0x7fffffffll ? 0x7fffffffll : sum < -0x80000000ll ? -0x80000000ll : sum;
     stored(work + r.d, i, 32, (u32)sum);
@@ -964,7 +980,10 @@ HERE u32 differs(const u32 *code, const u8 *image, const u8 *result, u32 image_b
   MEET();
   execute(code, work);
   u32 found = 0;
-  EACH(i, image_bytes / 8) found |= ((const u64 *)work)[i] != ((const u64 *)result)[i];
+  EACH(i, image_bytes / 16) {
+    const Sixteen x = ((const Sixteen *)work)[i], y = ((const Sixteen *)result)[i];
+    found |= x.low != y.low || x.high != y.high;
+  }
   found = ANY(found);
   MEET();
   return found;

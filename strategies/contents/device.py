@@ -277,6 +277,12 @@ class _Unit:
         return (1 << self.bits) - 1
 
 
+@lru_cache(maxsize=1 << 12)
+def _patterns(table: Table, unit: _Unit) -> tuple[int, ...]:
+    """Return the values of a table of patterns."""
+    return tuple(one & unit.mask for one in table.values)
+
+
 @lru_cache(maxsize=1 << 15)
 def _bounds(node: Node, unit: _Unit) -> _Bounds:
     """Return the least and the largest value that an element may have."""
@@ -309,7 +315,7 @@ def _raw_bounds(node: Node, unit: _Unit) -> _Bounds:
         case Code.NOISE | Code.AT:
             return pattern
         case Code.PATTERN:
-            values = [one & unit.mask for one in node.value.values]
+            values = _patterns(node.value, unit)
             return min(values), max(values)
         case Code.NUMBER:
             return min(node.value.values), max(node.value.values)
@@ -399,6 +405,7 @@ class _Class:
         self.needed: dict[_Key, _Unit] = {}
         """Those of the present turn."""
         self._starts: dict[object, tuple[int, dict[_Key, _Unit]]] = {}
+        self._images: dict[tuple[_Key, ...], int] = {}
 
     def start(self, fill: Fill, window: Window, *, is_done: bool) -> int:
         """Return where the code of a fill starts.
@@ -420,13 +427,15 @@ class _Class:
 
     def image(self) -> int:
         """Return where the code of an image starts, which computes the scalars that are needed."""
-        block = _Block(self, self._assembler, is_of_image=True)
-        for (node, _), unit in self.needed.items():
-            block.unit = unit
-            block.value(node)
-        start = len(self._assembler.words)
-        self._assembler.words += [len(block.instructions), *block.words()]
-        return start
+        key = tuple(self.needed)
+        if key not in self._images:
+            block = _Block(self, self._assembler, is_of_image=True)
+            for (node, _), unit in self.needed.items():
+                block.unit = unit
+                block.value(node)
+            self._images[key] = len(self._assembler.words)
+            self._assembler.words += [len(block.instructions), *block.words()]
+        return self._images[key]
 
     def _append(self, fill: Fill, unit: _Unit, *, is_done: bool) -> int:
         everywhere = _Block(self, self._assembler, unit)
@@ -512,10 +521,9 @@ class _Block:
             start = self._assembler.stored(node.value, _sum(node.value))
             return self._add(_CODES[node.code], _NONE, start)
         if isinstance(node.value, Table):
-            values = node.value.values
-            if node.is_pattern:
-                values = tuple(one & unit.mask for one in values)
-            start = self._assembler.stored(values, values)
+            values = _patterns(node.value, unit) if node.is_pattern else node.value.values
+            key = node.value, node.is_pattern and unit.bits
+            start = self._assembler.stored(key, values)
             return self._add(code, self.value(node.arguments[0]), start, len(values) - 1)
         if node.code is Code.DRAW:
             return self._add(code, self.value(node.arguments[0]), node.arguments[1].value - 1)
@@ -579,6 +587,7 @@ _WHOLE = (Code.RIGHT, Code.EQUAL)
 """Operations of patterns whose results depend on more than the bits that are kept."""
 
 
+@lru_cache(maxsize=1 << 15)
 def _is_cut(node: Node, unit: _Unit) -> bool:
     """Whether a pattern may have more bits before it is cut to its width."""
     low, high = _raw_bounds(node, unit)
