@@ -11,6 +11,7 @@ of each alone, images that differed, and the power that NVML reads. Usage:
 from __future__ import annotations
 
 import argparse
+import atexit
 import datetime
 import json
 import time
@@ -35,6 +36,8 @@ def main() -> None:
     parser.add_argument("--device", type=int, default=0)
     given = parser.parse_args()
     made, session = program(), Session(given.device)
+    # PyCUDA aborts where a context is left at the end.
+    atexit.register(session._context.pop)
     driver, facts = session._driver, session.facts()
     module = emit(made)
     session.modules.load("test", module.ptx.encode(), None)
@@ -49,7 +52,7 @@ def main() -> None:
     both = int(before), int(after)
 
     def fill(first: int) -> None:
-        reference.fill(contents, made.image_bytes, first, given.images, *both)
+        reference.fill(contents, first, given.images, *both)
 
     def run(first: int) -> None:
         kernel.prepared_async_call(

@@ -144,10 +144,10 @@ OF_OPERATION: dict[Operation, Feature] = {
 OF_SCALAR: Mapping[str, Feature] = {
     row.family: Feature(row.family, Dimension.SCALAR)
     for row in SCALARS.values()
-    if row.defined is None and (row.settled_by or not row.nan)
+    if row.settled_by or not row.nan
 }
-"""The feature of each scalar instruction, by its first word: of those whose results PTX says, or
-that another instruction settles."""
+"""The feature of each scalar instruction, by its first word: of those whose results PTX says, on
+some operands at least, or that another instruction settles."""
 
 
 class Has:

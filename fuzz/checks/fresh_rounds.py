@@ -63,14 +63,18 @@ class FreshRounds(ProgramRounds):
         super().__init__(*arguments, **named)
         self._device = fresh_runner(self._ready.runner)
         self._started: list[_Started] = []
+        self._gone_on: set[str] = set()
+        """Entries of programs of the last report that the device compared."""
         self._distrusted: set[str] = set()
         """What the reference was wrong about here; the job names what it was elsewhere."""
 
     def _carry_out(self) -> bool:
-        self._started = []
+        self._started, self._gone_on = [], set()
         complete = super()._carry_out()
         self._end()
-        self.verified = [one for one in self.verified if one.entry not in self._odd]
+        # Screening repeats what was compared already.
+        left_out = self._odd | self._gone_on
+        self.verified = [one for one in self.verified if one.entry not in left_out]
         return complete and not self._report.lost
 
     def _work_on(self, batch: Batch, built: Built, place: int, end: int) -> None:
@@ -90,6 +94,7 @@ class FreshRounds(ProgramRounds):
         counts[REFERENCE, "programs" if works else "programs left out"] += 1
         self._end()
         for work in works:
+            self._gone_on.add(batch.entry)
             pending = self._device.fresh(compiled, work, entry=batch.entry)
             self._started.append(
                 _Started(batch=batch, built=built, compiled=compiled, work=work, pending=pending)

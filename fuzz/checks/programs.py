@@ -33,8 +33,8 @@ from strategies.coverage import Coverage
 from strategies.draws import Selection
 from strategies.program_coverage import Batch, ProgramCoverage
 from strategies.program_draws import (
-    FRESH_IMAGES,
     Speed,
+    fresh_per_program,
     images_per_program,
     round_focuses,
     selected_forms,
@@ -189,7 +189,6 @@ class Programs:
         device = Speed.NATIVE if choice.name == "cuda" else Speed.INTERPRETED
         # Beside a reference the oracle vouches for the program: a few images do.
         speed = Speed.INTERPRETED if self.reference else device
-        fresh = FRESH_IMAGES[device] if self.reference else 0
         forms = selected_forms(self.selection, target=facts.target, version=facts.ptx_version)
 
         def round_of(number: int, known: Coverage) -> RoundPlan:
@@ -197,6 +196,7 @@ class Programs:
             focuses = round_focuses(forms, seed=self.seed, number=number, reached=reached)
             count = self.images or images_per_program(number, speed)
             cases = len(focuses) * count
+            fresh = fresh_per_program(number, device) if self.reference else 0
             work = Work(focuses=tuple(focuses), count=count, fresh=fresh)
             return RoundPlan(work=work, cases=cases)
 

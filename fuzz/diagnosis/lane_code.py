@@ -11,10 +11,10 @@ makes the code right, it belongs to what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,7 @@ from oracle.ops import accesses_rows
 from oracle.program import Program, walk
 from oracle.scalar import CLASSES, SCALARS, ScalarInstruction
 from oracle.tracing import Trace
+from runners.protocol import Images
 from strategies.programs.lane_code import settled
 from strategies.simplification.examples import Example
 from strategies.simplification.lane_code import alone, changed, places
@@ -54,7 +55,10 @@ _MOST_TRIED = 64
 _MOST_TIMES = 16
 """Contents of one instruction that are tried: what it met first."""
 _MOST_ALIKE = 24
-"""Instructions of one first word that are tried together: setp and cvt have hundreds."""
+"""Instructions of one first word that are tried: setp and cvt have hundreds."""
+_AT_ONCE = 16
+"""Trials that are compiled together; what follows a wrong one is compiled in vain."""
+_Offer = TypeVar("_Offer")
 _PREDICATE, _LOOP, _BRANCH = "a predicate", "a loop of lanes", "a branch of lanes"
 _LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
 _HELPERS = "cvt.u16.u32", "cvt.u32.u16", "mov.b64.pack", "mov.b64.unpack"
@@ -110,11 +114,7 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
         return found
     names = [CODE]
     if sum(1 for _ in every(step.code)) <= _SMALL:
-        needed = dict.fromkeys(
-            one.opcode
-            for one, times in there
-            if len(times) == 1 and _needed(device, example, step, one, times[0])
-        )
+        needed = _needed(device, example, step, there)
         controls = _controls(step.code)
         some = [*needed, *controls] or [*step.opcodes]
         names = some if len(some) <= _MOST_NAMED else controls or names
@@ -194,14 +194,42 @@ def _assign(opcode: str, destination: str, *sources: str | int, guard: str = "")
 
 def _wrong(device: ExperimentDevice, trials: Sequence[_Trial]) -> Witness | None:
     """Run trials that have the same code; return the program and the images that are wrong."""
-    examples = [one for one in (trial.example() for trial in trials) if one is not None]
-    if not examples:
-        return None
-    images = np.stack([one.image for one in examples])
-    found = device.results(examples[0].program, images)
-    if found is None or not found.wrong.any():
-        return None
-    return Witness(program=examples[0].program, images=images[found.wrong])
+    (found,) = _each_wrong(device, [trials])
+    return found
+
+
+def _each_wrong(
+    device: ExperimentDevice, groups: Sequence[Sequence[_Trial]]
+) -> list[Witness | None]:
+    """Run groups of trials; return of each, of one code, the program and the images that are wrong.
+
+    Groups that are compiled together may be wrong for that alone: what is said of one is believed
+    where it is tried by itself.
+    """
+    tried: dict[int, tuple[Program, Images]] = {}
+    for index, trials in enumerate(groups):
+        examples = [one for one in (trial.example() for trial in trials) if one is not None]
+        if examples:
+            tried[index] = examples[0].program, np.stack([one.image for one in examples])
+    witnesses: list[Witness | None] = [None] * len(groups)
+    for index, found in zip(tried, device.results_of([*tried.values()]), strict=True):
+        if found is not None and found.wrong.any():
+            program, images = tried[index]
+            witnesses[index] = Witness(program=program, images=images[found.wrong])
+    return witnesses
+
+
+def _first_wrong(
+    device: ExperimentDevice, offers: Iterable[tuple[_Offer, Sequence[_Trial]]]
+) -> tuple[_Offer, Witness] | None:
+    """Return the first of what trials stand for that is wrong, by itself as well."""
+    rest = iter(offers)
+    while some := [*islice(rest, _AT_ONCE)]:
+        there = _each_wrong(device, [trials for _, trials in some])
+        for (what, trials), witness in zip(some, there, strict=True):
+            if witness is not None and (sure := _wrong(device, trials)) is not None:
+                return what, sure
+    return None
 
 
 def _wrong_part(
@@ -214,24 +242,31 @@ def _wrong_part(
             constants = tuple(each for each in one.sources if isinstance(each, int))
             key = one.opcode, one.guard[:1], constants
             met.setdefault(key, (one, []))[1].extend(times[:_MOST_TIMES])
-    for one, times in met.values():
-        witness = _wrong(device, [_instruction(one, time) for time in times])
-        if witness is not None:
-            return Culprit(steps=_alike(device, one.row), witness=witness)
-    for one, times in met.values():
-        if one.guard:
-            witness = _wrong(device, [_instruction(one, time, one.guard) for time in times])
-            if witness is not None:
-                plain = _assign("and.b32", "r0", "r0", "r0", guard=one.guard)
-                same = Taken([_NUMBERS[None]] * 2, (_NUMBERS[None],), _ODD[None])
-                always = _wrong(device, [_instruction(plain, same, one.guard)]) is not None
-                name = _PREDICATE if always else f"{one.opcode} and {_PREDICATE}"
-                return Culprit(steps=(name,), witness=witness)
-    for name, trial in _skeletons(step.code):
-        witness = _wrong(device, [trial])
-        if witness is not None:
-            return Culprit(steps=(name,), witness=witness)
-    return None
+    found = _first_wrong(
+        device,
+        ((one.row, [_instruction(one, time) for time in times]) for one, times in met.values()),
+    )
+    if found is not None:
+        row, witness = found
+        return Culprit(steps=_all_alike(device, row), witness=witness)
+    guarded = _first_wrong(
+        device,
+        (
+            (one, [_instruction(one, time, one.guard) for time in times])
+            for one, times in met.values()
+            if one.guard
+        ),
+    )
+    if guarded is not None:
+        one, witness = guarded
+        plain = _assign("and.b32", "r0", "r0", "r0", guard=one.guard)
+        same = Taken([_NUMBERS[None]] * 2, (_NUMBERS[None],), _ODD[None])
+        if _wrong(device, [_instruction(plain, same, one.guard)]) is not None:
+            return Culprit(steps=(_PREDICATE,), witness=witness)
+        names = " or ".join(_all_alike(device, one.row, one.guard))
+        return Culprit(steps=(f"{names} and {_PREDICATE}",), witness=witness)
+    part = _first_wrong(device, ((name, [trial]) for name, trial in _skeletons(step.code)))
+    return None if part is None else Culprit(steps=(part[0],), witness=part[1])
 
 
 def _instruction(one: Assign, time: Taken, guard: str = "") -> _Trial:
@@ -255,7 +290,7 @@ def _instruction(one: Assign, time: Taken, guard: str = "") -> _Trial:
     return trial
 
 
-def _drawn(row: ScalarInstruction) -> list[_Trial]:
+def _drawn(row: ScalarInstruction, guard: str = "") -> list[_Trial]:
     """Return trials of an instruction on drawn contents, every second of which are small."""
     random = np.random.default_rng(0)
     sources = tuple(
@@ -266,19 +301,36 @@ def _drawn(row: ScalarInstruction) -> list[_Trial]:
     one = Assign(opcode=row.opcode, destinations=names, sources=sources)
     trials = []
     for small in (False, True):
-        drawn = [random.integers(0, 64 if small else 1 << 62, (1, LANES)) for _ in row.sources]
+        kinds = (*row.sources, *(row.destinations if guard else ()))
         held = [
             each % 2 == 1 if kind == "pred" else each.astype(CLASSES[kind])
-            for each, kind in zip(drawn, row.sources, strict=True)
+            for kind in kinds
+            for each in [random.integers(0, 64 if small else 1 << 62, (1, LANES))]
         ]
-        trials.append(_instruction(one, Taken(held, (), _ODD)))
+        count = len(row.sources)
+        trials.append(_instruction(one, Taken(held[:count], tuple(held[count:]), _ODD), guard))
     return trials
 
 
-def _alike(device: ExperimentDevice, row: ScalarInstruction) -> tuple[str, ...]:
-    """Return what is wrong beside an instruction: others of its first word.
+def _all_alike(
+    device: ExperimentDevice, row: ScalarInstruction, guard: str = ""
+) -> tuple[str, ...]:
+    """Return what `_found_alike` does, found out once."""
+    known, key = device.remembered.alike, (row.opcode, guard[:1], device.module)
+    if key not in known:
+        known[key] = _found_alike(device, row, guard)
+    return known[key]
+
+
+def _found_alike(device: ExperimentDevice, row: ScalarInstruction, guard: str) -> tuple[str, ...]:
+    """Return what is wrong beside an instruction: others of its first word, or that, if many are.
 
     If what the trial needs beside it is wrong, that.
+
+    Parameters
+    ----------
+    guard
+        A predicate like that with which it is wrong.
     """
     helpers = _HELPERS if {*row.destinations, *row.sources} - {"b32"} else ()
     for opcode in (*helpers, *filter(None, [row.settled_by])):
@@ -289,10 +341,18 @@ def _alike(device: ExperimentDevice, row: ScalarInstruction) -> tuple[str, ...]:
         if one.family == row.family and one.exists(device.module)
         and not (one.carry_in or one.defined) and (one.settled_by or not one.nan)
     ]  # fmt: skip
-    if len(others) > _MOST_ALIKE:
+    if len(others) > _MOST_ALIKE and not guard:
         return (row.opcode,)
-    wrong = [one.opcode for one in others if _wrong(device, _drawn(one)) is not None]
-    return tuple(wrong) if row.opcode in wrong else (row.opcode,)
+    # Always the same ones, whichever was met: one cause is one name.
+    some = others[:: -(-len(others) // _MOST_ALIKE)]
+    tried = [*dict.fromkeys((*some, row))]
+    there = _each_wrong(device, [_drawn(one, guard) for one in tried])
+    wrong = [one for one, found in zip(tried, there, strict=True) if found is not None]
+    if row not in wrong or wrong == [row]:
+        return (row.opcode,)
+    if len(others) > _MOST_ALIKE or len(wrong) > _MOST_NAMED:
+        return (row.family,)
+    return tuple(one.opcode for one in wrong)
 
 
 def _skeletons(code: tuple[Statement, ...]) -> Iterator[tuple[str, _Trial]]:
@@ -339,9 +399,29 @@ def _like(predicate: str, name: str) -> str:
 
 
 def _needed(
-    device: ExperimentDevice, example: Example, step: LaneCode, one: Assign, time: Taken
-) -> bool:
-    """Whether code is right with what an instruction gives in its place, loaded from memory."""
+    device: ExperimentDevice,
+    example: Example,
+    step: LaneCode,
+    there: Sequence[tuple[Assign, list[Taken]]],
+) -> list[str]:
+    """Return the instructions without which code is right: what they gave is loaded instead."""
+    tried = [
+        (one.opcode, other)
+        for one, times in there
+        if len(times) == 1 and (other := _given_instead(example, step, one, times[0])) is not None
+    ]
+    found = device.results_of([(other.program, other.image[None]) for _, other in tried])
+    return [*dict.fromkeys(
+        opcode
+        for (opcode, _), results in zip(tried, found, strict=True)
+        if results is not None and not results.wrong[0]
+    )]  # fmt: skip
+
+
+def _given_instead(example: Example, step: LaneCode, one: Assign, time: Taken) -> Example | None:
+    """Return code with what an instruction gives in its place, loaded from memory."""
+    if step.bits != 32:
+        return None
     read = set[str]().union(*map(read_by, every(step.code)), step.results)
     count = max((int(name[1:]) + 1 for name in step.inputs if name in read), default=0)
     columns = [*_inputs(example).T[:count]]
@@ -371,9 +451,8 @@ def _needed(
             code=(*first, *changed(step.code, {path: tuple(here)})),
         )  # fmt: skip
     except UsageError:
-        return False
-    tried = alone(other, np.stack(columns, axis=-1))
-    return step.bits == 32 and device.right(tried.program, tried.image)
+        return None
+    return alone(other, np.stack(columns, axis=-1))
 
 
 def _controls(code: tuple[Statement, ...]) -> list[str]:

@@ -40,7 +40,7 @@ from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
 from oracle.lane_code import Assign, LaneCode, every
 from oracle.legality import Explanation
-from oracle.ops import AnyOp, is_producer
+from oracle.ops import AnyOp, accesses_rows, is_producer
 from oracle.permission import contradicting
 from oracle.program import Program
 from oracle.reasons import Rule
@@ -207,6 +207,19 @@ class WrongImages:
         return None
 
     @cached_property
+    def behind_code(self) -> bool:
+        """Whether lanes have computed anything before what differs first was stored."""
+        for one in self.differences(0):
+            written = self._traced.writer(one.byte)
+            if written is not None:
+                steps = (event.step for event in self._traced.events[: written.event.number + 1])
+                return any(
+                    isinstance(step, LaneCode) or (accesses_rows(step) and step.memory.computed)
+                    for step in steps
+                )
+        return False
+
+    @cached_property
     def scalar(self) -> str:
         """The scalar instruction, by its first word, that made what differs first; "" if none."""
         for one in self.differences(0):
@@ -225,6 +238,8 @@ class WrongImages:
 
 _LANES = "scalar code"
 """What is named where a program has no matrix instruction."""
+_BEHIND = f" behind {_LANES}"
+"""What is said of an instruction whose operands may be what is wrong."""
 
 
 @cache
@@ -293,7 +308,9 @@ def family_of_difference(
         # Code of lanes has many instructions: they would all be one line.
         name = f"{_LANES} that ends in {scalar}"
         return Family.of(kind, name, what, shown=f"{name}: {shown}")
-    return Family.of(kind, unit_name(form), what, shown=f"{form_name(form)}: {shown}")
+    behind = _BEHIND if form is not None and seen is not None and seen.behind_code else ""
+    name, words = f"{unit_name(form)}{behind}", f"{form_name(form)}{behind}"
+    return Family.of(kind, name, what, shown=f"{words}: {shown}")
 
 
 def family_of_culprit(

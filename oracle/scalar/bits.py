@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oracle.scalar.integers import INTEGERS, WORDS, Integer, anything, patterns
 from oracle.scalar.row import CLASSES, Bits, Function, Immediate, ScalarInstruction, single
@@ -197,6 +198,7 @@ def _row(
     opcode: str, section: str, sources: str, evaluate: Function, *, destination: str = "b32",
     immediates: dict[int, Immediate] | None = None,
     version: tuple[int, int] = (2, 0), target: int = 20,
+    defined: Callable[..., NDArray[np.bool_]] | None = None,
 ) -> ScalarInstruction:  # fmt: skip
     return ScalarInstruction(
         opcode=opcode,
@@ -204,6 +206,7 @@ def _row(
         sources=tuple(sources.split()),
         evaluate=single(evaluate),
         immediates=immediates or {},
+        defined=defined,
         section=section,
         version=PtxVersion(*version),
         target=target,
@@ -302,10 +305,12 @@ def _fields() -> Iterator[ScalarInstruction]:
             f"bmsk.{mode}.b32", "9.7.1.22", "b32 b32", partial(_mask, clamp),
             immediates={0: Immediate(0, 40), 1: Immediate(0, 40)}, **newer,
         )  # fmt: skip
-    # A base above 31 is undefined.
+    # A base above 31 is undefined. The offset is .s32, and its magnitude is counted down; what that
+    # of the least number is, the page leaves open, as that of abs (9.7.1.10) does.
     yield _row(
         "fns.b32", "9.7.1.17", "b32 b32 b32", _nth,
         immediates={1: Immediate(0, 31, True)}, version=(6, 0), target=30,
+        defined=lambda mask, base, offset: offset != 0x8000_0000,
     )  # fmt: skip
 
 

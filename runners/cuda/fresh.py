@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from runners.cuda.messages import Compared, Fresh
 from runners.cuda.modules import Modules
-from runners.cuda.reference import DeviceProgram, DeviceReference
+from runners.cuda.reference import DeviceProgram, DeviceReference, nothing_found
 from runners.kernels import LANES
 from runners.ledger import ROWS
 from runners.reference.encoding import Encoded
@@ -18,11 +20,51 @@ from runners.reference.fresh import FreshWork, finished_by
 from runners.reference.self_check import LISTED
 from runners.reference.self_check import Compared as Found
 
-_CHUNK_BYTES = 16 << 20
-"""Bytes of the images of one launch: with their copies, less than the second-level cache of 50 MB
-(NVIDIA H100 Tensor Core GPU Architecture)."""
+_CHUNK_BYTES = 64 << 20
+"""Bytes of the images of one launch; two launches of that many, and their copies, are held."""
+_IMAGES = "images", "copies"
 _Row = tuple[int, bytes, bytes, bytes]
 """Number of an image, the image before and after, and its multiprocessor."""
+
+
+class _Buffers:
+    """Memory of one launch, here and on the device, which grows."""
+
+    def __init__(self, driver: Any) -> None:
+        self._driver = driver
+        self._memories: dict[str, tuple[int, Any]] = {}
+        self.head: NDArray[np.uint64] = driver.pagelocked_empty(2 + LISTED, np.uint64)
+        """What was found, once it is here."""
+        self.found = driver.mem_alloc(self.head.nbytes)
+        self.copied = driver.Event(driver.event_flags.BLOCKING_SYNC)
+        self.first = self.count = 0
+        """Numbers of its images."""
+
+    def memory(self, name: str, size: int) -> Any:
+        """Return memory of the device."""
+        return self._grown(name, size, self._driver.mem_alloc)
+
+    def units(self, count: int) -> NDArray[np.uint32]:
+        """Return where the multiprocessors of images come to."""
+        some = self._grown("units", count, lambda n: self._driver.pagelocked_empty(n, np.uint32))
+        return cast("NDArray[np.uint32]", some[:count])
+
+    def _grown(self, name: str, size: int, made: Callable[[int], Any]) -> Any:
+        if self._memories.get(name, (0, None))[0] < size:
+            self._memories.pop(name, None)
+            self._memories[name] = size, made(size)
+        return self._memories[name][1]
+
+
+@dataclass(kw_only=True, eq=False)
+class _Result:
+    """What was found so far."""
+
+    differing: int = 0
+    listed: list[_Row] = field(default_factory=list)
+    sampled: list[_Row] = field(default_factory=list)
+    finished: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(ROWS, np.uint32))
+    is_full: bool = False
 
 
 class FreshImages:
@@ -39,6 +81,8 @@ class FreshImages:
     def __init__(self, driver: Any, modules: Modules) -> None:
         self._driver, self._modules = driver, modules
         self._reference = DeviceReference(driver, modules)
+        self._stream = driver.Stream()
+        self._buffers = _Buffers(driver), _Buffers(driver)
 
     def compare(self, request: Fresh) -> Compared:
         """Run a kernel on images, and compare with the reference.
@@ -62,43 +106,74 @@ class FreshImages:
         )
         program, contents = reference.program(work.encoded), reference.contents(work.contents)
         most, end = min(work.count, max(1, _CHUNK_BYTES // size)), work.first + work.count
-        memories = [self._driver.mem_alloc(most * one) for one in (size, size, 4)]
-        images, copies, sms = map(int, memories)
-        differing, listed, sampled = 0, list[_Row](), list[_Row]()
-        finished, is_full = np.zeros(ROWS, np.uint32), False
+        result, before = _Result(), None
+        for buffers in self._buffers:
+            self._driver.memcpy_htod(buffers.found, nothing_found())
         begun = time.perf_counter()
-        for first in range(work.first, end, most):
-            count = min(most, end - first)
-            reference.fill(contents, size, first, count, images, copies)
+        # One launch is looked at while the device has the next.
+        for number, first in enumerate(range(work.first, end, most)):
+            buffers, count = self._buffers[number % 2], min(most, end - first)
+            images, copies = (int(buffers.memory(name, most * size)) for name in _IMAGES)
+            sms = buffers.memory("sms", 4 * most)
+            reference.fill(contents, first, count, images, copies, self._stream)
             grid = (-(-count // warps), 1)
-            kernel.prepared_async_call(grid, (LANES * warps, 1, 1), None, copies, sms, count)
-            found = self._lowest(program, images, copies, first, count)
-            differing += found.differing
-            for rows, numbers in zip(
-                (listed, sampled), work.kept(found, first, len(listed)), strict=True
-            ):
-                for number in numbers:
-                    place = number - first
-                    before = self._fetched(images + place * size, size)
-                    after = self._fetched(copies + place * size, size)
-                    rows.append((number, before, after, self._fetched(sms + place * 4, 4)))
-            if not is_full:
-                is_full = differing > len(listed)
-                last = listed[-1][0] + 1 - first if is_full and listed else count
-                units = np.frombuffer(self._fetched(sms, 4 * count), np.uint32)
-                finished += finished_by(units, max(0, last))
-        rows = [*listed, *sampled]
+            kernel.prepared_async_call(
+                grid, (LANES * warps, 1, 1), self._stream, copies, int(sms), count
+            )
+            reference.add(program, images, copies, first, count, self._stream, buffers.found)
+            self._driver.memcpy_dtoh_async(buffers.head, buffers.found, self._stream)
+            self._driver.memcpy_dtoh_async(buffers.units(count), sms, self._stream)
+            buffers.copied.record(self._stream)
+            buffers.first, buffers.count = first, count
+            if before is not None:
+                self._look_at(before, work, program, result)
+            before = buffers
+        if before is not None:
+            self._look_at(before, work, program, result)
+        rows = [*result.listed, *result.sampled]
         return Compared(
             token=request.token,
-            differing=differing,
-            listed=len(listed),
+            differing=result.differing,
+            listed=len(result.listed),
             seconds=time.perf_counter() - begun,
-            finished=finished.tobytes(),
+            finished=result.finished.tobytes(),
             numbers=tuple(row[0] for row in rows),
             before=b"".join(row[1] for row in rows),
             after=b"".join(row[2] for row in rows),
             sms=b"".join(row[3] for row in rows),
         )
+
+    def _look_at(
+        self, buffers: _Buffers, work: FreshWork, program: DeviceProgram, result: _Result
+    ) -> None:
+        """Wait for a launch, and add what it found."""
+        buffers.copied.synchronize()
+        first, count, size = buffers.first, buffers.count, work.encoded.image_bytes
+        images, copies = (int(buffers.memory(name, 0)) for name in _IMAGES)
+        found = Found.of(count, buffers.head)
+        if found.differing:
+            if found.differing > len(found.numbers):
+                some = self._lowest(program, images, copies, first, count).numbers
+                found = replace(found, numbers=some)
+            self._driver.memcpy_htod(buffers.found, nothing_found())
+        result.differing += found.differing
+        units = buffers.units(count)
+        for rows, numbers in zip(
+            (result.listed, result.sampled),
+            work.kept(found, first, len(result.listed)),
+            strict=True,
+        ):
+            for number in numbers:
+                place = number - first
+                before = self._fetched(images + place * size, size)
+                after = self._fetched(copies + place * size, size)
+                rows.append((number, before, after, units[place].tobytes()))
+        if not result.is_full:
+            result.is_full = result.differing > len(result.listed)
+            last = count
+            if result.is_full and result.listed:
+                last = max(0, result.listed[-1][0] + 1 - first)
+            result.finished += finished_by(units, last)
 
     def _lowest(
         self, program: DeviceProgram, images: int, copies: int, first: int, count: int

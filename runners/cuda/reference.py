@@ -11,25 +11,26 @@ from numpy.typing import NDArray
 from runners.cuda.modules import Modules
 from runners.kernels import LANES
 from runners.reference.encoding import Encoded
+from runners.reference.fresh import fill_bytes
 from runners.reference.self_check import LISTED, Compared, Images, check
 from runners.reference.shipped import shipped
 
 _KEY = "reference"
 _COMPARE = "compare", "PPPIIQQPP"
 """As in the interpreter: code, images, results, sizes, first, count, memory, found."""
-_FILL = "fill", "PQQPPI"
-"""As in the interpreter: contents, first, count, images, copies, shared memory of a warp."""
+_FILL = "fill", "PQQPPP"
+"""As in the interpreter: contents, first, count, images, copies, memory."""
 _LEVEL = 3
 """-O level of the driver's compiler; at -O0 the reference would be the slower of the two."""
 _WARPS = 4
 """Of a block: the bound that `compare` is compiled for."""
 _RESIDENT = 16
 """Warps of a multiprocessor, by its registers: 128 for each thread (interpreter.cu)."""
+_FILLING = 32
+"""The same of `fill`: 64 for each thread, and a block for each warp."""
 _SHARED_BYTES = 48 << 10
 """Shared memory that a block has without asking (CUDA C++ Programming Guide, "Shared Memory")."""
-_FILL_BYTES = _SHARED_BYTES - 512
-"""What `fill` leaves of it: its four warps have 64 numbers of 16 bits each."""
-_GLOBAL_BYTES = 1 << 30
+_GLOBAL_BYTES = 1 << 28
 """Most memory for warps whose images are too large for shared memory."""
 
 
@@ -75,19 +76,24 @@ class DeviceReference:
         if warps:
             blocks = _RESIDENT // warps * self._multiprocessors
             return DeviceProgram(encoded, code, warps, blocks, None)
-        most = _GLOBAL_BYTES // encoded.work_bytes
-        blocks = max(1, min(_RESIDENT * self._multiprocessors, most))
-        memory = self._driver.mem_alloc(blocks * encoded.work_bytes)
+        blocks, memory = self._memory(encoded.work_bytes, _RESIDENT)
         return DeviceProgram(encoded, code, 1, blocks, memory)
 
-    def contents(self, words: NDArray[np.uint64]) -> Any:
-        """Put contents (`DeviceContents.words`) into the device's memory."""
-        return self._driver.to_device(words)
+    def contents(self, words: NDArray[np.uint64]) -> FilledContents:
+        """Put contents (`DeviceContents.words`) into the device's memory. Raises as `program`."""
+        code, size = self._driver.to_device(words), fill_bytes(words)
+        if size <= _SHARED_BYTES:
+            return FilledContents(code, size, _FILLING * self._multiprocessors, None)
+        return FilledContents(code, 0, *self._memory(size, _FILLING))
+
+    def _memory(self, size: int, resident: int) -> tuple[int, Any]:
+        """Return how many warps have memory of some size each, and this memory."""
+        count = max(1, min(resident * self._multiprocessors, _GLOBAL_BYTES // size))
+        return count, self._driver.mem_alloc(count * size)
 
     def fill(
         self,
-        contents: Any,
-        image_bytes: int,
+        contents: FilledContents,
         first: int,
         count: int,
         images: int,
@@ -95,14 +101,12 @@ class DeviceReference:
         stream: Any = None,
     ) -> None:
         """Queue the making of images, numbered from `first` on, at two addresses each."""
-        shared = 2 * image_bytes if 2 * _WARPS * image_bytes <= _FILL_BYTES else 0
-        blocks = min(-(-count // _WARPS), _RESIDENT // _WARPS * self._multiprocessors)
         self._fill.prepared_async_call(
-            (blocks, 1),
-            (LANES * _WARPS, 1, 1),
+            (min(count, contents.blocks), 1),
+            (LANES, 1, 1),
             stream,
-            *(int(contents), first, count, images, copies, shared),
-            shared_size=_WARPS * shared,
+            *(int(contents.code), first, count, images, copies, int(contents.memory or 0)),
+            shared_size=contents.shared_bytes,
         )
 
     def compare(self, encoded: Encoded, before: Images, after: Images) -> Compared:
@@ -131,9 +135,7 @@ class DeviceReference:
         first
             Number of the first; the others follow it.
         """
-        empty = np.zeros(2 + LISTED, np.uint64)
-        empty[1] = LISTED
-        self._driver.memcpy_htod(self._found, empty)
+        self._driver.memcpy_htod(self._found, nothing_found())
         self.add(program, before, after, first, count, stream)
 
     def add(
@@ -144,15 +146,22 @@ class DeviceReference:
         first: int,
         count: int,
         stream: Any = None,
+        found: Any = None,
     ) -> None:
-        """Queue a comparison of further images, which are numbered from `first` on."""
+        """Queue a comparison of further images, which are numbered from `first` on.
+
+        Parameters
+        ----------
+        found
+            Where what differs is added on the device (`nothing_found`); None: for `end`.
+        """
         encoded, blocks = program.encoded, -(-count // program.warps)
         self._function.prepared_async_call(
             (min(blocks, program.blocks), 1),
             (LANES * program.warps, 1, 1),
             stream,
             *(int(program.code), before, after, encoded.image_bytes, encoded.work_bytes),
-            *(first, count, int(program.memory or 0), int(self._found)),
+            *(first, count, int(program.memory or 0), int(found or self._found)),
             shared_size=0 if program.memory else program.warps * encoded.work_bytes,
         )
 
@@ -162,6 +171,26 @@ class DeviceReference:
         self._driver.Context.synchronize()
         self._driver.memcpy_dtoh(found, self._found)
         return Compared.of(images, found)
+
+
+def nothing_found() -> NDArray[np.uint64]:
+    """Return what a comparison adds to: how many images differ, most that are listed, numbers."""
+    empty = np.zeros(2 + LISTED, np.uint64)
+    empty[1] = LISTED
+    return empty
+
+
+@dataclass(eq=False)
+class FilledContents:
+    """Contents in the device's memory, and how they are launched."""
+
+    code: Any
+    shared_bytes: int
+    """Shared memory of a warp."""
+    blocks: int
+    """At most, in one launch, of one warp each."""
+    memory: Any
+    """Global memory for its warps; None: they have shared memory."""
 
 
 @dataclass(eq=False)

@@ -1,18 +1,21 @@
 /* Contents of images by their numbers, in integers: the device's side of strategies/contents.
  *
- * C99, CUDA C and C++ alike. The arrays are those of strategies/contents/device.py, which says what
- * they mean; wf_opened finds them in its words. One image is made by `lanes` lanes, each of which
- * calls, with a barrier of the lanes behind each call:
+ * CUDA C++ and C++ alike. The arrays are those of strategies/contents/device.py, which says what
+ * they mean; wf_opened finds them in its words. Images are made one after the other by `lanes`
+ * lanes, each of which calls, with a barrier of the lanes behind each of these calls:
  *
- *     i = wf_begun(&contents, number, image, noise, draws, lane, lanes);
+ *     i = wf_begun(&contents, number, memory, lane, lanes);
  *     wf_words(&i);
+ *     wf_started(&i);
  *     for (f = 0; f < contents.count; f++) {
  *         wf_everywhere(&i, f);
- *         wf_placed(&i, f);
+ *         if (wf_has_placed(&i, f)) wf_placed(&i, f);
  *     }
+ *     wf_copied(&i, image, copy);
  *
- * `image` and `noise` are image_bytes bytes, aligned to 4, `draws` 64 numbers of 16 bits, all of
- * them shared by the lanes. Nothing depends on how many lanes there are, or on their order.
+ * and for the next image wf_next(&i), which says whether wf_words is to be called again, and so on
+ * from wf_started. `memory` is wf_bytes(&contents) bytes, aligned to 16, shared by the lanes. Nothing
+ * depends on how many lanes there are, or on their order.
  */
 #ifndef WARPFUZZ_CONTENTS_H
 #define WARPFUZZ_CONTENTS_H
@@ -22,21 +25,27 @@
 #ifdef __CUDACC__
 #define WF_FUNCTION static __device__ __forceinline__
 #define WF_CALLED static __device__ __noinline__
+#define WF_MEMBER __device__ __forceinline__
+#define WF_EACH(n) _Pragma("unroll") for (int t = 0; t < (n); t++)
 #else
 #define WF_FUNCTION static inline
-#define WF_CALLED static
+#define WF_CALLED static inline
+#define WF_MEMBER
+#define WF_EACH(n) for (int t = 0; t < (n); t++)
 #endif
 
 #define WF_READ_ONLY 0x80000000u
 
-typedef struct {
+struct alignas(16) wf_block { uint32_t words[4]; };
+
+struct wf_contents {
     uint64_t seed;
-    uint32_t period, sharing, image_bytes, count;
-    const uint8_t *drawn;
-    const int32_t *fillings, *programs, *starts;
+    uint32_t period, sharing, image_bytes, count, drawn, gaps, turns, scalars;
+    const uint32_t *blocks;
+    const int32_t *fillings, *starts;
     const uint64_t *code, *constants;
     const uint32_t *places;
-} wf_contents;
+};
 
 /* The contents in DeviceContents.words. */
 WF_FUNCTION wf_contents wf_opened(const uint64_t *words) {
@@ -46,47 +55,46 @@ WF_FUNCTION wf_contents wf_opened(const uint64_t *words) {
     c.sharing = (uint32_t)(words[1] >> 32);
     c.image_bytes = (uint32_t)words[2];
     c.count = (uint32_t)(words[2] >> 32);
-    c.drawn = (const uint8_t *)(words + words[3]);
-    c.fillings = (const int32_t *)(words + words[4]);
-    c.programs = (const int32_t *)(words + words[5]);
-    c.starts = (const int32_t *)(words + words[6]);
-    c.code = words + words[7];
-    c.constants = words + words[8];
-    c.places = (const uint32_t *)(words + words[9]);
+    c.drawn = (uint32_t)words[3];
+    c.gaps = (uint32_t)(words[3] >> 32);
+    c.turns = (uint32_t)words[4];
+    c.scalars = (uint32_t)(words[4] >> 32);
+    c.blocks = (const uint32_t *)(words + words[5]);
+    c.fillings = (const int32_t *)(words + words[6]);
+    c.starts = (const int32_t *)(words + words[7]);
+    c.code = words + words[8];
+    c.constants = words + words[9];
+    c.places = (const uint32_t *)(words + words[10]);
     return c;
 }
 
 enum {
-    WF_LEAVE = 0xFFFF, WF_REGISTERS = 128, WF_TOGETHER = 2, WF_GOLDEN = 0x9E3779B9,
-    WF_BITS = 0, WF_LINES, WF_POSITIONS, WF_TURNED, WF_PLACES, WF_WIDTH, WF_A, WF_B, WF_FIELDS
+    WF_LEAVE = 0xFFFF, WF_OTHER_BLOCKS = 9, WF_GOLDEN = 0x9E3779B9,
+    WF_BITS = 0, WF_LINES, WF_COUNT, WF_COLUMNS, WF_TURNED, WF_PLACES, WF_NUMBERS, WF_PARTS, WF_A, WF_B,
+    WF_RECIPROCAL, WF_FIELDS = 12,
+    WF_SLOT = 0, WF_SCALAR, WF_LAST,
+    WF_SLOTS = 16, WF_NOWHERE = 1023
 };
 
-#define WF_EACH for (t = 0; t < (int)WF_TOGETHER; t++)
-
 /* What a lane knows of an image. */
-typedef struct {
+struct wf_image {
     const wf_contents *contents;
-    uint64_t group, turn;
-    uint32_t shift, slot;
-    uint8_t *image, *noise;
-    uint16_t *draws;
-    uint32_t lane, lanes;
-} wf_image;
+    uint64_t group;
+    uint32_t turn, slot, member, turn_of_group;
+    wf_block *base, *image;
+    uint64_t *scalars;
+    uint32_t lane, lanes, shift;
+};
 
-/* Elements of a filling that a lane computes together, so that code is decoded once for them. */
-typedef struct {
-    const wf_image *image;
-    const int32_t *filling;
-    uint64_t mask;
-    int32_t line[WF_TOGETHER], position[WF_TOGETHER];
-    uint64_t registers[WF_REGISTERS][WF_TOGETHER];
-} wf_elements;
+/* Bytes of the memory that an image is made in. */
+WF_FUNCTION uint32_t wf_bytes(const wf_contents *c) {
+    return (2 * c->drawn + WF_OTHER_BLOCKS) * 16 + (c->scalars + 1) / 2 * 16;
+}
 
 /* Random123, philox.h: Philox4x32-10. */
 WF_FUNCTION void wf_philox(uint32_t x[4], uint64_t key) {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-    int round;
-    for (round = 0; round < 10; round++) {
+    WF_EACH(10) {
         uint64_t p = (uint64_t)0xD2511F53u * x[0], q = (uint64_t)0xCD9E8D57u * x[2];
         uint32_t x1 = x[1], x3 = x[3];
         x[0] = (uint32_t)(q >> 32) ^ x1 ^ k0;
@@ -105,89 +113,140 @@ WF_FUNCTION uint32_t wf_gap(uint32_t word) {
     return word ^ word >> 16;
 }
 
-WF_FUNCTION wf_image wf_begun(const wf_contents *c, uint64_t number, uint8_t *image,
-                              uint8_t *noise, uint16_t *draws, uint32_t lane, uint32_t lanes) {
+WF_FUNCTION wf_image wf_begun(const wf_contents *c, uint64_t number, void *memory, uint32_t lane, uint32_t lanes) {
     wf_image i;
+    uint64_t turn = number / c->period;
     i.contents = c;
-    i.turn = number / c->period;
-    i.slot = (uint32_t)(number - i.turn * c->period);
-    i.group = i.turn / c->sharing;
-    i.shift = (uint32_t)(number - i.group * c->sharing * c->period) * (uint32_t)WF_GOLDEN;
-    i.image = image;
-    i.noise = noise;
-    i.draws = draws;
+    i.slot = (uint32_t)(number - turn * c->period);
+    i.turn = (uint32_t)(turn % c->turns);
+    i.group = turn / c->sharing;
+    i.turn_of_group = (uint32_t)(turn - i.group * c->sharing);
+    i.member = i.turn_of_group * c->period + i.slot;
+    i.shift = i.member * (uint32_t)WF_GOLDEN;
+    i.base = (wf_block *)memory;
+    i.image = i.base + c->drawn + WF_OTHER_BLOCKS;
+    i.scalars = (uint64_t *)(i.image + c->drawn);
     i.lane = lane;
     i.lanes = lanes;
     return i;
 }
 
-WF_FUNCTION void wf_block(const wf_image *i, uint32_t block, uint32_t stream, uint32_t words[4]) {
-    int w;
-    words[0] = block;
-    words[1] = stream;
-    words[2] = (uint32_t)i->group;
-    words[3] = (uint32_t)(i->group >> 32);
-    wf_philox(words, i->contents->seed);
-    for (w = 0; w < 4; w++) words[w] += i->shift;
+/* Goes on to the next image, and returns whether it is of another group. */
+WF_FUNCTION int wf_next(wf_image *i) {
+    const wf_contents *c = i->contents;
+    i->member++;
+    if (++i->slot == c->period) {
+        i->slot = 0;
+        if (++i->turn == c->turns) i->turn = 0;
+        if (++i->turn_of_group == c->sharing) i->turn_of_group = i->member = 0, i->group++;
+    }
+    i->shift = i->member * (uint32_t)WF_GOLDEN;
+    return i->member == 0;
 }
 
+/* The words that the images of a group have in common: of blocks that are drawn, the draws, the gap. */
 WF_FUNCTION void wf_words(const wf_image *i) {
     const wf_contents *c = i->contents;
-    uint32_t block, blocks = c->image_bytes / 16, words[4], gap;
-    int w;
-    wf_block(i, 0, 2, words);
-    gap = words[0];
-    for (block = i->lane; block < blocks + 8; block += i->lanes) {
-        if (block >= blocks) {
-            wf_block(i, block - blocks, 1, words);
-            for (w = 0; w < 8; w++)
-                i->draws[(block - blocks) * 8 + w] = (uint16_t)(words[w / 2] >> w % 2 * 16);
-            continue;
-        }
-        if (c->drawn[block]) wf_block(i, block, 0, words);
-        else
-            for (w = 0; w < 4; w++) words[w] = wf_gap(block * 4 + w) ^ gap;
-        for (w = 0; w < 4; w++) {
-            ((uint32_t *)i->image)[block * 4 + w] = words[w];
-            ((uint32_t *)i->noise)[block * 4 + w] = words[w];
-        }
+    for (uint32_t b = i->lane; b < c->drawn + WF_OTHER_BLOCKS; b += i->lanes) {
+        uint32_t other = b - c->drawn;
+        wf_block block;
+        block.words[0] = b < c->drawn ? c->blocks[b] : other & 7;
+        block.words[1] = b < c->drawn ? 0 : 1 + other / 8;
+        block.words[2] = (uint32_t)i->group;
+        block.words[3] = (uint32_t)(i->group >> 32);
+        wf_philox(block.words, c->seed);
+        i->base[b] = block;
     }
 }
 
-/* Bytes of an element, and where the places of its first one are told. */
-WF_FUNCTION uint32_t wf_place(const int32_t *f, int32_t line, int32_t position, uint32_t *size) {
-    int32_t bits = f[WF_BITS], row = f[WF_TURNED] ? position : line;
-    int32_t column = f[WF_TURNED] ? line : position;
-    *size = bits < 8 ? 1 : bits / 8;
-    return f[WF_PLACES] + row * f[WF_WIDTH] + (bits == 4 ? column / 2 : column * *size);
+WF_FUNCTION uint32_t wf_word(const wf_image *i, uint32_t word) {
+    return ((const uint32_t *)i->base)[word] + i->shift;
 }
 
-WF_FUNCTION uint64_t wf_read(const wf_contents *c, const uint8_t *bytes, const int32_t *f,
-                             int32_t line, int32_t position) {
-    uint32_t size, i, at = wf_place(f, line, position, &size);
+WF_FUNCTION uint32_t wf_draw(const wf_image *i, uint32_t number) {
+    number &= 63;
+    return wf_word(i, i->contents->drawn * 4 + number / 2) >> number % 2 * 16 & 0xFFFF;
+}
+
+/* Elements of a filling are numbered in the order of memory. */
+WF_FUNCTION uint32_t wf_line(const int32_t *f, uint32_t number, int of_position) {
+    uint32_t row = (uint32_t)(number * *(const uint64_t *)(f + WF_RECIPROCAL) >> 40);
+    return (f[WF_TURNED] != 0) != of_position ? number - row * (uint32_t)f[WF_COLUMNS] : row;
+}
+
+WF_FUNCTION uint32_t wf_number(const int32_t *f, uint32_t line, uint32_t position) {
+    return f[WF_TURNED] ? position * (uint32_t)f[WF_COLUMNS] + line : line * (uint32_t)f[WF_COLUMNS] + position;
+}
+
+WF_FUNCTION uint32_t wf_size(const int32_t *f) { return f[WF_BITS] < 8 ? 1 : (uint32_t)f[WF_BITS] / 8; }
+
+WF_FUNCTION uint32_t wf_place(const wf_contents *c, const int32_t *f, uint32_t number) {
+    return c->places[(uint32_t)f[WF_PLACES] + (f[WF_BITS] == 4 ? number >> 1 : number)];
+}
+
+/* Reads and writes an element whose bytes lie apart. */
+WF_CALLED uint64_t wf_parts(const wf_image *i, const int32_t *f, uint32_t number, int of_noise) {
+    uint32_t size = wf_size(f);
     uint64_t raw = 0;
-    for (i = 0; i < size; i++) raw |= (uint64_t)bytes[c->places[at + i] & ~WF_READ_ONLY] << 8 * i;
-    return f[WF_BITS] == 4 ? raw >> position % 2 * 4 & 15 : raw;
+    for (uint32_t part = 0; part < size; part++) {
+        uint32_t at = i->contents->places[(uint32_t)f[WF_PLACES] + number * size + part] & ~WF_READ_ONLY;
+        raw |= (uint64_t)(of_noise ? wf_word(i, at >> 2) >> at % 4 * 8 & 255 : ((const uint8_t *)i->image)[at]) << 8 * part;
+    }
+    return raw;
 }
 
-WF_FUNCTION void wf_write(const wf_contents *c, uint8_t *bytes, const int32_t *f, int32_t line,
-                          int32_t position, uint64_t raw) {
-    uint32_t size, i, at = wf_place(f, line, position, &size);
-    if (f[WF_BITS] == 4) {
-        uint8_t *byte = bytes + (c->places[at] & ~WF_READ_ONLY);
-        int shift = position % 2 * 4;
-        if (c->places[at] & WF_READ_ONLY) return;
-        *byte = (uint8_t)((*byte & ~(15 << shift)) | (raw & 15) << shift);
-    } else
-        for (i = 0; i < size; i++)
-            if (!(c->places[at + i] & WF_READ_ONLY))
-                bytes[c->places[at + i]] = (uint8_t)(raw >> 8 * i);
+WF_CALLED void wf_write_parts(const wf_image *i, const int32_t *f, uint32_t number, uint64_t raw) {
+    uint32_t size = wf_size(f);
+    for (uint32_t part = 0; part < size; part++) {
+        uint32_t at = i->contents->places[(uint32_t)f[WF_PLACES] + number * size + part];
+        if (!(at & WF_READ_ONLY)) ((uint8_t *)i->image)[at] = (uint8_t)(raw >> 8 * part);
+    }
+}
+
+/* The random pattern of an element. */
+template <typename T>
+WF_FUNCTION T wf_noise(const wf_image *i, const int32_t *f, uint32_t number) {
+    int bits = f[WF_BITS];
+    if (f[WF_PARTS]) return (T)wf_parts(i, f, number, 1);
+    uint32_t at = wf_place(i->contents, f, number) & ~WF_READ_ONLY, word = wf_word(i, at >> 2);
+    if (sizeof(T) == 8 && bits == 64) return (T)((uint64_t)wf_word(i, (at >> 2) + 1) << 32 | word);
+    word >>= at % 4 * 8 + (bits == 4 ? number % 2 * 4 : 0);
+    return word & (0xFFFFFFFFu >> (32 - (bits == 1 ? 8 : bits)));
+}
+
+WF_FUNCTION uint64_t wf_read(const wf_image *i, const int32_t *f, uint32_t line, uint32_t position) {
+    const uint8_t *image = (const uint8_t *)i->image;
+    uint32_t number = wf_number(f, line, position), size = wf_size(f);
+    if (f[WF_PARTS]) return wf_parts(i, f, number, 0);
+    image += wf_place(i->contents, f, number) & ~WF_READ_ONLY;
+    if (size == 2) return *(const uint16_t *)image;
+    if (size == 4) return *(const uint32_t *)image;
+    if (size == 8) return *(const uint64_t *)image;
+    return f[WF_BITS] == 4 ? *image >> number % 2 * 4 & 15 : *image;
+}
+
+/* Writes an element; of 4 bits, all of its byte. */
+WF_FUNCTION void wf_write(const wf_image *i, const int32_t *f, uint32_t number, uint64_t raw) {
+    uint32_t size = wf_size(f), at;
+    if (f[WF_PARTS]) {
+        wf_write_parts(i, f, number, raw);
+        return;
+    }
+    at = wf_place(i->contents, f, number);
+    if (at & WF_READ_ONLY) return;
+    uint8_t *image = (uint8_t *)i->image + at;
+    if (size == 1) *image = (uint8_t)raw;
+    else if (size == 2) *(uint16_t *)image = (uint16_t)raw;
+    else if (size == 4) *(uint32_t *)image = (uint32_t)raw;
+    else *(uint64_t *)image = raw;
 }
 
 WF_FUNCTION int wf_length(uint64_t value) {
-    int bits = 0;
-    while (value >> bits && ++bits < 64) {}
-    return bits;
+#ifdef __CUDACC__
+    return 64 - __clzll((long long)value);
+#else
+    return value ? 64 - __builtin_clzll(value) : 0;
+#endif
 }
 
 /* Minus a sum in units of 2^scale, as the nearest pattern, ties to even. */
@@ -218,16 +277,15 @@ WF_FUNCTION uint64_t wf_upper(uint64_t x, uint64_t y) {
 }
 
 /* The numbers at `s` are those of `_sum` in device.py. */
-WF_CALLED uint64_t wf_sum(const wf_elements *e, int t, const uint64_t *s) {
-    const wf_contents *c = e->image->contents;
-    const uint8_t *image = e->image->image;
-    const int32_t *a = c->fillings + e->filling[WF_A] * WF_FIELDS;
-    const int32_t *b = c->fillings + e->filling[WF_B] * WF_FIELDS;
+WF_CALLED uint64_t wf_sum(const wf_image *image, const int32_t *filling, uint32_t number, const uint64_t *s) {
+    const int32_t *a = image->contents->fillings + filling[WF_A] * WF_FIELDS;
+    const int32_t *b = image->contents->fillings + filling[WF_B] * WF_FIELDS;
+    uint32_t line = wf_line(filling, number, 0), position = wf_line(filling, number, 1);
     int kind = (int)s[0], depth = (int)s[1], run = (int)s[2], k;
     int64_t total = 0;
     for (k = 0; k < depth; k++) {
-        uint64_t x = wf_read(c, image, a, e->line[t], k);
-        uint64_t y = wf_read(c, image, b, e->position[t], run ? k / run * 2 * run + k % run : k);
+        uint64_t x = wf_read(image, a, line, (uint32_t)k);
+        uint64_t y = wf_read(image, b, position, (uint32_t)(run ? k / run * 2 * run + k % run : k));
         if (kind == 0) total += (int64_t)((x ^ s[3]) - s[3]) * (int64_t)((y ^ s[4]) - s[4]);
         else if (kind < 3)
             for (x = kind == 1 ? x & y : x ^ y; x; x &= x - 1) total++;
@@ -254,148 +312,196 @@ WF_CALLED uint64_t wf_sum(const wf_elements *e, int t, const uint64_t *s) {
     return kind < 3 ? (uint64_t)total : wf_nearest(total, s + 11);
 }
 
-WF_CALLED void wf_run(wf_elements *e, const uint64_t *code, int count) {
-    const wf_image *image = e->image;
-    const wf_contents *c = image->contents;
-    int i, j, t;
-    for (i = 0; i < count; i++) {
-        uint64_t instruction = code[i], v[3][WF_TOGETHER], r[WF_TOGETHER];
-        int patterns = (int)(instruction >> 7 & 1);
-        uint64_t mask = patterns ? e->mask : ~(uint64_t)0;
-        for (j = 0; j < 3; j++) {
-            uint32_t operand = (uint32_t)(instruction >> (16 + 16 * j)) & 0xFFFF;
-            if (operand & 0x8000) {
-                uint64_t one = c->constants[operand & 0x7FFF];
-                WF_EACH v[j][t] = one;
-            } else WF_EACH v[j][t] = e->registers[operand % WF_REGISTERS][t];
-        }
-        switch (instruction & 127) {
-        case 1: WF_EACH r[t] = (uint64_t)e->line[t]; break;
-        case 2: WF_EACH r[t] = (uint64_t)e->position[t]; break;
-        case 3: WF_EACH r[t] = image->draws[v[0][t] & 63] * v[1][t] >> 16; break;
-        case 4:
-            WF_EACH r[t] = wf_read(c, image->noise, e->filling, e->line[t], e->position[t]);
-            break;
+template <typename T> struct wf_sign;
+template <> struct wf_sign<uint32_t> { typedef int32_t type; };
+template <> struct wf_sign<uint64_t> { typedef int64_t type; };
+
+/* N elements of a filling that a lane computes together, so that code is decoded once for them. */
+template <typename T, int N>
+struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) wf_values { T of[N]; };
+
+template <typename T, int N>
+struct wf_elements {
+    const wf_image *image;
+    const int32_t *filling;
+    uint32_t first, count;
+    wf_values<T, N> *slots;
+    wf_values<T, N> last;
+
+    /* The place of one of them in the list of what is filled; neighbours stay in one lane. */
+    WF_MEMBER uint32_t place(int t) const { return first + t / 2 * 2 * image->lanes + t % 2; }
+
+    WF_MEMBER uint32_t number(int t) const {
+        uint32_t at = place(t) < count ? place(t) : count - 1;
+        return filling[WF_NUMBERS] < 0 ? at : image->contents->places[(uint32_t)filling[WF_NUMBERS] + at];
+    }
+
+    /* Of what is placed there is one, by its line. */
+    WF_MEMBER uint32_t line(int t) const { return N == 1 ? first : wf_line(filling, number(t), 0); }
+
+    WF_MEMBER wf_values<T, N> operand(uint32_t which) const {
+        if (which >> 12 == WF_LAST) return last;
+        if (which >> 12 == WF_SLOT) return slots[which];
+        const uint64_t *from = which & 0x8000 ? image->contents->constants + (which & 0x7FFF) : image->scalars + (which & 0xFFF);
+        wf_values<T, N> same;
+        WF_EACH(N) same.of[t] = (T)*from;
+        return same;
+    }
+};
+
+/* Executes code. */
+template <typename T, int N>
+WF_FUNCTION void wf_run(wf_elements<T, N> &e, const uint64_t *code, int count) {
+    typedef typename wf_sign<T>::type S;
+    const wf_image *i = e.image;
+    const uint64_t *constants = i->contents->constants;
+    for (; count > 0; count--, code++) {
+        uint64_t instruction = *code;
+        uint32_t what = (uint32_t)instruction & 31, to = (uint32_t)instruction >> 6 & 1023;
+        uint32_t second = (uint32_t)(instruction >> 32) & 0xFFFF, third = (uint32_t)(instruction >> 48);
+        wf_values<T, N> z = e.last;
+        if (what == 20 || what == 21) z = e.operand(third);
+        wf_values<T, N> y = e.operand(what >= 10 ? second : WF_LAST << 12);
+        wf_values<T, N> x = e.operand((uint32_t)instruction >> 16);
+        switch (what) {
+        case 1: WF_EACH(N) x.of[t] = e.line(t); break;
+        case 2: WF_EACH(N) x.of[t] = wf_line(e.filling, e.number(t), 1); break;
+        case 3: WF_EACH(N) x.of[t] = wf_draw(i, (uint32_t)x.of[t]) * (second + 1) >> 16; break;
+        case 4: WF_EACH(N) x.of[t] = wf_noise<T>(i, e.filling, e.number(t)); break;
         case 5:
-            WF_EACH r[t] = wf_read(c, image->noise, e->filling, e->line[t], (int32_t)v[0][t]);
+            WF_EACH(N) x.of[t] = wf_noise<T>(i, e.filling, wf_number(e.filling, e.line(t), (uint32_t)x.of[t]));
             break;
         case 6:
         case 7:
-            WF_EACH {
-                int32_t limit = (int32_t)v[2][t] - 1;
-                int64_t at = (int64_t)v[0][t];
-                r[t] = c->constants[v[1][t] + (uint64_t)(at < 0 ? 0 : at > limit ? limit : at)];
+            WF_EACH(N) {
+                S at = (S)x.of[t] < 0 ? 0 : (S)x.of[t] > (S)third ? (S)third : (S)x.of[t];
+                x.of[t] = (T)constants[second + (uint32_t)at];
             }
             break;
-        case 8:
-        case 9: WF_EACH r[t] = v[0][t]; break;
-        case 20: WF_EACH r[t] = v[0][t] ? v[1][t] : v[2][t]; break;
-        case 21:
-            WF_EACH {
-                int64_t low = (int64_t)v[1][t], high = (int64_t)v[2][t], x = (int64_t)v[0][t];
-                r[t] = (uint64_t)(x < low ? low : x > high ? high : x);
-            }
-            break;
-        case 22: WF_EACH r[t] = wf_sum(e, t, c->constants + v[0][t]); break;
-        default:
-            WF_EACH {
-                v[0][t] &= mask;
-                v[1][t] &= mask;
-            }
-            switch (instruction & 127) {
-            case 10: WF_EACH r[t] = v[0][t] + v[1][t]; break;
-            case 11: WF_EACH r[t] = v[0][t] - v[1][t]; break;
-            case 12: WF_EACH r[t] = v[0][t] * v[1][t]; break;
-            case 13: WF_EACH r[t] = v[0][t] & v[1][t]; break;
-            case 14: WF_EACH r[t] = v[0][t] | v[1][t]; break;
-            case 15: WF_EACH r[t] = v[0][t] ^ v[1][t]; break;
-            case 16: WF_EACH r[t] = v[0][t] << v[1][t]; break;
-            case 17:
-                if (patterns) WF_EACH r[t] = v[0][t] >> v[1][t];
-                else WF_EACH r[t] = (uint64_t)((int64_t)v[0][t] >> v[1][t]);
-                break;
-            case 18: WF_EACH r[t] = v[0][t] == v[1][t]; break;
-            default: WF_EACH r[t] = (int64_t)v[0][t] < (int64_t)v[1][t]; break;
-            }
+        case 8: WF_EACH(N) x.of[t] = (T)wf_sum(i, e.filling, e.number(t), constants + second); break;
+        case 10: WF_EACH(N) x.of[t] += y.of[t]; break;
+        case 11: WF_EACH(N) x.of[t] -= y.of[t]; break;
+        case 12: WF_EACH(N) x.of[t] *= y.of[t]; break;
+        case 13: WF_EACH(N) x.of[t] &= y.of[t]; break;
+        case 14: WF_EACH(N) x.of[t] |= y.of[t]; break;
+        case 15: WF_EACH(N) x.of[t] ^= y.of[t]; break;
+        case 16: WF_EACH(N) x.of[t] <<= y.of[t] & (8 * sizeof(T) - 1); break;
+        case 17: WF_EACH(N) x.of[t] >>= y.of[t] & (8 * sizeof(T) - 1); break;
+        case 18: WF_EACH(N) x.of[t] = x.of[t] == y.of[t]; break;
+        case 19: WF_EACH(N) x.of[t] = (S)x.of[t] < (S)y.of[t]; break;
+        case 20: WF_EACH(N) x.of[t] = x.of[t] ? y.of[t] : z.of[t]; break;
+        case 21: WF_EACH(N) x.of[t] = (S)x.of[t] < (S)y.of[t] ? y.of[t] : (S)x.of[t] > (S)z.of[t] ? z.of[t] : x.of[t]; break;
+        case 22: WF_EACH(N) x.of[t] = (T)((S)x.of[t] >> (y.of[t] & (8 * sizeof(T) - 1))); break;
         }
-        WF_EACH e->registers[instruction >> 8 & 0x7F][t] = r[t] & mask;
+        if (instruction & 32) {
+            T mask = third >= 8 * sizeof(T) ? ~(T)0 : ((T)1 << third) - 1;
+            WF_EACH(N) x.of[t] &= mask;
+        }
+        e.last = x;
+        if (to != WF_NOWHERE) e.slots[to] = x;
     }
 }
 
-WF_FUNCTION uint64_t wf_operand(const wf_elements *e, int t, uint64_t operand) {
-    operand &= 0xFFFF;
-    return operand & 0x8000 ? e->image->contents->constants[operand & 0x7FFF]
-                            : e->registers[operand][t];
+/* The same of one value, each of which a lane of its own has. */
+WF_CALLED void wf_run_one(wf_elements<uint64_t, 1> *e, const uint64_t *code, int count) {
+    wf_elements<uint64_t, 1> own = *e;
+    wf_run<uint64_t, 1>(own, code, count);
+    e->last = own.last;
 }
 
 /* Where the code of a fill is. */
 WF_FUNCTION const uint64_t *wf_code(const wf_image *i, uint32_t f) {
     const wf_contents *c = i->contents;
-    const int32_t *program = c->programs + (f * c->period + i->slot) * 2;
-    return c->code + c->starts[program[0] + (int32_t)(i->turn % (uint32_t)program[1])];
+    return c->code + c->starts[(i->turn * c->period + i->slot) * (1 + c->count) + f];
 }
 
-/* Starts a fill: computes numbers of the image. */
-WF_FUNCTION void wf_start(wf_elements *e, const wf_image *i, uint32_t f, const uint64_t *code) {
-    int bits, t;
-    e->image = i;
-    e->filling = i->contents->fillings + f * WF_FIELDS;
-    WF_EACH e->line[t] = e->position[t] = 0;
-    bits = e->filling[WF_BITS];
-    e->mask = bits == 64 ? ~(uint64_t)0 : ((uint64_t)1 << (bits < 8 ? 8 : bits)) - 1;
-    wf_run(e, code + 1, (int)(code[0] & 0xFFFF));
+/* Begins an image with its random words, and computes its scalars: each lane does, alike. */
+WF_FUNCTION void wf_started(const wf_image *i) {
+    const uint64_t *code = wf_code(i, 0);
+    wf_elements<uint64_t, 1> e;
+    for (uint32_t b = i->lane; b < i->contents->drawn; b += i->lanes) {
+        wf_block block = i->base[b];
+        WF_EACH(4) block.words[t] += i->shift;
+        i->image[b] = block;
+    }
+    e.image = i;
+    e.slots = (wf_values<uint64_t, 1> *)i->scalars;
+    e.filling = 0;
+    e.first = e.count = 0;
+    e.last.of[0] = 0;
+    wf_run_one(&e, code + 1, (int)code[0]);
 }
 
-WF_FUNCTION void wf_everywhere(const wf_image *i, uint32_t f) {
-    const wf_contents *c = i->contents;
-    const uint64_t *code = wf_code(i, f);
-    const int32_t *filling = c->fillings + f * WF_FIELDS;
-    uint64_t head = code[0];
-    int stays = (head >> 32 & 0xFFFF) == WF_LEAVE, t;
-    uint32_t positions = (uint32_t)filling[WF_POSITIONS], first;
-    uint32_t count = (uint32_t)filling[WF_LINES] * positions;
-    wf_elements e;
-    wf_start(&e, i, f, code);
-    /* Two elements of 4 bits share a byte: one lane writes both. */
-    for (first = i->lane * WF_TOGETHER; first < count; first += i->lanes * WF_TOGETHER) {
-        uint32_t line = first / positions, position = first - line * positions;
-        WF_EACH {
-            e.line[t] = (int32_t)line;
-            e.position[t] = (int32_t)position;
-            if (first + t + 1 < count && ++position == positions) {
-                position = 0;
-                line++;
-            }
-        }
-        if (!stays) wf_run(&e, code + 1 + (head & 0xFFFF), (int)(head >> 16 & 0xFFFF));
-        WF_EACH {
-            uint64_t raw = stays ? wf_read(c, i->noise, filling, e.line[t], e.position[t])
-                                 : wf_operand(&e, t, head >> 32);
-            wf_write(c, i->image, filling, e.line[t], e.position[t], raw);
+template <typename T, int N>
+WF_FUNCTION void wf_filled(const wf_image *i, const int32_t *f, const uint64_t *code) {
+    wf_values<T, N> slots[WF_SLOTS];
+    wf_elements<T, N> e;
+    e.image = i;
+    e.filling = f;
+    e.count = (uint32_t)f[WF_COUNT];
+    e.slots = slots;
+    WF_EACH(N) e.last.of[t] = 0;
+    for (e.first = i->lane * 2; e.first < e.count; e.first += i->lanes * N) {
+        wf_run<T, N>(e, code + 1, (int)(code[0] & 0xFFFF));
+        wf_values<T, N> x = e.operand((uint32_t)(code[0] >> 16) & 0xFFFF);
+        /* Two elements of 4 bits share a byte: one lane writes both. */
+        WF_EACH(N) {
+            if (e.place(t) >= e.count || (f[WF_BITS] == 4 && t % 2)) continue;
+            wf_write(i, f, e.number(t), f[WF_BITS] == 4 ? (x.of[t] & 15) | x.of[t + 1 < N ? t + 1 : t] << 4 : x.of[t]);
         }
     }
 }
 
+WF_FUNCTION void wf_everywhere(const wf_image *i, uint32_t f) {
+    const uint64_t *code = wf_code(i, 1 + f);
+    const int32_t *filling = i->contents->fillings + f * WF_FIELDS;
+    if ((code[0] >> 16 & 0xFFFF) == WF_LEAVE) return;
+    if (code[0] >> 32 & 1) wf_filled<uint32_t, 8>(i, filling, code);
+    else wf_filled<uint64_t, 2>(i, filling, code);
+}
+
+WF_FUNCTION int wf_has_placed(const wf_image *i, uint32_t f) { return wf_code(i, 1 + f)[0] >> 48 != 0; }
+
 WF_FUNCTION void wf_placed(const wf_image *i, uint32_t f) {
-    const uint64_t *code = wf_code(i, f);
-    uint32_t line, lines, count = (uint32_t)(code[0] >> 48), placed;
-    wf_elements e;
-    int t;
-    if (!count) return;
-    wf_start(&e, i, f, code);
-    code += 1 + (code[0] & 0xFFFF) + (code[0] >> 16 & 0xFFFF);
-    for (placed = 0; placed < count; placed++) {
+    const uint64_t *code = wf_code(i, 1 + f);
+    uint32_t count = (uint32_t)(code[0] >> 48);
+    wf_values<uint64_t, 1> slots[WF_SLOTS];
+    wf_elements<uint64_t, 1> e;
+    e.image = i;
+    e.filling = i->contents->fillings + f * WF_FIELDS;
+    e.count = 0;
+    e.slots = slots;
+    e.last.of[0] = 0;
+    code += 1 + (code[0] & 0xFFFF);
+    for (uint32_t placed = 0; placed < count; placed++) {
         uint64_t head = code[0];
-        int single = (head >> 16 & 0xFFFF) != WF_LEAVE;
-        lines = single ? 1 : (uint32_t)e.filling[WF_LINES];
-        for (line = i->lane; line < lines; line += i->lanes) {
-            WF_EACH e.line[t] = (int32_t)line;
-            wf_run(&e, code + 1, (int)(head & 0xFFFF));
-            wf_write(i->contents, i->image, e.filling,
-                     single ? (int32_t)wf_operand(&e, 0, head >> 16) : e.line[0],
-                     (int32_t)wf_operand(&e, 0, head >> 32), wf_operand(&e, 0, head >> 48));
+        uint32_t line = (uint32_t)(head >> 16) & 0xFFFF, lines = line == WF_LEAVE ? (uint32_t)e.filling[WF_LINES] : 1;
+        for (e.first = i->lane; e.first < lines; e.first += i->lanes) {
+            wf_run_one(&e, code + 1, (int)(head & 0xFFFF));
+            uint64_t at = line == WF_LEAVE ? e.first : e.operand(line).of[0];
+            uint64_t position = e.operand((uint32_t)(head >> 32) & 0xFFFF).of[0], value = e.operand((uint32_t)(head >> 48)).of[0];
+            uint32_t number = wf_number(e.filling, (uint32_t)at, (uint32_t)position);
+            if (e.filling[WF_BITS] == 4) {
+                uint64_t pair = ((const uint8_t *)i->image)[wf_place(i->contents, e.filling, number) & ~WF_READ_ONLY];
+                value = number % 2 ? (pair & 15) | (value & 15) << 4 : (pair & 240) | (value & 15);
+            }
+            wf_write(i, e.filling, number, value);
         }
         code += 1 + (head & 0xFFFF);
+    }
+}
+
+/* Puts an image where it belongs, twice. */
+WF_FUNCTION void wf_copied(const wf_image *i, void *image, void *copy) {
+    const wf_contents *c = i->contents;
+    uint32_t gap = wf_word(i, (c->drawn + WF_OTHER_BLOCKS - 1) * 4);
+    for (uint32_t b = i->lane; b < c->drawn + c->gaps; b += i->lanes) {
+        uint32_t at = c->blocks[b];
+        wf_block block;
+        if (b < c->drawn) block = i->image[b];
+        else WF_EACH(4) block.words[t] = wf_gap(at * 4 + t) ^ gap;
+        ((wf_block *)image)[at] = block;
+        ((wf_block *)copy)[at] = block;
     }
 }
 

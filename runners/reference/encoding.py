@@ -341,13 +341,12 @@ class _Writer:
             self._multiply_sparse(step, uses["e"], [*places_, place])
             self._deliver(place, written)
             return
-        scratch = self._take(_scratch_bytes(form.shape, form.shape.n))
         sizes = [len(one) // form.groups for one in (a, b, c, d)]
         for group in range(form.groups):
             starts = [
                 start + group * size for start, size in zip((*places_, place), sizes, strict=True)
             ]
-            self._product(form, form.shape, starts, scratch)
+            self._product(form, form.shape, starts)
         self._deliver(place, written)
 
     def _multiply_sparse(self, step: Op[Any], metadata: Use, places_: list[int]) -> None:
@@ -359,17 +358,16 @@ class _Writer:
         size, units = 1 + (form.a_type.bits >= 16), bits.shape[1]
         part = replace(shape, m=LANES // shape.n)
         chosen = self._take(LANES * units * size)
-        scratch = self._take(_scratch_bytes(part, LANES))
         bytes_ = (units * size, 0, *(shape.n * form.type(one).bits // 8 for one in "cd"))
         for row in range(0, shape.m, part.m):
             words = self.add(_Code.CHOOSE, size, units, part.m, shape.n, places_[1], chosen, 0)
             self._add_table(words + 6, bits[row : row + part.m])
             starts = [start + row * one for start, one in zip(places_, bytes_, strict=True)]
             starts[1] = chosen
-            self._product(form, part, starts, scratch, apart=True)
+            self._product(form, part, starts, apart=True)
 
     def _product(
-        self, form: Form, shape: Shape, places_: list[int], scratch: int, *, apart: bool = False
+        self, form: Form, shape: Shape, places_: list[int], *, apart: bool = False
     ) -> None:
         """Write the multiplication of matrices at the places of A, B, C and D.
 
@@ -391,7 +389,7 @@ class _Writer:
                 _Code.SCALAR_DOT, *sizes, *places_, scalar.order.value == "pairs", *formats, apart
             )
         else:
-            self._dot(form, shape, places_, scratch, apart)
+            self._dot(form, shape, places_, apart)
 
     def _double_figures(self, form: Form) -> tuple[int, ...]:
         rule = self.model.double_chain
@@ -406,8 +404,10 @@ class _Writer:
         halves = (one >> shift & _MASK for one in (nan.invalid, nan.canonical) for shift in (0, 32))
         return ROUNDINGS.index(form.rounding or "rn"), flags, order, *halves
 
-    def _dot(self, form: Form, shape: Shape, places_: list[int], scratch: int, apart: bool) -> None:
-        rule = self.model.dot_for(form)
+    def _dot(self, form: Form, shape: Shape, places_: list[int], apart: bool) -> None:
+        rule, before = self.model.dot_for(form), self._scratch
+        lines = shape.m * shape.n if apart else shape.n
+        scratch = self._take(_scratch_bytes(shape, lines, in_parts=rule.sums is not None))
         blocks = rule.blocks(shape.k)
         members = np.array([k for block in blocks for k in block])
         ends = np.cumsum([len(block) for block in blocks])
@@ -437,6 +437,7 @@ class _Writer:
             *(rule.nan.value, _is_quick(rule, blocks)),
         )
         self._add_table(words + 14, np.concatenate([members, ends]))
+        self._scratch = before
 
     def _matrix_of(self, form: Form, use: Use) -> Addresses:
         """Return where the bytes of the matrices of an operand lie, in the order of products."""
@@ -586,10 +587,10 @@ def _index_bits(form: Form, selector: int) -> NDArray[np.int64]:
     return 32 * (first + half + 2 * (unit // 16)) + 2 * (unit % 16)
 
 
-def _scratch_bytes(shape: Shape, lines: int) -> int:
+def _scratch_bytes(shape: Shape, lines: int, *, in_parts: bool) -> int:
     """Return the working memory of a dot product: see `dot_products` in the interpreter."""
     m, n, k = shape.m, shape.n, shape.k
-    return 8 * (m + lines) * (k + 2) + 16 * (m + lines) + 8 * m * n
+    return 8 * (m + lines) * (k + 2) + 16 * (m + lines) + 4 * m * n * (1 + in_parts)
 
 
 def _is_quick(rule: TruncatedDot, blocks: tuple[tuple[int, ...], ...]) -> bool:

@@ -17,6 +17,9 @@ from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Runner
 from runners.reference.encoding import Encoded
 from runners.reference.self_check import LISTED, Compared
 
+_LOW = (1 << 32) - 1
+_OTHER_BLOCKS = 9
+"""Blocks of 16 bytes of draws and of the gap, as contents.h has it."""
 _KEPT_BYTES = 8 << 20
 """Most bytes of such images: 64 of 128 KiB, which few programs pass."""
 
@@ -78,6 +81,18 @@ class FreshRan:
     """(count, image_bytes), as the device made them."""
     after: Images
     """(count, image_bytes), as the program under test left them."""
+
+
+def fill_bytes(contents: NDArray[np.uint64]) -> int:
+    """Return bytes of the memory that images are made in: `wf_bytes` of contents.h.
+
+    Parameters
+    ----------
+    contents
+        `strategies.contents.device.DeviceContents.words`.
+    """
+    blocks, scalars = int(contents[3]) & _LOW, int(contents[4]) >> 32
+    return (2 * blocks + _OTHER_BLOCKS) * 16 + -(-scalars // 2) * 16
 
 
 def finished_by(sms: NDArray[np.uint32], count: int) -> NDArray[np.uint32]:

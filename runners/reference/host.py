@@ -41,7 +41,8 @@ class HostReference:
             )
         with temporary_folder() as folder:
             library = folder / "interpreter.so"
-            options = ["-O2", "-shared", "-fPIC", f"-I{INCLUDED.parent}", "-x", "c++"]
+            options = ["-O2", "-fno-strict-aliasing", "-shared", "-fPIC", "-x", "c++"]
+            options += [f"-I{INCLUDED.parent}"]
             built = run_tool(
                 [compiler, *options, str(SOURCE), "-o", str(library)], deadline=_DEADLINE
             )
@@ -68,9 +69,10 @@ class HostReference:
         -------
         uint8 (count, image_bytes)
         """
-        images = np.empty((count, image_bytes), np.uint8)
-        self._library.fill_images(_at(contents), *map(ctypes.c_uint64, (first, count)), _at(images))
-        return images
+        images, copies = (_aligned(count * image_bytes) for _ in range(2))
+        numbers = map(ctypes.c_uint64, (first, count))
+        self._library.fill_images(_at(contents), *numbers, _at(images), _at(copies))
+        return images[: count * image_bytes].reshape(count, image_bytes)
 
     def execute(self, encoded: Encoded, images: Images) -> Images:
         """Return images after a program; those that are given stay as they are.
@@ -111,7 +113,11 @@ class HostReference:
 
 def _memory(encoded: Encoded) -> Images:
     """Return memory of a warp, at an address that is a multiple of `_ALIGNMENT`."""
-    memory = np.zeros(encoded.work_bytes + _ALIGNMENT, np.uint8)
+    return _aligned(encoded.work_bytes)
+
+
+def _aligned(size: int) -> Images:
+    memory = np.zeros(size + _ALIGNMENT, np.uint8)
     return memory[-memory.ctypes.data % _ALIGNMENT :]
 
 

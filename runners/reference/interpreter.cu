@@ -547,24 +547,40 @@ APART void double_products(const u32 *words, u8 *work) {
   }
 }
 
+// The sum of four products of the bytes of two words. signs: bit 0 signed A, bit 1 signed B.
+HERE int four_products(u32 a, u32 b, u32 signs) {
+  int sum = 0;
+#ifdef __CUDACC__
+  switch (signs) {
+    case 0: asm("dp4a.u32.u32 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(0)); break;
+    case 1: asm("dp4a.s32.u32 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(0)); break;
+    case 2: asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(0)); break;
+    default: asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(0));
+  }
+#else
+  for (u32 up = 0; up < 32; up += 8) {
+    int x = (int)(a << up), y = (int)(b << up);
+    sum += (signs & 1 ? x >> 24 : (int)((u32)x >> 24)) * (signs & 2 ? y >> 24 : (int)((u32)y >> 24));
+  }
+#endif
+  return sum;
+}
+
 // x: bits of an element; y: bit 0 signed A, bit 1 signed B; z: whether sums are clamped; u: whether
 // each output has a line of B of its own. Of single bits (x is 1), y is 1 for xor and 0 for and.
+// Elements of 4 bits are the upper halves of bytes: their products are 256 times as large.
 APART void integer_products(const u32 *words, u8 *work) {
   const Product &r = *(const Product *)words;
-  u32 parts = 32 / r.x, length = r.k / parts;
+  const u32 upper = 0xf0f0f0f0, length = r.k * r.x / 32;
   EACH(i, r.m * r.n) {
     u32 row = i / r.n, line = r.u ? i : i % r.n;
+    const u32 *left = (const u32 *)(work + r.a) + row * length, *right = (const u32 *)(work + r.b) + line * length;
     i64 sum = (int)loaded(work + r.c, i, 32);
     for (u32 word = 0; word < length; word++) {
-      u32 a = (u32)loaded(work + r.a, row * length + word, 32), b = (u32)loaded(work + r.b, line * length + word, 32);
+      u32 a = left[word], b = right[word];
       if (r.x == 1) sum += ONES(r.y ? a ^ b : a & b);
-      else for (u32 part = 0; part < parts; part++) {
-        // The element at the upper end, and back with its sign or without.
-        u32 up = 32 - r.x - part * r.x, down = 32 - r.x;
-        int x = r.y & 1 ? (int)(a << up) >> down : (int)(a << up >> down);
-        int y = r.y & 2 ? (int)(b << up) >> down : (int)(b << up >> down);
-        sum += x * y;
-      }
+      else if (r.x == 8) sum += four_products(a, b, r.y);
+      else sum += (four_products(a & upper, b & upper, r.y) + four_products(a << 4 & upper, b << 4 & upper, r.y)) >> 8;
     }
     if (r.z) sum = sum > 0x7fffffffll ? 0x7fffffffll : sum < -0x80000000ll ? -0x80000000ll : sum;
     stored(work + r.d, i, 32, (u32)sum);
@@ -933,20 +949,29 @@ HERE void execute(const u32 *code, u8 *work) {
   }
 }
 
-// Makes an image from its number, and a copy. It grows in `image`, with its noise beside it.
-HERE void fill_one(const wf_contents *contents, u64 number, u8 *image, u8 *noise, u16 *draws, u8 *to, u8 *copy) {
-  const wf_image made = wf_begun(contents, number, image, noise, draws, LANE, LANES);
-  wf_words(&made);
-  MEET();
-  for (u32 f = 0; f < contents->count; f++) {
-    wf_everywhere(&made, f);
+// Makes images from their numbers, and copies of them, in some memory.
+HERE void fill_some(const wf_contents *contents, u64 first, u64 count, void *memory, u8 *images, u8 *copies) {
+  wf_image made = wf_begun(contents, first, memory, LANE, LANES);
+  u32 is_new = 1, size = contents->image_bytes;
+  for (u64 i = 0; i < count; i++) {
+    if (is_new) {
+      wf_words(&made);
+      MEET();
+    }
+    wf_started(&made);
     MEET();
-    wf_placed(&made, f);
+    for (u32 f = 0; f < contents->count; f++) {
+      wf_everywhere(&made, f);
+      MEET();
+      if (wf_has_placed(&made, f)) {
+        wf_placed(&made, f);
+        MEET();
+      }
+    }
+    wf_copied(&made, images + i * size, copies + i * size);
     MEET();
+    is_new = (u32)wf_next(&made);
   }
-  if (image != to) copied<Sixteen>(image, to, contents->image_bytes);
-  copied<Sixteen>(image, copy, contents->image_bytes);
-  MEET();
 }
 
 // Executes the program on an image, and says whether another made something else of it.
@@ -955,7 +980,10 @@ HERE u32 differs(const u32 *code, const u8 *image, const u8 *result, u32 image_b
   MEET();
   execute(code, work);
   u32 found = 0;
-  EACH(i, image_bytes / 8) found |= ((const u64 *)work)[i] != ((const u64 *)result)[i];
+  EACH(i, image_bytes / 16) {
+    const Sixteen x = ((const Sixteen *)work)[i], y = ((const Sixteen *)result)[i];
+    found |= x.low != y.low || x.high != y.high;
+  }
   found = ANY(found);
   MEET();
   return found;
@@ -963,18 +991,15 @@ HERE u32 differs(const u32 *code, const u8 *image, const u8 *result, u32 image_b
 
 #ifdef __CUDACC__
 
-// Makes images from `first` on, each twice: for the interpreter, and for the program under test.
-// `shared` is the shared memory of a warp, for an image and its noise; with none, both grow in place.
-extern "C" __global__ void __launch_bounds__(128) fill(const u64 *words, u64 first, u64 count, u8 *images, u8 *copies, u32 shared) {
+// Makes images from `first` on, each twice: for the interpreter, and for the program under test. Each
+// warp makes some that follow each other, which have words in common. `memory` is for warps whose
+// images are too large for shared memory, or null.
+extern "C" __global__ void __launch_bounds__(32, 32) fill(const u64 *words, u64 first, u64 count, u8 *images, u8 *copies, u8 *memory) {
   extern __shared__ __align__(16) u8 own[];
-  __shared__ u16 draws[4][64];
   const wf_contents contents = wf_opened((const uint64_t *)words);
-  u32 warp = threadIdx.x / LANES, warps = blockDim.x / LANES, size = contents.image_bytes;
-  for (u64 i = (u64)blockIdx.x * warps + warp; i < count; i += (u64)gridDim.x * warps) {
-    u8 *to = images + i * size, *copy = copies + i * size;
-    u8 *image = shared ? own + warp * shared : to;
-    fill_one(&contents, first + i, image, shared ? image + size : copy, draws[warp], to, copy);
-  }
+  u64 begin = count * blockIdx.x / gridDim.x, end = count * (blockIdx.x + 1) / gridDim.x;
+  u8 *work = memory ? memory + (u64)blockIdx.x * wf_bytes(&contents) : own;
+  fill_some(&contents, first + begin, end - begin, work, images + begin * contents.image_bytes, copies + begin * contents.image_bytes);
 }
 
 // Executes the program on images and compares what it makes with what another made. `found` is the
@@ -993,13 +1018,11 @@ extern "C" __global__ void __launch_bounds__(128, 4) compare(const u32 *code, co
 
 #else
 
-extern "C" void fill_images(const uint64_t *words, u64 first, u64 count, u8 *images) {
+extern "C" void fill_images(const uint64_t *words, u64 first, u64 count, u8 *images, u8 *copies) {
   const wf_contents contents = wf_opened(words);
-  u64 size = contents.image_bytes;
-  u16 draws[64];
-  u8 *noise = new u8[size];
-  for (u64 i = 0; i < count; i++) fill_one(&contents, first + i, images + i * size, noise, draws, images + i * size, noise);
-  delete[] noise;
+  u64 *memory = new u64[wf_bytes(&contents) / 8 + 1];
+  fill_some(&contents, first, count, memory + ((u64)memory & 8) / 8, images, copies);
+  delete[] memory;
 }
 
 extern "C" void compare_images(const u32 *code, const u8 *images, const u8 *results, u64 image_bytes, u64 first, u64 count, u8 *work, u64 *found) {

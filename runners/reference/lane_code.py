@@ -259,7 +259,8 @@ class LaneWriter:
             past = None
         else:
             past = self._jump(one.guard, when=False) if one.guard else None
-            family = _FAMILIES.get(row.family) or (_video if row.family[0] == "v" else None)
+            packed = row.family[0] == "v" and row.family[-1] in "24"
+            family = _FAMILIES.get(row.family) or (_video if packed else None)
             if family is None:
                 raise NotEncodedError(f"the reference on the device does not do {one.opcode}")
             made = family(self, words, *sources)

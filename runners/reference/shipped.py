@@ -59,6 +59,8 @@ def generated(nvcc: Path) -> str:
     # Names of functions have a hash of the folder.
     text = re.sub(r"_INTERNAL_[0-9a-f]{8}_", "_INTERNAL_00000000_", text)
     text = re.sub(r"^\.version .*\n\.target .*\n", _HEADER, text, count=1, flags=re.MULTILINE)
+    # A remark for ptxas since PTX 8.3, which changes no meaning.
+    text = re.sub(r"^\s*\.pragma \"used_bytes_mask .*\n", "", text, flags=re.MULTILINE)
     return f"// of interpreter.cu {source_digest()}\n{text}"
 
 

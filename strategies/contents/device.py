@@ -1,32 +1,45 @@
 """Contents as plain arrays, for a device that makes the same images: runners/reference/contents.h.
 
-Image n of a recipe is made in three steps, each by any number of lanes, with a barrier behind it:
+Rows of blocks: what an image is made in holds the blocks of 16 bytes that anything reads back to
+back. Image n of a recipe is made in these steps, each by any number of lanes, with a barrier behind
+it:
 
-1. Words. Every block of 16 bytes that is `drawn` gets its words, as does a second copy of the
-   image, `noise`, which stays as it is; the other blocks get what gaps are filled with.
-2. For each filling, in order, every element gets the value of the expression `everywhere` of the
+1. Words. Each block gets its random words, and stays; so do 64 draws and what is added in gaps.
+   Images of a group share them, each a constant further on.
+2. A copy of the row is begun with them, and the numbers that are the same for a whole matrix
+   ("scalars") are computed by the image's own code.
+3. For each filling, in order, every element gets the value of the expression `everywhere` of the
    fill whose turn it is;
-3. then elements that are placed over the others get theirs.
+4. then elements that are placed over the others get theirs.
+5. The row goes to its blocks of the image; the other blocks get what gaps are filled with.
 
-The fill of a filling f: slot s = n mod period, turn t = n div period, and `programs[f][s]` is the
-first and the number of entries of `starts` of which the one at t mod number is where its code is.
+Slot s = n mod period and turn t = n div period choose the code: entry (t mod turns, s) of `starts`
+is where the image's own code is, and that of each filling.
 
-Code is 64-bit words. A fill starts with one of four numbers of 16 bits, low ones first: how many
-instructions compute numbers of the image, how many then compute `everywhere` of an element, the
-operand that holds it (LEAVE: elements stay as they are), and how many are placed. Both kinds of
-instructions follow. Each placed one is again four numbers of 16 bits (its instructions, and the
-operands of line, LEAVE for every line, of position and of value), and its instructions.
+Code is 64-bit words. The image's own starts with the number of its instructions, which compute
+scalars. A fill's starts with one of four numbers of 16 bits, low ones first: how many instructions
+compute `everywhere` of an element, the operand that holds it (LEAVE: elements stay as they are), 1
+if 32 bits are enough for all of its numbers, and how many elements are placed. The instructions
+follow, then each placed one: again four numbers of 16 bits (its instructions, and the operands of
+line, LEAVE for every line, of position and of value), and its instructions, which are computed with
+64 bits.
 
-An instruction is, from bit 0 on: 7 bits of `Code`; 1 that says that it is one of patterns, whose
-arguments and result are cut to the unit's bits; 8 bits of the register that is written; three
-operands of 16 bits. An operand from 2^15 on is a constant, else a register. Tables are given as
-constants: where they start, and how many values there are. Of SUM the first operand is a constant
-that says where the numbers of `_sum` start.
+An instruction is, from bit 0 on: 5 bits of `Code` (SUM is 8, RIGHT of a number 22); 1 that says
+that the result is cut to as many bits as the third operand says; 10 bits of the slot that keeps
+the result (NOWHERE: none; of the image's own code, the scalar); three operands of 16 bits. An
+operand from 2^15 on is a constant; else bits 12 to 14 say what it is (`_Kind`), and the bits below
+which one. Of a DRAW the second operand is its bound less 1; of tables the second and the third are
+where they start, and the number of values less 1; of SUM the second is where the numbers of `_sum`
+start.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,17 +48,34 @@ from oracle.formats import Kind
 from oracle.program import Program
 from strategies.contents.expressions import NOISE, Code, Fill, Node, Table
 from strategies.contents.philox import sharing
-from strategies.contents.plans import BLOCK, Filling, Window, plan_of
+from strategies.contents.plans import BLOCK, Filling, Plan, Window, plan_of
 from strategies.contents.recipes import Recipe
 from strategies.contents.sums import Sum
 
 LEAVE = 0xFFFF
-REGISTERS = 128
-"""Registers that a device has for a fill."""
+SLOTS = 16
+"""Values that a device keeps for an element."""
+NOWHERE = 1023
 _CONSTANT = 0x8000
+_RECIPROCAL_BITS = 40
+_CODES = {Code.SUM: 8}
+_RIGHT_OF_NUMBERS = 22
+"""Codes that differ from `Code`'s: those from 10 on have two operands."""
 _READ_ONLY = 1 << 31
-_HEADER = 10
+_HEADER = 11
 """Words of 64 bits in front of the arrays."""
+
+
+class _Kind(IntEnum):
+    """What an operand is."""
+
+    SLOT = 0
+    SCALAR = 1
+    LAST = 2
+    """The result of the instruction before."""
+
+
+_NONE = _Kind.LAST << 12
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,161 +88,510 @@ class DeviceContents:
     sharing: int
     """Images n with the same n div (period x sharing) share words (`philox`)."""
     image_bytes: int
-    drawn: NDArray[np.uint8]
-    """(blocks of 16 bytes,): 1 where anything reads the block."""
+    drawn: NDArray[np.uint32]
+    """Numbers of the blocks of 16 bytes that anything reads."""
+    gaps: NDArray[np.uint32]
+    """Those of the others."""
+    turns: int
+    """Turns after which each class is filled in the same way again."""
+    scalars: int
+    """How many of them an image has at most."""
     fillings: NDArray[np.int32]
-    """(fillings, 8): bits of an element; lines; positions; whether its lines lie across those in
-    memory; where its `places` start; bytes of a line in memory; fillings of A and of B of the
-    product that a C belongs to, or -1. Of 4 bits two elements share a byte, the first one low."""
-    programs: NDArray[np.int32]
-    """(fillings, period, 2)."""
+    """(fillings, 12): bits of an element; lines; elements that are filled; elements of a line in
+    memory; whether the matrix's lines lie across those in memory; where its `places` start; where
+    the numbers of the elements that are filled start among `places`, or -1: all; whether `places`
+    are those of all bytes, not of the first ones of elements; fillings of A and of B of the product
+    that a C belongs to, or -1; 2^40 over the elements of a line in memory, rounded up, low half
+    first. Of 4 bits two elements share a byte, and a place; the first is the low one."""
     starts: NDArray[np.int32]
+    """(turns, period, 1 + fillings)"""
     code: NDArray[np.uint64]
     constants: NDArray[np.uint64]
     places: NDArray[np.uint32]
-    """Byte of the image for each byte of a filling, line by line as they lie in memory; with bit 31
-    it is only read: another element of the filling that has the same byte writes it."""
+    """Byte of the row for each element of a filling, line by line as they lie in memory; with bit
+    31 it is only read: another element of the filling that has the same byte writes it."""
 
     @property
     def words(self) -> NDArray[np.uint64]:
         """All of it, as `wf_opened` in contents.h reads it.
 
-        Ten words: the seed, then period and sharing, bytes of an image and number of fillings (low
-        half first), then at which word each array starts, in the order that they have above.
+        Eleven words: the seed, then period and sharing, bytes of an image and number of fillings,
+        numbers of blocks that are read and of others, turns and scalars (low half first), then at
+        which word each array starts, in the order that they have above.
         """
-        arrays = (
-            self.drawn, self.fillings, self.programs, self.starts, self.code, self.constants,
-            self.places,
-        )  # fmt: skip
+        blocks = np.concatenate([self.drawn, self.gaps])
+        arrays = (blocks, self.fillings, self.starts, self.code, self.constants, self.places)
         parts = [array.tobytes() for array in arrays]
         parts = [part + bytes(-len(part) % 8) for part in parts]
         starts = _HEADER + np.cumsum([0, *(len(part) // 8 for part in parts[:-1])])
-        sizes = self.image_bytes | len(self.fillings) << 32
-        header = [self.seed, self.period | self.sharing << 32, sizes, *starts.tolist()]
+        header = [self.seed]
+        for low, high in (
+            (self.period, self.sharing), (self.image_bytes, len(self.fillings)),
+            (len(self.drawn), len(self.gaps)), (self.turns, self.scalars),
+        ):  # fmt: skip
+            header.append(low | high << 32)
+        header += starts.tolist()
         return np.frombuffer(np.array(header, "<u8").tobytes() + b"".join(parts), "<u8")
 
 
 def device_contents(recipe: Recipe, program: Program) -> DeviceContents:
     """Return what a device needs to make the images of a recipe."""
     plan = plan_of(program)
-    drawn = np.zeros(program.image_bytes // BLOCK, np.uint8)
-    drawn[plan.blocks.astype(np.intp)] = 1
-    # Where the bytes of a row lie in the image.
-    bytes_ = np.flatnonzero(np.repeat(drawn, BLOCK))
-    code = _Assembler()
     numbers: dict[Window, int] = {one.window: i for i, one in enumerate(plan.fillings)}
-    fillings, programs, starts, places = [], [], list[int](), []
-    size = 0
-    for one in plan.fillings:
-        fillings.append(_row(one, numbers, size))
-        read_only = np.where(one.window.last, 0, _READ_ONLY)
-        places.append((bytes_[one.window.places] | read_only).ravel())
-        size += places[-1].size
-        for class_ in recipe.classes:
-            fills = one.fills[class_]
-            programs.append((len(starts), len(fills)))
-            starts += [code.start(fill) for fill in fills]
-    period = len(recipe.classes)
+    live = _live(plan)
+    fillings, places, size = [], list[NDArray[np.uint32]](), 0
+    for one, some in zip(plan.fillings, live, strict=True):
+        row, own = _row(one, numbers, some, size)
+        fillings.append(row)
+        places.append(own)
+        size += own.size
+    untouched = _untouched(plan, live)
+    turns = math.lcm(
+        *(len(one.fills[class_]) for one in plan.fillings for class_ in recipe.classes)
+    )
+    code = _Assembler()
+    starts = np.zeros((turns, len(recipe.classes), 1 + len(fillings)), np.int32)
+    scalars = 0
+    for slot, class_ in enumerate(recipe.classes):
+        made = _Class(code)
+        for turn in range(turns):
+            made.needed = {}
+            for number, one in enumerate(plan.fillings):
+                fills = one.fills[class_]
+                fill = fills[turn % len(fills)]
+                is_done = fill.everywhere is NOISE and untouched[number]
+                starts[turn, slot, 1 + number] = made.start(fill, one.window, is_done=is_done)
+            starts[turn, slot, 0] = made.image()
+        scalars = max(scalars, len(made.scalars))
+    blocks = np.arange(program.image_bytes // BLOCK)
     return DeviceContents(
         seed=recipe.seed,
-        period=period,
-        sharing=sharing(period),
+        period=len(recipe.classes),
+        sharing=sharing(len(recipe.classes)),
         image_bytes=program.image_bytes,
-        drawn=drawn,
-        fillings=np.array(fillings, np.int32).reshape(-1, 8),
-        programs=np.array(programs, np.int32).reshape(-1, period, 2),
-        starts=np.array(starts, np.int32),
+        drawn=plan.blocks.astype(np.uint32),
+        gaps=np.setdiff1d(blocks, plan.blocks).astype(np.uint32),
+        turns=turns,
+        scalars=scalars,
+        fillings=np.array(fillings, np.int32).reshape(-1, 12),
+        starts=starts,
         code=np.array(code.words, np.uint64),
         constants=np.array([one & (1 << 64) - 1 for one in code.constants], np.uint64),
-        places=np.concatenate([np.zeros(0, np.intp), *places]).astype(np.uint32),
+        places=np.concatenate([np.zeros(0, np.uint32), *places]),
     )
 
 
-def _row(one: Filling, numbers: dict[Window, int], places: int) -> tuple[int, ...]:
+def _live(plan: Plan) -> list[NDArray[np.intp] | None]:
+    """Return which elements of each filling are filled; None: all.
+
+    Bytes that are filled first, and nobody reads before all of them are filled again, are left out.
+    """
+    live: list[NDArray[np.intp] | None] = [None] * len(plan.fillings)
+    if len(plan.fillings) < 2:
+        return live
+    first, *others = plan.fillings
+    fills = [fill for fills in first.fills.values() for fill in fills]
+    if first.window.bits != 8 or any(one.placed or _reads_others(one.everywhere) for one in fills):
+        return live
+    later = np.concatenate([one.window.places.ravel() for one in others])
+    some = np.flatnonzero(~np.isin(first.window.places.ravel(), later))
+    if some.size < first.window.places.size:
+        live[0] = some
+    return live
+
+
+def _untouched(plan: Plan, live: list[NDArray[np.intp] | None]) -> list[bool]:
+    """Return of each filling whether no element of it was filled before."""
+    found, before = [], np.zeros(0, np.int64)
+    for one, some in zip(plan.fillings, live, strict=True):
+        places = one.window.places.ravel()
+        found.append(not np.isin(places, before).any())
+        before = np.concatenate([before, places if some is None else places[some]])
+    return found
+
+
+def _row(
+    one: Filling, numbers: dict[Window, int], live: NDArray[np.intp] | None, start: int
+) -> tuple[tuple[int, ...], NDArray[np.uint32]]:
+    """Return a row of `fillings`, and its places."""
     window = one.window
     both = (-1, -1) if one.multiplicands is None else tuple(numbers[w] for w in one.multiplicands)
-    width = window.places.shape[1]
-    return (window.bits, *window.shape, int(window.is_turned), places, width, *both)
+    lines, positions = window.shape
+    units = window.places.reshape(-1, window.unit_bytes)
+    written = window.last.reshape(units.shape)
+    whole = (units - units[:, :1] == np.arange(window.unit_bytes)).all()
+    whole = whole and not (units[:, 0] % window.unit_bytes).any()
+    whole = whole and bool((written == written[:, :1]).all())
+    if whole:
+        units, written = units[:, 0], written[:, 0]
+    places = (units | np.where(written, 0, _READ_ONLY)).ravel().astype(np.uint32)
+    count, at = lines * positions, -1
+    if live is not None:
+        count, at = live.size, start + places.size
+        places = np.concatenate([places, live.astype(np.uint32)])
+    columns = lines if window.is_turned else positions
+    high, low = divmod(-(-(1 << _RECIPROCAL_BITS) // columns), 1 << 32)
+    return (
+        window.bits, lines, count, columns, int(window.is_turned), start, at, int(not whole), *both,
+        low - (low >> 31 << 32), high,
+    ), places  # fmt: skip
 
 
-@dataclass
+_LINES = {Code.LINE, Code.POSITION, Code.NOISE, Code.AT, Code.SUM}
+
+
+@cache
+def _reads_others(node: Node) -> bool:
+    """Whether a value depends on other elements."""
+    return node.code in (Code.AT, Code.SUM) or any(map(_reads_others, node.arguments))
+
+
+@cache
+def _is_uniform(node: Node) -> bool:
+    """Whether a value is the same for all elements of a matrix."""
+    return node.code not in _LINES and all(map(_is_uniform, node.arguments))
+
+
+@cache
+def _has_patterns(node: Node) -> bool:
+    """Whether a value depends on how wide patterns are."""
+    return node.is_pattern or any(map(_has_patterns, node.arguments))
+
+
+_Bounds = tuple[int, int]
+_ANY = -(1 << 63), (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """What the bounds of values depend on."""
+
+    bits: int
+    """Of a pattern in memory."""
+    lines: int
+    positions: int
+
+    @property
+    def mask(self) -> int:
+        """The largest pattern."""
+        return (1 << self.bits) - 1
+
+
+@lru_cache(maxsize=1 << 12)
+def _patterns(table: Table, unit: _Unit) -> tuple[int, ...]:
+    """Return the values of a table of patterns."""
+    return tuple(one & unit.mask for one in table.values)
+
+
+@lru_cache(maxsize=1 << 15)
+def _bounds(node: Node, unit: _Unit) -> _Bounds:
+    """Return the least and the largest value that an element may have."""
+    low, high = _raw_bounds(node, unit)
+    if node.is_pattern and not (low >= 0 and high <= unit.mask):
+        return 0, unit.mask
+    return (low, high) if _ANY[0] <= low and high <= _ANY[1] else _ANY
+
+
+def _argument_bounds(node: Node, argument: Node, unit: _Unit) -> _Bounds:
+    if argument.code is Code.CONSTANT:
+        value = argument.value & unit.mask if node.is_pattern else argument.value
+        return value, value
+    return _bounds(argument, unit)
+
+
+def _raw_bounds(node: Node, unit: _Unit) -> _Bounds:
+    """Return bounds before a pattern is cut to its width."""
+    pattern = 0, unit.mask
+    each = [_argument_bounds(node, one, unit) for one in node.arguments]
+    match node.code:
+        case Code.CONSTANT:
+            return node.value, node.value
+        case Code.LINE:
+            return 0, unit.lines - 1
+        case Code.POSITION:
+            return 0, unit.positions - 1
+        case Code.DRAW:
+            return 0, each[1][1] - 1
+        case Code.NOISE | Code.AT:
+            return pattern
+        case Code.PATTERN:
+            values = _patterns(node.value, unit)
+            return min(values), max(values)
+        case Code.NUMBER:
+            return min(node.value.values), max(node.value.values)
+        case Code.WIDE | Code.NARROW:
+            return each[0]
+        case Code.EQUAL | Code.LESS:
+            return 0, 1
+        case Code.SELECT:
+            return _around(end for ends in each[1:] for end in ends)
+        case Code.CLIP:
+            (low, high), (least, _), (_, most) = each
+            return min(max(low, least), most), max(min(high, most), least)
+        case Code.SUM if node.value.rounded is not None:
+            return pattern
+        case Code.SUM:
+            most = 8 * node.value.depth << node.value.a.bits + node.value.b.bits
+            return -most, most
+    (a, b), (c, d) = each
+    match node.code:
+        case Code.ADD:
+            return a + c, b + d
+        case Code.SUBTRACT:
+            return a - d, b - c
+        case Code.MULTIPLY:
+            return _around((a * c, a * d, b * c, b * d))
+        case Code.LEFT | Code.RIGHT if not 0 <= c <= d < 64:
+            return _ANY
+        case Code.LEFT:
+            return _around((a << c, a << d, b << c, b << d))
+        case Code.RIGHT:
+            return _around((a >> c, a >> d, b >> c, b >> d))
+        case Code.AND if a >= 0 or c >= 0:
+            return 0, min(high for low, high in each if low >= 0)
+    # The bits of a result are not more than those of the arguments.
+    bits = max(end.bit_length() for end in (a, b, c, d))
+    return (0 if min(a, c) >= 0 else -(1 << bits)), (1 << bits) - 1
+
+
+def _around(values: Iterable[int]) -> _Bounds:
+    found = list(values)
+    return min(found), max(found)
+
+
+@dataclass(eq=False)
 class _Assembler:
-    """Turns fills into words of code."""
+    """Collects code and constants."""
 
     words: list[int] = field(default_factory=list)
     constants: list[int] = field(default_factory=list)
     _known: dict[object, int] = field(default_factory=dict)
-    _starts: dict[Fill, int] = field(default_factory=dict)
 
-    def start(self, fill: Fill) -> int:
-        """Return where the code of a fill starts."""
-        if fill not in self._starts:
-            self._starts[fill] = len(self.words)
-            self._append(fill)
-        return self._starts[fill]
+    def constant(self, value: int) -> int:
+        """Return the operand of a constant."""
+        return _CONSTANT | self.stored(value, (value,))
 
-    def _append(self, fill: Fill) -> None:
-        wanted = [fill.everywhere]
-        wanted += [
-            value for one in fill.placed for value in (one.line, one.position, one.value) if value
-        ]
-        registers: dict[Node, int] = {}
-        image = list[int]()
-        for node in wanted:
-            self._image(node, registers, image)
-        everywhere, result = list[int](), LEAVE
-        if fill.everywhere is not NOISE:
-            result = self._operand(fill.everywhere, dict(registers), everywhere)
-        self.words.append(_packed(len(image), len(everywhere), result, len(fill.placed)))
-        self.words += image + everywhere
-        for one in fill.placed:
-            known, code = dict(registers), list[int]()
-            line = LEAVE if one.line is None else self._operand(one.line, known, code)
-            position = self._operand(one.position, known, code)
-            value = self._operand(one.value, known, code)
-            self.words += [_packed(len(code), line, position, value), *code]
-
-    def _image(self, node: Node, registers: dict[Node, int], code: list[int]) -> None:
-        """Compute the numbers of the image that a node is made of."""
-        if node.code is Code.CONSTANT:
-            return
-        if node.of_image:
-            self._operand(node, registers, code)
-        else:
-            for one in node.arguments:
-                self._image(one, registers, code)
-
-    def _operand(self, node: Node, registers: dict[Node, int], code: list[int]) -> int:
-        """Compute a node, and return the operand that holds it."""
-        if node.code is Code.CONSTANT:
-            return self._constant(node.value)
-        if node not in registers:
-            operands = [self._operand(one, registers, code) for one in node.arguments]
-            if isinstance(node.value, Table):
-                values = node.value.values
-                operands += [self._constant(self._stored(node.value, values))]
-                operands += [self._constant(len(values))]
-            elif isinstance(node.value, Sum):
-                operands = [self._constant(self._stored(node.value, _sum(node.value)))]
-            number = len(registers)
-            if number >= REGISTERS:
-                raise AssertionError("a fill of contents needs more registers than there are")
-            registers[node] = number
-            first, second, third = (*operands, 0, 0, 0)[:3]
-            flags = int(node.code) | node.is_pattern << 7 | number << 8
-            code.append(_packed(flags, first, second, third))
-        return registers[node]
-
-    def _constant(self, value: int) -> int:
-        return _CONSTANT | self._stored(value, (value,))
-
-    def _stored(self, key: object, values: tuple[int, ...]) -> int:
+    def stored(self, key: object, values: tuple[int, ...]) -> int:
+        """Return where constants are."""
         if key not in self._known:
             self._known[key] = len(self.constants)
             self.constants += values
             if len(self.constants) > _CONSTANT:
                 raise AssertionError("contents need more constants than operands can name")
         return self._known[key]
+
+
+@dataclass(eq=False)
+class _Instruction:
+    code: int
+    operands: list[_Value]
+    cut: int = 0
+    """Bits that are kept of the result; 0: all."""
+    slot: int = NOWHERE
+
+
+_Value = int | _Instruction
+"""An operand, or what computes it."""
+_Key = tuple[Node, int]
+"""A scalar, and the bits of its patterns."""
+
+
+class _Class:
+    """Code of a class of contents, and its scalars."""
+
+    def __init__(self, assembler: _Assembler) -> None:
+        self._assembler = assembler
+        self.scalars: dict[_Key, int] = {}
+        self.needed: dict[_Key, _Unit] = {}
+        """Those of the present turn."""
+        self._starts: dict[object, tuple[int, dict[_Key, _Unit]]] = {}
+        self._images: dict[tuple[_Key, ...], int] = {}
+
+    def start(self, fill: Fill, window: Window, *, is_done: bool) -> int:
+        """Return where the code of a fill starts.
+
+        Parameters
+        ----------
+        is_done
+            Whether the elements have their values already.
+        """
+        unit = _Unit(8 * window.unit_bytes, *window.shape)
+        key = fill, unit, is_done
+        if key not in self._starts:
+            before, self.needed = self.needed, {}
+            self._starts[key] = self._append(fill, unit, is_done=is_done), self.needed
+            self.needed = before
+        start, needed = self._starts[key]
+        self.needed |= needed
+        return start
+
+    def image(self) -> int:
+        """Return where the code of an image starts, which computes the scalars that are needed."""
+        key = tuple(self.needed)
+        if key not in self._images:
+            block = _Block(self, self._assembler, is_of_image=True)
+            for (node, _), unit in self.needed.items():
+                block.unit = unit
+                block.value(node)
+            self._images[key] = len(self._assembler.words)
+            self._assembler.words += [len(block.instructions), *block.words()]
+        return self._images[key]
+
+    def _append(self, fill: Fill, unit: _Unit, *, is_done: bool) -> int:
+        everywhere = _Block(self, self._assembler, unit)
+        words, result = list[int](), LEAVE
+        if not is_done:
+            value = everywhere.value(fill.everywhere, pattern=True)
+            words = everywhere.words(value)
+            result = everywhere.operand(value, len(words))
+        placed = list[int]()
+        for one in fill.placed:
+            block = _Block(self, self._assembler, unit)
+            line = LEAVE if one.line is None else block.value(one.line)
+            results = line, block.value(one.position), block.value(one.value, pattern=True)
+            code = block.words(*results)
+            operands = (block.operand(value, len(code)) for value in results)
+            placed += [_packed(len(code), *operands), *code]
+        start = len(self._assembler.words)
+        head = _packed(len(words), result, int(everywhere.is_narrow), len(fill.placed))
+        self._assembler.words += [head, *words, *placed]
+        return start
+
+    def number_of(self, key: _Key) -> int:
+        """Return the number of a scalar."""
+        number = self.scalars.setdefault(key, len(self.scalars))
+        if number >= NOWHERE:
+            raise AssertionError("an image of contents needs more scalars than there are")
+        return number
+
+
+class _Block:
+    """Instructions in a row, of an element or of an image."""
+
+    def __init__(
+        self,
+        class_: _Class,
+        assembler: _Assembler,
+        unit: _Unit = _Unit(64, 1, 1),
+        *,
+        is_of_image: bool = False,
+    ) -> None:
+        self._class, self._assembler, self._is_of_image = class_, assembler, is_of_image
+        self.unit = unit
+        self.instructions: list[_Instruction] = []
+        self.is_narrow = unit.bits <= 32
+        """Whether 32 bits are enough."""
+        self._known: dict[_Key, _Value] = {}
+        self._places: dict[int, int] = {}
+
+    def value(self, node: Node, *, pattern: bool = False) -> _Value:
+        """Compute a node.
+
+        Parameters
+        ----------
+        pattern
+            Whether a constant is one.
+        """
+        unit = self.unit
+        if node.code is Code.CONSTANT:
+            value = node.value & unit.mask if pattern else node.value
+            self._note(value, value, is_pattern=pattern)
+            return self._assembler.constant(value)
+        self._note(*_bounds(node, unit), is_pattern=node.is_pattern)
+        if node.code is Code.WIDE or (node.code is Code.NARROW and not _is_cut(node, unit)):
+            return self.value(node.arguments[0], pattern=node.is_pattern)
+        key = node, unit.bits if _has_patterns(node) else 0
+        if _is_uniform(node) and not self._is_of_image:
+            self._class.needed.setdefault(key, unit)
+            return _Kind.SCALAR << 12 | self._class.number_of(key)
+        if key not in self._known:
+            made = self._known[key] = self._computed(node)
+            if self._is_of_image:
+                made.slot = self._class.number_of(key)
+        return self._known[key]
+
+    def _note(self, low: int, high: int, *, is_pattern: bool) -> None:
+        """Note what values there are."""
+        most = (1 << 32) - 1 if is_pattern else (1 << 31) - 1
+        self.is_narrow &= low >= -(1 << 31) and high <= most
+
+    def _computed(self, node: Node) -> _Instruction:
+        unit, code = self.unit, int(node.code)
+        if node.code is Code.SUM:
+            start = self._assembler.stored(node.value, _sum(node.value))
+            return self._add(_CODES[node.code], _NONE, start)
+        if isinstance(node.value, Table):
+            values = _patterns(node.value, unit) if node.is_pattern else node.value.values
+            key = node.value, node.is_pattern and unit.bits
+            start = self._assembler.stored(key, values)
+            return self._add(code, self.value(node.arguments[0]), start, len(values) - 1)
+        if node.code is Code.DRAW:
+            return self._add(code, self.value(node.arguments[0]), node.arguments[1].value - 1)
+        cut = unit.bits if _is_cut(node, unit) else 0
+        operands = [self._argument(node, one) for one in node.arguments]
+        if node.code is Code.SELECT and cut:
+            return self._add(Code.NARROW, self._add(code, *operands), cut=cut)
+        if node.code in (Code.LEFT, Code.RIGHT):
+            self.is_narrow &= _argument_bounds(node, node.arguments[1], unit)[1] < 32
+        if node.code is Code.RIGHT and not node.is_pattern:
+            code = _RIGHT_OF_NUMBERS
+        return self._add(code, *operands, cut=cut)
+
+    def _argument(self, node: Node, argument: Node) -> _Value:
+        value = self.value(argument, pattern=node.is_pattern)
+        low, high = _argument_bounds(node, argument, self.unit)
+        if node.is_pattern and node.code in _WHOLE and not 0 <= low <= high <= self.unit.mask:
+            made = value = self._add(Code.NARROW, value, cut=self.unit.bits)
+            if self._is_of_image:
+                made.slot = self._class.number_of((argument, -self.unit.bits))
+        return value
+
+    def _add(self, code: int, *operands: _Value, cut: int = 0) -> _Instruction:
+        made = _Instruction(int(code), [*operands], cut)
+        self.instructions.append(made)
+        return made
+
+    def words(self, *results: _Value) -> list[int]:
+        """Return the instructions, with slots for what is needed later than at once."""
+        self._places = {id(one): number for number, one in enumerate(self.instructions)}
+        last = list(range(len(self.instructions)))
+        for number, one in enumerate([*self.instructions, _Instruction(0, [*results])]):
+            for operand in one.operands:
+                if isinstance(operand, _Instruction):
+                    last[self._places[id(operand)]] = number
+        free, busy, words = list(range(SLOTS))[::-1], list[tuple[int, int]](), list[int]()
+        for number, one in enumerate(self.instructions):
+            operands = (self.operand(x, number) for x in one.operands)
+            first, second, third = (*operands, _NONE, _NONE, _NONE)[:3]
+            free += [slot for until, slot in busy if until <= number]
+            busy = [(until, slot) for until, slot in busy if until > number]
+            if last[number] > number + 1 and not self._is_of_image:
+                if not free:
+                    raise AssertionError("a fill of contents needs more slots than there are")
+                one.slot = free.pop()
+                busy.append((last[number], one.slot))
+            flags = one.code | (one.cut > 0) << 5 | one.slot << 6
+            words.append(_packed(flags, first, second, one.cut or third))
+        return words
+
+    def operand(self, value: _Value, number: int) -> int:
+        """Return the operand that holds a value for the instruction of a number."""
+        if not isinstance(value, _Instruction):
+            return value
+        if self._places[id(value)] == number - 1:
+            return _Kind.LAST << 12
+        return (_Kind.SCALAR if self._is_of_image else _Kind.SLOT) << 12 | value.slot
+
+
+_WHOLE = (Code.RIGHT, Code.EQUAL)
+"""Operations of patterns whose results depend on more than the bits that are kept."""
+
+
+@lru_cache(maxsize=1 << 15)
+def _is_cut(node: Node, unit: _Unit) -> bool:
+    """Whether a pattern may have more bits before it is cut to its width."""
+    low, high = _raw_bounds(node, unit)
+    return node.is_pattern and not 0 <= low <= high <= unit.mask
 
 
 def _packed(*parts: int) -> int:

@@ -51,6 +51,23 @@ _ROTATIONS = {
     "b64": ("shl.b64", "shr.u64", ("or.b64", "add.s64", "xor.b64", "sub.s64")),
 }
 """Two shifts, and what joins their results: of these, some are rotations and some only look so."""
+_NTH_BIT = OF_SCALAR["fns"]
+_SELDOM = 8
+"""One in so many pieces of code has what every compiler makes wrong: its line would come first in
+every campaign, and hide what one compiler does."""
+
+
+def always_wrong(row: ScalarInstruction, guard: str = "") -> bool:
+    """Whether ptxas 11.7 to 13.5 make an instruction wrong at every level (docs/findings.md)."""
+    words = row.opcode.split(".")
+    match words:
+        case ["bfe" | "bfi", _]:
+            return words[1].endswith("64")
+        case ["cvt", "rna", *_, "tf32", "f32"] | ["cvt", "rm" | "rp", "ftz", *_, "f16", "f32"]:
+            return True
+        case ["testp", *_] | ["set", *_, "f32", _]:
+            return bool(guard)
+    return False
 
 
 @dataclass(frozen=True)
@@ -64,7 +81,7 @@ class _Known:
     every: Mapping[Feature, tuple[ScalarInstruction, ...]]
     """The same, by their features."""
     together: frozenset[Feature]
-    """Features of those that read the carry, or what other lanes hold."""
+    """Features of those that need others before them, or read what other lanes hold."""
     first: tuple[ScalarInstruction, ...]
     """Those that make a predicate of registers of 32 bits."""
     warp: tuple[ScalarInstruction, ...]
@@ -108,7 +125,9 @@ def _known(module: Module) -> _Known:
             )
             for feature in OF_SCALAR.values()
         },
-        together=frozenset(OF_SCALAR[row.family] for row in rows if row.carry_in or row.warp)
+        together=frozenset(
+            {_NTH_BIT, *(OF_SCALAR[row.family] for row in rows if row.carry_in or row.warp)}
+        )
         - {OF_SCALAR[row.family] for some in plain.values() for row in some},
         first=tuple(
             row for row in rows if row.destinations == ("pred",) and {*row.sources} == {"b32"}
@@ -156,6 +175,8 @@ class Lanes:
     def __init__(self, builder: Builder, inputs: Sequence[str]) -> None:
         self._builder = builder
         self._dice, self._rows = builder.wide_dice, _known(builder.module)
+        self._all = False
+        """Whether instructions may be drawn that every compiler makes wrong."""
         self._numbers = dict.fromkeys(_LETTERS.values(), 0)
         self._number(inputs)
         self._left = 0
@@ -176,6 +197,7 @@ class Lanes:
     def code(self, known: list[str], size: int) -> list[Statement]:
         """Return about so many statements; what they write on every path is added to `known`."""
         self._left = size
+        self._all = self._dice().once_in(_SELDOM)
         # Without a predicate nothing branches.
         made: list[Statement] = []
         if self._rows.first:
@@ -255,12 +277,14 @@ class Lanes:
         ]
         for _ in range(8):
             row = dice.one_of(asked or self._rows.plain[dice.one_of(families)])
-            if _can_read(row, known):
+            if _can_read(row, known) and (self._all or not always_wrong(row)):
                 self._builder.take(OF_SCALAR[row.family])
                 break
         else:
             return []
         guard = predicate if predicate and dice.once_in(6) else ""
+        if not self._all and always_wrong(row, guard):
+            guard = ""
         return settled(self._made(row, known, dice, guard, depth))
 
     def _made(
@@ -310,7 +334,7 @@ class Lanes:
 
     def _several(self, known: list[str], dice: Dice, depth: int) -> list[Statement]:
         """Return statements that belong together: a rotation, a carry, what lanes do together."""
-        kind = dice.below(5)
+        kind = dice.below(6)
         builder, warp, carries = self._builder, self._rows.warp, self._rows.carries
         asked = [row for row in warp if OF_SCALAR[row.family] in builder.wanted]
         pairs = [pair for pair in carries if OF_SCALAR[pair[1].family] in builder.wanted]
@@ -324,7 +348,10 @@ class Lanes:
             if _can_read(row, known):
                 builder.take(OF_SCALAR[row.family])
                 return [self._made(row, known, dice)]
-        if kind == 3:
+        if kind == 3 or builder.wants([_NTH_BIT]):
+            builder.take(_NTH_BIT)
+            return self._nth_bit(known, dice)
+        if kind == 2:
             return self._magnitude(known, dice)
         predicate = self._predicate(known, dice).removeprefix("!")
         return (
@@ -341,6 +368,17 @@ class Lanes:
         return [
             Assign(opcode="max.s32", destinations=(some,), sources=(source, 0x8000_0001)),
             Assign(opcode="abs.s32", destinations=(result,), sources=(some,)),
+        ]
+
+    def _nth_bit(self, known: list[str], dice: Dice) -> list[Statement]:
+        """Return a search for a bit, on either side of a place, with a count that is small."""
+        source, mask = (self._register(known, "b32", dice) for _ in range(2))
+        count, result = self.new("b32"), self.new("b32")
+        known += [count, result]
+        sources = mask, dice.below(32), count
+        return [
+            Assign(opcode="shr.s32", destinations=(count,), sources=(source, 26 + dice.below(4))),
+            Assign(opcode="fns.b32", destinations=(result,), sources=sources),
         ]
 
     def _mask(self, known: list[str], predicate: str, dice: Dice) -> list[Statement]:

@@ -118,7 +118,7 @@ def store(builder: Builder, value: LiveValue) -> None:
     asked = builder.wants((Has.ROWS_OF_D, *ROW_STORES))
     drawn = builder.dice().once_in(_COMPUTED_IN)
     behind = value.computed and builder.wants(_BEHIND)
-    if behind or _may_compute(builder, value.holds, drawn and value.computed):
+    if _may_compute(builder, value.holds, drawn and value.computed, behind):
         builder.take(Has.LANES_BEHIND)
         made = None
         if builder.dice().below(2) or Has.PACKED_BEHIND in builder.wanted:
@@ -253,7 +253,7 @@ def _loaded(builder: Builder, holds: Held, operand: str, dice: Dice, type_: str)
     own = builder.dice()
     drawn = own.once_in(_COMPUTED_IN)
     asked = builder.wants((Has.LANES_BEFORE, Has.UNPACKED))
-    if not (_may_compute(builder, holds, drawn) or asked):
+    if not _may_compute(builder, holds, drawn, asked):
         return load_or_read(builder, holds, operand, dice)
     assert isinstance(holds, Registers)
     builder.take(Has.LANES_BEFORE)
@@ -266,10 +266,11 @@ def _loaded(builder: Builder, holds: Held, operand: str, dice: Dice, type_: str)
     return made or computed(builder, given, holds)
 
 
-def _may_compute(builder: Builder, holds: Held, drawn: bool) -> bool:
-    """Whether code of lanes may work on registers: where that was drawn, and only PTX says them."""
+def _may_compute(builder: Builder, holds: Held, drawn: bool, asked: bool) -> bool:
+    """Whether code of lanes may work on registers: drawn or asked for, where only PTX says them."""
+    wanted = asked or (drawn and builder.asked.isdisjoint(_KEPT))
     only_ptx = builder.focus.shares_registers is not False
-    return drawn and only_ptx and isinstance(holds, Registers) and builder.asked.isdisjoint(_KEPT)
+    return wanted and only_ptx and isinstance(holds, Registers)
 
 
 def _metadata(builder: Builder, form: Form, dice: Dice) -> LiveValue:

@@ -23,6 +23,7 @@ from strategies.program_draws import (
     Speed,
     Versions,
     campaign_rounds,
+    fresh_per_program,
     images_per_program,
     round_batches,
     round_focuses,
@@ -134,6 +135,16 @@ def test_images_of_a_program_start_few_never_shrink_and_end(speed: Speed) -> Non
     broad = counts.index(16) * PROGRAMS
     assert broad >= len(SELECTED)
     assert images_per_program(10**30, speed) == counts[-1]
+
+
+@pytest.mark.parametrize("speed", Speed)
+def test_images_of_a_device_start_few_never_shrink_and_end(speed: Speed) -> None:
+    counts = [fresh_per_program(number, speed) for number in range(2000)]
+    assert counts == sorted(counts)
+    assert (counts[0], counts[-1]) == {
+        Speed.INTERPRETED: (64, 64),
+        Speed.NATIVE: (1 << 15, 1 << 18),
+    }[speed]
 
 
 DRAWN = versions_up_to(TARGET, PtxVersion(9, 0))

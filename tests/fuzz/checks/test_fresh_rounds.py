@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -28,7 +28,7 @@ from fuzz.checks.protocol import REFERENCE, Check, RoundJob, RoundReport, Stage,
 from fuzz.commands.run import resumed
 from fuzz.console.dashboard import reference_lines
 from fuzz.options import Run
-from fuzz.runner import RunnerChoice, opened
+from fuzz.runner import OpenRunner, RunnerChoice, opened
 from oracle.errors import InfrastructureError
 from runners import simulated_runner
 from runners.protocol import Compiled, Failure, Images, Ran, Trouble
@@ -38,7 +38,7 @@ from runners.reference.self_check import Compared
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import expand
 from strategies.draws import Selection
-from strategies.program_coverage import Batch
+from strategies.program_coverage import Batch, ProgramCoverage
 from strategies.program_draws import round_batches, round_key, selected_forms
 
 ONLY = "wmma.mma*s8*"
@@ -150,6 +150,34 @@ def test_a_sound_device_and_its_reference_agree_and_are_counted_apart() -> None:
     assert counts["programs",] + counts["programs left out",] == 16
     assert set(counts) <= {("images",), ("programs",), ("programs left out",)}
     assert all(report.cases == report.compared == 8 * FIRST for report in made)
+
+
+class Watched:
+    """Takes programs in to be screened."""
+
+    def __init__(self) -> None:
+        self.verified: list[Batch] = []
+
+    def opened(self, ready: OpenRunner) -> Watched:
+        return self
+
+    def after(self, report: RoundReport, verified: Sequence[Batch]) -> None:
+        self.verified += verified
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("reference", [True, False])
+def test_what_the_device_has_compared_is_not_screened(reference: bool) -> None:
+    idle = Watched()
+    check = replace(check_of(sound), idle=idle, reference=reference)
+    with check.opened(Silence()) as opened_check:
+        plan = check.plan(opened_check.facts).round(0, ProgramCoverage())
+        report = opened_check.round(RoundJob(number=0, plan=plan))
+    compared = report.counts[REFERENCE, "programs"]
+    assert bool(compared) == reference
+    assert len(idle.verified) == 8 - compared
 
 
 def test_a_defect_that_depends_on_contents_is_found_by_number_and_made_again_here() -> None:

@@ -33,7 +33,7 @@ def test_a_fault_ends_with_one_and_its_replays_with_one_and_zero(tmp_path: Path)
     assert {row["verdict"] for row in remembered.rows[:-1]} == {"reproduced"}
     gone = warpfuzz(tmp_path, "replay", "warpfuzz-corpus", "--fault", "none")
     assert gone.code == 0
-    assert "0 still wrong, 1 no longer" in gone.out
+    assert f"0 still wrong, {len(ran.ids)} no longer" in gone.out
 
 
 def test_a_campaign_draws_versions_and_goes_on_with_the_same(tmp_path: Path) -> None:

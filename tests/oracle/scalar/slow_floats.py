@@ -312,7 +312,10 @@ def slow(opcode: str, *sources: int) -> tuple[int, ...]:
     }  # fmt: skip
     if words[0] in special:
         return special[words[0]](words, *sources)
-    one = {"min": _extreme, "max": _extreme, "abs": _sign, "neg": _sign}.get(words[0], _arithmetic)
+    one = {
+        "add": _arithmetic, "sub": _arithmetic, "mul": _arithmetic, "fma": _arithmetic,
+        "min": _extreme, "max": _extreme, "abs": _sign, "neg": _sign,
+    }[words[0]]  # fmt: skip
     fmt = words[-1]
     halves = zip(*(_halves(fmt, source) for source in sources), strict=True)
     results = [one(words, fmt.removesuffix("x2"), *half) for half in halves]

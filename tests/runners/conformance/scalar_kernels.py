@@ -18,30 +18,36 @@ from runners.kernels import Kernel, KernelModule
 from runners.protocol import Compiled, Failure, Runner
 
 LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
+OLD = 0x5A
+"""Every byte of what a register holds that an instruction with a guard need not write."""
 CONSTANTS = 8
 """Most kernels of a row that has a constant, each with another."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A row and its constants; in an image, 32 words of each source, then of each result."""
+    """A row and its constants; in an image, 32 words of each source, then of each result.
+
+    With a guard, that is the last source, and what a lane does not write stays as it was.
+    """
 
     row: ScalarInstruction
     constants: tuple[int, ...]
     name: str
+    guarded: bool = False
 
     @cached_property
     def slots(self) -> list[tuple[str, int]]:
-        """Class of register and size in an image of every source, carry in, result, carry out."""
+        """Class of register and size in an image of all that is read, and all that is written."""
         row = self.row
-        classes = [*row.sources, *["pred"] * row.carry_in, *row.destinations]
+        classes = [*row.sources, *["pred"] * (row.carry_in + self.guarded), *row.destinations]
         classes += ["pred"] * row.carry_out
         return [(name, 4 if name == "pred" else int(name[1:]) // 8) for name in classes]
 
     @property
     def given(self) -> int:
         """How many of the slots are read."""
-        return len(self.row.sources) + self.row.carry_in
+        return len(self.row.sources) + self.row.carry_in + self.guarded
 
     @property
     def kernel(self) -> Kernel:
@@ -56,7 +62,7 @@ class Case:
         for slot, (name, size) in enumerate(self.slots):
             register = f"%{LETTERS[name]}{slot}"
             names.append(register)
-            if slot < self.given:
+            if slot < self.given or self.guarded:
                 word = f"%r{slot}" if name == "pred" else register
                 body.append(f"ld.global.b{8 * size} {word}, [%a{size}+{self.at(slot)}];")
                 if name == "pred":
@@ -72,7 +78,8 @@ class Case:
             line = f"0, {flag}" if borrows else f"{flag}, 0xffffffff"
             body.append(f"{'sub' if borrows else 'add'}.cc.u32 %unused, {line};")
         results = names[self.given : self.given + len(row.destinations)]
-        body.append(row.text(results, sources))
+        guard = f"@{names[self.given - 1]} " if self.guarded else ""
+        body.append(guard + row.text(results, sources))
         if row.carry_out:
             # 0 + 0 + carry, or 0 - (0 + borrow), of which the lowest bit is kept.
             body.append(f"{'subc' if borrows else 'addc'}.u32 %flag, 0, 0;")
@@ -94,6 +101,8 @@ class Case:
         for at, limits in self.row.immediates.items():
             if limits.required:
                 drawn[at][:] = self.constants[at]
+        if self.guarded:
+            drawn.append(np.random.default_rng(seed).random(drawn[0].shape) < 0.5)
         return drawn
 
     def images(self, given: Sequence[NDArray]) -> NDArray[np.uint8]:
@@ -101,7 +110,8 @@ class Case:
             np.ascontiguousarray(one, np.uint32 if one.dtype == bool else one.dtype).view(np.uint8)
             for one in given
         ]
-        made = np.zeros((len(given[0]), self.kernel.image_bytes), np.uint8)
+        old = OLD if self.guarded else 0
+        made = np.full((len(given[0]), self.kernel.image_bytes), old, np.uint8)
         made[:, : self.at(self.given)] = np.concatenate(parts, axis=1)
         return made
 
@@ -131,16 +141,21 @@ shl.b64 %offset, %offset, 2; add.u64 %a8, %image, %offset;"""
 _END = "END:\nret;\n}"
 
 
-def cases(rows: Sequence[ScalarInstruction], seed: int = 0) -> list[Case]:
-    """Return the kernels of rows: several of one whose constants have a range."""
+def cases(rows: Sequence[ScalarInstruction], seed: int = 0, *, guarded: bool = False) -> list[Case]:
+    """Return the kernels of rows: several of one whose constants have a range.
+
+    With a guard, of those that lanes can execute apart, and that know of no carry.
+    """
     made = []
     for number, row in enumerate(rows):
+        if guarded and (row.warp or row.carry_in or row.carry_out):
+            continue
         required = [one for one in row.immediates.values() if one.required and one.low < one.high]
         for which in range(CONSTANTS if required else 1):
             # The first warp of operands has an end of the range.
             warp = operands(row, 1 if which < 2 else 2, seed + which)
             constants = tuple(int(one[-1, 0]) for one in warp)
-            made.append(Case(row, constants, f"k{number}_{which}"))
+            made.append(Case(row, constants, f"k{number}_{which}", guarded))
     return made
 
 
@@ -167,8 +182,13 @@ class Answer:
 
 def compared(case: Case, given: Sequence[NDArray], found: Sequence[NDArray]) -> Answer:
     """Compare results with the oracle's."""
-    row = case.row
-    wanted = row.evaluate(*given)
+    row, sources = case.row, given[: len(given) - case.guarded]
+    wanted = row.evaluate(*sources)
+    if case.guarded:
+        wanted = tuple(
+            np.where(given[-1], want, np.full(want.itemsize, OLD, np.uint8).view(want.dtype)[0])
+            for want in wanted
+        )
     differs = np.zeros(given[0].shape, np.bool_)
     for one, want in zip(found, wanted, strict=True):
         differs |= one != want
@@ -182,7 +202,9 @@ def compared(case: Case, given: Sequence[NDArray], found: Sequence[NDArray]) -> 
         same = (both | (pair[0] == pair[1])).reshape(*differs.shape, -1).all(axis=-1)
         open_ |= same
     if row.defined is not None:
-        open_ |= ~row.defined(*given)
+        open_ |= ~row.defined(*sources)
+    if case.guarded:
+        open_ &= given[-1]
     wrong = differs & ~open_
     at = tuple(np.argwhere(wrong if wrong.any() else differs)[0])
     values = [[hex(int(one[at])) for one in some] for some in (given, wanted, found)]

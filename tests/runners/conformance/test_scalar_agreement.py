@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from scalar_kernels import LETTERS, Answer, answers, cases, compared
+from scalar_kernels import LETTERS, OLD, Answer, answers, cases, compared
 
 from oracle.scalar import SCALARS, ScalarInstruction
 from runners.compilers import discover_assemblers
@@ -14,14 +14,18 @@ from runners.cuda.compilation import PtxasCompiler
 from runners.instruction_modules import header
 from runners.kernels import Kernel, KernelModule
 from runners.protocol import Compiled, Runner
+from runners.simulated_runner import SimulatedRunner
+from strategies.programs.lane_code import always_wrong
 
 ROWS = list(SCALARS.values())
 SAMPLE = ROWS[::16]
 
 
-def disagreements(runner: Runner, rows: list, count: int) -> list[str]:
+def disagreements(runner: Runner, rows: list, count: int, *, guarded: bool) -> list[str]:
     found = []
-    some = cases(rows)
+    if not isinstance(runner, SimulatedRunner):
+        rows = [row for row in rows if not always_wrong(row, "p" if guarded else "")]
+    some = cases(rows, guarded=guarded)
     for first in range(0, len(some), 50):
         for case, answer in zip(
             some[first : first + 50], answers(runner, some[first : first + 50], count), strict=True
@@ -33,13 +37,29 @@ def disagreements(runner: Runner, rows: list, count: int) -> list[str]:
     return found
 
 
-def test_a_runner_agrees_with_the_rows(unoptimized_runner: Runner) -> None:
-    assert not disagreements(unoptimized_runner, SAMPLE, 8)
+GUARDED = pytest.mark.parametrize("guarded", [False, True], ids=["alone", "guarded"])
 
 
+@GUARDED
+def test_a_runner_agrees_with_the_rows(unoptimized_runner: Runner, guarded: bool) -> None:
+    assert not disagreements(unoptimized_runner, SAMPLE, 8, guarded=guarded)
+
+
+@GUARDED
 @pytest.mark.slow
-def test_a_runner_agrees_with_all_rows(unoptimized_runner: Runner) -> None:
-    assert not disagreements(unoptimized_runner, ROWS, 100)
+def test_a_runner_agrees_with_all_rows(unoptimized_runner: Runner, guarded: bool) -> None:
+    assert not disagreements(unoptimized_runner, ROWS, 100, guarded=guarded)
+
+
+def test_what_is_written_without_the_guard_is_wrong() -> None:
+    for case in cases([SCALARS["testp.normal.f32"], SCALARS["add.rn.f32"]], guarded=True):
+        given = case.operands(200, 0)
+        (found,) = case.row.evaluate(*given[:-1])
+        kept = np.frombuffer(bytes([OLD]) * found.itemsize, found.dtype)[0]
+        assert compared(case, given, [np.where(given[-1], found, kept)]).wrong == 0
+        answer = compared(case, given, [found])
+        assert (answer.wrong, answer.elsewhere) == ((~given[-1] & (found != kept)).sum(), 0)
+        assert answer.wrong > 0
 
 
 def test_a_wrong_result_is_told_from_one_that_is_open() -> None:

@@ -109,6 +109,23 @@ def test_the_simulated_device_finds_the_same(runner: CudaRunner) -> None:
             assert np.array_equal(getattr(one, name), getattr(other, name)), name
 
 
+def test_many_launches_find_the_same() -> None:
+    assert (1 << 16) // PROGRAM.image_bytes < COUNT // 4
+    sampled = tuple(range(FIRST + 5, FIRST + COUNT, 50))
+    with fake_runner(mode="small launches") as launches:
+        for said in (PROGRAM, CLAMPED):
+            asked = work(said, sampled=sampled)
+            one, other = ran(launches, asked), ran(SimulatedRunner(), asked)
+            assert (one.images, one.differing, one.listed) == (COUNT, other.differing, other.listed)
+            last = int(one.numbers[LISTED - 1]) + 1 - FIRST if one.differing else COUNT
+            assert one.finished.sum() == last
+            assert set(other.numbers[: other.listed].tolist()) == set(one.numbers[: one.listed])
+            for number, before, after in zip(one.numbers, one.before, one.after, strict=True):
+                image = expand(RECIPE, PROGRAM, 1, first=int(number))
+                assert np.array_equal(before, image[0])
+                assert np.array_equal(after, execute(PROGRAM, image).images[0])
+
+
 def test_a_batch_behind_a_comparison_runs(runner: CudaRunner) -> None:
     compiled = runner.compile(emit(PROGRAM))
     assert isinstance(compiled, Compiled)

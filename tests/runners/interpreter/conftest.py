@@ -15,3 +15,13 @@ def reference():
         return HostReference()
     except InfrastructureError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def session():
+    """A context on the GPU, whose end is asked for: PyCUDA aborts a process that leaves it."""
+    from runners.cuda.session import Session
+
+    made = Session(0)
+    yield made
+    made._context.pop()

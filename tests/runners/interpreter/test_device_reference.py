@@ -73,16 +73,14 @@ def test_a_wrong_interpreter_fails_its_check(tmp_path, monkeypatch, part, instea
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("wrong", [(), (7,), tuple(range(3, 900, 9))])
-def test_the_device_names_the_images_that_differ(wrong):
+def test_the_device_names_the_images_that_differ(session, wrong):
     from runners.cuda.reference import DeviceReference
-    from runners.cuda.session import Session
 
-    session = Session(0)
-    driver, program, model = session._driver, product_program(form_of(OPCODE)), model_for("sm_90")
+    program, model = product_program(form_of(OPCODE)), model_for("sm_90")
     images = expand(Recipe(classes=CLASSES, seed=1), program, COUNT)
     results = execute(program, images, model=model).images
     results[list(wrong), -1] ^= 1
-    reference = DeviceReference(driver, session.modules)
+    reference = DeviceReference(session._driver, session.modules)
     found = reference.compare(encode(program, model), images, results)
     assert (found.images, found.differing) == (COUNT, len(wrong))
     assert len(found.numbers) == min(len(wrong), LISTED)

@@ -50,18 +50,16 @@ def test_the_numbers_of_images_that_differ(reference, opcode, first, share):
 @pytest.mark.gpu
 @pytest.mark.parametrize("opcode", OPCODES)
 @pytest.mark.parametrize("first", NUMBERS)
-def test_a_device_makes_the_images_and_names_those_that_differ(opcode, first):
+def test_a_device_makes_the_images_and_names_those_that_differ(session, opcode, first):
     from runners.cuda.reference import DeviceReference
-    from runners.cuda.session import Session
 
-    session = Session(0)
     driver, program = session._driver, product_program(form_of(opcode))
     recipe, model = Recipe(classes=CLASSES, seed=28), MODEL
     images = expand(recipe, program, 200, first=first)
     device = DeviceReference(driver, session.modules)
     contents = device.contents(device_contents(recipe, program).words)
     made, copies = (driver.mem_alloc(images.nbytes) for _ in range(2))
-    device.fill(contents, program.image_bytes, first, 200, int(made), int(copies))
+    device.fill(contents, first, 200, int(made), int(copies))
     for memory in (made, copies):
         found = np.empty_like(images)
         driver.memcpy_dtoh(found, memory)

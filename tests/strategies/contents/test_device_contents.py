@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracle.program import Program
+from runners.reference.fresh import fill_bytes
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.contents.device import device_contents
 from strategies.contents.philox import philox
@@ -27,16 +28,22 @@ DRIVER = r"""
 #include <string.h>
 extern "C" void words(uint32_t *x, uint64_t key) { wf_philox(x, key); }
 /* Lanes one after the other, the last one first, as no lane may depend on another one's. */
-extern "C" void image(const uint64_t *words, uint64_t number, uint8_t *image, uint8_t *noise) {
+extern "C" void image(
+    const uint64_t *words, uint64_t number, void *memory, uint8_t *image, uint8_t *copy) {
     const wf_contents c = wf_opened(words);
-    uint16_t draws[64];
     wf_image lanes[32];
-    for (int l = 0; l < 32; l++) lanes[l] = wf_begun(&c, number, image, noise, draws, l, 32);
+    for (int l = 0; l < 32; l++) lanes[l] = wf_begun(&c, number, memory, l, 32);
     for (int l = 31; l >= 0; l--) wf_words(&lanes[l]);
+    for (int l = 31; l >= 0; l--) wf_started(&lanes[l]);
     for (uint32_t f = 0; f < c.count; f++) {
         for (int l = 31; l >= 0; l--) wf_everywhere(&lanes[l], f);
-        for (int l = 31; l >= 0; l--) wf_placed(&lanes[l], f);
+        for (int l = 31; l >= 0; l--) if (wf_has_placed(&lanes[l], f)) wf_placed(&lanes[l], f);
     }
+    for (int l = 31; l >= 0; l--) wf_copied(&lanes[l], image, copy);
+}
+extern "C" uint64_t bytes(const uint64_t *words) {
+    const wf_contents c = wf_opened(words);
+    return wf_bytes(&c);
 }
 """
 FAR = (1 << 32) - 20, (1 << 64) - 40
@@ -50,7 +57,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     folder = tmp_path_factory.mktemp("contents")
     (folder / "driver.cc").write_text(DRIVER)
     built = folder / "contents.so"
-    options = ["-O2", "-Wall", "-Werror", "-shared", "-fPIC", f"-I{HEADER.parent}"]
+    options = ["-O2", "-Wall", "-Werror", "-fno-strict-aliasing", "-shared", "-fPIC"]
+    options += [f"-I{HEADER.parent}"]
     subprocess.run([compiler, *options, "-o", built, folder / "driver.cc"], check=True)
     return ctypes.CDLL(str(built))
 
@@ -58,15 +66,24 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 Make = Callable[[Recipe, Program, int], np.ndarray]
 
 
+def aligned(size: int) -> np.ndarray:
+    memory = np.full(size + 16, 0xA5, np.uint8)
+    return memory[-memory.ctypes.data % 16 :][:size]
+
+
 @pytest.fixture(scope="module")
 def made(library: ctypes.CDLL) -> Make:
     def make(recipe: Recipe, program: Program, number: int) -> np.ndarray:
         words = device_contents(recipe, program).words
-        image, noise = (np.full(program.image_bytes, 0xA5, np.uint8) for _ in range(2))
+        library.bytes.restype = ctypes.c_uint64
+        size = library.bytes(ctypes.c_void_p(words.ctypes.data))
+        assert size == fill_bytes(words)
+        memory, image, copy = (aligned(one) for one in (size, *[program.image_bytes] * 2))
         library.image(
             ctypes.c_void_p(words.ctypes.data), ctypes.c_uint64(number),
-            ctypes.c_void_p(image.ctypes.data), ctypes.c_void_p(noise.ctypes.data),
+            *(ctypes.c_void_p(one.ctypes.data) for one in (memory, image, copy)),
         )  # fmt: skip
+        assert np.array_equal(image, copy)
         return image
 
     return make

@@ -82,6 +82,10 @@ def init(flags: int = 0) -> None:
     if MODE == "babbles":
         os.write(int(sys.argv[1]), b"hello, this is no frame at all")
         time.sleep(1000)
+    if MODE == "small launches":
+        from runners.cuda import fresh
+
+        fresh._CHUNK_BYTES = 1 << 16
 
 
 def get_driver_version() -> int:
@@ -155,7 +159,7 @@ class Event:
         self.stream = Stream()
 
     def record(self, stream: Stream) -> None:
-        self.stream = stream
+        self.when, self.stream = None, stream
         stream.queue.append(self._happen)
 
     def _happen(self) -> None:
@@ -430,7 +434,7 @@ def _trapping():
         raise LogicError(f"cuStreamSynchronize failed: {trap}") from None
 
 
-def _fill(contents, first, count, images, copies, shared) -> None:
+def _fill(contents, first, count, images, copies, memory) -> None:
     size = int(_at(contents, 24).view(np.uint64)[2]) & 0xFFFFFFFF
     words = next(_memory[at] for at in _memory if at == contents).view(np.uint64)
     made = _host_reference().fill(words, size, first, count)
