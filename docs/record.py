@@ -79,6 +79,35 @@ _BUGS = (
         unit="wmma.mma of f16, f32 sums", what="the sign of a negated A or B is lost on sm_90",
         section="A negation is lost", ids=("691466f5", "69f82e72", "88f1af40"),
     ),
+    *(
+        Bug(
+            unit=unit, what=what, section=section, since="11.7.99 (oldest asked)",
+            who="ptxas 11.7.99 to 13.5.37 at -O0 to -O3",
+            see=f"`python benchmarks/scalar_agreement.py --runner cuda {options}`, on a GPU",
+        )
+        for unit, what, section, options in (
+            (
+                "testp", "under a predicate: lanes that have it not write as well",
+                "The predicate in front of testp", "--guarded --only 'testp.*'",
+            ),
+            (
+                "set to f32", "under a predicate: what a lane keeps is converted",
+                "A set without its predicate", "--guarded --only 'set.*.f32.*'",
+            ),
+            (
+                "bfe, bfi of 64 bits", "positions and lengths are not cut to 8 bits",
+                "Positions of 64-bit fields", "--only 'bf[ei].*64'",
+            ),
+            (
+                "cvt of f32 to f16 by .rm or .rp", ".ftz does not flush subnormal inputs",
+                "cvt.ftz to f16", "--only 'cvt.r[mp].ftz*.f16.f32'",
+            ),
+            (
+                "cvt.rna to tf32", "a NaN with a low payload becomes infinity",
+                "A NaN becomes infinity", "--only 'cvt.rna*'",
+            ),
+        )
+    ),
     Bug(
         unit="mma.sync, mma.sp",
         what="reached by some lanes only: moved between two stores of those lanes",
