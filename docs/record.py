@@ -19,6 +19,7 @@ from pathlib import Path
 
 from corpus import Entry, Kind
 from corpus.opening import FOLDER, RECORD, Answers, named_corpus, read_answers, write_answers
+from fuzz.findings.families import accused
 from fuzz.findings.probes import with_answers_of
 from fuzz.kinds import KINDS, compiler_words
 from oracle.isa import SHAPES
@@ -213,7 +214,7 @@ def record_page(entries: Iterable[Entry], answers: Answers) -> Iterator[str]:
             "",
             "Programs on an H200, and the compilers and levels whose binaries give a wrong result.",
             "",
-            "| multiplication | target | wrong with | finding |",
+            "| instruction | target | wrong with | finding |",
             "|---|---|---|---|",
         )
     for entry in sorted(ran, key=lambda one: one.finding.family.key):
@@ -221,7 +222,7 @@ def record_page(entries: Iterable[Entry], answers: Answers) -> Iterator[str]:
             text for text in entry.finding.instructions if text.startswith(("wmma.mma", "mma."))
         ]
         told = entry.finding.details.get("disagree with the oracle", "the driver's compiler")
-        yield _row(entry, opcodes[0], str(told))
+        yield _row(entry, (*opcodes, accused(entry.finding))[0], str(told))
 
 
 def _row(entry: Entry, instruction: str, told: str) -> str:
