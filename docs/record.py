@@ -80,6 +80,63 @@ _BUGS = (
         unit="wmma.mma of f16, f32 sums", what="the sign of a negated A or B is lost on sm_90",
         section="A negation is lost", ids=("691466f5", "69f82e72", "88f1af40"),
     ),
+    *(
+        Bug(
+            unit=unit, what=what, section=section, since="11.7.99 (oldest asked)",
+            who="ptxas 11.7.99 to 13.5.37 at -O0 to -O3",
+            see=f"`python benchmarks/scalar_agreement.py --runner cuda {options}`, on a GPU",
+        )
+        for unit, what, section, options in (
+            (
+                "testp", "under a predicate: lanes that have it not write as well",
+                "The predicate in front of testp", "--guarded --only 'testp.*'",
+            ),
+            (
+                "set to f32", "under a predicate: what a lane keeps is converted",
+                "A set without its predicate", "--guarded --only 'set.*.f32.*'",
+            ),
+            (
+                "bfe, bfi of 64 bits", "positions and lengths are not cut to 8 bits",
+                "Positions of 64-bit fields", "--only 'bf[ei].*64'",
+            ),
+            (
+                "cvt of f32 to f16 by .rm or .rp", ".ftz does not flush subnormal inputs",
+                "cvt.ftz to f16", "--only 'cvt.r[mp].ftz*.f16.f32'",
+            ),
+            (
+                "cvt.rna to tf32", "a NaN with a low payload becomes infinity",
+                "A NaN becomes infinity", "--only 'cvt.rna*'",
+            ),
+        )
+    ),
+    *(
+        Bug(
+            unit=unit, what=what, section=section, since=since, who=f"ptxas {who} at -O1 to -O3",
+            see="`warpfuzz run --runner cuda --seed 3202 --time 10m`, on a GPU",
+        )
+        for unit, what, section, since, who in (
+            (
+                "bfe.s32", "a constant position above 31 gives -1 for everything",
+                "bfe.s32 with a constant", "11.8.89 (oldest asked)", "11.8.89 to 13.4.92",
+            ),
+            (
+                "bfi.b32", "a constant length above 31 is taken modulo 32",
+                "bfi.b32 takes a constant", "11.8.89 (oldest asked)", "11.8.89 to 13.3.73",
+            ),
+            (
+                "shl.b64, shr.u64, sub.s64", "the difference of two shifts becomes a rotation",
+                "A difference of two shifts", "11.8.89 (oldest asked)", "11.8.89 to 13.2.86",
+            ),
+            (
+                "setp with .ftz", "a comparison that is made again does not flush",
+                "A comparison that is repeated", "12.4.131 (oldest asked)", "12.4.131 to 13.5.37",
+            ),
+            (
+                "mma.sync of e4m3, e5m2", "a multiplicand that is 0 is not, for half of a register",
+                "A multiplicand of fp8", "12.4.131 (oldest asked)", "12.4.131 to 13.5.37",
+            ),
+        )
+    ),
     Bug(
         unit="mma.sync, mma.sp",
         what="reached by some lanes only: moved between two stores of those lanes",

@@ -386,7 +386,8 @@ def page(options: argparse.Namespace) -> None:
     versions = list(dict.fromkeys(name.rpartition(" ")[0].removeprefix("V") for name in members))
     levels = sorted({name.rpartition(" ")[2] for name in members})
     shared = document["shared"]
-    print(f"# The same PTX, {'registers that operands share' if shared else 'other bits'}\n")
+    only = "" if document["only"] == "*" else f": `{document['only']}`"
+    print(f"# The same PTX, {'registers that operands share' if shared else 'other bits'}{only}\n")
     many = counted(len(drawn), "program")
     what = f"one multiplication each{', whose operands share registers' if shared else ''}"
     _say(

@@ -196,8 +196,17 @@ def _concrete(what: str, message: str) -> str:
         if found:
             return head + found[0]
         start, colon, rest = rest.partition(": ")
-        head += start + colon
-    return what.replace("#", "…")
+        head += _completed(start, message) + colon
+    return head
+
+
+def _completed(part: str, message: str) -> str:
+    """Return words with what a message has behind the same ones; "…" for numbers it has not."""
+    made, *rest = _MARKS.split(part)
+    for mark, behind in zip(rest[::2], rest[1::2], strict=True):
+        found = re.search(re.escape(made[-20:]) + f"({_ABSTRACTED[mark]})", message)
+        made += (found[1] if found and made else "…" if mark == "#" else mark) + behind
+    return made
 
 
 def shared_name(kind: Kind, family: Family, others: Iterable[tuple[Kind, Family]]) -> Family:

@@ -19,12 +19,13 @@ from fuzz.findings.making import MadeWith, variant_of
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Difference, differences
 from fuzz.kinds import KINDS
-from oracle.errors import InfrastructureError
+from oracle.errors import InfrastructureError, UsageError
 from oracle.formats import FORMATS, Format
 from oracle.forms import Form
 from oracle.ops import is_main, is_producer
 from oracle.permission import Bound, permitted
 from oracle.program import Program, walk
+from oracle.targets import parse_target, split_compiler
 from oracle.tracing import Event, Trace, Written, trace
 from runners.cuda.compilation import DEFAULT_LEVEL
 from runners.front_ends.sources import Source
@@ -228,6 +229,10 @@ class ValueFacts:
         details = entry.finding.details
         architecture = str(details.get("architecture", entry.finding.target))
         architecture = str(details.get(JUDGED, architecture))
+        try:
+            parse_target(split_compiler(architecture)[0])
+        except UsageError as error:
+            raise InfrastructureError(f"{entry.path}: {error}") from None
         stored = _image(entry, EXPECTED, subject.program) if EXPECTED in files else None
         expected = (
             trace(subject.program, subject.image, target=architecture).image

@@ -471,6 +471,8 @@ def asked_of(case: Case) -> tuple[Asked, ...]:
 def accused(case: Case) -> str:
     """Return the instruction of a case that its family names; without a name, what it is about.
 
+    A case may have none: a runner may fail at what moves registers.
+
     Of several that have the name the one is meant that has most of the title's qualifiers.
     """
     head = case.family.headline(case.kind).partition(": ")[0]
@@ -483,7 +485,7 @@ def accused(case: Case) -> str:
     if named:
         return max(named, key=lambda text: len({*words} & {*re.split(r"[.\s]", text)}))
     multiplied = (text for text in case.instructions if text.startswith(("wmma.mma", "ldmatrix")))
-    return next(multiplied, case.instructions[0])
+    return next(multiplied, next(iter(case.instructions), "no matrix instruction"))
 
 
 def who_has(families: Iterable[tuple[Family, Sequence[Asked]]]) -> str:

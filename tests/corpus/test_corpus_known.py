@@ -167,6 +167,24 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
         (LOST, ["V12.4.131"], ["V12.5.82"], "ptxas V12.4.131 -O0", "addend-of-bytes-lost"),
         (LOST, ["V12.4.131", "V12.5.82"], [], "ptxas V12.4.131 -O0", None),
         (LOST, [], [], "the driver's compiler, -O3", None),
+        *(
+            (key, ["V13.5.37"], [], "ptxas V13.5.37 -O3", known_as)
+            for key, known_as in (
+                ("testp and a predicate", "predicate-of-testp-lost"),
+                ("testp.normal.f64 and a predicate", "predicate-of-testp-lost"),
+                ("set and a predicate", "predicate-of-set-lost"),
+                ("set.lo.and.f32.u32 and a predicate", "predicate-of-set-lost"),
+                ("set.lo.and.u32.f32 and a predicate", None),
+                ("setp and a predicate", None),
+                ("bfe.u64 or bfe.s64", "bit-fields-of-64-bits-not-masked"),
+                ("bfi.b64", "bit-fields-of-64-bits-not-masked"),
+                ("bfe.s32", None),
+                ("cvt.rp.ftz.sat.f16.f32", "subnormals-not-flushed-by-cvt-to-f16"),
+                ("cvt.rn.ftz.f16.f32", None),
+                ("cvt.rna.satfinite.tf32.f32", "nan-to-tf32-becomes-infinity"),
+                ("cvt.rn.tf32.f32", None),
+            )
+        ),
     ],
 )
 def test_a_miscompilation_is_known_of_the_compilers_that_were_seen_to_have_it(

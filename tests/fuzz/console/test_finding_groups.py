@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
 from console_statuses import FEW, families, family, known_entry, on_a_gpu
 from hypothesis import given
@@ -216,6 +217,7 @@ def test_the_instruction_that_stands_for_a_case_is_the_accused_one(
         target="sm_90", ptx_version="8.0", versions=Versions(warpfuzz="0.1.0", generator=1),
     )  # fmt: skip
     assert accused(case) == instructions[accused_one]
+    assert accused(msgspec.structs.replace(case, instructions=())) == "no matrix instruction"
 
 
 @pytest.mark.parametrize("provisional", [False, True])

@@ -165,6 +165,11 @@ def test_a_title_that_lists_instructions_ends_with_one_or_with_how_many_more(cou
             "", "violation: wmma.mma: only ptxas 11.8.89 to 12.4.131 at -O1 to -O3, ptxas 13.5.37",
         ),
         (Kind.FLAKY, "x: ended with #", "", "something else", "flaky: x: ended with …"),
+        (
+            Kind.LAUNCH_FAILURE, "ldmatrix: './x' ended with status # KeyError: 'lt'", "",
+            "launch failure: './x' ended with status 1\nTraceback\n  line 56\nKeyError: 'lt'",
+            "launch failure: ldmatrix: './x' ended with status 1 KeyError: 'lt'",
+        ),
     ],
 )  # fmt: skip
 def test_a_title_is_a_sentence_with_the_numbers_of_its_case(

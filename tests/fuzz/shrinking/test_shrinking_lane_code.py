@@ -93,7 +93,7 @@ def test_a_wrong_instruction_is_left_with_little_around_it(
     pattern: str, other: str, name: str, strategy: object
 ) -> None:
     runner = Rewriting(pattern, other)
-    subject = next(wrong(runner, strategy, range(500)))
+    subject = next(wrong(runner, strategy, range(1000)))
     small = shrink(subject, runner_verdicts(runner), wanted=Kind.VIOLATION, seconds=20).subject
     steps = [*walk(small.program.steps)]
     code = [one for step in steps if isinstance(step, LaneCode) for one in every(step.code)]
@@ -115,7 +115,7 @@ def test_no_instruction_is_accused_of_what_comes_from_code_of_lanes(
 ) -> None:
     """In a campaign on an H200 testp had lines of mma.sp, as long as none was examined."""
     runner = Rewriting(pattern, other)
-    subject = next(wrong(runner, strategy, range(500)))
+    subject = next(wrong(runner, strategy, range(1000)))
     shown = attempt(runner, subject)
     assert shown.actual is not None
     assert shown.expected is not None

@@ -266,7 +266,7 @@ def test_every_compiler_gets_the_programs_that_it_reads(tmp_path):
 def test_of_a_compiler_that_reads_no_program_nobody_says_that_it_agrees(tmp_path):
     versions_apart(tmp_path)
     ended = warpfuzz(
-        tmp_path, "run", "--runner", "sim", "--compilers", "c", "--opt", "3", "--cases", 32,
+        tmp_path, "run", "--runner", "sim", "--compilers", "c", "--opt", "3", "--cases", 64,
         "--seed", 5, "--only", "mma*m16n8k16*e4m3*", "--workers", 1,
     )  # fmt: skip
     assert ended.code == 0, ended.err
