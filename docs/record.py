@@ -19,6 +19,7 @@ from pathlib import Path
 
 from corpus import Entry, Kind
 from corpus.opening import FOLDER, RECORD, Answers, named_corpus, read_answers, write_answers
+from fuzz.findings.families import accused
 from fuzz.findings.probes import with_answers_of
 from fuzz.kinds import KINDS, compiler_words
 from oracle.isa import SHAPES
@@ -105,6 +106,34 @@ _BUGS = (
             (
                 "cvt.rna to tf32", "a NaN with a low payload becomes infinity",
                 "A NaN becomes infinity", "--only 'cvt.rna*'",
+            ),
+        )
+    ),
+    *(
+        Bug(
+            unit=unit, what=what, section=section, since=since, who=f"ptxas {who} at -O1 to -O3",
+            see="`warpfuzz run --runner cuda --seed 3202 --time 10m`, on a GPU",
+        )
+        for unit, what, section, since, who in (
+            (
+                "bfe.s32", "a constant position above 31 gives -1 for everything",
+                "bfe.s32 with a constant", "11.8.89 (oldest asked)", "11.8.89 to 13.4.92",
+            ),
+            (
+                "bfi.b32", "a constant length above 31 is taken modulo 32",
+                "bfi.b32 takes a constant", "11.8.89 (oldest asked)", "11.8.89 to 13.3.73",
+            ),
+            (
+                "shl.b64, shr.u64, sub.s64", "the difference of two shifts becomes a rotation",
+                "A difference of two shifts", "11.8.89 (oldest asked)", "11.8.89 to 13.2.86",
+            ),
+            (
+                "setp with .ftz", "a comparison that is made again does not flush",
+                "A comparison that is repeated", "12.4.131 (oldest asked)", "12.4.131 to 13.5.37",
+            ),
+            (
+                "mma.sync of e4m3, e5m2", "a multiplicand that is 0 is not, for half of a register",
+                "A multiplicand of fp8", "12.4.131 (oldest asked)", "12.4.131 to 13.5.37",
             ),
         )
     ),
@@ -242,7 +271,7 @@ def record_page(entries: Iterable[Entry], answers: Answers) -> Iterator[str]:
             "",
             "Programs on an H200, and the compilers and levels whose binaries give a wrong result.",
             "",
-            "| multiplication | target | wrong with | finding |",
+            "| instruction | target | wrong with | finding |",
             "|---|---|---|---|",
         )
     for entry in sorted(ran, key=lambda one: one.finding.family.key):
@@ -250,7 +279,7 @@ def record_page(entries: Iterable[Entry], answers: Answers) -> Iterator[str]:
             text for text in entry.finding.instructions if text.startswith(("wmma.mma", "mma."))
         ]
         told = entry.finding.details.get("disagree with the oracle", "the driver's compiler")
-        yield _row(entry, opcodes[0], str(told))
+        yield _row(entry, (*opcodes, accused(entry.finding))[0], str(told))
 
 
 def _row(entry: Entry, instruction: str, told: str) -> str:

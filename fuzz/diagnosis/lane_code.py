@@ -325,7 +325,8 @@ def _all_alike(
 def _found_alike(device: ExperimentDevice, row: ScalarInstruction, guard: str) -> tuple[str, ...]:
     """Return what is wrong beside an instruction: others of its first word, or that, if many are.
 
-    If what the trial needs beside it is wrong, that.
+    Where all that are wrong give one type, and others another one, that is "set.*.f32.*". If what
+    the trial needs beside the instruction is wrong, that.
 
     Parameters
     ----------
@@ -350,7 +351,11 @@ def _found_alike(device: ExperimentDevice, row: ScalarInstruction, guard: str) -
     wrong = [one for one, found in zip(tried, there, strict=True) if found is not None]
     if row not in wrong or wrong == [row]:
         return (row.opcode,)
-    if len(others) > _MOST_ALIKE or len(wrong) > _MOST_NAMED:
+    if len(others) > _MOST_ALIKE:
+        (type_, *more) = {one.opcode.split(".")[-2] for one in wrong}
+        every_type = more or all(one.opcode.split(".")[-2] == type_ for one in tried)
+        return (row.family if every_type else f"{row.family}.*.{type_}.*",)
+    if len(wrong) > _MOST_NAMED:
         return (row.family,)
     return tuple(one.opcode for one in wrong)
 

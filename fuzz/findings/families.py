@@ -17,6 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cache, cached_property
 
 import numpy as np
@@ -480,7 +481,11 @@ def accused(case: Case) -> str:
     named = [
         text
         for text in case.instructions
-        if any(part.startswith(f"{word}.") for word in words for part in text.split())
+        if any(
+            part.startswith(f"{word}.") or ("*" in word and fnmatchcase(part, word))
+            for word in words
+            for part in text.split()
+        )
     ]
     if named:
         return max(named, key=lambda text: len({*words} & {*re.split(r"[.\s]", text)}))

@@ -172,7 +172,8 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
             for key, known_as in (
                 ("testp and a predicate", "predicate-of-testp-lost"),
                 ("testp.normal.f64 and a predicate", "predicate-of-testp-lost"),
-                ("set and a predicate", "predicate-of-set-lost"),
+                ("set.*.f32.* and a predicate", "predicate-of-set-lost"),
+                ("set and a predicate", None),
                 ("set.lo.and.f32.u32 and a predicate", "predicate-of-set-lost"),
                 ("set.lo.and.u32.f32 and a predicate", None),
                 ("setp and a predicate", None),

@@ -74,6 +74,7 @@ def wrong(runner: Rewriting, strategy: object, keys: range) -> Iterator[Subject]
         # Every ptxas from 12.4 to 13.5 loses a predicate before testp; one name for all of them.
         (r"@!?%p\d+ testp\.", "testp.", "testp and a predicate", ALONE),
         # Of set with f32 they keep it for a part of what it becomes.
+        (r"@!?%p\d+ (set\.\S+\.f32\.)", r"\1", "set.*.f32.* and a predicate", ALONE),
         (r"@!?%p\d+ set\.", "set.", "set and a predicate", ALONE),
         # ptxas before 13.1 folds a position of 32 and more to a field of ones.
         (r"bfe\.s32 (%\w+), %\w+, 0x[2-9a-f][0-9a-f],", r"bfe.s32 \1, -1, 31,", "bfe.s32", ALONE),
