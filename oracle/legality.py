@@ -159,10 +159,9 @@ def _explain(instruction: str, module: Module) -> Explanation:
         return _not_judged(instruction, f"{match[1][:80]!r} is an instruction", KEYWORDS)
     if match is None:
         what = "an empty line" if not text else f"{text[:80]!r}"
-        return _illegal(
-            instruction,
-            [Reason(f"{what} is not one instruction with its operands", _SYNTAX, Rule.SYNTAX)],
-        )
+        text = f"{what} is not one instruction with its operands"
+        reason = Reason(text, _SYNTAX, Rule.SYNTAX)
+        return Explanation(instruction, Verdict.ILLEGAL, (reason,), (), None)
     operands = text[match.end() :]
     resolution, reasons, remarks = _judge_opcode(match[1], module)
     undefined: list[Reason] = []
@@ -182,10 +181,6 @@ def _not_judged(instruction: str, what: str, section: str) -> Explanation:
     )
     reason = Reason(text, section, Rule.INSTRUCTION)
     return Explanation(instruction, Verdict.NOT_JUDGED, (reason,), (), None)
-
-
-def _illegal(instruction: str, reasons: list[Reason]) -> Explanation:
-    return Explanation(instruction, Verdict.ILLEGAL, tuple(reasons), (), None)
 
 
 @lru_cache(maxsize=65536)

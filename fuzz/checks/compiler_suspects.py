@@ -67,7 +67,7 @@ from runners.assemblers.judgements import Outcome, Verdict
 from runners.assemblers.judging import judge_module
 from runners.emission import emit
 from runners.kernels import KernelModule
-from runners.protocol import Failure, Runner
+from runners.protocol import Failure
 from strategies.features import main_form
 from strategies.programs import GENERATOR_VERSION
 
@@ -407,14 +407,12 @@ class _MemberExaminer(Examiner):
         bad = runner_verdicts(self._ready.runner)
         if not self._right:
             return bad
-        good = runner_verdicts(self._runner_of(self._right[0]))
+        right = MemberRunner(self._matrix.device, self._right[0])
+        good = runner_verdicts(BeatingRunner(right, self._heartbeat))
         return lambda subjects: [
             None if there is not None else here
             for here, there in zip(bad(subjects), good(subjects), strict=True)
         ]
-
-    def _runner_of(self, member: Member) -> Runner:
-        return BeatingRunner(MemberRunner(self._matrix.device, member), self._heartbeat)
 
     def _as_it_was(self, entry: Entry, subject: Subject) -> list[Attempt]:
         again = attempt(self._ready.runner, subject)

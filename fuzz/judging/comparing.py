@@ -28,6 +28,8 @@ from runners.simulated import TrapKind
 _GIVEN_UP = 8
 """Images without any result after which the others are not tried: one that hangs takes seconds."""
 _NOT_ASKED = (Trouble.UNSUPPORTED, Trouble.UNAVAILABLE)
+_SAID_CHARACTERS = 200
+"""Of what a runner said that was not asked, in a line."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -174,7 +176,9 @@ def compared(
     for one in answerers:
         answer = one.answer(ptx, setup, images)
         if isinstance(answer, Failure) and answer.trouble in _NOT_ASKED:
-            unasked.append(f"{', '.join(one.names)}: {answer.message}")
+            said = answer.detail.partition("\n")[0]
+            words = (", ".join(one.names), answer.message, said[:_SAID_CHARACTERS])
+            unasked.append(": ".join(filter(None, words)))
         else:
             answers.append((one, answer))
     ran = [(one, answer) for one, answer in answers if not isinstance(answer, Failure)]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
+from pathlib import Path
 
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.assembler import Assembler
@@ -134,16 +135,7 @@ class Judge:
 
     def _work(self, texts: Sequence[str], doubt: Callable[[str], Doubt]) -> list[Judgement]:
         with temporary_folder() as folder:
-            session = Session(
-                path=self.assembler.path,
-                variant=self.assembler.variant,
-                target=self.target,
-                version=self.version,
-                folder=folder,
-                deadline=self._deadline,
-                files_at_once=self._files_at_once,
-                per_file=self._per_file,
-            )
+            session = self._session(folder)
             sifted = sift(session, texts)
             judged = [session.judgement(text, verdict) for text, verdict in sifted.rejected.items()]
             judged += map(session.judge_alone, sifted.suspects)
@@ -151,6 +143,18 @@ class Judge:
             self.processes += session.processes
             self._per_file = session.per_file
         return judged
+
+    def _session(self, folder: Path) -> Session:
+        return Session(
+            path=self.assembler.path,
+            variant=self.assembler.variant,
+            target=self.target,
+            version=self.version,
+            folder=folder,
+            deadline=self._deadline,
+            files_at_once=self._files_at_once,
+            per_file=self._per_file,
+        )
 
     def _remember(self, judgements: Iterable[Judgement]) -> None:
         self._known.update((one.instruction, one) for one in judgements)
@@ -160,16 +164,8 @@ class Judge:
     def _check_itself(self) -> None:
         good, bad = _ACCEPTED_SAMPLES, _REJECTED_SAMPLES
         with temporary_folder() as folder:
-            session = Session(
-                path=self.assembler.path,
-                variant=self.assembler.variant,
-                target=self.target,
-                version=self.version,
-                folder=folder,
-                deadline=self._deadline,
-                files_at_once=_FILES_AT_ONCE,
-                per_file=2,
-            )
+            session = self._session(folder)
+            session.files_at_once, session.per_file = _FILES_AT_ONCE, 2
             first = session.judge_alone(good[0])
             if first.outcome in (Outcome.REJECTED, Outcome.INTERNAL):
                 raise UsageError(

@@ -48,9 +48,9 @@ def _instruction(step: Elementwise, bits: int) -> tuple[str, int | None]:
         case Operation.COPY:
             return f"mov.b{bits}", None
         case Operation.NEGATE:
-            return f"xor.b{bits}", _signs(type_, bits)
+            return f"xor.b{bits}", signs(type_, bits)
         case Operation.ABSOLUTE:
-            return f"and.b{bits}", _signs(type_, bits) ^ ((1 << bits) - 1)
+            return f"and.b{bits}", signs(type_, bits) ^ ((1 << bits) - 1)
         case _:
             return f"{operation}.b{bits}", constant
 
@@ -60,6 +60,6 @@ def replicated(element: int, element_bits: int, register_bits: int) -> int:
     return sum(element << shift for shift in range(0, register_bits, element_bits))
 
 
-def _signs(type_: Format, bits: int) -> int:
+def signs(type_: Format, bits: int) -> int:
     """Return the sign bits of a float's elements in a register."""
     return replicated(1 << (type_.bits - 1), type_.bits, bits)

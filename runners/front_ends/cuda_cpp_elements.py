@@ -7,10 +7,9 @@ come out of such PTX. `int` must not overflow: it is added and multiplied as `un
 
 from __future__ import annotations
 
-from oracle.formats import Format
 from oracle.operations import Operation
 from oracle.steps import Elementwise
-from runners.emission.elementwise import replicated
+from runners.emission.elementwise import replicated, signs
 
 HELPERS = """\
 // A number that no compiler knows.
@@ -145,9 +144,9 @@ def _expression(step: Elementwise, cell: str, value: str, *, fused: bool) -> str
         case Operation.NOT:
             return f"~{value}"
         case Operation.NEGATE if packed:
-            return f"{value} ^ {_signs(format_):#x}u"
+            return f"{value} ^ {signs(format_, bits):#x}u"
         case Operation.ABSOLUTE if packed:
-            return f"{value} & {_signs(format_) ^ 0xFFFFFFFF:#x}u"
+            return f"{value} & {signs(format_, bits) ^ 0xFFFFFFFF:#x}u"
         case Operation.NEGATE if format_.is_float:
             return f"negated({value})"
         case Operation.ABSOLUTE:
@@ -185,8 +184,3 @@ def _vanishes(step: Elementwise) -> bool:
     one = format_.bias << format_.fraction_bits
     infinity = ((1 << format_.exponent_bits) - 1) << format_.fraction_bits
     return magnitude in (0, one) or magnitude > infinity
-
-
-def _signs(format_: Format) -> int:
-    """Return the sign bits of the elements in a register of 32 bits."""
-    return replicated(1 << (format_.bits - 1), format_.bits, 32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from oracle.formats import Format
 from oracle.operations import Operation
 from oracle.ops import (
     AnyOp,
@@ -16,7 +15,7 @@ from oracle.ops import (
 from oracle.places import IMAGE_ALIGNMENT, Place
 from oracle.steps import Elementwise, PlainAccess, Scalar
 from runners.emission.addresses import progression
-from runners.emission.elementwise import replicated
+from runners.emission.elementwise import replicated, signs
 from runners.front_ends.llvm_intrinsics import (
     SPACES,
     access_name,
@@ -209,8 +208,8 @@ def _element(out: LlvmText, step: Elementwise, type_: str, value: str) -> str:
     if operation is Operation.NEGATE and type_ == "i32" and not format_.is_float:
         return out.value(f"sub i32 0, {value}")
     word, operand = {
-        Operation.NEGATE: ("xor", _signs(format_, bits)),
-        Operation.ABSOLUTE: ("and", mask ^ _signs(format_, bits)),
+        Operation.NEGATE: ("xor", signs(format_, bits)),
+        Operation.ABSOLUTE: ("and", mask ^ signs(format_, bits)),
         Operation.NOT: ("xor", mask),
     }.get(operation, (str(operation), constant))
     raw = out.cast(type_, value, integer)
@@ -220,8 +219,3 @@ def _element(out: LlvmText, step: Elementwise, type_: str, value: str) -> str:
     else:
         changed = out.value(f"{word} {integer} {raw}, {signed(operand, bits)}")
     return out.cast(integer, changed, type_)
-
-
-def _signs(format_: Format, bits: int) -> int:
-    """Return the sign bits of a float's elements in a register."""
-    return replicated(1 << (format_.bits - 1), format_.bits, bits)

@@ -232,6 +232,15 @@ def test_it_is_said_that_there_was_no_ptxas_to_ask(tmp_path: Path, kernel: Path)
     assert "no ptxas here takes the kernel" in " ".join(ended.out.split())
 
 
+def test_an_instruction_that_nobody_knows_is_named_with_its_line(
+    tmp_path: Path, kernel: Path
+) -> None:
+    words = ("judge", kernel, *FEW, "--ptx-pass", "sed s/mad.lo.s32/foo.b32/")
+    ended = warpfuzz(tmp_path, *words)
+    assert ended.code == 3, ended.out
+    assert re.search(r"line \d+: unsupported: foo\.b32 is not known", ended.err)
+
+
 def test_a_pass_that_changes_nothing_is_clean_and_the_guesses_are_said(
     tmp_path: Path, kernel: Path
 ) -> None:
