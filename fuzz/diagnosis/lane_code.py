@@ -345,7 +345,7 @@ def _found_alike(device: ExperimentDevice, row: ScalarInstruction, guard: str) -
     if len(others) > _MOST_ALIKE and not guard:
         return (row.opcode,)
     # Always the same ones, whichever was met: one cause is one name.
-    some = others[:: -(-len(others) // _MOST_ALIKE)]
+    some = others[:: -(-len(others) // _MOST_ALIKE) or 1]
     tried = [*dict.fromkeys((*some, row))]
     there = _each_wrong(device, [_drawn(one, guard) for one in tried])
     wrong = [one for one, found in zip(tried, there, strict=True) if found is not None]
