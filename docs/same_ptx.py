@@ -7,12 +7,14 @@ Usage:
     python docs/same_ptx.py page same_ptx.tar.xz [same_ptx.json] > docs/same_ptx.md
 
 With `--shared-registers`, `build` takes programs whose multiplication has operands that share
-registers, and the page groups what comes out wrong by how they do.
+registers, and the page groups what comes out wrong by how they do; with `--scalar-code`, programs
+of scalar code alone, with branches and loops in which lanes diverge, and the page groups what comes
+out wrong by compilers, with the instructions that all programs of a group have.
 
 `build` draws programs of one multiplication each, going over all forms of the target, and compiles
 them with every ptxas at every level, each program in the first of PTX ISA 7.8, 8.4, 8.5 and 8.7
-that has its form, by the compilers that read that. It needs no GPU. The file holds distinct machine
-code alone, with the arithmetic instructions of each kernel if an nvdisasm is here; programs and
+that has its form, by the compilers that read that. It needs no GPU. The file holds the programs and
+distinct machine code, with the arithmetic instructions of each kernel if an nvdisasm is here;
 contents are functions of the seed, and are drawn again. `run` runs every distinct binary of each
 program on the same images, and compares it with the others and with the oracle, which judges each
 by the figures of a compiler that made it.
@@ -28,17 +30,20 @@ import re
 import sys
 import tarfile
 import textwrap
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import count
+from multiprocessing import get_context
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
+from corpus.programs import decode_program, encode_program
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, NoDevice, device_of, members_of, placed
 from fuzz.output import counted
@@ -46,7 +51,7 @@ from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError
 from oracle.execution import execute, expansions, has_figures
 from oracle.forms import Form
-from oracle.isa import is_available
+from oracle.isa import form_of, is_available
 from oracle.lane_code import LaneCode
 from oracle.models import NO_FIGURES
 from oracle.ops import multiplies
@@ -58,13 +63,15 @@ from oracle.targets import Module
 from runners.assemblers.disassembly import Disassembler, find_disassembler
 from runners.assemblers.machine_code import kernel_digests
 from runners.compilers import all_fetched, fetched_compiler, parse_levels, select
-from runners.cuda.compilation import is_ptx, release_of
+from runners.cuda.compilation import release_of
 from runners.emission import emit_all
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Runner
-from strategies.contents import Recipe, expand, recipes
+from runners.ptx_text import is_ptx
+from strategies.contents import expand, recipes
 from strategies.draws import Selection, derived_seed, draw_one
 from strategies.features import Focus
+from strategies.program_coverage import ProgramCoverage
 from strategies.program_draws import selected_forms
 from strategies.programs import programs
 
@@ -75,6 +82,7 @@ e5m2 (9.7.14.5, notes)."""
 TOGETHER = 64
 """Programs of a module: it takes a compiler a second or two."""
 MANIFEST = "manifest.json"
+_FIRST = " (each program in the first that has its form)"
 _MOST_DRAWN = 50
 """Programs that are drawn about one form until one has a single multiplication."""
 _ARITHMETIC = re.compile(
@@ -86,12 +94,38 @@ exact whatever a compiler makes of them."""
 
 @dataclass(frozen=True, kw_only=True)
 class Drawn:
-    """A program of one multiplication, and what fills its images."""
+    """A program of one multiplication, or of scalar code alone, in a PTX ISA version."""
 
-    form: Form
+    form: Form | None
     version: str
     program: Program
-    recipe: Recipe
+
+    @property
+    def title(self) -> str:
+        """The opcode of what is multiplied, or those of the scalar code."""
+        return " ".join(scalar_opcodes(self.program)) if self.form is None else self.form.opcode
+
+
+def scalar_opcodes(program: Program) -> list[str]:
+    """Return the opcodes of scalar code, each once."""
+    codes = (step for step in walk(program.steps) if isinstance(step, LaneCode))
+    return sorted({opcode for code in codes for opcode in code.opcodes})
+
+
+def scalar_programs(target: str, wanted: int, seed: int) -> list[Drawn]:
+    """Draw programs of scalar code alone, in the version that most compilers read."""
+    module = Module.named(target, VERSIONS[0])
+    forms = tuple(selected_forms(Selection(), target=target, version=VERSIONS[0]))
+    return [
+        Drawn(
+            form=None,
+            version=VERSIONS[0],
+            program=draw_one(
+                programs(focus, module=module, forms=forms), derived_seed(seed, "scalar", number)
+            ),
+        )
+        for number, focus in enumerate(ProgramCoverage().lane_focuses(seed, wanted))
+    ]
 
 
 def drawn_programs(
@@ -114,20 +148,16 @@ def drawn_programs(
                 return found
             module = next(one for one in modules if is_available(form, one))
             for attempt in range(_MOST_DRAWN):
-                drawn = st.tuples(
-                    programs(Focus(form=form), module=module, forms=(form,)), recipes()
+                program = draw_one(
+                    programs(Focus(form=form), module=module, forms=(form,)),
+                    derived_seed(seed, form.opcode, turn, attempt),
                 )
-                program, recipe = draw_one(drawn, derived_seed(seed, form.opcode, turn, attempt))
                 if (
                     is_plain(program)
                     and (not shared or shared_ways(program))
                     and all(is_available(one, module) for one in requirements(program))
                 ):
-                    found.append(
-                        Drawn(
-                            form=form, version=str(module.version), program=program, recipe=recipe
-                        )
-                    )
+                    found.append(Drawn(form=form, version=str(module.version), program=program))
                     break
     raise AssertionError
 
@@ -183,14 +213,19 @@ def build(options: argparse.Namespace) -> None:
     """Compile, and write the file."""
     selected = all_fetched(select(options.compilers), fetched_compiler)
     members = members_of(selected, parse_levels(options.opt))
-    drawn = drawn_programs(
-        options.target,
-        options.programs,
-        options.seed,
-        options.only,
-        shared=options.shared_registers,
+    drawn = (
+        scalar_programs(options.target, options.programs, options.seed)
+        if options.scalar_code
+        else drawn_programs(
+            options.target,
+            options.programs,
+            options.seed,
+            options.only,
+            shared=options.shared_registers,
+        )
     )
-    tool = None if options.shared_registers else find_disassembler(options.disassembler)
+    plain = not (options.shared_registers or options.scalar_code)
+    tool = find_disassembler(options.disassembler) if plain else None
     modules: list[dict[str, Any]] = []
     with (
         tarfile.open(options.output, "w:xz", preset=9) as archive,
@@ -208,8 +243,12 @@ def build(options: argparse.Namespace) -> None:
             said = f"module {number}: {len(row['codes'])} of {len(fit)} binaries are kept"
             print(said, file=sys.stderr, flush=True)
         document = {
-            "seed": options.seed, "programs": options.programs, "target": options.target,
-            "only": options.only, "shared": options.shared_registers,
+            "seed": options.seed, "target": options.target,
+            "only": options.only, "shared": options.shared_registers, "scalar": options.scalar_code,
+            "programs": [
+                [one.form and one.form.opcode, one.version, encode_program(one.program).decode()]
+                for one in drawn
+            ],
             "members": [one.name for one in members], "modules": modules,
             "disassembler": None if tool is None else tool.version,
         }  # fmt: skip
@@ -286,37 +325,71 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     return json.loads(files.pop(MANIFEST)), files
 
 
-def _drawn_again(document: Mapping[str, Any]) -> list[Drawn]:
-    return drawn_programs(
-        document["target"], document["programs"], document["seed"], document["only"],
-        shared=document["shared"],
-    )  # fmt: skip
+def _programs_of(document: Mapping[str, Any]) -> list[Drawn]:
+    return [
+        Drawn(
+            form=form_of(opcode) if opcode else None,
+            version=version,
+            program=decode_program(text.encode(), MANIFEST),
+        )
+        for opcode, version, text in document["programs"]
+    ]
+
+
+def _images(one: Drawn, seed: int, entry: str, count: int) -> Images:
+    recipe = draw_one(recipes(), derived_seed(seed, "images", entry))
+    return expand(recipe, one.program, count)
 
 
 def run(options: argparse.Namespace) -> None:
     """Run every distinct binary of each program, and write what came out."""
     document, files = _read(options.archive)
-    target = document["target"]
-    drawn = _drawn_again(document)
-    rows: list[dict[str, Any]] = []
-    with placed(RunnerChoice(name=options.runner, target=target)) as place:
-        assert place.opened is not None
-        runner = device_of(place.opened)
-        for row, (module, some) in zip(document["modules"], modules_of(drawn, target), strict=True):
-            if sha256(module.ptx.encode()).hexdigest() != row["ptx"]:
-                raise SystemExit(
-                    "this warpfuzz draws other programs than the one that built the file; build "
-                    "it again"
+    modules = list(modules_of(_programs_of(document), document["target"]))
+    for row, (module, _) in zip(document["modules"], modules, strict=True):
+        if sha256(module.ptx.encode()).hexdigest() != row["ptx"]:
+            raise SystemExit(
+                "this warpfuzz writes other PTX than the one that built the file; build it again"
+            )
+    work = [
+        (module, entry, one, row["kernels"][entry])
+        for row, (module, some) in zip(document["modules"], modules, strict=True)
+        for entry, one in some.items()
+    ]
+
+    def share(part: int, answers: SimpleQueue[tuple[str, dict[int, Any]]]) -> None:
+        with placed(RunnerChoice(name=options.runner, target=document["target"])) as place:
+            assert place.opened is not None
+            runner = device_of(place.opened)
+            rows = {}
+            for number in range(part, len(work), options.jobs):
+                module, entry, one, variants = work[number]
+                images = _images(one, document["seed"], entry, options.images)
+                rows[number] = _ran(
+                    runner, place.architecture, module, entry, one, images, variants, files
                 )
-            for entry, one in some.items():
-                images = expand(one.recipe, one.program, options.images)
-                variants = row["kernels"][entry]
-                rows.append(
-                    _ran(runner, place.architecture, module, entry, one, images, variants, files)
-                )
-            print(f"{counted(len(rows), 'program')}", file=sys.stderr, flush=True)
-        result = {"device": place.opened.device, "images": options.images, "programs": rows}
-    options.output.write_text(json.dumps(result))
+            answers.put((place.opened.device, rows))
+
+    context = get_context("fork")  # so that nothing is sent to the processes
+    answers: SimpleQueue[tuple[str, dict[int, Any]]] = context.SimpleQueue()
+    processes = [
+        context.Process(target=share, args=(part, answers)) for part in range(options.jobs)
+    ]
+    for process in processes:
+        process.start()
+    rows: dict[int, Any] = {}
+    device = ""
+    for at in range(options.jobs):
+        while answers.empty():
+            if any(process.exitcode for process in processes):
+                raise SystemExit("a process ended before it answered")
+            time.sleep(0.1)
+        device, some = answers.get()
+        rows |= some
+        print(f"process {at + 1}: {counted(len(some), 'program')}", file=sys.stderr, flush=True)
+    told = [rows[number] for number in range(len(work))]
+    options.output.write_text(
+        json.dumps({"device": device, "images": options.images, "programs": told})
+    )
 
 
 def _ran(
@@ -366,7 +439,7 @@ def _ran(
         if own is not None and newest is not None:
             one["other"] = int((own != newest).any(axis=1).sum())
     return {
-        "form": drawn.form.opcode, "version": drawn.version, "outputs": groups,
+        "form": drawn.title, "version": drawn.version, "outputs": groups,
         "shared": shared_ways(drawn.program),
     }  # fmt: skip
 
@@ -382,19 +455,24 @@ def page(options: argparse.Namespace) -> None:
     document, _ = _read(options.archive)
     members = document["members"]
     modules = document["modules"]
-    drawn = _drawn_again(document)
+    drawn = _programs_of(document)
     versions = list(dict.fromkeys(name.rpartition(" ")[0].removeprefix("V") for name in members))
     levels = sorted({name.rpartition(" ")[2] for name in members})
-    shared = document["shared"]
+    shared, scalar = document["shared"], document["scalar"]
+    title = "scalar code" if scalar else "registers that operands share" if shared else "other bits"
     only = "" if document["only"] == "*" else f": `{document['only']}`"
-    print(f"# The same PTX, {'registers that operands share' if shared else 'other bits'}{only}\n")
+    print(f"# The same PTX, {title}{only}\n")
     many = counted(len(drawn), "program")
-    what = f"one multiplication each{', whose operands share registers' if shared else ''}"
+    what = (
+        "scalar code alone, with branches and loops in which lanes diverge"
+        if scalar
+        else f"one multiplication each{', whose operands share registers' if shared else ''}"
+    )
     _say(
-        f"{many} of {what}, {document['target']}, PTX ISA {', '.join(VERSIONS)} (each program in "
-        f"the first that has its form), by ptxas {', '.join(versions)} at {', '.join(levels)}, as "
-        "far as each reads the version. Written by `python docs/same_ptx.py`, whose first lines "
-        "say how."
+        f"{many} of {what}, {document['target']}, PTX ISA "
+        f"{VERSIONS[0] if scalar else ', '.join(VERSIONS) + _FIRST}, by ptxas "
+        f"{', '.join(versions)} at {', '.join(levels)}, as far as each reads the "
+        "version. Written by `python docs/same_ptx.py`, whose first lines say how."
     )
     kernels = [
         (one, variants)
@@ -414,7 +492,9 @@ def page(options: argparse.Namespace) -> None:
         print("\n## What comes out\n\nNot run: no file of `run` was given.")
         return
     results = json.loads(options.results.read_text())
-    if shared:
+    if scalar:
+        _print_scalar(results, members)
+    elif shared:
         _print_causes(results, members)
     else:
         _print_outputs(results, members)
@@ -469,7 +549,7 @@ def _print_arithmetic(
         if len(by) > 1:
             differing += 1
             cells = tuple((_span(names, members), text) for text, names in by.items())
-            rows[one.version, cells][_types(one.form.opcode)] += 1
+            rows[one.version, cells][_types(one.title)] += 1
     print("## Other instructions\n")
     print(f"Arithmetic instructions by nvdisasm {tool.removeprefix('V')}, without registers and")
     print(f"order: {differing:,} of {counted(len(kernels), 'program')} have other ones with some")
@@ -531,15 +611,45 @@ def _print_causes(results: Mapping[str, Any], members: Sequence[str]) -> None:
     print('"Right": with these the same programs come out as the oracle says.\n')
     print("| unit | operands | programs | wrong with | right with | forms |")
     print(f"|{'---|' * 6}")
-    for (unit, how, bad, good), forms in sorted(rows.items()):
+    for (unit, how, wrong_with, right_with), forms in sorted(rows.items()):
         named = ", ".join(f"`{form}`" for form in sorted(forms))
-        print(f"| {unit} | {how} | {forms.total()} | {bad} | {good} | {named} |")
+        print(f"| {unit} | {how} | {forms.total()} | {wrong_with} | {right_with} | {named} |")
     ways = Counter((row["form"].partition(".")[0], row["shared"]) for row in told)
     never = sorted(set(ways) - {(unit, how) for unit, how, _, _ in rows})
     if never:
         said = "; ".join(f"{unit}: {how} ({ways[unit, how]})" for unit, how in never)
         print()
         _say(f"Right with all compilers, in so many programs: {said}.")
+
+
+def _print_scalar(results: Mapping[str, Any], members: Sequence[str]) -> None:
+    """Print who is wrong about programs of scalar code, and what they have in common."""
+    told = results["programs"]
+    groups: dict[tuple[str, str], list[set[str]]] = defaultdict(list)
+    of_right: set[str] = set()
+    for row in told:
+        bad = [name for one in row["outputs"] if _is_wrong(one) for name in one["members"]]
+        good = [name for one in row["outputs"] if not _is_wrong(one) for name in one["members"]]
+        opcodes = set(row["form"].split())
+        if bad:
+            groups[_span(bad, members), _span(good, members) or "none"].append(opcodes)
+        else:
+            of_right |= opcodes
+    wrong = sum(map(len, groups.values()))
+    print("## What is wrong, and with whom\n")
+    print(f"{results['device']}; {results['images']} images of each program.")
+    print(
+        f"{wrong:,} of {counted(len(told), 'program')} differ from the oracle with some compiler."
+    )
+    print('"Right": with these the same programs come out as the oracle says. "In all": scalar')
+    print("instructions that every program of the row has, those first that no program has that is")
+    print("right with all compilers.\n")
+    print("| programs | wrong with | right with | in all |")
+    print(f"|{'---|' * 4}")
+    for (wrong_with, right_with), found in sorted(groups.items(), key=lambda one: -len(one[1])):
+        common = sorted(set.intersection(*found), key=lambda one: (one in of_right, one))
+        named = ", ".join(f"`{one}`" for one in common) or "nothing"
+        print(f"| {len(found)} | {wrong_with} | {right_with} | {named} |")
 
 
 def _is_wrong(output: Mapping[str, Any]) -> bool:
@@ -559,6 +669,7 @@ def main() -> None:
     one.add_argument("--seed", type=int, default=1)
     one.add_argument("--only", default="*", help="forms whose opcode fits")
     one.add_argument("--shared-registers", action="store_true", help="such programs alone")
+    one.add_argument("--scalar-code", action="store_true", help="programs of scalar code alone")
     one.add_argument("--target", default="sm_90")
     one.add_argument("--disassembler", type=Path)
     one.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -567,6 +678,7 @@ def main() -> None:
     two = commands.add_parser("run", help="run what was built, on a GPU")
     two.add_argument("archive", type=Path)
     two.add_argument("--runner", default="cuda", choices=("cuda", "sim"))
+    two.add_argument("--jobs", type=int, default=1, help="processes on the GPU")
     two.add_argument("--images", type=int, default=64, help="of each program")
     two.add_argument("--output", type=Path, required=True)
     two.set_defaults(work=run)

@@ -51,6 +51,28 @@ def test_what_is_built_without_a_gpu_runs_elsewhere_and_shows_who_differs(home: 
     assert "| 12.5.0 -O0 -O3 | 0 of 12 | 12 |" in page
 
 
+def test_what_is_wrong_about_scalar_code_names_what_its_programs_have_in_common(
+    home: Path,
+) -> None:
+    planted_ptxas(
+        home / "c" / "12.5", "12.5", ["selp-operands-exchanged"], levels=(0, 3), answering=address()
+    )
+    script(
+        SAME, home, "build", "--compilers", "c", "--opt", "0,3", "--programs", 12, "--scalar-code",
+        "--output", "x.tar.xz",
+    )  # fmt: skip
+    script(SAME, home, "run", "x.tar.xz", "--runner", "sim", "--images", 4, "--output", "x.json")
+    rows = [
+        line.strip("| ").split(" | ")
+        for line in script(SAME, home, "page", "x.tar.xz", "x.json").splitlines()
+        if line.startswith("| ") and "-O" in line
+    ]
+    assert rows
+    for _, wrong_with, right_with, opcodes in rows:
+        assert (wrong_with, right_with) == ("12.5.0 -O0 -O3", "12.4.0 -O0 -O3")
+        assert opcodes.startswith("`selp.")
+
+
 @pytest.mark.slow
 def test_programs_that_share_registers_are_findings_where_a_compiler_is_wrong(home: Path) -> None:
     said = script(
