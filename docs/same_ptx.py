@@ -83,6 +83,7 @@ TOGETHER = 64
 """Programs of a module: it takes a compiler a second or two."""
 MANIFEST = "manifest.json"
 _FIRST = " (each program in the first that has its form)"
+_OWN = "in registers of their own"
 _MOST_DRAWN = 50
 """Programs that are drawn about one form until one has a single multiplication."""
 _ARITHMETIC = re.compile(
@@ -498,6 +499,8 @@ def page(options: argparse.Namespace) -> None:
         _print_causes(results, members)
     else:
         _print_outputs(results, members)
+        print()
+        _print_causes(results, members)
 
 
 def _say(text: str) -> None:
@@ -602,7 +605,7 @@ def _print_causes(results: Mapping[str, Any], members: Sequence[str]) -> None:
             wrong += 1
             who = (_span(bad, members), _span(good, members) or "none")
             unit = row["form"].partition(".")[0]
-            rows[unit, row["shared"], *who][_types(row["form"])] += 1
+            rows[unit, row["shared"] or _OWN, *who][_types(row["form"])] += 1
     print("## What is wrong, and with whom\n")
     print(f"{results['device']}; {results['images']} images of each program.")
     print(
@@ -614,7 +617,7 @@ def _print_causes(results: Mapping[str, Any], members: Sequence[str]) -> None:
     for (unit, how, wrong_with, right_with), forms in sorted(rows.items()):
         named = ", ".join(f"`{form}`" for form in sorted(forms))
         print(f"| {unit} | {how} | {forms.total()} | {wrong_with} | {right_with} | {named} |")
-    ways = Counter((row["form"].partition(".")[0], row["shared"]) for row in told)
+    ways = Counter((row["form"].partition(".")[0], row["shared"] or _OWN) for row in told)
     never = sorted(set(ways) - {(unit, how) for unit, how, _, _ in rows})
     if never:
         said = "; ".join(f"{unit}: {how} ({ways[unit, how]})" for unit, how in never)
