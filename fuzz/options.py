@@ -192,8 +192,8 @@ OPTIONS: Mapping[str, Declared] = {
         "finding]"
     ),
     "model": option(
-        "File with the arithmetic of the GPU, written by `warpfuzz measure` or `warpfuzz models "
-        "export` (TOML or JSON).  [default: the built-in figures of the target]"
+        "File with the arithmetic of the GPU, written by `warpfuzz measure` or `models export` "
+        "(TOML or JSON).  [default: the built-in figures of the target]"
     ),
     "disassembler": option(
         "Path of an nvdisasm, to show changed machine code.  [default: the one installed]"
