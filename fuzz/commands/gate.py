@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -533,10 +534,9 @@ def _report(result: _Result, options: Gate, seed: int, seconds: float) -> None:
     counts = {one.value: result.count(one) for one in Standing}
     verdict = _verdict(result)
     quiet = (Standing.KEPT, Standing.UNASKED)
-    # What decides comes last: there it is seen.
     shown = sorted(
         (row for row in result.rows if row.standing not in quiet),
-        key=lambda row: (row.counts, row.standing.speaks_against),
+        key=lambda row: (not row.counts, not row.standing.speaks_against),
     )
     if options.json:
         for row in shown:
@@ -612,13 +612,20 @@ def _print(result: _Result, shown: Sequence[Row], verdict: str, seed: int, secon
     out.print(lines)
     found = table("", "what", "id or folder")
     for row in shown:
-        known = " (known)" if row.known else ""
-        style, what = "bad" if row.counts else "quiet", plain(f"{row.what}{known}")
-        # What decides nothing takes one line; JSON, JUnit and the page have all of it.
-        what.no_wrap, what.overflow = not row.standing.speaks_against, "ellipsis"
-        found.add_row(row.standing.value, what, plain(row.path), style=style)
-    if shown:
+        if row.standing.speaks_against or row.source != "record":
+            what = plain(f"{row.what}{' (known)' if row.known else ''}")
+            style = "bad" if row.counts else "quiet"
+            found.add_row(row.standing.value, what, plain(row.path), style=style)
+    if found.row_count:
         out.print(found)
+    mended = Counter(
+        row.what.partition(": ")[0]
+        for row in shown
+        if row.standing is Standing.MENDED and row.source == "record"
+    )
+    if mended:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in mended.most_common())
+        say(f"mended of the record: {kinds} (--report, --junit and --json list them)")
     if any(row.source == "record" for row in shown):
         say("What has an id is of the record: `warpfuzz corpus show ID --corpus record`.")
     for row in result.rows:
