@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,10 @@ from oracle.instructions import INSTRUCTIONS
 from oracle.isa import another_needed, form_of, mma_sync_form, selectors_of
 from oracle.lane_fragments import pack, unpack
 from oracle.matrices import LANES
-from oracle.models import model_of
+from oracle.models import Model, model_of
 from oracle.multiply import chunk_tiles, product, takes_upper_halves
 from oracle.scratch import Scratch, own_scratch
 from oracle.sparse import by_row, expanded, met, of_rows
-
-if TYPE_CHECKING:
-    from oracle.models import Model
 
 _CHUNKS_OF_ROWS = 4
 """Of so many times fewer tiles, the B that each row of A meets is put together: 0.5 to 0.7 times as

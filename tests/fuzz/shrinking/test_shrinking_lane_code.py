@@ -78,6 +78,8 @@ def wrong(runner: Rewriting, strategy: object, keys: range) -> Iterator[Subject]
         (r"@!?%p\d+ set\.", "set.", "set and a predicate", ALONE),
         # ptxas before 13.1 folds a position of 32 and more to a field of ones.
         (r"bfe\.s32 (%\w+), %\w+, 0x[2-9a-f][0-9a-f],", r"bfe.s32 \1, -1, 31,", "bfe.s32", ALONE),
+        # What no other instruction is like.
+        (r"\bfns\.b32", "mad.lo.u32", "fns.b32", ALONE),
         # Loops that count down take one turn more.
         (r"setp\.le\.s32 (%\w+, %\w+, 0;)", r"setp.lt.s32 \1", "a loop of lanes", ALONE),
         (r"brev\.b32", "not.b32", "brev.b32", ROWS),
