@@ -443,7 +443,7 @@ def _check(choice: RunnerChoice) -> None:
     if choice.ptx_pass is not None and (missing := PtxPass(choice.ptx_pass).missing) is not None:
         raise UsageError(
             f"--ptx-pass {choice.ptx_pass!r}: there is no program {missing}; give its path, or put "
-            "it where PATH leads, and let it be executable"
+            "it in a folder of PATH, and make it executable"
         )
 
 

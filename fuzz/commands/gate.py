@@ -179,7 +179,9 @@ def gate(options: Gate) -> bool:
     started = time.monotonic()
     seconds = parse_duration(options.time)
     if options.report is not None and options.report.suffix != ".html":
-        raise UsageError(f"--report {options.report} is a page of HTML; give a name that ends so")
+        raise UsageError(
+            f"--report {options.report}: the page is HTML; give a name that ends in .html"
+        )
     known = known_with(options.known)
     remember(*(one for one in (options.old, options.new) if ":" in one))
     old, new = (_toolchain(name, options) for name in (options.old, options.new))
@@ -187,7 +189,7 @@ def gate(options: Gate) -> bool:
         raise UsageError(f"{options.old} and {options.new} are the same compiler, {new.named}")
     if old.writes_ptx != new.writes_ptx:
         raise UsageError(
-            f"{old.named} and {new.named} do not read the same: one is given programs, and the "
+            f"{old.named} and {new.named} cannot be compared: one is given programs, and the "
             "other PTX; name two assemblers, or two front ends"
         )
     result = _Result(old=old, new=new, runner=_runner(options, new))
@@ -433,7 +435,7 @@ def _variants(result: _Result, given: Sequence[str], choice: RunnerChoice) -> It
         refusals = ((one.named, one.having(variant).refusal(target, own)) for one in both)
         said = "; ".join(f"{name}: {refusal}" for name, refusal in refusals if refusal)
         if said and given:
-            raise UsageError(f"both cannot be asked with {variant}: {said}")
+            raise UsageError(f"not both of them take the options {variant}: {said}")
         if said:
             result.unasked.append(f"programs with {variant} ({said})")
         else:
