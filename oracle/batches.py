@@ -43,7 +43,7 @@ def matrices(form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> B
         # notes); what it did to floats the page no longer says, nor was it measured.
         raise UsageError(
             f"{form.opcode}: what .satfinite does to floating point is not known; "
-            "leave it away, or give integer multiplicands"
+            "leave it out, or give integer multiplicands"
         )
     shape = form.shape
     wanted = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -109,14 +110,18 @@ def mma_sp(
         raise another_needed(form, "mma.sp")
     leading = _leading(form, a=a, b=b, c=c, metadata=metadata)
     known = selectors_of(form)
-    if isinstance(selector, bool) or selector not in known:
+    try:
+        number = -1 if isinstance(selector, bool) else index(selector)
+    except TypeError:
+        number = -1
+    if number not in known:
         raise UsageError(
             f"the sparsity selector is {selector!r:.80}; of {form.opcode} it is "
             f"{' or '.join(map(str, known))}, and any other is undefined (PTX ISA "
             f"{INSTRUCTIONS[form.mnemonic].metadata})"
         )
     operands = (words.reshape(-1, LANES, words.shape[-1]) for words in (a, b, c))
-    chosen = metadata.reshape(-1, LANES), int(selector)
+    chosen = metadata.reshape(-1, LANES), number
     d = multiply_lanes(form, *operands, model=model_of(target, model), metadata=chosen)
     return d.reshape(*leading, LANES, form.words("d"))
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import Any, TypeVar
@@ -35,6 +36,7 @@ from oracle.lane_code import (
     Taken,
     every,
     inside,
+    most_of,
     read_by,
     taken,
 )
@@ -65,6 +67,8 @@ _PREDICATE, _LOOP, _BRANCH = "a predicate", "a loop of lanes", "a branch of lane
 _LEFT, _ENTERED = " that lanes leave", " entered within its body"
 _ORDER = re.compile(r"^(setp?)\.[a-z]+(\.(and|or|xor))?(?=\.)")
 """A comparison's order, and how a predicate is combined with it."""
+_COMPUTING = {"add", "sub", "mul", "fma", "min", "max", "abs", "neg", "copysign"}
+"""Instructions whose results are numbers of the format of their sources."""
 _LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
 _HELPERS = "cvt.u16.u32", "cvt.u32.u16", "mov.b64.pack", "mov.b64.unpack"
 """What brings registers that have not 32 bits in and out of a trial."""
@@ -72,6 +76,8 @@ _KEPT = 500
 """Number of the first register that holds what an instruction gave: code has fewer."""
 _GIVES = {"r": "mov.b32", "h": "cvt.u16.u32", "d": "mov.b64.pack", "p": "setp.ne.u32"}
 """What makes a register of registers of 32 bits; a predicate is whether one is not 0."""
+_MIXED = 0x5A5A_5A5A_5A5A_5A5A
+"""Bits of which no half is the sign of another one."""
 _ODD = np.arange(LANES) % 2 == 1
 _NUMBERS = np.arange(LANES, dtype=np.uint32)
 
@@ -119,12 +125,19 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
         return found
     names = [CODE]
     if sum(1 for _ in every(step.code)) <= _SMALL:
-        needed = [*dict.fromkeys(map(_any_order, _needed(device, example, step, there)))]
+        needed = _needed(device, example, step, there)
         controls = _needed_controls(device, example, step)
-        some = [*needed, *controls] or [*step.opcodes]
+        if not controls and (pair := _pair(device, example, step, needed)):
+            within = f"a result of {needed[0].row.numbers}"
+            return Culprit(steps=pair, within=within, witness=_shown(example))
+        orders = dict.fromkeys(_any_order(one.opcode) for one in needed)
+        some = [*orders, *controls] or [*step.opcodes]
         names = some if len(some) <= _MOST_NAMED else controls or names
-    witness = Witness(program=example.program, images=example.image[None])
-    return Culprit(steps=(" and ".join(names),), witness=witness)
+    return Culprit(steps=(" and ".join(names),), witness=_shown(example))
+
+
+def _shown(example: Example) -> Witness:
+    return Witness(program=example.program, images=example.image[None])
 
 
 def _inputs(example: Example) -> NDArray[np.uint32]:
@@ -286,13 +299,18 @@ def _instruction(one: Assign, time: Taken, guard: str = "") -> _Trial:
         # What it does not write must not look like what it writes.
         kinds = one.row.destinations
         pairs = zip(time.results, kinds, strict=False)
-        names = [trial.given(~held[0], kind) for held, kind in pairs]
+        names = [trial.given(_unlike(held[0], kind), kind) for held, kind in pairs]
         guard = _like(guard, trial.given(_ODD, "pred"))
     # NaNs whose bits PTX leaves open are no fault.
     trial.code += settled(replace(one, destinations=tuple(names), sources=sources, guard=guard))
     for name in names:
         trial.seen(name)
     return trial
+
+
+def _unlike(held: NDArray[Any], kind: str) -> NDArray[Any]:
+    """Return contents that are neither these nor what any conversion of them leaves as it is."""
+    return ~held if kind == "pred" else held ^ held.dtype.type(_MIXED & most_of(kind))
 
 
 def _drawn(row: ScalarInstruction, guard: str = "") -> list[_Trial]:
@@ -413,19 +431,76 @@ def _needed(
     example: Example,
     step: LaneCode,
     there: Sequence[tuple[Assign, list[Taken]]],
-) -> list[str]:
+) -> list[Assign]:
     """Return the instructions without which code is right: what they gave is loaded instead."""
     tried = [
-        (one.opcode, other)
+        (one, other)
         for one, times in there
         if len(times) == 1 and (other := _given_instead(example, step, one, times[0])) is not None
     ]
     found = device.results_of([(other.program, other.image[None]) for _, other in tried])
-    return [*dict.fromkeys(
-        opcode
-        for (opcode, _), results in zip(tried, found, strict=True)
+    return [
+        one
+        for (one, _), results in zip(tried, found, strict=True)
         if results is not None and not results.wrong[0]
-    )]  # fmt: skip
+    ]
+
+
+def _pair(
+    device: ExperimentDevice, example: Example, step: LaneCode, needed: Sequence[Assign]
+) -> tuple[str, ...]:
+    """Name what is wrong of two instructions, of which one reads what the other computes.
+
+    Others that read as much are tried in the place of the second. If most others of the first
+    one's format are as wrong in its place, it is named after that: "shl.b64 of a result of f32".
+    """
+    if len(needed) != 2 or not {*needed[0].destinations} & {*needed[1].sources}:
+        return ()
+    first, second = needed
+    makers = [
+        one for one in SCALARS.values()
+        if (one.numbers, one.sources, one.destinations)
+        == (first.row.numbers, first.row.sources, first.row.destinations)
+        and one.family in _COMPUTING
+    ]  # fmt: skip
+    readers = [
+        one for one in SCALARS.values()
+        if (one.sources, one.destinations) == (second.row.sources, second.row.destinations)
+        and not one.warp and one.exists(device.module)
+    ]  # fmt: skip
+    others = makers[:: -(-len(makers) // _AT_ONCE) or 1] if first.row.numbers else []
+    made = _still_wrong(device, example, step, first, others)
+    if not made or len(made) < len(others) / 2:
+        return ()
+    read = _still_wrong(device, example, step, second, readers[:_MOST_ALIKE])
+    return tuple(one.opcode for one in read) if len(read) <= _MOST_NAMED else (second.row.family,)
+
+
+def _still_wrong(
+    device: ExperimentDevice,
+    example: Example,
+    step: LaneCode,
+    one: Assign,
+    rows: Sequence[ScalarInstruction],
+) -> list[ScalarInstruction]:
+    """Return which instructions are wrong in the place of one."""
+    (path,) = (path for path, other in places(step.code) if other is one)
+    tried: list[tuple[ScalarInstruction, Example]] = []
+    for row in rows:
+        with suppress(UsageError):
+            code = changed(step.code, {path: (replace(one, opcode=row.opcode),)})
+            tried.append((row, _with_code(example, step, code)))
+    found = device.results_of([(other.program, other.image[None]) for _, other in tried])
+    return [
+        row
+        for (row, _), results in zip(tried, found, strict=True)
+        if results is not None and results.wrong[0]
+    ]
+
+
+def _with_code(example: Example, step: LaneCode, code: tuple[Statement, ...]) -> Example:
+    steps = [replace(one, code=code) if one is step else one for one in example.program.steps]
+    return example.with_program(example.program.buffers, steps)
 
 
 def _given_instead(example: Example, step: LaneCode, one: Assign, time: Taken) -> Example | None:
@@ -482,10 +557,7 @@ def _needed_controls(device: ExperimentDevice, example: Example, step: LaneCode)
         if kind is Repeat:
             name = _called(*every(step.code))
         try:
-            steps = [
-                replace(one, code=code) if one is step else one for one in example.program.steps
-            ]
-            names[name] = example.with_program(example.program.buffers, steps)
+            names[name] = _with_code(example, step, code)
         except UsageError:
             names[name] = None
     tried = {name: one for name, one in names.items() if one is not None}

@@ -128,8 +128,9 @@ class Setup:
         """As runners take it."""
         size = max((one.offset + one.size for one in self.parameters), default=0)
         block, pointers = bytearray(size), []
-        for name, value in self.arguments.items():
-            place, type_ = self._place(name)
+        placed = [(*self._place(name), name, value) for name, value in self.arguments.items()]
+        # Of two that overlap in a structure, the one that begins later is what was meant there.
+        for place, type_, name, value in sorted(placed, key=lambda one: one[0]):
             if isinstance(value, BufferRow):
                 pointers.append((place, self.offsets[name]))
             else:
@@ -157,9 +158,11 @@ class Setup:
                 f"the parameter {stem} of {self.entry} has {found.size} bytes, and {name} needs "
                 f"{at + extent}"
             )
-        # Inside a structure, numbers have the eight or four bytes that are left.
-        whole = not inside and found.size == TYPES.get(found.type, 0) // 8
-        return found.offset + at, found.type if whole else "u64" if found.size - at >= 8 else "u32"
+        if not inside and found.size == TYPES.get(found.type, 0) // 8:
+            return found.offset, found.type
+        # Inside a structure, numbers have what is left of it, of eight, four, two or one bytes.
+        bits = next(bits for bits in (64, 32, 16, 8) if 8 * (found.size - at) >= bits)
+        return found.offset + at, f"u{bits}"
 
     @property
     def toml(self) -> str:
@@ -260,6 +263,7 @@ def _shape(given: int | tuple[int, ...] | None) -> tuple[int, int, int]:
 
 
 _ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\(([^)]*)\))?([^{]*)\{", re.ASCII)
+_BRACE = re.compile(r"[{}]")
 _PARAMETER = re.compile(
     r"\s*\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+(?:\.ptr\b[^,]*?\s)?([\w$%]+)"
     r"\s*(?:\[\s*(\d+)\s*\])?\s*",
@@ -281,7 +285,24 @@ def entry_of(ptx: str, wanted: str | None) -> str:
         return next(iter(entries))
     names = ", ".join(entries) or "none"
     asked = "names no entry" if wanted is None else f"asks for the entry {wanted}"
-    raise UsageError(f'the launch {asked}, and the module has {names}; say entry = "NAME"')
+    raise UsageError(
+        f'the launch {asked}, and the module has {names}; write entry = "NAME" into the file '
+        "that --launch gives"
+    )
+
+
+def own_text(ptx: str, entry: str) -> str:
+    """Return a module `without_comments` and without its other entries, on the same lines."""
+    text = without_comments(ptx)
+    parts, place = [], 0
+    for name, found in entries_of(ptx).items():
+        depth, end = 1, found.end()
+        while depth and (brace := _BRACE.search(text, end)):
+            depth, end = depth + (1 if brace[0] == "{" else -1), brace.end()
+        if name != entry:
+            parts += [text[place : found.start()], "\n" * text.count("\n", found.start(), end)]
+            place = end
+    return "".join([*parts, text[place:]])
 
 
 def parameters_of(ptx: str, entry: str) -> tuple[Parameter, ...]:
