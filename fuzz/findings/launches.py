@@ -264,6 +264,11 @@ def _shape(given: int | tuple[int, ...] | None) -> tuple[int, int, int]:
 
 _ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\(([^)]*)\))?([^{]*)\{", re.ASCII)
 _BRACE = re.compile(r"[{}]")
+_BODY = re.compile(
+    r"\.entry\s+([\w$%]+)[^{;]*\{|\.func\s+(?:\([^)]*\)\s*)?([\w$%]+)[^{;]*\{", re.ASCII
+)
+"""The head of an entry or a function that has a body, and its name."""
+_NAME = re.compile(r"[\w$%]+", re.ASCII)
 _PARAMETER = re.compile(
     r"\s*\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+(?:\.ptr\b[^,]*?\s)?([\w$%]+)"
     r"\s*(?:\[\s*(\d+)\s*\])?\s*",
@@ -292,17 +297,24 @@ def entry_of(ptx: str, wanted: str | None) -> str:
 
 
 def own_text(ptx: str, entry: str) -> str:
-    """Return a module `without_comments` and without its other entries, on the same lines."""
+    """Return a module `without_comments` and without what an entry does not call, on its lines."""
     text = without_comments(ptx)
-    parts, place = [], 0
-    for name, found in entries_of(ptx).items():
-        depth, end = 1, found.end()
-        while depth and (brace := _BRACE.search(text, end)):
-            depth, end = depth + (1 if brace[0] == "{" else -1), brace.end()
-        if name != entry:
-            parts += [text[place : found.start()], "\n" * text.count("\n", found.start(), end)]
-            place = end
-    return "".join([*parts, text[place:]])
+    bodies, place = [], 0
+    while head := _BODY.search(text, place):
+        depth, place = 1, head.end()
+        while depth and (brace := _BRACE.search(text, place)):
+            depth, place = depth + (1 if brace[0] == "{" else -1), brace.end()
+        bodies.append((head[1] or head[2], head.start(), place))
+    wanted, called = set[str](), {entry}
+    while called:
+        wanted |= called
+        inside = (text[start:end] for name, start, end in bodies if name in called)
+        called = {word for each in inside for word in _NAME.findall(each)} - wanted
+    for name, start, end in bodies:
+        if name not in wanted:
+            gone = "".join("\n" if sign == "\n" else " " for sign in text[start:end])
+            text = text[:start] + gone + text[end:]
+    return text
 
 
 def parameters_of(ptx: str, entry: str) -> tuple[Parameter, ...]:

@@ -6,6 +6,7 @@ device sees the kernel touch. Whatever is guessed is said.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import defaultdict
@@ -82,29 +83,38 @@ def guess(ptx: str, rows: LaunchRows, device: SimulatedDevice, *, name: str = ""
     """
     entry = entry_of(ptx, rows.entry)
     text = own_text(ptx, entry)
-    if rows.block is not None:
-        return _guess(ptx, msgspec.structs.replace(rows, entry=entry), device, text)
-    first: tuple[UsageError, str] | None = None
-    shapes, why = _blocks(entries_of(ptx)[entry][3], text)
-    for shape in shapes:
-        block = f"block = {list(shape)} ({why})"
+    shapes: Sequence[int | tuple[int, ...]]
+    shapes, why = [rows.block or 1], ""
+    if rows.block is None:
+        shapes, why = _blocks(entries_of(ptx)[entry][3], text)
+    first: UsageError | None = None
+    for shape, whole in itertools.product(shapes, (False, True)):
+        said = f"block = {list(shape)} ({why})" if isinstance(shape, tuple) and why else ""
         complete = msgspec.structs.replace(rows, entry=entry, block=shape)
         try:
-            found = _guess(ptx, complete, device, text)
+            found = _guess(ptx, complete, device, text, whole=whole)
         except _RefusedError as error:
-            first = first or (error, block)
+            first = first or UsageError(
+                f"{error}; {f'guessed: {said}; ' if said else ''}--launch FILE says it otherwise"
+            )
         else:
-            return Guess(setup=found.setup, guessed=(block, *found.guessed))
+            guessed = (said, *found.guessed) if said else found.guessed
+            return Guess(setup=found.setup, guessed=guessed)
     assert first is not None
-    raise UsageError(f"{first[0]}; guessed: {first[1]}; --launch FILE says it otherwise")
+    raise first
 
 
 class _RefusedError(UsageError):
     """The simulated device does not run a kernel as it is launched."""
 
 
-def _guess(ptx: str, rows: LaunchRows, device: SimulatedDevice, text: str) -> Guess:
-    """Return how a kernel is launched in blocks of a known shape."""
+def _guess(
+    ptx: str, rows: LaunchRows, device: SimulatedDevice, text: str, *, whole: bool = False
+) -> Guess:
+    """Return how a kernel is launched in blocks of a known shape.
+
+    With `whole`, every parameter of 64 bits is a pointer: code for debuggers keeps them in memory.
+    """
     assert rows.entry is not None
     assert rows.block is not None
     entry, grid, block = rows.entry, rows.grid, rows.block
@@ -128,17 +138,17 @@ def _guess(ptx: str, rows: LaunchRows, device: SimulatedDevice, text: str) -> Gu
     for parameter, use in _uses(ptx, entry, numbers).items():
         if parameter in arguments or parameter.partition("+")[0] in arguments:
             continue
-        if use.is_pointer:
+        if use.is_pointer or (whole and use.type in ("u64", "b64", "s64")):
             arguments[parameter] = BufferRow(bytes=_PROBED_BYTES, type=use.element or "b32")
             unsized.append(parameter)
             continue
-        is_float = use.type.startswith("f") and TYPES[use.type] > 16
+        is_float = use.type.startswith("f") and TYPES[use.type] > 16 and "+" not in parameter
         arguments[parameter] = 1.5 if is_float else min(threads, (1 << TYPES[use.type] - 1) - 1)
         why = "a number of no special kind" if is_float else "the threads of the launch"
         said.append(f"{parameter} = {arguments[parameter]} ({why})")
     complete = msgspec.structs.replace(rows, grid=grid, shared=shared, arguments=arguments)
     setup = setup_of(ptx, complete)
-    if unsized:
+    if unsized or said:
         sizes = _sizes(ptx, setup, device)
         for one in unsized:
             row = arguments[one]
