@@ -203,6 +203,12 @@ MARKS = ("<!-- written by docs/record.py -->\n", "<!-- end -->\n")
 """What stands around the tables on the page of trophies."""
 
 
+def anchor(section: str, lines: Iterable[str]) -> str:
+    """Return the link to the heading of a page that begins with some words."""
+    (heading,) = (one for one in lines if one.startswith(f"### {section}"))
+    return "#" + re.sub(r"[^\w\- ]", "", heading[4:].lower()).replace(" ", "-")
+
+
 def trophies(entries: Sequence[Entry], answers: Answers, details: Sequence[str]) -> Iterator[str]:
     """Yield the tables of the page of trophies, in Markdown.
 
@@ -221,9 +227,8 @@ def trophies(entries: Sequence[Entry], answers: Answers, details: Sequence[str])
             who = compiler_words(text).replace("driver", "the driver's compiler")
             since = f"{text.removeprefix('V').partition(' ')[0]} (oldest asked)"
             see = f"`warpfuzz bisect {start} --corpus record`, on a GPU"
-        (heading,) = (one for one in details if one.startswith(f"### {bug.section}"))
-        link = re.sub(r"[^\w\- ]", "", heading[4:].lower()).replace(" ", "-")
-        yield f"| {bug.unit} | [{bug.what}](#{link}) | {who} | {since} | {see} |"
+        link = anchor(bug.section, details)
+        yield f"| {bug.unit} | [{bug.what}]({link}) | {who} | {since} | {see} |"
     assert not told, f"add what is wrong to _BUGS: {', '.join(told)}"
     yield from ("", "## Assemblers: crashes, internal errors, wrong verdicts", "", *_TABLE)
     lines: dict[tuple[Kind, str, str], list[Entry]] = defaultdict(list)
