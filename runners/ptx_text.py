@@ -52,7 +52,9 @@ def entry_text(ptx: str, entry: str) -> str:
     """Return the text of an entry of a module; "" where it has none of this name."""
     starts = list(_ENTRY_LINE.finditer(ptx))
     ends = [match.start() for match in starts[1:]] + [len(ptx)]
-    found = (ptx[one.start() : end] for one, end in zip(starts, ends, strict=True) if one[1] == entry)
+    found = (
+        ptx[one.start() : end] for one, end in zip(starts, ends, strict=True) if one[1] == entry
+    )
     return next(found, "")
 
 
