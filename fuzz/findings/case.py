@@ -32,9 +32,9 @@ from fuzz.findings.verdicts import Difference, differences
 from fuzz.runner import OpenRunner
 from oracle.definedness import check_defined
 from oracle.errors import InfrastructureError, UndefinedProgramError
-from oracle.lane_code import LaneCode
 from oracle.models import Confidence, model_for, weakest
 from oracle.program import Program, requirements, walk
+from oracle.steps import is_lane_code
 from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import NO_SM
@@ -205,9 +205,7 @@ def instructions_of(program: Program) -> tuple[str, ...]:
     """Return the opcodes of a program's matrix instructions; without any, of its code of lanes."""
     steps = [*walk(program.steps)]
     found = tuple(step.instruction.opcode for step in steps if step.instruction)
-    return found or tuple(
-        opcode for step in steps if isinstance(step, LaneCode) for opcode in step.opcodes
-    )
+    return found or tuple(opcode for step in steps if is_lane_code(step) for opcode in step.opcodes)
 
 
 def confidence(program: Program, architecture: str) -> Confidence:
