@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
 from fuzz.diagnosis.lane_code import wrong_addresses, wrong_code
 from fuzz.diagnosis.multiplication import wrong_alone
-from fuzz.diagnosis.shared_registers import shared_register_culprits
+from fuzz.diagnosis.shared_registers import expanded_alike, shared_register_culprits
 from fuzz.diagnosis.single_step import (
     ADDRESSES,
     CODE,
@@ -31,12 +31,14 @@ from fuzz.diagnosis.single_step import (
 from oracle.errors import WarpfuzzError
 from oracle.forms import Form
 from oracle.isa import MMA_FORMS
+from oracle.lane_code import LaneCode
 from oracle.matrices import Matrix
 from oracle.operands import Fragment, Use
 from oracle.ops import (
     Op,
     loads_fragment,
     multiplies_fragments,
+    multiplies_registers,
     stores_fragment,
 )
 from oracle.places import Buffer, Place
@@ -58,6 +60,8 @@ from strategies.programs.single_instruction import (
 _MULTIPLICATIONS = 512
 """Most that are tried by themselves, of a program with loops."""
 _IN_COMPANY = "beside other steps only"
+_COMPUTED = "multiplicands that scalar code computes"
+"""Where a multiplication is right with the same multiplicands, loaded."""
 _MOST_STEPS = 256
 """Steps of a program that is looked into; loops are longer."""
 
@@ -276,7 +280,9 @@ def in_company(culprit: Culprit | None) -> bool:
 
     Of code of lanes, that no instruction is wrong by itself, and that it is to be made smaller.
     """
-    return culprit is not None and (culprit.condition == _IN_COMPANY or culprit.steps == (CODE,))
+    return culprit is not None and (
+        culprit.condition in (_IN_COMPANY, _COMPUTED) or culprit.steps == (CODE,)
+    )
 
 
 def _wrong_in_company(
@@ -308,7 +314,7 @@ def _wrong_in_company(
         return None
     steps: list[Step] = []
     buffers = list(program.buffers)
-    looked_at: list[tuple[Step, Buffer]] = []
+    looked_at: list[tuple[Event, Buffer]] = []
     for event in traced.events:
         steps.append(event.step)
         if event.step.writes is None:
@@ -317,7 +323,7 @@ def _wrong_in_company(
         if store is not None:
             (span,) = store.bytes_written
             buffers.append(Buffer(name=span.buffer, space="global", size=span.end))
-            looked_at.append((event.step, buffers[-1]))
+            looked_at.append((event, buffers[-1]))
             steps.append(store)
     tried = Program(buffers=tuple(buffers), steps=tuple(steps))
     whole = np.zeros(tried.image_bytes, np.uint8)
@@ -329,11 +335,21 @@ def _wrong_in_company(
     if results is None or not results.ran.all():
         return None
     differs = results.actual[0] != results.expected[0]
-    for step, buffer in looked_at:
+    for event, buffer in looked_at:
         start = tried.offset(buffer.name)
         if differs[start : start + buffer.size].any():
-            return Culprit(steps=_names(step), condition=_IN_COMPANY, form=step.instruction)
+            return _culprit_in_company(traced, event)
     return None
+
+
+def _culprit_in_company(traced: Trace, event: Event) -> Culprit:
+    step, condition, within = event.step, _IN_COMPANY, ""
+    if multiplies_registers(step):
+        within = expanded_alike(step.form)
+        makers = (traced.maker(event, use.name) for use in step.reads if use.field in ("a", "b"))
+        if any(isinstance(maker.step, LaneCode) for maker in makers if maker is not None):
+            condition = _COMPUTED
+    return Culprit(steps=_names(step), within=within, condition=condition, form=step.instruction)
 
 
 def _looking(traced: Trace) -> Iterator[Form]:

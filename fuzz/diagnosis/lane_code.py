@@ -36,6 +36,7 @@ from oracle.lane_code import (
     Taken,
     every,
     inside,
+    most_of,
     read_by,
     taken,
 )
@@ -75,6 +76,8 @@ _KEPT = 500
 """Number of the first register that holds what an instruction gave: code has fewer."""
 _GIVES = {"r": "mov.b32", "h": "cvt.u16.u32", "d": "mov.b64.pack", "p": "setp.ne.u32"}
 """What makes a register of registers of 32 bits; a predicate is whether one is not 0."""
+_MIXED = 0x5A5A_5A5A_5A5A_5A5A
+"""Bits of which no half is the sign of another one."""
 _ODD = np.arange(LANES) % 2 == 1
 _NUMBERS = np.arange(LANES, dtype=np.uint32)
 
@@ -296,13 +299,18 @@ def _instruction(one: Assign, time: Taken, guard: str = "") -> _Trial:
         # What it does not write must not look like what it writes.
         kinds = one.row.destinations
         pairs = zip(time.results, kinds, strict=False)
-        names = [trial.given(~held[0], kind) for held, kind in pairs]
+        names = [trial.given(_unlike(held[0], kind), kind) for held, kind in pairs]
         guard = _like(guard, trial.given(_ODD, "pred"))
     # NaNs whose bits PTX leaves open are no fault.
     trial.code += settled(replace(one, destinations=tuple(names), sources=sources, guard=guard))
     for name in names:
         trial.seen(name)
     return trial
+
+
+def _unlike(held: NDArray[Any], kind: str) -> NDArray[Any]:
+    """Return contents that are neither these nor what any conversion of them leaves as it is."""
+    return ~held if kind == "pred" else held ^ held.dtype.type(_MIXED & most_of(kind))
 
 
 def _drawn(row: ScalarInstruction, guard: str = "") -> list[_Trial]:
