@@ -39,6 +39,7 @@ from oracle.lane_code import (
     most_of,
     read_by,
     taken,
+    written_by,
 )
 from oracle.matrices import LANES
 from oracle.ops import accesses_rows
@@ -52,7 +53,7 @@ from strategies.simplification.lane_code import alone, changed, places
 
 _MOST_NAMED = 4
 """Instructions that a name lists."""
-_SMALL = 12
+_SMALL = 24
 """Statements of code that was made smaller, at most."""
 _MOST_TRIED = 64
 """Instructions that are tried: code that was made smaller has a few."""
@@ -64,7 +65,10 @@ _AT_ONCE = 16
 """Trials that are compiled together; what follows a wrong one is compiled in vain."""
 _Offer = TypeVar("_Offer")
 _PREDICATE, _LOOP, _BRANCH = "a predicate", "a loop of lanes", "a branch of lanes"
+_SET_ANEW = "a branch of lanes on a predicate that a loop in it sets anew"
 _LEFT, _ENTERED = " that lanes leave", " entered within its body"
+ENTERED = f"{_LOOP}{_ENTERED}"
+"""What a loop is called that some lanes enter behind its first statements."""
 _ORDER = re.compile(r"^(setp?)\.[a-z]+(\.(and|or|xor))?(?=\.)")
 """A comparison's order, and how a predicate is combined with it."""
 _COMPUTING = {"add", "sub", "mul", "fma", "min", "max", "abs", "neg", "copysign"}
@@ -130,7 +134,11 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
         if not controls and (pair := _pair(device, example, step, needed)):
             within = f"a result of {needed[0].row.numbers}"
             return Culprit(steps=pair, within=within, witness=_shown(example))
-        orders = dict.fromkeys(_any_order(one.opcode) for one in needed)
+        if _BRANCH in controls and controls[-1].startswith(_LOOP) and _sets_anew(step.code):
+            return Culprit(steps=(_SET_ANEW,), witness=_shown(example))
+        # What is executed although its predicate says no may be anything.
+        named = [one for one in needed if not one.guard or _PREDICATE not in controls]
+        orders = dict.fromkeys(_any_order(one.opcode) for one in named)
         some = [*orders, *controls] or [*step.opcodes]
         names = some if len(some) <= _MOST_NAMED else controls or names
     return Culprit(steps=(" and ".join(names),), witness=_shown(example))
@@ -581,6 +589,28 @@ def _without(code: tuple[Statement, ...], kind: type[Statement]) -> tuple[Statem
             made += [each for block in blocks.values() for each in block]
         elif not (kind is Repeat and isinstance(one, Leave)):
             made.append(replace(one, **blocks))  # type: ignore[arg-type]
+    return tuple(made)
+
+
+def _sets_anew(code: tuple[Statement, ...]) -> bool:
+    """Whether a loop under a branch sets the predicate that the branch asks about."""
+    return any(
+        one.predicate.removeprefix("!") in written_by(other)
+        for one in every(code)
+        if isinstance(one, If)
+        for loop in every((*one.then, *one.otherwise))
+        if isinstance(loop, Repeat)
+        for other in every(loop.body)
+    )
+
+
+def entered_at_the_start(code: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """Return code whose loops no lane enters within their bodies."""
+    made: list[Statement] = []
+    for one in code:
+        blocks = {field: entered_at_the_start(block) for field, block in inside(one).items()}
+        other = replace(one, **blocks) if blocks else one  # type: ignore[arg-type]
+        made.append(replace(other, entry="", skipped=0) if isinstance(other, Repeat) else other)
     return tuple(made)
 
 
