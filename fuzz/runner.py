@@ -35,6 +35,7 @@ from runners.cuda.compilation import Compiler
 from runners.faults import Place, by_name
 from runners.foreign import DEADLINE, ForeignRunner, check_named, identity_of, is_command
 from runners.front_ends.protocol import FrontEndRunner, FrontEndToolchain
+from runners.processes import check_program
 from runners.protocol import Failure, Runner, Trouble
 from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner, is_for_a_shell
 from runners.toolchains import DRIVER, Toolchain
@@ -253,6 +254,14 @@ def cores() -> int:
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
+class TargetError(UsageError):
+    """A device does not run modules of a target; `own` is its own one."""
+
+    def __init__(self, message: str, *, own: str) -> None:
+        super().__init__(message)
+        self.own = own
+
+
 @contextmanager
 def opened(choice: RunnerChoice) -> Iterator[OpenRunner]:
     """Open a runner and close it in the end.
@@ -290,9 +299,10 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
         if choice.assembler is not None and choice.assembler.variant:
             _check_variant(choice.assembler, plain, target)
         if target not in can.targets:
-            raise UsageError(
+            raise TargetError(
                 f"{can.description} does not run {target}; it runs "
-                f"{', '.join(name for name in TARGETS if name in can.targets)}"
+                f"{', '.join(name for name in TARGETS if name in can.targets)}",
+                own=_own_target(can.targets),
             )
         return OpenRunner(
             choice=choice,
@@ -431,11 +441,8 @@ def _check(choice: RunnerChoice) -> None:
             )
     if choice.target is not None:
         parse_target(choice.target)
-    if choice.ptx_pass is not None and (missing := PtxPass(choice.ptx_pass).missing) is not None:
-        raise UsageError(
-            f"--ptx-pass {choice.ptx_pass!r}: there is no program {missing}; give its path, or put "
-            "it where PATH leads, and let it be executable"
-        )
+    if choice.ptx_pass is not None:
+        check_program(PtxPass(choice.ptx_pass).missing, f"--ptx-pass {choice.ptx_pass!r}")
 
 
 def _plain(choice: RunnerChoice) -> Runner:

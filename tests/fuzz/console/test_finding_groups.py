@@ -95,7 +95,7 @@ def test_a_deviation_and_a_violation_of_one_cause_are_one_line(
     for cause in range(causes):
         (line,) = [line for line in closing.splitlines() if f"as with <{cause}>" in line]
         assert line.startswith(f"violation {20 + 2 * cause:>6}")
-    assert f"{words} of disagreements" in closing
+    assert f": {causes} finding" in closing
     assert f"{words} found" in heartbeat(status)
     assert f" {words}\n" in live
 
