@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import re
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from numpy.typing import NDArray
 
 from corpus.entry import Entry
 from oracle.errors import InfrastructureError, UsageError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # The `.npy` format, version 1.0 (NumPy reference, numpy.lib.format): magic, version, the length
 # of the header in two bytes, and a Python literal padded by spaces to a multiple of 64 bytes.

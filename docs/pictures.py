@@ -67,6 +67,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=HERE)
     options = parser.parse_args()
     output, faults = options.output.resolve(), FAULTS[options.runner]
+    output.mkdir(parents=True, exist_ok=True)
     check = Programs(
         choice=RunnerChoice(name=options.runner, layout=SEED % 2, faults=faults),
         seed=SEED,

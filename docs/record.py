@@ -68,13 +68,14 @@ _BUGS = (
         section="C in another order of D's registers (wmma", ids=("3d765d0f",),
     ),
     Bug(
-        unit="mma.sync of e4m3, e5m2",
+        unit="mma.sync, mma.sp of e4m3, e5m2",
         what="C in D's registers in another order: later additions read earlier sums",
-        section="C in another order of D's registers (mma", ids=("b884f655",),
+        section="C in another order of D's registers (mma", ids=("b884f655", "4c2cee8a"),
     ),
     Bug(
-        unit="mma.sync of e4m3, e5m2", what="D in C's registers: D is twice A x B, C is lost",
-        section="C is lost where D has its registers", ids=("49c3d7f4",),
+        unit="mma.sync, mma.sp of e4m3, e5m2",
+        what="D in C's registers: D is twice A x B, C is lost",
+        section="C is lost where D has its registers", ids=("49c3d7f4", "98e7ef05"),
     ),
     Bug(
         unit="wmma.mma of f16, f32 sums", what="the sign of a negated A or B is lost on sm_90",

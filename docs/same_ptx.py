@@ -4,12 +4,13 @@ Usage:
 
     python docs/same_ptx.py build --compilers all [--programs 2000] --output same_ptx.tar.xz
     python docs/same_ptx.py run same_ptx.tar.xz --output same_ptx.json          # on a GPU
-    python docs/same_ptx.py page same_ptx.tar.xz [same_ptx.json] > docs/same_ptx.md
+    python docs/same_ptx.py page same_ptx.tar.xz... [same_ptx.json...] > docs/same_ptx.md
 
 With `--shared-registers`, `build` takes programs whose multiplication has operands that share
 registers, and the page groups what comes out wrong by how they do; with `--scalar-code`, programs
-of scalar code alone, with branches and loops in which lanes diverge, and the page groups what comes
-out wrong by compilers, with the instructions that all programs of a group have.
+of scalar code alone, with branches and loops in which lanes diverge: `run` says with which known
+defects (docs/scalar_causes.py) PTX gives the same wrong bytes, and the page is a table of them,
+with the instructions of programs whose bytes none explain.
 
 `build` draws programs of one multiplication each, going over all forms of the target, and compiles
 them with every ptxas at every level, each program in the first of PTX ISA 7.8, 8.4, 8.5 and 8.7
@@ -33,7 +34,7 @@ import textwrap
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import count
 from multiprocessing import get_context
@@ -42,6 +43,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scalar_causes import CAUSES, with_defects
 
 from corpus.programs import decode_program, encode_program
 from fuzz.compilers.matrix import Matrix
@@ -82,7 +84,9 @@ e5m2 (9.7.14.5, notes)."""
 TOGETHER = 64
 """Programs of a module: it takes a compiler a second or two."""
 MANIFEST = "manifest.json"
+_MORE = "not explained"
 _FIRST = " (each program in the first that has its form)"
+_OWN = "in registers of their own"
 _MOST_DRAWN = 50
 """Programs that are drawn about one form until one has a single multiplication."""
 _ARITHMETIC = re.compile(
@@ -404,6 +408,7 @@ def _ran(
 ) -> dict[str, Any]:
     """Run the binaries of one program on the same images."""
     outputs: dict[bytes, dict[str, Any]] = {}
+    explained = _Explained(drawn, images)
     expectations: dict[str, Images] = {}
     for variant in variants:
         code = files[variant["code"]]
@@ -429,7 +434,8 @@ def _ran(
             {"members": [], "figures": [], "wrong": 0, "images": np.array(ran.images)},
         )
         seen["members"] += variant["members"]
-        seen["wrong"] = max(seen["wrong"], len(wrong))
+        if len(wrong) > seen["wrong"]:
+            seen["wrong"], seen["as"] = len(wrong), explained.causes(ran.images, target)
         said = NO_FIGURES in expansions(drawn.program, target=target)
         seen["figures"] = sorted({*seen["figures"], "bounds" if said else "figures"})
     groups = list(outputs.values())
@@ -444,6 +450,33 @@ def _ran(
     }  # fmt: skip
 
 
+class _Explained:
+    """What a program of scalar code gives with known defects.
+
+    Parameters
+    ----------
+    drawn, images
+        The program, and what it is given.
+    """
+
+    def __init__(self, drawn: Drawn, images: Images) -> None:
+        self._drawn, self._images = drawn, images
+        self._given: dict[str, tuple[bytes, Sequence[str]]] = {}
+
+    def causes(self, actual: Images, target: str) -> Sequence[str]:
+        """Return the fewest defects with which PTX gives the same bytes; none where none do."""
+        if self._drawn.form is not None:
+            return ()
+        for causes, program in with_defects(self._drawn.program):
+            key = repr(causes)
+            if key not in self._given:
+                made = execute(program, self._images, target=target).images
+                self._given[key] = made.tobytes(), causes
+            if self._given[key][0] == actual.tobytes():
+                return causes
+        return ()
+
+
 def _judged(program: Program, architecture: str, members: Sequence[str]) -> str:
     """Return the oracle's target for one of the compilers that made a binary, with figures."""
     targets = [f"{architecture}@{release_of(name)}" for name in members]
@@ -452,17 +485,21 @@ def _judged(program: Program, architecture: str, members: Sequence[str]) -> str:
 
 def page(options: argparse.Namespace) -> None:
     """Print the page."""
-    document, _ = _read(options.archive)
+    archives = [path for path in options.files if path.suffix != ".json"]
+    documents = [_read(path)[0] for path in archives]
+    document = documents[0]
+    kept = ("target", "only", "shared", "scalar", "members", "disassembler")
+    if any(other[name] != document[name] for other in documents for name in kept):
+        raise SystemExit("archives of one page are built with the same options, but the seed")
     members = document["members"]
-    modules = document["modules"]
-    drawn = _programs_of(document)
+    drawn = [_programs_of(one) for one in documents]
     versions = list(dict.fromkeys(name.rpartition(" ")[0].removeprefix("V") for name in members))
     levels = sorted({name.rpartition(" ")[2] for name in members})
     shared, scalar = document["shared"], document["scalar"]
     title = "scalar code" if scalar else "registers that operands share" if shared else "other bits"
     only = "" if document["only"] == "*" else f": `{document['only']}`"
     print(f"# The same PTX, {title}{only}\n")
-    many = counted(len(drawn), "program")
+    many = counted(sum(map(len, drawn)), "program")
     what = (
         "scalar code alone, with branches and loops in which lanes diverge"
         if scalar
@@ -476,28 +513,45 @@ def page(options: argparse.Namespace) -> None:
     )
     kernels = [
         (one, variants)
-        for (_, some), row in zip(modules_of(drawn, document["target"]), modules, strict=True)
+        for each, some_drawn in zip(documents, drawn, strict=True)
+        for (_, some), row in zip(
+            modules_of(some_drawn, each["target"]), each["modules"], strict=True
+        )
         for (one, variants) in zip(some.values(), row["kernels"].values(), strict=True)
     ]
     binaries = sum(len(v["members"]) for _, variants in kernels for v in variants)
     distinct = sum(len(variants) for _, variants in kernels)
-    failed = sum(len(row["failed"]) for row in modules)
+    failed = Counter(
+        (said.rpartition("/")[2], name)
+        for each in documents
+        for row in each["modules"]
+        for name, said in row["failed"].items()
+    )
     _say(
         f"{binaries:,} kernels, of which {distinct:,} have code of their own; "
-        f"{counted(failed, 'module')} were not compiled."
+        f"{counted(failed.total(), 'module')} were not compiled."
     )
+    for why in sorted({why for why, _ in failed}) if scalar else ():
+        who = _span([name for said, name in failed if said == why], members)
+        _say(f"Not compiled: {who}: {why}.")
     if document["disassembler"] is not None and not shared:
         _print_arithmetic(kernels, members, document["disassembler"])
-    if options.results is None:
+    told = [json.loads(path.read_text()) for path in options.files if path.suffix == ".json"]
+    if not told:
         print("\n## What comes out\n\nNot run: no file of `run` was given.")
         return
-    results = json.loads(options.results.read_text())
+    programs = [row for one in told for row in one["programs"]]
+    if len(programs) != len(kernels):
+        raise SystemExit(f"{len(kernels)} programs were built, and {len(programs)} were run")
+    results = {**told[0], "programs": programs}
     if scalar:
         _print_scalar(results, members)
     elif shared:
         _print_causes(results, members)
     else:
         _print_outputs(results, members)
+        print()
+        _print_causes(results, members)
 
 
 def _say(text: str) -> None:
@@ -602,7 +656,7 @@ def _print_causes(results: Mapping[str, Any], members: Sequence[str]) -> None:
             wrong += 1
             who = (_span(bad, members), _span(good, members) or "none")
             unit = row["form"].partition(".")[0]
-            rows[unit, row["shared"], *who][_types(row["form"])] += 1
+            rows[unit, row["shared"] or _OWN, *who][_types(row["form"])] += 1
     print("## What is wrong, and with whom\n")
     print(f"{results['device']}; {results['images']} images of each program.")
     print(
@@ -614,7 +668,7 @@ def _print_causes(results: Mapping[str, Any], members: Sequence[str]) -> None:
     for (unit, how, wrong_with, right_with), forms in sorted(rows.items()):
         named = ", ".join(f"`{form}`" for form in sorted(forms))
         print(f"| {unit} | {how} | {forms.total()} | {wrong_with} | {right_with} | {named} |")
-    ways = Counter((row["form"].partition(".")[0], row["shared"]) for row in told)
+    ways = Counter((row["form"].partition(".")[0], row["shared"] or _OWN) for row in told)
     never = sorted(set(ways) - {(unit, how) for unit, how, _, _ in rows})
     if never:
         said = "; ".join(f"{unit}: {how} ({ways[unit, how]})" for unit, how in never)
@@ -623,33 +677,80 @@ def _print_causes(results: Mapping[str, Any], members: Sequence[str]) -> None:
 
 
 def _print_scalar(results: Mapping[str, Any], members: Sequence[str]) -> None:
-    """Print who is wrong about programs of scalar code, and what they have in common."""
+    """Print who is wrong about programs of scalar code, and why."""
     told = results["programs"]
-    groups: dict[tuple[str, str], list[set[str]]] = defaultdict(list)
+    groups: dict[tuple[str, str, str], list[set[str]]] = defaultdict(list)
     of_right: set[str] = set()
+    ranges: dict[str, _Range] = defaultdict(_Range)
     for row in told:
-        bad = [name for one in row["outputs"] if _is_wrong(one) for name in one["members"]]
-        good = [name for one in row["outputs"] if not _is_wrong(one) for name in one["members"]]
+        bad = {name: one.get("as") or () for one in _wrong(row) for name in one["members"]}
         opcodes = set(row["form"].split())
-        if bad:
-            groups[_span(bad, members), _span(good, members) or "none"].append(opcodes)
-        else:
+        if not bad:
             of_right |= opcodes
+            continue
+        good = [name for one in row["outputs"] if not _is_wrong(one) for name in one["members"]]
+        causes = sorted({cause for names in bad.values() for cause in names})
+        said = "; ".join(causes if all(bad.values()) else [*causes, _MORE])
+        groups[_span(list(bad), members), _span(good, members) or "none", said].append(opcodes)
+        for cause in causes:
+            ranges[cause].add(bad, good, cause, alone=said == cause)
     wrong = sum(map(len, groups.values()))
+    told_apart = sum(len(found) for (*_, said), found in groups.items() if _MORE not in said)
     print("## What is wrong, and with whom\n")
     print(f"{results['device']}; {results['images']} images of each program.")
-    print(
-        f"{wrong:,} of {counted(len(told), 'program')} differ from the oracle with some compiler."
+    _say(
+        f"{wrong:,} of {counted(len(told), 'program')} differ from the oracle with some compiler; "
+        f"of {told_apart:,}, every wrong image comes out as other PTX gives it, byte by byte, in "
+        "which known defects are written out (docs/scalar_causes.py)."
     )
-    print('"Right": with these the same programs come out as the oracle says. "In all": scalar')
-    print("instructions that every program of the row has, those first that no program has that is")
-    print("right with all compilers.\n")
-    print("| programs | wrong with | right with | in all |")
+    print("| defect | PTX | programs | alone | wrong with | right with |")
+    print(f"|{'---|' * 6}")
+    for cause, one in sorted(ranges.items(), key=lambda found: (-found[1].programs, found[0])):
+        ptx = next(known.ptx for known in CAUSES if known.name == cause)
+        print(
+            f"| {cause} | `{ptx}` | {one.programs} | {one.alone} | "
+            f"{_span(sorted(one.wrong), members)} | "
+            f"{_span(sorted(one.right - one.other), members) or 'none'} |"
+        )
+    print('\n"Wrong with": with some program; "alone": programs that have no other defect.\n')
+    print("## Programs\n")
+    print("Of those that are not explained: the scalar instructions that all programs of the row")
+    print("have, those first that no program has that is right with all compilers.\n")
+    print("| programs | wrong with | right with | why |")
     print(f"|{'---|' * 4}")
-    for (wrong_with, right_with), found in sorted(groups.items(), key=lambda one: -len(one[1])):
+    for (wrong_with, right_with, said), found in sorted(
+        groups.items(), key=lambda one: (_MORE in one[0][2], -len(one[1]), one[0])
+    ):
         common = sorted(set.intersection(*found), key=lambda one: (one in of_right, one))
-        named = ", ".join(f"`{one}`" for one in common) or "nothing"
+        named = said if said != _MORE else ", ".join(f"`{one}`" for one in common) or "nothing"
         print(f"| {len(found)} | {wrong_with} | {right_with} | {named} |")
+
+
+@dataclass
+class _Range:
+    """Who has a defect."""
+
+    programs: int = 0
+    alone: int = 0
+    """Those that have no other defect."""
+    wrong: set[str] = field(default_factory=set)
+    right: set[str] = field(default_factory=set)
+    other: set[str] = field(default_factory=set)
+    """Those that were not right about some of the programs."""
+
+    def add(
+        self, bad: Mapping[str, Sequence[str]], good: Sequence[str], cause: str, *, alone: bool
+    ) -> None:
+        """Count a program: who is wrong about it by which defects, and who is right."""
+        self.programs += 1
+        self.alone += alone
+        self.wrong.update(name for name, causes in bad.items() if cause in causes)
+        self.right.update(good)
+        self.other.update(bad)
+
+
+def _wrong(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [one for one in row["outputs"] if _is_wrong(one)]
 
 
 def _is_wrong(output: Mapping[str, Any]) -> bool:
@@ -683,8 +784,7 @@ def main() -> None:
     two.add_argument("--output", type=Path, required=True)
     two.set_defaults(work=run)
     three = commands.add_parser("page", help="print the tables")
-    three.add_argument("archive", type=Path)
-    three.add_argument("results", type=Path, nargs="?")
+    three.add_argument("files", type=Path, nargs="+", help="of `build`, and those of `run`: .json")
     three.set_defaults(work=page)
     options = parser.parse_args()
     options.work(options)

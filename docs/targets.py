@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from oracle.isa import FORMS, is_available, notes_of
+from oracle.models import Confidence, model_for
 from oracle.models.targets import BASES
 from oracle.targets import TARGETS, VERSIONS, Module, Target
 from runners.simulated.silicon import ARCHITECTURES
@@ -17,24 +18,45 @@ from runners.simulated.silicon import ARCHITECTURES
 PAGE = Path(__file__).with_name("targets.md")
 
 
+GPUS = {
+    70: "V100", 72: "Jetson Xavier", 75: "T4, GeForce RTX 20", 80: "A100, A30",
+    86: "A10, A40, GeForce RTX 30", 87: "Jetson Orin", 89: "L4, L40S, GeForce RTX 40",
+    90: "H100, H200, GH200", 100: "B200, GB200", 103: "B300, GB300", 110: "Jetson Thor",
+    120: "GeForce RTX 50, RTX PRO Blackwell", 121: "GB10 (DGX Spark)",
+}  # fmt: skip
+"""Some GPUs of each number (NVIDIA, CUDA GPU Compute Capability, 2026-11)."""
 TEXT = """\
 # PTX ISA versions and targets
+
+Is your GPU covered? `nvidia-smi --query-gpu=name,compute_cap --format=csv` prints its compute
+capability: 8.9 is sm_89 below. warpfuzz has been run on H200s (sm_90) alone so far; the same code
+is for every GPU of the table. What differs is how much is known of its floating-point arithmetic,
+the column *figures*:
+
+- *measured*: this project measured it on that architecture. Results are compared bit for bit.
+- *published*, *inferred*: taken from others' measurements, or from a related GPU. Results are
+  compared bit for bit, too; where a figure is wrong, sound results are reported as deviations.
+- Where there is no figure (fp8 and sparse floats outside of sm_90), results have to lie within
+  what the ISA permits.
+
+`warpfuzz measure` finds the figures of your GPU ([measuring](measuring.md)).
+
+Integers, single bits, loads, stores and moves need no figures.
 
 `--ptx-version` takes every PTX ISA version from {oldest} to {newest}. The matrix instructions
 begin with {first}, and programs are drawn from there on. A compiler or a driver reads the
 versions up to its own, and may have dropped an old target.
 
-`--target` takes the names below. *Since* and *until* are the first and the last of those versions
-that know the name; *forms* are the documented forms of matrix instructions that it has in the
-last one (`warpfuzz isa --target sm_90 --ptx-version {newest}` lists them); *figures of* is the
-GPU by whose arithmetic it is judged ([measuring](measuring.md)); *simulated* is what `--runner
-sim` runs. This page is written by [targets.py](targets.py).
+`--target` takes the names below. *Since* and *until* are the first and the last PTX ISA version
+that knows the name; *forms* counts the documented forms of matrix instructions in the last one
+(`warpfuzz isa --target sm_90 --ptx-version {newest}` lists them); *simulated* says whether
+`--runner sim` can stand for it. This page is written by [targets.py](targets.py).
 
-| target | since | until | forms | figures of | simulated |
-|---|---|---|---|---|---|
+| target | GPUs, for example | since | until | forms | figures | simulated |
+|---|---|---|---|---|---|---|
 {rows}
 
-Known by their names, and without matrix instructions: {others}.
+Known by name, but without matrix instructions: {others}.
 """
 
 
@@ -52,9 +74,18 @@ def _row(target: Target) -> str:
     last = [version for version in VERSIONS if target.known_to(version)][-1]
     module = Module.named(target.name, str(last))
     forms = sum(is_available(form, module) for form in FORMS)
+    gpus = "" if target.suffix else GPUS.get(target.number, "")
     simulated = "yes" if target.number in ARCHITECTURES else "no"
-    cells = (target.name, target.since, last, forms, BASES[target.number], simulated)
+    cells = (target.name, gpus, target.since, last, forms, _figures(target), simulated)
     return f"| {' | '.join(map(str, cells))} |"
+
+
+def _figures(target: Target) -> str:
+    """Say whose figures a target has, and where they come from."""
+    model = model_for(target.name)
+    found = {figure.confidence for unit in model.units for figure in unit.figures}
+    kinds = ", ".join(one.value for one in Confidence if one in found)
+    return kinds if model.base == f"sm_{target.number}" else f"{kinds} from {model.base}"
 
 
 if __name__ == "__main__":

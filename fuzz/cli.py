@@ -127,8 +127,8 @@ app = _Group(
     "warpfuzz",
     help="Differential fuzzer for the warp-level matrix instructions of PTX.",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 clean, 1 findings, 2 usage, 3 the infrastructure failed, 4 device lost, "
-    "130 interrupted.",
+    epilog="Exit codes: 0 clean, 1 findings, 2 usage, 3 nothing can be said because something "
+    "failed, 4 device lost, 130 interrupted.",
     params=[
         click.Option(
             ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version,
@@ -140,7 +140,7 @@ HEADINGS = {
     "Test": "run judge conform gate bench",
     "Findings": "replay bisect repro corpus status",
     "GPUs": "measure screen distill",
-    "What there is": "explain legal isa models faults compilers doctor",
+    "Reference": "explain legal isa models faults compilers doctor",
 }
 """Commands of `warpfuzz --help`, by what they are for."""
 _GROUPS = {
@@ -172,7 +172,7 @@ def _command(kind: type[Options]) -> click.Command:
         ["--config"], type=click.Path(path_type=Path), is_eager=True, expose_value=False,
         callback=_configure,
         help="TOML file with options, in a table for each command ([run], time = '2h'; in a "
-        "pyproject.toml [tool.warpfuzz.run]). Options of the command line win over it.",
+        "pyproject.toml [tool.warpfuzz.run]). Options on the command line take precedence.",
     )  # fmt: skip
     return _Command(
         kind,

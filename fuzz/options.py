@@ -127,11 +127,11 @@ def shared(name: str, says: str = "", **others: Any) -> Any:
 
 OPTIONS: Mapping[str, Declared] = {
     "corpus": option("Folder where findings are kept.", default=DEFAULT_CORPUS),
-    "target": option("Value of .target."),
-    "ptx_version": option("Value of .version."),
+    "target": option("GPU architecture of the modules (.target), such as sm_90."),
+    "ptx_version": option("PTX ISA version of the modules (.version), such as 8.0."),
     "only": option(
-        "Test only instruction forms whose opcode has this in it, 'ldmatrix'; with a *, ? or [ it "
-        "is a pattern of the whole opcode: 'wmma.load.*f64', '*.b1.*'.",
+        "Test only instruction forms whose opcode contains this text, such as 'ldmatrix'. With a "
+        "*, ? or [ it is a pattern for the whole opcode: 'wmma.load.*f64', '*.b1.*'.",
         default="*",
     ),
     "runner": option("Where programs run.  [default: where the finding was made]", type=_HARDWARE),
@@ -156,13 +156,14 @@ OPTIONS: Mapping[str, Declared] = {
         metavar="ADDRESS",
     ),
     "gpus": option(
-        "Use at most this many GPUs of the --fleet (actors, where it has no GPUs).", type=_COUNT
+        "Use at most this many GPUs of the --fleet (of a fleet without GPUs: actors).", type=_COUNT
     ),
     "faults": option(
         "Plant a fault of `warpfuzz faults`, to see it found; repeat for several.", "--fault"
     ),
     "ptx_pass": option(
-        "Shell command that rewrites every PTX module, from standard input to standard output."
+        "Shell command that rewrites every PTX module: it reads PTX from standard input and writes "
+        "PTX to standard output."
     ),
     "again_faults": option(
         "Plant a fault; repeat for several; 'none'.  [default: those of the finding]", "--fault"
@@ -187,11 +188,12 @@ OPTIONS: Mapping[str, Declared] = {
     "compilers": option(""),
     "variants": option("", "--variant", metavar="NAME=VALUE,..."),
     "variant": option(
-        "Options of ptxas, as those of `run`; 'none'.  [default: those of the finding]"
+        "Options of ptxas, written as for `run --variant`; or 'none'.  [default: those of the "
+        "finding]"
     ),
     "model": option(
-        "File with the arithmetic of the GPU, as `warpfuzz measure` or `models export` writes it: "
-        "TOML or JSON.  [default: the built-in one of the target]"
+        "File with the arithmetic of the GPU, written by `warpfuzz measure` or `models export` "
+        "(TOML or JSON).  [default: the built-in figures of the target]"
     ),
     "disassembler": option(
         "Path of an nvdisasm, to show changed machine code.  [default: the one installed]"
@@ -201,7 +203,7 @@ OPTIONS: Mapping[str, Declared] = {
         "[default: 1]",
         type=_COUNT,
     ),
-    "known": option("TOML file of known discrepancies, besides those that ship with warpfuzz."),
+    "known": option("TOML file of known discrepancies, added to those that ship with warpfuzz."),
     "times": option("Run each case this many times.", type=_COUNT),
     "images": option("", type=_COUNT),
     "output": option(""),
@@ -288,7 +290,7 @@ compared 2.7 million images a second so (2026-11-23), which made campaigns narro
 
 
 class Run(Options, words="run", runs="run:run_campaign"):
-    """Run a campaign: draw programs, run them, compare, shrink and keep what is wrong."""
+    """Run a campaign: draw programs, run them, compare every byte, shrink and store findings."""
 
     headings: ClassVar[Mapping[str, str]] = {
         "What is tested": "runner target ptx_version only include_undefined assemblers compilers "
@@ -322,8 +324,8 @@ class Run(Options, words="run", runs="run:run_campaign"):
     )
     corpus: Path = shared("corpus")
     resume: bool = option(
-        "Continue the campaign of the corpus with its options; limits that are not given again "
-        "are the old ones, and count from the campaign's beginning."
+        "Continue the campaign of the corpus with its options. Limits such as --time stay what "
+        "they were unless they are given again, and count from the campaign's beginning."
     )
     new: bool = option("Start a new campaign in the corpus of an old one; its findings stay.")
     trust: bool = shared(
@@ -355,30 +357,31 @@ class Run(Options, words="run", runs="run:run_campaign"):
         default=True,
     )
     device_reference: bool = option(
-        "Run verified programs on millions of further images, which the device makes and compares "
-        "with a reference of its own; what differs is judged by the oracle. Counted apart from "
-        "the cases.",
+        "Run verified programs on millions of further images, which the device itself makes and "
+        "compares with a second reference that runs there. What differs is judged by the oracle. "
+        "Counted apart from the cases.",
         "--device-reference/--no-device-reference",
         default=DEVICE_REFERENCE,
     )
     include_undefined: bool = option(
-        "Also run some programs that the ISA leaves undefined, in a process of their own; "
+        "Also run some programs that the ISA leaves undefined, in a separate process; their "
         "outcomes are counted, not judged."
     )
     assemblers: tuple[str, ...] = shared(
         "assemblers",
         "ptxas to use, by path or version. With --runner ptxas: the one that is tested; repeat "
-        "to compare others with the first. With --runner cuda: what compiles.  [default there: "
-        "the driver's compiler]",
+        "to compare others with the first. With --runner cuda: the one that compiles.  [default "
+        "there: the driver's compiler]",
     )
     faults: tuple[str, ...] = shared("faults")
     ptx_pass: str | None = shared("ptx_pass")
     front_ends: tuple[str, ...] = option(
-        "Compiler above PTX to test: `llvm` (is given LLVM IR), `nvcc` or `nvrtc` (CUDA C++): "
-        "the newest installed; `llvm:15`, `nvrtc:12.4`: a version; `llvm:FOLDER`: its opt and llc "
-        "(of the others a toolkit); `llvm:COMMAND`, `nvcc:COMMAND`: source from standard input, "
-        "PTX to standard output, {level}, {target} and {ptx} filled in. Several, with commas "
-        "(`all`: all installed), or several --opt, are compared.  [default: warpfuzz writes PTX]",
+        "Compiler to test that writes PTX: `llvm` (it is given LLVM IR), `nvcc` or `nvrtc` (CUDA "
+        "C++): the newest installed; `llvm:15`, `nvrtc:12.4`: a version; `llvm:FOLDER`: its opt "
+        "and llc (`nvcc:FOLDER`, `nvrtc:FOLDER`: a toolkit); `llvm:COMMAND`, `nvcc:COMMAND`: a "
+        "command that reads source from standard input and writes PTX to standard output, with "
+        "{level}, {target} and {ptx} filled in. Several with commas (`all`: all installed), or "
+        "several --opt, are compared.  [default: warpfuzz writes PTX]",
         "--front-end",
     )
     model: str | None = shared("model")
@@ -412,14 +415,14 @@ class Run(Options, words="run", runs="run:run_campaign"):
 class Replay(Options, words="replay", runs="replay:replay_path"):
     """Run saved cases again: PATH is a corpus, the folder of a finding, a .ptx file, or `record`.
 
-    Each runs with the options with which it was found, where none are given here. `record` names
-    the findings that ship with warpfuzz, unless there is a folder of that name.
+    Options that are not given are those with which each case was found. `record` names the
+    findings that ship with warpfuzz, unless there is a folder of that name.
     """
 
     path: Path = argument()
     times: int = shared("times", default=1)
     assembler: str | None = option(
-        "Path or version of a ptxas.  [default: the one of the finding]",
+        "Path or version of a ptxas.  [default: that of the finding]",
         "--assembler",
         "--compiler",
     )
@@ -428,7 +431,7 @@ class Replay(Options, words="replay", runs="replay:replay_path"):
         "the same ptxas without --fault and --ptx-pass."
     )
     variant: str | None = shared("variant")
-    target: str | None = shared("target", "Another .target.  [default: the one of the finding]")
+    target: str | None = shared("target", "Another .target.  [default: that of the finding]")
     level: int | None = shared("level")
     runner: str | None = shared("any_runner")
     junit: Path | None = shared("junit")
@@ -472,15 +475,15 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
     corpus: Path = shared("corpus")
     compilers: str | None = shared(
         "compilers",
-        "Versions, paths or folders of ptxas, with commas; `installed`; `all` fetches every "
-        "version.  [default: installed]",
+        "Compilers to try: versions, paths or folders of ptxas, with commas; `installed`; `all` "
+        "fetches every version.  [default: installed]",
     )
     variant: str | None = shared("variant")
     levels: str | None = shared("levels", "-O levels: 0,1,2,3.  [default: all]")
     target: str | None = shared("target", "Another .target.  [default: that of the finding]")
     ptx_version: str | None = shared(
         "ptx_version",
-        "Value of .version.  [default: that of the finding, or the highest that a compiler knows]",
+        "PTX ISA version.  [default: that of the finding, or the highest that a compiler knows]",
     )
     runner: str | None = shared("runner")
     times: int | None = shared(
@@ -496,8 +499,8 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
     ptx_pass: str | None = shared("again_ptx_pass")
     front_end: str | None = shared(
         "again_front_end",
-        "Compilers above PTX to ask, with commas between them; 'none' asks ptxas.  [default: of "
-        "a finding of one, the versions that are installed]",
+        "Compilers that write PTX to try, with commas between them; 'none' tries ptxas.  [default: "
+        "where the finding is about one, its installed versions]",
     )
     model: str | None = shared("model")
 
@@ -505,8 +508,9 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
 class Judge(Options, words="judge", runs="judge:judge_kernel"):
     """Compare what compilers make of a kernel of your own, bit for bit.
 
-    KERNEL is a .ptx file. It is launched as --launch says; what that leaves out is guessed and
-    said. The simulated device says what must come out, as far as it knows the instructions.
+    KERNEL is a .ptx file. --launch says how it is launched; what is not said there is guessed from
+    the text and printed. The simulated device computes the expected result, if it knows all the
+    instructions.
     """
 
     kernel: Path = argument()
@@ -515,17 +519,17 @@ class Judge(Options, words="judge", runs="judge:judge_kernel"):
     )
     runner: str | None = shared(
         "any_runner",
-        "Where it runs: a GPU, the simulated device with --fault or --ptx-pass, or a runner of "
-        "your own that takes launches.  [default: cuda]",
+        "Where the kernel runs: on a GPU, on the simulated device (with --fault or --ptx-pass), or "
+        "on a runner of your own that takes launches.  [default: cuda]",
     )
     compilers: str | None = shared(
         "compilers",
-        "Versions, paths or folders of ptxas, with commas; `installed`, `all`, `driver`.  "
-        "[default: installed,driver]",
+        "Compilers to compare: versions, paths or folders of ptxas, with commas; `installed`, "
+        "`all`, `driver`.  [default: installed,driver]",
     )
     levels: str | None = shared("levels", "-O levels: 0,1,2,3.  [default: all]")
-    images: int = shared("images", "How many contents of the buffers are tried.", default=64)
-    seed: int = shared("seed", "Seed of the contents.")
+    images: int = shared("images", "How many different buffer contents to try.", default=64)
+    seed: int = shared("seed", "Seed of the buffer contents.")
     device: int = shared("device")
     corpus: Path = shared("corpus")
     faults: tuple[str, ...] = shared("faults")
@@ -537,27 +541,27 @@ class Judge(Options, words="judge", runs="judge:judge_kernel"):
 class Conform(Options, words="conform", runs="conform:conform"):
     """Run the suite for implementations of these instructions: emulators, translators, devices.
 
-    RUNNER is `sim`, `cuda`, the name of a runner of your own, or a command that is one. Every form
-    is done with every layout, state space and stride, and judged: bits as the model, inside the
+    RUNNER is `sim`, `cuda`, or a runner of your own: its name or its command. Every instruction
+    form is run with every layout, state space and stride, and judged: bits as the model, inside the
     permitted enclosure, wrong, or not implemented. Standard output is TAP, a line for each form.
     """
 
     runner: str = argument(**{**_any_runner("sim", "cuda"), "metavar": "RUNNER"})
     only: str = shared("only")
     images: int = shared(
-        "images", "Images of each form.", type=click.IntRange(1, _MOST_IMAGES), default=38
+        "images", "Images for each form.", type=click.IntRange(1, _MOST_IMAGES), default=38
     )
     target: str | None = shared(
-        "target", f"Value of .target.  [default: {DEFAULT_TARGET}; the device's]"
+        "target", f"GPU architecture (.target).  [default: the device's; else {DEFAULT_TARGET}]"
     )
     ptx_version: str | None = shared("ptx_version")
     deadline: float | None = option(
-        "Seconds that the images of a form may take; not of `sim`.  [default: 60]",
+        "Seconds that all images of one form may take; without meaning for `sim`.  [default: 60]",
         type=_Range(min=0, min_open=True),
     )
     expectations: Path | None = option(
-        "TOML file of forms that are known to fail, or to be missing; any other outcome counts, "
-        "also that one passes."
+        "TOML file of forms that are expected to fail or to be missing. Any other outcome is a "
+        "failure, an unexpected pass as well."
     )
     update_expectations: bool = option("Write the outcomes into the file of --expectations.")
     tap: Path | None = option("Also write TAP into this file.")
@@ -571,29 +575,29 @@ class Conform(Options, words="conform", runs="conform:conform"):
 class Gate(Options, words="gate", runs="gate:gate"):
     """Say whether the compiler NEW may be taken in place of OLD.
 
-    Both are asked about every finding that ships with warpfuzz, compile fresh programs at all
-    levels and with some options, and are timed. The exit code is 1 if anything is new, other bits,
-    slower, or a crash.
+    Both are tried on every finding that ships with warpfuzz, compile new programs at all levels and
+    with some options, and are timed. The exit code is 1 if NEW has a new finding, other bits or a
+    crash, or is slower.
     """
 
     old: str = argument()
     new: str = argument()
     time: str = shared("time", "How long all of it takes: 90 (seconds), 10m, 2h.", default="10m")
     runner: str | None = option(
-        "Where programs run; with ptxas nowhere: they are compiled alone.  [default: cuda where a "
-        "GPU is, else ptxas; sim for front ends]",
+        "Where programs run; with ptxas nowhere: they are only compiled.  [default: cuda if there "
+        "is a GPU, else ptxas; sim for front ends]",
         type=click.Choice(["ptxas", "sim", "cuda"]),
     )
     device: int = shared("device")
     levels: str | None = shared("levels", "-O levels: 0,1,2,3.  [default: all]")
     variants: tuple[str, ...] = shared(
         "variants",
-        "Options of ptxas with which both also compile, at the highest level; 'none'; repeat for "
-        "several.  [default: few registers, register allocation, siblings of the target, last of a "
+        "Also compile with these options of ptxas, at the highest level; repeat for several, or "
+        "'none'.  [default: few registers, register allocation, siblings of the target, last of a "
         "process]",
     )
     slower: float = option(
-        "How many times as long NEW may take to compile.",
+        "Call NEW slower if it takes this many times as long to compile.",
         type=_Range(min=1),
         default=1.5,
     )
@@ -615,7 +619,7 @@ class Explain(Options, words="explain", runs="legality:explain_one"):
     """Say whether an instruction is legal, and why not.
 
     Instructions that are no matrix instructions, such as `add`, are not judged. The exit code is 0
-    whatever the verdict is: it is the answer (--json gives it to programs).
+    whatever the verdict is; programs read it with --json.
     """
 
     instruction: str = argument()
@@ -624,19 +628,20 @@ class Explain(Options, words="explain", runs="legality:explain_one"):
 
 
 class Legal(Options, words="legal", runs="legality:judge_file"):
-    """Judge a file: one verdict for each line, in order (- is standard input).
+    """Judge a file of instructions: one verdict for each line, in order (- is standard input).
 
-    Verdicts are legal, illegal, undefined, and not judged, for other instructions of PTX. Of a
-    .ptx file that is a module, the matrix instructions are judged. The exit code is 0 whatever the
-    verdicts are (--json gives them to programs).
+    Verdicts are legal, illegal, undefined, and not judged (for other instructions of PTX). Of a
+    PTX module, the matrix instructions are judged. The exit code is 0 whatever the verdicts are;
+    programs read them with --json.
     """
 
     file: Path = argument(type=click.Path(path_type=Path, allow_dash=True))
     target: str | None = shared(
-        "target", f"Value of .target.  [default: the module's, else {DEFAULT_TARGET}]"
+        "target", f"GPU architecture (.target).  [default: the module's, else {DEFAULT_TARGET}]"
     )
     ptx_version: str | None = shared(
-        "ptx_version", f"Value of .version.  [default: the module's, else {DEFAULT_VERSION}]"
+        "ptx_version",
+        f"PTX ISA version (.version).  [default: the module's, else {DEFAULT_VERSION}]",
     )
 
 
@@ -651,7 +656,7 @@ class Isa(Options, words="isa", runs="isa:list_forms"):
 
 
 class Bench(Options, words="bench", runs="bench:bench"):
-    """Plant faults, and measure after how many images warpfuzz finds each."""
+    """Plant faults, and measure how many images warpfuzz takes to find each."""
 
     only: str = shared("only", "Faults whose name matches: 'f64-*', 'subnormals'.")
     seeds: int = option("How many campaigns run for each fault.", type=_COUNT, default=20)
@@ -667,25 +672,23 @@ class Bench(Options, words="bench", runs="bench:bench"):
         type=click.Choice(["warpfuzz", "uniform", "normal"]),
     )
     jobs: int | None = shared("workers", "Number of processes.  [default: one for each core]")
-    names: bool = option("Only list the faults, as `warpfuzz faults`.", "--list")
+    names: bool = option("Only list the faults, as `warpfuzz faults` does.", "--list")
     lines: bool = option(
-        "Count the lines of report that a campaign with each fault ends with; one is right."
+        "Run a campaign with each fault, and count the findings in its report: it should be one."
     )
     images: int = shared("images", "How many images each campaign of --lines runs.", default=4_000)
-    coverage: bool = option(
-        "Only draw programs, and count the features of programs that they cover."
-    )
+    coverage: bool = option("Only draw programs, and count which features of programs they cover.")
     programs: int = option("How many programs --coverage draws.", type=_COUNT, default=10_000)
     target: str | None = shared(
-        "target", "Value of .target.  [default: sm_100a, which has every form]"
+        "target", "GPU architecture (.target).  [default: sm_100a, which has every form]"
     )
     ptx_version: str | None = shared(
-        "ptx_version", "Value of .version.  [default: one that knows the target]"
+        "ptx_version", "PTX ISA version (.version).  [default: one that knows the target]"
     )
 
 
 class Measure(Options, words="measure", runs="measure:measure_device"):
-    """Find out by probes how a GPU's tensor cores compute, and write a model of it."""
+    """Find out by probes how a GPU's tensor cores compute, and write the figures to a file."""
 
     runner: str | None = shared(
         "any_runner",
@@ -694,13 +697,14 @@ class Measure(Options, words="measure", runs="measure:measure_device"):
     device: int = shared("device")
     target: str | None = shared("target", "Architecture of the simulated device.  [default: sm_90]")
     ptx_version: str | None = shared(
-        "ptx_version", "Value of .version.  [default: the first that has all forms of the target]"
+        "ptx_version", "PTX ISA version.  [default: the first that has all forms of the target]"
     )
-    output: Path | None = shared("output", "Write the model to this TOML file.")
-    only: str = shared("only", "Only units of forms whose opcode matches: 'wmma.mma.*bf16*'.")
+    output: Path | None = shared("output", "Write the figures to this TOML file, for --model.")
+    only: str = shared("only", "Measure only forms whose opcode matches: 'wmma.mma.*bf16*'.")
     images: int | None = shared(
         "images",
-        "How many random images confirm each unit.  [default: 1,048,576 on a GPU, else 1,024]",
+        "Confirm the figures of each form with this many random images.  [default: 1,048,576 on a "
+        "GPU, else 1,024]",
     )
     seed: int = shared("seed", "Seed of the random images.", type=click.IntRange(0, 2**31 - 1))
     workers: int | None = shared(
@@ -713,7 +717,7 @@ class Measure(Options, words="measure", runs="measure:measure_device"):
     compilers: str | None = shared(
         "compilers",
         "Measure the code of several compilers (versions, paths, with commas; `all`, `driver`); "
-        "the model says what holds for which.",
+        "the file says which figures hold for which.",
     )
 
 
@@ -725,7 +729,7 @@ class Distill(Options, words="distill", runs="distill:make_set"):
     )
     output: Path = shared("output", "The file.", required=True)
     seed: int = shared("seed")
-    target: str = shared("target", "Value of .target: what the GPUs are.", default=DEFAULT_TARGET)
+    target: str = shared("target", "Architecture of the GPUs to screen.", default=DEFAULT_TARGET)
     ptx_version: str | None = Bench.declaration("ptx_version")
     only: str = shared("only", "Only forms whose opcode matches: 'wmma.mma*f64', 'ldmatrix'.")
     model: str | None = shared("model")
@@ -747,8 +751,9 @@ class Screen(Options, words="screen", runs="screen:screen"):
         default="steady",
     )
     fresh: bool = option(
-        "Go on, once a program is verified on every multiprocessor, with images that the device "
-        "makes and compares with a reference of its own. No GPU has been screened so yet."
+        "Once a program is verified on every multiprocessor, go on with images that the device "
+        "makes and compares with a second reference that runs there. No GPU has been screened so "
+        "yet."
     )
     preflight: bool = option(
         "Before a job starts: screen every kind of instruction whose arithmetic is known, and "
@@ -763,7 +768,7 @@ class Screen(Options, words="screen", runs="screen:screen"):
         "seed", "Seed of the set that is made where none is given, and of --pattern bursts."
     )
     target: str | None = shared(
-        "target", "Value of .target where no set is given.  [default: the device's]"
+        "target", "GPU architecture (.target), if no set is given.  [default: the device's]"
     )
     corpus: Path = shared("corpus")
     assembler: str | None = shared("assembler")
@@ -813,7 +818,7 @@ class ModelsList(Options, words="models list", runs="models:list_models"):
 class ModelsShow(Options, words="models show", runs="models:show_model"):
     """Show how a GPU architecture computes, as far as it is known, with the source of each figure.
 
-    NAME is a target, such as sm_90, or a file as `warpfuzz measure` writes it.
+    NAME is a target, such as sm_90, or a file that `warpfuzz measure` wrote.
     """
 
     name: str = argument()
@@ -822,7 +827,7 @@ class ModelsShow(Options, words="models show", runs="models:show_model"):
 class ModelsExport(Options, words="models export", runs="models:export_model"):
     """Write how a GPU architecture computes as TOML or JSON, which --model takes, or as C header.
 
-    NAME is a target, such as sm_90, or a file as `warpfuzz measure` writes it.
+    NAME is a target, such as sm_90, or a file that `warpfuzz measure` wrote.
     """
 
     name: str = argument()
@@ -852,7 +857,7 @@ class CorpusShow(Options, words="corpus show", runs="corpus:show_finding"):
 class CorpusMerge(Options, words="corpus merge", runs="corpus:merge_corpora"):
     """Add the findings of other corpora, folders or exported .zip files, to the first.
 
-    It is made if it is not there. What it has stays as it is.
+    The first is created if it is not there; what it has already stays.
     """
 
     destination: Path = argument()
@@ -882,8 +887,8 @@ class CorpusCheck(Options, words="corpus check", runs="corpus:check_corpus"):
 class CorpusMarkKnown(Options, words="corpus mark-known", runs="corpus:mark_finding"):
     """Mark the family of a finding as known: FINDING is its folder or its id.
 
-    Commands that are given the file with --known count and show what is known, and do not end
-    with 1 for it.
+    Commands that are given the file with --known still count and show such findings, but do not
+    end with exit code 1 because of them.
     """
 
     finding: str = argument()
@@ -905,7 +910,7 @@ class CorpusExport(Options, words="corpus export", runs="corpus:export_corpus"):
 
 
 class CorpusImport(Options, words="corpus import", runs="corpus:import_by_hand"):
-    """Add a case written by hand, a folder with a module and a description; or an exported .zip."""
+    """Add a case written by hand (a folder with a module and a description) or an exported .zip."""
 
     folder: Path = argument()
     corpus: Path = shared("corpus")

@@ -346,7 +346,7 @@ def report_problems(problems: Iterable[Problem], *, fail: bool = True) -> None:
     if broken and fail:
         entries = "entry of the corpus is" if broken == 1 else "entries of the corpus are"
         raise InfrastructureError(
-            f"{broken} {entries} broken and left out; mend or remove what is named above"
+            f"{broken} {entries} broken and left out; repair or remove what is named above"
         )
 
 

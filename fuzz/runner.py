@@ -253,6 +253,14 @@ def cores() -> int:
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
+class TargetError(UsageError):
+    """A device does not run modules of a target; `own` is its own one."""
+
+    def __init__(self, message: str, *, own: str) -> None:
+        super().__init__(message)
+        self.own = own
+
+
 @contextmanager
 def opened(choice: RunnerChoice) -> Iterator[OpenRunner]:
     """Open a runner and close it in the end.
@@ -290,9 +298,10 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
         if choice.assembler is not None and choice.assembler.variant:
             _check_variant(choice.assembler, plain, target)
         if target not in can.targets:
-            raise UsageError(
+            raise TargetError(
                 f"{can.description} does not run {target}; it runs "
-                f"{', '.join(name for name in TARGETS if name in can.targets)}"
+                f"{', '.join(name for name in TARGETS if name in can.targets)}",
+                own=_own_target(can.targets),
             )
         return OpenRunner(
             choice=choice,
@@ -434,7 +443,7 @@ def _check(choice: RunnerChoice) -> None:
     if choice.ptx_pass is not None and (missing := PtxPass(choice.ptx_pass).missing) is not None:
         raise UsageError(
             f"--ptx-pass {choice.ptx_pass!r}: there is no program {missing}; give its path, or put "
-            "it where PATH leads, and let it be executable"
+            "it in a folder of PATH, and make it executable"
         )
 
 

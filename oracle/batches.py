@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oracle.errors import UsageError
-from oracle.formats import Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from oracle.formats import Format
-    from oracle.forms import Form
+from oracle.formats import Format, Kind
+from oracle.forms import Form
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +43,7 @@ def matrices(form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> B
         # notes); what it did to floats the page no longer says, nor was it measured.
         raise UsageError(
             f"{form.opcode}: what .satfinite does to floating point is not known; "
-            "leave it away, or give integer multiplicands"
+            "leave it out, or give integer multiplicands"
         )
     shape = form.shape
     wanted = {

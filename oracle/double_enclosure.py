@@ -20,23 +20,20 @@ are less than 100).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oracle.arithmetic.error_free import two_sum
 from oracle.arithmetic.fma import Decoded, two_product
+from oracle.forms import Form
 from oracle.special_bounds import are_apart, class_sum, with_special
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from oracle.forms import Form
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int32]
-    Bools = NDArray[np.bool_]
-    Bounds = tuple[Floats, Floats, Bools]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Bools = NDArray[np.bool_]
+Bounds = tuple[Floats, Floats, Bools]
 
 _LEAST_FRAME = -1300
 """Frames below this are raised to it, so that 2^-1074 is representable inside the frame."""

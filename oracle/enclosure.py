@@ -74,24 +74,20 @@ single-precision result is rounded once more, to either neighbour.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oracle.batches import chunks, matrices
 from oracle.double_enclosure import double_chunk
-from oracle.formats import FORMATS
+from oracle.formats import FORMATS, Format
+from oracle.forms import Form
 from oracle.special_bounds import are_apart, class_sum, with_special
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from oracle.formats import Format
-    from oracle.forms import Form
-
-    Floats = NDArray[np.float64]
-    Bools = NDArray[np.bool_]
-    Bounds = tuple[Floats, Floats, Bools]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Bounds = tuple[Floats, Floats, Bools]
 
 _CHUNK_TILES = 64
 """Tiles bounded together: 128 KiB for each float64 array of 16 x 16 matrices, 4 MiB in all."""

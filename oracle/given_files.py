@@ -64,9 +64,9 @@ def parse_toml(data: bytes, name: str) -> dict[str, Any]:
             raise ValueError("a key has more than 64 parts")
         return tomllib.loads(data.decode())
     except UnicodeDecodeError:
-        raise UsageError(f"{name} is not TOML: it is no text in UTF-8; mend it there") from None
+        raise UsageError(f"{name} is not TOML: it is no text in UTF-8; correct the file") from None
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{name} is not TOML: {error!s:.300}; mend it there") from None
+        raise UsageError(f"{name} is not TOML: {error!s:.300}; correct the file") from None
 
 
 _REASONS = {

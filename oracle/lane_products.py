@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +15,10 @@ from oracle.instructions import INSTRUCTIONS
 from oracle.isa import another_needed, form_of, mma_sync_form, selectors_of
 from oracle.lane_fragments import pack, unpack
 from oracle.matrices import LANES
-from oracle.models import model_of
+from oracle.models import Model, model_of
 from oracle.multiply import chunk_tiles, product, takes_upper_halves
 from oracle.scratch import Scratch, own_scratch
 from oracle.sparse import by_row, expanded, met, of_rows
-
-if TYPE_CHECKING:
-    from oracle.models import Model
 
 _CHUNKS_OF_ROWS = 4
 """Of so many times fewer tiles, the B that each row of A meets is put together: 0.5 to 0.7 times as
@@ -112,14 +110,18 @@ def mma_sp(
         raise another_needed(form, "mma.sp")
     leading = _leading(form, a=a, b=b, c=c, metadata=metadata)
     known = selectors_of(form)
-    if isinstance(selector, bool) or selector not in known:
+    try:
+        number = -1 if isinstance(selector, bool) else index(selector)
+    except TypeError:
+        number = -1
+    if number not in known:
         raise UsageError(
             f"the sparsity selector is {selector!r:.80}; of {form.opcode} it is "
             f"{' or '.join(map(str, known))}, and any other is undefined (PTX ISA "
             f"{INSTRUCTIONS[form.mnemonic].metadata})"
         )
     operands = (words.reshape(-1, LANES, words.shape[-1]) for words in (a, b, c))
-    chosen = metadata.reshape(-1, LANES), int(selector)
+    chosen = metadata.reshape(-1, LANES), number
     d = multiply_lanes(form, *operands, model=model_of(target, model), metadata=chosen)
     return d.reshape(*leading, LANES, form.words("d"))
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oracle.arithmetic import integers
 from oracle.arithmetic.dots import dot_product, scalar_dot
@@ -15,14 +16,8 @@ from oracle.enclosure import enclosure
 from oracle.forms import Form
 from oracle.isa import mma_form
 from oracle.models import Model, model_for, model_of
-from oracle.scratch import own_scratch
+from oracle.scratch import Scratch, own_scratch
 from oracle.transposition import in_order
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from oracle.forms import Form
-    from oracle.scratch import Scratch
 
 _CHUNK_PRODUCTS = 512 * 16 * 16 * 16
 """Products computed together: enough to make the cost of a NumPy call negligible, and few enough

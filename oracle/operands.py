@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+from oracle.forms import Form
 from oracle.matrices import Matrix, Vector
+from oracle.operations import Operation
 from oracle.places import Span, Uniform
 from oracle.registers import Register, listed, text_of, vector
-
-if TYPE_CHECKING:
-    from oracle.forms import Form
-    from oracle.operations import Operation
 
 
 @dataclass(frozen=True, kw_only=True)

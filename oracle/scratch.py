@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import threading
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from oracle.transposition import transpose
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike, NDArray
-
 
 _REGION_BYTES = 16 << 20
 """Taken from the system at once: for arrays of 4 MiB and more NumPy asks for large pages (Linux,

@@ -19,15 +19,13 @@ and descending ones too, which the ISA leaves undefined (measured 2026-11-23).
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.forms import Form
 from oracle.instructions.mma_sp import legal_pairs, metadata_lanes, units
-
-if TYPE_CHECKING:
-    from oracle.forms import Form
 
 
 @cache

@@ -7,17 +7,13 @@ an operand (9.7.14.4.5 says nothing else of them).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Classes = NDArray[np.float32]
-    Floats = NDArray[np.float64]
-    Bools = NDArray[np.bool_]
-    Bounds = tuple[Floats, Floats, Bools]
+Classes = NDArray[np.float32]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Bounds = tuple[Floats, Floats, Bools]
 
 
 def are_apart(low: Classes, high: Classes) -> Bools:

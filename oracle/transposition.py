@@ -10,12 +10,10 @@ each part of it a cache line further on than before.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 _LINE_BYTES = 64
 """A cache line of x86-64 and of most 64-bit Arm processors."""

@@ -96,7 +96,7 @@ def check_named(name: str, built_in: Sequence[str]) -> None:
         if shutil.which(words[0]) is None:
             raise UsageError(
                 f"--runner {name!r}: there is no program {words[0]}; give its path, or put it "
-                "where PATH leads, and let it be executable"
+                "in a folder of PATH, and make it executable"
             )
     elif name not in (own := installed()):
         there = ", ".join([*built_in, *own])

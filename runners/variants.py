@@ -139,5 +139,5 @@ def parse_variant(text: str) -> Variant:
             "once, with values, such as maxrregcount=32,target=sm_90a"
         )
     if given.get(_LAST[0], _LAST[1]) != _LAST[1]:
-        raise UsageError(f"process={given[_LAST[0]]} says nothing; there is process=last")
+        raise UsageError(f"process={given[_LAST[0]]} is not known; the only value is process=last")
     return Variant(tuple((name, given[name]) for name in SETTINGS if name in given))

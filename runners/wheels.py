@@ -337,7 +337,7 @@ def _downloaded(
         env=environment,
     ) as pip:  # fmt: skip
         if pip.stdout is None:
-            raise InfrastructureError("pip could not be listened to")
+            raise InfrastructureError("the output of pip could not be read")
         try:
             for line in pip.stdout:
                 counted = _PROGRESS.search(line)

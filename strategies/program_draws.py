@@ -223,7 +223,7 @@ def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[
         )
     if not forms:
         raise UsageError(
-            f"nothing that multiplies or moves matrices on {target} and PTX ISA {version} is like "
+            f"no matrix instruction of {target} and PTX ISA {version} that is drawn matches "
             f"{selection.pattern!r}; `warpfuzz isa --target {target} --ptx-version {version}` "
             "lists what there is"
         )

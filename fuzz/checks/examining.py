@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Self
 
 import msgspec
@@ -36,6 +38,7 @@ from fuzz.findings.case import (
     subject_of,
 )
 from fuzz.findings.families import (
+    WRONG_STEP,
     family_of_difference,
     family_of_failure,
     family_of_flaky,
@@ -156,6 +159,10 @@ ON_A_GPU = "on a GPU"
 """Detail of a case that the simulated device tells: what a GPU did with the same PTX."""
 
 
+BROKEN = "not examined for a defect of warpfuzz"
+"""Detail of a case that keeps the name that it had: the exception that ended its examination."""
+
+
 _MODULES_KEPT = 64
 """Most modules of one examination that are not compiled again: those of the last few steps."""
 
@@ -222,16 +229,24 @@ class Examiner:
         apart = self._lanes_apart(subject)
         if apart is not None:
             return self._on_simulated_device(entry, apart, job)
+        broken = ""
         try:
-            if job.seconds is None:
-                found, status = self._confirmed(entry, subject, job.family), ShrinkStatus.RAW
-            else:
-                found, status = self._shrunk(entry, subject, job.family, job.seconds)
+            try:
+                if job.seconds is None:
+                    found, status = self._confirmed(entry, subject, job.family), ShrinkStatus.RAW
+                else:
+                    found, status = self._shrunk(entry, subject, job.family, job.seconds)
+            except (WarpfuzzError, OSError, MemoryError):
+                raise
+            except Exception as error:  # a finding is worth more than what can be told of it
+                broken = _defect(error)
+                found, status = self._as_named(entry, subject, job.family), entry.finding.shrink
         except DeviceLostError as error:
             return self._lost(entry, subject, job, error)
         if found is None:
             return NotExamined(id=job.id, gone=True)
-        return self._examined(entry, found, status, job)
+        examined = self._examined(entry, found, status, job)
+        return _with_detail(examined, BROKEN, broken) if broken else examined
 
     def _lanes_apart(self, subject: Subject) -> OpenRunner | None:
         """Return the simulated device where it says that the PTX takes lanes apart, not the GPU.
@@ -257,9 +272,7 @@ class Examiner:
         first = entry.finding
         said = f"{self._ready.device}: {first.runners[-1].message or first.kind}"
         where = first.details.get(ON_A_GPU, said)
-        case = examined.stored.case
-        case = msgspec.structs.replace(case, details={**case.details, ON_A_GPU: where})
-        return replace(examined, stored=replace(examined.stored, case=case))
+        return _with_detail(examined, ON_A_GPU, where)
 
     def _examined(
         self,
@@ -320,6 +333,16 @@ class Examiner:
             subject, attempts = bare, again
         evidence = Evidence(kind=kind, family=family, subject=subject, attempts=attempts)
         return self._named(evidence, culprit)
+
+    def _as_named(self, entry: Entry, subject: Subject, family: Family) -> Evidence | None:
+        """Run a finding again, and keep the name that it has."""
+        kind, subject, attempts = self._replayed(entry, subject)
+        if kind is None:
+            return None
+        if kind is not entry.finding.kind:
+            family = self._family(kind, subject, attempts)
+        told = str(entry.finding.details.get(WRONG_STEP, ""))
+        return Evidence(kind=kind, family=family, subject=subject, attempts=attempts, culprit=told)
 
     def _replayed(
         self, entry: Entry, subject: Subject
@@ -433,6 +456,19 @@ class Examiner:
 
     def _repeated(self, subject: Subject, kind: Kind) -> list[Attempt]:
         return [attempt(self._ready.runner, subject) for _ in range(replays_of(kind))]
+
+
+def _defect(error: Exception) -> str:
+    """Say where an exception that nobody expected comes from."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{Path(where.filename).name}, line {where.lineno}"
+    return f"{type(error).__name__} in {place}: {error}"
+
+
+def _with_detail(examined: Examined, name: str, text: str | float) -> Examined:
+    case = examined.stored.case
+    case = msgspec.structs.replace(case, details={**case.details, name: text})
+    return replace(examined, stored=replace(examined.stored, case=case))
 
 
 def _first(entry: Entry, subject: Subject) -> Attempt:

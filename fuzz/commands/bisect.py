@@ -357,7 +357,9 @@ def _of_module(entry: Entry, options: ReplayOptions) -> Probe:
 
     def assembler(member: Member) -> Assembler:
         if member.assembler is None:
-            raise CannotBeAskedError("the driver's compiler says nothing of a module by itself")
+            raise CannotBeAskedError(
+                "the driver's compiler gives no verdict on a module that is not run"
+            )
         return member.assembler
 
     def module_for(member: Member) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -178,7 +179,9 @@ def gate(options: Gate) -> bool:
     started = time.monotonic()
     seconds = parse_duration(options.time)
     if options.report is not None and options.report.suffix != ".html":
-        raise UsageError(f"--report {options.report} is a page of HTML; give a name that ends so")
+        raise UsageError(
+            f"--report {options.report}: the page is HTML; give a name that ends in .html"
+        )
     known = known_with(options.known)
     remember(*(one for one in (options.old, options.new) if ":" in one))
     old, new = (_toolchain(name, options) for name in (options.old, options.new))
@@ -186,7 +189,7 @@ def gate(options: Gate) -> bool:
         raise UsageError(f"{options.old} and {options.new} are the same compiler, {new.named}")
     if old.writes_ptx != new.writes_ptx:
         raise UsageError(
-            f"{old.named} and {new.named} do not read the same: one is given programs, and the "
+            f"{old.named} and {new.named} cannot be compared: one is given programs, and the "
             "other PTX; name two assemblers, or two front ends"
         )
     result = _Result(old=old, new=new, runner=_runner(options, new))
@@ -432,7 +435,7 @@ def _variants(result: _Result, given: Sequence[str], choice: RunnerChoice) -> It
         refusals = ((one.named, one.having(variant).refusal(target, own)) for one in both)
         said = "; ".join(f"{name}: {refusal}" for name, refusal in refusals if refusal)
         if said and given:
-            raise UsageError(f"both cannot be asked with {variant}: {said}")
+            raise UsageError(f"not both of them take the options {variant}: {said}")
         if said:
             result.unasked.append(f"programs with {variant} ({said})")
         else:
@@ -531,10 +534,9 @@ def _report(result: _Result, options: Gate, seed: int, seconds: float) -> None:
     counts = {one.value: result.count(one) for one in Standing}
     verdict = _verdict(result)
     quiet = (Standing.KEPT, Standing.UNASKED)
-    # What decides comes last: there it is seen.
     shown = sorted(
         (row for row in result.rows if row.standing not in quiet),
-        key=lambda row: (row.counts, row.standing.speaks_against),
+        key=lambda row: (not row.counts, not row.standing.speaks_against),
     )
     if options.json:
         for row in shown:
@@ -610,13 +612,20 @@ def _print(result: _Result, shown: Sequence[Row], verdict: str, seed: int, secon
     out.print(lines)
     found = table("", "what", "id or folder")
     for row in shown:
-        known = " (known)" if row.known else ""
-        style, what = "bad" if row.counts else "quiet", plain(f"{row.what}{known}")
-        # What decides nothing takes one line; JSON, JUnit and the page have all of it.
-        what.no_wrap, what.overflow = not row.standing.speaks_against, "ellipsis"
-        found.add_row(row.standing.value, what, plain(row.path), style=style)
-    if shown:
+        if row.standing.speaks_against or row.source != "record":
+            what = plain(f"{row.what}{' (known)' if row.known else ''}")
+            style = "bad" if row.counts else "quiet"
+            found.add_row(row.standing.value, what, plain(row.path), style=style)
+    if found.row_count:
         out.print(found)
+    mended = Counter(
+        row.what.partition(": ")[0]
+        for row in shown
+        if row.standing is Standing.MENDED and row.source == "record"
+    )
+    if mended:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in mended.most_common())
+        say(f"mended of the record: {kinds} (--report, --junit and --json list them)")
     if any(row.source == "record" for row in shown):
         say("What has an id is of the record: `warpfuzz corpus show ID --corpus record`.")
     for row in result.rows:

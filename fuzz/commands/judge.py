@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from fuzz.compilers.members import Member, members_of
 from fuzz.findings.launches import LaunchRows, parse_launch
 from fuzz.judging.guessing import Guess, guess
 from fuzz.judging.judging import Court, Found, Judged, court, judged
-from fuzz.judging.reference import Reference, check_decided, check_forgetful, rounded
+from fuzz.judging.reference import Reference, check_forgetful, rounded, undecided
 from fuzz.options import Judge
 from fuzz.output import (
     Test,
@@ -28,14 +29,15 @@ from fuzz.output import (
     starting,
     write_junit,
 )
-from fuzz.runner import BUILT_IN, RunnerChoice, hardware_runner, rewriters
+from fuzz.runner import BUILT_IN, RunnerChoice, TargetError, hardware_runner, rewriters
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import read_given, reason_of
+from oracle.targets import parse_target
 from runners.compilers import all_fetched, fetched_compiler, parse_levels, select
 from runners.faults import by_name
 from runners.protocol import Failure
 from runners.ptx_pass import PtxPass
-from runners.ptx_text import header
+from runners.ptx_text import header, with_header
 
 _COMPILERS = "installed,driver"
 
@@ -47,7 +49,6 @@ def judge_kernel(options: Judge) -> bool:
     rows = LaunchRows()
     if options.launch is not None:
         rows = parse_launch(_text(options.launch, "launch").encode(), str(options.launch))
-    check_decided(written)
     ptx, without = rounded(written)
     target, version = header(ptx)
     if not target or not version:
@@ -65,13 +66,22 @@ def judge_kernel(options: Judge) -> bool:
         ptx_version=version,
         **options.picked("device", "faults", "ptx_pass"),
     )
+    notes = []
 
     @cache
     def corpus() -> Corpus:
         return create_corpus(options.corpus, generator=generator())
 
     _check_pass(choice, ptx)
-    with starting(lines=False) as tell, _court(options, choice) as who:
+    with starting(lines=False) as tell, ExitStack() as stack:
+        try:
+            who = stack.enter_context(_court(options, choice))
+        except TargetError as error:
+            if parse_target(target).is_specific:
+                raise
+            notes.append(f".target {target} became {error.own}, which is what the GPU runs.")
+            ptx = with_header(ptx, target=error.own, version=version)
+            who = stack.enter_context(_court(options, replace(choice, target=error.own)))
         reference = Reference(target=who.architecture)
         refusal = reference.refusal(ptx)
         if refusal and choice.name not in BUILT_IN:
@@ -79,15 +89,26 @@ def judge_kernel(options: Judge) -> bool:
                 f"the simulated device does not know the kernel ({refusal}), and there is nothing "
                 "else to compare with"
             )
+        open_ = undecided(ptx)
+        if refusal and open_:
+            raise UsageError(open_)
         if refusal:
             check_forgetful(ptx)
-        found = guess(ptx, rows, reference.device)
-        told = judged(
-            who, ptx, found.setup, None if refusal else reference,
-            count=options.images, seed=options.seed, corpus=corpus, known=known, tell=tell,
-        )  # fmt: skip
+        try:
+            found = guess(ptx, rows, reference.device)
+            told = judged(
+                who, ptx, found.setup, None if refusal else reference,
+                count=options.images, seed=options.seed, corpus=corpus, known=known, tell=tell,
+            )  # fmt: skip
+        except UsageError as error:
+            if open_:
+                raise UsageError(f"{error}; {open_}") from None
+            raise
     seconds = time.monotonic() - started
-    _report(options, told, who, found, refusal, without, seconds)
+    if without:
+        added = counted(without, "sum or product", "sums and products")
+        notes.append(f"{added} without a rounding got .rn: a compiler may fuse them otherwise.")
+    _report(options, told, who, found, refusal, notes, seconds)
     report_expired(known)
     if options.junit is not None:
         _write_junit(options, told, seconds)
@@ -177,7 +198,7 @@ def _report(
     who: Court,
     found: Guess,
     refusal: str,
-    without: int,
+    notes: Sequence[str],
     seconds: float,
 ) -> None:
     left = Counter(one.why for one in told.left.values())
@@ -198,7 +219,7 @@ def _report(
                     "guessed": list(found.guessed),
                     "reference": None if refusal else told.referee,
                     "refused": refusal or None,
-                    "roundings_added": without,
+                    "changed": list(notes),
                     "images": told.images,
                     "left_out": dict(left),
                     "agreeing": list(told.came.agreeing),
@@ -212,9 +233,8 @@ def _report(
     if found.guessed:
         say("`--launch FILE` says it otherwise; as it was launched:", style="quiet")
         say(told.setup.toml.strip(), style="quiet")
-    if without:
-        added = counted(without, "sum or product", "sums and products")
-        say(f"{added} without a rounding got .rn: a compiler may fuse them otherwise.")
+    for note in notes:
+        say(note)
     if refusal:
         say(f"The simulated device does not know the kernel ({refusal}): compilers are compared "
             "with each other alone, and races are not looked for.")  # fmt: skip

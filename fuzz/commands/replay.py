@@ -141,13 +141,13 @@ def _check_told(told: _Results, options: Replay) -> None:
     if told.broken:
         many = "entry is" if len(told.broken) == 1 else "entries are"
         raise InfrastructureError(
-            f"{len(told.broken)} {many} broken and left out; mend or remove what is named above"
+            f"{len(told.broken)} {many} broken and left out; repair or remove what is named above"
         )
     least = options.at_least if options.at_least is not None else min(told.asked, 1)
     if told.answered < least:
         raise InfrastructureError(
             f"{counted(told.answered, 'finding')} compared or judged, and --at-least {least} asks "
-            "for more: nothing is said of the others"
+            "for more: nothing is known of the others"
         )
 
 

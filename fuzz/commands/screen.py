@@ -119,8 +119,8 @@ def screen(options: Screen) -> bool:
     ]
     if refuted and not wrong:
         raise InfrastructureError(
-            f"{refuted[0]}; nothing else is wrong. Distill the set again, or get it from where it "
-            "is right"
+            f"{refuted[0]}; nothing else is wrong. Distill the set again, or copy it again from "
+            "where it came from"
         )
     return wrong
 

@@ -84,7 +84,7 @@ def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
 
 def _found(status: CampaignStatus) -> str:
     unknown, known = group_counts(status.families)
-    words = f"{counted(unknown, 'family', 'families')} of disagreements"
+    words = counted(unknown, "finding") if unknown else "no findings"
     if known:
         words += f", and {known:,} known"
     if status.unreplayed:

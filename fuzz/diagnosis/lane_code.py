@@ -11,7 +11,9 @@ makes the code right, it belongs to what is wrong.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import Any, TypeVar
@@ -33,6 +35,7 @@ from oracle.lane_code import (
     Statement,
     Taken,
     every,
+    inside,
     read_by,
     taken,
 )
@@ -60,6 +63,11 @@ _AT_ONCE = 16
 """Trials that are compiled together; what follows a wrong one is compiled in vain."""
 _Offer = TypeVar("_Offer")
 _PREDICATE, _LOOP, _BRANCH = "a predicate", "a loop of lanes", "a branch of lanes"
+_LEFT, _ENTERED = " that lanes leave", " entered within its body"
+_ORDER = re.compile(r"^(setp?)\.[a-z]+(\.(and|or|xor))?(?=\.)")
+"""A comparison's order, and how a predicate is combined with it."""
+_COMPUTING = {"add", "sub", "mul", "fma", "min", "max", "abs", "neg", "copysign"}
+"""Instructions whose results are numbers of the format of their sources."""
 _LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
 _HELPERS = "cvt.u16.u32", "cvt.u32.u16", "mov.b64.pack", "mov.b64.unpack"
 """What brings registers that have not 32 bits in and out of a trial."""
@@ -115,11 +123,18 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
     names = [CODE]
     if sum(1 for _ in every(step.code)) <= _SMALL:
         needed = _needed(device, example, step, there)
-        controls = _controls(step.code)
-        some = [*needed, *controls] or [*step.opcodes]
+        controls = _needed_controls(device, example, step)
+        if not controls and (pair := _pair(device, example, step, needed)):
+            within = f"a result of {needed[0].row.numbers}"
+            return Culprit(steps=pair, within=within, witness=_shown(example))
+        orders = dict.fromkeys(_any_order(one.opcode) for one in needed)
+        some = [*orders, *controls] or [*step.opcodes]
         names = some if len(some) <= _MOST_NAMED else controls or names
-    witness = Witness(program=example.program, images=example.image[None])
-    return Culprit(steps=(" and ".join(names),), witness=witness)
+    return Culprit(steps=(" and ".join(names),), witness=_shown(example))
+
+
+def _shown(example: Example) -> Witness:
+    return Witness(program=example.program, images=example.image[None])
 
 
 def _inputs(example: Example) -> NDArray[np.uint32]:
@@ -345,7 +360,7 @@ def _found_alike(device: ExperimentDevice, row: ScalarInstruction, guard: str) -
     if len(others) > _MOST_ALIKE and not guard:
         return (row.opcode,)
     # Always the same ones, whichever was met: one cause is one name.
-    some = others[:: -(-len(others) // _MOST_ALIKE)]
+    some = others[:: -(-len(others) // _MOST_ALIKE) or 1]
     tried = [*dict.fromkeys((*some, row))]
     there = _each_wrong(device, [_drawn(one, guard) for one in tried])
     wrong = [one for one, found in zip(tried, there, strict=True) if found is not None]
@@ -385,12 +400,12 @@ def _skeletons(code: tuple[Statement, ...]) -> Iterator[tuple[str, _Trial]]:
                 count = trial.given(_NUMBERS, "b32") if numbered else one.count
                 loop = replace(one, count=count, counter="r51", entry="", skipped=0, body=(turn,))
                 if isinstance(kind, Leave):
-                    name += " that lanes leave"
+                    name += _LEFT
                     asked = _assign("setp.eq.u32", "p50", "r51", trial.given(_NUMBERS % 5, "b32"))
                     leave = replace(kind, predicate="p50")
                     loop = replace(loop, body=(turn, asked, leave, more))
                 elif kind:
-                    name += " entered within its body"
+                    name += _ENTERED
                     entry = _like(kind, trial.given(_ODD, "pred"))
                     loop = replace(loop, entry=entry, skipped=1, body=(turn, more))
                 trial.code += [start, loop]
@@ -408,19 +423,76 @@ def _needed(
     example: Example,
     step: LaneCode,
     there: Sequence[tuple[Assign, list[Taken]]],
-) -> list[str]:
+) -> list[Assign]:
     """Return the instructions without which code is right: what they gave is loaded instead."""
     tried = [
-        (one.opcode, other)
+        (one, other)
         for one, times in there
         if len(times) == 1 and (other := _given_instead(example, step, one, times[0])) is not None
     ]
     found = device.results_of([(other.program, other.image[None]) for _, other in tried])
-    return [*dict.fromkeys(
-        opcode
-        for (opcode, _), results in zip(tried, found, strict=True)
+    return [
+        one
+        for (one, _), results in zip(tried, found, strict=True)
         if results is not None and not results.wrong[0]
-    )]  # fmt: skip
+    ]
+
+
+def _pair(
+    device: ExperimentDevice, example: Example, step: LaneCode, needed: Sequence[Assign]
+) -> tuple[str, ...]:
+    """Name what is wrong of two instructions, of which one reads what the other computes.
+
+    Others that read as much are tried in the place of the second. If most others of the first
+    one's format are as wrong in its place, it is named after that: "shl.b64 of a result of f32".
+    """
+    if len(needed) != 2 or not {*needed[0].destinations} & {*needed[1].sources}:
+        return ()
+    first, second = needed
+    makers = [
+        one for one in SCALARS.values()
+        if (one.numbers, one.sources, one.destinations)
+        == (first.row.numbers, first.row.sources, first.row.destinations)
+        and one.family in _COMPUTING
+    ]  # fmt: skip
+    readers = [
+        one for one in SCALARS.values()
+        if (one.sources, one.destinations) == (second.row.sources, second.row.destinations)
+        and not one.warp and one.exists(device.module)
+    ]  # fmt: skip
+    others = makers[:: -(-len(makers) // _AT_ONCE) or 1] if first.row.numbers else []
+    made = _still_wrong(device, example, step, first, others)
+    if not made or len(made) < len(others) / 2:
+        return ()
+    read = _still_wrong(device, example, step, second, readers[:_MOST_ALIKE])
+    return tuple(one.opcode for one in read) if len(read) <= _MOST_NAMED else (second.row.family,)
+
+
+def _still_wrong(
+    device: ExperimentDevice,
+    example: Example,
+    step: LaneCode,
+    one: Assign,
+    rows: Sequence[ScalarInstruction],
+) -> list[ScalarInstruction]:
+    """Return which instructions are wrong in the place of one."""
+    (path,) = (path for path, other in places(step.code) if other is one)
+    tried: list[tuple[ScalarInstruction, Example]] = []
+    for row in rows:
+        with suppress(UsageError):
+            code = changed(step.code, {path: (replace(one, opcode=row.opcode),)})
+            tried.append((row, _with_code(example, step, code)))
+    found = device.results_of([(other.program, other.image[None]) for _, other in tried])
+    return [
+        row
+        for (row, _), results in zip(tried, found, strict=True)
+        if results is not None and results.wrong[0]
+    ]
+
+
+def _with_code(example: Example, step: LaneCode, code: tuple[Statement, ...]) -> Example:
+    steps = [replace(one, code=code) if one is step else one for one in example.program.steps]
+    return example.with_program(example.program.buffers, steps)
 
 
 def _given_instead(example: Example, step: LaneCode, one: Assign, time: Taken) -> Example | None:
@@ -428,8 +500,10 @@ def _given_instead(example: Example, step: LaneCode, one: Assign, time: Taken) -
     if step.bits != 32:
         return None
     read = set[str]().union(*map(read_by, every(step.code)), step.results)
-    count = max((int(name[1:]) + 1 for name in step.inputs if name in read), default=0)
-    columns = [*_inputs(example).T[:count]]
+    used = [name for name in step.inputs if name in read]
+    columns = [_inputs(example).T[int(name[1:])] for name in used]
+    # What is loaded in its place needs room: of the inputs none stays that nothing reads.
+    moved = [_assign("mov.b32", name, f"r{index}") for index, name in enumerate(used)]
     first: list[Assign] = []
     here: list[Assign] = []
     seen: list[str] = []
@@ -452,20 +526,58 @@ def _given_instead(example: Example, step: LaneCode, one: Assign, time: Taken) -
     path = next(path for path, other in places(step.code) if other is one)
     try:
         other = replace(
-            step, source="x", count=len(columns), results=(*step.results, *seen),
-            code=(*first, *changed(step.code, {path: tuple(here)})),
+            step, source="x", count=len(columns), results=(*dict.fromkeys(step.results), *seen),
+            code=(*first, *reversed(moved), *changed(step.code, {path: tuple(here)})),
         )  # fmt: skip
     except UsageError:
         return None
     return alone(other, np.stack(columns, axis=-1))
 
 
-def _controls(code: tuple[Statement, ...]) -> list[str]:
-    """Name the predicates, branches and loops that are left."""
-    there = [*every(code)]
-    found = [_BRANCH] if any(isinstance(one, If) for one in there) else []
-    if any(isinstance(one, Assign) and one.guard for one in there):
-        found.insert(0, _PREDICATE)
-    if any(isinstance(one, Repeat | Leave) for one in there):
-        found.append(_LOOP)
-    return found
+def _any_order(opcode: str) -> str:
+    """Return the name of a comparison, whatever its order is and it is combined with."""
+    return _ORDER.sub(r"\1.*", opcode)
+
+
+def _needed_controls(device: ExperimentDevice, example: Example, step: LaneCode) -> list[str]:
+    """Name the predicates, branches and loops that are left, unless code is wrong without them."""
+    names: dict[str, Example | None] = {}
+    for name, kind in ((_PREDICATE, Assign), (_BRANCH, If), (_LOOP, Repeat)):
+        code = _without(step.code, kind)
+        if code == step.code:
+            continue
+        if kind is Repeat:
+            name = _called(*every(step.code))
+        try:
+            names[name] = _with_code(example, step, code)
+        except UsageError:
+            names[name] = None
+    tried = {name: one for name, one in names.items() if one is not None}
+    found = device.results_of([(one.program, one.image[None]) for one in tried.values()])
+    for name, results in zip(tried, found, strict=True):
+        if results is not None and results.wrong[0]:
+            del names[name]
+    return [*names]
+
+
+def _without(code: tuple[Statement, ...], kind: type[Statement]) -> tuple[Statement, ...]:
+    """Return code that takes what is under predicates, in branches or in loops once, in a row."""
+    made: list[Statement] = []
+    for one in code:
+        blocks = {field: _without(block, kind) for field, block in inside(one).items()}
+        if isinstance(one, Assign):
+            made.append(replace(one, guard="") if kind is Assign else one)
+        elif isinstance(one, kind):
+            if isinstance(one, Repeat):
+                made.append(_assign("add.s32", one.counter, ZERO, 0))
+            made += [each for block in blocks.values() for each in block]
+        elif not (kind is Repeat and isinstance(one, Leave)):
+            made.append(replace(one, **blocks))  # type: ignore[arg-type]
+    return tuple(made)
+
+
+def _called(*statements: Statement) -> str:
+    """Name a loop by what else than turns it has."""
+    entered = any(isinstance(one, Repeat) and one.entry for one in statements)
+    left = any(isinstance(one, Leave) for one in statements)
+    return f"{_LOOP}{_LEFT * left}{_ENTERED * entered}"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise, product
+from itertools import islice, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,8 @@ _NAMES: Mapping[str, str] = {
 stores first, because every other test is built from them."""
 _VECTORS = 4, 2
 """Registers of 32 bits that are stored or loaded at once (`ld` and `st` with `.v4`, `.v2`)."""
+_AT_ONCE = 16
+"""Steps that are tried as kernels of one module; what follows a wrong one is compiled in vain."""
 _MET, _DRAWN = 8, 8
 """Contents of one step that are tried: some that it met, and as many that are drawn. One bit that
 is stuck in one lane shows in half of them or more."""
@@ -97,10 +99,15 @@ def wrong_register_step(
     for event in traced.events:
         if works_on_registers(event.step):
             tried.setdefault(_Alone.of(event.step, program), []).append(event)
-    for alone in sorted(tried, key=lambda one: _order(one.step)):
-        found = alone.culprit(device, tried[alone])
-        if found is not None:
-            return found
+    rest = iter(sorted(tried, key=lambda one: _order(one.step)))
+    while some := [*islice(rest, _AT_ONCE)]:
+        there = device.results_of([(one.program, one.images(tried[one])) for one in some])
+        for alone, results in zip(some, there, strict=True):
+            if results is not None and results.wrong.any():
+                # What is wrong in company may be right by itself.
+                found = alone.culprit(device, tried[alone])
+                if found is not None:
+                    return found
     return None
 
 

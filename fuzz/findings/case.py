@@ -24,6 +24,7 @@ from corpus.images import pack, unpack
 from corpus.programs import decode_program, encode_program
 from fuzz import warpfuzz_version
 from fuzz.diagnosis.experiments import Culprit
+from fuzz.diagnosis.single_step import CODE
 from fuzz.findings.families import WRONG_STEP, family_of_culprit
 from fuzz.findings.making import details_of
 from fuzz.findings.replay import Attempt, Subject
@@ -97,12 +98,15 @@ class Evidence:
     def named(self, culprit: Culprit | None, *, who: str = "") -> Evidence:
         """Return it named after what is wrong; as it is, where that is unknown.
 
+        Of code whose wrong instructions are not told apart yet, what it ends in says more: findings
+        of many causes would have one name, and all but one of them be given up.
+
         Parameters
         ----------
         who
             The compilers that alone have it, in words; "" where it is not one of them.
         """
-        if culprit is None:
+        if culprit is None or culprit.steps == (CODE,):
             return self
         family = family_of_culprit(self.kind, culprit, self.differences(), who)
         return replace(self, family=family, culprit=culprit.name)

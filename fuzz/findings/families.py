@@ -333,6 +333,8 @@ def family_of_culprit(
     names = list(culprit.steps)
     if form is not None:
         names[0] = " ".join((names[0], *_told_apart(form)))
+    elif culprit.within:
+        names[-1] += f" of {culprit.within}"
     shown = f"{' or '.join(names)}: {what or 'fails'}"
     return Family.of(kind, culprit.name, culprit.condition, shown=shown, blame=blame)
 

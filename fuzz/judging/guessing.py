@@ -40,6 +40,7 @@ _ADDRESSES = re.compile(rf"(?:ld|ldu|st|atom|red|cp|{_MATRIX})\b")
 _CARRIES = re.compile(r"(?:mov|cvta|add|sub|mad|selp|min|max|cvt)\b")
 """What an address is made with; a product of a pointer is none."""
 _OF_A_WARP = re.compile(rf"\b(?:{_MATRIX}|shfl|vote|match|redux)\b|%laneid\b|%lanemask")
+_WAITING = re.compile(r"\bbar(?:rier)?(?:\.cta)?\.sync(?:\.aligned)?\s+\d+\s*,\s*(\d+)\s*;")
 _ELEMENT = re.compile(r"\.(bf16|[busf](?:8|16|32|64))\b")
 _THREADS = 64
 """Threads of a block where nothing tells: two warps."""
@@ -129,6 +130,8 @@ def _block(behind: str, text: str) -> tuple[tuple[int, int, int], str]:
     if bound is not None:
         x, y, z = (int(bound[axis] or 1) for axis in (2, 3, 4))
         return (x, y, z), f".{bound[1]}"
+    if waiting := _WAITING.search(text):
+        return (int(waiting[1]), 1, 1), "a barrier says that it is for so many threads"
     if "%tid.z" in text:
         return (8, 4, 2), "%tid is read along three axes"
     if "%tid.y" in text:

@@ -38,16 +38,17 @@ def rounded(ptx: str) -> tuple[str, int]:
     return _ROUNDED.subn(r"\1.rn\2", ptx)
 
 
-def check_decided(ptx: str) -> None:
-    """Raise UsageError for a kernel that asks for what the device decides."""
+def undecided(ptx: str) -> str:
+    """Say where a kernel first asks for what the device decides; "" if it nowhere does."""
     text = without_comments(ptx)
     found = _UNDECIDED.search(text)
-    if found is not None:
-        line = text.count("\n", 0, found.start()) + 1
-        raise UsageError(
-            f"line {line}: {found[0]} is what the device or the compiler decides, so that nothing "
-            "that follows from it can be compared; take it out"
-        )
+    if found is None:
+        return ""
+    line = text.count("\n", 0, found.start()) + 1
+    return (
+        f"line {line}: {found[0]} is what the device or the compiler decides, so that nothing that "
+        "follows from it can be compared; take it out"
+    )
 
 
 def check_forgetful(ptx: str) -> None:
@@ -116,7 +117,7 @@ class Reference:
         self.steps = max(self.steps, found[0].steps)
         if not np.array_equal(found[0].image, found[-1].image):
             return Left(
-                why="what comes out depends on an address, or on a register, memory or a lane that "
-                "the kernel never gave a value"
+                why="what comes out depends on an address, a clock, who is active, or on a "
+                "register, memory or a lane that the kernel never gave a value"
             )
         return found[0].image

@@ -319,8 +319,8 @@ def measured_model(target: str, results: Sequence[MeasuredResult], origin: Origi
         for name, figure in _figures(result, origin).items():
             if exact.setdefault(name, figure).value != figure.value:
                 raise UsageError(
-                    f"{result.unit.name} overflows otherwise than the other units of integers, "
-                    "which no model can say; write no model, and report the units"
+                    f"{result.unit.name} overflows differently from the other integer units, which "
+                    "a file of figures cannot say; please report the device and what it printed"
                 )
     doubles = [result for result in results if result.unit.kind == "double" and result.figures]
     return Model(

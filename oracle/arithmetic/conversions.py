@@ -6,17 +6,15 @@ name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from oracle.formats import Format
 
-    from oracle.formats import Format
-
-    Floats = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 CANONICAL_NAN = {"f16": 0x7FFF, "f32": 0x7FFF_FFFF}
 """NaN that a floating-point dot product returns (measured on H200, 2026-11)."""

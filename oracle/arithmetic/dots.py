@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import accumulate, chain, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oracle.arithmetic import conversions
 from oracle.arithmetic.conversions import flushed, is_nan, rounded
@@ -17,14 +18,10 @@ from oracle.arithmetic.error_free import odd_sum
 from oracle.arithmetic.truncated import truncated_dot
 from oracle.arithmetic.unusual import unusual_dot
 from oracle.formats import Format, format_named
+from oracle.models import ScalarDot, TruncatedDot
+from oracle.scratch import Scratch
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from oracle.models import ScalarDot, TruncatedDot
-    from oracle.scratch import Scratch
-
-    Array = NDArray[Any]
+Array = NDArray[Any]
 
 
 def dot_product(

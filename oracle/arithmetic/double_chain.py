@@ -15,31 +15,26 @@ is h. Where that is not excluded, t + e is rounded to odd instead (Boldo and Mel
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import flushed
 from oracle.arithmetic.error_free import odd_sum, product_error, split, two_sum
 from oracle.arithmetic.fma import Decoded, fma, rounded_sum
 from oracle.formats import FORMATS
+from oracle.models import DoubleChain, NanRule
+from oracle.scratch import Scratch
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from oracle.models import DoubleChain, NanRule
-    from oracle.scratch import Scratch
-
-    Floats = NDArray[np.float64]
-    Bits = NDArray[np.uint64]
-    Bools = NDArray[np.bool_]
-    Parts = tuple[Floats, Floats, Floats]
-    """Elements, their upper and their lower parts."""
-    Places = NDArray[np.intp]
-    """Indices of elements in the order of memory."""
+Floats = NDArray[np.float64]
+Bits = NDArray[np.uint64]
+Bools = NDArray[np.bool_]
+Parts = tuple[Floats, Floats, Floats]
+"""Elements, their upper and their lower parts."""
+Places = NDArray[np.intp]
+"""Indices of elements in the order of memory."""
 
 _SIGN = np.uint64(1 << 63)
 _EXPONENT = np.uint64(0x7FF << 52)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Outputs = tuple[Floats | None, ...]
+Floats = NDArray[np.float64]
+Outputs = tuple[Floats | None, ...]
 
 _SPLITTER = 2.0**27 + 1.0
 """Veltkamp's constant for 53-bit significands."""

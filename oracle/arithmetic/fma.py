@@ -14,23 +14,20 @@ back are rounded again from the exact parts, on the grid of 2^-1074.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oracle.arithmetic.error_free import directed_step, odd_sum, product_error, split, two_sum
+from oracle.models import NanRule
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from oracle.models import NanRule
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int32]
-    Bits = NDArray[np.uint64]
-    Bools = NDArray[np.bool_]
-    Places = tuple[NDArray[np.intp], ...]
-    """Indices along each axis, as of np.nonzero."""
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Bits = NDArray[np.uint64]
+Bools = NDArray[np.bool_]
+Places = tuple[NDArray[np.intp], ...]
+"""Indices along each axis, as of np.nonzero."""
 
 _SIGN = 1 << 63
 _QUIET = 0x0008_0000_0000_0000

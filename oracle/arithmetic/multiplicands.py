@@ -7,19 +7,16 @@ in the unit. Arrays have k first and the tile index last.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oracle.formats import Format
+from oracle.scratch import Scratch
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from oracle.scratch import Scratch
-
-    Array = NDArray[Any]
-    """An array whose dtype depends on the format: float32 or float64, int8 or int16, ..."""
+Array = NDArray[Any]
+"""An array whose dtype depends on the format: float32 or float64, int8 or int16, ..."""
 
 _FEW = 64
 """One in so many elements of f16 may be subnormal and go the way that is quick without them."""

@@ -23,22 +23,19 @@ of the same products, which is made only for tiles with a special operand.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import CANONICAL_NAN, narrow
 from oracle.arithmetic.multiplicands import SINGLE, Operand, element_values
 from oracle.formats import Format
+from oracle.models import TruncatedDot
+from oracle.scratch import Scratch
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from oracle.models import TruncatedDot
-    from oracle.scratch import Scratch
-
-    Array = NDArray[Any]
-    """An array whose dtype depends on the format: float32 or float64, int8 or int16, ..."""
+Array = NDArray[Any]
+"""An array whose dtype depends on the format: float32 or float64, int8 or int16, ..."""
 
 _CHUNK_ELEMENTS = 1 << 17
 """Outputs that are worked on together: 512 KiB for each float32 array, so that NumPy's calls cost

@@ -7,21 +7,18 @@ the other: several times slower, and as exact.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import CANONICAL_NAN, rounded
 from oracle.arithmetic.multiplicands import element_values
+from oracle.formats import Format
+from oracle.models import TruncatedDot
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from oracle.formats import Format
-    from oracle.models import TruncatedDot
-
-    Array = NDArray[Any]
-    Floats = NDArray[np.float64]
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
 
 _INFINITE = 2.0**128
 """Where products of limited range end: beyond the largest f32."""

@@ -105,7 +105,7 @@ def _table(data: bytes, name: str) -> Table:
     try:
         found: Table = json.loads(data, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{name} is not JSON: {error!s:.300}; mend it there") from None
+        raise UsageError(f"{name} is not JSON: {error!s:.300}; correct the file") from None
     return found
 
 

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from oracle.errors import UsageError
+from oracle.forms import Form
 from oracle.isa import figures_of, notes_of
-from oracle.models.figures import Confidence, DotUnit, Figure, weakest
-from oracle.targets import parse_target
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from oracle.forms import Form
-    from oracle.models.figures import DoubleChain, ExactSum, ScalarDot, TruncatedDot, Unit
-    from oracle.targets import Release
-
+from oracle.models.figures import (
+    Confidence,
+    DotUnit,
+    DoubleChain,
+    ExactSum,
+    Figure,
+    ScalarDot,
+    TruncatedDot,
+    Unit,
+    weakest,
+)
+from oracle.targets import Release, parse_target
 
 AnyDot = TypeVar("AnyDot", bound=DotUnit)
 

@@ -176,7 +176,7 @@ def check_there(programs: Sequence[Sequence[str]], spelled: str) -> None:
         if shutil.which(words[0]) is None:
             raise UsageError(
                 f"--front-end {spelled!r}: there is no program {words[0]}; give its path, or put "
-                "it where PATH leads, and let it be executable"
+                "it in a folder of PATH, and make it executable"
             )
 
 

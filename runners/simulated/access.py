@@ -9,13 +9,14 @@ nothing.
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from runners.simulated.memory import WINDOWS, Space, check_alignment, constant_of
-from runners.simulated.operands import SINK, Operands
+from runners.simulated.operands import SINK, Operands, Source
 from runners.simulated.syntax import TYPE_BITS, Immediate, Name
 from runners.simulated.traffic import places, read_runs, write_runs
 from runners.simulated.traps import TrapKind, refuse
@@ -265,17 +266,67 @@ def _wait(operands: Operands, match: re.Match[str]) -> Operation:
     return lambda _warps, _mask: None
 
 
-_BARRIER = re.compile(r"(?:bar(?:\.cta)?\.sync|barrier(?:\.cta)?\.sync(?:\.aligned)?)")
+_BARRIER = re.compile(
+    r"bar(?P<er>rier)?(?:\.cta)?\.(?:sync(?(er)(?:\.aligned)?)"
+    r"|red\.(?:(?P<count>popc)|(?P<op>and|or))(?(er)(?:\.aligned)?)\.(?(count)u32|pred))"
+)
+_JOINED: dict[str, Callable[[Values], Values]] = {
+    "popc": lambda held: np.atleast_2d(held.sum(dtype=np.uint32)),
+    "and": lambda held: np.atleast_2d(held.all()),
+    "or": lambda held: np.atleast_2d(held.any()),
+}
+"""What the predicates of a block's threads are joined to."""
 
 
-def is_barrier(operands: Operands) -> bool:
-    """Return whether an instruction waits for all threads of the block."""
-    if not _BARRIER.fullmatch(operands.instruction.opcode):
-        return False
-    operands.expect(1, 2)
-    if len(operands.instruction.operands) == 2:
-        operands.unsupported("a barrier for some threads of the block")
-    return True
+@dataclass(frozen=True, kw_only=True)
+class Barrier:
+    """A barrier for all threads of a block (9.7.13.1)."""
+
+    count: Source | None
+    """How many threads it says that it is for."""
+    held: Source | None
+    """The predicate that it joins over the threads; None: it only waits."""
+    name: str = ""
+    """How."""
+    target: str = SINK
+    """Key of the register that gets what it is joined to."""
+
+    def pass_through(self, warps: Warps, mask: Mask) -> None:
+        """Let the threads of a mask, all of some blocks, go on."""
+        shape = (LANES, warps.indices.size)
+        through = np.broadcast_to(np.True_ if mask is None else mask, shape)
+        if self.count is not None:
+            wrong = through & (self.count(warps) != warps.threads)
+            if wrong.any():
+                refuse(
+                    TrapKind.UNSUPPORTED,
+                    0,
+                    f"a barrier for another number of threads than the {warps.threads} of the "
+                    "block",
+                    warps.names(wrong),
+                )
+        if self.held is None:
+            return
+        held = np.broadcast_to(self.held(warps), shape)
+        for block in np.unique(warps.blocks):
+            those = through & (warps.blocks == block)
+            if those.any():
+                warps.write(self.target, _JOINED[self.name](held[those]), those)
+
+
+def barrier(operands: Operands) -> Barrier | None:
+    """Return the barrier that an instruction is; None if it is none."""
+    match = _BARRIER.fullmatch(operands.instruction.opcode)
+    if match is None:
+        return None
+    name = match["count"] or match["op"] or ""
+    given = list(operands.expect(*((3, 4) if name else (1, 2))))
+    target, held = SINK, None
+    if name:
+        target = operands.destination(given.pop(0), 32 if match["count"] else 1)
+        held = operands.source(given.pop(), 1)
+    count = operands.source(given[1], 32) if len(given) == 2 else None
+    return Barrier(count=count, held=held, name=name, target=target)
 
 
 def _nothing(_operands: Operands, _match: re.Match[str]) -> Operation:

@@ -83,6 +83,7 @@ class Step:
     waits: Waits | None = None
     members: Source | None = None
     """Lanes to wait for, a bit each."""
+    barrier: access.Barrier | None = None
 
     @property
     def ends(self) -> bool:
@@ -190,9 +191,15 @@ class _Linker:
                 self._call(operands, frame, (*callers, function.name))
                 continue
             step = Step(line=instruction.line, text=instruction.text)
-            self._steps.append(step)
             if instruction.statement.guard is not None:
                 step.guard, step.negated = operands.guard()
+                if access.barrier(operands) is not None:
+                    # Who is told not to, does not wait.
+                    skip = Step(line=step.line, guard=step.guard, negated=not step.negated)
+                    self._steps.append(skip)
+                    skip.goals = (len(self._steps) + 1,)
+                    step.guard = None
+            self._steps.append(step)
             if (found := self._decoded(operands)) is not None:
                 step.operation, step.waits, step.members = found
             elif goals := self._goals(operands, step, len(body)):
@@ -221,7 +228,8 @@ class _Linker:
                 refuse(TrapKind.PARSE, instruction.line, "there is no such list of branch targets")
             step.index = operands.source(index, 32)
             return tuple(self._goal(operands, label) for label in labels)
-        if not access.is_barrier(operands):
+        step.barrier = access.barrier(operands)
+        if step.barrier is None:
             refuse(
                 TrapKind.UNSUPPORTED,
                 instruction.line,

@@ -312,6 +312,17 @@ def elect(_: Qualifiers, part: Flags) -> tuple[Any, Any]:
     return leader.astype(np.uint32), leader == _LANE
 
 
+def elect_highest(_: Qualifiers, part: Flags) -> tuple[Any, Any]:
+    """Choose the highest of the lanes that take part: which one is open (9.7.13.17)."""
+    leader = (LANES - 1 - part[::-1].argmax(axis=0))[None]
+    return leader.astype(np.uint32), leader == _LANE
+
+
+def alone(_: Qualifiers, part: Flags) -> Any:
+    """Return a word with each lane's own bit: who is active beside it is open (9.7.13.9)."""
+    return np.broadcast_to(_LANE_BITS, part.shape).astype(np.uint32)
+
+
 _REDUCE = {
     "add": (np.add, 0),
     "min": (np.minimum, "max"),

@@ -184,8 +184,9 @@ class _Threads:
     def _wait(self, step: Step, index: int, here: Mask) -> None:
         """Execute a step for those for whom all others have come; let the rest wait."""
         if here is None:
-            if step.waits is Waits.BLOCK:
+            if step.barrier is not None:
                 self._warps.memory.synchronised(np.unique(self._warps.blocks))
+                step.barrier.pass_through(self._warps, None)
             self._together = index + 1
             return
         at = self._apart()
@@ -230,8 +231,28 @@ class _Threads:
         open_blocks[order[~stopped.all(axis=0)]] = False
         self._warps.memory.synchronised(blocks[open_blocks])
         released = stopped & open_blocks[order][None] & (at < self._end)
+        for index in np.unique(at[released]):
+            self._pass(int(index), at, released, order)
         at[released] += 1
         self._hold(here, released)
+
+    def _pass(
+        self, index: int, at: Places, released: NDArray[np.bool_], order: NDArray[np.int64]
+    ) -> None:
+        """Let those go on who are at one barrier; one that joins predicates has all of a block."""
+        barrier, those = self._steps[index].barrier, released & (at == index)
+        assert barrier is not None
+        blocks = np.unique(order[those.any(axis=0)])
+        elsewhere = released & ~those & np.isin(order, blocks)
+        if barrier.held is not None and elsewhere.any():
+            refuse(
+                TrapKind.DIVERGENT,
+                self._steps[index].line,
+                "threads of a block are at other barriers than the one that joins their predicates",
+                self._warps.names(elsewhere),
+            )
+        self._warps.line = self._steps[index].line
+        barrier.pass_through(self._warps, those)
 
     def _gather(self) -> None:
         """Forget warps that have exited, and keep no more places than differ."""

@@ -290,7 +290,7 @@ class Operands:
             return known
         special = SPECIAL.get(name)
         if special is not None:
-            if bits == 1:
+            if bits != special.bits and 1 in (bits, special.bits):
                 self.unsupported(f"{name} has {special.bits} bits, not {bits}")
             fetch = special.fetch
             if bits == special.bits:

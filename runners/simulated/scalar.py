@@ -99,6 +99,8 @@ class Op:
         The lowest architecture by the type of an element, where that is above sm_70.
     lanes
         Whether the lanes of a warp know of each other.
+    otherwise
+        Of lanes: what the ISA permits as well, for a device that does all that is open so.
     classes
         The words that may stand for a name in the opcode, with blanks between.
     """
@@ -111,9 +113,11 @@ class Op:
         decode: Decode | None = None,
         needs: Mapping[str, int] | None = None,
         lanes: bool = False,
+        otherwise: Compute | None = None,
         **classes: str,
     ) -> None:
         self._compute, self._needs, self._lanes = compute, needs or {}, lanes
+        self._otherwise = otherwise
         self.decode = decode or self._decode
         opcode, _, listed = syntax.partition(" ")
         self.stem = opcode.partition(".")[0].partition("{")[0]
@@ -172,7 +176,8 @@ class Op:
                 operands.unsupported(f"the {slot.name} is a constant from 0 to 255")
         compute = self._on_bits(q, seen)
         if self._lanes:
-            return _among_lanes(targets, compute, sources, self.waits)
+            other = partial(self._otherwise, q) if self._otherwise else compute
+            return _among_lanes(targets, (compute, other), sources, self.waits)
         if extended:
             compute = partial(extended, compute)
         return _written(targets, compute, sources)
@@ -248,7 +253,10 @@ def _beside_constant(compute: Compute, left: Key, right: Key) -> tuple[Compute, 
 
 
 def _among_lanes(
-    targets: Sequence[Target], compute: Compute, sources: Sequence[Source], waits: bool
+    targets: Sequence[Target],
+    computes: tuple[Compute, Compute],
+    sources: Sequence[Source],
+    waits: bool,
 ) -> Operation:
     """Return the operation of an instruction by which the lanes of a warp know of each other.
 
@@ -261,7 +269,7 @@ def _among_lanes(
         values = [np.broadcast_to(source(warps), whole) for source in sources]
         if waits:
             part = part & integers.flags(values.pop())
-        results = compute(part, *values)
+        results = computes[warps.otherwise](part, *values)
         for (key, dtype), result in zip(
             targets, results if type(results) is tuple else (results,), strict=False
         ):
@@ -585,9 +593,14 @@ ROWS = (
     ),
     Op("vote.sync.mode.pred p:pred, a:pred, m", integers.vote, lanes=True, mode="all any uni"),
     Op("vote.sync.ballot.b32 d, a:pred, m", integers.ballot, lanes=True),
-    Op("activemask.b32 d", integers.ballot, lanes=True),
-    Op("elect.sync d:u32|p:pred, m", integers.elect, lanes=True),
-    Op("elect.sync p:pred, m", lambda q, part: integers.elect(q, part)[1], lanes=True),
+    Op("activemask.b32 d", integers.ballot, lanes=True, otherwise=integers.alone),
+    Op("elect.sync d:u32|p:pred, m", integers.elect, lanes=True, otherwise=integers.elect_highest),
+    Op(
+        "elect.sync p:pred, m",
+        lambda q, part: integers.elect(q, part)[1],
+        lanes=True,
+        otherwise=lambda q, part: integers.elect_highest(q, part)[1],
+    ),
     Op("redux.sync.name.type d, a, m", integers.reduce, lanes=True, name="add min max", type=_WORD),
     Op("redux.sync.name.b32 d, a, m", integers.reduce, lanes=True, name="and or xor"),
     Op(

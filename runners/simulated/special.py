@@ -48,10 +48,10 @@ _WORDS: dict[str, Callable[[Warps], Any]] = {
     "nctaid.y": lambda w: w.grid[1],
     "nctaid.z": lambda w: w.grid[2],
     "laneid": lambda _: _LANE,
-    "warpid": lambda w: w.slots,
-    "nwarpid": lambda _: SLOTS,
-    "smid": lambda w: w.sms,
-    "nsmid": lambda _: MULTIPROCESSORS,
+    "warpid": lambda w: w.slots + w.otherwise,
+    "nwarpid": lambda w: SLOTS + w.otherwise,
+    "smid": lambda w: w.sms + w.otherwise,
+    "nsmid": lambda w: MULTIPROCESSORS + w.otherwise,
     "lanemask_eq": lambda _: _BIT,
     "lanemask_le": lambda _: 2 * _BIT - 1,
     "lanemask_lt": lambda _: _BIT - 1,
@@ -59,9 +59,9 @@ _WORDS: dict[str, Callable[[Warps], Any]] = {
     "lanemask_gt": lambda _: -2 * _BIT,
     # Warps are issued one after the other.
     "clock": lambda w: w.time + w.indices,
-    "clock_hi": lambda w: w.time >> 32,
+    "clock_hi": lambda w: (w.time >> 32) + w.otherwise,
     "globaltimer_lo": lambda w: w.time,
-    "globaltimer_hi": lambda w: w.time >> 32,
+    "globaltimer_hi": lambda w: (w.time >> 32) + w.otherwise,
     "dynamic_smem_size": lambda w: w.dynamic_bytes,
     # A launch without clusters is one of clusters of one block.
     **dict.fromkeys([f"cluster_ctaid.{axis}" for axis in "xyz"], lambda _: 0),
@@ -75,7 +75,7 @@ _WORDS |= {
     for axis in "xyz"
 }
 _LONG: dict[str, Callable[[Warps], Any]] = {
-    "gridid": lambda w: w.launch,
+    "gridid": lambda w: w.launch + w.otherwise,
     "clock64": lambda w: w.time,
     "globaltimer": lambda w: w.time,
 }
@@ -85,9 +85,10 @@ SPECIAL = {
     for name, number in numbers.items()
 }
 """By their names."""
+SPECIAL["%is_explicit_cluster"] = _special(1, lambda _: False)
 
 UNKNOWN = re.compile(
-    r"%(?:pm[0-7](?:_64)?|envreg\d+|(?:total|aggr)_smem_size|is_explicit_cluster"
+    r"%(?:pm[0-7](?:_64)?|envreg\d+|(?:total|aggr)_smem_size"
     r"|reserved_smem_offset_\w+|current_graph_exec|n?(?:tid|ctaid)|n?cluster_?\w+)(?:\.[xyzw])?"
 )
 """Names of special registers that exist and are not simulated (PTX ISA 10)."""

@@ -117,6 +117,11 @@ class Warps:
     registers: Registers = field(default_factory=Registers)
 
     @property
+    def otherwise(self) -> bool:
+        """Whether all that the ISA leaves open is other than by itself."""
+        return self.garbage != GARBAGE
+
+    @property
     def threads(self) -> int:
         """Threads of a block."""
         x, y, z = self.block
@@ -139,8 +144,8 @@ class Warps:
 
     @property
     def time(self) -> int:
-        """The device's clock: 2^20 for each launch, and 1 for each instruction."""
-        return (self.launch << 20) + self.steps
+        """The device's clock: 2^20 for each launch, and 1 for each instruction; or 3, later."""
+        return (self.launch << 20) + self.steps * (3 if self.otherwise else 1)
 
     @cached_property
     def owners(self) -> Owners:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from test_rooms import ROOT
 
+from runners.wheels import WHEELS
 from strategies import instruction_draws
 from strategies.programs import GENERATOR_VERSION
 
@@ -40,3 +41,11 @@ def test_the_changes_name_the_versions_of_the_generators() -> None:
     newest = [int(one) for one in rows]
     assert newest[0] == GENERATOR_VERSION
     assert instruction_draws.GENERATOR_VERSION in newest
+
+
+@pytest.mark.parametrize("name", WHEELS)
+def test_the_page_of_compilers_lists_the_releases_that_can_be_fetched(name: str) -> None:
+    page = (ROOT / "docs" / "compilers.md").read_text()
+    row = re.search(rf"^\| `?{name}`?(?!\w)[^|]*\|([^|]*)\|", page, re.MULTILINE)
+    assert row is not None
+    assert tuple(row[1].split()) == WHEELS[name].releases

@@ -8,7 +8,7 @@ from command_line import ROOT, warpfuzz
 
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError
-from oracle.models import model_for
+from oracle.models import Confidence, model_for
 from oracle.targets import TARGETS, parse_version
 
 SCRIPT = ROOT / "docs" / "targets.py"
@@ -30,9 +30,12 @@ def test_what_it_says_of_a_target_is_what_happens(name: str) -> None:
         with pytest.raises(UsageError):
             model_for(name)
         return
-    since, until, _, figures, simulated = ROWS[name]
+    _, since, until, _, figures, simulated = ROWS[name]
     assert all(TARGETS[name].known_to(parse_version(one)) for one in (since, until))
-    assert model_for(name).base == figures
+    *related, base = figures.rpartition(" from ")
+    model = model_for(name)
+    assert model.base == (base if any(related) else f"sm_{TARGETS[name].number}")
+    assert (figures == "measured") == (model.confidence is Confidence.MEASURED)
     choice = RunnerChoice(name="sim", target=name)
     if simulated == "yes":
         with opened(choice) as ready:
@@ -44,6 +47,6 @@ def test_what_it_says_of_a_target_is_what_happens(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["sm_90", "sm_101f"])
 def test_its_forms_are_those_that_are_listed(name: str, tmp_path: Path) -> None:
-    _, until, forms, *_ = ROWS[name]
+    _, _, until, forms, *_ = ROWS[name]
     listed = warpfuzz(tmp_path, "isa", "--target", name, "--ptx-version", until, "--json")
     assert len(listed.rows) == int(forms)

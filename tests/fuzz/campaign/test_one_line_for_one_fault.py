@@ -35,7 +35,7 @@ def test_the_console_has_a_line_for_every_group_of_the_corpus(tmp_path: Path) ->
     assert sorted(f"{kind}: {what}" for kind, what in shown) == titles
     ids = {group["id"] for group in groups}
     assert {line[-1] for line in lines} == ids
-    assert f": {len(groups)} families of disagreements." in closing
+    assert f": {len(groups)} findings." in closing
 
 
 def test_a_compiler_that_compiles_nothing_is_one_line(tmp_path: Path) -> None:

@@ -9,19 +9,25 @@ import pytest
 from repro_cases import contents, half, multiplication
 
 from corpus import Family, Kind
+from fuzz.diagnosis.experiments import Culprit
 from fuzz.diagnosis.explanations import cause_of
+from fuzz.diagnosis.single_step import CODE
+from fuzz.findings.case import Evidence
 from fuzz.findings.families import (
     WrongImages,
     family_of_difference,
     family_of_failure,
     family_of_multiprocessor,
 )
+from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Difference, differences, kind_of_difference
 from fuzz.kinds import title_words
 from oracle.execution import execute
 from oracle.isa import mma_form
 from oracle.ops import accesses_matrix
 from oracle.program import Program
+from oracle.targets import Module
+from runners.emission import emit
 from runners.protocol import Failure, Trouble
 
 
@@ -216,3 +222,16 @@ def test_a_step_at_which_a_runner_of_ones_own_fails_is_named_with_what_the_runne
     said = "the runner mine raised IndexError: 7"
     title = title_words(Kind.LAUNCH_FAILURE, family, message=f"launch failure: {said}\nTraceback")
     assert title == f"launch failure: storing registers: {said}"
+
+
+def test_code_of_which_no_instruction_is_known_to_be_wrong_keeps_the_name_of_its_end() -> None:
+    """On an H200 five of them became one line, "scalar code", and four were given up."""
+    program = multiplication(half())
+    image = contents(program, 1)[0]
+    subject = Subject(
+        module=emit(program, module=Module.named("sm_90", "8.0")), program=program, image=image
+    )
+    family = Family(key="violation/scalar code that ends in shf/other result", title="")
+    raw = Evidence(kind=Kind.VIOLATION, family=family, subject=subject, attempts=[])
+    assert raw.named(Culprit(steps=(CODE,))) is raw
+    assert raw.named(None) is raw

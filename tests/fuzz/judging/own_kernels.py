@@ -17,7 +17,7 @@ Words = np.ndarray
 
 HEAD = """\
 .version 8.0
-.target sm_80
+.target {target}
 .address_size 64
 {module}
 .visible .entry {name}(.param .u64 in, .param .u64 out)
@@ -57,10 +57,13 @@ class Own:
     shared: int = 0
     module: str = ""
     linear: str = ONE_AXIS
+    target: str = "sm_80"
 
     @property
     def ptx(self) -> str:
-        head = HEAD.format(name=self.name, module=self.module, linear=self.linear)
+        head = HEAD.format(
+            name=self.name, module=self.module, linear=self.linear, target=self.target
+        )
         lines = (" ".join(line.split()).rstrip(";") for line in self.body.split(";;"))
         ended = (line if line[-1] in ":{}" else f"{line};" for line in lines if line)
         return head + "\n".join(ended) + "\n" + TAIL
@@ -362,6 +365,27 @@ own(
     module=".const .align 4 .b32 primes[8] = {2, 3, 5, 7, 11, 13, 17, 19};",
 )
 
+own(
+    "counted",
+    """and.b32 %r0, %x, 1;; setp.eq.u32 %p0, %r0, 1;; setp.lt.u32 %p1, %t, 64;; @%p1 bra N;;
+    add.u32 %x, %x, 9;; N:;; bar.red.popc.u32 %r1, 0, %p0;; barrier.red.and.pred %p2, 0, 96, !%p0;;
+    @%p1 bar.sync 1, 96;; @!%p1 bar.sync 1, 96;;
+    barrier.cta.red.or.aligned.pred %p3, 1, %p0;; selp.u32 %r2, 256, 0, %p2;;
+    selp.u32 %r3, 512, 0, %p3;; add.u32 %y, %r1, %r2;; add.u32 %y, %y, %r3;;
+    add.u32 %y, %y, %x;;""",
+    lambda x: u32(x + 9 * (np.arange(x.shape[1]) >= 64) + counted(x & 1)[:, None]),
+)
+own(
+    "leader",
+    """elect.sync %r0|%p0, -1;; activemask.b32 %r1;; mov.u32 %r2, %clock;; setp.eq.u32 %p1, %r1, 0;;
+    @%p1 mov.u32 %x, 7;; shr.u32 %r3, %t, 5;; mad.lo.u32 %r4, %r3, 4, %tile;;
+    @%p0 st.shared.u32 [%r4], %t;; bar.sync 0;; ld.shared.u32 %r5, [%r4];; shr.u32 %r5, %r5, 5;;
+    mov.pred %p2, %is_explicit_cluster;; selp.u32 %r6, 5, 0, %p2;; add.u32 %y, %x, %r5;;
+    add.u32 %y, %y, %r6;;""",
+    lambda x: u32(x + np.arange(x.shape[1]) // 32),
+    target="sm_90",
+)
+
 
 def collatz(number: int) -> int:
     steps = 0
@@ -432,6 +456,10 @@ def bytes_of(x: Words) -> Words:
     t = np.arange(x.shape[1])
     spread = np.repeat(groups, 4, axis=1)
     return u32((t & 0xFF) << 24 | spread[..., 1] << 16 | spread[..., 2] << 8 | spread[..., 3])
+
+
+def counted(odd: np.ndarray) -> Words:
+    return (odd.sum(1, dtype=np.uint32) + 256 * ~odd.any(1) + 512 * odd.any(1)).astype(np.uint32)
 
 
 def four(x: np.ndarray) -> Words:

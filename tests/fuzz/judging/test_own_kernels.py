@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from own_kernels import KERNELS, Own
 
 from fuzz.findings.launches import parse_launch, setup_of
 from fuzz.judging.filling import image_of
-from fuzz.judging.reference import Left, Reference, check_decided
+from fuzz.judging.reference import Left, Reference
 
-REFERENCE = Reference(target="sm_80")
+REFERENCE = Reference(target="sm_90")
 
 
 @pytest.mark.parametrize("own", KERNELS.values(), ids=KERNELS)
 def test_a_kernel_does_what_numpy_says_of_it(own: Own) -> None:
     setup = setup_of(own.ptx, parse_launch(own.launch.encode(), own.name))
-    check_decided(own.ptx)
     for number in range(4):
         image = image_of(setup, seed=7, number=number)
         after = REFERENCE.after(own.ptx, setup, image)
@@ -28,6 +29,23 @@ def test_a_kernel_does_what_numpy_says_of_it(own: Own) -> None:
         )
         expected = own.describe(given.reshape(own.threads))
         assert np.array_equal(result.reshape(own.threads), expected.astype(np.uint32))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "activemask.b32 %y;;",
+        "elect.sync %y|%p0, -1;;",
+        "mov.u32 %y, %clock;;",
+        "mov.u32 %y, %smid;;",
+    ],
+)
+def test_what_the_device_decides_has_no_result(line: str) -> None:
+    own = replace(KERNELS["leader"], body=line)
+    setup = setup_of(own.ptx, parse_launch(own.launch.encode(), own.name))
+    after = REFERENCE.after(own.ptx, setup, image_of(setup, seed=7, number=0))
+    assert isinstance(after, Left)
+    assert "who is active" in after.why
 
 
 def test_there_are_thirty() -> None:

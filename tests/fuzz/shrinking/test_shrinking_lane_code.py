@@ -17,7 +17,7 @@ from fuzz.findings.replay import Subject, attempt
 from fuzz.shrinking import runner_verdicts, shrink
 from oracle.execution import execute
 from oracle.isa import FORMS
-from oracle.lane_code import LaneCode, every
+from oracle.lane_code import Assign, If, LaneCode, Statement, every
 from oracle.program import walk
 from oracle.targets import Module
 from runners.emission import emit
@@ -27,6 +27,7 @@ from runners.simulated_runner import SimulatedRunner
 from strategies.draws import draw_one
 from strategies.features import Focus, Has, main_form
 from strategies.programs import programs
+from strategies.simplification.lane_code import alone
 
 MODULE = Module.named("sm_90", "8.0")
 ALONE = programs(Focus(features=frozenset({Has.LANES_ALONE})), module=MODULE, forms=FORMS)
@@ -78,6 +79,8 @@ def wrong(runner: Rewriting, strategy: object, keys: range) -> Iterator[Subject]
         (r"@!?%p\d+ set\.", "set.", "set and a predicate", ALONE),
         # ptxas before 13.1 folds a position of 32 and more to a field of ones.
         (r"bfe\.s32 (%\w+), %\w+, 0x[2-9a-f][0-9a-f],", r"bfe.s32 \1, -1, 31,", "bfe.s32", ALONE),
+        # What no other instruction is like.
+        (r"\bfns\.b32", "mad.lo.u32", "fns.b32", ALONE),
         # Loops that count down take one turn more.
         (r"setp\.le\.s32 (%\w+, %\w+, 0;)", r"setp.lt.s32 \1", "a loop of lanes", ALONE),
         (r"brev\.b32", "not.b32", "brev.b32", ROWS),
@@ -127,3 +130,60 @@ def test_no_instruction_is_accused_of_what_comes_from_code_of_lanes(
     named = family_of_difference(Kind.VIOLATION, main_form(subject.program), (), seen)
     assert "scalar code" in named.key
     assert "scalar code" in named.title
+
+
+def _assign(opcode: str, destination: str, *sources: str | int, guard: str = "") -> Assign:
+    return Assign(opcode=opcode, destinations=(destination,), sources=sources, guard=guard)
+
+
+SHIFT = (
+    _assign("mov.b64.pack", "d0", "r7", "r6"),
+    _assign("add.rn.sat.f32", "r8", "r0", "r7"),
+    _assign("shl.b64", "d1", "d0", "r8"),
+    Assign(opcode="mov.b64.unpack", destinations=("r1", "r2"), sources=("d1",)),
+)
+DEAD = (
+    _assign("setp.lt.ftz.f32", "p0", "r0", "r7"),
+    If(predicate="p0", then=(_assign("mul.hi.s32", "r1", "r6", "r7", guard="!p0"),)),
+)
+NEVER = If(predicate="p1", then=(_assign("not.b32", "r1", "r1"),))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "other", "code", "name"),
+    [
+        # Every ptxas takes an amount that an instruction of f32 made for a number: F2I.U64.
+        (
+            r"((?:add|sub|mul|min|max)\S*f32 (%r\d+), [^;]+;\s+sh[lr]\.[bsu]64 \S+ \S+ )\2;",
+            r"\1 0;",
+            SHIFT,
+            "shl.b64 or shr.b64 or shr.u64 or shr.s64 of a result of f32",
+        ),
+        # ptxas asks a second time, and without .ftz, where a branch has asked before.
+        (
+            r"(setp\.\w+\.ftz\.f32 (%p\d+), [^;]+;\s+@!\2 bra \w+;(?:\s+[^@\s][^;]*;)*\s+)@!\2 ",
+            r"\1",
+            DEAD,
+            "setp.*.ftz.f32 and a predicate and a branch of lanes",
+        ),
+        # A branch that has nothing to do with it is not named.
+        (
+            r"(setp\.\w+\.ftz\.f32 (%p\d+), [^;]+;\s+@!\2 bra \w+;(?:\s+[^@\s][^;]*;)*\s+)@!\2 ",
+            r"\1",
+            (*DEAD, _assign("setp.eq.u32", "p1", "r5", "r5"), NEVER),
+            "setp.*.ftz.f32 and a predicate and a branch of lanes",
+        ),
+    ],
+)
+def test_what_is_wrong_together_only_is_named_with_eight_registers_given(
+    pattern: str, other: str, code: tuple[Statement, ...], name: str
+) -> None:
+    runner = Rewriting(pattern, other)
+    step = LaneCode(source="x", count=8, destination="y", results=("r1",) * 8, code=code)
+    inputs = np.random.default_rng(1).integers(1, 50, (32, 8), np.uint32)
+    inputs[:, [0, 7]] = (inputs[:, [0, 7]] / 100).astype(np.float32).view(np.uint32)
+    example = alone(step, inputs)
+    device = ExperimentDevice(runner, emit(example.program, module=MODULE))
+    culprit = culprit_of(device, example.program, example.image)
+    assert culprit is not None
+    assert culprit.name == name

@@ -3,11 +3,21 @@
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from answering import address
 from planted_ptxas import planted_ptxas
+
+from oracle.execution import execute
+from oracle.lane_code import Assign, If, LaneCode, Repeat, Statement
+from oracle.places import Buffer, Place
+from oracle.program import Program
+from oracle.steps import plain_load, plain_store
 
 ROOT = Path(__file__).parents[3]
 SAME = "same_ptx.py"
@@ -71,6 +81,134 @@ def test_what_is_wrong_about_scalar_code_names_what_its_programs_have_in_common(
     for _, wrong_with, right_with, opcodes in rows:
         assert (wrong_with, right_with) == ("12.5.0 -O0 -O3", "12.4.0 -O0 -O3")
         assert opcodes.startswith("`selp.")
+
+
+def one(text: str, guard: str = "") -> Assign:
+    """Read "add.s32 r3 r0 7"; several destinations are "p0|p1"."""
+    opcode, written, *sources = text.split()
+    return Assign(
+        opcode=opcode, destinations=tuple(written.split("|")), guard=guard,
+        sources=tuple(int(word, 0) if word[0].isdigit() else word for word in sources),
+    )  # fmt: skip
+
+
+def program_of(code: Sequence[Statement]) -> Program:
+    """Every lane reads r0, r1 and r2, and stores r3."""
+    lanes = LaneCode(
+        source="x", count=4, destination="y", results=("r3",), code=tuple(code)
+    )  # fmt: skip
+    buffers = (
+        Buffer(name="in", space="global", size=512),
+        Buffer(name="out", space="global", size=128),
+    )
+    load = plain_load(registers="x", count=4, place=Place(buffer="in"))
+    store = plain_store(registers="y", count=1, place=Place(buffer="out"))
+    return Program(buffers=buffers, steps=(load, lanes, store))
+
+
+def stored(program: Program, *given: int) -> set[int]:
+    """Return what lanes store that are all given the same."""
+    images = np.zeros((1, program.image_bytes), np.uint8)
+    words = np.tile(np.array([*given, 0], np.uint32), 32).view(np.uint8)
+    images[:, program.offset("in") :][:, : len(words)] = words
+    out = execute(program, images, target="sm_90").images[:, program.offset("out") :]
+    return {int(word) for word in out[0, :128].copy().view(np.uint32)}
+
+
+@pytest.fixture
+def docs(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
+    """The modules of the script and of the defects that it knows."""
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    return import_module("same_ptx"), import_module("scalar_causes")
+
+
+ON = one("setp.ne.u32 p1 r2 0")
+DEFECTS = {
+    "testp": (
+        [ON, one("or.pred p0 p1 p1"), one("testp.normal.f32 p0 r1", "!p1"),
+         one("selp.b32 r3 1 0 p0")],
+        (0, 1, 1), 1, 0,
+    ),
+    "set to f32": (
+        [ON, one("mov.b32 r3 r0"), one("set.gt.f32.f32 r3 r1 r1", "p1")], (5, 0, 0), 5, 0x40A0_0000,
+    ),
+    "64-bit": (
+        [one("cvt.u64.u32 d0 r0"), one("bfe.u64 d1 d0 r1 r2"), one("cvt.u32.u64 r3 d1")],
+        (0xFF, 256, 8), 0xFF, 0,
+    ),
+    "flush": (
+        [one("cvt.rp.ftz.f16.f32 h0 r0"), one("cvt.u32.u16 r3 h0")], (10, 0, 0), 0, 1,
+    ),
+    "tf32": (
+        [one("cvt.rna.tf32.f32 r3 r0"), one("max.NaN.f32 r3 r3 r3")],
+        (0xFF80_1080, 0, 0), 0x7FFF_FFFF, 0xFF80_0000,
+    ),
+    "bfe.s32": ([one("bfe.s32 r3 r0 0x56 9")], (5, 0, 0), 0, 0xFFFF_FFFF),
+    "bfe.s32 ": (
+        [one("mov.b32 r4 0x56"), one("bfe.s32 r3 r0 r4 9")], (5, 0, 0), 0, 0xFFFF_FFFF,
+    ),
+    "bfi.b32": (
+        [one("bfi.b32 r3 r0 r1 6 145")], (0xFFFF_FFFF, 0, 0), 0xFFFF_FFC0, 0x007F_FFC0,
+    ),
+    "sub.sat": (
+        [one("sub.sat.s32 r3 r0 0x80000000")], (0xF0, 0, 0), 0x7FFF_FFFF, 0x8000_00F0,
+    ),
+    "absolute": (
+        [one("add.rn.sat.f32 r4 r0 r1"), one("abs.bf16x2 r3 r4")],
+        (0x3E80_8000, 0, 0), 0x3E80_0000, 0x3E80_8000,
+    ),
+    "set to f16": (
+        [one("mov.b32.unpack h0|h1 r0"), one("mov.b32.unpack h2|h3 r1"),
+         one("set.neu.f16.f16 h4 h0 h2"), one("cvt.u32.u16 r3 h4")],
+        (1, 2, 0), 0x3C00, 0x3C00_3C00,
+    ),
+    "believed": (
+        [one("setp.eq.u32 p0 r0 0"),
+         If(predicate="p0", then=(
+             Repeat(count=2, counter="r5", body=(one("setp.ge.xor.u32 p0|p2 r1 r2 p0"),)),
+         )),
+         one("selp.b32 r3 1 0 p0")],
+        (0, 1, 0), 1, 0,
+    ),
+    "repeated": (
+        [one("setp.ge.ftz.f32 p0 r0 r1"), one("mov.b32 r3 r2"),
+         If(predicate="p0", then=(one("mov.b32 r3 7", "!p0"),))],
+        (1, 2, 3), 3, 7,
+    ),
+}  # fmt: skip
+"""Code with one known defect by a word of its name, what lanes are given, what they have to store,
+and what they store with the defect: of the ISA, and of docs/findings.md."""
+
+
+@pytest.mark.parametrize("word", DEFECTS)
+def test_a_known_defect_that_is_written_out_names_what_a_compiler_made_wrong(
+    docs: tuple[Any, Any], word: str
+) -> None:
+    script, causes = docs
+    code, given, right, wrong = DEFECTS[word]
+    program = program_of(code)
+    assert stored(program, *given) == {right}
+    [(names, defective)] = causes.with_defects(program)
+    assert stored(defective, *given) == {wrong}
+    assert word.strip() in names[0]
+    # A matrix tells it by the bytes that came out.
+    images = np.random.default_rng(1).integers(0, 256, (4, program.image_bytes), np.uint8)
+    drawn = script.Drawn(form=None, version="7.8", program=program)
+    explained = script._Explained(drawn, images)
+    made = execute(defective, images, target="sm_90").images
+    assert explained.causes(made, "sm_90") == names
+    assert not explained.causes(images + np.uint8(1), "sm_90")
+
+
+def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[Any, Any]) -> None:
+    code = [
+        ON, one("bfe.s32 r4 r0 31 9"), one("bfi.b32 r4 r0 r1 6 31"), one("sub.sat.s32 r4 r0 r1"),
+        one("testp.normal.f32 p0 r1"), one("set.gt.f32.f32 r3 r1 r1"), one("abs.bf16x2 r4 r0"),
+        If(predicate="p1", then=(
+            Repeat(count=2, counter="r5", body=(one("mov.b32 r3 7", "!p1"),)),
+        )),
+    ]  # fmt: skip
+    assert docs[1].possible(program_of(code)) == []
 
 
 @pytest.mark.slow

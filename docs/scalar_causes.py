@@ -1,0 +1,406 @@
+"""Known defects of ptxas in scalar code, each written out as other PTX.
+
+A program with the defect written out gives what its machine code gives, byte by byte, where that
+defect and no other is in it: so is a wrong program of the matrix (docs/same_ptx.py) explained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from oracle.errors import UsageError
+from oracle.lane_code import Assign, If, LaneCode, Repeat, Statement, class_of, every, written_by
+from oracle.program import Program, walk
+from oracle.steps import Branch, Loop, Step
+
+_Last = Mapping[str, Assign]
+"""What has written a register last, in the order of the text."""
+_Rewrite = Callable[[Assign, _Last], list[Statement] | None]
+"""An instruction as a compiler makes it; None where it makes it right."""
+_FIRST, _SECOND, _CHOSEN = "r998", "r999", "p999"
+_CONSTANT = {True: "p998", False: "p997"}
+"""Registers that no drawn program has (`oracle.lane_code`: numbers to 999)."""
+_TOGETHER = 3
+"""Most defects that one program is asked for: of 1,000 programs two had two (2026-11-23)."""
+_SHADOWS = 500
+"""Number of the predicate that a comparison without flushing writes for %p0."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cause:
+    """A defect."""
+
+    name: str
+    ptx: str
+    """What shows it."""
+    rewrite: _Rewrite = lambda one, last: None
+    believes: bool = False
+    """Whether a loop in an arm of a branch takes its predicate for what it was, until it is
+    written, in every turn."""
+    repeats: bool = False
+    """Whether predicated instructions in an arm of a branch on the same predicate ask for it
+    again, by a comparison that does not flush."""
+
+
+def _assign(opcode: str, destination: str, *sources: str | int, guard: str = "") -> Assign:
+    return Assign(opcode=opcode, destinations=(destination,), sources=sources, guard=guard)
+
+
+def _testp(one: Assign, _: _Last) -> list[Statement] | None:
+    return [replace(one, guard="")] if one.guard and one.row.family == "testp" else None
+
+
+def _set(one: Assign, _: _Last) -> list[Statement] | None:
+    words = one.opcode.split(".")
+    if not one.guard or words[0] != "set" or words[-2] != "f32":
+        return None
+    kept = one.destinations[0]
+    return [
+        replace(one, opcode=".".join([*words[:-2], "u32", words[-1]])),
+        # The magnitude of the least number is that number.
+        _assign("max.s32", _FIRST, kept, 0x8000_0001),
+        _assign("abs.s32", kept, _FIRST),
+        _assign("cvt.rn.f32.s32", kept, kept),
+    ]
+
+
+def _field(one: Assign, _: _Last) -> list[Statement] | None:
+    if one.opcode not in ("bfe.u64", "bfe.s64", "bfi.b64"):
+        return None
+    *kept, position, length = one.sources
+    return [
+        *(
+            _assign("min.u32", register, source, 255)
+            for register, source in ((_FIRST, position), (_SECOND, length))
+            if isinstance(source, str)
+        ),
+        replace(
+            one,
+            sources=(
+                *kept,
+                _FIRST if isinstance(position, str) else position,
+                _SECOND if isinstance(length, str) else length,
+            ),
+        ),
+    ]
+
+
+def _flushed(one: Assign, _: _Last) -> list[Statement] | None:
+    if not one.opcode.startswith(("cvt.rm.ftz.", "cvt.rp.ftz.")) or ".f16.f32" not in one.opcode:
+        return None
+    return [replace(one, opcode=one.opcode.replace(".ftz", ""))]
+
+
+def _tf32(one: Assign, _: _Last) -> list[Statement] | None:
+    if not one.opcode.startswith("cvt.rna."):
+        return None
+    source, result = one.sources[0], one.destinations[0]
+    return [
+        _assign("setp.nan.f32", _CHOSEN, source, source),
+        _assign("and.b32", _FIRST, source, 0xFFFF_E000),
+        replace(one, destinations=(_SECOND,), guard=""),
+        _assign("selp.b32", result, _FIRST, _SECOND, _CHOSEN, guard=one.guard),
+    ]
+
+
+def _all_ones(one: Assign, _: _Last) -> list[Statement] | None:
+    position = one.sources[1:2]
+    if one.opcode != "bfe.s32" or not isinstance(position[0], int) or position[0] < 32:
+        return None
+    return [_assign("mov.b32", one.destinations[0], 0xFFFF_FFFF, guard=one.guard)]
+
+
+def _shorter(one: Assign, _: _Last) -> list[Statement] | None:
+    length = one.sources[3:]
+    if one.opcode != "bfi.b32" or not isinstance(length[0], int) or length[0] < 32:
+        return None
+    return [replace(one, sources=(*one.sources[:3], length[0] % 32))]
+
+
+def _all_ones_later(one: Assign, _: _Last) -> list[Statement] | None:
+    if one.opcode != "bfe.s32" or not isinstance(one.sources[1], str):
+        return None
+    result = one.destinations[0]
+    return [
+        _assign("and.b32", _FIRST, one.sources[1], 0xFF),
+        _assign("setp.gt.u32", _CHOSEN, _FIRST, 31),
+        replace(one, destinations=(_SECOND,), guard=""),
+        _assign("selp.b32", result, 0xFFFF_FFFF, _SECOND, _CHOSEN, guard=one.guard),
+    ]
+
+
+def _added(one: Assign, _: _Last) -> list[Statement] | None:
+    if one.opcode != "sub.sat.s32" or one.sources[1] != 0x8000_0000:
+        return None
+    return [replace(one, opcode="add.sat.s32")]
+
+
+def _signed(one: Assign, last: _Last) -> list[Statement] | None:
+    source = one.sources[0]
+    if one.opcode not in ("abs.f16x2", "abs.bf16x2", "abs.ftz.f16x2"):
+        return None
+    if not isinstance(source, str) or source not in last:
+        return None
+    if not last[source].opcode.endswith(".sat.f32"):
+        return None
+    return [replace(one, opcode="mov.b32")]
+
+
+def _doubled(one: Assign, last: _Last) -> list[Statement] | None:
+    source = one.sources[0]
+    if one.opcode != "cvt.u32.u16" or not isinstance(source, str) or source not in last:
+        return None
+    words = last[source].opcode.split(".")
+    if words[0] != "set" or words[-2] not in ("f16", "bf16"):
+        return None
+    result = one.destinations[0]
+    return [one, _assign("mul.lo.u32", result, result, 0x1_0001, guard=one.guard)]
+
+
+CAUSES = (
+    Cause(
+        name="testp loses its predicate",
+        ptx="@%p1 testp.normal.f32 %p0, %f1;",
+        rewrite=_testp,
+    ),
+    Cause(
+        name="set to f32 under a predicate converts what is kept",
+        ptx="@%p1 set.gt.f32.f32 %f3, %f1, %f2;",
+        rewrite=_set,
+    ),
+    Cause(
+        name="positions of 64-bit fields are not masked",
+        ptx="bfe.u64 %d2, %d1, %r1, %r2;",
+        rewrite=_field,
+    ),
+    Cause(
+        name="cvt.ftz to f16 does not flush",
+        ptx="cvt.rp.ftz.f16.f32 %h1, %f1;",
+        rewrite=_flushed,
+    ),
+    Cause(
+        name="a NaN becomes infinity on the way to tf32",
+        ptx="cvt.rna.tf32.f32 %r1, %f1;",
+        rewrite=_tf32,
+    ),
+    Cause(
+        name="bfe.s32 with a constant position above 31 is -1",
+        ptx="bfe.s32 %r4, %r0, 0x56, 9;",
+        rewrite=_all_ones,
+    ),
+    Cause(
+        name="bfi.b32 takes a constant length modulo 32",
+        ptx="bfi.b32 %r4, %r0, %r1, 6, 145;",
+        rewrite=_shorter,
+    ),
+    Cause(
+        name="bfe.s32 with a constant position above 31 is -1",
+        ptx="mov.b32 %r1, 0x56; bfe.s32 %r4, %r0, %r1, 9;",
+        rewrite=_all_ones_later,
+    ),
+    Cause(
+        name="sub.sat.s32 of the least number adds it",
+        ptx="sub.sat.s32 %r1, %r0, 0x80000000;",
+        rewrite=_added,
+    ),
+    Cause(
+        name="the absolute values of two halves of a saturated f32 are left out",
+        ptx="add.rn.sat.f32 %r2, %r0, %r1; abs.bf16x2 %r3, %r2;",
+        rewrite=_signed,
+    ),
+    Cause(
+        name="set to f16 fills the other half of the register",
+        ptx="set.neu.f16.f16 %h2, %h0, %h1; cvt.u32.u16 %r0, %h2;",
+        rewrite=_doubled,
+    ),
+    Cause(
+        name="what a branch says of a predicate is believed in every turn of a loop",
+        ptx="@!%p0 bra END; TURN: setp.ge.xor.u32 %p0, %r0, %r1, %p0; ... @%p1 bra TURN;",
+        believes=True,
+    ),
+    Cause(
+        name="a comparison that is repeated loses .ftz",
+        ptx="setp.ge.ftz.f32 %p1, %r7, %r5; @!%p1 bra NO; @!%p1 mov.b32 %r0, %r1;",
+        repeats=True,
+    ),
+)
+
+
+class _Written:
+    """A piece of code with defects written out.
+
+    Parameters
+    ----------
+    causes
+        The defects.
+    """
+
+    def __init__(self, causes: Sequence[Cause]) -> None:
+        self._causes = causes
+        self._last: dict[str, Assign] = {}
+        self._known: dict[str, bool] = {}
+        """Predicates that the branches around say."""
+        self._believed: set[str] = set()
+        """Those of them that are still believed in a loop which changes them."""
+        self.seen = False
+        """Whether any of the defects was found."""
+
+    def whole(self, code: Sequence[Statement]) -> tuple[Statement, ...]:
+        """Return the statements of a step with the defects."""
+        given = (
+            Assign(opcode=f"setp.{order}.u32", destinations=(name,), sources=("lane", "lane"))
+            for name, order in ((_CONSTANT[True], "eq"), (_CONSTANT[False], "ne"))
+        )
+        made = self._block(code)
+        return (*given, *made) if any(cause.believes for cause in self._causes) else made
+
+    def _block(self, code: Sequence[Statement]) -> tuple[Statement, ...]:
+        return tuple(made for one in code for made in self._statement(one))
+
+    def _arm(
+        self, code: Sequence[Statement], predicate: str, *, taken: bool
+    ) -> Sequence[Statement]:
+        before = dict(self._known)
+        self._known[predicate.removeprefix("!")] = taken != predicate.startswith("!")
+        made = self._block(code)
+        self._known = {name: said for name, said in before.items() if name in self._known}
+        return made
+
+    def _statement(self, one: Statement) -> Sequence[Statement]:
+        match one:
+            case Assign():
+                return self._assign(one)
+            case If():
+                return self._branch(one)
+            case Repeat():
+                written = {name for inner in every(one.body) for name in written_by(inner)}
+                changed = written & set(self._known)
+                believed = changed if self._has("believes", changed) else set()
+                self._believed |= believed
+                for name in changed - believed:
+                    del self._known[name]
+                first = self._block(one.body[: one.skipped])
+                rest = self._block(one.body[one.skipped :])
+                for name in believed:
+                    self._known.pop(name, None)
+                self._believed -= believed
+                return [replace(one, body=(*first, *rest), skipped=len(first))]
+            case _:
+                return [one]
+
+    def _has(self, what: str, found: object = True) -> bool:
+        """Whether one of the defects is of a kind, and there is something to show it."""
+        has = bool(found) and any(getattr(cause, what) for cause in self._causes)
+        self.seen |= has
+        return has
+
+    def _said(self, predicate: str) -> bool | None:
+        """Return what is believed of a predicate; None: nothing."""
+        name = predicate.removeprefix("!")
+        return self._known[name] != (name != predicate) if name in self._believed else None
+
+    def _asked(self, predicate: str) -> str:
+        """Return the predicate that is asked for in place of one."""
+        name = predicate.removeprefix("!")
+        flushed = name in self._last and ".ftz." in self._last[name].opcode
+        if name in self._known and flushed and self._has("repeats"):
+            return predicate.replace(name, _shadow(name))
+        return predicate
+
+    def _branch(self, one: If) -> Sequence[Statement]:
+        said = self._said(one.predicate)
+        if said is not None:
+            return self._block(one.then if said else one.otherwise)
+        asked = self._asked(one.predicate)
+        then = tuple(self._arm(one.then, one.predicate, taken=True))
+        otherwise = tuple(self._arm(one.otherwise, one.predicate, taken=False))
+        return [replace(one, predicate=asked, then=then, otherwise=otherwise)]
+
+    def _assign(self, one: Assign) -> Sequence[Statement]:
+        made = self._defective(one)
+        for name in one.destinations:
+            self._last[name] = one
+            self._known.pop(name, None)
+            self._believed.discard(name)
+        predicates = [name for name in one.destinations if class_of(name) == "pred"]
+        if predicates and any(cause.repeats for cause in self._causes):
+            made = [*made, *self._shadows(one, predicates)]
+        return made
+
+    def _shadows(self, one: Assign, predicates: Sequence[str]) -> Sequence[Statement]:
+        if one.row.family == "setp" and ".ftz." in one.opcode and not one.guard:
+            names = tuple(_shadow(name) for name in one.destinations)
+            return [replace(one, opcode=one.opcode.replace(".ftz", ""), destinations=names)]
+        return [
+            replace(one, opcode="or.pred", destinations=(_shadow(name),), sources=(name, name))
+            for name in predicates
+        ]
+
+    def _defective(self, one: Assign) -> Sequence[Statement]:
+        for cause in self._causes:
+            made = cause.rewrite(one, self._last)
+            if made is not None:
+                self.seen = True
+                return made
+        if one.guard and (said := self._said(one.guard)) is not None:
+            if not said:
+                return []
+            one = replace(one, guard="")
+        elif one.guard:
+            one = replace(one, guard=self._asked(one.guard))
+        sources = tuple(
+            _CONSTANT[said] if isinstance(name, str) and (said := self._said(name)) is not None
+            else name
+            for name in one.sources
+        )  # fmt: skip
+        return [replace(one, sources=sources)]
+
+
+def _shadow(predicate: str) -> str:
+    return f"p{_SHADOWS + int(predicate[1:])}"
+
+
+def _steps(steps: Sequence[Step], causes: Sequence[Cause]) -> tuple[Step, ...]:
+    made: list[Step] = []
+    for step in steps:
+        match step:
+            case LaneCode():
+                made.append(replace(step, code=_Written(causes).whole(step.code)))
+            case Branch():
+                then, otherwise = _steps(step.then, causes), _steps(step.otherwise, causes)
+                made.append(replace(step, then=then, otherwise=otherwise))
+            case Loop():
+                made.append(replace(step, body=_steps(step.body, causes)))
+            case _:
+                made.append(step)
+    return tuple(made)
+
+
+def possible(program: Program) -> list[Cause]:
+    """Return the defects that a program can show."""
+    return [cause for cause in CAUSES if _shows(program, cause)]
+
+
+def _shows(program: Program, cause: Cause) -> bool:
+    written = _Written((cause,))
+    for step in walk(program.steps):
+        if isinstance(step, LaneCode):
+            written.whole(step.code)
+    return written.seen
+
+
+def with_defects(program: Program) -> Iterator[tuple[Sequence[str], Program]]:
+    """Yield a program with each of the defects that it can show written out, then with several.
+
+    Each comes with the names of the defects.
+    """
+    found = possible(program)
+    for number in range(1, min(len(found), _TOGETHER) + 1):
+        for causes in combinations(found, number):
+            try:
+                made = replace(program, steps=_steps(program.steps, causes))
+            except UsageError:  # it takes too many statements
+                continue
+            yield list(dict.fromkeys(cause.name for cause in causes)), made
