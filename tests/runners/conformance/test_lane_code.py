@@ -38,8 +38,14 @@ def code_in(program: Program) -> Iterator[Statement]:
 
 
 def wrong_with_every_compiler(program: Program) -> bool:
+    code = [one for one in code_in(program) if isinstance(one, Assign)]
+    numbers = {
+        name for one in code if "f32" in one.opcode.split(".")[-2:] for name in one.destinations
+    }
     return any(
-        isinstance(one, Assign) and always_wrong(one.row, one.guard) for one in code_in(program)
+        always_wrong(one.row, one.guard)
+        or (one.opcode in ("shl.b64", "shr.b64", "shr.u64", "shr.s64") and one.sources[1] in numbers)
+        for one in code
     )
 
 
