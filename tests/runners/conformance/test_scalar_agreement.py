@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -71,6 +72,15 @@ def test_what_is_written_without_the_guard_is_wrong() -> None:
         answer = compared(case, given, [found])
         assert (answer.wrong, answer.elsewhere) == ((~given[-1] & (found != kept)).sum(), 0)
         assert answer.wrong > 0
+
+
+def test_operands_that_were_floats_are_the_same_bits() -> None:
+    some = cases([SCALARS["shl.b64"], SCALARS["add.rn.f64"], SCALARS["mov.b32"]], numbers=True)
+    texts = [re.findall("selp.f..", case.text()) for case in some]
+    assert texts == [["selp.f64", "selp.f32"], ["selp.f64", "selp.f64"], ["selp.f32"]]
+    for answer in answers(SimulatedRunner("sm_90"), some, 50):
+        assert isinstance(answer, Answer)
+        assert answer.wrong == 0
 
 
 def test_a_wrong_result_is_told_from_one_that_is_open() -> None:
