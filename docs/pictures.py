@@ -1,6 +1,6 @@
 """Draw the README's pictures: a campaign on a GPU, and one of its findings.
 
-    python docs/pictures.py [--runner cuda|sim] [--output FOLDER]
+    python docs/pictures.py [--runner cuda|sim] [--output FOLDER] [--seed 2026] [--seconds 60]
 
 runs a campaign for a minute (on the simulated device with a planted fault) and writes campaign.svg,
 which is its dashboard at a moment, and finding.svg, the page of the first of its findings.
@@ -33,8 +33,6 @@ from strategies.draws import Selection
 
 FAULTS = {"cuda": (), "sim": ("sum-rounded-up",)}
 """What is planted: what a GPU's compiler gets wrong needs no help."""
-SEED = 2026
-SECONDS = 60.0
 LOOKED = 0.8
 """Share of the time after which the picture is taken."""
 COLUMNS, ROWS = 100, 34
@@ -45,7 +43,8 @@ HERE = Path(__file__).resolve().parent
 class Photographer:
     """Watches a campaign and keeps the last look at it while rounds go on."""
 
-    def __init__(self) -> None:
+    def __init__(self, until: float) -> None:
+        self._until = until
         self.status: CampaignStatus | None = None
 
     def __enter__(self) -> Self:
@@ -56,7 +55,7 @@ class Photographer:
 
     def update(self, status: CampaignStatus) -> None:
         """Keep a status with findings."""
-        if not status.stopped and status.families and status.seconds < LOOKED * SECONDS:
+        if not status.stopped and status.families and status.seconds < self._until:
             self.status = status
 
 
@@ -65,16 +64,18 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--runner", choices=FAULTS, default="cuda")
     parser.add_argument("--output", type=Path, default=HERE)
+    parser.add_argument("--seed", type=int, default=2026)
+    parser.add_argument("--seconds", type=float, default=60.0)
     options = parser.parse_args()
     output, faults = options.output.resolve(), FAULTS[options.runner]
     output.mkdir(parents=True, exist_ok=True)
     check = Programs(
-        choice=RunnerChoice(name=options.runner, layout=SEED % 2, faults=faults),
-        seed=SEED,
+        choice=RunnerChoice(name=options.runner, layout=options.seed % 2, faults=faults),
+        seed=options.seed,
         selection=Selection(),
     )
-    budget = Budget(seconds=SECONDS)
-    photographer = Photographer()
+    budget = Budget(seconds=options.seconds)
+    photographer = Photographer(LOOKED * options.seconds)
     # A page names where its files are: no folder of this machine is to stand in a picture.
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         path = Path("warpfuzz-corpus")
@@ -98,7 +99,11 @@ def main() -> None:
         families = [family for group in groups for family in group.members]
         stored = [family.saved.id for family in families if family.saved is not None]
         if photographer.status is None or not stored:
-            raise SystemExit("the campaign found nothing; choose another seed, or more seconds")
+            status = campaign.status()
+            raise SystemExit(
+                f"of {status.cases} cases the campaign found {len(families)} families, and stored "
+                f"{len(stored)}; choose another --seed, or more --seconds"
+            )
         live = recording_console(COLUMNS, ROWS)
         live.print(dashboard(photographer.status, budget))
         planted = "".join(f" --fault {one}" for one in faults)

@@ -972,7 +972,8 @@ CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = 
             "ptxas only asks whether instructions are accepted; choose --runner sim or cuda",
         ),
         (
-            "device_reference", lambda o: o.matrix or o.runner == "ptxas",
+            "device_reference",
+            lambda o: o.device_reference and (o.matrix or o.runner == "ptxas"),
             "{option} compares one compiler's programs with a reference where they run; leave it "
             "out, or choose --runner cuda or sim, without --compilers",
         ),

@@ -13,10 +13,16 @@ from pathlib import Path
 from corpus import Corpus, Kind, create_corpus
 from corpus.known import known_with
 from fuzz.compilers.members import Member, members_of
-from fuzz.findings.launches import LaunchRows, parse_launch
+from fuzz.findings.launches import LaunchRows, entry_of, own_text, parse_launch
 from fuzz.judging.guessing import Guess, guess
 from fuzz.judging.judging import Court, Found, Judged, court, judged
-from fuzz.judging.reference import Reference, check_forgetful, rounded, undecided
+from fuzz.judging.reference import (
+    Reference,
+    check_forgetful,
+    rounded,
+    undecided,
+    without_rounding,
+)
 from fuzz.options import Judge
 from fuzz.output import (
     Test,
@@ -49,10 +55,12 @@ def judge_kernel(options: Judge) -> bool:
     rows = LaunchRows()
     if options.launch is not None:
         rows = parse_launch(_text(options.launch, "launch").encode(), str(options.launch))
-    ptx, without = rounded(written)
+    ptx = rounded(written)
     target, version = header(ptx)
     if not target or not version:
         raise UsageError(f"{options.kernel} has no .target or no .version, so it is no PTX module")
+    entry = entry_of(ptx, rows.entry)
+    own = own_text(written, entry)
     for name in options.faults:
         if not by_name(name).applies(ptx):
             raise UsageError(
@@ -83,17 +91,17 @@ def judge_kernel(options: Judge) -> bool:
             ptx = with_header(ptx, target=error.own, version=version)
             who = stack.enter_context(_court(options, replace(choice, target=error.own)))
         reference = Reference(target=who.architecture)
-        refusal = reference.refusal(ptx)
+        refusal = reference.refusal(ptx, entry)
         if refusal and choice.name not in BUILT_IN:
             raise InfrastructureError(
                 f"the simulated device does not know the kernel ({refusal}), and there is nothing "
                 "else to compare with"
             )
-        open_ = undecided(ptx)
+        open_ = undecided(own)
         if refusal and open_:
             raise UsageError(open_)
         if refusal:
-            check_forgetful(ptx)
+            check_forgetful(own)
         try:
             found = guess(ptx, rows, reference.device)
             told = judged(
@@ -105,7 +113,7 @@ def judge_kernel(options: Judge) -> bool:
                 raise UsageError(f"{error}; {open_}") from None
             raise
     seconds = time.monotonic() - started
-    if without:
+    if without := without_rounding(own):
         added = counted(without, "sum or product", "sums and products")
         notes.append(f"{added} without a rounding got .rn: a compiler may fuse them otherwise.")
     _report(options, told, who, found, refusal, notes, seconds)

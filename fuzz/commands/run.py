@@ -193,9 +193,12 @@ def _resolved(options: Run, front_ends: Sequence[FrontEndToolchain]) -> Run:
         )
     else:
         runner = hardware_runner(options.runner)
+    # By itself only on a GPU, with one compiler, of programs that warpfuzz writes.
+    able = runner == "cuda" and not matrix and not front_ends
     found = options.but(
         runner=runner,
         chosen=options.runner is not None,
+        device_reference=options.device_reference and (able or "device_reference" in options.given),
         level=levels[0] if levels else None,
         matrix=matrix,
     )
@@ -321,6 +324,10 @@ def resumed(options: Run, state: State) -> Run:
         for name, value in kept.items()
         if value is not None and not options.is_set(name)
     }
+    if not options.is_set("device_reference"):
+        # A state says nothing of a campaign without it, which goes on so.
+        taken["device_reference"] = has = bool(kept.get("device_reference"))
+        options = options.but(given=options.given | ({"device_reference"} if has else set()))
     commands = [("--ptx-pass", taken.get("ptx_pass"))]
     commands += [("--assembler", one) for one in taken.get("assemblers", ())]
     if is_command(taken.get("runner", "")):

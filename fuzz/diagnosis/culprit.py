@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
-from fuzz.diagnosis.lane_code import wrong_addresses, wrong_code
+from fuzz.diagnosis.lane_code import ENTERED, entered_at_the_start, wrong_addresses, wrong_code
 from fuzz.diagnosis.multiplication import wrong_alone
-from fuzz.diagnosis.shared_registers import shared_register_culprits
+from fuzz.diagnosis.shared_registers import expanded_alike, shared_register_culprits
 from fuzz.diagnosis.single_step import (
     ADDRESSES,
     CODE,
@@ -31,12 +31,14 @@ from fuzz.diagnosis.single_step import (
 from oracle.errors import WarpfuzzError
 from oracle.forms import Form
 from oracle.isa import MMA_FORMS
+from oracle.lane_code import LaneCode
 from oracle.matrices import Matrix
 from oracle.operands import Fragment, Use
 from oracle.ops import (
     Op,
     loads_fragment,
     multiplies_fragments,
+    multiplies_registers,
     stores_fragment,
 )
 from oracle.places import Buffer, Place
@@ -54,10 +56,13 @@ from strategies.programs.single_instruction import (
     plain_access,
     single_product,
 )
+from strategies.simplification.examples import edited, visit
 
 _MULTIPLICATIONS = 512
 """Most that are tried by themselves, of a program with loops."""
 _IN_COMPANY = "beside other steps only"
+_COMPUTED = "multiplicands that scalar code computes"
+"""Where a multiplication is right with the same multiplicands, loaded."""
 _MOST_STEPS = 256
 """Steps of a program that is looked into; loops are longer."""
 
@@ -124,6 +129,15 @@ class _Search:
         straight = replace(program, steps=tuple(event.step for event in traced.events))
         if not self._device.right(straight, image):
             return None
+        plain = {
+            site: (replace(step, code=entered_at_the_start(step.code)),)
+            for site, step in visit(program.steps)
+            if isinstance(step, LaneCode)
+        }
+        other = replace(program, steps=edited(program.steps, plain))
+        # Lanes that such a loop leaves apart count the turns of a loop around it together.
+        if other != program and self._device.right(other, image):
+            return Culprit(steps=(f"{CONTROL.name} and {ENTERED}",))
         return CONTROL
 
     def _elementwise(self, traced: Trace) -> Culprit | None:
@@ -276,7 +290,9 @@ def in_company(culprit: Culprit | None) -> bool:
 
     Of code of lanes, that no instruction is wrong by itself, and that it is to be made smaller.
     """
-    return culprit is not None and (culprit.condition == _IN_COMPANY or culprit.steps == (CODE,))
+    return culprit is not None and (
+        culprit.condition in (_IN_COMPANY, _COMPUTED) or culprit.steps == (CODE,)
+    )
 
 
 def _wrong_in_company(
@@ -308,7 +324,7 @@ def _wrong_in_company(
         return None
     steps: list[Step] = []
     buffers = list(program.buffers)
-    looked_at: list[tuple[Step, Buffer]] = []
+    looked_at: list[tuple[Event, Buffer]] = []
     for event in traced.events:
         steps.append(event.step)
         if event.step.writes is None:
@@ -317,7 +333,7 @@ def _wrong_in_company(
         if store is not None:
             (span,) = store.bytes_written
             buffers.append(Buffer(name=span.buffer, space="global", size=span.end))
-            looked_at.append((event.step, buffers[-1]))
+            looked_at.append((event, buffers[-1]))
             steps.append(store)
     tried = Program(buffers=tuple(buffers), steps=tuple(steps))
     whole = np.zeros(tried.image_bytes, np.uint8)
@@ -329,11 +345,21 @@ def _wrong_in_company(
     if results is None or not results.ran.all():
         return None
     differs = results.actual[0] != results.expected[0]
-    for step, buffer in looked_at:
+    for event, buffer in looked_at:
         start = tried.offset(buffer.name)
         if differs[start : start + buffer.size].any():
-            return Culprit(steps=_names(step), condition=_IN_COMPANY, form=step.instruction)
+            return _culprit_in_company(traced, event)
     return None
+
+
+def _culprit_in_company(traced: Trace, event: Event) -> Culprit:
+    step, condition, within = event.step, _IN_COMPANY, ""
+    if multiplies_registers(step):
+        within = expanded_alike(step.form)
+        makers = (traced.maker(event, use.name) for use in step.reads if use.field in ("a", "b"))
+        if any(isinstance(maker.step, LaneCode) for maker in makers if maker is not None):
+            condition = _COMPUTED
+    return Culprit(steps=_names(step), within=within, condition=condition, form=step.instruction)
 
 
 def _looking(traced: Trace) -> Iterator[Form]:

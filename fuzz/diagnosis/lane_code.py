@@ -36,8 +36,10 @@ from oracle.lane_code import (
     Taken,
     every,
     inside,
+    most_of,
     read_by,
     taken,
+    written_by,
 )
 from oracle.matrices import LANES
 from oracle.ops import accesses_rows
@@ -51,7 +53,7 @@ from strategies.simplification.lane_code import alone, changed, places
 
 _MOST_NAMED = 4
 """Instructions that a name lists."""
-_SMALL = 12
+_SMALL = 24
 """Statements of code that was made smaller, at most."""
 _MOST_TRIED = 64
 """Instructions that are tried: code that was made smaller has a few."""
@@ -63,7 +65,10 @@ _AT_ONCE = 16
 """Trials that are compiled together; what follows a wrong one is compiled in vain."""
 _Offer = TypeVar("_Offer")
 _PREDICATE, _LOOP, _BRANCH = "a predicate", "a loop of lanes", "a branch of lanes"
+_SET_ANEW = "a branch of lanes on a predicate that a loop in it sets anew"
 _LEFT, _ENTERED = " that lanes leave", " entered within its body"
+ENTERED = f"{_LOOP}{_ENTERED}"
+"""What a loop is called that some lanes enter behind its first statements."""
 _ORDER = re.compile(r"^(setp?)\.[a-z]+(\.(and|or|xor))?(?=\.)")
 """A comparison's order, and how a predicate is combined with it."""
 _COMPUTING = {"add", "sub", "mul", "fma", "min", "max", "abs", "neg", "copysign"}
@@ -75,6 +80,8 @@ _KEPT = 500
 """Number of the first register that holds what an instruction gave: code has fewer."""
 _GIVES = {"r": "mov.b32", "h": "cvt.u16.u32", "d": "mov.b64.pack", "p": "setp.ne.u32"}
 """What makes a register of registers of 32 bits; a predicate is whether one is not 0."""
+_MIXED = 0x5A5A_5A5A_5A5A_5A5A
+"""Bits of which no half is the sign of another one."""
 _ODD = np.arange(LANES) % 2 == 1
 _NUMBERS = np.arange(LANES, dtype=np.uint32)
 
@@ -127,7 +134,11 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
         if not controls and (pair := _pair(device, example, step, needed)):
             within = f"a result of {needed[0].row.numbers}"
             return Culprit(steps=pair, within=within, witness=_shown(example))
-        orders = dict.fromkeys(_any_order(one.opcode) for one in needed)
+        if _BRANCH in controls and controls[-1].startswith(_LOOP) and _sets_anew(step.code):
+            return Culprit(steps=(_SET_ANEW,), witness=_shown(example))
+        # What is executed although its predicate says no may be anything.
+        named = [one for one in needed if not one.guard or _PREDICATE not in controls]
+        orders = dict.fromkeys(_any_order(one.opcode) for one in named)
         some = [*orders, *controls] or [*step.opcodes]
         names = some if len(some) <= _MOST_NAMED else controls or names
     return Culprit(steps=(" and ".join(names),), witness=_shown(example))
@@ -296,13 +307,18 @@ def _instruction(one: Assign, time: Taken, guard: str = "") -> _Trial:
         # What it does not write must not look like what it writes.
         kinds = one.row.destinations
         pairs = zip(time.results, kinds, strict=False)
-        names = [trial.given(~held[0], kind) for held, kind in pairs]
+        names = [trial.given(_unlike(held[0], kind), kind) for held, kind in pairs]
         guard = _like(guard, trial.given(_ODD, "pred"))
     # NaNs whose bits PTX leaves open are no fault.
     trial.code += settled(replace(one, destinations=tuple(names), sources=sources, guard=guard))
     for name in names:
         trial.seen(name)
     return trial
+
+
+def _unlike(held: NDArray[Any], kind: str) -> NDArray[Any]:
+    """Return contents that are neither these nor what any conversion of them leaves as it is."""
+    return ~held if kind == "pred" else held ^ held.dtype.type(_MIXED & most_of(kind))
 
 
 def _drawn(row: ScalarInstruction, guard: str = "") -> list[_Trial]:
@@ -573,6 +589,28 @@ def _without(code: tuple[Statement, ...], kind: type[Statement]) -> tuple[Statem
             made += [each for block in blocks.values() for each in block]
         elif not (kind is Repeat and isinstance(one, Leave)):
             made.append(replace(one, **blocks))  # type: ignore[arg-type]
+    return tuple(made)
+
+
+def _sets_anew(code: tuple[Statement, ...]) -> bool:
+    """Whether a loop under a branch sets the predicate that the branch asks about."""
+    return any(
+        one.predicate.removeprefix("!") in written_by(other)
+        for one in every(code)
+        if isinstance(one, If)
+        for loop in every((*one.then, *one.otherwise))
+        if isinstance(loop, Repeat)
+        for other in every(loop.body)
+    )
+
+
+def entered_at_the_start(code: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """Return code whose loops no lane enters within their bodies."""
+    made: list[Statement] = []
+    for one in code:
+        blocks = {field: entered_at_the_start(block) for field, block in inside(one).items()}
+        other = replace(one, **blocks) if blocks else one  # type: ignore[arg-type]
+        made.append(replace(other, entry="", skipped=0) if isinstance(other, Repeat) else other)
     return tuple(made)
 
 

@@ -41,7 +41,7 @@ _BYTES = "8-bit floats"
 """Both formats of bytes, in any combination: compilers expand them alike."""
 
 
-def _within(form: Form, condition: str) -> str:
+def expanded_alike(form: Form, condition: str = "") -> str:
     """Return the types that a compiler expands alike: findings of these are of one cause."""
     if not form.opaque and form.a_type.is_float and form.a_type.bits == 8:
         return _BYTES
@@ -51,7 +51,7 @@ def _within(form: Form, condition: str) -> str:
 
 def _culprit(form: Form, condition: str) -> Culprit:
     """Return what is to blame if multiplications of a form are, where operands share registers."""
-    within = _within(form, condition)
+    within = expanded_alike(form, condition)
     name = INSTRUCTIONS[form.mnemonic].name
     return Culprit(steps=(name,), within=within, condition=condition, form=form)
 

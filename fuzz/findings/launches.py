@@ -128,8 +128,9 @@ class Setup:
         """As runners take it."""
         size = max((one.offset + one.size for one in self.parameters), default=0)
         block, pointers = bytearray(size), []
-        for name, value in self.arguments.items():
-            place, type_ = self._place(name)
+        placed = [(*self._place(name), name, value) for name, value in self.arguments.items()]
+        # Of two that overlap in a structure, the one that begins later is what was meant there.
+        for place, type_, name, value in sorted(placed, key=lambda one: one[0]):
             if isinstance(value, BufferRow):
                 pointers.append((place, self.offsets[name]))
             else:
@@ -157,9 +158,11 @@ class Setup:
                 f"the parameter {stem} of {self.entry} has {found.size} bytes, and {name} needs "
                 f"{at + extent}"
             )
-        # Inside a structure, numbers have the eight or four bytes that are left.
-        whole = not inside and found.size == TYPES.get(found.type, 0) // 8
-        return found.offset + at, found.type if whole else "u64" if found.size - at >= 8 else "u32"
+        if not inside and found.size == TYPES.get(found.type, 0) // 8:
+            return found.offset, found.type
+        # Inside a structure, numbers have what is left of it, of eight, four, two or one bytes.
+        bits = next(bits for bits in (64, 32, 16, 8) if 8 * (found.size - at) >= bits)
+        return found.offset + at, f"u{bits}"
 
     @property
     def toml(self) -> str:
@@ -260,6 +263,12 @@ def _shape(given: int | tuple[int, ...] | None) -> tuple[int, int, int]:
 
 
 _ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\(([^)]*)\))?([^{]*)\{", re.ASCII)
+_BRACE = re.compile(r"[{}]")
+_BODY = re.compile(
+    r"\.entry\s+([\w$%]+)[^{;]*\{|\.func\s+(?:\([^)]*\)\s*)?([\w$%]+)[^{;]*\{", re.ASCII
+)
+"""The head of an entry or a function that has a body, and its name."""
+_NAME = re.compile(r"[\w$%]+", re.ASCII)
 _PARAMETER = re.compile(
     r"\s*\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+(?:\.ptr\b[^,]*?\s)?([\w$%]+)"
     r"\s*(?:\[\s*(\d+)\s*\])?\s*",
@@ -281,7 +290,31 @@ def entry_of(ptx: str, wanted: str | None) -> str:
         return next(iter(entries))
     names = ", ".join(entries) or "none"
     asked = "names no entry" if wanted is None else f"asks for the entry {wanted}"
-    raise UsageError(f'the launch {asked}, and the module has {names}; say entry = "NAME"')
+    raise UsageError(
+        f'the launch {asked}, and the module has {names}; write entry = "NAME" into the file '
+        "that --launch gives"
+    )
+
+
+def own_text(ptx: str, entry: str) -> str:
+    """Return a module `without_comments` and without what an entry does not call, on its lines."""
+    text = without_comments(ptx)
+    bodies, place = [], 0
+    while head := _BODY.search(text, place):
+        depth, place = 1, head.end()
+        while depth and (brace := _BRACE.search(text, place)):
+            depth, place = depth + (1 if brace[0] == "{" else -1), brace.end()
+        bodies.append((head[1] or head[2], head.start(), place))
+    wanted, called = set[str](), {entry}
+    while called:
+        wanted |= called
+        inside = (text[start:end] for name, start, end in bodies if name in called)
+        called = {word for each in inside for word in _NAME.findall(each)} - wanted
+    for name, start, end in bodies:
+        if name not in wanted:
+            gone = "".join("\n" if sign == "\n" else " " for sign in text[start:end])
+            text = text[:start] + gone + text[end:]
+    return text
 
 
 def parameters_of(ptx: str, entry: str) -> tuple[Parameter, ...]:

@@ -6,10 +6,11 @@ device sees the kernel touch. Whatever is guessed is said.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,13 +24,13 @@ from fuzz.findings.launches import (
     Setup,
     entries_of,
     entry_of,
+    own_text,
     parameters_of,
     setup_of,
 )
 from fuzz.judging.filling import image_of
 from oracle.errors import UsageError
 from oracle.instructions import INSTRUCTIONS
-from oracle.statements import without_comments
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.parser import parse
 from runners.simulated.syntax import Address, Instruction, Name, Vector
@@ -41,9 +42,9 @@ _CARRIES = re.compile(r"(?:mov|cvta|add|sub|mad|selp|min|max|cvt)\b")
 """What an address is made with; a product of a pointer is none."""
 _OF_A_WARP = re.compile(rf"\b(?:{_MATRIX}|shfl|vote|match|redux)\b|%laneid\b|%lanemask")
 _WAITING = re.compile(r"\bbar(?:rier)?(?:\.cta)?\.sync(?:\.aligned)?\s+\d+\s*,\s*(\d+)\s*;")
+_DYNAMIC = re.compile(r"\.extern\s+\.shared\b[^;]*?([\w$%]+)\s*(?:\[[^;]*)?;")
+"""The name of a variable in dynamic shared memory."""
 _ELEMENT = re.compile(r"\.(bf16|[busf](?:8|16|32|64))\b")
-_THREADS = 64
-"""Threads of a block where nothing tells: two warps."""
 _PROBED_BYTES = 1 << 20
 """Of each buffer while it is found out what a kernel touches."""
 _LEAST_BYTES = 256
@@ -81,18 +82,52 @@ def guess(ptx: str, rows: LaunchRows, device: SimulatedDevice, *, name: str = ""
         If it cannot be guessed; the message says what the file has to say.
     """
     entry = entry_of(ptx, rows.entry)
+    text = own_text(ptx, entry)
+    shapes: Sequence[int | tuple[int, ...]]
+    shapes, why = [rows.block or 1], ""
+    if rows.block is None:
+        shapes, why = _blocks(entries_of(ptx)[entry][3], text)
+    first: UsageError | None = None
+    for shape, whole in itertools.product(shapes, (False, True)):
+        said = f"block = {list(shape)} ({why})" if isinstance(shape, tuple) and why else ""
+        complete = msgspec.structs.replace(rows, entry=entry, block=shape)
+        try:
+            found = _guess(ptx, complete, device, text, whole=whole)
+        except _RefusedError as error:
+            first = first or UsageError(
+                f"{error}; {f'guessed: {said}; ' if said else ''}--launch FILE says it otherwise"
+            )
+        else:
+            guessed = (said, *found.guessed) if said else found.guessed
+            return Guess(setup=found.setup, guessed=guessed)
+    assert first is not None
+    raise first
+
+
+class _RefusedError(UsageError):
+    """The simulated device does not run a kernel as it is launched."""
+
+
+def _guess(
+    ptx: str, rows: LaunchRows, device: SimulatedDevice, text: str, *, whole: bool = False
+) -> Guess:
+    """Return how a kernel is launched in blocks of a known shape.
+
+    With `whole`, every parameter of 64 bits is a pointer: code for debuggers keeps them in memory.
+    """
+    assert rows.entry is not None
+    assert rows.block is not None
+    entry, grid, block = rows.entry, rows.grid, rows.block
     said = []
-    text = without_comments(ptx)
-    grid, block = rows.grid, rows.block
-    if block is None:
-        block, why = _block(entries_of(ptx)[entry][3], text)
-        said.append(f"block = {list(block)} ({why})")
     if grid is None:
         grid = tuple(2 if f"%ctaid.{axis}" in text else 1 for axis in "xyz")
         said.append(f"grid = {list(grid)} (2 along each axis whose %ctaid is read)")
     shared = rows.shared
     if shared is None:
-        dynamic = re.search(r"\.extern\s+\.shared\b", text)
+        dynamic = any(
+            re.search(rf"(?<![\w$%]){re.escape(name)}(?![\w$])", _DYNAMIC.sub("", text))
+            for name in _DYNAMIC.findall(text)
+        )
         shared = 16 << 10 if dynamic else 0
         said += [f"shared = {shared} bytes (there is dynamic shared memory)"] if dynamic else []
     threads = math.prod(grid if isinstance(grid, tuple) else (grid,))
@@ -103,19 +138,17 @@ def guess(ptx: str, rows: LaunchRows, device: SimulatedDevice, *, name: str = ""
     for parameter, use in _uses(ptx, entry, numbers).items():
         if parameter in arguments or parameter.partition("+")[0] in arguments:
             continue
-        if use.is_pointer:
+        if use.is_pointer or (whole and use.type in ("u64", "b64", "s64")):
             arguments[parameter] = BufferRow(bytes=_PROBED_BYTES, type=use.element or "b32")
             unsized.append(parameter)
             continue
-        is_float = use.type.startswith("f") and TYPES[use.type] > 16
+        is_float = use.type.startswith("f") and TYPES[use.type] > 16 and "+" not in parameter
         arguments[parameter] = 1.5 if is_float else min(threads, (1 << TYPES[use.type] - 1) - 1)
         why = "a number of no special kind" if is_float else "the threads of the launch"
         said.append(f"{parameter} = {arguments[parameter]} ({why})")
-    complete = msgspec.structs.replace(
-        rows, entry=entry, grid=grid, block=block, shared=shared, arguments=arguments
-    )
+    complete = msgspec.structs.replace(rows, grid=grid, shared=shared, arguments=arguments)
     setup = setup_of(ptx, complete)
-    if unsized:
+    if unsized or said:
         sizes = _sizes(ptx, setup, device)
         for one in unsized:
             row = arguments[one]
@@ -125,22 +158,26 @@ def guess(ptx: str, rows: LaunchRows, device: SimulatedDevice, *, name: str = ""
     return Guess(setup=setup, guessed=tuple(said))
 
 
-def _block(behind: str, text: str) -> tuple[tuple[int, int, int], str]:
+def _blocks(behind: str, text: str) -> tuple[Sequence[tuple[int, int, int]], str]:
+    """Return the shapes that are tried, the likeliest first, and why these."""
     bound = _BOUNDS.search(behind)
     if bound is not None:
         x, y, z = (int(bound[axis] or 1) for axis in (2, 3, 4))
-        return (x, y, z), f".{bound[1]}"
+        return [(x, y, z)], f".{bound[1]}"
     if waiting := _WAITING.search(text):
-        return (int(waiting[1]), 1, 1), "a barrier says that it is for so many threads"
+        return [(int(waiting[1]), 1, 1)], "a barrier says that it is for so many threads"
     if "%tid.z" in text:
-        return (8, 4, 2), "%tid is read along three axes"
+        return [(8, 4, 2), (4, 4, 4), (8, 8, 8)], "%tid is read along three axes"
     if "%tid.y" in text:
-        return (16, 4, 1), "%tid is read along two axes"
+        return [(16, 4, 1), (16, 16, 1), (8, 8, 1), (32, 32, 1), (32, 8, 1)], (
+            "%tid is read along two axes"
+        )
     if "%tid" in text:
-        return (_THREADS, 1, 1), "%tid is read, and nothing says how many there are"
+        sizes = [(size, 1, 1) for size in (64, 32, 128, 256)]
+        return sizes, "%tid is read, and nothing says how many there are"
     if _OF_A_WARP.search(text):
-        return (32, 1, 1), "a warp: %tid is not read, and lanes are"
-    return (1, 1, 1), "no thread asks which it is"
+        return [(32, 1, 1)], "a warp: %tid is not read, and lanes are"
+    return [(1, 1, 1)], "no thread asks which it is"
 
 
 def _uses(ptx: str, entry: str, numbers: Collection[str]) -> Mapping[str, _Use]:
@@ -244,10 +281,8 @@ def _sizes(ptx: str, setup: Setup, device: SimulatedDevice) -> Mapping[str, int]
             most = np.maximum(most, grid.touched)
     if not ran and refused is not None and not refused.trap.kind.at_load:
         if refused.trap.kind is TrapKind.OUT_OF_BOUNDS:
-            raise UsageError(
-                f"sizes of buffers cannot be guessed ({refused}); say them with --launch FILE"
-            )
-        raise UsageError(f"the simulated device does not run the kernel: {refused}")
+            raise _RefusedError(f"sizes of buffers cannot be guessed ({refused})")
+        raise _RefusedError(f"the simulated device does not run the kernel: {refused}")
     if not ran:
         # Eight bytes for each thread, and as much again.
         most[:] = 16 * setup.threads

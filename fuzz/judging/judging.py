@@ -179,7 +179,9 @@ def judged(
         images = images[numbers]
     tell("compiling and comparing")
     answerers = who.answerers(ptx, setup)
-    came = compared(answerers, ptx, setup, images, expected, permitted=is_approximate(ptx))
+    came = compared(
+        answerers, ptx, setup, images, expected, permitted=is_approximate(ptx, setup.entry)
+    )
     if reference is None and not came.codes and came.verdicts:
         raise UsageError(
             f"nobody's code runs to its end ({came.verdicts[0].difference}), and the simulated "

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.findings.launches import Setup
+from fuzz.findings.launches import Setup, own_text
 from oracle.errors import UsageError
-from oracle.statements import without_comments
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 
 Image = NDArray[np.uint8]
@@ -29,18 +28,24 @@ _ROUNDED = re.compile(
     r"\b(add|sub|mul)((?:\.ftz)?(?:\.sat)?\.(?:f16x2|bf16x2|f16|bf16|f32|f64)\b)", re.ASCII
 )
 """Without a rounding a compiler may fuse a product and a sum (PTX ISA 9.7.3.3 to .5)."""
-_VARIABLE = re.compile(r"^\s*(?:\.(?:visible|weak|extern)\s+)*\.global\b[^;=\[]*", re.MULTILINE)
+_VARIABLE = re.compile(
+    r"^\s*(?:\.(?:visible|weak|extern)\s+)*\.global\b[^;=\[]*?([\w$%]+)\s*(?=[;=\[])", re.MULTILINE
+)
 _APPROXIMATE = re.compile(r"\b(?:ex2|lg2|sin|cos|tanh|rcp|rsqrt|sqrt|div)\.(?:approx|full)")
 
 
-def rounded(ptx: str) -> tuple[str, int]:
-    """Return a module whose sums and products all name their rounding, and how many lacked it."""
-    return _ROUNDED.subn(r"\1.rn\2", ptx)
+def rounded(ptx: str) -> str:
+    """Return a module whose sums and products all name their rounding."""
+    return _ROUNDED.sub(r"\1.rn\2", ptx)
 
 
-def undecided(ptx: str) -> str:
-    """Say where a kernel first asks for what the device decides; "" if it nowhere does."""
-    text = without_comments(ptx)
+def without_rounding(text: str) -> int:
+    """Return how many sums and products of a text do not name their rounding."""
+    return len(_ROUNDED.findall(text))
+
+
+def undecided(text: str) -> str:
+    """Say where a text first asks for what the device decides; "" if it nowhere does."""
     found = _UNDECIDED.search(text)
     if found is None:
         return ""
@@ -51,19 +56,19 @@ def undecided(ptx: str) -> str:
     )
 
 
-def check_forgetful(ptx: str) -> None:
-    """Raise UsageError for a module with variables in global memory, which launches may change."""
-    found = _VARIABLE.search(without_comments(ptx))
-    if found is not None:
-        raise UsageError(
-            f"the module has {' '.join(found[0].split())} in global memory, which a launch may "
-            "leave changed to the next one, and the simulated device does not know the kernel"
-        )
+def check_forgetful(text: str) -> None:
+    """Raise UsageError for a kernel with variables in global memory, which launches may change."""
+    for found in _VARIABLE.finditer(text):
+        if len(re.findall(rf"(?<![\w$%]){re.escape(found[1])}(?![\w$])", text)) > 1:
+            raise UsageError(
+                f"the kernel has {' '.join(found[0].split())} in global memory, which a launch may "
+                "leave changed to the next one, and the simulated device does not know the kernel"
+            )
 
 
-def is_approximate(ptx: str) -> bool:
-    """Whether a module has instructions of whose results the ISA bounds the error alone."""
-    return _APPROXIMATE.search(without_comments(ptx)) is not None
+def is_approximate(ptx: str, entry: str) -> bool:
+    """Whether a kernel has instructions of whose results the ISA bounds the error alone."""
+    return _APPROXIMATE.search(own_text(ptx, entry)) is not None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -89,13 +94,13 @@ class Reference:
         self.device = SimulatedDevice(self.target)
         self._other = SimulatedDevice(self.target, otherwise=True)
 
-    def refusal(self, ptx: str) -> str:
-        """Return why the device does not load a module; "" if it does."""
+    def refusal(self, ptx: str, entry: str) -> str:
+        """Return why the device does not load an entry of a module; "" if it does."""
         try:
-            self.device.load(ptx)
+            found = self.device.load(ptx).kernels.get(entry)
         except SimulatedTrap as trap:
             return str(trap)
-        return ""
+        return str(found) if isinstance(found, SimulatedTrap) else ""
 
     def after(self, ptx: str, setup: Setup, image: Image, *, sure: bool = True) -> Image | Left:
         """Return an image as the kernel leaves it.

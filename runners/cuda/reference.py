@@ -22,14 +22,15 @@ _FILL = "fill", "PQQPPP"
 """As in the interpreter: contents, first, count, images, copies, memory."""
 _LEVEL = 3
 """-O level of the driver's compiler; at -O0 the reference would be the slower of the two."""
-_WARPS = 4
-"""Of a block: the bound that `compare` is compiled for."""
 _RESIDENT = 16
-"""Warps of a multiprocessor, by its registers: 128 for each thread (interpreter.cu)."""
-_FILLING = 32
-"""The same of `fill`: 64 for each thread, and a block for each warp."""
+"""Warps of a multiprocessor, each a block, by its registers: 128 for each thread (interpreter.cu).
+More warps with fewer registers were no quicker (H200, 2026-11-23)."""
+_WAVES = 16
+"""Blocks of a comparison for each that is resident: all are busy until the last ones."""
 _SHARED_BYTES = 48 << 10
 """Shared memory that a block has without asking (CUDA C++ Programming Guide, "Shared Memory")."""
+_RESERVED_BYTES = 1 << 10
+"""Shared memory that each block takes beside its own (the same guide, compute capability 8.x)."""
 _GLOBAL_BYTES = 1 << 28
 """Most memory for warps whose images are too large for shared memory."""
 
@@ -57,9 +58,9 @@ class DeviceReference:
         modules.load(_KEY, shipped().encode(), _LEVEL)
         self._function = modules.function(_KEY, *_COMPARE)
         self._fill = modules.function(_KEY, *_FILL)
-        self._multiprocessors = driver.Context.get_device().get_attribute(
-            driver.device_attribute.MULTIPROCESSOR_COUNT
-        )
+        device, names = driver.Context.get_device(), driver.device_attribute
+        self._multiprocessors = device.get_attribute(names.MULTIPROCESSOR_COUNT)
+        self._shared_bytes = device.get_attribute(names.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
         self._found = driver.mem_alloc(8 * (2 + LISTED))
         check(self.compare)
 
@@ -71,24 +72,24 @@ class DeviceReference:
         pycuda.driver.Error
             If there is no room for it, or the device is lost.
         """
-        code = self._driver.to_device(encoded.words)
-        warps = min(_WARPS, _SHARED_BYTES // encoded.work_bytes)
-        if warps:
-            blocks = _RESIDENT // warps * self._multiprocessors
-            return DeviceProgram(encoded, code, warps, blocks, None)
-        blocks, memory = self._memory(encoded.work_bytes, _RESIDENT)
-        return DeviceProgram(encoded, code, 1, blocks, memory)
+        code, size = self._driver.to_device(encoded.words), encoded.work_bytes
+        blocks, memory = self._blocks(size)
+        if memory is None:
+            return DeviceProgram(encoded, code, size, _WAVES * blocks, None)
+        return DeviceProgram(encoded, code, 0, blocks, memory)
 
     def contents(self, words: NDArray[np.uint64]) -> FilledContents:
         """Put contents (`DeviceContents.words`) into the device's memory. Raises as `program`."""
         code, size = self._driver.to_device(words), fill_bytes(words)
-        if size <= _SHARED_BYTES:
-            return FilledContents(code, size, _FILLING * self._multiprocessors, None)
-        return FilledContents(code, 0, *self._memory(size, _FILLING))
+        blocks, memory = self._blocks(size)
+        return FilledContents(code, 0 if memory else size, blocks, memory)
 
-    def _memory(self, size: int, resident: int) -> tuple[int, Any]:
-        """Return how many warps have memory of some size each, and this memory."""
-        count = max(1, min(resident * self._multiprocessors, _GLOBAL_BYTES // size))
+    def _blocks(self, size: int) -> tuple[int, Any]:
+        """Return how many warps are resident that need so many bytes, and their global memory."""
+        if size <= _SHARED_BYTES:
+            room = self._shared_bytes // (size + _RESERVED_BYTES)
+            return max(1, min(_RESIDENT, room)) * self._multiprocessors, None
+        count = max(1, min(_RESIDENT * self._multiprocessors, _GLOBAL_BYTES // size))
         return count, self._driver.mem_alloc(count * size)
 
     def fill(
@@ -155,14 +156,14 @@ class DeviceReference:
         found
             Where what differs is added on the device (`nothing_found`); None: for `end`.
         """
-        encoded, blocks = program.encoded, -(-count // program.warps)
+        encoded = program.encoded
         self._function.prepared_async_call(
-            (min(blocks, program.blocks), 1),
-            (LANES * program.warps, 1, 1),
+            (min(count, program.blocks), 1),
+            (LANES, 1, 1),
             stream,
             *(int(program.code), before, after, encoded.image_bytes, encoded.work_bytes),
             *(first, count, int(program.memory or 0), int(found or self._found)),
-            shared_size=0 if program.memory else program.warps * encoded.work_bytes,
+            shared_size=program.shared_bytes,
         )
 
     def end(self, images: int) -> Compared:
@@ -199,9 +200,9 @@ class DeviceProgram:
 
     encoded: Encoded
     code: Any
-    warps: int
-    """Of a block."""
+    shared_bytes: int
+    """Shared memory of a warp."""
     blocks: int
-    """At most, in one launch."""
+    """At most, in one launch, of one warp each."""
     memory: Any
     """Global memory for its warps; None: they have shared memory."""

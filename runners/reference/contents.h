@@ -24,6 +24,7 @@
 
 #ifdef __CUDACC__
 #define WF_FUNCTION static __device__ __forceinline__
+/* What is called is given no address of a struct, which would then have to lie in memory. */
 #define WF_CALLED static __device__ __noinline__
 #define WF_MEMBER __device__ __forceinline__
 #define WF_EACH(n) _Pragma("unroll") for (int t = 0; t < (n); t++)
@@ -78,7 +79,7 @@ enum {
 
 /* What a lane knows of an image. */
 struct wf_image {
-    const wf_contents *contents;
+    wf_contents contents;
     uint64_t group;
     uint32_t turn, slot, member, turn_of_group;
     wf_block *base, *image;
@@ -116,7 +117,7 @@ WF_FUNCTION uint32_t wf_gap(uint32_t word) {
 WF_FUNCTION wf_image wf_begun(const wf_contents *c, uint64_t number, void *memory, uint32_t lane, uint32_t lanes) {
     wf_image i;
     uint64_t turn = number / c->period;
-    i.contents = c;
+    i.contents = *c;
     i.slot = (uint32_t)(number - turn * c->period);
     i.turn = (uint32_t)(turn % c->turns);
     i.group = turn / c->sharing;
@@ -133,7 +134,7 @@ WF_FUNCTION wf_image wf_begun(const wf_contents *c, uint64_t number, void *memor
 
 /* Goes on to the next image, and returns whether it is of another group. */
 WF_FUNCTION int wf_next(wf_image *i) {
-    const wf_contents *c = i->contents;
+    const wf_contents *c = &i->contents;
     i->member++;
     if (++i->slot == c->period) {
         i->slot = 0;
@@ -146,7 +147,7 @@ WF_FUNCTION int wf_next(wf_image *i) {
 
 /* The words that the images of a group have in common: of blocks that are drawn, the draws, the gap. */
 WF_FUNCTION void wf_words(const wf_image *i) {
-    const wf_contents *c = i->contents;
+    const wf_contents *c = &i->contents;
     for (uint32_t b = i->lane; b < c->drawn + WF_OTHER_BLOCKS; b += i->lanes) {
         uint32_t other = b - c->drawn;
         wf_block block;
@@ -165,7 +166,7 @@ WF_FUNCTION uint32_t wf_word(const wf_image *i, uint32_t word) {
 
 WF_FUNCTION uint32_t wf_draw(const wf_image *i, uint32_t number) {
     number &= 63;
-    return wf_word(i, i->contents->drawn * 4 + number / 2) >> number % 2 * 16 & 0xFFFF;
+    return wf_word(i, i->contents.drawn * 4 + number / 2) >> number % 2 * 16 & 0xFFFF;
 }
 
 /* Elements of a filling are numbered in the order of memory. */
@@ -180,59 +181,69 @@ WF_FUNCTION uint32_t wf_number(const int32_t *f, uint32_t line, uint32_t positio
 
 WF_FUNCTION uint32_t wf_size(const int32_t *f) { return f[WF_BITS] < 8 ? 1 : (uint32_t)f[WF_BITS] / 8; }
 
-WF_FUNCTION uint32_t wf_place(const wf_contents *c, const int32_t *f, uint32_t number) {
-    return c->places[(uint32_t)f[WF_PLACES] + (f[WF_BITS] == 4 ? number >> 1 : number)];
+WF_FUNCTION uint32_t wf_place(const uint32_t *places, const int32_t *f, uint32_t number) {
+    return places[(uint32_t)f[WF_PLACES] + (f[WF_BITS] == 4 ? number >> 1 : number)];
 }
 
-/* Reads and writes an element whose bytes lie apart. */
-WF_CALLED uint64_t wf_parts(const wf_image *i, const int32_t *f, uint32_t number, int of_noise) {
-    uint32_t size = wf_size(f);
+/* Reads and writes an element whose bytes lie apart: `bytes` are those of the image, or of its noise. */
+WF_CALLED uint64_t wf_parts(const uint8_t *bytes, uint32_t shift, const uint32_t *places, uint32_t size) {
     uint64_t raw = 0;
     for (uint32_t part = 0; part < size; part++) {
-        uint32_t at = i->contents->places[(uint32_t)f[WF_PLACES] + number * size + part] & ~WF_READ_ONLY;
-        raw |= (uint64_t)(of_noise ? wf_word(i, at >> 2) >> at % 4 * 8 & 255 : ((const uint8_t *)i->image)[at]) << 8 * part;
+        uint32_t at = places[part] & ~WF_READ_ONLY, word = ((const uint32_t *)bytes)[at >> 2] + shift;
+        raw |= (uint64_t)(word >> at % 4 * 8 & 255) << 8 * part;
     }
     return raw;
 }
 
-WF_CALLED void wf_write_parts(const wf_image *i, const int32_t *f, uint32_t number, uint64_t raw) {
-    uint32_t size = wf_size(f);
-    for (uint32_t part = 0; part < size; part++) {
-        uint32_t at = i->contents->places[(uint32_t)f[WF_PLACES] + number * size + part];
-        if (!(at & WF_READ_ONLY)) ((uint8_t *)i->image)[at] = (uint8_t)(raw >> 8 * part);
-    }
+WF_CALLED void wf_write_parts(uint8_t *image, const uint32_t *places, uint32_t size, uint64_t raw) {
+    for (uint32_t part = 0; part < size; part++)
+        if (!(places[part] & WF_READ_ONLY)) image[places[part]] = (uint8_t)(raw >> 8 * part);
+}
+
+WF_FUNCTION const uint32_t *wf_places(const uint32_t *places, const int32_t *f, uint32_t number) {
+    return places + (uint32_t)f[WF_PLACES] + number * wf_size(f);
 }
 
 /* The random pattern of an element. */
 template <typename T>
 WF_FUNCTION T wf_noise(const wf_image *i, const int32_t *f, uint32_t number) {
     int bits = f[WF_BITS];
-    if (f[WF_PARTS]) return (T)wf_parts(i, f, number, 1);
-    uint32_t at = wf_place(i->contents, f, number) & ~WF_READ_ONLY, word = wf_word(i, at >> 2);
+    if (f[WF_PARTS])
+        return (T)wf_parts((const uint8_t *)i->base, i->shift, wf_places(i->contents.places, f, number), wf_size(f));
+    uint32_t at = wf_place(i->contents.places, f, number) & ~WF_READ_ONLY, word = wf_word(i, at >> 2);
     if (sizeof(T) == 8 && bits == 64) return (T)((uint64_t)wf_word(i, (at >> 2) + 1) << 32 | word);
     word >>= at % 4 * 8 + (bits == 4 ? number % 2 * 4 : 0);
     return word & (0xFFFFFFFFu >> (32 - (bits == 1 ? 8 : bits)));
 }
 
-WF_FUNCTION uint64_t wf_read(const wf_image *i, const int32_t *f, uint32_t line, uint32_t position) {
-    const uint8_t *image = (const uint8_t *)i->image;
-    uint32_t number = wf_number(f, line, position), size = wf_size(f);
-    if (f[WF_PARTS]) return wf_parts(i, f, number, 0);
-    image += wf_place(i->contents, f, number) & ~WF_READ_ONLY;
-    if (size == 2) return *(const uint16_t *)image;
-    if (size == 4) return *(const uint32_t *)image;
-    if (size == 8) return *(const uint64_t *)image;
-    return f[WF_BITS] == 4 ? *image >> number % 2 * 4 & 15 : *image;
+/* Reads elements of a line together: a device has the loads of all of them on their way. */
+enum { WF_READ = 4 };
+
+WF_FUNCTION void wf_read(const uint8_t *image, const uint32_t *places, const int32_t *f, uint32_t line, const uint32_t *positions, uint64_t *found) {
+    uint32_t size = wf_size(f), numbers[WF_READ], at[WF_READ];
+    WF_EACH(WF_READ) numbers[t] = wf_number(f, line, positions[t]);
+    if (f[WF_PARTS]) {
+        WF_EACH(WF_READ) found[t] = wf_parts(image, 0, wf_places(places, f, numbers[t]), size);
+        return;
+    }
+    WF_EACH(WF_READ) at[t] = wf_place(places, f, numbers[t]) & ~WF_READ_ONLY;
+    if (size == 2) WF_EACH(WF_READ) found[t] = *(const uint16_t *)(image + at[t]);
+    else if (size == 4) WF_EACH(WF_READ) found[t] = *(const uint32_t *)(image + at[t]);
+    else if (size == 8) WF_EACH(WF_READ) found[t] = *(const uint64_t *)(image + at[t]);
+    else {
+        WF_EACH(WF_READ) found[t] = image[at[t]];
+        if (f[WF_BITS] == 4) WF_EACH(WF_READ) found[t] = found[t] >> numbers[t] % 2 * 4 & 15;
+    }
 }
 
 /* Writes an element; of 4 bits, all of its byte. */
 WF_FUNCTION void wf_write(const wf_image *i, const int32_t *f, uint32_t number, uint64_t raw) {
     uint32_t size = wf_size(f), at;
     if (f[WF_PARTS]) {
-        wf_write_parts(i, f, number, raw);
+        wf_write_parts((uint8_t *)i->image, wf_places(i->contents.places, f, number), size, raw);
         return;
     }
-    at = wf_place(i->contents, f, number);
+    at = wf_place(i->contents.places, f, number);
     if (at & WF_READ_ONLY) return;
     uint8_t *image = (uint8_t *)i->image + at;
     if (size == 1) *image = (uint8_t)raw;
@@ -276,37 +287,46 @@ WF_FUNCTION uint64_t wf_upper(uint64_t x, uint64_t y) {
     return x1 * y1 + (middle >> 32) + (other >> 32);
 }
 
+/* A product of floats of so many bits, in units of its window. */
+WF_FUNCTION int64_t wf_product(const uint64_t *pair, const int32_t *bits, const uint64_t *s) {
+    uint64_t significands[2], minus = 0, x;
+    int is_double = s[0] == 4, places = 0;
+    WF_EACH(2) {
+        const uint64_t *w = s + 3 + 4 * t;
+        uint64_t one = (uint64_t)1 << w[0], field = (pair[t] >> w[0]) - w[2];
+        significands[t] = ((pair[t] & (one - 1)) | one) >> w[1];
+        places += (int)(field & w[3]);
+        /* A field below the window's borrows from the sign, but of f64. */
+        minus ^= is_double ? pair[t] >> 63 : field >> (bits[t] - 1 - (int)w[0]) & 1;
+    }
+    if (!is_double) x = significands[0] * significands[1] << places;
+    else x = wf_upper(significands[0] << 11, significands[1] << 11) >> (int)(s[12] + s[13] - places);
+    return minus ? -(int64_t)x : (int64_t)x;
+}
+
 /* The numbers at `s` are those of `_sum` in device.py. */
-WF_CALLED uint64_t wf_sum(const wf_image *image, const int32_t *filling, uint32_t number, const uint64_t *s) {
-    const int32_t *a = image->contents->fillings + filling[WF_A] * WF_FIELDS;
-    const int32_t *b = image->contents->fillings + filling[WF_B] * WF_FIELDS;
+WF_CALLED uint64_t wf_sum(const uint8_t *image, const uint32_t *places, const int32_t *fillings, const int32_t *filling, uint32_t number, const uint64_t *s) {
+    const int32_t *a = fillings + filling[WF_A] * WF_FIELDS, *b = fillings + filling[WF_B] * WF_FIELDS;
     uint32_t line = wf_line(filling, number, 0), position = wf_line(filling, number, 1);
-    int kind = (int)s[0], depth = (int)s[1], run = (int)s[2], k;
+    uint32_t kind = (uint32_t)s[0], depth = (uint32_t)s[1], run = (uint32_t)s[2];
+    int32_t widths[2] = {a[WF_BITS], b[WF_BITS]};
     int64_t total = 0;
-    for (k = 0; k < depth; k++) {
-        uint64_t x = wf_read(image, a, line, (uint32_t)k);
-        uint64_t y = wf_read(image, b, position, (uint32_t)(run ? k / run * 2 * run + k % run : k));
-        if (kind == 0) total += (int64_t)((x ^ s[3]) - s[3]) * (int64_t)((y ^ s[4]) - s[4]);
-        else if (kind < 3)
-            for (x = kind == 1 ? x & y : x ^ y; x; x &= x - 1) total++;
-        else {
-            uint64_t significands[2], raw[2], minus = 0;
-            int places = 0, i;
-            raw[0] = x;
-            raw[1] = y;
-            for (i = 0; i < 2; i++) {
-                const uint64_t *w = s + 3 + 4 * i;
-                const int32_t *f = i ? b : a;
-                uint64_t one = (uint64_t)1 << w[0], field = (raw[i] >> w[0]) - w[2];
-                significands[i] = ((raw[i] & (one - 1)) | one) >> w[1];
-                places += (int)(field & w[3]);
-                /* A field below the window's borrows from the sign, but of f64. */
-                minus ^= kind == 4 ? raw[i] >> 63 : field >> (f[WF_BITS] - 1 - (int)w[0]) & 1;
-            }
-            if (kind == 3) x = significands[0] * significands[1] << places;
-            else x = wf_upper(significands[0] << 11, significands[1] << 11)
-                     >> (int)(s[12] + s[13] - places);
-            total += minus ? -(int64_t)x : (int64_t)x;
+    for (uint32_t begin = 0; begin < depth; begin += WF_READ) {
+        uint32_t own[WF_READ], others[WF_READ];
+        uint64_t x[WF_READ], y[WF_READ];
+        WF_EACH(WF_READ) {
+            own[t] = begin + t < depth ? begin + t : depth - 1;
+            others[t] = run ? own[t] / run * 2 * run + own[t] % run : own[t];
+        }
+        wf_read(image, places, a, line, own, x);
+        wf_read(image, places, b, position, others, y);
+        WF_EACH(WF_READ) {
+            uint64_t pair[2] = {x[t], y[t]}, bits = kind == 1 ? x[t] & y[t] : x[t] ^ y[t];
+            if (begin + t >= depth) continue;
+            if (kind == 0) total += (int64_t)((x[t] ^ s[3]) - s[3]) * (int64_t)((y[t] ^ s[4]) - s[4]);
+            else if (kind < 3)
+                for (; bits; bits &= bits - 1) total++;
+            else total += wf_product(pair, widths, s);
         }
     }
     return kind < 3 ? (uint64_t)total : wf_nearest(total, s + 11);
@@ -333,7 +353,7 @@ struct wf_elements {
 
     WF_MEMBER uint32_t number(int t) const {
         uint32_t at = place(t) < count ? place(t) : count - 1;
-        return filling[WF_NUMBERS] < 0 ? at : image->contents->places[(uint32_t)filling[WF_NUMBERS] + at];
+        return filling[WF_NUMBERS] < 0 ? at : image->contents.places[(uint32_t)filling[WF_NUMBERS] + at];
     }
 
     /* Of what is placed there is one, by its line. */
@@ -342,7 +362,7 @@ struct wf_elements {
     WF_MEMBER wf_values<T, N> operand(uint32_t which) const {
         if (which >> 12 == WF_LAST) return last;
         if (which >> 12 == WF_SLOT) return slots[which];
-        const uint64_t *from = which & 0x8000 ? image->contents->constants + (which & 0x7FFF) : image->scalars + (which & 0xFFF);
+        const uint64_t *from = which & 0x8000 ? image->contents.constants + (which & 0x7FFF) : image->scalars + (which & 0xFFF);
         wf_values<T, N> same;
         WF_EACH(N) same.of[t] = (T)*from;
         return same;
@@ -354,7 +374,7 @@ template <typename T, int N>
 WF_FUNCTION void wf_run(wf_elements<T, N> &e, const uint64_t *code, int count) {
     typedef typename wf_sign<T>::type S;
     const wf_image *i = e.image;
-    const uint64_t *constants = i->contents->constants;
+    const uint64_t *constants = i->contents.constants;
     for (; count > 0; count--, code++) {
         uint64_t instruction = *code;
         uint32_t what = (uint32_t)instruction & 31, to = (uint32_t)instruction >> 6 & 1023;
@@ -378,7 +398,7 @@ WF_FUNCTION void wf_run(wf_elements<T, N> &e, const uint64_t *code, int count) {
                 x.of[t] = (T)constants[second + (uint32_t)at];
             }
             break;
-        case 8: WF_EACH(N) x.of[t] = (T)wf_sum(i, e.filling, e.number(t), constants + second); break;
+        case 8: WF_EACH(N) x.of[t] = (T)wf_sum((const uint8_t *)i->image, i->contents.places, i->contents.fillings, e.filling, e.number(t), constants + second); break;
         case 10: WF_EACH(N) x.of[t] += y.of[t]; break;
         case 11: WF_EACH(N) x.of[t] -= y.of[t]; break;
         case 12: WF_EACH(N) x.of[t] *= y.of[t]; break;
@@ -402,16 +422,9 @@ WF_FUNCTION void wf_run(wf_elements<T, N> &e, const uint64_t *code, int count) {
     }
 }
 
-/* The same of one value, each of which a lane of its own has. */
-WF_CALLED void wf_run_one(wf_elements<uint64_t, 1> *e, const uint64_t *code, int count) {
-    wf_elements<uint64_t, 1> own = *e;
-    wf_run<uint64_t, 1>(own, code, count);
-    e->last = own.last;
-}
-
 /* Where the code of a fill is. */
 WF_FUNCTION const uint64_t *wf_code(const wf_image *i, uint32_t f) {
-    const wf_contents *c = i->contents;
+    const wf_contents *c = &i->contents;
     return c->code + c->starts[(i->turn * c->period + i->slot) * (1 + c->count) + f];
 }
 
@@ -419,7 +432,7 @@ WF_FUNCTION const uint64_t *wf_code(const wf_image *i, uint32_t f) {
 WF_FUNCTION void wf_started(const wf_image *i) {
     const uint64_t *code = wf_code(i, 0);
     wf_elements<uint64_t, 1> e;
-    for (uint32_t b = i->lane; b < i->contents->drawn; b += i->lanes) {
+    for (uint32_t b = i->lane; b < i->contents.drawn; b += i->lanes) {
         wf_block block = i->base[b];
         WF_EACH(4) block.words[t] += i->shift;
         i->image[b] = block;
@@ -429,7 +442,7 @@ WF_FUNCTION void wf_started(const wf_image *i) {
     e.filling = 0;
     e.first = e.count = 0;
     e.last.of[0] = 0;
-    wf_run_one(&e, code + 1, (int)code[0]);
+    wf_run<uint64_t, 1>(e, code + 1, (int)code[0]);
 }
 
 template <typename T, int N>
@@ -454,7 +467,7 @@ WF_FUNCTION void wf_filled(const wf_image *i, const int32_t *f, const uint64_t *
 
 WF_FUNCTION void wf_everywhere(const wf_image *i, uint32_t f) {
     const uint64_t *code = wf_code(i, 1 + f);
-    const int32_t *filling = i->contents->fillings + f * WF_FIELDS;
+    const int32_t *filling = i->contents.fillings + f * WF_FIELDS;
     if ((code[0] >> 16 & 0xFFFF) == WF_LEAVE) return;
     if (code[0] >> 32 & 1) wf_filled<uint32_t, 8>(i, filling, code);
     else wf_filled<uint64_t, 2>(i, filling, code);
@@ -468,7 +481,7 @@ WF_FUNCTION void wf_placed(const wf_image *i, uint32_t f) {
     wf_values<uint64_t, 1> slots[WF_SLOTS];
     wf_elements<uint64_t, 1> e;
     e.image = i;
-    e.filling = i->contents->fillings + f * WF_FIELDS;
+    e.filling = i->contents.fillings + f * WF_FIELDS;
     e.count = 0;
     e.slots = slots;
     e.last.of[0] = 0;
@@ -477,12 +490,12 @@ WF_FUNCTION void wf_placed(const wf_image *i, uint32_t f) {
         uint64_t head = code[0];
         uint32_t line = (uint32_t)(head >> 16) & 0xFFFF, lines = line == WF_LEAVE ? (uint32_t)e.filling[WF_LINES] : 1;
         for (e.first = i->lane; e.first < lines; e.first += i->lanes) {
-            wf_run_one(&e, code + 1, (int)(head & 0xFFFF));
+            wf_run<uint64_t, 1>(e, code + 1, (int)(head & 0xFFFF));
             uint64_t at = line == WF_LEAVE ? e.first : e.operand(line).of[0];
             uint64_t position = e.operand((uint32_t)(head >> 32) & 0xFFFF).of[0], value = e.operand((uint32_t)(head >> 48)).of[0];
             uint32_t number = wf_number(e.filling, (uint32_t)at, (uint32_t)position);
             if (e.filling[WF_BITS] == 4) {
-                uint64_t pair = ((const uint8_t *)i->image)[wf_place(i->contents, e.filling, number) & ~WF_READ_ONLY];
+                uint64_t pair = ((const uint8_t *)i->image)[wf_place(i->contents.places, e.filling, number) & ~WF_READ_ONLY];
                 value = number % 2 ? (pair & 15) | (value & 15) << 4 : (pair & 240) | (value & 15);
             }
             wf_write(i, e.filling, number, value);
@@ -493,7 +506,7 @@ WF_FUNCTION void wf_placed(const wf_image *i, uint32_t f) {
 
 /* Puts an image where it belongs, twice. */
 WF_FUNCTION void wf_copied(const wf_image *i, void *image, void *copy) {
-    const wf_contents *c = i->contents;
+    const wf_contents *c = &i->contents;
     uint32_t gap = wf_word(i, (c->drawn + WF_OTHER_BLOCKS - 1) * 4);
     for (uint32_t b = i->lane; b < c->drawn + c->gaps; b += i->lanes) {
         uint32_t at = c->blocks[b];

@@ -34,6 +34,12 @@ typedef long long i64;
 #define ONES(x) (u32)__builtin_popcount(x)
 #define UNROLL
 #endif
+// On a device twice: loads from shared memory are quicker where the compiler knows of it.
+#ifdef __CUDACC__
+#define TWICE(call) do { if (__isShared(work)) { __builtin_assume(__isShared(work)); call; } else call; } while (0)
+#else
+#define TWICE(call) call
+#endif
 #define EACH(i, n) for (u32 i = LANE; i < (n); i += LANES)
 
 // Floats. A format is a word: its size in bits << 16 | bits of the exponent << 8 | bits of the
@@ -470,17 +476,7 @@ HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
   EACH(i, size) stored(work + r.d, i, width(r.d_format), sums[i]);
 }
 
-// The same twice on a device: loads from shared memory are quicker where the compiler knows of it.
-APART void all_dot_products(const u32 *words, const u32 *code, u8 *work) {
-#ifdef __CUDACC__
-  if (__isShared(work)) {
-    __builtin_assume(__isShared(work));
-    dot_products(words, code, work);
-    return;
-  }
-#endif
-  dot_products(words, code, work);
-}
+APART void all_dot_products(const u32 *words, const u32 *code, u8 *work) { TWICE(dot_products(words, code, work)); }
 
 // The other products. Their words: m, n, k, addresses of A, B, C and D, and what the type needs.
 
@@ -569,7 +565,7 @@ HERE int four_products(u32 a, u32 b, u32 signs) {
 // x: bits of an element; y: bit 0 signed A, bit 1 signed B; z: whether sums are clamped; u: whether
 // each output has a line of B of its own. Of single bits (x is 1), y is 1 for xor and 0 for and.
 // Elements of 4 bits are the upper halves of bytes: their products are 256 times as large.
-APART void integer_products(const u32 *words, u8 *work) {
+HERE void integer_sums(const u32 *words, u8 *work) {
   const Product &r = *(const Product *)words;
   const u32 upper = 0xf0f0f0f0, length = r.k * r.x / 32;
   EACH(i, r.m * r.n) {
@@ -586,6 +582,8 @@ APART void integer_products(const u32 *words, u8 *work) {
     stored(work + r.d, i, 32, (u32)sum);
   }
 }
+
+APART void integer_products(const u32 *words, u8 *work) { TWICE(integer_sums(words, work)); }
 
 // Elements: operation, their bits, format (0 of integers), source, destination, count, constant (low, high).
 
@@ -994,26 +992,31 @@ HERE u32 differs(const u32 *code, const u8 *image, const u8 *result, u32 image_b
 // Makes images from `first` on, each twice: for the interpreter, and for the program under test. Each
 // warp makes some that follow each other, which have words in common. `memory` is for warps whose
 // images are too large for shared memory, or null.
-extern "C" __global__ void __launch_bounds__(32, 32) fill(const u64 *words, u64 first, u64 count, u8 *images, u8 *copies, u8 *memory) {
+extern "C" __global__ void __launch_bounds__(32, 16) fill(const u64 *words, u64 first, u64 count, u8 *images, u8 *copies, u8 *memory) {
   extern __shared__ __align__(16) u8 own[];
   const wf_contents contents = wf_opened((const uint64_t *)words);
   u64 begin = count * blockIdx.x / gridDim.x, end = count * (blockIdx.x + 1) / gridDim.x;
-  u8 *work = memory ? memory + (u64)blockIdx.x * wf_bytes(&contents) : own;
-  fill_some(&contents, first + begin, end - begin, work, images + begin * contents.image_bytes, copies + begin * contents.image_bytes);
+  images += begin * contents.image_bytes, copies += begin * contents.image_bytes;
+  // Twice: the compiler has other loads for shared memory, where it knows of it.
+  if (memory) fill_some(&contents, first + begin, end - begin, memory + (u64)blockIdx.x * wf_bytes(&contents), images, copies);
+  else fill_some(&contents, first + begin, end - begin, own, images, copies);
 }
 
-// Executes the program on images and compares what it makes with what another made. `found` is the
-// number of images that differ, then how many could be listed at most, then their numbers.
-extern "C" __global__ void __launch_bounds__(128, 4) compare(const u32 *code, const u8 *images, const u8 *results, u32 image_bytes, u32 work_bytes, u64 first, u64 count, u8 *memory, u64 *found) {
+// Executes the program on images and compares what it makes with what another made, a warp for each of
+// some. `found` is the number of images that differ, then how many could be listed at most, then their
+// numbers.
+extern "C" __global__ void __launch_bounds__(32, 16) compare(const u32 *code, const u8 *images, const u8 *results, u32 image_bytes, u32 work_bytes, u64 first, u64 count, u8 *memory, u64 *found) {
   extern __shared__ __align__(16) u8 own[];
-  u32 warp = threadIdx.x / LANES, warps = blockDim.x / LANES;
-  u64 number = (u64)blockIdx.x * warps + warp;
-  u8 *work = memory ? memory + number * work_bytes : own + warp * work_bytes;
-  for (u64 i = number; i < count; i += (u64)gridDim.x * warps)
-    if (differs(code, images + i * image_bytes, results + i * image_bytes, image_bytes, work) && LANE == 0) {
+  for (u64 i = blockIdx.x; i < count; i += gridDim.x) {
+    const u8 *image = images + i * image_bytes, *result = results + i * image_bytes;
+    // Twice, as above.
+    u32 is_wrong = memory ? differs(code, image, result, image_bytes, memory + (u64)blockIdx.x * work_bytes)
+                          : differs(code, image, result, image_bytes, own);
+    if (is_wrong && LANE == 0) {
       u64 place = atomicAdd(found, 1ull);
       if (place < found[1]) found[2 + place] = first + i;
     }
+  }
 }
 
 #else

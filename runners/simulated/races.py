@@ -10,6 +10,7 @@ barriers for some lanes) are not followed: what relies on them counts as a race.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -26,8 +27,12 @@ Flags = NDArray[np.bool_]
 
 _MEMORY = re.compile(r"(?:ld|ldu|st|atom|red|cp)\b")
 _NARROW = re.compile(r"\.[bus](8|16)\b|\.b?f(16)\b")
-_SUM = re.compile(r"red\..*\.(?:add|min|max|and|or|xor)\.")
-"""Atomic operations whose order nobody can tell from what is there in the end."""
+_SUM = re.compile(
+    r"(?:red|atom)\.(?P<sort>.*\.(?:add|min|max|and|or|xor)\.\w+)\s+(?P<held>[^,\s]+)"
+)
+"""Atomic operations whose order nobody can tell from what is there in the end, and, of atom, the
+register that gets what was there before."""
+_NAME = re.compile(r"[%\w$]+")
 _ALL_COPIES = re.compile(r"cp\.async\.wait_(?:all|group\s+0\b)")
 _UNTOLD = -1
 _NOBODY = np.iinfo(np.int64).max
@@ -136,6 +141,8 @@ class Watch:
         self._turns = np.zeros(warps.indices.size, np.int64)
         self._shadows: dict[int, _Shadow] = {}
         self._sums: dict[str, int] = {}
+        self.unasked: frozenset[str] = frozenset()
+        """Atomic operations whose order nobody can tell."""
         self.step = Step(line=0)
         """What executes."""
 
@@ -203,8 +210,9 @@ class Watch:
             0 if access.values is not None else _UNTOLD,
             np.zeros(where.shape, np.bool_),
         )
-        if _SUM.match(self.step.text):
-            number = self._sums.setdefault(self.step.text.split()[0], len(self._sums) + 1)
+        if self.step.text in self.unasked:
+            sort = self.step.text.split()[0].partition(".")[2]
+            number = self._sums.setdefault(sort, len(self._sums) + 1)
             beside = shadow.sums[where] == number
         elif access.values is not None:
             beside = (shadow.values[where] == access.values) & (shadow.sums[where] == 0)
@@ -348,11 +356,28 @@ def watched(kernel: Kernel, warps: Warps) -> tuple[Kernel, Watch]:
     texts = [step.text for step in kernel.steps if _MEMORY.match(step.text)]
     widths = [int(found[1] or found[2]) // 8 for one in texts if (found := _NARROW.search(one))]
     watch = Watch(warps, min(widths, default=4))
+    watch.unasked = _unasked([step.text for step in kernel.steps])
     assert isinstance(warps.memory, WatchedMemory)
     warps.memory.watch = watch
     garbage = np.full((1, 1), warps.garbage, np.uint64)
     warps.registers = _Garbled(warps.registers, garbage)
     return replace(kernel, steps=tuple(_watched(step, watch) for step in kernel.steps)), watch
+
+
+def _unasked(texts: Sequence[str]) -> frozenset[str]:
+    """Return the atomic operations of a kernel whose order nobody can tell: nobody asks.
+
+    Of `atom`, the register that gets what was there before is read nowhere in the text.
+    """
+    sums = {one: found for one in texts if (found := _SUM.match(one))}
+    read = {
+        name
+        for one in texts
+        for name in _NAME.findall(one[sums[one].end() :] if one in sums else one)
+    }
+    return frozenset(
+        one for one, found in sums.items() if one.startswith("red") or found["held"] not in read
+    )
 
 
 def _watched(step: Step, watch: Watch) -> Step:

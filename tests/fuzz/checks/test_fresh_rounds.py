@@ -25,12 +25,13 @@ from fuzz.campaign.store import State
 from fuzz.checks import fresh_rounds
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import REFERENCE, Check, RoundJob, RoundReport, Stage, nested
-from fuzz.commands.run import resumed
+from fuzz.commands.run import _resolved, resumed
 from fuzz.console.dashboard import reference_lines
-from fuzz.options import Run
+from fuzz.options import DEVICE_REFERENCE, Run
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from oracle.errors import InfrastructureError
 from runners import simulated_runner
+from runners.front_ends.protocol import FrontEndToolchain
 from runners.protocol import Compiled, Failure, Images, Ran, Trouble
 from runners.reference.encoding import Encoded
 from runners.reference.host import HostReference
@@ -406,6 +407,30 @@ def test_a_campaign_stores_and_replays_what_differs_and_goes_on_when_resumed(
     assert status.gone == 0
 
 
-def test_a_campaign_that_is_resumed_has_its_reference_again() -> None:
-    state = State(options={"--device-reference": True}, started="")
-    assert resumed(Run(), state).device_reference is True
+@pytest.mark.parametrize("runner", ["cuda", "sim"])
+@pytest.mark.parametrize("stored", [True, None])
+def test_a_campaign_that_is_resumed_has_its_reference_again(
+    runner: str, stored: bool | None
+) -> None:
+    state = State(options={"--runner": runner, "--device-reference": stored}, started="")
+    assert _resolved(resumed(Run(), state), ()).device_reference is bool(stored)
+
+
+@pytest.mark.parametrize(
+    ("options", "by_itself"),
+    [
+        ({"runner": "cuda"}, DEVICE_REFERENCE),
+        ({"runner": "cuda", "compilers": "driver"}, False),
+        ({"runner": "cuda", "front_ends": ("llvm",)}, False),
+        ({"runner": "sim"}, False),
+        ({"runner": "ptxas"}, False),
+    ],
+)
+def test_what_compares_with_the_reference_by_itself(
+    options: dict[str, Any], by_itself: bool
+) -> None:
+    front_ends: list[Any] = [FrontEndToolchain] * len(options.get("front_ends", ()))
+    assert _resolved(Run(**options), front_ends).device_reference is by_itself
+    if options == {"runner": "sim"}:
+        typed = Run(**options, device_reference=True, given=frozenset({"device_reference"}))
+        assert _resolved(typed, ()).device_reference

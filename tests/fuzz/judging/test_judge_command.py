@@ -411,6 +411,9 @@ def test_what_the_simulated_device_does_not_know_is_said(tmp_path: Path) -> None
     assert "with each other alone" in ended.out
     text = APPROXIMATE.replace(".visible", ".global .u32 count;\n.visible")
     (tmp_path / "k.ptx").write_text(text)
+    assert warpfuzz(tmp_path, "judge", "k.ptx", *FEW, "--ptx-pass", "cat").code == 3
+    text = text.replace("    ret;", "    mov.u64 %rd9, count;\n    ret;")
+    (tmp_path / "k.ptx").write_text(text)
     ended = warpfuzz(tmp_path, "judge", "k.ptx", *FEW, "--ptx-pass", "cat")
     assert ended.code == 2
     assert ".global .u32 count" in ended.err

@@ -198,6 +198,33 @@ def test_units_of_mma_sync_are_recovered_and_judge_campaigns(tmp_path: Path, onl
     assert judged.code == 0, judged.out
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fault", "only", "figure", "value"),
+    [
+        ("alignment-one-bit-less", "m16n8k16.row.col.f32.f16.f16.f32", "fraction_bits", 24),
+        ("block-halved", "m16n8k16.row.col.f32.tf32.tf32.f32", "block", 4),
+        ("block-halved", "m16n8k32.row.col.f16.f16.f16.f16", "block", 8),
+        ("eight-bit-one-block", "m16n8k64.row.col.f32.e4m3.e4m3.f32", "block", 32),
+        ("eight-bit-order-reversed", "m16n8k64.row.col.f32.e4m3.e5m2.f32", "order", "falling"),
+        ("eight-bit-blocks-apart", "m16n8k64.row.col.f32.e5m2.e5m2.f32", "sums", "separate"),
+    ],
+)
+def test_a_sparse_unit_with_another_figure_is_found_to_have_it_and_no_other(
+    tmp_path: Path, fault: str, only: str, figure: str, value: object
+) -> None:
+    done = warpfuzz(
+        tmp_path, "measure", "--runner", "sim", "--fault", f"sparse-{fault}", "--only",
+        f"mma.sp.*{only}", "--images", "64", "--json",
+    )  # fmt: skip
+    assert done.code == 1, done.err
+    (unit,) = done.rows[:-1]
+    changed = {name: one for name, one in unit["figures"].items() if not one["same"]}
+    assert {name: (one["value"], one["not_told_apart"]) for name, one in changed.items()} == {
+        figure: (value, [])
+    }
+
+
 def test_a_unit_that_no_figure_describes_is_refused_in_words(tmp_path: Path) -> None:
     fault = "integer-k-tail-dropped"
     done = warpfuzz(tmp_path, "measure", "--runner", "sim", *ONLY, "--fault", fault)
@@ -211,7 +238,7 @@ def test_a_unit_that_no_figure_describes_is_refused_in_words(tmp_path: Path) -> 
 def test_a_pattern_that_fits_nothing_is_a_usage_error(tmp_path: Path) -> None:
     done = warpfuzz(tmp_path, "measure", "--runner", "sim", "--only", "nothing")
     assert done.code == 2
-    assert "no form of wmma.mma, mma.sync or mma.sp of sm_90" in done.err
+    assert "no multiplication of sm_90" in done.err
 
 
 def test_a_model_of_another_target_is_refused(tmp_path: Path) -> None:

@@ -133,7 +133,16 @@ def test_a_compiler_that_compiles_nothing_ends_the_campaign(tmp_path: Path) -> N
 def test_what_is_missing_decides_the_exit_code(
     tmp_path: Path, fake: str, mode: str, code: int, words: str
 ) -> None:
-    options = ("--runner", "cuda", "--cases", 40, "--only", "*m8n8k4*", "--json")
+    options = (
+        "--runner",
+        "cuda",
+        "--cases",
+        40,
+        "--only",
+        "*m8n8k4*",
+        "--no-device-reference",
+        "--json",
+    )
     path = f"{FAKES / fake}:{ROOT}"
     ran = warpfuzz(tmp_path, "run", *options, PYTHONPATH=path, FAKE_DEVICE=mode)
     assert ran.code == code

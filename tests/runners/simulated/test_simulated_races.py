@@ -99,6 +99,11 @@ ORDERED = {
         "red.shared.add.u32 [tile], 1;", "bar.sync 0;", "ld.shared.u32 %r9, [tile];",
         "xor.b32 %r9, %r4, 1;",
     ),
+    "sums whose answers nobody reads": (
+        "setp.eq.u32 %p0, %r0, 0;", "@%p0 st.shared.u32 [tile], 0;", "bar.sync 0;",
+        "atom.shared.add.u32 %r11, [tile], 1;", "bar.sync 0;", "ld.shared.u32 %r9, [tile];",
+        "xor.b32 %r9, %r4, 1;",
+    ),
 }  # fmt: skip
 
 
@@ -150,7 +155,7 @@ RACES = {
     ),
     "sums of which one asks": (
         ("setp.eq.u32 %p0, %r0, 0;", "@%p0 st.shared.u32 [tile], 0;", "bar.sync 0;",
-         "atom.shared.add.u32 %r9, [tile], 1;"), 3, 3,
+         "atom.shared.add.u32 %r9, [tile], 1;", "xor.b32 %r8, %r9, 1;"), 3, 3,
     ),
     "sums of two sorts": (
         ("setp.eq.u32 %p0, %r0, 0;", "@%p0 st.shared.u32 [tile], 0;", "bar.sync 0;",

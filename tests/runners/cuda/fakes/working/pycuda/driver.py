@@ -52,6 +52,7 @@ class ctx_flags:  # noqa: N801
 
 class device_attribute:  # noqa: N801
     MULTIPROCESSOR_COUNT = 16
+    MAX_SHARED_MEMORY_PER_MULTIPROCESSOR = 81
 
 
 class jit_option:  # noqa: N801
@@ -126,7 +127,10 @@ class Device:
         return 1 << 30
 
     def get_attribute(self, attribute: int) -> int:
-        return {device_attribute.MULTIPROCESSOR_COUNT: 132}[attribute]
+        return {
+            device_attribute.MULTIPROCESSOR_COUNT: 132,
+            device_attribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: 228 << 10,
+        }[attribute]
 
 
 class Stream:
