@@ -20,8 +20,12 @@ from runners.reference.fresh import FreshWork, finished_by
 from runners.reference.self_check import LISTED
 from runners.reference.self_check import Compared as Found
 
-_CHUNK_BYTES = 64 << 20
-"""Bytes of the images of one launch; two launches of that many, and their copies, are held."""
+_CHUNK_BYTES = 256 << 20
+"""Most bytes of the images of one launch: 3 % more images a second than with a quarter of it, and
+2.5 times as many as with 4 MiB (H200, 2026-11-23)."""
+_CHUNKS_OF_MEMORY = 512
+"""So many of them are in the device's memory at least: each of its workers holds two, and their
+copies."""
 _IMAGES = "images", "copies"
 _Row = tuple[int, bytes, bytes, bytes]
 """Number of an image, the image before and after, and its multiprocessor."""
@@ -83,6 +87,8 @@ class FreshImages:
         self._reference = DeviceReference(driver, modules)
         self._stream = driver.Stream()
         self._buffers = _Buffers(driver), _Buffers(driver)
+        memory = driver.Context.get_device().total_memory()
+        self._chunk_bytes = min(_CHUNK_BYTES, memory // _CHUNKS_OF_MEMORY)
 
     def compare(self, request: Fresh) -> Compared:
         """Run a kernel on images, and compare with the reference.
@@ -105,7 +111,7 @@ class FreshImages:
             sampled=request.sampled,
         )
         program, contents = reference.program(work.encoded), reference.contents(work.contents)
-        most, end = min(work.count, max(1, _CHUNK_BYTES // size)), work.first + work.count
+        most, end = min(work.count, max(1, self._chunk_bytes // size)), work.first + work.count
         result, before = _Result(), None
         for buffers in self._buffers:
             self._driver.memcpy_htod(buffers.found, nothing_found())
