@@ -98,8 +98,8 @@ _BUGS = (
                 "A set without its predicate", "--guarded --only 'set.*'",
             ),
             (
-                "shl, shr of 64 bits", "a count that was written as f32 is converted to an integer",
-                "The count of a 64-bit shift", "--numbers --only 'sh[lr].*64'",
+                "shl, shr of 64 bits", "an amount that was written as f32 is converted to an integer",
+                "The amount of a 64-bit shift", "--numbers --only 'sh[lr].*64'",
             ),
             (
                 "bfe, bfi of 64 bits", "positions and lengths are not cut to 8 bits",

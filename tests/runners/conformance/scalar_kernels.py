@@ -148,7 +148,11 @@ _END = "END:\nret;\n}"
 
 
 def cases(
-    rows: Sequence[ScalarInstruction], seed: int = 0, *, guarded: bool = False, numbers: bool = False
+    rows: Sequence[ScalarInstruction],
+    seed: int = 0,
+    *,
+    guarded: bool = False,
+    numbers: bool = False,
 ) -> list[Case]:
     """Return the kernels of rows: several of one whose constants have a range.
 
@@ -250,7 +254,7 @@ def _answer(
         one = compared(case, given, case.results(ran.images))
         total = replace(
             # A wrong result is a better example than one that is open.
-            one if one.wrong and not total.wrong or not total.example else total,
+            one if (one.wrong and not total.wrong) or not total.example else total,
             compared=total.compared + one.compared,
             wrong=total.wrong + one.wrong,
             elsewhere=total.elsewhere + one.elsewhere,
