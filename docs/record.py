@@ -98,7 +98,7 @@ _BUGS = (
                 "A set without its predicate", "--guarded --only 'set.*'",
             ),
             (
-                "shl, shr of 64 bits", "an amount that was written as f32 is converted to an integer",
+                "shl, shr of 64 bits", "an amount written as f32 is converted to an integer",
                 "The amount of a 64-bit shift", "--numbers --only 'sh[lr].*64'",
             ),
             (
