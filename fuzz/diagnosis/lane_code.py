@@ -135,13 +135,13 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
         if not controls and (pair := _pair(device, example, step, needed)) is not None:
             return pair
         if _BRANCH in controls and controls[-1].startswith(_LOOP) and _sets_anew(step.code):
-            return Culprit(steps=(_SET_ANEW,), witness=_shown(example))
+            return Culprit(steps=(_SET_ANEW,), witness=_shown(example), together=True)
         # What is executed although its predicate says no may be anything.
         named = [one for one in needed if not one.guard or _PREDICATE not in controls]
         orders = dict.fromkeys(_any_order(one.opcode) for one in named)
         some = [*orders, *controls] or [*step.opcodes]
         names = some if len(some) <= _MOST_NAMED else controls or names
-    return Culprit(steps=(" and ".join(names),), witness=_shown(example))
+    return Culprit(steps=(" and ".join(names),), witness=_shown(example), together=True)
 
 
 def _shown(example: Example) -> Witness:
@@ -374,7 +374,7 @@ def _found_alike(device: ExperimentDevice, row: ScalarInstruction, guard: str) -
         and not (one.carry_in or one.defined) and (one.settled_by or not one.nan)
     ]  # fmt: skip
     if len(others) > _MOST_ALIKE and not guard:
-        return (row.opcode,)
+        return (_any_order(row.opcode),)
     # Always the same ones, whichever was met: one cause is one name.
     some = others[:: -(-len(others) // _MOST_ALIKE) or 1]
     tried = [*dict.fromkeys((*some, row))]
@@ -488,7 +488,7 @@ def _pair(
         read = _still_wrong(device, example, step, second, [*dict.fromkeys((*some, second.row))])
         names = [one.opcode for one in read] if len(read) <= _MOST_NAMED else [second.row.family]
         within = f"a result of {qualifiers}{first.row.numbers}"
-        return Culprit(steps=tuple(names), within=within, witness=_shown(example))
+        return Culprit(steps=tuple(names), within=within, witness=_shown(example), together=True)
     return None
 
 
