@@ -93,8 +93,13 @@ _BUGS = (
                 "The predicate in front of testp", "--guarded --only 'testp.*'",
             ),
             (
-                "set to f32", "under a predicate: what a lane keeps is converted",
-                "A set without its predicate", "--guarded --only 'set.*.f32.*'",
+                "set to f32, f16, and from 16 bits to u32",
+                "under a predicate: what a lane keeps is converted",
+                "A set without its predicate", "--guarded --only 'set.*'",
+            ),
+            (
+                "shl, shr of 64 bits", "an amount written as f32 is converted to an integer",
+                "The amount of a 64-bit shift", "--numbers --only 'sh[lr].*64'",
             ),
             (
                 "bfe, bfi of 64 bits", "positions and lengths are not cut to 8 bits",
@@ -203,6 +208,12 @@ MARKS = ("<!-- written by docs/record.py -->\n", "<!-- end -->\n")
 """What stands around the tables on the page of trophies."""
 
 
+def anchor(section: str, lines: Iterable[str]) -> str:
+    """Return the link to the heading of a page that begins with some words."""
+    (heading,) = (one for one in lines if one.startswith(f"### {section}"))
+    return "#" + re.sub(r"[^\w\- ]", "", heading[4:].lower()).replace(" ", "-")
+
+
 def trophies(entries: Sequence[Entry], answers: Answers, details: Sequence[str]) -> Iterator[str]:
     """Yield the tables of the page of trophies, in Markdown.
 
@@ -221,9 +232,8 @@ def trophies(entries: Sequence[Entry], answers: Answers, details: Sequence[str])
             who = compiler_words(text).replace("driver", "the driver's compiler")
             since = f"{text.removeprefix('V').partition(' ')[0]} (oldest asked)"
             see = f"`warpfuzz bisect {start} --corpus record`, on a GPU"
-        (heading,) = (one for one in details if one.startswith(f"### {bug.section}"))
-        link = re.sub(r"[^\w\- ]", "", heading[4:].lower()).replace(" ", "-")
-        yield f"| {bug.unit} | [{bug.what}](#{link}) | {who} | {since} | {see} |"
+        link = anchor(bug.section, details)
+        yield f"| {bug.unit} | [{bug.what}]({link}) | {who} | {since} | {see} |"
     assert not told, f"add what is wrong to _BUGS: {', '.join(told)}"
     yield from ("", "## Assemblers: crashes, internal errors, wrong verdicts", "", *_TABLE)
     lines: dict[tuple[Kind, str, str], list[Entry]] = defaultdict(list)
