@@ -40,7 +40,7 @@ of workers."""
 
 def share(driver: Any, most: int) -> int:
     """Return how many bytes of the present device one allocation of a worker may have."""
-    return min(most, driver.Context.get_device().total_memory() // _SHARES)
+    return min(most, int(driver.Context.get_device().total_memory()) // _SHARES)
 
 
 class DeviceReference:
