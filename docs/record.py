@@ -170,6 +170,25 @@ _BUGS = (
         section="A loop that lanes enter at two places", ids=("614ed7e6",),
     ),
     Bug(
+        unit="stmatrix, bar.warp.sync",
+        what="behind a loop that lanes enter at two places: not by all lanes at once",
+        section="Lanes that a loop leaves apart", who="ptxas 12.5.82 to 13.5.37 at -O1 to -O3",
+        since="12.5.82", see="`warpfuzz bisect 49dbfe8a --corpus record`, on a GPU",
+    ),
+    Bug(
+        unit="lop3.b32, xor.b32", what="one instruction of both is another function",
+        section="lop3 of one source twice", who="ptxas 11.8.89 to 13.3.73 at -O1 to -O3",
+        since="11.8.89 (oldest asked)",
+        see="`warpfuzz bisect bf0d6aa8 --corpus record`, on a GPU",
+    ),
+    Bug(
+        unit="shl, shr of 64 bits",
+        what="an amount that an instruction of f32 has made is converted to an integer",
+        section="The amount of a 64-bit shift", since="11.7.99 (oldest asked)",
+        who="ptxas 11.7.99 to 13.5.37 at -O0 to -O3",
+        see="`warpfuzz run --runner cuda --assembler 13.5 --opt 0 --seed 3207 --time 10m`, on a GPU",
+    ),
+    Bug(
         unit="mma.sync, mma.sp",
         what="reached by some lanes only: moved between two stores of those lanes",
         section="mma.sync under a condition that differs between lanes",
