@@ -93,8 +93,13 @@ _BUGS = (
                 "The predicate in front of testp", "--guarded --only 'testp.*'",
             ),
             (
-                "set to f32", "under a predicate: what a lane keeps is converted",
-                "A set without its predicate", "--guarded --only 'set.*.f32.*'",
+                "set to f32, f16, and from 16 bits to u32",
+                "under a predicate: what a lane keeps is converted",
+                "A set without its predicate", "--guarded --only 'set.*'",
+            ),
+            (
+                "shl, shr of 64 bits", "an amount written as f32 is converted to an integer",
+                "The amount of a 64-bit shift", "--numbers --only 'sh[lr].*64'",
             ),
             (
                 "bfe, bfi of 64 bits", "positions and lengths are not cut to 8 bits",

@@ -50,7 +50,7 @@ from corpus.programs import decode_program, encode_program
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, NoDevice, device_of, members_of, placed
 from fuzz.output import counted
-from fuzz.runner import RunnerChoice
+from fuzz.runner import RunnerChoice, opened
 from oracle.errors import InfrastructureError
 from oracle.execution import execute, expansions, has_figures
 from oracle.forms import Form
@@ -365,7 +365,11 @@ def run(options: argparse.Namespace) -> None:
     ]
 
     def share(part: int, answers: SimpleQueue[tuple[str, dict[int, Any]]]) -> None:
-        with placed(RunnerChoice(name=options.runner, target=document["target"])) as place:
+        target = document["target"]
+        with (
+            placed(RunnerChoice(name=options.runner, target=target)) as place,
+            opened(RunnerChoice(name="sim", target=target, ptx_version=VERSIONS[0])) as simulated,
+        ):
             assert place.opened is not None
             runner = device_of(place.opened)
             rows = {}
@@ -375,6 +379,10 @@ def run(options: argparse.Namespace) -> None:
                 rows[number] = _ran(
                     runner, place.architecture, module, entry, one, images, variants, files
                 )
+                if one.form is None:
+                    rows[number]["simulated"] = _simulated(
+                        simulated.runner, module, entry, one, images
+                    )
             answers.put((place.opened.device, rows))
 
     context = get_context("fork")  # so that nothing is sent to the processes
@@ -452,6 +460,19 @@ def _ran(
         "form": drawn.title, "version": drawn.version, "outputs": groups,
         "shared": shared_ways(drawn.program),
     }  # fmt: skip
+
+
+def _simulated(
+    runner: Runner, module: KernelModule, entry: str, drawn: Drawn, images: Images
+) -> int | str:
+    """Return in how many images the simulated device differs from the oracle, or why it failed."""
+    own = emit_all({entry: drawn.program}, module=Module.named(module.target, drawn.version))
+    compiled = runner.compile(own)
+    ran = compiled if isinstance(compiled, Failure) else runner.run(compiled, images, entry=entry)
+    if isinstance(ran, Failure):
+        return ran.line
+    expected = execute(drawn.program, images, target=module.target).images
+    return int((ran.images != expected).any(axis=1).sum())
 
 
 class _Explained:
@@ -715,6 +736,11 @@ def _print_scalar(results: Mapping[str, Any], members: Sequence[str]) -> None:
         f"{wrong:,} of {counted(len(told), 'program')} differ from the oracle with some compiler; "
         f"of {told_apart:,}, every wrong image comes out as other PTX gives it, byte by byte, in "
         "which known defects are written out (docs/scalar_causes.py)."
+    )
+    same = sum(row["simulated"] == 0 for row in told if "simulated" in row)
+    _say(
+        f"On the simulated device, {same:,} of {counted(len(told), 'program')} come out as the "
+        "oracle says."
     )
     print("| defect | PTX | programs | alone | wrong with | right with |")
     print(f"|{'---|' * 6}")

@@ -286,13 +286,11 @@ def _maker(traced: Trace, event: Event, name: str) -> Event | None:
 
 
 def in_company(culprit: Culprit | None) -> bool:
-    """Whether all that is known of a step is that it is wrong beside others.
+    """Whether all that is known of steps is that they are wrong beside others.
 
     Of code of lanes, that no instruction is wrong by itself, and that it is to be made smaller.
     """
-    return culprit is not None and (
-        culprit.condition in (_IN_COMPANY, _COMPUTED) or culprit.steps == (CODE,)
-    )
+    return culprit is not None and (culprit.together or culprit.steps == (CODE,))
 
 
 def _wrong_in_company(
@@ -359,7 +357,9 @@ def _culprit_in_company(traced: Trace, event: Event) -> Culprit:
         makers = (traced.maker(event, use.name) for use in step.reads if use.field in ("a", "b"))
         if any(isinstance(maker.step, LaneCode) for maker in makers if maker is not None):
             condition = _COMPUTED
-    return Culprit(steps=_names(step), within=within, condition=condition, form=step.instruction)
+    return Culprit(
+        steps=_names(step), within=within, condition=condition, form=step.instruction, together=True
+    )
 
 
 def _looking(traced: Trace) -> Iterator[Form]:

@@ -143,6 +143,11 @@ SHIFT = (
     _assign("shl.b64", "d1", "d0", "r8"),
     Assign(opcode="mov.b64.unpack", destinations=("r1", "r2"), sources=("d1",)),
 )
+SIGNED = (
+    _assign("add.rn.sat.f32", "r8", "r0", "r7"),
+    _assign("abs.bf16x2", "r1", "r8"),
+    _assign("max.NaN.bf16x2", "r1", "r1", "r1"),
+)
 DEAD = (
     _assign("setp.lt.ftz.f32", "p0", "r0", "r7"),
     If(predicate="p0", then=(_assign("mul.hi.s32", "r1", "r6", "r7", guard="!p0"),)),
@@ -174,6 +179,13 @@ NEVER = If(predicate="p1", then=(_assign("not.b32", "r1", "r1"),))
             r"\1 0;",
             SHIFT,
             "shl.b64 or shr.b64 or shr.u64 or shr.s64 of a result of f32",
+        ),
+        # Every ptxas leaves out abs of what .sat has made, though the lower half may have a sign.
+        (
+            r"((?:add|sub|mul|min|max)\S*\.sat\.f32 (%r\d+), [^;]+;\s+)abs\.(?:b?f16x2) (\S+,) \2;",
+            r"\1mov.b32 \3 \2;",
+            SIGNED,
+            "abs.f16x2 or abs.bf16x2 of a result of sat.f32",
         ),
         # ptxas asks a second time, and without .ftz, where a branch has asked before.
         (
