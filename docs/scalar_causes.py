@@ -172,7 +172,8 @@ def _signed(one: Assign, last: _Last) -> list[Statement] | None:
         return None
     if not isinstance(source, str) or source not in last:
         return None
-    if not last[source].opcode.endswith(".sat.f32"):
+    made = last[source].opcode
+    if not made.endswith(".sat.f32") and made not in ("abs.f32", "abs.ftz.f32"):
         return None
     return [replace(one, opcode="mov.b32")]
 
@@ -269,7 +270,7 @@ CAUSES = (
         rewrite=_added,
     ),
     Cause(
-        name="the absolute values of two halves of a saturated f32 are left out",
+        name="abs of the halves of an f32 that is not negative is left out",
         ptx="add.rn.sat.f32 %r2, %r0, %r1; abs.bf16x2 %r3, %r2;",
         section="The absolute values of the halves",
         rewrite=_signed,

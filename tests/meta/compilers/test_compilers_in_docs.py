@@ -177,7 +177,7 @@ DEFECTS = {
     "sub.sat": (
         [one("sub.sat.s32 r3 r0 0x80000000")], (0xF0, 0, 0), 0x7FFF_FFFF, 0x8000_00F0,
     ),
-    "absolute": (
+    "abs of": (
         [one("add.rn.sat.f32 r4 r0 r1"), one("abs.bf16x2 r3 r4")],
         (0x3E80_8000, 0, 0), 0x3E80_0000, 0x3E80_8000,
     ),
