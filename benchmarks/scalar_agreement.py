@@ -1,14 +1,15 @@
 """Whether a device and the oracle agree on every scalar instruction, over random and edge operands.
 
 One kernel a row (eight where it has constants): load operands, one instruction, store the results.
-With --guarded the instruction has a predicate that half of the lanes have, and others keep the old.
+With --guarded the instruction has a predicate that half of the lanes have, and others keep the old;
+with --numbers its operands of 32 and 64 bits come from an instruction of floats that keeps bits.
 Prints a line for each row that differs, with the first operands for which it does, or cannot be
 run, and one JSON object with counts: of rows, of lanes compared, of lanes that differ where PTX
 defines the result, and of those where it leaves it open (bits of NaNs, `defined`). Ends with 1 if a
 defined result differs. Usage:
 
     python benchmarks/scalar_agreement.py [--runner sim|cuda] [--count LANES] [--only PATTERN]
-        [--guarded] [--assembler PTXAS] [--level 0|1|2|3] [--jobs N] [--seed N]
+        [--guarded] [--numbers] [--assembler PTXAS] [--level 0|1|2|3] [--jobs N] [--seed N]
 """
 
 from __future__ import annotations
@@ -58,7 +59,10 @@ def part(given: argparse.Namespace, which: int) -> tuple[Counter[str], list[str]
     rows = rows[which :: given.jobs]
     with runner_of(given) as runner:
         for first in range(0, len(rows), _PER_MODULE):
-            some = cases(rows[first : first + _PER_MODULE], given.seed, guarded=given.guarded)
+            some = cases(
+                rows[first : first + _PER_MODULE], given.seed, guarded=given.guarded,
+                numbers=given.numbers,
+            )  # fmt: skip
             if not some:
                 continue
             kernels = Counter(case.row.opcode for case in some)
@@ -98,6 +102,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=10_000, help="lanes of each row")
     parser.add_argument("--only", default="*", help="opcodes, such as 'cvt.*'")
     parser.add_argument("--guarded", action="store_true", help="under a predicate of each lane")
+    parser.add_argument("--numbers", action="store_true", help="operands that were floats")
     parser.add_argument("--assembler", type=Path, help="a ptxas; without it the driver compiles")
     parser.add_argument("--level", type=int, default=0, help="its -O level")
     parser.add_argument("--jobs", type=int, default=1, help="processes, each with every N-th row")

@@ -93,8 +93,13 @@ _BUGS = (
                 "The predicate in front of testp", "--guarded --only 'testp.*'",
             ),
             (
-                "set to f32", "under a predicate: what a lane keeps is converted",
-                "A set without its predicate", "--guarded --only 'set.*.f32.*'",
+                "set to f32, f16, and from 16 bits to u32",
+                "under a predicate: what a lane keeps is converted",
+                "A set without its predicate", "--guarded --only 'set.*'",
+            ),
+            (
+                "shl, shr of 64 bits", "an amount written as f32 is converted to an integer",
+                "The amount of a 64-bit shift", "--numbers --only 'sh[lr].*64'",
             ),
             (
                 "bfe, bfi of 64 bits", "positions and lengths are not cut to 8 bits",
@@ -130,13 +135,39 @@ _BUGS = (
             ),
             (
                 "setp with .ftz", "a comparison that is made again does not flush",
-                "A comparison that is repeated", "12.4.131 (oldest asked)", "12.4.131 to 13.5.37",
+                "A comparison that is repeated", "11.8.89 (oldest asked)", "11.8.89 to 13.5.37",
             ),
             (
                 "mma.sync of e4m3, e5m2", "a multiplicand that is 0 is not, for half of a register",
                 "A multiplicand of fp8", "12.4.131 (oldest asked)", "12.4.131 to 13.5.37",
             ),
         )
+    ),
+    Bug(
+        unit="abs of f16x2, bf16x2",
+        what="left out behind an f32 with .sat: the lower half keeps its sign",
+        section="The absolute values of the halves of a saturated f32", ids=("457233a4",),
+    ),
+    Bug(
+        unit="set to f16, bf16", what="the other half of the register is not 0",
+        section="set to f16 and bf16", ids=("8f983174",),
+    ),
+    Bug(
+        unit="add, sub, mul, fma with .ftz of f16x2", what="max with 0 behind it takes .ftz away",
+        section="A sum with .ftz in front of a maximum with 0", ids=("dcc58354",),
+    ),
+    Bug(
+        unit="sub.sat.s32", what="the least number is added, not subtracted",
+        section="sub.sat.s32 of the least number", ids=("0750f349",),
+    ),
+    Bug(
+        unit="a loop in an arm of a branch",
+        what="what the branch says of its predicate is believed in every turn",
+        section="What a branch says of a predicate", ids=("3f296c11", "4416ccef"),
+    ),
+    Bug(
+        unit="a loop that lanes enter at two places", what="all lanes count in one register",
+        section="A loop that lanes enter at two places", ids=("614ed7e6",),
     ),
     Bug(
         unit="mma.sync, mma.sp",
@@ -177,6 +208,12 @@ MARKS = ("<!-- written by docs/record.py -->\n", "<!-- end -->\n")
 """What stands around the tables on the page of trophies."""
 
 
+def anchor(section: str, lines: Iterable[str]) -> str:
+    """Return the link to the heading of a page that begins with some words."""
+    (heading,) = (one for one in lines if one.startswith(f"### {section}"))
+    return "#" + re.sub(r"[^\w\- ]", "", heading[4:].lower()).replace(" ", "-")
+
+
 def trophies(entries: Sequence[Entry], answers: Answers, details: Sequence[str]) -> Iterator[str]:
     """Yield the tables of the page of trophies, in Markdown.
 
@@ -195,9 +232,8 @@ def trophies(entries: Sequence[Entry], answers: Answers, details: Sequence[str])
             who = compiler_words(text).replace("driver", "the driver's compiler")
             since = f"{text.removeprefix('V').partition(' ')[0]} (oldest asked)"
             see = f"`warpfuzz bisect {start} --corpus record`, on a GPU"
-        (heading,) = (one for one in details if one.startswith(f"### {bug.section}"))
-        link = re.sub(r"[^\w\- ]", "", heading[4:].lower()).replace(" ", "-")
-        yield f"| {bug.unit} | [{bug.what}](#{link}) | {who} | {since} | {see} |"
+        link = anchor(bug.section, details)
+        yield f"| {bug.unit} | [{bug.what}]({link}) | {who} | {since} | {see} |"
     assert not told, f"add what is wrong to _BUGS: {', '.join(told)}"
     yield from ("", "## Assemblers: crashes, internal errors, wrong verdicts", "", *_TABLE)
     lines: dict[tuple[Kind, str, str], list[Entry]] = defaultdict(list)

@@ -43,13 +43,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from record import anchor
 from scalar_causes import CAUSES, with_defects
 
 from corpus.programs import decode_program, encode_program
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, NoDevice, device_of, members_of, placed
 from fuzz.output import counted
-from fuzz.runner import RunnerChoice
+from fuzz.runner import RunnerChoice, opened
 from oracle.errors import InfrastructureError
 from oracle.execution import execute, expansions, has_figures
 from oracle.forms import Form
@@ -84,7 +85,10 @@ e5m2 (9.7.14.5, notes)."""
 TOGETHER = 64
 """Programs of a module: it takes a compiler a second or two."""
 MANIFEST = "manifest.json"
+FINDINGS = "findings.md"
 _MORE = "not explained"
+_NESTED = ("V12.8", "V12.9", "V13.0", "V13.1", "V13.2")
+"""Versions that corrupt registers in nested divergence (release notes of CUDA 13.2.2 and 13.3)."""
 _FIRST = " (each program in the first that has its form)"
 _OWN = "in registers of their own"
 _MOST_DRAWN = 50
@@ -361,7 +365,11 @@ def run(options: argparse.Namespace) -> None:
     ]
 
     def share(part: int, answers: SimpleQueue[tuple[str, dict[int, Any]]]) -> None:
-        with placed(RunnerChoice(name=options.runner, target=document["target"])) as place:
+        target = document["target"]
+        with (
+            placed(RunnerChoice(name=options.runner, target=target)) as place,
+            opened(RunnerChoice(name="sim", target=target, ptx_version=VERSIONS[0])) as simulated,
+        ):
             assert place.opened is not None
             runner = device_of(place.opened)
             rows = {}
@@ -371,6 +379,10 @@ def run(options: argparse.Namespace) -> None:
                 rows[number] = _ran(
                     runner, place.architecture, module, entry, one, images, variants, files
                 )
+                if one.form is None:
+                    rows[number]["simulated"] = _simulated(
+                        simulated.runner, module, entry, one, images
+                    )
             answers.put((place.opened.device, rows))
 
     context = get_context("fork")  # so that nothing is sent to the processes
@@ -450,6 +462,19 @@ def _ran(
     }  # fmt: skip
 
 
+def _simulated(
+    runner: Runner, module: KernelModule, entry: str, drawn: Drawn, images: Images
+) -> int | str:
+    """Return in how many images the simulated device differs from the oracle, or why it failed."""
+    own = emit_all({entry: drawn.program}, module=Module.named(module.target, drawn.version))
+    compiled = runner.compile(own)
+    ran = compiled if isinstance(compiled, Failure) else runner.run(compiled, images, entry=entry)
+    if isinstance(ran, Failure):
+        return ran.line
+    expected = execute(drawn.program, images, target=module.target).images
+    return int((ran.images != expected).any(axis=1).sum())
+
+
 class _Explained:
     """What a program of scalar code gives with known defects.
 
@@ -511,6 +536,13 @@ def page(options: argparse.Namespace) -> None:
         f"{', '.join(versions)} at {', '.join(levels)}, as far as each reads the "
         "version. Written by `python docs/same_ptx.py`, whose first lines say how."
     )
+    if scalar:
+        seeds = ", ".join(str(one["seed"]) for one in documents)
+        print(f"Made again with N each of {seeds}:\n")
+        print("    python docs/same_ptx.py build --scalar-code --compilers all \\")
+        print(f"        --programs {len(drawn[0])} --seed N --output N.tar.xz")
+        print("    python docs/same_ptx.py run N.tar.xz --jobs 16 --output N.json       # on a GPU")
+        print("    python docs/same_ptx.py page *.tar.xz *.json > docs/scalar_code.md\n")
     kernels = [
         (one, variants)
         for each, some_drawn in zip(documents, drawn, strict=True)
@@ -682,6 +714,7 @@ def _print_scalar(results: Mapping[str, Any], members: Sequence[str]) -> None:
     groups: dict[tuple[str, str, str], list[set[str]]] = defaultdict(list)
     of_right: set[str] = set()
     ranges: dict[str, _Range] = defaultdict(_Range)
+    nested = 0
     for row in told:
         bad = {name: one.get("as") or () for one in _wrong(row) for name in one["members"]}
         opcodes = set(row["form"].split())
@@ -689,6 +722,7 @@ def _print_scalar(results: Mapping[str, Any], members: Sequence[str]) -> None:
             of_right |= opcodes
             continue
         good = [name for one in row["outputs"] if not _is_wrong(one) for name in one["members"]]
+        nested += all(name.startswith(_NESTED) for name in bad)
         causes = sorted({cause for names in bad.values() for cause in names})
         said = "; ".join(causes if all(bad.values()) else [*causes, _MORE])
         groups[_span(list(bad), members), _span(good, members) or "none", said].append(opcodes)
@@ -703,16 +737,28 @@ def _print_scalar(results: Mapping[str, Any], members: Sequence[str]) -> None:
         f"of {told_apart:,}, every wrong image comes out as other PTX gives it, byte by byte, in "
         "which known defects are written out (docs/scalar_causes.py)."
     )
+    same = sum(row["simulated"] == 0 for row in told if "simulated" in row)
+    _say(
+        f"On the simulated device, {same:,} of {counted(len(told), 'program')} come out as the "
+        "oracle says."
+    )
     print("| defect | PTX | programs | alone | wrong with | right with |")
     print(f"|{'---|' * 6}")
+    headings = Path(__file__).with_name(FINDINGS).read_text().splitlines()
     for cause, one in sorted(ranges.items(), key=lambda found: (-found[1].programs, found[0])):
-        ptx = next(known.ptx for known in CAUSES if known.name == cause)
+        known = next(known for known in CAUSES if known.name == cause)
+        link = f"[{cause}]({FINDINGS}{anchor(known.section, headings)})"
         print(
-            f"| {cause} | `{ptx}` | {one.programs} | {one.alone} | "
+            f"| {link} | `{known.ptx}` | {one.programs} | {one.alone} | "
             f"{_span(sorted(one.wrong), members)} | "
             f"{_span(sorted(one.right - one.other), members) or 'none'} |"
         )
     print('\n"Wrong with": with some program; "alone": programs that have no other defect.\n')
+    _say(
+        "Of 12.8 to 13.2, NVIDIA's release notes of CUDA 13.2.2 and 13.3 tell corrupted registers "
+        "in nested divergence [6111901, 6156910]. Wrong with 12.8.93 to 13.2.86 or some of them, "
+        f"and with no other: {counted(nested, 'program')}."
+    )
     print("## Programs\n")
     print("Of those that are not explained: the scalar instructions that all programs of the row")
     print("have, those first that no program has that is right with all compilers.\n")

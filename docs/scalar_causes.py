@@ -14,12 +14,13 @@ from oracle.errors import UsageError
 from oracle.lane_code import Assign, If, LaneCode, Repeat, Statement, class_of, every, written_by
 from oracle.program import Program, walk
 from oracle.steps import Branch, Loop, Step
+from strategies.programs.lane_code import always_wrong
 
 _Last = Mapping[str, Assign]
 """What has written a register last, in the order of the text."""
 _Rewrite = Callable[[Assign, _Last], list[Statement] | None]
 """An instruction as a compiler makes it; None where it makes it right."""
-_FIRST, _SECOND, _CHOSEN = "r998", "r999", "p999"
+_FIRST, _SECOND, _WIDE, _CHOSEN = "r998", "r999", "d999", "p999"
 _CONSTANT = {True: "p998", False: "p997"}
 """Registers that no drawn program has (`oracle.lane_code`: numbers to 999)."""
 _TOGETHER = 3
@@ -35,6 +36,8 @@ class Cause:
     name: str
     ptx: str
     """What shows it."""
+    section: str
+    """What the heading of its details in docs/findings.md begins with."""
     rewrite: _Rewrite = lambda one, last: None
     believes: bool = False
     """Whether a loop in an arm of a branch takes its predicate for what it was, until it is
@@ -53,16 +56,26 @@ def _testp(one: Assign, _: _Last) -> list[Statement] | None:
 
 
 def _set(one: Assign, _: _Last) -> list[Statement] | None:
-    words = one.opcode.split(".")
-    if not one.guard or words[0] != "set" or words[-2] != "f32":
+    if not always_wrong(one.row, one.guard) or one.row.family != "set":
         return None
-    kept = one.destinations[0]
+    *words, result, source = one.opcode.split(".")
+    (kept,) = one.destinations
+    # Of 16 bits the mask has 16, and so has what is converted.
+    half = [_assign("shl.b32", _FIRST, _FIRST, 16), _assign("shr.s32", _FIRST, _FIRST, 16)]
+    cut = half if source.endswith("16") else []
+    if result == "u32":
+        return [one, _assign("mov.b32", _FIRST, kept), *half, _assign("mov.b32", kept, _FIRST)]
+    narrow = result == "f16"
+    mask = replace(one, opcode=".".join([*words, "u16" if narrow else "u32", source]))
     return [
-        replace(one, opcode=".".join([*words[:-2], "u32", words[-1]])),
+        mask,
+        _assign("cvt.s32.s16" if narrow else "mov.b32", _FIRST, kept),
+        *cut,
         # The magnitude of the least number is that number.
-        _assign("max.s32", _FIRST, kept, 0x8000_0001),
-        _assign("abs.s32", kept, _FIRST),
-        _assign("cvt.rn.f32.s32", kept, kept),
+        _assign("max.s32", _FIRST, _FIRST, 0x8000_0001),
+        _assign("abs.s32", _FIRST, _FIRST),
+        *cut,
+        _assign("cvt.rn.f16.s32" if narrow else "cvt.rn.f32.s32", kept, _FIRST),
     ]
 
 
@@ -84,6 +97,22 @@ def _field(one: Assign, _: _Last) -> list[Statement] | None:
                 _SECOND if isinstance(length, str) else length,
             ),
         ),
+    ]
+
+
+def _amount(one: Assign, last: _Last) -> list[Statement] | None:
+    if one.opcode not in ("shl.b64", "shr.b64", "shr.u64", "shr.s64"):
+        return None
+    value, amount = one.sources
+    if not isinstance(amount, str) or amount not in last:
+        return None
+    words = last[amount].opcode.split(".")
+    if words[-2 if words[0] in ("cvt", "set") else -1] != "f32":
+        return None
+    return [
+        _assign("cvt.rzi.u64.f32", _WIDE, amount),
+        _assign("cvt.u32.u64", _FIRST, _WIDE),
+        replace(one, sources=(value, _FIRST)),
     ]
 
 
@@ -143,7 +172,8 @@ def _signed(one: Assign, last: _Last) -> list[Statement] | None:
         return None
     if not isinstance(source, str) or source not in last:
         return None
-    if not last[source].opcode.endswith(".sat.f32"):
+    made = last[source].opcode
+    if not made.endswith(".sat.f32") and made not in ("abs.f32", "abs.ftz.f32"):
         return None
     return [replace(one, opcode="mov.b32")]
 
@@ -159,70 +189,108 @@ def _doubled(one: Assign, last: _Last) -> list[Statement] | None:
     return [one, _assign("mul.lo.u32", result, result, 0x1_0001, guard=one.guard)]
 
 
+def _rotated(one: Assign, last: _Last) -> list[Statement] | None:
+    words, made = one.opcode.split("."), [last.get(str(name)) for name in one.sources]
+    if words[0] != "sub" or words[-1] not in ("s32", "s64") or len(words) > 2:
+        return None
+    bits = int(words[1][1:])
+    shifts = {by.opcode: by.sources for by in made if by is not None}
+    left, right = shifts.get(f"shl.b{bits}"), shifts.get(f"shr.u{bits}")
+    if left is None or right is None or left[0] != right[0]:
+        return None
+    whole = isinstance(left[1], int) and isinstance(right[1], int) and left[1] + right[1] == bits
+    return [replace(one, opcode=f"or.b{bits}")] if whole else None
+
+
 CAUSES = (
     Cause(
         name="testp loses its predicate",
         ptx="@%p1 testp.normal.f32 %p0, %f1;",
+        section="The predicate in front of testp",
         rewrite=_testp,
     ),
     Cause(
-        name="set to f32 under a predicate converts what is kept",
+        name="set under a predicate converts what is kept",
         ptx="@%p1 set.gt.f32.f32 %f3, %f1, %f2;",
+        section="A set without its predicate",
         rewrite=_set,
     ),
     Cause(
         name="positions of 64-bit fields are not masked",
         ptx="bfe.u64 %d2, %d1, %r1, %r2;",
+        section="Positions of 64-bit fields",
         rewrite=_field,
+    ),
+    Cause(
+        name="the amount of a 64-bit shift is converted",
+        ptx="add.f32 %r1, %r2, %r3; shl.b64 %d1, %d0, %r1;",
+        section="The amount of a 64-bit shift",
+        rewrite=_amount,
     ),
     Cause(
         name="cvt.ftz to f16 does not flush",
         ptx="cvt.rp.ftz.f16.f32 %h1, %f1;",
+        section="cvt.ftz to f16",
         rewrite=_flushed,
     ),
     Cause(
         name="a NaN becomes infinity on the way to tf32",
         ptx="cvt.rna.tf32.f32 %r1, %f1;",
+        section="A NaN becomes infinity",
         rewrite=_tf32,
     ),
     Cause(
         name="bfe.s32 with a constant position above 31 is -1",
         ptx="bfe.s32 %r4, %r0, 0x56, 9;",
+        section="bfe.s32 with a constant",
         rewrite=_all_ones,
     ),
     Cause(
         name="bfi.b32 takes a constant length modulo 32",
         ptx="bfi.b32 %r4, %r0, %r1, 6, 145;",
+        section="bfi.b32 takes a constant",
         rewrite=_shorter,
     ),
     Cause(
         name="bfe.s32 with a constant position above 31 is -1",
         ptx="mov.b32 %r1, 0x56; bfe.s32 %r4, %r0, %r1, 9;",
+        section="bfe.s32 with a constant",
         rewrite=_all_ones_later,
+    ),
+    Cause(
+        name="a difference of two shifts becomes a rotation",
+        ptx="shl.b64 %d1, %d0, 14; shr.u64 %d2, %d0, 50; sub.s64 %d3, %d1, %d2;",
+        section="A difference of two shifts",
+        rewrite=_rotated,
     ),
     Cause(
         name="sub.sat.s32 of the least number adds it",
         ptx="sub.sat.s32 %r1, %r0, 0x80000000;",
+        section="sub.sat.s32 of the least number",
         rewrite=_added,
     ),
     Cause(
-        name="the absolute values of two halves of a saturated f32 are left out",
+        name="abs of the halves of an f32 that is not negative is left out",
         ptx="add.rn.sat.f32 %r2, %r0, %r1; abs.bf16x2 %r3, %r2;",
+        section="The absolute values of the halves",
         rewrite=_signed,
     ),
     Cause(
         name="set to f16 fills the other half of the register",
         ptx="set.neu.f16.f16 %h2, %h0, %h1; cvt.u32.u16 %r0, %h2;",
+        section="set to f16 and bf16",
         rewrite=_doubled,
     ),
     Cause(
         name="what a branch says of a predicate is believed in every turn of a loop",
         ptx="@!%p0 bra END; TURN: setp.ge.xor.u32 %p0, %r0, %r1, %p0; ... @%p1 bra TURN;",
+        section="What a branch says of a predicate",
         believes=True,
     ),
     Cause(
         name="a comparison that is repeated loses .ftz",
         ptx="setp.ge.ftz.f32 %p1, %r7, %r5; @!%p1 bra NO; @!%p1 mov.b32 %r0, %r1;",
+        section="A comparison that is repeated",
         repeats=True,
     ),
 )

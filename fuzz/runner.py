@@ -35,6 +35,7 @@ from runners.cuda.compilation import Compiler
 from runners.faults import Place, by_name
 from runners.foreign import DEADLINE, ForeignRunner, check_named, identity_of, is_command
 from runners.front_ends.protocol import FrontEndRunner, FrontEndToolchain
+from runners.processes import check_program
 from runners.protocol import Failure, Runner, Trouble
 from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner, is_for_a_shell
 from runners.toolchains import DRIVER, Toolchain
@@ -440,11 +441,8 @@ def _check(choice: RunnerChoice) -> None:
             )
     if choice.target is not None:
         parse_target(choice.target)
-    if choice.ptx_pass is not None and (missing := PtxPass(choice.ptx_pass).missing) is not None:
-        raise UsageError(
-            f"--ptx-pass {choice.ptx_pass!r}: there is no program {missing}; give its path, or put "
-            "it in a folder of PATH, and make it executable"
-        )
+    if choice.ptx_pass is not None:
+        check_program(PtxPass(choice.ptx_pass).missing, f"--ptx-pass {choice.ptx_pass!r}")
 
 
 def _plain(choice: RunnerChoice) -> Runner:

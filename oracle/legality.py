@@ -177,7 +177,7 @@ def _explain(instruction: str, module: Module) -> Explanation:
 def _not_judged(instruction: str, what: str, section: str) -> Explanation:
     text = (
         f"{what} that is not judged here; the instructions that are: {', '.join(INSTRUCTIONS)} "
-        "(mma without .sp, .kind and .block_scale)"
+        "(without .kind and .block_scale)"
     )
     reason = Reason(text, section, Rule.INSTRUCTION)
     return Explanation(instruction, Verdict.NOT_JUDGED, (reason,), (), None)

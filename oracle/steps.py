@@ -422,6 +422,11 @@ def copies_bytes(step: Step) -> TypeGuard[Copy]:
     return isinstance(step, Copy)
 
 
+def is_lane_code(step: object) -> TypeGuard[LaneCode]:
+    """Whether a step is scalar code that each lane takes by itself."""
+    return isinstance(step, LaneCode)
+
+
 def is_plain_load(step: Step) -> bool:
     """Whether a step loads an operand as it lies there: a fragment, or each lane's registers."""
     return step.writes is not None and bool(step.bytes_read) and not accesses_rows(step)

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import select
-import shlex
 import shutil
 import subprocess
 import tempfile
@@ -32,12 +31,14 @@ from runners.kernels import Kernel, KernelModule
 from runners.processes import (
     OUTPUT_LIMIT,
     Tool,
+    check_program,
     describe_status,
     helper,
     helper_environment,
     leashed,
     run_tool,
     tail,
+    words_of,
 )
 from runners.protocol import (
     NO_SM,
@@ -92,12 +93,7 @@ def check_named(name: str, built_in: Sequence[str]) -> None:
     if name in built_in:
         return
     if is_command(name):
-        words = _words(name)
-        if shutil.which(words[0]) is None:
-            raise UsageError(
-                f"--runner {name!r}: there is no program {words[0]}; give its path, or put it "
-                "in a folder of PATH, and make it executable"
-            )
+        check_program(words_of(name)[0], f"--runner {name!r}")
     elif name not in (own := installed()):
         there = ", ".join([*built_in, *own])
         raise UsageError(
@@ -116,7 +112,7 @@ def identity_of(name: str) -> str:
     """
     check_named(name, ())
     if is_command(name):
-        program, *words = _words(name)
+        program, *words = words_of(name)
         there = shutil.which(program) or program
         files = [word for word in words if Path(word).is_file()] or [there]
     else:
@@ -128,13 +124,6 @@ def identity_of(name: str) -> str:
         with suppress(OSError):
             found.update(Path(one).read_bytes())
     return found.hexdigest()[:12]
-
-
-def _words(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError as error:
-        raise UsageError(f"{command!r} is no command ({error}); quote it as in a shell") from None
 
 
 class ForeignRunner(ClosedAtTheEnd):
@@ -246,7 +235,7 @@ class _Command:
     """A program that is started for each batch."""
 
     def __init__(self, command: str, deadline: float) -> None:
-        self._command, self._deadline = _words(command), deadline
+        self._command, self._deadline = words_of(command), deadline
         self.who, self._errors = f"the command {command!r}", ""
 
     def started(self) -> Failure | None:

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import itertools
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+from oracle.errors import UsageError
 
 OUTPUT_LIMIT = 64 << 20
 """Most bytes of a tool's standard output, and of any other file that it writes: a module has below
@@ -289,6 +292,23 @@ def kill_group(process: subprocess.Popen[bytes]) -> bool:
     except subprocess.TimeoutExpired:
         return False
     return True
+
+
+def words_of(command: str) -> list[str]:
+    """Return the words of a command, as in a shell; UsageError if its quotes do not match."""
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"{command!r} is no command ({error}); quote it as in a shell") from None
+
+
+def check_program(program: str | None, asked: str) -> None:
+    """Raise UsageError if a program cannot be executed that an option asks for."""
+    if program is not None and shutil.which(program) is None:
+        raise UsageError(
+            f"{asked}: there is no program {program}; give its path, or put it in a folder of "
+            "PATH, and make it executable"
+        )
 
 
 def run_tool(command: Sequence[str], *, deadline: float, given: bytes = b"") -> Finished:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import re
-import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -14,7 +13,7 @@ from pathlib import Path
 from oracle.errors import UsageError
 from runners.folders import disk_full, is_full
 from runners.kernels import KernelModule
-from runners.processes import OUTPUT_LIMIT, run_tool
+from runners.processes import OUTPUT_LIMIT, run_tool, words_of
 from runners.protocol import (
     Compiled,
     Failure,
@@ -58,12 +57,7 @@ class PtxPass:
     """
 
     def __init__(self, command: str, *, deadline: float = 60.0) -> None:
-        try:
-            self._words = shlex.split(command)
-        except ValueError as error:
-            raise UsageError(
-                f"{command!r} is no command ({error}); quote it as in a shell"
-            ) from None
+        self._words = words_of(command)
         if not self._words:
             raise UsageError("the command of a PTX pass is empty; name a program and its options")
         self._in_shell = is_for_a_shell(command)

@@ -48,6 +48,16 @@ def kernel_name(ptx: str) -> str | None:
     return None if found is None else found[1]
 
 
+def entry_text(ptx: str, entry: str) -> str:
+    """Return the text of an entry of a module; "" where it has none of this name."""
+    starts = list(_ENTRY_LINE.finditer(ptx))
+    ends = [match.start() for match in starts[1:]] + [len(ptx)]
+    found = (
+        ptx[one.start() : end] for one, end in zip(starts, ends, strict=True) if one[1] == entry
+    )
+    return next(found, "")
+
+
 def ptx_digests(ptx: str) -> dict[str, str]:
     """Return a hash of the text of each entry of a module, by its name.
 

@@ -50,6 +50,7 @@ from oracle.steps import (
     PlainAccess,
     Scalar,
     Step,
+    is_lane_code,
 )
 from strategies.fragment_flow import Flow, most_live
 
@@ -532,7 +533,7 @@ def _structure(program: Program) -> Iterator[Feature]:
     found = {
         Has.ONE_MULTIPLICATION: len(products) == 1,
         Has.LANES_ALONE: not any(step.instruction for step in steps)
-        and any(isinstance(step, LaneCode) for step in steps),
+        and any(is_lane_code(step) for step in steps),
         Has.SEVERAL_SHAPES: len({step.form.shape for step in products}) > 1,
         Has.SEVERAL_TYPES: len({step.form.a_type for step in products}) > 1,
         Has.D_AS_C: flow.chain >= 1,
@@ -563,12 +564,12 @@ def _of_registers(steps: tuple[Step, ...]) -> Iterator[Feature]:
                 yield Has.FED_BY_ROWS
             if any(multiplies_registers(one) for name in "ab" for one in sources[name]):
                 yield Has.D_AS_MULTIPLICAND
-            code = [one for some in sources.values() for one in some if isinstance(one, LaneCode)]
+            code = [one for some in sources.values() for one in some if is_lane_code(one)]
             if code:
                 yield Has.LANES_BEFORE
             if any(_has(one, "cvt", "prmt", "lop3", "bfe") for one in code):
                 yield Has.UNPACKED
-        elif isinstance(step, LaneCode) and any(
+        elif is_lane_code(step) and any(
             multiplies_registers(one) for source in sources.values() for one in source
         ):
             yield Has.LANES_BEHIND
@@ -578,9 +579,7 @@ def _of_registers(steps: tuple[Step, ...]) -> Iterator[Feature]:
             yield Has.ROWS_OF_D
         if step.writes is not None:
             # What is moved, packed or transposed is still the D that it was.
-            moved = "source" in sources and not (
-                step.writes.is_fragment or isinstance(step, LaneCode)
-            )
+            moved = "source" in sources and not (step.writes.is_fragment or is_lane_code(step))
             carried = sources["source"][0] if moved else None
             makers |= dict.fromkeys(step.writes.registers, step if carried is None else carried)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -138,11 +138,7 @@ class CampaignStatus:
         names = [
             words[1] for words, count in self.counts.items() if words[0] == FAULTS and not count
         ]
-        if not names:
-            return ""
-        listed = ", ".join(f"--fault {name}" for name in sorted(names))
-        compiled = counted(self.counts["programs", "compiled"], "program")
-        return f"applied to 0 of {compiled}, so not tested: {listed}"
+        return untested_words(names, self.counts["programs", "compiled"])
 
     @property
     def nothing_compared(self) -> str:
@@ -153,6 +149,14 @@ class CampaignStatus:
             return "nothing was compared: the first round was not done in time; give it longer"
         last = f"; what was said last: {self.said}" if self.said else ""
         return f"nothing was compared: {self.words.nothing_compared}{last}"
+
+
+def untested_words(faults: Collection[str], programs: int) -> str:
+    """Say that planted faults applied to none of so many programs; empty without such faults."""
+    if not faults:
+        return ""
+    listed = ", ".join(f"--fault {name}" for name in sorted(faults))
+    return f"applied to 0 of {counted(programs, 'program')}, so not tested: {listed}"
 
 
 def stage_shares(workers: Sequence[WorkerStatus]) -> dict[Stage, float]:

@@ -332,7 +332,8 @@ class Examiner:
         if bare is not subject and conclusion(again := self._repeated(bare, kind)) is kind:
             subject, attempts = bare, again
         evidence = Evidence(kind=kind, family=family, subject=subject, attempts=attempts)
-        return self._named(evidence, culprit)
+        # What is wrong together has its name once nothing else is around it.
+        return evidence if in_company(culprit) else self._named(evidence, culprit)
 
     def _as_named(self, entry: Entry, subject: Subject, family: Family) -> Evidence | None:
         """Run a finding again, and keep the name that it has."""

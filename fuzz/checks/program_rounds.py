@@ -49,6 +49,7 @@ from runners.faults import by_name
 from runners.isolation import FailingImage, Isolation, isolate
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Ran, Runner, Trouble
+from runners.ptx_text import entry_text
 from strategies.contents import expand_by_class
 from strategies.draws import Selection, simplest
 from strategies.features import Focus
@@ -154,6 +155,8 @@ class ProgramRounds(Rounds):
         """Programs of the last report of which every image that was run came out as it must."""
         self._odd: set[str] = set()
         """Entries of programs of the last report that came out wrong."""
+        self._looked_at: dict[tuple[str, Kind], Family] = {}
+        """By a program of the last report and a verdict: the family of the images looked at."""
         super().__init__(
             OwnCompiler(self._runner, ready.choice.toolchain),
             target=ready.target,
@@ -171,7 +174,7 @@ class ProgramRounds(Rounds):
         InfrastructureError
             If the runner lacks something.
         """
-        self.verified, self._odd = [], set()
+        self.verified, self._odd, self._looked_at = [], set(), {}
         return super().report(job)
 
     def _as_compiled(self, batch: Batch, part: int) -> Batch:
@@ -203,7 +206,7 @@ class ProgramRounds(Rounds):
     def _count(self, batch: Batch, built: Built, variants: Sequence[Variant]) -> None:
         self._report.counts["programs", "compiled"] += bool(variants)
         for fault in self._faults if variants else ():
-            applies = fault.applies(self._emitted(batch, batch.entry).ptx)
+            applies = fault.applies(entry_text(built.module.ptx, batch.entry))
             self._report.counts[FAULTS, fault.name] += applies
 
     def _work_on(self, batch: Batch, built: Built, place: int, end: int) -> None:
@@ -408,17 +411,21 @@ class ProgramRounds(Rounds):
             batch.program, seen.images, seen.actual, target=seen.target, expected=seen.expected
         )
         kinds = list(filter(None, judgement))
-        module = _Compiled(self._runner, self._emitted(batch))
         looks = self._looks(batch, seen, kinds)
 
         def again() -> NDArray[np.bool_] | None:
             ran = self._runner.run(compiled, seen.images, entry=batch.entry)
             return None if isinstance(ran, Failure) else seen.wrong_in(ran.images)
 
+        @cache
+        def alone() -> _Compiled:
+            return _Compiled(self._runner, self._emitted(batch))
+
         culprits: Sequence[Culprit | None] = [None] * len(kinds)
         # What is counted with others like it anyway needs no experiments, each of which compiles.
         if any(family.key not in self._job.settled for family in looks.values()):
-            device = ExperimentDevice(self._runner, module.module, remembered=self._remembered)
+            module = alone().module
+            device = ExperimentDevice(self._runner, module, remembered=self._remembered)
             culprits = shared_register_culprits(device, batch.program, seen.images, again)
         places: dict[tuple[Kind, str], list[int]] = {}
         for place, (kind, culprit) in enumerate(zip(kinds, culprits, strict=True)):
@@ -437,7 +444,7 @@ class ProgramRounds(Rounds):
             groups.append(_Group(kind=kind, family=family, chosen=chosen, count=count))
         new = [group for group in groups if not self._told(group.family)]
         if new:
-            groups = self._by_themselves(batch, seen.images, groups, new, module)
+            groups = self._by_themselves(batch, seen.images, groups, new, alone())
         for group in groups:
             place = group.chosen[0]
             shown = Attempt(
@@ -446,7 +453,7 @@ class ProgramRounds(Rounds):
                 expected=seen.expected[place],
                 sms=(int(sms[place]),),
                 failed=1,
-                compiled=self._alone(own, module) if group in new else None,
+                compiled=self._alone(own, alone()) if group in new else None,
             )
             image, number = seen.images[place], int(numbers[place])
             self._seen(batch, image, number, group.family, shown, group.count)
@@ -457,14 +464,20 @@ class ProgramRounds(Rounds):
         seen: WrongImages,
         kinds: Sequence[Kind],
     ) -> Mapping[Kind, Family]:
-        """Return by kind what wrong images are named after what they look like."""
-        first: dict[Kind, int] = {}
+        """Return by kind what wrong images are named after what they look like.
+
+        Images of a program are filled and run in turn: the first say what the others look like,
+        which takes longer than to judge them.
+        """
+        found = {}
         for place, kind in enumerate(kinds):
-            first.setdefault(kind, place)
-        return {
-            kind: family_of_difference(kind, batch.form, seen.differences(place), seen)
-            for kind, place in first.items()
-        }
+            key = batch.entry, kind
+            if key not in self._looked_at:
+                differences = seen.differences(place)
+                family = family_of_difference(kind, batch.form, differences, seen)
+                self._looked_at[key] = family
+            found[kind] = self._looked_at[key]
+        return found
 
     def _by_themselves(
         self,

@@ -8,15 +8,17 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from corpus import durable
-from fuzz.conforming.outcomes import (
+from fuzz.conforming import (
     NOT_IMPLEMENTED,
     PASSING,
     Asked,
     asked,
+    forms_of,
+    item,
     read_expectations,
+    unjudged,
     write_expectations,
 )
-from fuzz.conforming.suite import forms_of, item, unjudged
 from fuzz.options import Conform
 from fuzz.output import Test, check_output, counted, emit, harmless, say, write_junit
 from fuzz.runner import OpenRunner, RunnerChoice, opened

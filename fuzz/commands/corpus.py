@@ -15,7 +15,7 @@ from corpus.handwritten import read_case
 from corpus.known import known_with, load_known, mark_known
 from corpus.opening import named_corpus, named_entry
 from corpus.upkeep import Group, causes, compare, merge, prune, verify
-from fuzz.findings.families import asked_of, in_words, who_has
+from fuzz.findings.families import accused, asked_of, in_words, who_has
 from fuzz.findings.making import commands_of
 from fuzz.kinds import shared_name, title_of, title_words
 from fuzz.options import (
@@ -80,7 +80,7 @@ def list_findings(options: CorpusList) -> None:
             str(len(group.members)),
             "yes" if listed.match(group.smallest.finding) is not None else "",
             plain(f"{_line(group)}{in_words(_kinds(group))}"),
-            _in_a_line(group.smallest.finding.text),
+            _in_a_line(accused(group.smallest.finding)),
         )
     console().print(shown)
     findings = counted(sum(len(group.members) for group in groups), "finding")

@@ -193,7 +193,7 @@ def _resolved(options: Run, front_ends: Sequence[FrontEndToolchain]) -> Run:
         )
     else:
         runner = hardware_runner(options.runner)
-    # By itself only where programs that nobody rewrites run on a GPU.
+    # By itself only on a GPU, with one compiler, of programs that warpfuzz writes.
     able = runner == "cuda" and not matrix and not front_ends
     found = options.but(
         runner=runner,

@@ -14,6 +14,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from fuzz.campaign.heartbeat import device_status
+from fuzz.campaign.status import untested_words
 from fuzz.checks.protocol import DeviceStatus
 from fuzz.console.devices import readings, throttling
 from fuzz.options import Screen as Screening
@@ -24,7 +25,10 @@ from fuzz.screening.preflight import Scope, coverage
 from fuzz.screening.screen import Refuted, Screen, Tally
 from oracle.errors import DeviceLostError, WarpfuzzError
 from oracle.program import Program
+from oracle.targets import Module
 from runners.cuda.messages import DeviceHealth
+from runners.emission import emit as emit_module
+from runners.faults import by_name
 
 _COLUMNS = 44
 """Multiprocessors in a row of the map: three rows for an H200."""
@@ -134,6 +138,23 @@ class ScreenedDevice:
             wrong -= set(one.programs)
         return bool(wrong)
 
+    @property
+    def untested(self) -> str:
+        """Which planted faults applied to no program, half a sentence; empty where each did."""
+        if self.screen is None or not self.choice.faults:
+            return ""
+        ready = self.screen.ready
+        module = Module.named(ready.target, ready.ptx_version)
+        programs = list(self.programs.values())
+        idle = [
+            name
+            for name in self.choice.faults
+            if not any(
+                by_name(name).applies(emit_module(one, module=module).ptx) for one in programs
+            )
+        ]
+        return untested_words(idle, len(programs))
+
     def view(self) -> DeviceView | None:
         """Return it as it is now; None until it is there."""
         screen = self.screen
@@ -200,6 +221,8 @@ def print_screening(devices: Sequence[ScreenedDevice], seconds: float, corpus: P
         screen = device.screen
         if screen is None:
             continue
+        if device.untested:
+            say(f"{device.name}: {device.untested}", "bad")
         for number in screen.tally.faulty.tolist():
             rate = screen.tally.rate(number)
             say(f"{device.name}, multiprocessor {number}: {rate}", "worst")
@@ -308,6 +331,7 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
         "device_reference": None
         if screen.fresh is None
         else {"images": screen.fresh, "once": screen.once},
+        "untested": device.untested or None,
         "left_out": [
             {"program": item.source.entry, "why": str(item.failures[-1])}
             for item in screen.left_out

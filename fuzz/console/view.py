@@ -168,7 +168,7 @@ class LineWatching(Watching):
                 self._told[name] = _Told(shown=group.shown)
                 self._say(f"replayed, being made smaller: {group.title}{group.remark}")
                 if self._replayed == _REPLAYED:
-                    self._print("further findings get their line when they were made smaller")
+                    self._print("more findings get a line once they are made smaller")
         for group in groups:
             name, shown = group_name(group.shown), group.shown
             told = self._told.get(name)

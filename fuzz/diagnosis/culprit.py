@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
-from fuzz.diagnosis.lane_code import wrong_addresses, wrong_code
+from fuzz.diagnosis.lane_code import ENTERED, entered_at_the_start, wrong_addresses, wrong_code
 from fuzz.diagnosis.multiplication import wrong_alone
 from fuzz.diagnosis.shared_registers import expanded_alike, shared_register_culprits
 from fuzz.diagnosis.single_step import (
@@ -56,6 +56,7 @@ from strategies.programs.single_instruction import (
     plain_access,
     single_product,
 )
+from strategies.simplification.examples import edited, visit
 
 _MULTIPLICATIONS = 512
 """Most that are tried by themselves, of a program with loops."""
@@ -128,6 +129,15 @@ class _Search:
         straight = replace(program, steps=tuple(event.step for event in traced.events))
         if not self._device.right(straight, image):
             return None
+        plain = {
+            site: (replace(step, code=entered_at_the_start(step.code)),)
+            for site, step in visit(program.steps)
+            if isinstance(step, LaneCode)
+        }
+        other = replace(program, steps=edited(program.steps, plain))
+        # Lanes that such a loop leaves apart count the turns of a loop around it together.
+        if other != program and self._device.right(other, image):
+            return Culprit(steps=(f"{CONTROL.name} and {ENTERED}",))
         return CONTROL
 
     def _elementwise(self, traced: Trace) -> Culprit | None:
@@ -276,13 +286,11 @@ def _maker(traced: Trace, event: Event, name: str) -> Event | None:
 
 
 def in_company(culprit: Culprit | None) -> bool:
-    """Whether all that is known of a step is that it is wrong beside others.
+    """Whether all that is known of steps is that they are wrong beside others.
 
     Of code of lanes, that no instruction is wrong by itself, and that it is to be made smaller.
     """
-    return culprit is not None and (
-        culprit.condition in (_IN_COMPANY, _COMPUTED) or culprit.steps == (CODE,)
-    )
+    return culprit is not None and (culprit.together or culprit.steps == (CODE,))
 
 
 def _wrong_in_company(
@@ -349,7 +357,9 @@ def _culprit_in_company(traced: Trace, event: Event) -> Culprit:
         makers = (traced.maker(event, use.name) for use in step.reads if use.field in ("a", "b"))
         if any(isinstance(maker.step, LaneCode) for maker in makers if maker is not None):
             condition = _COMPUTED
-    return Culprit(steps=_names(step), within=within, condition=condition, form=step.instruction)
+    return Culprit(
+        steps=_names(step), within=within, condition=condition, form=step.instruction, together=True
+    )
 
 
 def _looking(traced: Trace) -> Iterator[Form]:

@@ -50,6 +50,8 @@ class Culprit:
     """What would give the same results, in words; for a person only."""
     form: Form | None = None
     """The instruction in which it was seen."""
+    together: bool = False
+    """Whether each step was right by itself: of a smaller program less may be named."""
     witness: Witness | None = field(default=None, compare=False)
     """A program of nothing but what it takes to see it."""
 

@@ -39,6 +39,7 @@ from oracle.lane_code import (
     most_of,
     read_by,
     taken,
+    written_by,
 )
 from oracle.matrices import LANES
 from oracle.ops import accesses_rows
@@ -52,7 +53,7 @@ from strategies.simplification.lane_code import alone, changed, places
 
 _MOST_NAMED = 4
 """Instructions that a name lists."""
-_SMALL = 12
+_SMALL = 24
 """Statements of code that was made smaller, at most."""
 _MOST_TRIED = 64
 """Instructions that are tried: code that was made smaller has a few."""
@@ -64,11 +65,15 @@ _AT_ONCE = 16
 """Trials that are compiled together; what follows a wrong one is compiled in vain."""
 _Offer = TypeVar("_Offer")
 _PREDICATE, _LOOP, _BRANCH = "a predicate", "a loop of lanes", "a branch of lanes"
+_SET_ANEW = "a branch of lanes on a predicate that a loop in it sets anew"
 _LEFT, _ENTERED = " that lanes leave", " entered within its body"
+ENTERED = f"{_LOOP}{_ENTERED}"
+"""What a loop is called that some lanes enter behind its first statements."""
 _ORDER = re.compile(r"^(setp?)\.[a-z]+(\.(and|or|xor))?(?=\.)")
 """A comparison's order, and how a predicate is combined with it."""
 _COMPUTING = {"add", "sub", "mul", "fma", "min", "max", "abs", "neg", "copysign"}
 """Instructions whose results are numbers of the format of their sources."""
+_CHANGING = {"ftz", "sat", "relu"}
 _LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
 _HELPERS = "cvt.u16.u32", "cvt.u32.u16", "mov.b64.pack", "mov.b64.unpack"
 """What brings registers that have not 32 bits in and out of a trial."""
@@ -127,13 +132,16 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
     if sum(1 for _ in every(step.code)) <= _SMALL:
         needed = _needed(device, example, step, there)
         controls = _needed_controls(device, example, step)
-        if not controls and (pair := _pair(device, example, step, needed)):
-            within = f"a result of {needed[0].row.numbers}"
-            return Culprit(steps=pair, within=within, witness=_shown(example))
-        orders = dict.fromkeys(_any_order(one.opcode) for one in needed)
+        if not controls and (pair := _pair(device, example, step, needed)) is not None:
+            return pair
+        if _BRANCH in controls and controls[-1].startswith(_LOOP) and _sets_anew(step.code):
+            return Culprit(steps=(_SET_ANEW,), witness=_shown(example), together=True)
+        # What is executed although its predicate says no may be anything.
+        named = [one for one in needed if not one.guard or _PREDICATE not in controls]
+        orders = dict.fromkeys(_any_order(one.opcode) for one in named)
         some = [*orders, *controls] or [*step.opcodes]
         names = some if len(some) <= _MOST_NAMED else controls or names
-    return Culprit(steps=(" and ".join(names),), witness=_shown(example))
+    return Culprit(steps=(" and ".join(names),), witness=_shown(example), together=True)
 
 
 def _shown(example: Example) -> Witness:
@@ -366,7 +374,7 @@ def _found_alike(device: ExperimentDevice, row: ScalarInstruction, guard: str) -
         and not (one.carry_in or one.defined) and (one.settled_by or not one.nan)
     ]  # fmt: skip
     if len(others) > _MOST_ALIKE and not guard:
-        return (row.opcode,)
+        return (_any_order(row.opcode),)
     # Always the same ones, whichever was met: one cause is one name.
     some = others[:: -(-len(others) // _MOST_ALIKE) or 1]
     tried = [*dict.fromkeys((*some, row))]
@@ -448,32 +456,45 @@ def _needed(
 
 def _pair(
     device: ExperimentDevice, example: Example, step: LaneCode, needed: Sequence[Assign]
-) -> tuple[str, ...]:
+) -> Culprit | None:
     """Name what is wrong of two instructions, of which one reads what the other computes.
 
-    Others that read as much are tried in the place of the second. If most others of the first
-    one's format are as wrong in its place, it is named after that: "shl.b64 of a result of f32".
+    If most others of the first one's format are as wrong in its place, or most with its qualifiers,
+    it is named after that: "shl.b64 of a result of f32". Others that read as much are tried in the
+    place of the second.
     """
     if len(needed) != 2 or not {*needed[0].destinations} & {*needed[1].sources}:
-        return ()
+        return None
     first, second = needed
-    makers = [
-        one for one in SCALARS.values()
-        if (one.numbers, one.sources, one.destinations)
-        == (first.row.numbers, first.row.sources, first.row.destinations)
-        and one.family in _COMPUTING
-    ]  # fmt: skip
-    readers = [
-        one for one in SCALARS.values()
-        if (one.sources, one.destinations) == (second.row.sources, second.row.destinations)
-        and not one.warp and one.exists(device.module)
-    ]  # fmt: skip
-    others = makers[:: -(-len(makers) // _AT_ONCE) or 1] if first.row.numbers else []
-    made = _still_wrong(device, example, step, first, others)
-    if not made or len(made) < len(others) / 2:
-        return ()
-    read = _still_wrong(device, example, step, second, readers[:_MOST_ALIKE])
-    return tuple(one.opcode for one in read) if len(read) <= _MOST_NAMED else (second.row.family,)
+    for qualifiers in dict.fromkeys(("", _qualifiers(first.row))):
+        makers = [
+            one for one in SCALARS.values()
+            if (one.numbers, one.sources, one.destinations)
+            == (first.row.numbers, first.row.sources, first.row.destinations)
+            and first.row.numbers and one.family in _COMPUTING and _qualifiers(one) == qualifiers
+            and one.exists(device.module)
+        ]  # fmt: skip
+        some = makers[:: -(-len(makers) // _AT_ONCE) or 1]
+        if not some or len(_still_wrong(device, example, step, first, some)) < len(some) / 2:
+            continue
+        readers = [
+            one for one in SCALARS.values()
+            if (one.sources, one.destinations) == (second.row.sources, second.row.destinations)
+            and not one.warp and one.exists(device.module)
+        ]  # fmt: skip
+        if len(readers) > _MOST_ALIKE:
+            readers = [one for one in readers if one.family == second.row.family]
+        some = readers[:: -(-len(readers) // _MOST_ALIKE)]
+        read = _still_wrong(device, example, step, second, [*dict.fromkeys((*some, second.row))])
+        names = [one.opcode for one in read] if len(read) <= _MOST_NAMED else [second.row.family]
+        within = f"a result of {qualifiers}{first.row.numbers}"
+        return Culprit(steps=tuple(names), within=within, witness=_shown(example), together=True)
+    return None
+
+
+def _qualifiers(row: ScalarInstruction) -> str:
+    """Return what changes results of an instruction, as they are written: "ftz.sat."."""
+    return "".join(f"{one}." for one in row.opcode.split(".") if one in _CHANGING)
 
 
 def _still_wrong(
@@ -494,7 +515,7 @@ def _still_wrong(
     return [
         row
         for (row, _), results in zip(tried, found, strict=True)
-        if results is not None and results.wrong[0]
+        if results is not None and results.ran[0] and results.wrong[0]
     ]
 
 
@@ -581,6 +602,28 @@ def _without(code: tuple[Statement, ...], kind: type[Statement]) -> tuple[Statem
             made += [each for block in blocks.values() for each in block]
         elif not (kind is Repeat and isinstance(one, Leave)):
             made.append(replace(one, **blocks))  # type: ignore[arg-type]
+    return tuple(made)
+
+
+def _sets_anew(code: tuple[Statement, ...]) -> bool:
+    """Whether a loop under a branch sets the predicate that the branch asks about."""
+    return any(
+        one.predicate.removeprefix("!") in written_by(other)
+        for one in every(code)
+        if isinstance(one, If)
+        for loop in every((*one.then, *one.otherwise))
+        if isinstance(loop, Repeat)
+        for other in every(loop.body)
+    )
+
+
+def entered_at_the_start(code: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """Return code whose loops no lane enters within their bodies."""
+    made: list[Statement] = []
+    for one in code:
+        blocks = {field: entered_at_the_start(block) for field, block in inside(one).items()}
+        other = replace(one, **blocks) if blocks else one  # type: ignore[arg-type]
+        made.append(replace(other, entry="", skipped=0) if isinstance(other, Repeat) else other)
     return tuple(made)
 
 

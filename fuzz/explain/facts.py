@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Entry, Finding, RunnerVerdict, ShrinkStatus
-from corpus.images import unpack
 from fuzz.explain.notation import hexadecimal, number, ordinal, signed
-from fuzz.findings.case import ACTUAL, EXPECTED, JUDGED, PROGRAM, REWRITTEN, subject_of
+from fuzz.findings.case import ACTUAL, EXPECTED, JUDGED, PROGRAM, REWRITTEN, image_of, subject_of
 from fuzz.findings.making import MadeWith, variant_of
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Difference, differences
@@ -233,7 +232,7 @@ class ValueFacts:
             parse_target(split_compiler(architecture)[0])
         except UsageError as error:
             raise InfrastructureError(f"{entry.path}: {error}") from None
-        stored = _image(entry, EXPECTED, subject.program) if EXPECTED in files else None
+        stored = image_of(entry, EXPECTED, subject.program) if EXPECTED in files else None
         expected = (
             trace(subject.program, subject.image, target=architecture).image
             if stored is None
@@ -246,7 +245,7 @@ class ValueFacts:
                 entry.read(REWRITTEN).decode(errors="replace") if REWRITTEN in files else None
             ),
             expected=expected,
-            actual=_image(entry, ACTUAL, subject.program) if ACTUAL in files else None,
+            actual=image_of(entry, ACTUAL, subject.program) if ACTUAL in files else None,
             architecture=architecture,
         )
 
@@ -404,14 +403,3 @@ class ValueFacts:
             "expected": hexadecimal(one.expected, one.bits),
             "actual": hexadecimal(one.actual, one.bits),
         }
-
-
-def _image(entry: Entry, name: str, program: Program) -> NDArray[np.uint8]:
-    images = unpack(entry, name)
-    if images.dtype != np.uint8 or images.shape != (1, program.image_bytes):
-        raise InfrastructureError(
-            f"{entry.path / name} holds {images.dtype} of shape {images.shape}, and an image of "
-            f"the program is uint8 (1, {program.image_bytes}); restore the folder from a backup"
-        )
-    image: NDArray[np.uint8] = images[0]
-    return image

@@ -32,9 +32,9 @@ from fuzz.findings.verdicts import Difference, differences
 from fuzz.runner import OpenRunner
 from oracle.definedness import check_defined
 from oracle.errors import InfrastructureError, UndefinedProgramError
-from oracle.lane_code import LaneCode
 from oracle.models import Confidence, model_for, weakest
 from oracle.program import Program, requirements, walk
+from oracle.steps import is_lane_code
 from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import NO_SM
@@ -205,9 +205,7 @@ def instructions_of(program: Program) -> tuple[str, ...]:
     """Return the opcodes of a program's matrix instructions; without any, of its code of lanes."""
     steps = [*walk(program.steps)]
     found = tuple(step.instruction.opcode for step in steps if step.instruction)
-    return found or tuple(
-        opcode for step in steps if isinstance(step, LaneCode) for opcode in step.opcodes
-    )
+    return found or tuple(opcode for step in steps if is_lane_code(step) for opcode in step.opcodes)
 
 
 def confidence(program: Program, architecture: str) -> Confidence:
@@ -232,6 +230,18 @@ def most_copies(program: Program) -> int:
     return max(1, _COPIED_BYTES // (program.image_bytes + program.shared_bytes))
 
 
+def image_of(entry: Entry, name: str, program: Program) -> NDArray[np.uint8]:
+    """Return an image of a stored finding, (bytes,); InfrastructureError if it is another's."""
+    images = unpack(entry, name)
+    if images.dtype != np.uint8 or images.shape != (1, program.image_bytes):
+        raise InfrastructureError(
+            f"{entry.path / name} holds {images.dtype} of shape {images.shape}, and an image of "
+            f"the program is uint8 (1, {program.image_bytes}); restore the folder from a backup"
+        )
+    image: NDArray[np.uint8] = images[0]
+    return image
+
+
 def subject_of(entry: Entry) -> Subject:
     """Return what a stored finding runs, with the module that was stored.
 
@@ -248,12 +258,7 @@ def subject_of(entry: Entry) -> Subject:
         check_defined(program, target=finding.target)
     except UndefinedProgramError as error:
         raise InfrastructureError(f"{entry.path / PROGRAM}: {error}") from None
-    images = unpack(entry, INPUT)
-    if images.dtype != np.uint8 or images.shape != (1, program.image_bytes):
-        raise InfrastructureError(
-            f"{entry.path / INPUT} holds {images.dtype} of shape {images.shape}, and the program "
-            f"takes uint8 (1, {program.image_bytes}); restore the folder from a backup"
-        )
+    image = image_of(entry, INPUT, program)
     module = emit(program, module=Module.named(finding.target, finding.ptx_version))
     copies, most = finding.details.get("copies", 1), most_copies(program)
     if not isinstance(copies, int) or not 1 <= copies <= most:
@@ -263,6 +268,6 @@ def subject_of(entry: Entry) -> Subject:
     return Subject(
         module=replace(module, ptx=entry.read(MODULE).decode(errors="replace")),
         program=program,
-        image=images[0],
+        image=image,
         copies=copies,
     )

@@ -45,6 +45,7 @@ from oracle.ops import AnyOp, accesses_rows, is_producer
 from oracle.permission import contradicting
 from oracle.program import Program
 from oracle.reasons import Rule
+from oracle.steps import is_lane_code
 from oracle.tracing import Trace, trace
 from runners.protocol import Failure
 from strategies.drafts import Draft, canonical, documented, fits_declarations
@@ -215,7 +216,7 @@ class WrongImages:
             if written is not None:
                 steps = (event.step for event in self._traced.events[: written.event.number + 1])
                 return any(
-                    isinstance(step, LaneCode) or (accesses_rows(step) and step.memory.computed)
+                    is_lane_code(step) or (accesses_rows(step) and step.memory.computed)
                     for step in steps
                 )
         return False
@@ -229,7 +230,7 @@ class WrongImages:
                 (stored,) = written.event.step.reads
                 maker = self._traced.maker(written.event, stored.name)
                 code = None if maker is None else maker.step
-                return _last_writers(code)[written.column] if isinstance(code, LaneCode) else ""
+                return _last_writers(code)[written.column] if is_lane_code(code) else ""
         return ""
 
     @cached_property

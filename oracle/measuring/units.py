@@ -120,7 +120,7 @@ def units_of(module: Module, only: str = "*") -> tuple[MeasuredUnit, ...]:
             grouped.setdefault(_unit_of(form), []).append(form)
     if not grouped:
         raise UsageError(
-            f"no form of wmma.mma, mma.sync or mma.sp of {module} fits {only!r}; "
+            f"no multiplication of {module} fits {only!r}; "
             "`warpfuzz isa --only '*mma*'` lists those that there are"
         )
     return tuple(

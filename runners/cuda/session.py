@@ -206,7 +206,8 @@ class Session:
         """
         try:
             if self._fresh is None:
-                self._fresh = FreshImages(self._driver, self.modules)
+                name = self._library.uuid(self._ordinal)
+                self._fresh = FreshImages(self._driver, self.modules, name)
             return self._fresh.compare(work)
         except self._driver.Error as error:
             raise LaunchError(str(error), sticky=self._is_dead()) from None

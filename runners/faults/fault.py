@@ -80,4 +80,4 @@ class Fault:
         """
         if self.rewriter is not None:
             return self.rewrite(ptx) != ptx
-        return any(self.opcodes.search(each.opcode) for each in statements(ptx))
+        return any(True for _ in statements(ptx, self.opcodes))

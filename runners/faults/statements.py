@@ -72,16 +72,23 @@ def _split(operands: str) -> tuple[str, ...]:
     return (*parts, current.strip()) if current.strip() else tuple(parts)
 
 
-def statements(ptx: str) -> Iterator[Statement]:
-    """Iterate over the instructions that have operands, in order, comments left out."""
+def statements(ptx: str, pattern: re.Pattern[str] | None = None) -> Iterator[Statement]:
+    """Iterate over the instructions that have operands, in order, comments left out.
+
+    Parameters
+    ----------
+    pattern
+        Is looked for in opcodes: the others are left out.
+    """
     for match in _INSTRUCTION.finditer(_COMMENT.sub(_blank, ptx)):
-        yield Statement(
-            start=match.start(),
-            end=match.end(),
-            guard=match["guard"] or "",
-            opcode=match["opcode"],
-            operands=_split(match["operands"]),
-        )
+        if pattern is None or pattern.search(match["opcode"]):
+            yield Statement(
+                start=match.start(),
+                end=match.end(),
+                guard=match["guard"] or "",
+                opcode=match["opcode"],
+                operands=_split(match["operands"]),
+            )
 
 
 Edit = Callable[[Statement], str | None]
@@ -92,9 +99,7 @@ def edited(ptx: str, pattern: re.Pattern[str], edit: Edit) -> str:
     """Return the text with every statement whose opcode the pattern finds edited."""
     pieces: list[str] = []
     end = 0
-    for statement in statements(ptx):
-        if not pattern.search(statement.opcode):
-            continue
+    for statement in statements(ptx, pattern):
         text = edit(statement)
         if text is None:
             continue

@@ -9,8 +9,6 @@ import contextlib
 import json
 import os
 import selectors
-import shlex
-import shutil
 import subprocess
 import tempfile
 import time
@@ -19,7 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from oracle.errors import UsageError
-from runners.processes import OUTPUT_LIMIT, describe_status, kill_group, run_tool, tail
+from runners.processes import (
+    OUTPUT_LIMIT,
+    check_program,
+    describe_status,
+    kill_group,
+    run_tool,
+    tail,
+    words_of,
+)
 from runners.protocol import Failure, Trouble
 
 _START_SECONDS = 60.0
@@ -154,14 +160,11 @@ def stages(command: str) -> list[list[str]]:
     Raises UsageError if a program is missing, or the quotes do not match.
     """
     found: list[list[str]] = [[]]
-    try:
-        for word in shlex.split(command):
-            if word == "|":
-                found.append([])
-            else:
-                found[-1].append(word)
-    except ValueError as error:
-        raise UsageError(f"{command!r} is no command ({error}); quote it as in a shell") from None
+    for word in words_of(command):
+        if word == "|":
+            found.append([])
+        else:
+            found[-1].append(word)
     if not all(found):
         raise UsageError(
             f"{command!r} is no command: a program is missing; name a program and its options, "
@@ -173,11 +176,7 @@ def stages(command: str) -> list[list[str]]:
 def check_there(programs: Sequence[Sequence[str]], spelled: str) -> None:
     """Raise UsageError if a program of a command cannot be executed."""
     for words in programs:
-        if shutil.which(words[0]) is None:
-            raise UsageError(
-                f"--front-end {spelled!r}: there is no program {words[0]}; give its path, or put "
-                "it in a folder of PATH, and make it executable"
-            )
+        check_program(words[0], f"--front-end {spelled!r}")
 
 
 def piped(

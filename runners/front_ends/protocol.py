@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, Unpack
 
 from oracle.errors import UsageError
-from oracle.lane_code import LaneCode
 from oracle.program import Program, by_register, walk
-from oracle.steps import Step
+from oracle.steps import Step, is_lane_code
 from oracle.targets import VERSIONS, PtxVersion, parse_target
 from runners.cuda.compilation import DEFAULT_LEVEL, CompilerLimits
 from runners.front_ends.child import refused
@@ -248,7 +247,7 @@ def check_named(programs: Iterable[Program]) -> None:
 
 
 def _has_lane_code(program: Program) -> bool:
-    return any(isinstance(step, LaneCode) for step in walk(program.steps))
+    return any(is_lane_code(step) for step in walk(program.steps))
 
 
 def _by_register(program: Program) -> Step | None:

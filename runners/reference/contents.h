@@ -216,14 +216,24 @@ WF_FUNCTION T wf_noise(const wf_image *i, const int32_t *f, uint32_t number) {
     return word & (0xFFFFFFFFu >> (32 - (bits == 1 ? 8 : bits)));
 }
 
-WF_FUNCTION uint64_t wf_read(const uint8_t *image, const uint32_t *places, const int32_t *f, uint32_t line, uint32_t position) {
-    uint32_t number = wf_number(f, line, position), size = wf_size(f);
-    if (f[WF_PARTS]) return wf_parts(image, 0, wf_places(places, f, number), size);
-    image += wf_place(places, f, number) & ~WF_READ_ONLY;
-    if (size == 2) return *(const uint16_t *)image;
-    if (size == 4) return *(const uint32_t *)image;
-    if (size == 8) return *(const uint64_t *)image;
-    return f[WF_BITS] == 4 ? *image >> number % 2 * 4 & 15 : *image;
+/* Reads elements of a line together: a device has the loads of all of them on their way. */
+enum { WF_READ = 4 };
+
+WF_FUNCTION void wf_read(const uint8_t *image, const uint32_t *places, const int32_t *f, uint32_t line, const uint32_t *positions, uint64_t *found) {
+    uint32_t size = wf_size(f), numbers[WF_READ], at[WF_READ];
+    WF_EACH(WF_READ) numbers[t] = wf_number(f, line, positions[t]);
+    if (f[WF_PARTS]) {
+        WF_EACH(WF_READ) found[t] = wf_parts(image, 0, wf_places(places, f, numbers[t]), size);
+        return;
+    }
+    WF_EACH(WF_READ) at[t] = wf_place(places, f, numbers[t]) & ~WF_READ_ONLY;
+    if (size == 2) WF_EACH(WF_READ) found[t] = *(const uint16_t *)(image + at[t]);
+    else if (size == 4) WF_EACH(WF_READ) found[t] = *(const uint32_t *)(image + at[t]);
+    else if (size == 8) WF_EACH(WF_READ) found[t] = *(const uint64_t *)(image + at[t]);
+    else {
+        WF_EACH(WF_READ) found[t] = image[at[t]];
+        if (f[WF_BITS] == 4) WF_EACH(WF_READ) found[t] = found[t] >> numbers[t] % 2 * 4 & 15;
+    }
 }
 
 /* Writes an element; of 4 bits, all of its byte. */
@@ -277,36 +287,46 @@ WF_FUNCTION uint64_t wf_upper(uint64_t x, uint64_t y) {
     return x1 * y1 + (middle >> 32) + (other >> 32);
 }
 
+/* A product of floats of so many bits, in units of its window. */
+WF_FUNCTION int64_t wf_product(const uint64_t *pair, const int32_t *bits, const uint64_t *s) {
+    uint64_t significands[2], minus = 0, x;
+    int is_double = s[0] == 4, places = 0;
+    WF_EACH(2) {
+        const uint64_t *w = s + 3 + 4 * t;
+        uint64_t one = (uint64_t)1 << w[0], field = (pair[t] >> w[0]) - w[2];
+        significands[t] = ((pair[t] & (one - 1)) | one) >> w[1];
+        places += (int)(field & w[3]);
+        /* A field below the window's borrows from the sign, but of f64. */
+        minus ^= is_double ? pair[t] >> 63 : field >> (bits[t] - 1 - (int)w[0]) & 1;
+    }
+    if (!is_double) x = significands[0] * significands[1] << places;
+    else x = wf_upper(significands[0] << 11, significands[1] << 11) >> (int)(s[12] + s[13] - places);
+    return minus ? -(int64_t)x : (int64_t)x;
+}
+
 /* The numbers at `s` are those of `_sum` in device.py. */
 WF_CALLED uint64_t wf_sum(const uint8_t *image, const uint32_t *places, const int32_t *fillings, const int32_t *filling, uint32_t number, const uint64_t *s) {
     const int32_t *a = fillings + filling[WF_A] * WF_FIELDS, *b = fillings + filling[WF_B] * WF_FIELDS;
     uint32_t line = wf_line(filling, number, 0), position = wf_line(filling, number, 1);
-    int kind = (int)s[0], depth = (int)s[1], run = (int)s[2], k;
+    uint32_t kind = (uint32_t)s[0], depth = (uint32_t)s[1], run = (uint32_t)s[2];
+    int32_t widths[2] = {a[WF_BITS], b[WF_BITS]};
     int64_t total = 0;
-    for (k = 0; k < depth; k++) {
-        uint64_t x = wf_read(image, places, a, line, (uint32_t)k);
-        uint64_t y = wf_read(image, places, b, position, (uint32_t)(run ? k / run * 2 * run + k % run : k));
-        if (kind == 0) total += (int64_t)((x ^ s[3]) - s[3]) * (int64_t)((y ^ s[4]) - s[4]);
-        else if (kind < 3)
-            for (x = kind == 1 ? x & y : x ^ y; x; x &= x - 1) total++;
-        else {
-            uint64_t significands[2], raw[2], minus = 0;
-            int places = 0, i;
-            raw[0] = x;
-            raw[1] = y;
-            for (i = 0; i < 2; i++) {
-                const uint64_t *w = s + 3 + 4 * i;
-                const int32_t *f = i ? b : a;
-                uint64_t one = (uint64_t)1 << w[0], field = (raw[i] >> w[0]) - w[2];
-                significands[i] = ((raw[i] & (one - 1)) | one) >> w[1];
-                places += (int)(field & w[3]);
-                /* A field below the window's borrows from the sign, but of f64. */
-                minus ^= kind == 4 ? raw[i] >> 63 : field >> (f[WF_BITS] - 1 - (int)w[0]) & 1;
-            }
-            if (kind == 3) x = significands[0] * significands[1] << places;
-            else x = wf_upper(significands[0] << 11, significands[1] << 11)
-                     >> (int)(s[12] + s[13] - places);
-            total += minus ? -(int64_t)x : (int64_t)x;
+    for (uint32_t begin = 0; begin < depth; begin += WF_READ) {
+        uint32_t own[WF_READ], others[WF_READ];
+        uint64_t x[WF_READ], y[WF_READ];
+        WF_EACH(WF_READ) {
+            own[t] = begin + t < depth ? begin + t : depth - 1;
+            others[t] = run ? own[t] / run * 2 * run + own[t] % run : own[t];
+        }
+        wf_read(image, places, a, line, own, x);
+        wf_read(image, places, b, position, others, y);
+        WF_EACH(WF_READ) {
+            uint64_t pair[2] = {x[t], y[t]}, bits = kind == 1 ? x[t] & y[t] : x[t] ^ y[t];
+            if (begin + t >= depth) continue;
+            if (kind == 0) total += (int64_t)((x[t] ^ s[3]) - s[3]) * (int64_t)((y[t] ^ s[4]) - s[4]);
+            else if (kind < 3)
+                for (; bits; bits &= bits - 1) total++;
+            else total += wf_product(pair, widths, s);
         }
     }
     return kind < 3 ? (uint64_t)total : wf_nearest(total, s + 11);

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from oracle.image import position
-from oracle.lane_code import LaneCode
 from oracle.ops import MatrixAccess, accesses_rows, is_main
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Step
+from oracle.steps import Step, is_lane_code
 from oracle.storage import Tile, read, write
 from strategies.cells import Image
 from strategies.matrices import places_of
@@ -99,7 +98,7 @@ def _is_warp_level(step: Step) -> bool:
 
 
 def _computes(step: Step) -> bool:
-    return is_main(step) or isinstance(step, LaneCode)
+    return is_main(step) or is_lane_code(step)
 
 
 def _moves(step: Step) -> bool:

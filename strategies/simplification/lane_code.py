@@ -30,7 +30,7 @@ from oracle.matrices import LANES
 from oracle.ops import COUNTS, RowAccess, accesses_rows
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Step, accesses_registers, plain_load, plain_store
+from oracle.steps import Step, accesses_registers, is_lane_code, plain_load, plain_store
 from oracle.tracing import trace
 from strategies.simplification.examples import GUARD_BYTES, Example, Site, edited, visit
 
@@ -104,11 +104,11 @@ def alone(step: LaneCode, inputs: NDArray[Any]) -> Example:
 
 def code_alone(example: Example, *, target: str) -> Iterator[Example]:
     """Iterate over examples of nothing but one piece of code, as the program comes to it."""
-    pieces = [step for step in walk(example.program.steps) if isinstance(step, LaneCode)]
+    pieces = [step for step in walk(example.program.steps) if is_lane_code(step)]
     if not pieces or len([*walk(example.program.steps)]) <= _LEAST_STEPS:
         return
     for event in trace(example.program, example.image, target=target).events[:_MOST_EVENTS]:
-        if isinstance(event.step, LaneCode):
+        if is_lane_code(event.step):
             inputs = event.inputs.get("source", np.zeros((LANES, 0), np.uint32))
             yield alone(event.step, inputs)
 
@@ -118,7 +118,7 @@ def smaller_code(example: Example) -> Iterator[Example]:
     for site, step in visit(example.program.steps):
         if accesses_rows(step) and step.memory.computed:
             yield from _other_addresses(example, site, step)
-        if isinstance(step, LaneCode):
+        if is_lane_code(step):
             # What one result needs is little of the whole.
             yield from _narrower(example, site, step)
             for make in (_without_dead, _shorter, _flatter, _renamed, _plainer):

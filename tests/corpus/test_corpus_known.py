@@ -154,6 +154,7 @@ def test_the_bug_that_all_compilers_have_is_known_in_a_matrix_and_that_of_one_is
     assert (entry and entry.id) == known_as
 
 
+ANEW = "a branch of lanes on a predicate that a loop in it sets anew"
 DRIVER = "the driver's compiler, -O3"
 ORDER = "wmma.mma/c has d's registers in another order"
 LOST = "mma.sync of 8-bit floats/d in the registers of c"
@@ -194,6 +195,16 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
                     "repeated-comparison-without-ftz",
                 ),
                 ("setp.*.f32 and a predicate and a branch of lanes", None),
+                ("abs.bf16x2 of a result of sat.f32", "absolute-values-left-out-behind-sat"),
+                (
+                    "abs.f16x2 or abs.bf16x2 of a result of ftz.sat.f32",
+                    "absolute-values-left-out-behind-sat",
+                ),
+                ("abs.bf16x2 of a result of f32", None),
+                ("set.*.f16.f16", "other-half-behind-set"),
+                ("set.*.u32.f16", None),
+                (ANEW, None),
+                ("sub.sat.s32", None),
                 ("cvt.rp.ftz.sat.f16.f32", "subnormals-not-flushed-by-cvt-to-f16"),
                 ("cvt.rn.ftz.f16.f32", None),
                 ("cvt.rna.satfinite.tf32.f32", "nan-to-tf32-becomes-infinity"),
@@ -204,6 +215,9 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
         ("bfe.s32", ["V11.8.89", "V13.4.92"], [], DRIVER, "position-of-bfe-folded"),
         ("bfi.b32", ["V11.8.89", "V13.3.73"], [], DRIVER, "length-of-bfi-modulo-32"),
         ("bfi.b32", ["V13.4.92"], [], DRIVER, None),
+        (ANEW, ["V13.1.115"], [], DRIVER, "predicate-of-a-branch-believed-in-a-loop"),
+        ("sub.sat.s32", ["V12.9.86"], [], "ptxas V12.9.86", "least-number-added-by-sub-sat"),
+        ("sub.sat.s32", [], [], DRIVER, None),
         (
             "shl.b64 and shr.u64 and sub.s64",
             ["V13.2.86"],

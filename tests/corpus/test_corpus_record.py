@@ -52,7 +52,7 @@ def test_every_wrong_image_has_the_verdict_that_it_had():
             (verdict,) = judge(program, before, after, target=str(finding.details["architecture"]))
             assert verdict is finding.kind
             seen += 1
-    assert seen == 13
+    assert seen == 20
 
 
 def test_there_is_an_answer_for_every_finding_of_an_assembler_and_for_no_other(tmp_path):
@@ -86,7 +86,8 @@ def test_the_latest_answer_is_that_of_the_newest_version_that_gave_one():
     assert told.latest("first") == ("12.3.107", "crash")
     assert told.latest("none") is None
     assert told.latest("unknown") is None
-    for entry in list(ENTRIES.values())[::20]:
+    asked = [one for one in ENTRIES.values() if PROGRAM not in one.finding.files]
+    for entry in asked[::20]:
         version, answer = read_answers().latest(entry.id)
         assert answer == [one for one in read_answers().of(entry.id) if one][-1]
         assert version in read_answers().asked

@@ -37,7 +37,7 @@ def test_an_interrupt_while_it_starts_is_quiet(tmp_path: Path, milliseconds: int
 
 
 @pytest.mark.parametrize("module", ["pathlib", "fuzz.cli", "click"])
-@pytest.mark.parametrize("how", [["-m", "fuzz"], [str(ROOT / "fuzz" / "warpfuzz")]], ids=str)
+@pytest.mark.parametrize("how", [["-m", "fuzz"], [str(ROOT / "fuzz" / "_warpfuzz")]], ids=str)
 def test_an_interrupt_while_it_imports_is_quiet(
     tmp_path: Path, module: str, how: list[str]
 ) -> None:
@@ -68,3 +68,25 @@ def test_an_interrupt_between_import_and_call_is_quiet(tmp_path: Path) -> None:
         capture_output=True, text=True, preexec_fn=_LISTENING,
     )  # fmt: skip
     assert (ended.returncode, ended.stderr) == (-signal.SIGINT, "")
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_an_interrupt_while_python_starts_is_quiet(tmp_path: Path, ignored: bool) -> None:
+    """Python imports `sitecustomize` before anything of the command."""
+    (tmp_path / "sitecustomize.py").write_text(_AT_ONCE)
+    installed = tmp_path / "bin"
+    installed.mkdir()
+    for name in ("warpfuzz", "_warpfuzz"):
+        _, *lines = (ROOT / "fuzz" / name).read_text().splitlines()
+        first = f"#!{sys.executable}" if name.startswith("_") else "#!/bin/sh"
+        (installed / name).write_text("\n".join([first, *lines]))
+        (installed / name).chmod(0o755)
+    # As pipx does.
+    (tmp_path / "link").symlink_to(installed / "warpfuzz")
+    ended = subprocess.run(
+        [tmp_path / "link", "--version"], cwd=tmp_path, check=False, capture_output=True, text=True,
+        env=environment(tmp_path, PYTHONPATH=f"{ROOT}:{tmp_path}"),
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_IGN) if ignored else _LISTENING,
+    )  # fmt: skip
+    assert ended.stderr == ""
+    assert ended.returncode == (0 if ignored else -signal.SIGINT)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import ROOT, environment
 
-SCRIPT = [sys.executable, str(ROOT / "fuzz" / "warpfuzz")]
+SCRIPT = [sys.executable, str(ROOT / "fuzz" / "_warpfuzz")]
 MODULE = [sys.executable, "-m", "fuzz"]
 NAMES = ("oracle", "strategies", "runners", "corpus", "fuzz")
 

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_dashboard import shown
 
-from corpus import Case, Family, Kind, Versions
+from corpus import Case, Family, Kind, Versions, create_corpus
 from fuzz.campaign.rounds import Budget
 from fuzz.checks.compiler_suspects import who_alone
+from fuzz.commands.corpus import list_findings
 from fuzz.console import watching
 from fuzz.console.report import print_report, recording_console
 from fuzz.console.view import heartbeat
@@ -28,6 +29,7 @@ from fuzz.findings.families import (
     unknown_groups,
 )
 from fuzz.findings.spans import spanned
+from fuzz.options import CorpusList
 
 ONE_CAUSE = {Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.FLAKY}
 BOTH = (Kind.DEVIATION, Kind.VIOLATION)
@@ -93,7 +95,7 @@ def test_a_deviation_and_a_violation_of_one_cause_are_one_line(
     for cause in range(causes):
         (line,) = [line for line in closing.splitlines() if f"as with <{cause}>" in line]
         assert line.startswith(f"violation {20 + 2 * cause:>6}")
-    assert f"{words} of disagreements" in closing
+    assert f": {causes} finding" in closing
     assert f"{words} found" in heartbeat(status)
     assert f" {words}\n" in live
 
@@ -201,8 +203,13 @@ def test_what_names_compilers_is_read_as_it_was_written(wrong: set[str]) -> None
     ],
 )
 def test_the_instruction_that_stands_for_a_case_is_the_accused_one(
-    title: str, accused_one: int
+    title: str,
+    accused_one: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
     instructions = (
         "wmma.load.c.sync.aligned.row.m16n16k16.global.f16",
         "wmma.load.c.sync.aligned.row.m8n8k4.global.f64",
@@ -217,6 +224,10 @@ def test_the_instruction_that_stands_for_a_case_is_the_accused_one(
         target="sm_90", ptx_version="8.0", versions=Versions(warpfuzz="0.1.0", generator=1),
     )  # fmt: skip
     assert accused(case) == instructions[accused_one]
+    create_corpus(tmp_path, generator="test").add(case, {})
+    list_findings(CorpusList(path=tmp_path))
+    listed = [word for word in capsys.readouterr().out.split() if word in instructions]
+    assert listed == [instructions[accused_one]]
     assert accused(msgspec.structs.replace(case, instructions=())) == "no matrix instruction"
 
 

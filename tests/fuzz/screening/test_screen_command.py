@@ -24,6 +24,8 @@ from fuzz.commands import run, screen_fleet
 from fuzz.console.screening import (
     ScreenedDevice,
     announce,
+    device_row,
+    print_screening,
     rate_words,
     refuted_words,
     screening_view,
@@ -376,6 +378,22 @@ def test_a_set_with_one_wrong_bit_is_called_wrong_and_no_device_is(
     assert ended.code == 1, ended.out
     assert "the set theirs.set is wrong: " in ended.out
     assert "multiprocessor 1" in ended.out
+
+
+def test_a_fault_that_applies_to_no_program_is_not_called_harmless(
+    small_set: ScreeningSet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    faults = ("movmatrix-lost", "store-missing")
+    with screening(small_set) as (screen, _):
+        screen.step()
+        choice = RunnerChoice(name="sim", faults=faults)
+        device = ScreenedDevice(name="GPU 2", choice=choice, screen=screen, seconds=1.0)
+        device.programs = {one.entry: one.program for one in small_set.programs}
+        print_screening([device], 1.0, Path("corpus"))
+    count = len(small_set.programs)
+    sentence = f"applied to 0 of {count} programs, so not tested: --fault movmatrix-lost"
+    assert device_row(device)["untested"] == sentence
+    assert f"GPU 2: {sentence}\n" in capsys.readouterr().out
 
 
 def test_a_set_by_another_model_is_right_where_the_device_computes_so(

@@ -17,8 +17,9 @@ from fuzz.findings.replay import Subject, attempt
 from fuzz.shrinking import runner_verdicts, shrink
 from oracle.execution import execute
 from oracle.isa import FORMS
-from oracle.lane_code import Assign, If, LaneCode, Statement, every
+from oracle.lane_code import Assign, If, LaneCode, Repeat, Statement, every
 from oracle.program import walk
+from oracle.steps import Barrier, Loop
 from oracle.targets import Module
 from runners.emission import emit
 from runners.kernels import KernelModule
@@ -142,10 +143,30 @@ SHIFT = (
     _assign("shl.b64", "d1", "d0", "r8"),
     Assign(opcode="mov.b64.unpack", destinations=("r1", "r2"), sources=("d1",)),
 )
+SIGNED = (
+    _assign("add.rn.sat.f32", "r8", "r0", "r7"),
+    _assign("abs.bf16x2", "r1", "r8"),
+    _assign("max.NaN.bf16x2", "r1", "r1", "r1"),
+)
 DEAD = (
     _assign("setp.lt.ftz.f32", "p0", "r0", "r7"),
     If(predicate="p0", then=(_assign("mul.hi.s32", "r1", "r6", "r7", guard="!p0"),)),
 )
+ANEW = (
+    _assign("setp.lt.f32", "p0", "r0", "r7"),
+    If(
+        predicate="p0",
+        then=(
+            Repeat(
+                count=2, counter="r9", late=True,
+                body=(
+                    If(predicate="p0", then=(_assign("add.s32", "r1", "r1", 5),)),
+                    _assign("not.pred", "p0", "p0"),
+                ),
+            ),
+        ),
+    ),
+)  # fmt: skip
 NEVER = If(predicate="p1", then=(_assign("not.b32", "r1", "r1"),))
 
 
@@ -159,12 +180,27 @@ NEVER = If(predicate="p1", then=(_assign("not.b32", "r1", "r1"),))
             SHIFT,
             "shl.b64 or shr.b64 or shr.u64 or shr.s64 of a result of f32",
         ),
+        # Every ptxas leaves out abs of what .sat has made, though the lower half may have a sign.
+        (
+            r"((?:add|sub|mul|min|max)\S*\.sat\.f32 (%r\d+), [^;]+;\s+)abs\.(?:b?f16x2) (\S+,) \2;",
+            r"\1mov.b32 \3 \2;",
+            SIGNED,
+            "abs.f16x2 or abs.bf16x2 of a result of sat.f32",
+        ),
         # ptxas asks a second time, and without .ftz, where a branch has asked before.
         (
             r"(setp\.\w+\.ftz\.f32 (%p\d+), [^;]+;\s+@!\2 bra \w+;(?:\s+[^@\s][^;]*;)*\s+)@!\2 ",
             r"\1",
             DEAD,
             "setp.*.ftz.f32 and a predicate and a branch of lanes",
+        ),
+        # ptxas up to 13.1 takes a predicate that a branch has asked about for the same in a loop
+        # that sets it.
+        (
+            r"(?s)(@!(%p\d+) bra \w+;\s.*TURN_\d+:.*)not\.pred \2, \2;",
+            r"\1",
+            ANEW,
+            "a branch of lanes on a predicate that a loop in it sets anew",
         ),
         # A branch that has nothing to do with it is not named.
         (
@@ -187,3 +223,28 @@ def test_what_is_wrong_together_only_is_named_with_eight_registers_given(
     culprit = culprit_of(device, example.program, example.image)
     assert culprit is not None
     assert culprit.name == name
+
+
+def test_a_loop_that_is_wrong_around_one_that_lanes_enter_within_its_body_is_named_with_it() -> (
+    None
+):
+    """Every ptxas from 11.8 to 13.5 counts its turns for the whole warp, which is apart by then."""
+    step = LaneCode(
+        source="x", count=1, destination="y", results=("r1",),
+        code=(
+            _assign("setp.lt.u32", "p0", "r0", 20),
+            _assign("mov.b32", "r1", 3),
+            Repeat(
+                count=2, counter="r2", entry="p0", skipped=1,
+                body=(_assign("add.s32", "r1", "r1", 5), _assign("xor.b32", "r1", "r1", "r0")),
+            ),
+        ),
+    )  # fmt: skip
+    example = alone(step, np.arange(32, dtype=np.uint32)[:, None])
+    around = Loop(count=2, body=(*example.program.steps, Barrier()))
+    program = replace(example.program, steps=(around,))
+    runner = Rewriting(r"(?s)(LOOP_\d+:.*bra ENTRY_\d+;.*mov\.b32 %y_0, )%r\d+;", r"\1%lane;")
+    device = ExperimentDevice(runner, emit(program, module=MODULE))
+    culprit = culprit_of(device, program, example.image)
+    assert culprit is not None
+    assert culprit.name == "branch or loop and a loop of lanes entered within its body"

@@ -13,8 +13,7 @@ from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
 from fuzz.campaign.pool import ProcessPool
 from fuzz.checks.programs import Programs
 from fuzz.cli import _exit_code
-from fuzz.conforming.outcomes import MODEL, PERMITTED, asked
-from fuzz.conforming.suite import forms_of, item, unjudged
+from fuzz.conforming import MODEL, PERMITTED, asked, forms_of, item, unjudged
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa import FORMS, form_of, is_available

@@ -43,16 +43,33 @@ def edges(bits: int) -> NDArray[np.uint64]:
     return np.array(sorted(found), np.uint64)
 
 
-def _register(random: np.random.Generator, bits: int, shape: tuple[int, ...]) -> NDArray[np.uint64]:
-    """Draw registers: any patterns, small numbers, ends, edges, and edges in each half."""
-    any_ = random.integers(0, (1 << bits) - 1, shape, np.uint64, endpoint=True)
-    small = random.integers(0, 70, shape, np.uint64)
-    edge = random.choice(edges(bits), shape)
-    parts = random.choice(edges(16), (*shape, bits // 16)).astype(np.uint16)
-    together = parts.view(f"u{bits // 8}")[..., 0].astype(np.uint64)
+_LISTED = 1 << 12
+"""Patterns of each kind in `_patterns`, more than there are edges: 12 bits choose one."""
+
+
+@cache
+def _patterns(bits: int) -> NDArray[np.uint64]:
+    """Return small numbers, then ends, then edges, each again and again."""
     top = 1 << (bits - 1)
-    end = random.choice(np.array([0, 1, top - 1, top, top + 1, 2 * top - 1], np.uint64), shape)
-    return np.choose(random.integers(0, 5, shape), [any_, small, end, edge, together])
+    ends = [0, 1, top - 1, top, top + 1, 2 * top - 1]
+    kinds = np.arange(70, dtype=np.uint64), np.array(ends, np.uint64), edges(bits)
+    return np.concatenate([np.resize(one, _LISTED) for one in kinds])
+
+
+@cache
+def _halves() -> NDArray[np.uint16]:
+    """Return an edge for each of 16 random bits."""
+    return np.resize(edges(16), 1 << 16).astype(np.uint16)
+
+
+def _register(random: np.random.Generator, bits: int, shape: tuple[int, ...]) -> NDArray[np.uint64]:
+    """Draw registers: small numbers, ends, edges, edges in each half, and any patterns."""
+    drawn = random.integers(0, (1 << 64) - 1, shape, np.uint64, endpoint=True)
+    kind = random.integers(0, 5, shape, np.uint16)
+    at = (drawn >> np.uint64(52)).astype(np.uint16) + np.minimum(kind, 2) * np.uint16(_LISTED)
+    together = _halves().take(drawn.view(np.uint16)).view(np.uint64)
+    any_ = np.where(kind == 3, together, drawn) & np.uint64((1 << bits) - 1)
+    return np.where(kind < 3, _patterns(bits).take(at), any_)
 
 
 def _factors(fmt: Format, random: np.random.Generator, count: int) -> list[NDArray[np.uint64]]:
@@ -113,8 +130,8 @@ def operands(row: ScalarInstruction, count: int, seed: int = 0) -> list[NDArray]
         register = _register(random, bits, shape)
         if drawn and drawn[-1].dtype == kind:
             flips = np.array([0, 1, 2, 1 << (bits - 1), (1 << bits) - 1, 0xFF], np.uint64)
-            near = drawn[-1] ^ random.choice(flips, shape)
-            register = np.where(random.random(shape) < 0.125, near, register)
+            near = drawn[-1] ^ flips.take(random.integers(0, len(flips), shape, np.uint8))
+            register = np.where(random.integers(0, 8, shape, np.uint8) == 0, near, register)
         drawn.append(register.astype(kind))
     if row.carry_in:
         drawn.append(random.random(shape) < 0.5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +20,8 @@ from runners.protocol import Compiled, Failure, Runner
 LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
 OLD = 0x5A
 """Every byte of what a register holds that an instruction with a guard need not write."""
+_AT_ONCE = 1 << 12
+"""Warps that are run together: 10^7 lanes at once would take gigabytes."""
 CONSTANTS = 8
 """Most kernels of a row that has a constant, each with another."""
 
@@ -28,13 +30,15 @@ CONSTANTS = 8
 class Case:
     """A row and its constants; in an image, 32 words of each source, then of each result.
 
-    With a guard, that is the last source, and what a lane does not write stays as it was.
+    With a guard, that is the last source, and what a lane does not write stays as it was. With
+    numbers, what writes a source last is an instruction of floats, which keeps its bits.
     """
 
     row: ScalarInstruction
     constants: tuple[int, ...]
     name: str
     guarded: bool = False
+    numbers: bool = False
 
     @cached_property
     def slots(self) -> list[tuple[str, int]]:
@@ -67,6 +71,8 @@ class Case:
                 body.append(f"ld.global.b{8 * size} {word}, [%a{size}+{self.at(slot)}];")
                 if name == "pred":
                     body.append(f"setp.ne.u32 {register}, {word}, 0;")
+                elif self.numbers and size > 2:
+                    body.append(f"selp.f{8 * size} {register}, {register}, {register}, %true;")
         sources = [
             hex(self.constants[at]) if at in row.immediates and row.immediates[at].required
             else names[at]
@@ -127,8 +133,8 @@ class Case:
 _BEFORE = """.visible .entry {name}(.param .u64 images, .param .u64 sms, .param .u32 count)
 {{
 .reg .b16 %h<12>; .reg .b32 %r<12>, %unused, %flag, %warp, %warps, %block, %count, %lane;
-.reg .b64 %d<12>, %a2, %a4, %a8, %image, %offset; .reg .pred %p<12>, %done;
-mov.u32 %warps, %ntid.x; shr.u32 %warps, %warps, 5;
+.reg .b64 %d<12>, %a2, %a4, %a8, %image, %offset; .reg .pred %p<12>, %done, %true;
+mov.u32 %warps, %ntid.x; shr.u32 %warps, %warps, 5; setp.ne.u32 %true, %warps, 0;
 mov.u32 %block, %tid.x; shr.u32 %block, %block, 5;
 mov.u32 %warp, %ctaid.x; mad.lo.u32 %warp, %warp, %warps, %block;
 ld.param.u32 %count, [count]; setp.ge.u32 %done, %warp, %count; @%done bra END;
@@ -141,7 +147,13 @@ shl.b64 %offset, %offset, 2; add.u64 %a8, %image, %offset;"""
 _END = "END:\nret;\n}"
 
 
-def cases(rows: Sequence[ScalarInstruction], seed: int = 0, *, guarded: bool = False) -> list[Case]:
+def cases(
+    rows: Sequence[ScalarInstruction],
+    seed: int = 0,
+    *,
+    guarded: bool = False,
+    numbers: bool = False,
+) -> list[Case]:
     """Return the kernels of rows: several of one whose constants have a range.
 
     With a guard, of those that lanes can execute apart, and that know of no carry.
@@ -155,7 +167,7 @@ def cases(rows: Sequence[ScalarInstruction], seed: int = 0, *, guarded: bool = F
             # The first warp of operands has an end of the range.
             warp = operands(row, 1 if which < 2 else 2, seed + which)
             constants = tuple(int(one[-1, 0]) for one in warp)
-            made.append(Case(row, constants, f"k{number}_{which}", guarded))
+            made.append(Case(row, constants, f"k{number}_{which}", guarded, numbers))
     return made
 
 
@@ -233,6 +245,18 @@ def answers(
 def _answer(
     runner: Runner, compiled: Compiled, case: Case, count: int, seed: int
 ) -> Answer | Failure:
-    given = case.operands(count, seed)
-    ran = runner.run(compiled, case.images(given), entry=case.name)
-    return ran if isinstance(ran, Failure) else compared(case, given, case.results(ran.images))
+    total = Answer(case, 0, 0, 0)
+    for piece, done in enumerate(range(0, count, _AT_ONCE)):
+        given = case.operands(min(_AT_ONCE, count - done), seed + (piece << 32))
+        ran = runner.run(compiled, case.images(given), entry=case.name)
+        if isinstance(ran, Failure):
+            return ran
+        one = compared(case, given, case.results(ran.images))
+        total = replace(
+            # A wrong result is a better example than one that is open.
+            one if (one.wrong and not total.wrong) or not total.example else total,
+            compared=total.compared + one.compared,
+            wrong=total.wrong + one.wrong,
+            elsewhere=total.elsewhere + one.elsewhere,
+        )
+    return total

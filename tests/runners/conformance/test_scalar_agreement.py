@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -51,6 +53,16 @@ def test_a_runner_agrees_with_all_rows(unoptimized_runner: Runner, guarded: bool
     assert not disagreements(unoptimized_runner, ROWS, 100, guarded=guarded)
 
 
+def test_what_every_compiler_makes_wrong_is_what_an_h200_showed() -> None:
+    # ptxas 13.5.37 at -O0, every row, 3 * 10^4 lanes, half of them with the guard (2026-11-23).
+    shown = Counter(set=736, testp=12, cvt=5, bfe=2, bfi=1)
+    # Of cvt.rm.ftz.sat.f16.f32, .sat hides what .ftz does not flush.
+    hidden = Counter(cvt=1)
+    assert Counter(row.family for row in ROWS if always_wrong(row, "p")) == shown + hidden
+    alone = Counter(row.family for row in ROWS if always_wrong(row))
+    assert alone == Counter(cvt=5, bfe=2, bfi=1) + hidden
+
+
 def test_what_is_written_without_the_guard_is_wrong() -> None:
     for case in cases([SCALARS["testp.normal.f32"], SCALARS["add.rn.f32"]], guarded=True):
         given = case.operands(200, 0)
@@ -60,6 +72,15 @@ def test_what_is_written_without_the_guard_is_wrong() -> None:
         answer = compared(case, given, [found])
         assert (answer.wrong, answer.elsewhere) == ((~given[-1] & (found != kept)).sum(), 0)
         assert answer.wrong > 0
+
+
+def test_operands_that_were_floats_are_the_same_bits() -> None:
+    some = cases([SCALARS["shl.b64"], SCALARS["add.rn.f64"], SCALARS["mov.b32"]], numbers=True)
+    texts = [re.findall("selp.f..", case.text()) for case in some]
+    assert texts == [["selp.f64", "selp.f32"], ["selp.f64", "selp.f64"], ["selp.f32"]]
+    for answer in answers(SimulatedRunner("sm_90"), some, 50):
+        assert isinstance(answer, Answer)
+        assert answer.wrong == 0
 
 
 def test_a_wrong_result_is_told_from_one_that_is_open() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -17,6 +20,7 @@ from oracle.isa import form_of
 from oracle.models import model_for
 from oracle.ops import product_of
 from oracle.program import Program
+from runners.cuda import fresh
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit
 from runners.kernels import Kernel
@@ -164,3 +168,30 @@ def test_a_kernel_that_poisons_the_context_costs_one_comparison(runner: CudaRunn
     assert lost.trouble is Trouble.STICKY_ERROR
     assert ran(runner, work(PROGRAM)).differing == 0
     assert runner.starts == starts + 1
+
+
+def test_those_who_compare_on_a_device_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    inside, most = 0, 0
+    name = f"turns of {os.getpid()}"
+
+    def compare() -> None:
+        nonlocal inside, most
+        for _ in range(5):
+            with fresh.turn(name):
+                inside += 1
+                most = max(most, inside)
+                time.sleep(0.002)
+                inside -= 1
+
+    threads = [threading.Thread(target=compare) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert most == 1
+    # Whoever has it for too long keeps nobody from going on.
+    monkeypatch.setattr(fresh, "_PATIENCE", 0.01)
+    with fresh.turn(name), fresh.turn(f"{name}, another"):
+        begun = time.monotonic()
+        with fresh.turn(name):
+            assert time.monotonic() - begun < 0.5

@@ -1,1 +1,0 @@
-"""Judging implementations of these instructions: a program for each form, and what is expected."""
