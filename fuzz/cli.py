@@ -127,8 +127,8 @@ app = _Group(
     "warpfuzz",
     help="Differential fuzzer for the warp-level matrix instructions of PTX.",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 clean, 1 findings, 2 usage, 3 nothing can be said because something "
-    "failed, 4 device lost, 130 interrupted.",
+    epilog="Exit codes: 0 clean, 1 findings, 2 usage, 3 the infrastructure failed and nothing "
+    "can be said, 4 device lost, 130 interrupted.",
     params=[
         click.Option(
             ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version,

@@ -33,6 +33,14 @@ _RESERVED_BYTES = 1 << 10
 """Shared memory that each block takes beside its own (the same guide, compute capability 8.x)."""
 _GLOBAL_BYTES = 1 << 28
 """Most memory for warps whose images are too large for shared memory."""
+_SHARES = 512
+"""A device's memory has room for so many of what a worker holds at most: six, and there are dozens
+of workers."""
+
+
+def share(driver: Any, most: int) -> int:
+    """Return how many bytes of the present device one allocation of a worker may have."""
+    return min(most, int(driver.Context.get_device().total_memory()) // _SHARES)
 
 
 class DeviceReference:
@@ -61,6 +69,7 @@ class DeviceReference:
         device, names = driver.Context.get_device(), driver.device_attribute
         self._multiprocessors = device.get_attribute(names.MULTIPROCESSOR_COUNT)
         self._shared_bytes = device.get_attribute(names.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
+        self._global_bytes = share(driver, _GLOBAL_BYTES)
         self._found = driver.mem_alloc(8 * (2 + LISTED))
         check(self.compare)
 
@@ -89,7 +98,7 @@ class DeviceReference:
         if size <= _SHARED_BYTES:
             room = self._shared_bytes // (size + _RESERVED_BYTES)
             return max(1, min(_RESIDENT, room)) * self._multiprocessors, None
-        count = max(1, min(_RESIDENT * self._multiprocessors, _GLOBAL_BYTES // size))
+        count = max(1, min(_RESIDENT * self._multiprocessors, self._global_bytes // size))
         return count, self._driver.mem_alloc(count * size)
 
     def fill(
