@@ -14,6 +14,7 @@ from oracle.errors import UsageError
 from oracle.lane_code import Assign, If, LaneCode, Repeat, Statement, class_of, every, written_by
 from oracle.program import Program, walk
 from oracle.steps import Branch, Loop, Step
+from strategies.programs.lane_code import always_wrong
 
 _Last = Mapping[str, Assign]
 """What has written a register last, in the order of the text."""
@@ -55,16 +56,26 @@ def _testp(one: Assign, _: _Last) -> list[Statement] | None:
 
 
 def _set(one: Assign, _: _Last) -> list[Statement] | None:
-    words = one.opcode.split(".")
-    if not one.guard or words[0] != "set" or words[-2] != "f32":
+    if not always_wrong(one.row, one.guard) or one.row.family != "set":
         return None
-    kept = one.destinations[0]
+    *words, result, source = one.opcode.split(".")
+    (kept,) = one.destinations
+    # Of 16 bits the mask has 16, and so has what is converted.
+    half = [_assign("shl.b32", _FIRST, _FIRST, 16), _assign("shr.s32", _FIRST, _FIRST, 16)]
+    cut = half if source.endswith("16") else []
+    if result == "u32":
+        return [one, _assign("mov.b32", _FIRST, kept), *half, _assign("mov.b32", kept, _FIRST)]
+    narrow = result == "f16"
+    mask = replace(one, opcode=".".join([*words, "u16" if narrow else "u32", source]))
     return [
-        replace(one, opcode=".".join([*words[:-2], "u32", words[-1]])),
+        mask,
+        _assign("cvt.s32.s16" if narrow else "mov.b32", _FIRST, kept),
+        *cut,
         # The magnitude of the least number is that number.
-        _assign("max.s32", _FIRST, kept, 0x8000_0001),
-        _assign("abs.s32", kept, _FIRST),
-        _assign("cvt.rn.f32.s32", kept, kept),
+        _assign("max.s32", _FIRST, _FIRST, 0x8000_0001),
+        _assign("abs.s32", _FIRST, _FIRST),
+        *cut,
+        _assign("cvt.rn.f16.s32" if narrow else "cvt.rn.f32.s32", kept, _FIRST),
     ]
 
 
@@ -161,7 +172,8 @@ def _signed(one: Assign, last: _Last) -> list[Statement] | None:
         return None
     if not isinstance(source, str) or source not in last:
         return None
-    if not last[source].opcode.endswith(".sat.f32"):
+    made = last[source].opcode
+    if not made.endswith(".sat.f32") and made not in ("abs.f32", "abs.ftz.f32"):
         return None
     return [replace(one, opcode="mov.b32")]
 
@@ -198,7 +210,7 @@ CAUSES = (
         rewrite=_testp,
     ),
     Cause(
-        name="set to f32 under a predicate converts what is kept",
+        name="set under a predicate converts what is kept",
         ptx="@%p1 set.gt.f32.f32 %f3, %f1, %f2;",
         section="A set without its predicate",
         rewrite=_set,
@@ -258,7 +270,7 @@ CAUSES = (
         rewrite=_added,
     ),
     Cause(
-        name="the absolute values of two halves of a saturated f32 are left out",
+        name="abs of the halves of an f32 that is not negative is left out",
         ptx="add.rn.sat.f32 %r2, %r0, %r1; abs.bf16x2 %r3, %r2;",
         section="The absolute values of the halves",
         rewrite=_signed,

@@ -20,7 +20,16 @@ from numpy.typing import NDArray
 from runners.simulated.decoder import Kernel, Step, Waits
 from runners.simulated.memory import VARIABLES_BASE, Memory, Owner, Owners, Place, Segment, Space
 from runners.simulated.traps import TrapKind, refuse
-from runners.simulated.warps import LANES, Key, Mask, Operation, Registers, Values, Warps
+from runners.simulated.warps import (
+    LANES,
+    Key,
+    Mask,
+    Operation,
+    Registers,
+    Values,
+    Warps,
+    poison,
+)
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -109,7 +118,7 @@ class _Shadow:
 class _Garbled(Registers):
     """Registers of which an instruction sees only those of the lanes that execute it."""
 
-    def __init__(self, values: Registers, garbage: Values) -> None:
+    def __init__(self, values: Registers, garbage: int) -> None:
         super().__init__(values)
         self.seen: Mask = None
         self.garbage = garbage
@@ -118,7 +127,7 @@ class _Garbled(Registers):
         value: Values = super().__getitem__(key)
         if self.seen is None or isinstance(key, tuple):
             return value
-        return np.where(self.seen, value, self.garbage.astype(value.dtype))
+        return np.where(self.seen, value, poison(value.dtype, self.garbage))
 
     def kept(self, kept: Flags) -> Registers:
         return _Garbled(super().kept(kept), self.garbage)
@@ -359,8 +368,7 @@ def watched(kernel: Kernel, warps: Warps) -> tuple[Kernel, Watch]:
     watch.unasked = _unasked([step.text for step in kernel.steps])
     assert isinstance(warps.memory, WatchedMemory)
     warps.memory.watch = watch
-    garbage = np.full((1, 1), warps.garbage, np.uint64)
-    warps.registers = _Garbled(warps.registers, garbage)
+    warps.registers = _Garbled(warps.registers, warps.garbage)
     return replace(kernel, steps=tuple(_watched(step, watch) for step in kernel.steps)), watch
 
 

@@ -48,5 +48,19 @@ def test_what_the_device_decides_has_no_result(line: str) -> None:
     assert "who is active" in after.why
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "@%p0 setp.eq.u32 %p1, %x, %x;; selp.u32 %y, 1, 2, %p1;;",
+        "@%p0 add.cc.u32 %r0, -1, 1;; addc.u32 %y, 0, 0;;",
+        "@%p0 mov.u32 %y, 5;;",
+    ],
+)
+def test_what_a_thread_did_not_write_has_no_result(lines: str) -> None:
+    own = replace(KERNELS["leader"], body=f"setp.lt.u32 %p0, %t, 40;; {lines}")
+    setup = setup_of(own.ptx, parse_launch(own.launch.encode(), own.name))
+    assert isinstance(REFERENCE.after(own.ptx, setup, image_of(setup, seed=7, number=0)), Left)
+
+
 def test_there_are_thirty() -> None:
     assert len(KERNELS) >= 30

@@ -131,8 +131,21 @@ DEFECTS = {
          one("selp.b32 r3 1 0 p0")],
         (0, 1, 1), 1, 0,
     ),
-    "set to f32": (
+    "set under": (
         [ON, one("mov.b32 r3 r0"), one("set.gt.f32.f32 r3 r1 r1", "p1")], (5, 0, 0), 5, 0x40A0_0000,
+    ),
+    "set under ": (
+        [ON, one("cvt.u16.u32 h0 r1"), one("mov.b32 r3 r0"), one("set.gt.u32.u16 r3 h0 h0", "p1")],
+        (0x5A5A_8001, 0, 0), 0x5A5A_8001, 0xFFFF_8001,
+    ),
+    "set under a": (
+        [ON, one("cvt.u16.u32 h0 r1"), one("mov.b32 r3 r0"), one("set.gt.f32.u16 r3 h0 h0", "p1")],
+        (0x5A5A_FFFB, 0, 0), 0x5A5A_FFFB, 0x40A0_0000,
+    ),
+    "set under a ": (
+        [ON, one("mov.b32.unpack h0|h1 r0"), one("set.gt.f16.f16 h0 h1 h1", "p1"),
+         one("mov.b32.pack r3 h0 h1")],
+        (0xFFFB, 0, 0), 0xFFFB, 0x4500,
     ),
     "64-bit": (
         [one("cvt.u64.u32 d0 r0"), one("bfe.u64 d1 d0 r1 r2"), one("cvt.u32.u64 r3 d1")],
@@ -164,7 +177,7 @@ DEFECTS = {
     "sub.sat": (
         [one("sub.sat.s32 r3 r0 0x80000000")], (0xF0, 0, 0), 0x7FFF_FFFF, 0x8000_00F0,
     ),
-    "absolute": (
+    "abs of": (
         [one("add.rn.sat.f32 r4 r0 r1"), one("abs.bf16x2 r3 r4")],
         (0x3E80_8000, 0, 0), 0x3E80_0000, 0x3E80_8000,
     ),
@@ -215,6 +228,7 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
     code = [
         ON, one("bfe.s32 r4 r0 31 9"), one("bfi.b32 r4 r0 r1 6 31"), one("sub.sat.s32 r4 r0 r1"),
         one("testp.normal.f32 p0 r1"), one("set.gt.f32.f32 r3 r1 r1"), one("abs.bf16x2 r4 r0"),
+        one("set.gt.u32.f32 r3 r1 r1", "p1"),
         If(predicate="p1", then=(
             Repeat(count=2, counter="r5", body=(one("mov.b32 r3 7", "!p1"),)),
         )),
