@@ -6,7 +6,8 @@ wrong so gives the name, whatever else the code has.
 
 Where all of them are right alone, only some together are wrong. Of code that was made smaller, each
 instruction is tried away then: in its place stands what it gave, loaded from memory. Where that
-makes the code right, it belongs to what is wrong.
+makes the code right, it belongs to what is wrong. So do predicates, branches and loops, if code
+that takes everything in a row is right.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from corpus import Kind
-from fuzz.diagnosis.culprit import culprit_of
+from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import ExperimentDevice
 from fuzz.findings.families import WrongImages, family_of_difference
 from fuzz.findings.replay import Subject, attempt
@@ -248,3 +248,15 @@ def test_a_loop_that_is_wrong_around_one_that_lanes_enter_within_its_body_is_nam
     culprit = culprit_of(device, program, example.image)
     assert culprit is not None
     assert culprit.name == "branch or loop and a loop of lanes entered within its body"
+
+
+def test_a_product_that_is_right_with_the_same_multiplicands_loaded_is_named_with_the_code() -> (
+    None
+):
+    """ptxas unpacks multiplicands of fp8 wrongly that it has found out to be constants."""
+    runner = Rewriting(r"(?s)(= scalar code.*?mma\.sync\.\S+ \{)(%\w+), (%\w+)", r"\1\3, \2")
+    subject = next(wrong(runner, BEFORE, range(1000)))
+    culprit = culprit_of(ExperimentDevice(runner, subject.module), subject.program, subject.image)
+    assert culprit is not None
+    assert re.fullmatch(r"mma\.sync of .*/multiplicands that scalar code computes", culprit.key)
+    assert in_company(culprit)
