@@ -92,6 +92,8 @@ def test_a_finding_that_is_gone_does_not_cost_the_report(tmp_path: Path) -> None
 def test_a_campaign_that_ends_within_its_first_round_says_so() -> None:
     nothing = replace(on_a_gpu(), compared=0, cases=0, rounds=0, families=(), said="")
     assert "the first round was not done in time" in nothing.nothing_compared
+    failed = replace(nothing, stopped="cannot write state.json: the disk is full")
+    assert failed.nothing_compared == f"nothing was compared: {failed.stopped}"
     assert "no program ran" in replace(nothing, rounds=1).nothing_compared
 
 
