@@ -43,6 +43,9 @@ _SUM = re.compile(
 register that gets what was there before."""
 _NAME = re.compile(r"[%\w$]+")
 _ALL_COPIES = re.compile(r"cp\.async\.wait_(?:all|group\s+0\b)")
+_VARIABLES = range(VARIABLES_BASE, VARIABLES_BASE + (1 << 32))
+_READ_ONLY = re.compile(r"ldu\b|ld\.(?:\S*\.)?nc\b")
+"""Loads of what nobody writes while the kernel runs (PTX ISA 9.7.9.9, 9.7.9.10)."""
 _UNTOLD = -1
 _NOBODY = np.iinfo(np.int64).max
 
@@ -113,6 +116,8 @@ class _Shadow:
         self.values = np.zeros(size, np.uint64)
         """What was stored last."""
         self.touched = np.zeros(size, np.bool_)
+        self.changed, self.kept = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
+        """What somebody wrote, and what somebody read who said that nobody does."""
 
 
 class _Garbled(Registers):
@@ -181,7 +186,7 @@ class Watch:
         if segment.owner is Owner.THREAD or segment.read_only:
             return
         access = self._access(place, span, writes)
-        if writes and segment.base == VARIABLES_BASE:
+        if writes and segment.base in _VARIABLES:
             everywhere = np.ones(access.where.shape, np.bool_)
             said = "a variable of the module: the next launch would find that there"
             self._refuse(TrapKind.RACE, access, everywhere, segment, "writes", said)
@@ -190,6 +195,14 @@ class Watch:
             self._shadows[id(segment)] = shadow
         shadow.touched[access.where] = True
         is_copy = self.step.text.startswith("cp.async")
+        is_kept = not writes and _READ_ONLY.match(self.step.text) is not None
+        if (writes or is_kept) and (
+            early := (shadow.kept if writes else shadow.changed)[access.where]
+        ).any():
+            said = "read as what nobody writes (ldu, ld.global.nc), and written by the kernel"
+            self._refuse(TrapKind.RACE, access, early, segment, "reaches", said)
+        shadow.kept[access.where] |= is_kept
+        shadow.changed[access.where] |= writes
         if writes:
             self._write(shadow, access, segment)
             shadow.copying[access.where] = is_copy
