@@ -46,7 +46,7 @@ class Bug:
     ids: tuple[str, ...] = ()
     """Beginnings of the ids of its findings in the record; the first says who has it."""
     who: str = ""
-    """Who has it, where the record has no finding of it."""
+    """Who has it, where the record has no finding of it, or not been asked."""
     since: str = "14.0.6 (oldest asked)"
     """Since when, where the record has no finding of it."""
     see: str = ""
@@ -170,6 +170,24 @@ _BUGS = (
         section="A loop that lanes enter at two places", ids=("614ed7e6",),
     ),
     Bug(
+        unit="stmatrix, bar.warp.sync",
+        what="behind a loop that lanes enter at two places: not by all lanes at once",
+        section="Lanes that a loop leaves apart", ids=("49dbfe8a",),
+        who="ptxas 12.5.82 to 13.5.37 at -O1 to -O3", since="12.5.82",
+    ),
+    Bug(
+        unit="lop3.b32, xor.b32", what="one instruction of both is another function",
+        section="lop3 of one source twice", ids=("bf0d6aa8",),
+        who="ptxas 11.8.89 to 13.3.73 at -O1 to -O3", since="11.8.89 (oldest asked)",
+    ),
+    Bug(
+        unit="shl, shr of 64 bits",
+        what="an amount that an instruction of f32 has made is converted to an integer",
+        section="The amount of a 64-bit shift", since="11.7.99 (oldest asked)",
+        who="ptxas 11.7.99 to 13.5.37 at -O0 to -O3",
+        see="`warpfuzz run --runner cuda --assembler 13.5 --seed 3207 --time 10m`, on a GPU",
+    ),
+    Bug(
         unit="mma.sync, mma.sp",
         what="reached by some lanes only: moved between two stores of those lanes",
         section="mma.sync under a condition that differs between lanes",
@@ -229,8 +247,9 @@ def trophies(entries: Sequence[Entry], answers: Answers, details: Sequence[str])
         for start in reversed(bug.ids):
             (found,) = (told.pop(one) for one in list(told) if one.startswith(start))
             text = str(found.finding.details.get("disagree with the oracle", ""))
-            who = compiler_words(text).replace("driver", "the driver's compiler")
-            since = f"{text.removeprefix('V').partition(' ')[0]} (oldest asked)"
+            if text:
+                who = compiler_words(text).replace("driver", "the driver's compiler")
+                since = f"{text.removeprefix('V').partition(' ')[0]} (oldest asked)"
             see = f"`warpfuzz bisect {start} --corpus record`, on a GPU"
         link = anchor(bug.section, details)
         yield f"| {bug.unit} | [{bug.what}]({link}) | {who} | {since} | {see} |"

@@ -45,6 +45,8 @@ class Cause:
     repeats: bool = False
     """Whether predicated instructions in an arm of a branch on the same predicate ask for it
     again, by a comparison that does not flush."""
+    branches: bool = False
+    """Whether branches there do so as well."""
 
 
 def _assign(opcode: str, destination: str, *sources: str | int, guard: str = "") -> Assign:
@@ -172,7 +174,8 @@ def _signed(one: Assign, last: _Last) -> list[Statement] | None:
         return None
     if not isinstance(source, str) or source not in last:
         return None
-    if not last[source].opcode.endswith(".sat.f32"):
+    made = last[source].opcode
+    if not made.endswith(".sat.f32") and made not in ("abs.f32", "abs.ftz.f32"):
         return None
     return [replace(one, opcode="mov.b32")]
 
@@ -269,7 +272,7 @@ CAUSES = (
         rewrite=_added,
     ),
     Cause(
-        name="the absolute values of two halves of a saturated f32 are left out",
+        name="abs of the halves of an f32 that is not negative is left out",
         ptx="add.rn.sat.f32 %r2, %r0, %r1; abs.bf16x2 %r3, %r2;",
         section="The absolute values of the halves",
         rewrite=_signed,
@@ -291,6 +294,13 @@ CAUSES = (
         ptx="setp.ge.ftz.f32 %p1, %r7, %r5; @!%p1 bra NO; @!%p1 mov.b32 %r0, %r1;",
         section="A comparison that is repeated",
         repeats=True,
+    ),
+    Cause(
+        name="a comparison that is repeated loses .ftz",
+        ptx="setp.ge.ftz.f32 %p1, %r7, %r5; @!%p1 bra NO; @!%p1 bra JOIN;",
+        section="A comparison that is repeated",
+        repeats=True,
+        branches=True,
     ),
 )
 
@@ -380,7 +390,8 @@ class _Written:
         said = self._said(one.predicate)
         if said is not None:
             return self._block(one.then if said else one.otherwise)
-        asked = self._asked(one.predicate)
+        joined = any(cause.branches for cause in self._causes)
+        asked = self._asked(one.predicate) if joined else one.predicate
         then = tuple(self._arm(one.then, one.predicate, taken=True))
         otherwise = tuple(self._arm(one.otherwise, one.predicate, taken=False))
         return [replace(one, predicate=asked, then=then, otherwise=otherwise)]

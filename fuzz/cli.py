@@ -22,7 +22,7 @@ from typing import Any, TextIO
 import click
 from click.core import ParameterSource
 
-from fuzz.options import COMMANDS, Options
+from fuzz.options import COMMANDS, Options, PathName
 from oracle.errors import DeviceLostError, UsageError, WarpfuzzError
 
 
@@ -169,7 +169,7 @@ def _command(kind: type[Options]) -> click.Command:
         return Exit.FINDINGS if found else Exit.CLEAN
 
     config = click.Option(
-        ["--config"], type=click.Path(path_type=Path), is_eager=True, expose_value=False,
+        ["--config"], type=PathName(path_type=Path), is_eager=True, expose_value=False,
         callback=_configure,
         help="TOML file with options, in a table for each command ([run], time = '2h'; in a "
         "pyproject.toml [tool.warpfuzz.run]). Options on the command line take precedence.",

@@ -43,6 +43,15 @@ _NUMBER = re.compile(r"(?<![\w.%$])-?(?:0[xX][0-9a-fA-F]+|[0-9]+)U?(?![\w.])")
 _REGISTER = re.compile(r"%[A-Za-z_$][\w$]*(?![\w$.])")
 _MOVE = re.compile(r"(?:mov|cvta\.to\.global)\.\w+ (%[\w$]+), ?([\w%$-]+);", re.ASCII)
 _BITS = re.compile(r"\d+")
+_JUMP = re.compile(r"bra(?:\.uni)? ([\w$%]+);", re.ASCII)
+_VECTOR = re.compile(r"\{([^}]*)\}")
+_COUNTED = re.compile(r"\.v[248]\b")
+_ELEMENT = re.compile(r"\.[bsuf](8|16|32|64)\b")
+_SPECIAL = re.compile(r"%(tid|ctaid|laneid)(?:\.([xyz]))?")
+_SMALL = 16
+"""Constants that are lowered by one; larger ones lose a bit, or a try each would take for ever."""
+_LANES_TRIED, _WORDS_TRIED = 64, 8
+"""Threads, and words of an image, of which one is tried in place of all."""
 _ONES = {"f32": ("0f00000000", "0f3F800000"), "f64": ("0d0000000000000000", "0d3FF0000000000000")}
 """Zero and one where an integer is none: constants of floating-point numbers (PTX ISA 4.5.2)."""
 
@@ -105,9 +114,9 @@ class Reducer:
             while before != (self._text, self._setup, self._image.tobytes()):
                 before = (self._text, self._setup, self._image.tobytes())
                 self._shrink_launch()
-                self._shrink_image()
                 self._drop_functions()
                 self._drop_parts()
+                self._shrink_image()
                 self._simplify()
         except _OverError:
             status = ShrinkStatus.CAPPED
@@ -181,7 +190,7 @@ class Reducer:
         while place < len(self._pieces):
             words = self._pieces[place][0]
             if _INSTRUCTION.fullmatch(words) and self._pieces[place][1]:
-                if self._forward(place):
+                if self._forward(place) or self._thread(place):
                     continue
                 for simpler in self._simpler(words):
                     changed = list(self._pieces)
@@ -205,6 +214,15 @@ class Reducer:
         ]
         return self._try(others)
 
+    def _thread(self, place: int) -> bool:
+        """Let branches that lead to a branch lead to where that leads."""
+        goal, before = _JUMP.fullmatch(self._pieces[place][0]), self._pieces[place - 1][0]
+        if goal is None or not before.endswith(":"):
+            return False
+        label = re.compile(rf"(\bbra(?:\.uni)? ){re.escape(before[:-1].strip())};")
+        others = [(label.sub(rf"\g<1>{goal[1]};", words), free) for words, free in self._pieces]
+        return others != self._pieces and self._try(others)
+
     def _types(self) -> dict[str, str]:
         found = {}
         for words, _ in self._pieces:
@@ -220,16 +238,15 @@ class Reducer:
         if guard:
             yield f"{opcode} {rest};"
         stem = opcode.partition(".")[0]
+        yield from self._single(guard, opcode, rest)
         target, _, sources = rest.partition(",")
-        if stem not in ("st", "red", "bra", "bar", "mov", "setp") and _REGISTER.fullmatch(target):
-            bits = _BITS.search(self._type_of(target))
-            registers = _REGISTER.findall(sources)
+        if stem not in ("st", "red", "bra", "bar", "setp") and _REGISTER.fullmatch(target):
+            bits = _BITS.search(opcode if stem == "mov" else self._type_of(target))
             if bits is not None and stem != "cvta":
-                for value in dict.fromkeys(("0", "1", *registers)):
-                    if value.startswith("%") and _BITS.findall(self._type_of(value)) != [bits[0]]:
-                        continue
-                    yield f"{guard}mov.b{bits[0]} {target}, {value};"
-        if not sources:
+                move = opcode if stem == "mov" else f"mov.b{bits[0]}"
+                for value in self._values(stem, sources, int(bits[0])):
+                    yield f"{guard}{move} {target}, {value};"
+        if not sources or (stem == "mov" and _REGISTER.fullmatch(target)):
             return
         for found in _REGISTER.finditer(sources):
             before = sources[: found.start()].rstrip()
@@ -240,9 +257,49 @@ class Reducer:
                 yield f"{guard}{opcode} {target},{_replaced(sources, found, value)};"
         for found in _NUMBER.finditer(sources):
             number = int(found[0].rstrip("U"), 0) if _is_plain(found[0]) else 0
-            for less in (0, 1, number // 2, number - 1):
+            near = number - 1 if number <= _SMALL else number & (number - 1)
+            for less in (0, 1, 1 << number.bit_length() - 1 if number else 0, number // 2, near):
                 if abs(less) < abs(number) and (less >= 0 or number < 0):
                     yield f"{guard}{opcode} {target},{_replaced(sources, found, str(less))};"
+
+    def _single(self, guard: str, opcode: str, rest: str) -> Iterator[str]:
+        """Yield loads and stores of one element in place of a vector."""
+        found, many = _VECTOR.search(rest), _COUNTED.search(opcode)
+        width = _ELEMENT.search(opcode)
+        if found is None or many is None or width is None or "]" not in rest:
+            return
+        one = opcode.replace(many[0], "", 1)
+        address = rest.replace(found[0], "").strip(" ,")
+        for index, part in enumerate(found[1].split(",")):
+            at = address.replace("]", f"+{index * int(width[1]) // 8}]") if index else address
+            pair = f"{at}, {part.strip()}" if rest.startswith("[") else f"{part.strip()}, {at}"
+            yield f"{guard}{one} {pair};"
+
+    def _values(self, stem: str, sources: str, bits: int) -> Iterator[str]:
+        """Yield what may stand in place of what an instruction computes, the simplest first."""
+        known = sources.strip()
+        if stem == "mov":
+            # Of numbers that threads have, one does it where one thread shows it.
+            if special := _SPECIAL.fullmatch(known):
+                extents = self._setup.grid if special[1] == "ctaid" else self._setup.block
+                most = 32 if special[1] == "laneid" else extents["xyz".index(special[2] or "x")]
+                yield from map(str, range(min(most, _LANES_TRIED)))
+            elif _is_plain(known) and _NUMBER.fullmatch(known) and int(known.rstrip("U"), 0) > 1:
+                number = int(known.rstrip("U"), 0)
+                top = 1 << number.bit_length() - 1
+                near = number - 1 if number <= _SMALL else number & (number - 1)
+                yield from (f"{less}" for less in (0, 1, top, number // 2, near) if less < number)
+            elif _REGISTER.fullmatch(known):
+                yield from ("0", "1")
+            return
+        yield from ("0", "1", "-1")
+        for register in dict.fromkeys(_REGISTER.findall(sources)):
+            if _BITS.findall(self._type_of(register)) == [str(bits)]:
+                yield register
+        yield from (found[0] for found in _NUMBER.finditer(sources) if "[" not in sources)
+        if stem in ("ld", "ldu") and bits in (32, 64):
+            words = np.unique(self._image.view(f"<u{bits // 8}"))
+            yield from (f"{word}" for word in words[words > 1][:_WORDS_TRIED])
 
     def _type_of(self, register: str) -> str:
         types = self._types()

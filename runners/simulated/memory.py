@@ -172,8 +172,9 @@ class Static:
 
     shared_bytes: int
     """Static shared memory of a block."""
-    shared_base: int
-    """Address of its first byte."""
+    base: int
+    """Address of the first byte of its variables in each space; in global memory, beyond
+    `VARIABLES_BASE`."""
     local_bytes: int
     """Local memory of a thread: its variables and the parameters of the functions it calls."""
     variables: bytes
@@ -208,9 +209,12 @@ class Memory:
         dynamic_bytes: int = 0,
         garbage: int = MEMORY_GARBAGE,
     ) -> None:
-        shared = (static.shared_bytes, static.shared_base), (dynamic_bytes, LARGEST_SHARED)
+        shared = (static.shared_bytes, static.base), (dynamic_bytes, LARGEST_SHARED)
         found: dict[Space, tuple[Segment, ...]] = {
-            Space.GLOBAL: (*segments, Segment.holding(VARIABLES_BASE, static.variables)),
+            Space.GLOBAL: (
+                *segments,
+                Segment.holding(VARIABLES_BASE + static.base, static.variables),
+            ),
             Space.SHARED: tuple(
                 Segment.shared_out(size, Owner.BLOCK, 1, blocks, garbage=garbage, base=base)
                 for size, base in shared
@@ -218,10 +222,15 @@ class Memory:
             ),
             Space.LOCAL: (
                 Segment.shared_out(
-                    static.local_bytes, Owner.THREAD, WARP_SIZE, warps, garbage=garbage
+                    static.local_bytes,
+                    Owner.THREAD,
+                    WARP_SIZE,
+                    warps,
+                    garbage=garbage,
+                    base=static.base,
                 ),
             ),
-            Space.CONST: (Segment.holding(0, static.constants, read_only=True),),
+            Space.CONST: (Segment.holding(static.base, static.constants, read_only=True),),
             Space.PARAM: (Segment.holding(0, parameters, read_only=True),),
         }
         self._candidates = {

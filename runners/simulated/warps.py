@@ -51,8 +51,11 @@ def spread(values: Values, shape: tuple[int, ...]) -> Values:
 
 
 @cache
-def _poison(dtype: np.dtype[Any], garbage: int) -> Values:
-    return np.full((1, 1), garbage & ((1 << 8 * dtype.itemsize) - 1), np.uint64).astype(dtype)
+def poison(dtype: np.dtype[Any], garbage: int) -> Values:
+    """Return (1, 1) what a register of a type holds that nobody wrote."""
+    # Of a predicate a bit in which the two garbages of a device differ.
+    part = 4 if dtype == np.bool_ else (1 << 8 * dtype.itemsize) - 1
+    return np.full((1, 1), garbage & part, np.uint64).astype(dtype)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -156,14 +159,14 @@ class Warps:
     def read_copied(self, register: str, bits: int) -> Values:
         """Return a register's bits, also of one that no thread has written."""
         value = self.registers.get(register)
-        return _poison(DTYPES[bits], self.garbage) if value is None else value
+        return poison(DTYPES[bits], self.garbage) if value is None else value
 
     def write(self, register: str, value: Values, mask: Mask) -> None:
         """Give a register new bits in the threads of the mask; nothing to the sink, `_`."""
         if mask is not None:
             old = self.registers.get(register)
             if old is None:
-                old = _poison(value.dtype, self.garbage)
+                old = poison(value.dtype, self.garbage)
             value = np.where(mask, value, old)
         self.registers[register] = value
 
