@@ -31,7 +31,7 @@ from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, Place, plac
 from fuzz.console import watching
 from fuzz.console.page import Cell, Section, page
 from fuzz.findings.case import is_runnable
-from fuzz.findings.families import FamilyState
+from fuzz.findings.families import PROVISIONAL, FamilyState
 from fuzz.findings.making import ReplayOptions, remember
 from fuzz.findings.stored import Replayed, Replays, is_expansion
 from fuzz.kinds import KINDS, title_of
@@ -375,6 +375,7 @@ def _draw(
         seed=seed,
         selection=Selection(pattern=options.only),
         disassembler=find_disassembler(None),
+        read_by_all=True,
     )
     folder = options.corpus or Path(
         re.sub(r"[^\w.-]+", "-", f"gate-{result.old.label}-{result.new.label}")
@@ -415,7 +416,7 @@ def _draw(
         result.rows.append(
             Row(
                 standing=_sure(standing, family, result),
-                what=family.words,
+                what=f"{family.words} ({PROVISIONAL})" if family.provisional else family.words,
                 source="fresh programs",
                 path="" if family.saved is None else str(family.saved.path),
                 known=family.known is not None,
