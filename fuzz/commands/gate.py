@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -353,11 +353,7 @@ def _draw(
     levels, both = parse_levels(options.levels), (result.old, result.new)
     choice = RunnerChoice(name=result.runner, target=options.target, device=options.device)
     with placed(choice) as place:
-        newest = [Member(toolchain=one, level=max(levels)).newest(place) for one in both]
         result.variants = tuple(_variants(result, options.variants, place))
-    if None not in newest:
-        # What one of them does not read, the other one would be asked about alone.
-        choice = replace(choice, ptx_version=f"{min(one for one in newest if one)}")
     members = tuple(
         member
         for one in both
