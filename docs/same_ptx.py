@@ -364,6 +364,9 @@ def run(options: argparse.Namespace) -> None:
         for entry, one in some.items()
     ]
 
+    known = [] if options.again is None else json.loads(options.again.read_text())["programs"]
+    again = [at for at in range(len(work)) if not known or _wrong(known[at])]
+
     def share(part: int, answers: SimpleQueue[tuple[str, dict[int, Any]]]) -> None:
         target = document["target"]
         with (
@@ -373,7 +376,7 @@ def run(options: argparse.Namespace) -> None:
             assert place.opened is not None
             runner = device_of(place.opened)
             rows = {}
-            for number in range(part, len(work), options.jobs):
+            for number in again[part :: options.jobs]:
                 module, entry, one, variants = work[number]
                 images = _images(one, document["seed"], entry, options.images)
                 rows[number] = _ran(
@@ -392,7 +395,7 @@ def run(options: argparse.Namespace) -> None:
     ]
     for process in processes:
         process.start()
-    rows: dict[int, Any] = {}
+    rows: dict[int, Any] = dict(enumerate(known))
     device = ""
     for at in range(options.jobs):
         while answers.empty():
@@ -827,6 +830,7 @@ def main() -> None:
     two.add_argument("--runner", default="cuda", choices=("cuda", "sim"))
     two.add_argument("--jobs", type=int, default=1, help="processes on the GPU")
     two.add_argument("--images", type=int, default=64, help="of each program")
+    two.add_argument("--again", type=Path, help="results; only what was wrong there is run again")
     two.add_argument("--output", type=Path, required=True)
     two.set_defaults(work=run)
     three = commands.add_parser("page", help="print the tables")

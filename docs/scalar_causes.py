@@ -45,6 +45,8 @@ class Cause:
     repeats: bool = False
     """Whether predicated instructions in an arm of a branch on the same predicate ask for it
     again, by a comparison that does not flush."""
+    branches: bool = False
+    """Whether branches there do so as well."""
 
 
 def _assign(opcode: str, destination: str, *sources: str | int, guard: str = "") -> Assign:
@@ -293,6 +295,13 @@ CAUSES = (
         section="A comparison that is repeated",
         repeats=True,
     ),
+    Cause(
+        name="a comparison that is repeated loses .ftz",
+        ptx="setp.ge.ftz.f32 %p1, %r7, %r5; @!%p1 bra NO; @!%p1 bra JOIN;",
+        section="A comparison that is repeated",
+        repeats=True,
+        branches=True,
+    ),
 )
 
 
@@ -381,7 +390,8 @@ class _Written:
         said = self._said(one.predicate)
         if said is not None:
             return self._block(one.then if said else one.otherwise)
-        asked = self._asked(one.predicate)
+        joined = any(cause.branches for cause in self._causes)
+        asked = self._asked(one.predicate) if joined else one.predicate
         then = tuple(self._arm(one.then, one.predicate, taken=True))
         otherwise = tuple(self._arm(one.otherwise, one.predicate, taken=False))
         return [replace(one, predicate=asked, then=then, otherwise=otherwise)]

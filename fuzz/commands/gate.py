@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,7 @@ from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, Place, plac
 from fuzz.console import watching
 from fuzz.console.page import Cell, Section, page
 from fuzz.findings.case import is_runnable
-from fuzz.findings.families import FamilyState
+from fuzz.findings.families import PROVISIONAL, FamilyState
 from fuzz.findings.making import ReplayOptions, remember
 from fuzz.findings.stored import Replayed, Replays, is_expansion
 from fuzz.kinds import KINDS, title_of
@@ -355,11 +355,7 @@ def _draw(
     levels, both = parse_levels(options.levels), (result.old, result.new)
     choice = RunnerChoice(name=result.runner, target=options.target, device=options.device)
     with placed(choice) as place:
-        newest = [Member(toolchain=one, level=max(levels)).newest(place) for one in both]
         result.variants = tuple(_variants(result, options.variants, place))
-    if None not in newest:
-        # What one of them does not read, the other one would be asked about alone.
-        choice = replace(choice, ptx_version=f"{min(one for one in newest if one)}")
     members = tuple(
         member
         for one in both
@@ -377,6 +373,7 @@ def _draw(
         seed=seed,
         selection=Selection(pattern=options.only),
         disassembler=find_disassembler(None),
+        read_by_all=True,
     )
     folder = options.corpus or Path(
         re.sub(r"[^\w.-]+", "-", f"gate-{result.old.label}-{result.new.label}")
@@ -417,7 +414,7 @@ def _draw(
         result.rows.append(
             Row(
                 standing=_sure(standing, family, result),
-                what=family.words,
+                what=f"{family.words} ({PROVISIONAL})" if family.provisional else family.words,
                 source="fresh programs",
                 path="" if family.saved is None else str(family.saved.path),
                 known=family.known is not None,

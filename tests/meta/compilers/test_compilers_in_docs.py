@@ -72,6 +72,12 @@ def test_what_is_wrong_about_scalar_code_names_what_its_programs_have_in_common(
         "--output", "x.tar.xz",
     )  # fmt: skip
     script(SAME, home, "run", "x.tar.xz", "--runner", "sim", "--images", 4, "--output", "x.json")
+    told = json.loads((home / "x.json").read_text())["programs"]
+    script(
+        SAME, home, "run", "x.tar.xz", "--runner", "sim", "--images", 4, "--again", "x.json",
+        "--output", "y.json",
+    )  # fmt: skip
+    assert json.loads((home / "y.json").read_text())["programs"] == told
     page = script(SAME, home, "page", "x.tar.xz", "x.json")
     assert "On the simulated device, 12 of 12 programs come out as the oracle says." in page
     rows = [
@@ -212,7 +218,7 @@ def test_a_known_defect_that_is_written_out_names_what_a_compiler_made_wrong(
     code, given, right, wrong = DEFECTS[word]
     program = program_of(code)
     assert stored(program, *given) == {right}
-    [(names, defective)] = causes.with_defects(program)
+    (names, defective), *_ = causes.with_defects(program)
     assert stored(defective, *given) == {wrong}
     assert word.strip() in names[0]
     # A matrix tells it by the bytes that came out.

@@ -139,6 +139,19 @@ def test_a_bug_with_an_option_is_new_and_options_are_asked_of_both(home: Path) -
     assert "sm_80 is no sibling of sm_90" in refused.err
 
 
+def test_fresh_programs_are_in_versions_that_both_read(home: Path) -> None:
+    """Of forms that are newer than the old one, nobody can say that the new one is worse."""
+    old = str(planted_ptxas(home / "1", "1.0", newest="8.4", answering=address()))
+    new = plant(home, "2.0")
+    newer = ("--only", "mma*m16n8k16*e4m3*")  # PTX ISA 8.7
+    ended = gated(home, old, new, *newer, json=False)
+    assert ended.code == 2, ended.out
+    assert "PTX ISA 8.4" in ended.err
+    both = gated(home, old, new, "--only", "mma*m16n8k32*e4m3*")  # PTX ISA 8.4
+    assert both.code == 0, both.err
+    assert both.summary["compared"] == both.summary["cases"] == FEW_CASES
+
+
 def without_rounds() -> None:
     shorten()
     gate.Budget = lambda seconds: Budget(cases=0)
