@@ -137,10 +137,6 @@ _BUGS = (
                 "setp with .ftz", "a comparison that is made again does not flush",
                 "A comparison that is repeated", "11.8.89 (oldest asked)", "11.8.89 to 13.5.37",
             ),
-            (
-                "mma.sync of e4m3, e5m2", "a multiplicand that is 0 is not, for half of a register",
-                "A multiplicand of fp8", "12.4.131 (oldest asked)", "12.4.131 to 13.5.37",
-            ),
         )
     ),
     Bug(
@@ -174,6 +170,19 @@ _BUGS = (
         what="behind a loop that lanes enter at two places: not by all lanes at once",
         section="Lanes that a loop leaves apart", ids=("49dbfe8a",),
         who="ptxas 12.5.82 to 13.5.37 at -O1 to -O3", since="12.5.82",
+    ),
+    Bug(
+        unit="mma.sync, mma.sp of e4m3, e5m2",
+        what="of a multiplicand that the compiler knows, half of a register is another number",
+        section="A multiplicand of fp8", ids=("19c7b6f1", "09bdf6a7"),
+    ),
+    Bug(
+        unit="or.pred", what="of one predicate twice: read when that has been set anew",
+        section="A copy of a predicate", ids=("918f59a7",),
+    ),
+    Bug(
+        unit="cvt of u32 to bf16", what="behind a set to f32: 0x3f800000 is taken for 1.0",
+        section="A set to f32, converted", ids=("b9289b49",),
     ),
     Bug(
         unit="lop3.b32, xor.b32", what="one instruction of both is another function",
