@@ -197,6 +197,23 @@ _BUGS = (
         see="`warpfuzz run --runner cuda --assembler 13.5 --seed 3207 --time 10m`, on a GPU",
     ),
     Bug(
+        unit="mad.hi", what="an addend that redux.sync has made is lost",
+        section="mad.hi loses an addend", since="11.8.89 (oldest asked)",
+        who="ptxas 11.8.89 to 12.4.131 at -O1 to -O3",
+        see="seed 34 of [scalar_code.md](scalar_code.md), on a GPU",
+    ),
+    Bug(
+        unit="match.all", what="lane 0 is not joined with the others before it",
+        section="Lanes are not joined before match.all", since="12.6.85",
+        who="ptxas 12.6.85 to 12.9.86 at -O1 to -O3",
+        see="seed 35 of [scalar_code.md](scalar_code.md), on a GPU",
+    ),
+    Bug(
+        unit="min.f32, max.f32", what="with 1 and 0 they become .sat: NaN gives 0, not 1",
+        section="A minimum with 1 and a maximum with 0", since="11.8.89 (oldest asked)",
+        who="ptxas 11.8.89 to 13.5.37 at -O1 to -O3", see="the machine code of the three lines",
+    ),
+    Bug(
         unit="mma.sync, mma.sp",
         what="reached by some lanes only: moved between two stores of those lanes",
         section="mma.sync under a condition that differs between lanes",
