@@ -199,6 +199,12 @@ _BUGS = (
         see="`warpfuzz run --runner cuda --assembler 13.5 --seed 3207 --time 10m`, on a GPU",
     ),
     Bug(
+        unit="mad.hi", what="an addend that redux.sync has made is lost",
+        section="mad.hi loses an addend", since="11.8.89 (oldest asked)",
+        who="ptxas 11.8.89 to 12.4.131 at -O1 to -O3",
+        see="seed 34 of [scalar_code.md](scalar_code.md), on a GPU",
+    ),
+    Bug(
         unit="match.all", what="lane 0 is not joined with the others before it",
         section="Lanes are not joined before match.all", since="12.6.85",
         who="ptxas 12.6.85 to 12.9.86 at -O1 to -O3",

@@ -47,6 +47,8 @@ class Cause:
     again, by a comparison that does not flush."""
     branches: bool = False
     """Whether branches there do so as well."""
+    copies: bool = False
+    """Whether a copy of a predicate is taken for what that is when the copy is read."""
 
 
 def _assign(opcode: str, destination: str, *sources: str | int, guard: str = "") -> Assign:
@@ -290,6 +292,12 @@ CAUSES = (
         believes=True,
     ),
     Cause(
+        name="a copy of a predicate is what that is set to later",
+        ptx="or.pred %p1, %p0, %p0; setp.gt.u32 %p0, %r2, 7; @%p1 bra JOIN;",
+        section="A copy of a predicate",
+        copies=True,
+    ),
+    Cause(
         name="a comparison that is repeated loses .ftz",
         ptx="setp.ge.ftz.f32 %p1, %r7, %r5; @!%p1 bra NO; @!%p1 mov.b32 %r0, %r1;",
         section="A comparison that is repeated",
@@ -386,10 +394,21 @@ class _Written:
             return predicate.replace(name, _shadow(name))
         return predicate
 
+    def _read(self, predicate: str) -> str:
+        """Return the predicate that is read in place of one, which may be its copy."""
+        name = predicate.removeprefix("!")
+        by = self._last[name][0] if name in self._last else None
+        if by is None or by.guard or by.opcode not in ("or.pred", "and.pred"):
+            return predicate
+        first, second = by.sources
+        copied = first == second != name and self._has("copies")
+        return predicate.replace(name, str(first)) if copied else predicate
+
     def _branch(self, one: If) -> Sequence[Statement]:
         said = self._said(one.predicate)
         if said is not None:
             return self._block(one.then if said else one.otherwise)
+        one = replace(one, predicate=self._read(one.predicate))
         joined = any(cause.branches for cause in self._causes)
         asked = self._asked(one.predicate) if joined else one.predicate
         then = tuple(self._arm(one.then, one.predicate, taken=True))
@@ -422,6 +441,13 @@ class _Written:
             if made is not None:
                 self.seen = True
                 return made
+        one = replace(
+            one,
+            guard=one.guard and self._read(one.guard),
+            sources=tuple(
+                self._read(name) if isinstance(name, str) else name for name in one.sources
+            ),
+        )
         if one.guard and (said := self._said(one.guard)) is not None:
             if not said:
                 return []
