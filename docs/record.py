@@ -14,15 +14,17 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from corpus import Entry, Kind
 from corpus.opening import FOLDER, RECORD, Answers, named_corpus, read_answers, write_answers
 from fuzz.findings.families import accused
-from fuzz.findings.probes import with_answers_of
+from fuzz.findings.probes import ask, words_of
 from fuzz.kinds import KINDS, compiler_words
 from oracle.isa import SHAPES
+from runners.assemblers.assembler import Assembler
 from runners.compilers import find_assembler
 
 RECORD_PAGE, TROPHIES = (Path(__file__).with_name(name) for name in ("record.md", "findings.md"))
@@ -367,6 +369,25 @@ def record_page(entries: Iterable[Entry], answers: Answers) -> Iterator[str]:
 def _row(entry: Entry, instruction: str, told: str) -> str:
     text = instruction.replace("|", "\\|")
     return f"| `{text}` | {entry.finding.target} | {told} | {entry.id} |"
+
+
+def with_answers_of(
+    assembler: Assembler, answers: Answers, entries: Sequence[Entry], *, jobs: int
+) -> Answers:
+    """Return the answers of a record with those of one more assembler, `jobs` asked at a time."""
+    name = assembler.version.removeprefix("V")
+    entries = [entry for entry in entries if answers.of(entry.id)]
+    with ThreadPoolExecutor(jobs) as pool:
+        said = list(pool.map(lambda entry: words_of(ask(assembler, entry)), entries))
+    told = {
+        entry.id: dict(zip(answers.asked, answers.of(entry.id), strict=True)) | {name: one}
+        for entry, one in zip(entries, said, strict=True)
+    }
+    order = sorted({*answers.asked, name}, key=lambda one: [int(part) for part in one.split(".")])
+    return Answers(
+        asked=tuple(order),
+        answers={id_: tuple(row[one] for one in order) for id_, row in told.items()},
+    )
 
 
 def main() -> None:
