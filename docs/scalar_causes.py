@@ -327,6 +327,15 @@ CAUSES = (
 )
 
 
+BY_MACHINE_CODE = {
+    "33/54": "A loop that lanes enter at two places",
+    "33/562": "A loop that lanes enter at two places",
+    "34/550": "mad.hi loses an addend",
+    "35/660": "Lanes are not joined before match.all",
+}
+"""Programs, by seed and number, whose defect PTX cannot say: sections of docs/findings.md."""
+
+
 class _Written:
     """A piece of code with defects written out.
 
