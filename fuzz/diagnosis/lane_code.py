@@ -67,6 +67,7 @@ _AT_ONCE = 16
 """Trials that are compiled together; what follows a wrong one is compiled in vain."""
 _Offer = TypeVar("_Offer")
 _PREDICATE, _LOOP, _BRANCH = "a predicate", "a loop of lanes", "a branch of lanes"
+_ALL_LANES = "an instruction of all lanes"
 _SET_ANEW = "a branch of lanes on a predicate that a loop in it sets anew"
 _LEFT, _ENTERED = " that lanes leave", " entered within its body"
 ENTERED = f"{_LOOP}{_ENTERED}"
@@ -140,7 +141,14 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
             return Culprit(steps=(_SET_ANEW,), witness=_shown(example), together=True)
         # What is executed although its predicate says no may be anything.
         named = [one for one in needed if not one.guard or _PREDICATE not in controls]
-        orders = dict.fromkeys(_any_order(one.opcode) for one in named)
+        read = {source for one in named for source in one.sources}
+        orders = dict.fromkeys(
+            # What nobody reads does no more than stand between the others.
+            _ALL_LANES
+            if one.row.warp and read.isdisjoint(one.destinations)
+            else _any_order(one.opcode)
+            for one in named
+        )
         some = [*orders, *controls] or [*step.opcodes]
         names = some if len(some) <= _MOST_NAMED else controls or names
     return Culprit(steps=(" and ".join(names),), witness=_shown(example), together=True)

@@ -167,6 +167,13 @@ ANEW = (
         ),
     ),
 )  # fmt: skip
+COPIED = (
+    _assign("setp.lt.f32", "p0", "r0", "r7"),
+    _assign("redux.sync.add.u32", "r9", "r3", 0xFFFF_FFFF),
+    _assign("or.pred", "p1", "p0", "p0"),
+    _assign("setp.ne.u32", "p0", "r5", "r5"),
+    If(predicate="p1", then=(_assign("add.s32", "r1", "r1", 1),)),
+)
 NEVER = If(predicate="p1", then=(_assign("not.b32", "r1", "r1"),))
 
 
@@ -201,6 +208,13 @@ NEVER = If(predicate="p1", then=(_assign("not.b32", "r1", "r1"),))
             r"\1",
             ANEW,
             "a branch of lanes on a predicate that a loop in it sets anew",
+        ),
+        # ptxas reads a predicate for its copy, though that has been set anew since.
+        (
+            r"(redux\.sync\.[^{}@]*or\.pred (%p\d+), (%p\d+), \3;[^{}@]*@!)\2( bra)",
+            r"\1\3\4",
+            COPIED,
+            "an instruction of all lanes and or.pred and a branch of lanes",
         ),
         # A branch that has nothing to do with it is not named.
         (

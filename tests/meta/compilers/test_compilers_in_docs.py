@@ -200,6 +200,11 @@ DEFECTS = {
          one("selp.b32 r3 1 0 p0")],
         (0, 1, 0), 1, 0,
     ),
+    "copy of a predicate": (
+        [one("setp.eq.u32 p0 r0 0"), one("or.pred p1 p0 p0"), one("setp.gt.u32 p0 r1 7"),
+         one("selp.b32 r3 1 0 p1")],
+        (0, 1, 0), 1, 0,
+    ),
     "repeated": (
         [one("setp.ge.ftz.f32 p0 r0 r1"), one("mov.b32 r3 r2"),
          If(predicate="p0", then=(one("mov.b32 r3 7", "!p0"),))],
