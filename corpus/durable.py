@@ -75,6 +75,9 @@ def explained(doing: str, path: Path) -> Iterator[None]:
         reason, remedy = _REMEDIES.get(
             error.errno or 0, (error.strerror or str(error), "mend that and try again")
         )
+        if error.errno == errno.EFBIG and error.filename is None:
+            # Of a file that is written, and not of one that was opened.
+            reason, remedy = "files may not become so large", "raise the limit (ulimit -f)"
         raise InfrastructureError(
             f"cannot {doing} {path}: {reason}; {remedy} (what was reported as saved is intact)"
         ) from error

@@ -151,9 +151,15 @@ def _check_size(path: Path, record: FileRecord) -> None:
 
 
 def _compare_size(path: Path, size: int, record: FileRecord) -> None:
-    if size != record.size:
-        what = f"it has {size} bytes and not the recorded {record.size}: it was cut off or changed"
-        raise _broken(path, Cause.CHANGED_FILE, what)
+    if size == record.size:
+        return
+    what = f"it has {size} bytes and not the recorded {record.size}: it was cut off or changed"
+    if record.size < size <= 2 * record.size:
+        data = _read(path, Cause.MISSING_FILE, most=FILE_BYTES)
+        if digest(data.replace(b"\r\n", b"\n")) == record.sha256:
+            # As git leaves files where core.autocrlf is set.
+            what = "its lines end with CR LF, and were stored with LF alone: it was changed"
+    raise _broken(path, Cause.CHANGED_FILE, what)
 
 
 def _broken(path: Path, cause: Cause, what: str) -> BrokenEntryError:

@@ -213,9 +213,7 @@ def known_with(path: Path | None) -> Known:
     if path is None:
         return packaged
     if not path.is_file():
-        raise UsageError(
-            f"there is no file {path}; --known takes a TOML file like corpus/known.toml"
-        )
+        raise UsageError(f"{path} is no file; --known takes a TOML file like corpus/known.toml")
     return Known(entries=(*packaged.entries, *load_known(path).entries))
 
 

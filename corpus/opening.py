@@ -47,6 +47,7 @@ def open_corpus(path: Path | str) -> Corpus:
             )
         if not folder.is_dir():
             raise UsageError(f"{folder} is a file, and a corpus is a folder; name the folder")
+    with durable.explained("open", folder / MANIFEST):
         try:
             data = read_plain(folder / MANIFEST, most=DESCRIPTION_BYTES)
         except FileNotFoundError:

@@ -14,15 +14,17 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from corpus import Entry, Kind
 from corpus.opening import FOLDER, RECORD, Answers, named_corpus, read_answers, write_answers
 from fuzz.findings.families import accused
-from fuzz.findings.probes import with_answers_of
+from fuzz.findings.probes import ask, words_of
 from fuzz.kinds import KINDS, compiler_words
 from oracle.isa import SHAPES
+from runners.assemblers.assembler import Assembler
 from runners.compilers import find_assembler
 
 RECORD_PAGE, TROPHIES = (Path(__file__).with_name(name) for name in ("record.md", "findings.md"))
@@ -46,7 +48,7 @@ class Bug:
     ids: tuple[str, ...] = ()
     """Beginnings of the ids of its findings in the record; the first says who has it."""
     who: str = ""
-    """Who has it, where the record has no finding of it."""
+    """Who has it, where more is known than the builds that the record's finding was asked of."""
     since: str = "14.0.6 (oldest asked)"
     """Since when, where the record has no finding of it."""
     see: str = ""
@@ -117,29 +119,25 @@ _BUGS = (
     ),
     *(
         Bug(
-            unit=unit, what=what, section=section, since=since, who=f"ptxas {who} at -O1 to -O3",
-            see="`warpfuzz run --runner cuda --seed 3202 --time 10m`, on a GPU",
+            unit=unit, what=what, section=section, since="11.8.89 (oldest asked)", ids=(found,),
+            who=f"ptxas 11.8.89 to {last} at -O1 to -O3",
         )
-        for unit, what, section, since, who in (
+        for unit, what, section, last, found in (
             (
                 "bfe.s32", "a constant position above 31 gives -1 for everything",
-                "bfe.s32 with a constant", "11.8.89 (oldest asked)", "11.8.89 to 13.4.92",
+                "bfe.s32 with a constant", "13.4.92", "a8997f2b",
             ),
             (
                 "bfi.b32", "a constant length above 31 is taken modulo 32",
-                "bfi.b32 takes a constant", "11.8.89 (oldest asked)", "11.8.89 to 13.3.73",
+                "bfi.b32 takes a constant", "13.3.73", "128a5e25",
             ),
             (
                 "shl.b64, shr.u64, sub.s64", "the difference of two shifts becomes a rotation",
-                "A difference of two shifts", "11.8.89 (oldest asked)", "11.8.89 to 13.2.86",
+                "A difference of two shifts", "13.2.86", "ae98bf0a",
             ),
             (
                 "setp with .ftz", "a comparison that is made again does not flush",
-                "A comparison that is repeated", "11.8.89 (oldest asked)", "11.8.89 to 13.5.37",
-            ),
-            (
-                "mma.sync of e4m3, e5m2", "a multiplicand that is 0 is not, for half of a register",
-                "A multiplicand of fp8", "12.4.131 (oldest asked)", "12.4.131 to 13.5.37",
+                "A comparison that is repeated", "13.5.37", "2f131bab",
             ),
         )
     ),
@@ -168,6 +166,47 @@ _BUGS = (
     Bug(
         unit="a loop that lanes enter at two places", what="all lanes count in one register",
         section="A loop that lanes enter at two places", ids=("614ed7e6",),
+    ),
+    Bug(
+        unit="stmatrix, bar.warp.sync",
+        what="behind a loop that lanes enter at two places: not by all lanes at once",
+        section="Lanes that a loop leaves apart", ids=("49dbfe8a",),
+        who="ptxas 12.5.82 to 13.5.37 at -O1 to -O3", since="12.5.82",
+    ),
+    Bug(
+        unit="mma.sync, mma.sp of e4m3, e5m2",
+        what="of a multiplicand that the compiler knows, half of a register is another number",
+        section="A multiplicand of fp8", ids=("19c7b6f1", "09bdf6a7"),
+    ),
+    Bug(
+        unit="or.pred", what="of one predicate twice: read when that has been set anew",
+        section="A copy of a predicate", ids=("918f59a7",),
+    ),
+    Bug(
+        unit="cvt of u32 to bf16", what="behind a set to f32: 0x3f800000 is taken for 1.0",
+        section="A set to f32, converted", ids=("b9289b49",),
+    ),
+    Bug(
+        unit="lop3.b32, xor.b32", what="one instruction of both is another function",
+        section="lop3 of one source twice", ids=("bf0d6aa8",),
+        who="ptxas 11.8.89 to 13.3.73 at -O1 to -O3", since="11.8.89 (oldest asked)",
+    ),
+    Bug(
+        unit="mad.hi", what="an addend that redux.sync has made is lost",
+        section="mad.hi loses an addend", since="11.8.89 (oldest asked)",
+        who="ptxas 11.8.89 to 12.4.131 at -O1 to -O3",
+        see="seed 34 of [scalar_code.md](scalar_code.md), on a GPU",
+    ),
+    Bug(
+        unit="match.all", what="lane 0 is not joined with the others before it",
+        section="Lanes are not joined before match.all", since="12.6.85",
+        who="ptxas 12.6.85 to 12.9.86 at -O1 to -O3",
+        see="seed 35 of [scalar_code.md](scalar_code.md), on a GPU",
+    ),
+    Bug(
+        unit="min.f32, max.f32", what="with 1 and 0 they become .sat: NaN gives 0, not 1",
+        section="A minimum with 1 and a maximum with 0", since="11.8.89 (oldest asked)",
+        who="ptxas 11.8.89 to 13.5.37 at -O1 to -O3", see="the machine code of the three lines",
     ),
     Bug(
         unit="mma.sync, mma.sp",
@@ -229,8 +268,9 @@ def trophies(entries: Sequence[Entry], answers: Answers, details: Sequence[str])
         for start in reversed(bug.ids):
             (found,) = (told.pop(one) for one in list(told) if one.startswith(start))
             text = str(found.finding.details.get("disagree with the oracle", ""))
-            who = compiler_words(text).replace("driver", "the driver's compiler")
-            since = f"{text.removeprefix('V').partition(' ')[0]} (oldest asked)"
+            if text and not who:
+                who = compiler_words(text).replace("driver", "the driver's compiler")
+                since = f"{text.removeprefix('V').partition(' ')[0]} (oldest asked)"
             see = f"`warpfuzz bisect {start} --corpus record`, on a GPU"
         link = anchor(bug.section, details)
         yield f"| {bug.unit} | [{bug.what}]({link}) | {who} | {since} | {see} |"
@@ -322,6 +362,25 @@ def record_page(entries: Iterable[Entry], answers: Answers) -> Iterator[str]:
 def _row(entry: Entry, instruction: str, told: str) -> str:
     text = instruction.replace("|", "\\|")
     return f"| `{text}` | {entry.finding.target} | {told} | {entry.id} |"
+
+
+def with_answers_of(
+    assembler: Assembler, answers: Answers, entries: Sequence[Entry], *, jobs: int
+) -> Answers:
+    """Return the answers of a record with those of one more assembler, `jobs` asked at a time."""
+    name = assembler.version.removeprefix("V")
+    entries = [entry for entry in entries if answers.of(entry.id)]
+    with ThreadPoolExecutor(jobs) as pool:
+        said = list(pool.map(lambda entry: words_of(ask(assembler, entry)), entries))
+    told = {
+        entry.id: dict(zip(answers.asked, answers.of(entry.id), strict=True)) | {name: one}
+        for entry, one in zip(entries, said, strict=True)
+    }
+    order = sorted({*answers.asked, name}, key=lambda one: [int(part) for part in one.split(".")])
+    return Answers(
+        asked=tuple(order),
+        answers={id_: tuple(row[one] for one in order) for id_, row in told.items()},
+    )
 
 
 def main() -> None:

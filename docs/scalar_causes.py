@@ -14,9 +14,10 @@ from oracle.errors import UsageError
 from oracle.lane_code import Assign, If, LaneCode, Repeat, Statement, class_of, every, written_by
 from oracle.program import Program, walk
 from oracle.steps import Branch, Loop, Step
+from strategies.programs.lane_code import always_wrong
 
-_Last = Mapping[str, Assign]
-"""What has written a register last, in the order of the text."""
+_Last = Mapping[str, Sequence[Assign]]
+"""What has written a register, the latest in the order of the text first."""
 _Rewrite = Callable[[Assign, _Last], list[Statement] | None]
 """An instruction as a compiler makes it; None where it makes it right."""
 _FIRST, _SECOND, _WIDE, _CHOSEN = "r998", "r999", "d999", "p999"
@@ -24,6 +25,8 @@ _CONSTANT = {True: "p998", False: "p997"}
 """Registers that no drawn program has (`oracle.lane_code`: numbers to 999)."""
 _TOGETHER = 3
 """Most defects that one program is asked for: of 1,000 programs two had two (2026-11-23)."""
+_USES = 8
+"""Most uses of predicates of which each is tried as the one that is asked for again."""
 _SHADOWS = 500
 """Number of the predicate that a comparison without flushing writes for %p0."""
 
@@ -44,6 +47,12 @@ class Cause:
     repeats: bool = False
     """Whether predicated instructions in an arm of a branch on the same predicate ask for it
     again, by a comparison that does not flush."""
+    branches: bool = False
+    """Whether branches there do so as well."""
+    nth: int = 0
+    """The only use of such a predicate that does so, wherever it stands; 0: those in arms."""
+    copies: bool = False
+    """Whether a copy of a predicate is taken for what that is when the copy is read."""
 
 
 def _assign(opcode: str, destination: str, *sources: str | int, guard: str = "") -> Assign:
@@ -55,16 +64,26 @@ def _testp(one: Assign, _: _Last) -> list[Statement] | None:
 
 
 def _set(one: Assign, _: _Last) -> list[Statement] | None:
-    words = one.opcode.split(".")
-    if not one.guard or words[0] != "set" or words[-2] != "f32":
+    if not always_wrong(one.row, one.guard) or one.row.family != "set":
         return None
-    kept = one.destinations[0]
+    *words, result, source = one.opcode.split(".")
+    (kept,) = one.destinations
+    # Of 16 bits the mask has 16, and so has what is converted.
+    half = [_assign("shl.b32", _FIRST, _FIRST, 16), _assign("shr.s32", _FIRST, _FIRST, 16)]
+    cut = half if source.endswith("16") else []
+    if result == "u32":
+        return [one, _assign("mov.b32", _FIRST, kept), *half, _assign("mov.b32", kept, _FIRST)]
+    narrow = result == "f16"
+    mask = replace(one, opcode=".".join([*words, "u16" if narrow else "u32", source]))
     return [
-        replace(one, opcode=".".join([*words[:-2], "u32", words[-1]])),
+        mask,
+        _assign("cvt.s32.s16" if narrow else "mov.b32", _FIRST, kept),
+        *cut,
         # The magnitude of the least number is that number.
-        _assign("max.s32", _FIRST, kept, 0x8000_0001),
-        _assign("abs.s32", kept, _FIRST),
-        _assign("cvt.rn.f32.s32", kept, kept),
+        _assign("max.s32", _FIRST, _FIRST, 0x8000_0001),
+        _assign("abs.s32", _FIRST, _FIRST),
+        *cut,
+        _assign("cvt.rn.f16.s32" if narrow else "cvt.rn.f32.s32", kept, _FIRST),
     ]
 
 
@@ -95,7 +114,7 @@ def _amount(one: Assign, last: _Last) -> list[Statement] | None:
     value, amount = one.sources
     if not isinstance(amount, str) or amount not in last:
         return None
-    words = last[amount].opcode.split(".")
+    words = last[amount][0].opcode.split(".")
     if words[-2 if words[0] in ("cvt", "set") else -1] != "f32":
         return None
     return [
@@ -161,7 +180,8 @@ def _signed(one: Assign, last: _Last) -> list[Statement] | None:
         return None
     if not isinstance(source, str) or source not in last:
         return None
-    if not last[source].opcode.endswith(".sat.f32"):
+    made = [by.opcode for by in last[source]]
+    if not any(by.endswith(".sat.f32") or by in ("abs.f32", "abs.ftz.f32") for by in made):
         return None
     return [replace(one, opcode="mov.b32")]
 
@@ -170,7 +190,7 @@ def _doubled(one: Assign, last: _Last) -> list[Statement] | None:
     source = one.sources[0]
     if one.opcode != "cvt.u32.u16" or not isinstance(source, str) or source not in last:
         return None
-    words = last[source].opcode.split(".")
+    words = last[source][0].opcode.split(".")
     if words[0] != "set" or words[-2] not in ("f16", "bf16"):
         return None
     result = one.destinations[0]
@@ -182,7 +202,7 @@ def _rotated(one: Assign, last: _Last) -> list[Statement] | None:
     if words[0] != "sub" or words[-1] not in ("s32", "s64") or len(words) > 2:
         return None
     bits = int(words[1][1:])
-    shifts = {by.opcode: by.sources for by in made if by is not None}
+    shifts = {by[0].opcode: by[0].sources for by in made if by is not None}
     left, right = shifts.get(f"shl.b{bits}"), shifts.get(f"shr.u{bits}")
     if left is None or right is None or left[0] != right[0]:
         return None
@@ -198,7 +218,7 @@ CAUSES = (
         rewrite=_testp,
     ),
     Cause(
-        name="set to f32 under a predicate converts what is kept",
+        name="set under a predicate converts what is kept",
         ptx="@%p1 set.gt.f32.f32 %f3, %f1, %f2;",
         section="A set without its predicate",
         rewrite=_set,
@@ -258,7 +278,7 @@ CAUSES = (
         rewrite=_added,
     ),
     Cause(
-        name="the absolute values of two halves of a saturated f32 are left out",
+        name="abs of the halves of an f32 that is not negative is left out",
         ptx="add.rn.sat.f32 %r2, %r0, %r1; abs.bf16x2 %r3, %r2;",
         section="The absolute values of the halves",
         rewrite=_signed,
@@ -276,12 +296,44 @@ CAUSES = (
         believes=True,
     ),
     Cause(
+        name="a copy of a predicate is what that is set to later",
+        ptx="or.pred %p1, %p0, %p0; setp.gt.u32 %p0, %r2, 7; @%p1 bra JOIN;",
+        section="A copy of a predicate",
+        copies=True,
+    ),
+    Cause(
         name="a comparison that is repeated loses .ftz",
         ptx="setp.ge.ftz.f32 %p1, %r7, %r5; @!%p1 bra NO; @!%p1 mov.b32 %r0, %r1;",
         section="A comparison that is repeated",
         repeats=True,
     ),
+    Cause(
+        name="a comparison that is repeated loses .ftz",
+        ptx="setp.ge.ftz.f32 %p1, %r7, %r5; @!%p1 bra NO; @!%p1 bra JOIN;",
+        section="A comparison that is repeated",
+        repeats=True,
+        branches=True,
+    ),
+    *(
+        Cause(
+            name="a comparison that is repeated loses .ftz",
+            ptx="setp.ge.ftz.f32 %p1, %r7, %r5; ... @!%p1 mov.b32 %r0, %r1;",
+            section="A comparison that is repeated",
+            repeats=True,
+            nth=nth,
+        )
+        for nth in range(1, _USES + 1)
+    ),
 )
+
+
+BY_MACHINE_CODE = {
+    "33/54": "A loop that lanes enter at two places",
+    "33/562": "A loop that lanes enter at two places",
+    "34/550": "mad.hi loses an addend",
+    "35/660": "Lanes are not joined before match.all",
+}
+"""Programs, by seed and number, whose defect PTX cannot say: sections of docs/findings.md."""
 
 
 class _Written:
@@ -295,7 +347,9 @@ class _Written:
 
     def __init__(self, causes: Sequence[Cause]) -> None:
         self._causes = causes
-        self._last: dict[str, Assign] = {}
+        self._last: dict[str, list[Assign]] = {}
+        self._uses = 0
+        """Uses so far of predicates that come of comparisons which flush."""
         self._known: dict[str, bool] = {}
         """Predicates that the branches around say."""
         self._believed: set[str] = set()
@@ -357,19 +411,38 @@ class _Written:
         name = predicate.removeprefix("!")
         return self._known[name] != (name != predicate) if name in self._believed else None
 
-    def _asked(self, predicate: str) -> str:
+    def _asked(self, predicate: str, *, branch: bool = False) -> str:
         """Return the predicate that is asked for in place of one."""
         name = predicate.removeprefix("!")
-        flushed = name in self._last and ".ftz." in self._last[name].opcode
-        if name in self._known and flushed and self._has("repeats"):
+        if name not in self._last or ".ftz." not in self._last[name][0].opcode:
+            return predicate
+        self._uses += 1
+        arm = name in self._known
+        if any(
+            cause.nth == self._uses if cause.nth else arm and (cause.branches or not branch)
+            for cause in self._causes
+            if cause.repeats
+        ):
+            self.seen = True
             return predicate.replace(name, _shadow(name))
         return predicate
+
+    def _read(self, predicate: str) -> str:
+        """Return the predicate that is read in place of one, which may be its copy."""
+        name = predicate.removeprefix("!")
+        by = self._last[name][0] if name in self._last else None
+        if by is None or by.guard or by.opcode not in ("or.pred", "and.pred"):
+            return predicate
+        first, second = by.sources
+        copied = first == second != name and self._has("copies")
+        return predicate.replace(name, str(first)) if copied else predicate
 
     def _branch(self, one: If) -> Sequence[Statement]:
         said = self._said(one.predicate)
         if said is not None:
             return self._block(one.then if said else one.otherwise)
-        asked = self._asked(one.predicate)
+        one = replace(one, predicate=self._read(one.predicate))
+        asked = self._asked(one.predicate, branch=True)
         then = tuple(self._arm(one.then, one.predicate, taken=True))
         otherwise = tuple(self._arm(one.otherwise, one.predicate, taken=False))
         return [replace(one, predicate=asked, then=then, otherwise=otherwise)]
@@ -377,7 +450,7 @@ class _Written:
     def _assign(self, one: Assign) -> Sequence[Statement]:
         made = self._defective(one)
         for name in one.destinations:
-            self._last[name] = one
+            self._last[name] = [one, *self._last.get(name, ())]
             self._known.pop(name, None)
             self._believed.discard(name)
         predicates = [name for name in one.destinations if class_of(name) == "pred"]
@@ -400,6 +473,13 @@ class _Written:
             if made is not None:
                 self.seen = True
                 return made
+        one = replace(
+            one,
+            guard=one.guard and self._read(one.guard),
+            sources=tuple(
+                self._read(name) if isinstance(name, str) else name for name in one.sources
+            ),
+        )
         if one.guard and (said := self._said(one.guard)) is not None:
             if not said:
                 return []
@@ -455,6 +535,8 @@ def with_defects(program: Program) -> Iterator[tuple[Sequence[str], Program]]:
     found = possible(program)
     for number in range(1, min(len(found), _TOGETHER) + 1):
         for causes in combinations(found, number):
+            if len({cause.name for cause in causes}) < number:
+                continue
             try:
                 made = replace(program, steps=_steps(program.steps, causes))
             except UsageError:  # it takes too many statements

@@ -22,7 +22,7 @@ from typing import Any, TextIO
 import click
 from click.core import ParameterSource
 
-from fuzz.options import COMMANDS, Options
+from fuzz.options import COMMANDS, Options, PathName
 from oracle.errors import DeviceLostError, UsageError, WarpfuzzError
 
 
@@ -127,8 +127,8 @@ app = _Group(
     "warpfuzz",
     help="Differential fuzzer for the warp-level matrix instructions of PTX.",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 clean, 1 findings, 2 usage, 3 nothing can be said because something "
-    "failed, 4 device lost, 130 interrupted.",
+    epilog="Exit codes: 0 clean, 1 findings, 2 usage, 3 the infrastructure failed and nothing "
+    "can be said, 4 device lost, 130 interrupted.",
     params=[
         click.Option(
             ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version,
@@ -169,7 +169,7 @@ def _command(kind: type[Options]) -> click.Command:
         return Exit.FINDINGS if found else Exit.CLEAN
 
     config = click.Option(
-        ["--config"], type=click.Path(path_type=Path), is_eager=True, expose_value=False,
+        ["--config"], type=PathName(path_type=Path), is_eager=True, expose_value=False,
         callback=_configure,
         help="TOML file with options, in a table for each command ([run], time = '2h'; in a "
         "pyproject.toml [tool.warpfuzz.run]). Options on the command line take precedence.",

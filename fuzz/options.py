@@ -36,6 +36,16 @@ class _Range(click.FloatRange):
         return number
 
 
+class PathName(click.Path):
+    """Names of files and folders; an empty one is none, and not the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path that a text means."""
+        if value == "":
+            self.fail("it is empty; give the name of a file or folder, or '.'.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 _COUNT = click.IntRange(min=1)
 _SEED = click.IntRange(min=0, max=2**64 - 1)
 _LEVEL = click.IntRange(0, 3)
@@ -44,7 +54,7 @@ _MOST_IMAGES = 65_536
 """Of a form of `conform`, at once in memory: 8 KiB each come to half a GiB."""
 _PROCESSES = click.IntRange(1, 1024)
 """More than a machine has cores; a slip beyond it would fill the memory with processes first."""
-_FOLDER = click.Path(path_type=Path)
+_FOLDER = PathName(path_type=Path)
 _HARDWARE = click.Choice(["sim", "cuda"])
 
 
@@ -635,7 +645,7 @@ class Legal(Options, words="legal", runs="legality:judge_file"):
     programs read them with --json.
     """
 
-    file: Path = argument(type=click.Path(path_type=Path, allow_dash=True))
+    file: Path = argument(type=PathName(path_type=Path, allow_dash=True))
     target: str | None = shared(
         "target", f"GPU architecture (.target).  [default: the module's, else {DEFAULT_TARGET}]"
     )

@@ -165,7 +165,9 @@ def console(**options: Any) -> Console:
     given as such.
     """
     made = _Console(theme=THEME, highlight=False, markup=False, emoji=False, **options)
-    if not made.is_terminal and "COLUMNS" not in os.environ and "width" not in options:
+    # Rich takes a COLUMNS of 0 for a width of nothing.
+    unknown = not made.is_terminal and "COLUMNS" not in os.environ and "width" not in options
+    if unknown or made.width < 1:
         made.width = _WIDTH_WITHOUT_TERMINAL
     if made.width > _MOST_COLUMNS:
         made.width = _MOST_COLUMNS

@@ -74,7 +74,8 @@ class Failure:
     @property
     def line(self) -> str:
         """The failure in one line, with the beginning of what the tool or the device said."""
-        return f"{self} {' '.join(self.detail.split())[:_SAID_CHARACTERS]}".strip()
+        said = " ".join(self.detail.split())[:_SAID_CHARACTERS]
+        return f"{self}: {said}" if said else f"{self}"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -58,12 +58,6 @@ def _one_of(draw: st.DrawFn, items: Sequence[T]) -> T:
     return items[draw(st.integers(0, len(items) - 1))]
 
 
-@st.composite
-def legal_forms(draw: st.DrawFn, forms: Sequence[Form]) -> Form:
-    """Draw a form, uniformly; `legal_drafts` lists its instructions. Shrinks to the first."""
-    return _one_of(draw, forms)
-
-
 def _strides(form: Form) -> tuple[str, ...]:
     """Return legal strides of a load or store: in a register, default, twice, fivefold."""
     if "stride" not in form.operands:

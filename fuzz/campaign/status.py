@@ -146,7 +146,10 @@ class CampaignStatus:
         if self.compared or self.findings or not self.words.nothing_compared:
             return ""
         if not (self.rounds or self.cases or self.skipped or self.said):
-            return "nothing was compared: the first round was not done in time; give it longer"
+            why = "the first round was not done in time; give it longer"
+            if self.stopped not in ("", "budget spent", "stopped on request"):
+                why = self.stopped
+            return f"nothing was compared: {why}"
         last = f"; what was said last: {self.said}" if self.said else ""
         return f"nothing was compared: {self.words.nothing_compared}{last}"
 

@@ -299,8 +299,8 @@ class MatrixRounds(Rounds):
     ) -> None:
         """Add an image that some members' binaries do not turn into what the oracle says."""
         guilty, innocent = self._ordered(wrong), self._ordered(right)
-        readers = self._matrix.readers(batch.version)
-        family = family_of(kind, form_name(batch.form), guilty, readers, failure)
+        asked = self._ordered([*guilty, *innocent])
+        family = family_of(kind, form_name(batch.form), guilty, asked, failure)
         stored = None
         opened = self._place.opened
         if not self._told(family) and opened is not None:

@@ -387,7 +387,7 @@ class _MemberExaminer(Examiner):
         if kind is Kind.FLAKY:
             return family_of_flaky(form)
         name = form_name(form)
-        return family_of(kind, name, self._wrong, self._readers(subject), attempts[-1].failure)
+        return family_of(kind, name, self._wrong, self._asked, attempts[-1].failure)
 
     def _named(self, evidence: Evidence, culprit: Culprit | None) -> Evidence:
         """Name a finding after what is wrong, and after the members that alone have it.
@@ -395,8 +395,7 @@ class _MemberExaminer(Examiner):
         What all have is no compiler's own: its name is that which a campaign with one compiler
         gives it.
         """
-        among = self._readers(evidence.subject)
-        return evidence.named(culprit, who=who_alone(evidence.kind, self._wrong, among))
+        return evidence.named(culprit, who=who_alone(evidence.kind, self._wrong, self._asked))
 
     def _bare(self, kind: Kind, subject: Subject, culprit: Culprit | None) -> Subject:
         return subject
@@ -424,6 +423,12 @@ class _MemberExaminer(Examiner):
             return None
         device = ExperimentDevice(self._ready.runner, subject.module)
         return culprit_of(device, subject.program, subject.image)
+
+    @property
+    def _asked(self) -> Sequence[Member]:
+        """The members that answered: some read no such module, or do not compile it."""
+        answered = {*self._wrong, *self._right}
+        return [member for member in self._matrix.members if member in answered]
 
     def _readers(self, subject: Subject) -> Sequence[Member]:
         """Return the members that read a subject's module: all that can be wrong about it."""

@@ -75,6 +75,8 @@ class Compilers:
     disassembler: Disassembler | None = None
     images: int | None = None
     """Images of each program; None: what the runner does in the time of compiling it."""
+    read_by_all: bool = False
+    """Whether programs are in PTX ISA versions that all members read, and in no newer one."""
     wanted: bool = True
     """Whether somebody asked for this runner; else it is the best there is."""
     patience: float = _STALL_SECONDS
@@ -94,7 +96,7 @@ class Compilers:
             If no compiler is left, or the device cannot be opened.
         """
         with placed(self.choice) as place:
-            fit = fitting(self.members, place)
+            fit = fitting(self.members, place, read_by_all=self.read_by_all)
             opened, newest = place.opened, fit.versions.newest
             forms = selected_forms(self.selection, target=place.target, version=newest)
             facts = Facts(

@@ -288,14 +288,16 @@ class Fitting:
     skipped: tuple[str, ...]
     """Sentences about the others."""
     versions: Versions
-    """PTX ISA versions that rounds draw from: those that some member reads, and most often one
-    that all of them do."""
+    """PTX ISA versions that rounds draw from: those that some member reads (or all), and most
+    often one that all of them do."""
     newest: Mapping[Member, PtxVersion]
     """The newest that a member reads, of each."""
 
 
-def fitting(members: Sequence[Member], place: Place) -> Fitting:
+def fitting(members: Sequence[Member], place: Place, *, read_by_all: bool = False) -> Fitting:
     """Leave out compilers that do not know the target, the PTX ISA version or their options.
+
+    With `read_by_all`, versions are left out that not all of the others read.
 
     Raises UsageError if none is left, or none with some options.
     """
@@ -332,5 +334,7 @@ def fitting(members: Sequence[Member], place: Place) -> Fitting:
         raise UsageError(f"nobody compiles with {', '.join(sorted(lost))}: {said}; {advice}")
     versions = Versions.only(asked)
     if place.drawn:
-        versions = versions_up_to(place.target, max(fit.values()), main=min(fit.values()))
+        main = min(fit.values())
+        most = main if read_by_all else max(fit.values())
+        versions = versions_up_to(place.target, most, main=main)
     return Fitting(members=tuple(fit), skipped=sentences, versions=versions, newest=fit)

@@ -12,7 +12,7 @@ from io import StringIO
 from pathlib import Path
 
 from markupsafe import Markup
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
@@ -360,12 +360,23 @@ def _example(group: FindingGroup) -> str:
 
 _WIDE = 110
 """Columns from which the instruction of a finding has a column of its own."""
+_NARROW = 60
+"""Columns below which nothing of a finding has one: 11 of 40 would be left for what it is."""
 
 
 def families_table(
     families: Iterable[FamilyState], rows: int | None = None, *, columns: int = _REPORT_COLUMNS
 ) -> RenderableType:
     """Return a table of the families, worst first; a line holds all that differ in shape alone."""
+    lines = _lines(families)
+    shown = lines if rows is None else lines[:rows]
+    more = f"… and {counted(len(lines) - len(shown), 'line')} more"
+    if columns < _NARROW:
+        texts = []
+        for one in shown:
+            head = ", ".join((kind_name(one.kind), counted(one.cases, "case"), *one.ids[:1]))
+            texts += [plain(head), plain(one.what), plain(one.example, style="quiet")]
+        return Group(*texts, *([more] if len(shown) < len(lines) else []))
     made = Table(box=None, pad_edge=False, expand=True)
     made.add_column("kind", no_wrap=True)
     made.add_column("cases", justify="right", no_wrap=True)
@@ -375,8 +386,6 @@ def families_table(
     if wide:
         made.add_column("instruction, without operands", ratio=3, overflow="fold")
     made.add_column("smallest case", no_wrap=True)
-    lines = _lines(families)
-    shown = lines if rows is None else lines[:rows]
     for line in shown:
         what = plain(" ".join((line.what, *line.shapes)))
         remark = harmless(f"{line.kinds}{line.remark}", one_line=True)
@@ -389,6 +398,5 @@ def families_table(
             f"{line.ids[0]} +{len(line.ids) - 1}" if len(line.ids) > 1 else "".join(line.ids),
         )
     if len(shown) < len(lines):
-        more = f"… and {counted(len(lines) - len(shown), 'line')} more"
         made.add_row("", "", more, *([""] if wide else []), "")
     return made

@@ -6,7 +6,8 @@ wrong so gives the name, whatever else the code has.
 
 Where all of them are right alone, only some together are wrong. Of code that was made smaller, each
 instruction is tried away then: in its place stands what it gave, loaded from memory. Where that
-makes the code right, it belongs to what is wrong.
+makes the code right, it belongs to what is wrong. So do predicates, branches and loops, if code
+that takes everything in a row is right.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from oracle.lane_code import (
 from oracle.matrices import LANES
 from oracle.ops import accesses_rows
 from oracle.program import Program, walk
+from oracle.registers import MOST_LISTED
 from oracle.scalar import CLASSES, SCALARS, ScalarInstruction
 from oracle.tracing import Trace
 from runners.protocol import Images
@@ -65,6 +67,7 @@ _AT_ONCE = 16
 """Trials that are compiled together; what follows a wrong one is compiled in vain."""
 _Offer = TypeVar("_Offer")
 _PREDICATE, _LOOP, _BRANCH = "a predicate", "a loop of lanes", "a branch of lanes"
+_ALL_LANES = "an instruction of all lanes"
 _SET_ANEW = "a branch of lanes on a predicate that a loop in it sets anew"
 _LEFT, _ENTERED = " that lanes leave", " entered within its body"
 ENTERED = f"{_LOOP}{_ENTERED}"
@@ -138,7 +141,14 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
             return Culprit(steps=(_SET_ANEW,), witness=_shown(example), together=True)
         # What is executed although its predicate says no may be anything.
         named = [one for one in needed if not one.guard or _PREDICATE not in controls]
-        orders = dict.fromkeys(_any_order(one.opcode) for one in named)
+        read = {source for one in named for source in one.sources}
+        orders = dict.fromkeys(
+            # What nobody reads does no more than stand between the others.
+            _ALL_LANES
+            if one.row.warp and read.isdisjoint(one.destinations)
+            else _any_order(one.opcode)
+            for one in named
+        )
         some = [*orders, *controls] or [*step.opcodes]
         names = some if len(some) <= _MOST_NAMED else controls or names
     return Culprit(steps=(" and ".join(names),), witness=_shown(example), together=True)
@@ -553,10 +563,18 @@ def _given_instead(example: Example, step: LaneCode, one: Assign, time: Taken) -
         given = [*kept, 0] if name[0] == "p" else kept
         here.append(_assign(_GIVES[name[0]], name, *given, guard=one.guard))
     path = next(path for path, other in places(step.code) if other is one)
+    results, last = [*dict.fromkeys(step.results)], list[Statement]()
+    if len(results) + len(seen) > MOST_LISTED:
+        # There are no more results: it has to be enough that one depends on what is seen.
+        *results, into = results
+        results.append(f"r{next(numbers)}")
+        last = [_assign("mov.b32", results[-1], into)]
+        last += [_assign("add.s32", results[-1], results[-1], each) for each in seen]
+        seen = []
     try:
         other = replace(
-            step, source="x", count=len(columns), results=(*dict.fromkeys(step.results), *seen),
-            code=(*first, *reversed(moved), *changed(step.code, {path: tuple(here)})),
+            step, source="x", count=len(columns), results=(*results, *seen),
+            code=(*first, *reversed(moved), *changed(step.code, {path: tuple(here)}), *last),
         )  # fmt: skip
     except UsageError:
         return None

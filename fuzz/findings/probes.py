@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from enum import StrEnum
 
@@ -19,7 +18,6 @@ from numpy.typing import NDArray
 
 from corpus import Entry, Finding, Kind
 from corpus.images import unpack
-from corpus.opening import Answers
 from fuzz.findings.case import (
     EXPECTED,
     INPUT,
@@ -433,28 +431,3 @@ def ask(assembler: Assembler, entry: Entry) -> Answer:
     """Assemble a finding's module at -O3, as all versions of the record were asked."""
     probe = ModuleProbe(entry, stand_in=STAND_IN)
     return asked(lambda _: Counter([probe.ask([(assembler, None)])]), times=1)
-
-
-def with_answers_of(
-    assembler: Assembler, answers: Answers, entries: Sequence[Entry], *, jobs: int
-) -> Answers:
-    """Return the answers of a record with those of one more assembler.
-
-    Parameters
-    ----------
-    jobs
-        Processes that run at the same time.
-    """
-    name = assembler.version.removeprefix("V")
-    entries = [entry for entry in entries if answers.of(entry.id)]
-    with ThreadPoolExecutor(jobs) as pool:
-        said = list(pool.map(lambda entry: words_of(ask(assembler, entry)), entries))
-    told = {
-        entry.id: dict(zip(answers.asked, answers.of(entry.id), strict=True)) | {name: one}
-        for entry, one in zip(entries, said, strict=True)
-    }
-    order = sorted({*answers.asked, name}, key=lambda one: [int(part) for part in one.split(".")])
-    return Answers(
-        asked=tuple(order),
-        answers={id_: tuple(row[one] for one in order) for id_, row in told.items()},
-    )

@@ -29,6 +29,7 @@ REDUCE_SECONDS = 120.0
 
 _COMMENT = re.compile(r'("[^"\n]*")|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _SECTION = re.compile(r"^\s*\.section\s+[\w.]+\s*\{[^}]*\}", re.MULTILINE)
+_FOR_DEBUGGERS = re.compile(r"\.(?:loc|file|section)\b")
 _PIECE = re.compile(
     r"\s*(?:(?P<kept>\.(?:version|target|address_size)\b[^\n]*"
     r"|(?:\.(?:visible|weak|extern)\s+)*\.(?:entry|func)\b[^{;]*|[{}])"
@@ -40,9 +41,18 @@ _INSTRUCTION = re.compile(
 )
 _REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+([^;]*);")
 _NUMBER = re.compile(r"(?<![\w.%$])-?(?:0[xX][0-9a-fA-F]+|[0-9]+)U?(?![\w.])")
-_REGISTER = re.compile(r"%[A-Za-z_$][\w$]*(?![\w$.])")
-_MOVE = re.compile(r"(?:mov|cvta\.to\.global)\.\w+ (%[\w$]+), ?([\w%$-]+);", re.ASCII)
+_REGISTER = re.compile(r"(?<![\w$.%])[%A-Za-z_$][\w$]*(?![\w$.])")
+_MOVE = re.compile(r"(?:mov|cvta\.to\.global)\.\w+ ([%A-Za-z_$][\w$]*), ?([\w%$-]+);", re.ASCII)
 _BITS = re.compile(r"\d+")
+_JUMP = re.compile(r"bra(?:\.uni)? ([\w$%]+);", re.ASCII)
+_VECTOR = re.compile(r"\{([^}]*)\}")
+_COUNTED = re.compile(r"\.v[248]\b")
+_ELEMENT = re.compile(r"\.[bsuf](8|16|32|64)\b")
+_SPECIAL = re.compile(r"%(tid|ctaid|laneid)(?:\.([xyz]))?")
+_SMALL = 16
+"""Constants that are lowered by one; larger ones lose a bit, or a try each would take for ever."""
+_LANES_TRIED, _WORDS_TRIED = 64, 8
+"""Threads, and words of an image, of which one is tried in place of all."""
 _ONES = {"f32": ("0f00000000", "0f3F800000"), "f64": ("0d0000000000000000", "0d3FF0000000000000")}
 """Zero and one where an integer is none: constants of floating-point numbers (PTX ISA 4.5.2)."""
 
@@ -61,14 +71,18 @@ class Reduced:
 def pieces_of(ptx: str) -> list[tuple[str, bool]]:
     """Return the parts of a module in lines of their own, and whether each may go alone.
 
-    Sections for debuggers are left out; what is not understood stays as it is.
+    What is for debuggers is left out; what is not understood stays as it is.
     """
     text = _SECTION.sub("", _COMMENT.sub(lambda found: found[1] or " ", ptx))
     found, place = [], 0
     while match := _PIECE.match(text, place):
         place = match.end()
         words = " ".join(match[0].split())
-        found.append((words, match["part"] is not None))
+        if words.startswith(".target"):
+            # It asks for the sections that are left out.
+            words = words.removesuffix("debug").rstrip(", ")
+        if not _FOR_DEBUGGERS.match(words):
+            found.append((words, match["part"] is not None))
     if rest := text[place:].strip():
         found.append((rest, False))
     return found
@@ -105,9 +119,9 @@ class Reducer:
             while before != (self._text, self._setup, self._image.tobytes()):
                 before = (self._text, self._setup, self._image.tobytes())
                 self._shrink_launch()
-                self._shrink_image()
                 self._drop_functions()
                 self._drop_parts()
+                self._shrink_image()
                 self._simplify()
         except _OverError:
             status = ShrinkStatus.CAPPED
@@ -139,7 +153,7 @@ class Reducer:
         return True
 
     def _drop_functions(self) -> None:
-        """Take away other entries and functions, each as a whole."""
+        """Take away other entries and functions, each as a whole, and empty blocks."""
         place = 0
         while place < len(self._pieces):
             words = self._pieces[place][0]
@@ -152,7 +166,12 @@ class Reducer:
                         break
                 if self._try(self._pieces[:place] + self._pieces[end:]):
                     continue
-                place = end
+                place += 2
+            elif [each for each, _ in self._pieces[place : place + 2]] == ["{", "}"] and self._try(
+                self._pieces[:place] + self._pieces[place + 2 :]
+            ):
+                # A block in which nothing is left, of several one in the other.
+                place = max(0, place - 2)
             else:
                 place += 1
 
@@ -181,7 +200,7 @@ class Reducer:
         while place < len(self._pieces):
             words = self._pieces[place][0]
             if _INSTRUCTION.fullmatch(words) and self._pieces[place][1]:
-                if self._forward(place):
+                if self._forward(place) or self._thread(place):
                     continue
                 for simpler in self._simpler(words):
                     changed = list(self._pieces)
@@ -205,6 +224,15 @@ class Reducer:
         ]
         return self._try(others)
 
+    def _thread(self, place: int) -> bool:
+        """Let branches that lead to a branch lead to where that leads."""
+        goal, before = _JUMP.fullmatch(self._pieces[place][0]), self._pieces[place - 1][0]
+        if goal is None or not before.endswith(":"):
+            return False
+        label = re.compile(rf"(\bbra(?:\.uni)? ){re.escape(before[:-1].strip())};")
+        others = [(label.sub(rf"\g<1>{goal[1]};", words), free) for words, free in self._pieces]
+        return others != self._pieces and self._try(others)
+
     def _types(self) -> dict[str, str]:
         found = {}
         for words, _ in self._pieces:
@@ -220,29 +248,68 @@ class Reducer:
         if guard:
             yield f"{opcode} {rest};"
         stem = opcode.partition(".")[0]
+        yield from self._single(guard, opcode, rest)
         target, _, sources = rest.partition(",")
-        if stem not in ("st", "red", "bra", "bar", "mov", "setp") and _REGISTER.fullmatch(target):
-            bits = _BITS.search(self._type_of(target))
-            registers = _REGISTER.findall(sources)
+        if stem not in ("st", "red", "bra", "bar", "setp") and _REGISTER.fullmatch(target):
+            bits = _BITS.search(opcode if stem == "mov" else self._type_of(target))
             if bits is not None and stem != "cvta":
-                for value in dict.fromkeys(("0", "1", *registers)):
-                    if value.startswith("%") and _BITS.findall(self._type_of(value)) != [bits[0]]:
-                        continue
-                    yield f"{guard}mov.b{bits[0]} {target}, {value};"
-        if not sources:
+                move = opcode if stem == "mov" else f"mov.b{bits[0]}"
+                for value in self._values(stem, sources, int(bits[0])):
+                    yield f"{guard}{move} {target}, {value};"
+        if not sources or (stem == "mov" and _REGISTER.fullmatch(target)):
             return
         for found in _REGISTER.finditer(sources):
             before = sources[: found.start()].rstrip()
             type_ = self._type_of(found[0])
-            if before.endswith("[") or type_ == "pred":
+            if before.endswith("[") or type_ == "pred" or not (type_ or found[0][0] == "%"):
                 continue
             for value in _ONES.get(type_, ("0", "1")):
                 yield f"{guard}{opcode} {target},{_replaced(sources, found, value)};"
         for found in _NUMBER.finditer(sources):
             number = int(found[0].rstrip("U"), 0) if _is_plain(found[0]) else 0
-            for less in (0, 1, number // 2, number - 1):
+            near = number - 1 if number <= _SMALL else number & (number - 1)
+            for less in (0, 1, 1 << number.bit_length() - 1 if number else 0, number // 2, near):
                 if abs(less) < abs(number) and (less >= 0 or number < 0):
                     yield f"{guard}{opcode} {target},{_replaced(sources, found, str(less))};"
+
+    def _single(self, guard: str, opcode: str, rest: str) -> Iterator[str]:
+        """Yield loads and stores of one element in place of a vector."""
+        found, many = _VECTOR.search(rest), _COUNTED.search(opcode)
+        width = _ELEMENT.search(opcode)
+        if found is None or many is None or width is None or "]" not in rest:
+            return
+        one = opcode.replace(many[0], "", 1)
+        address = rest.replace(found[0], "").strip(" ,")
+        for index, part in enumerate(found[1].split(",")):
+            at = address.replace("]", f"+{index * int(width[1]) // 8}]") if index else address
+            pair = f"{at}, {part.strip()}" if rest.startswith("[") else f"{part.strip()}, {at}"
+            yield f"{guard}{one} {pair};"
+
+    def _values(self, stem: str, sources: str, bits: int) -> Iterator[str]:
+        """Yield what may stand in place of what an instruction computes, the simplest first."""
+        known = sources.strip()
+        if stem == "mov":
+            # Of numbers that threads have, one does it where one thread shows it.
+            if special := _SPECIAL.fullmatch(known):
+                extents = self._setup.grid if special[1] == "ctaid" else self._setup.block
+                most = 32 if special[1] == "laneid" else extents["xyz".index(special[2] or "x")]
+                yield from map(str, range(min(most, _LANES_TRIED)))
+            elif _is_plain(known) and _NUMBER.fullmatch(known) and int(known.rstrip("U"), 0) > 1:
+                number = int(known.rstrip("U"), 0)
+                top = 1 << number.bit_length() - 1
+                near = number - 1 if number <= _SMALL else number & (number - 1)
+                yield from (f"{less}" for less in (0, 1, top, number // 2, near) if less < number)
+            elif _REGISTER.fullmatch(known):
+                yield from ("0", "1")
+            return
+        yield from ("0", "1", "-1")
+        for register in dict.fromkeys(_REGISTER.findall(sources)):
+            if _BITS.findall(self._type_of(register)) == [str(bits)]:
+                yield register
+        yield from (found[0] for found in _NUMBER.finditer(sources) if "[" not in sources)
+        if stem in ("ld", "ldu") and bits in (32, 64):
+            words = np.unique(self._image.view(f"<u{bits // 8}"))
+            yield from (f"{word}" for word in words[words > 1][:_WORDS_TRIED])
 
     def _type_of(self, register: str) -> str:
         types = self._types()

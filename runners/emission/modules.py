@@ -135,6 +135,31 @@ def _kernel(program: Program, entry: str) -> Kernel:
     )
 
 
+def declarations(program: Program, body: Body, kernel: Kernel, of_shared: str) -> list[str]:
+    """Declare the shared memory of a block, its registers `of_shared`, and those of the steps."""
+    lines = []
+    if kernel.shared_bytes:
+        size = kernel.shared_bytes * kernel.warps_per_block
+        lines = [
+            f"    .reg .b64 {of_shared};",
+            f"    .shared .align {IMAGE_ALIGNMENT} .b8 shared_memory[{size}];",
+        ]
+    if "%zero" in body.used:
+        lines.append("    .reg .b32 %zero; .reg .b64 %high;")
+    return [*lines, *operand_registers(program).declarations(), *body.declarations()]
+
+
+def zero(body: Body) -> list[str]:
+    """Return what computes a zero that no compiler can fold, if it is used."""
+    if "%zero" not in body.used:
+        return []
+    return [
+        "    // a zero that no compiler can fold: no address reaches 2^60",
+        "    shr.u64 %high, %image_generic, 60;",
+        "    cvt.u32.u64 %zero, %high;",
+    ]
+
+
 def _text(program: Program, kernel: Kernel, aligned: bool) -> str:
     body = Body()
     StepWriter(program=program, body=body, aligned=aligned).write(program.steps)
@@ -157,16 +182,7 @@ def _text(program: Program, kernel: Kernel, aligned: bool) -> str:
         "    .reg .b64 %image_generic, %image, %sms, %position;",
         "    .reg .pred %done, %record;",
     ]
-    if kernel.shared_bytes:
-        size = kernel.shared_bytes * kernel.warps_per_block
-        lines += [
-            "    .reg .b64 %shared, %shared_generic, %slice;",
-            f"    .shared .align {IMAGE_ALIGNMENT} .b8 shared_memory[{size}];",
-        ]
-    if "%zero" in body.used:
-        lines.append("    .reg .b32 %zero; .reg .b64 %high;")
-    lines += operand_registers(program).declarations()
-    lines += body.declarations()
+    lines += declarations(program, body, kernel, "%shared, %shared_generic, %slice")
     lines += ["", *prologue, "", *body.lines, "END:", "    ret;", "}", ""]
     return "\n".join(lines)
 
@@ -186,14 +202,7 @@ def _prologue(kernel: Kernel, body: Body) -> list[str]:
         "    @%done bra END;",
         "    mov.u32 %lane, %laneid;",
         "    ld.param.u64 %image_generic, [images];",
-    ]
-    if "%zero" in body.used:
-        lines += [
-            "    // a zero that no compiler can fold: no address reaches 2^60",
-            "    shr.u64 %high, %image_generic, 60;",
-            "    cvt.u32.u64 %zero, %high;",
-        ]
-    lines += [
+        *zero(body),
         f"    mul.wide.u32 %image, %warp, {kernel.image_bytes};",
         "    add.u64 %image_generic, %image_generic, %image;",
         "    cvta.to.global.u64 %image, %image_generic;",

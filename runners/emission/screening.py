@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 from oracle.errors import UsageError
 from oracle.ops import accesses_matrix
-from oracle.places import IMAGE_ALIGNMENT
 from oracle.program import Program, walk
 from oracle.targets import Module
 from runners import ledger
 from runners.emission.addresses import displaced
 from runners.emission.body import Body
-from runners.emission.modules import STATIC_SHARED_BYTES, module_of
-from runners.emission.registers import operand_registers
+from runners.emission.modules import STATIC_SHARED_BYTES, declarations, module_of, zero
 from runners.emission.steps import StepWriter
 from runners.kernels import LANES, MAX_WARPS_PER_BLOCK, KernelModule, ScreeningKernel
 
@@ -106,22 +104,12 @@ def _text(program: Program, kernel: ScreeningKernel, aligned: bool) -> str:
         "    .reg .pred %done, %first, %differs;",
         f"    .reg .b32 %part<{4 * _UNROLLED}>, %other<4>;",
     ]
-    if kernel.shared_bytes:
-        size = kernel.shared_bytes * kernel.warps_per_block
-        lines += [
-            "    .reg .b64 %shared, %shared_generic;",
-            f"    .shared .align {IMAGE_ALIGNMENT} .b8 shared_memory[{size}];",
-        ]
-    if "%zero" in body.used:
-        lines.append("    .reg .b32 %zero; .reg .b64 %high;")
-    lines += operand_registers(program).declarations()
-    lines += body.declarations()
-    prologue = _prologue(kernel, zero="%zero" in body.used)
-    lines += ["", *prologue, "", *body.lines, *_end(), "}", ""]
+    lines += declarations(program, body, kernel, "%shared, %shared_generic")
+    lines += ["", *_prologue(kernel), *zero(body), "", *body.lines, *_end(), "}", ""]
     return "\n".join(lines)
 
 
-def _prologue(kernel: ScreeningKernel, *, zero: bool) -> list[str]:
+def _prologue(kernel: ScreeningKernel) -> list[str]:
     """Return what a warp does once: its multiprocessor's row, and its own memory."""
     lines = [
         "    mov.u32 %lane, %laneid;",
@@ -173,12 +161,6 @@ def _prologue(kernel: ScreeningKernel, *, zero: bool) -> list[str]:
     if kernel.shared_bytes:
         lines.append("    cvta.shared.u64 %shared_generic, %shared;")
     lines.append(f"    @%first {_take()};")
-    if zero:
-        lines += [
-            "    // a zero that no compiler can fold: no address reaches 2^60",
-            "    shr.u64 %high, %image_generic, 60;",
-            "    cvt.u32.u64 %zero, %high;",
-        ]
     return lines
 
 

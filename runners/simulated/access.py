@@ -334,10 +334,9 @@ def _nothing(_operands: Operands, _match: re.Match[str]) -> Operation:
 
 
 def _policy(operands: Operands, _match: re.Match[str]) -> Operation:
-    """Make a cache policy: opaque bits (9.7.9.18), here zero, that nothing but hints takes."""
+    """Make a cache policy: opaque bits (9.7.9.18), that nothing but hints takes."""
     name = operands.destination(operands.expect(1, 2, 4)[0], 64)
-    policy = constant(0, 64)
-    return lambda warps, mask: warps.write(name, policy, mask)
+    return lambda warps, mask: warps.write(name, constant(warps.otherwise, 64), mask)
 
 
 def _stop(operands: Operands, match: re.Match[str]) -> Operation:

@@ -127,7 +127,7 @@ class _Linker:
 
     def __init__(self, listing: Listing, silicon: Silicon) -> None:
         self._listing, self._silicon = listing, silicon
-        self._statics = Statics(listing.scope, silicon.shared_base)
+        self._statics = Statics(listing.scope, silicon.base)
         self._steps: list[Step] = []
         self._expansions = 0
         self._local_bytes = 0

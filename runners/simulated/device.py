@@ -23,15 +23,16 @@ from runners.simulated.special import MULTIPROCESSORS, SLOTS
 from runners.simulated.traps import SimulatedTrap, TrapKind, refuse
 from runners.simulated.warps import GARBAGE, LANES, Warps
 
-_ELSEWHERE = 0x1_2345_6700
-"""Bytes between the two places at which an image is tried; a multiple of 256, as cudaMalloc gives
-(CUDA C++ Programming Guide, Device Memory Accesses)."""
+_ELSEWHERE = 0x5512_3456_7800
+"""The other of two places at which an image is tried; a multiple of 256, as cudaMalloc gives
+(CUDA C++ Programming Guide, Device Memory Accesses), and no byte is that of the first."""
 _GARBAGE, _OTHER_GARBAGE = (GARBAGE, MEMORY_GARBAGE), (0x7F4A_5C33_7F4A_5C33, 0x3C)
 """What nobody wrote, of registers and of a byte of memory; of the second, no part is the same."""
-_OTHER_SHARED = 0x4000
-"""In place of 0: where the first shared variable lies, which the ISA leaves open. An address that a
-text holds as a number is another variable's then, or nobody's; all of 48 KiB, the most of static
-variables (CUDA C++ Programming Guide, Technical Specifications), still have 16 bits."""
+_OTHER_BASE = 0x4000
+"""In place of 0: where the first variable of a space lies, which the ISA leaves open. An address
+that a text holds as a number is another variable's then, or nobody's; all of 48 KiB, the most of
+static shared variables (CUDA C++ Programming Guide, Technical Specifications), still have 16
+bits."""
 _LARGEST_BLOCK = 1024
 """Threads of a block (CUDA's limit on every target)."""
 
@@ -136,7 +137,8 @@ class SimulatedDevice:
             target=target,
             layout_seed=self.layout_seed,
             damages=damages,
-            shared_base=_OTHER_SHARED if self.otherwise else 0,
+            otherwise=self.otherwise,
+            base=_OTHER_BASE if self.otherwise else 0,
             decoded=self._decoded.setdefault(target, {}),
         )
         return Module(device=self, kernels=decode(listing, silicon))
@@ -258,7 +260,7 @@ class Module:
                 f"a grid of {launch.grid} blocks of {launch.block} threads; give 1 or more along "
                 f"each axis, and up to {_LARGEST_BLOCK} threads a block"
             )
-        base = BASES[0] + (_ELSEWHERE if otherwise else 0)
+        base = _ELSEWHERE if otherwise else BASES[0]
         buffers = [
             Segment.holding(base + start, image[start : start + size])
             for start, size in launch.buffers

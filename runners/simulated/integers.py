@@ -45,6 +45,16 @@ def remainder(_: Qualifiers, a: Values, b: Values) -> Any:
     return np.where(a < 0, ~rest + one, rest)
 
 
+def divide_otherwise(q: Qualifiers, a: Values, b: Values) -> Any:
+    """Divide toward zero. By zero: three, as good as any (9.7.1.9 leaves it open)."""
+    return np.where(b == 0, a.dtype.type(3), divide(q, a, b).astype(a.dtype))
+
+
+def remainder_otherwise(q: Qualifiers, a: Values, b: Values) -> Any:
+    """Return what division toward zero leaves; of zero: what the dividend is not."""
+    return np.where(b == 0, ~a, remainder(q, a, b).astype(a.dtype))
+
+
 def high_product(_: Qualifiers, a: Values, b: Values) -> Any:
     """Return the upper half of a product of twice the width."""
     bits = 8 * a.itemsize

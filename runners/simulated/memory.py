@@ -120,6 +120,9 @@ class Segment:
         """Return a segment of which so many have a share each, with garbage in it."""
         pitch = padded(size)
         data = np.full(pitch * lanes * warps, garbage, np.uint8)
+        if garbage != MEMORY_GARBAGE:
+            # No two places hold the same by rule, so that none cancels another.
+            data += np.resize(_uneven(MEMORY_GARBAGE - garbage), data.size)
         return cls(base=base, size=size, data=data, owner=owner, pitch=pitch, shares=(lanes, warps))
 
     def views(self, width: int) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -148,6 +151,11 @@ def laid_out(arrays: Sequence[NDArray[np.uint8]]) -> tuple[Segment, ...]:
     return tuple(Segment.holding(base, array) for base, array in zip(BASES, arrays, strict=False))
 
 
+@cache
+def _uneven(below: int) -> NDArray[np.uint8]:
+    return np.random.default_rng(0).integers(below, size=4099, dtype=np.uint8)
+
+
 def padded(size: int) -> int:
     """Return the bytes of storage that a segment of this many bytes needs."""
     return -(-size // _PADDING) * _PADDING
@@ -172,8 +180,9 @@ class Static:
 
     shared_bytes: int
     """Static shared memory of a block."""
-    shared_base: int
-    """Address of its first byte."""
+    base: int
+    """Address of the first byte of its variables in each space; in global memory, beyond
+    `VARIABLES_BASE`."""
     local_bytes: int
     """Local memory of a thread: its variables and the parameters of the functions it calls."""
     variables: bytes
@@ -208,9 +217,12 @@ class Memory:
         dynamic_bytes: int = 0,
         garbage: int = MEMORY_GARBAGE,
     ) -> None:
-        shared = (static.shared_bytes, static.shared_base), (dynamic_bytes, LARGEST_SHARED)
+        shared = (static.shared_bytes, static.base), (dynamic_bytes, LARGEST_SHARED)
         found: dict[Space, tuple[Segment, ...]] = {
-            Space.GLOBAL: (*segments, Segment.holding(VARIABLES_BASE, static.variables)),
+            Space.GLOBAL: (
+                *segments,
+                Segment.holding(VARIABLES_BASE + static.base, static.variables),
+            ),
             Space.SHARED: tuple(
                 Segment.shared_out(size, Owner.BLOCK, 1, blocks, garbage=garbage, base=base)
                 for size, base in shared
@@ -218,10 +230,15 @@ class Memory:
             ),
             Space.LOCAL: (
                 Segment.shared_out(
-                    static.local_bytes, Owner.THREAD, WARP_SIZE, warps, garbage=garbage
+                    static.local_bytes,
+                    Owner.THREAD,
+                    WARP_SIZE,
+                    warps,
+                    garbage=garbage,
+                    base=static.base,
                 ),
             ),
-            Space.CONST: (Segment.holding(0, static.constants, read_only=True),),
+            Space.CONST: (Segment.holding(static.base, static.constants, read_only=True),),
             Space.PARAM: (Segment.holding(0, parameters, read_only=True),),
         }
         self._candidates = {

@@ -20,7 +20,16 @@ from numpy.typing import NDArray
 from runners.simulated.decoder import Kernel, Step, Waits
 from runners.simulated.memory import VARIABLES_BASE, Memory, Owner, Owners, Place, Segment, Space
 from runners.simulated.traps import TrapKind, refuse
-from runners.simulated.warps import LANES, Key, Mask, Operation, Registers, Values, Warps
+from runners.simulated.warps import (
+    LANES,
+    Key,
+    Mask,
+    Operation,
+    Registers,
+    Values,
+    Warps,
+    poison,
+)
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -34,6 +43,9 @@ _SUM = re.compile(
 register that gets what was there before."""
 _NAME = re.compile(r"[%\w$]+")
 _ALL_COPIES = re.compile(r"cp\.async\.wait_(?:all|group\s+0\b)")
+_VARIABLES = range(VARIABLES_BASE, VARIABLES_BASE + (1 << 32))
+_READ_ONLY = re.compile(r"ldu\b|ld\.(?:\S*\.)?nc\b")
+"""Loads of what nobody writes while the kernel runs (PTX ISA 9.7.9.9, 9.7.9.10)."""
 _UNTOLD = -1
 _NOBODY = np.iinfo(np.int64).max
 
@@ -104,12 +116,14 @@ class _Shadow:
         self.values = np.zeros(size, np.uint64)
         """What was stored last."""
         self.touched = np.zeros(size, np.bool_)
+        self.changed, self.kept = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
+        """What somebody wrote, and what somebody read who said that nobody does."""
 
 
 class _Garbled(Registers):
     """Registers of which an instruction sees only those of the lanes that execute it."""
 
-    def __init__(self, values: Registers, garbage: Values) -> None:
+    def __init__(self, values: Registers, garbage: int) -> None:
         super().__init__(values)
         self.seen: Mask = None
         self.garbage = garbage
@@ -118,7 +132,7 @@ class _Garbled(Registers):
         value: Values = super().__getitem__(key)
         if self.seen is None or isinstance(key, tuple):
             return value
-        return np.where(self.seen, value, self.garbage.astype(value.dtype))
+        return np.where(self.seen, value, poison(value.dtype, self.garbage, key))
 
     def kept(self, kept: Flags) -> Registers:
         return _Garbled(super().kept(kept), self.garbage)
@@ -172,7 +186,7 @@ class Watch:
         if segment.owner is Owner.THREAD or segment.read_only:
             return
         access = self._access(place, span, writes)
-        if writes and segment.base == VARIABLES_BASE:
+        if writes and segment.base in _VARIABLES:
             everywhere = np.ones(access.where.shape, np.bool_)
             said = "a variable of the module: the next launch would find that there"
             self._refuse(TrapKind.RACE, access, everywhere, segment, "writes", said)
@@ -181,6 +195,14 @@ class Watch:
             self._shadows[id(segment)] = shadow
         shadow.touched[access.where] = True
         is_copy = self.step.text.startswith("cp.async")
+        is_kept = not writes and _READ_ONLY.match(self.step.text) is not None
+        if (writes or is_kept) and (
+            early := (shadow.kept if writes else shadow.changed)[access.where]
+        ).any():
+            said = "read as what nobody writes (ldu, ld.global.nc), and written by the kernel"
+            self._refuse(TrapKind.RACE, access, early, segment, "reaches", said)
+        shadow.kept[access.where] |= is_kept
+        shadow.changed[access.where] |= writes
         if writes:
             self._write(shadow, access, segment)
             shadow.copying[access.where] = is_copy
@@ -359,8 +381,7 @@ def watched(kernel: Kernel, warps: Warps) -> tuple[Kernel, Watch]:
     watch.unasked = _unasked([step.text for step in kernel.steps])
     assert isinstance(warps.memory, WatchedMemory)
     warps.memory.watch = watch
-    garbage = np.full((1, 1), warps.garbage, np.uint64)
-    warps.registers = _Garbled(warps.registers, garbage)
+    warps.registers = _Garbled(warps.registers, warps.garbage)
     return replace(kernel, steps=tuple(_watched(step, watch) for step in kernel.steps)), watch
 
 

@@ -100,7 +100,7 @@ class Op:
     lanes
         Whether the lanes of a warp know of each other.
     otherwise
-        Of lanes: what the ISA permits as well, for a device that does all that is open so.
+        What the ISA permits as well, for a device that does all that is open so.
     classes
         The words that may stand for a name in the opcode, with blanks between.
     """
@@ -174,17 +174,17 @@ class Op:
                 q = Qualifiers(q, **{slot.name: operand.value})
             else:
                 operands.unsupported(f"the {slot.name} is a constant from 0 to 255")
-        compute = self._on_bits(q, seen)
+        is_other = operands.silicon.otherwise
+        chosen = self._otherwise if self._otherwise and is_other else self._compute
+        compute = self._on_bits(chosen, q, seen)
         if self._lanes:
-            other = partial(self._otherwise, q) if self._otherwise else compute
-            return _among_lanes(targets, (compute, other), sources, self.waits)
+            return _among_lanes(targets, compute, sources, self.waits)
         if extended:
             compute = partial(extended, compute)
         return _written(targets, compute, sources)
 
-    def _on_bits(self, q: Qualifiers, seen: Sequence[np.dtype[Any]]) -> Compute:
-        """Return the computation on operands as registers hold them."""
-        compute = self._compute
+    def _on_bits(self, compute: Compute, q: Qualifiers, seen: Sequence[np.dtype[Any]]) -> Compute:
+        """Return a computation on operands as registers hold them."""
         if not isinstance(compute, np.ufunc):
             compute = partial(compute, q)
         if q["type"] != q["element"] and self.slots[0].type == "type":
@@ -253,10 +253,7 @@ def _beside_constant(compute: Compute, left: Key, right: Key) -> tuple[Compute, 
 
 
 def _among_lanes(
-    targets: Sequence[Target],
-    computes: tuple[Compute, Compute],
-    sources: Sequence[Source],
-    waits: bool,
+    targets: Sequence[Target], compute: Compute, sources: Sequence[Source], waits: bool
 ) -> Operation:
     """Return the operation of an instruction by which the lanes of a warp know of each other.
 
@@ -269,7 +266,7 @@ def _among_lanes(
         values = [np.broadcast_to(source(warps), whole) for source in sources]
         if waits:
             part = part & integers.flags(values.pop())
-        results = computes[warps.otherwise](part, *values)
+        results = compute(part, *values)
         for (key, dtype), result in zip(
             targets, results if type(results) is tuple else (results,), strict=False
         ):
@@ -404,7 +401,8 @@ ROWS = (
     # Integers (9.7.1, 9.7.2).
     *_rows(".type d, a, b", _LINEAR | _ORDERED, type=_WORDS),
     *_rows(".type d, a, b", {"mul.lo": np.multiply, "mul.hi": integers.high_product}, type=_WORDS),
-    *_rows(".type d, a, b", {"div": integers.divide, "rem": integers.remainder}, type=_WORDS),
+    Op("div.type d, a, b", integers.divide, type=_WORDS, otherwise=integers.divide_otherwise),
+    Op("rem.type d, a, b", integers.remainder, type=_WORDS, otherwise=integers.remainder_otherwise),
     Op("add.type d, a, b", np.add, type="u16x2 s16x2"),
     *_rows(".type d, a, b", _ORDERED, type="u16x2 s16x2"),
     *_rows(

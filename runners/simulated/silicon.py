@@ -210,7 +210,9 @@ class Silicon:
     """Its floating-point units."""
     layout_seed: int
     damages: tuple[Damage, ...]
-    shared_base: int = 0
+    otherwise: bool = False
+    """Whether all that the ISA leaves open is other than by itself."""
+    base: int = 0
     """Address of the first variable in shared memory."""
     decoded: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
     """What instructions were decoded to, of this module or of others like it on this device."""

@@ -57,7 +57,7 @@ class Frame(dict[Variable, Location]):
             own.extend(scope.variables.values())
         for variable in own:
             if variable.space in ("local", "param") and variable not in self:
-                self[variable] = Location(Space.LOCAL, space.place(variable))
+                self[variable] = Location(Space.LOCAL, statics.base + space.place(variable))
         self.end = -(-space.end // 16) * 16
         """Bytes of local memory in use."""
 
@@ -72,8 +72,8 @@ class Statics:
     What is not used has no place.
     """
 
-    def __init__(self, module: Scope, shared_base: int) -> None:
-        self._module, self._shared_base = module, shared_base
+    def __init__(self, module: Scope, base: int) -> None:
+        self._module, self.base = module, base
         self._locations: dict[Variable, Location] = {}
         self._spaces = {
             Space.SHARED: _Space("static shared", LARGEST_SHARED, TrapKind.ILLEGAL),
@@ -94,13 +94,16 @@ class Statics:
                 # Dynamic shared memory lies behind all static one.
                 found = Location(space, LARGEST_SHARED)
             else:
-                base = {Space.GLOBAL: VARIABLES_BASE, Space.SHARED: self._shared_base}.get(space, 0)
+                base = self._base_of(space)
                 found = Location(space, base + self._spaces[space].place(variable))
             self._locations[variable] = found
             for initial in variable.initial:
                 if not isinstance(initial.value, Immediate):
                     self._target(variable, initial.value.text)
         return found
+
+    def _base_of(self, space: Space) -> int:
+        return self.base + (VARIABLES_BASE if space is Space.GLOBAL else 0)
 
     def _target(self, variable: Variable, name: str) -> Location:
         found = self._module.find(name)
@@ -115,13 +118,12 @@ class Statics:
         }
         for variable, location in tuple(self._locations.items()):
             if location.space in content:
-                base = VARIABLES_BASE if location.space is Space.GLOBAL else 0
                 held = self._content(variable)
-                start = location.offset - base
+                start = location.offset - self._base_of(location.space)
                 content[location.space][start : start + len(held)] = held
         return Static(
             shared_bytes=self._spaces[Space.SHARED].end,
-            shared_base=self._shared_base,
+            base=self.base,
             local_bytes=local_bytes,
             variables=bytes(content[Space.GLOBAL]),
             constants=bytes(content[Space.CONST]),

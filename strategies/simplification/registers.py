@@ -3,37 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from oracle.ops import COUNTS, multiplies
 from oracle.program import Program, fresh_bank, walk
 from oracle.registers import listed
-from oracle.steps import Step, copied, set_registers
+from oracle.steps import Step, set_registers
 from strategies.simplification.examples import Example, Site, Steps, edited, visit
 from strategies.simplification.structure import tidied
-
-
-def with_operand_apart(program: Program, site: Site, field: str) -> Program:
-    """Return the same program with one operand of a step in registers of its own.
-
-    What is read is copied there before the step, and what is written copied from there behind it:
-    the values stay what they were.
-
-    Parameters
-    ----------
-    site
-        Where the step stands.
-    field
-        Its operand: "d", "a", "registers", ...
-    """
-    step = next(one for where, one in visit(program.steps) if where == site)
-    use = next(one for one in step.uses if one.field == field)
-    own = fresh_bank(program, field)
-    there = copied(use, own, use.name) if use.written else copied(use, use.name, own)
-    changed = step.changed(**{field: own})
-    steps = (changed, there) if use.written else (there, changed)
-    return replace(program, steps=edited(program.steps, {site: steps}))
 
 
 def less_shared(example: Example) -> Iterator[Example]:

@@ -1,5 +1,6 @@
 """Whatever happened to an entry is a sentence, and never more than that entry."""
 
+import errno
 import os
 import re
 import shutil
@@ -344,3 +345,22 @@ def test_verifying_changes_nothing(tmp_path: Path) -> None:
     verify(corpus)
     assert tree(corpus) == before
     assert (corpus.findings / ".tmp-0").is_dir()
+
+
+def test_line_ends_that_a_tool_has_changed_are_named(tmp_path: Path) -> None:
+    corpus = new_corpus(tmp_path)
+    corpus.add(CASE, FILES)
+    path = only_folder(corpus) / "module.ptx"
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    (problem,) = corpus.scan()
+    assert isinstance(problem, Problem)
+    assert "its lines end with CR LF" in problem.sentence
+
+
+def test_a_file_that_may_not_become_so_large_is_said(tmp_path: Path) -> None:
+    """The kernel says the same of what is written as warpfuzz of what is read."""
+    with (
+        pytest.raises(InfrastructureError, match=r"may not become so large; .*ulimit -f"),
+        durable.explained("write", tmp_path),
+    ):
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))

@@ -215,6 +215,8 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
         ("bfe.s32", ["V11.8.89", "V13.4.92"], [], DRIVER, "position-of-bfe-folded"),
         ("bfi.b32", ["V11.8.89", "V13.3.73"], [], DRIVER, "length-of-bfi-modulo-32"),
         ("bfi.b32", ["V13.4.92"], [], DRIVER, None),
+        ("bfe.s32", ["V12.4.131"], ["V13.5.37"], "ptxas V12.4.131", "position-of-bfe-folded"),
+        ("bfe.s32", ["V12.4.131", "V13.5.37"], ["V11.7.99"], "ptxas V12.4.131", None),
         (ANEW, ["V13.1.115"], [], DRIVER, "predicate-of-a-branch-believed-in-a-loop"),
         ("sub.sat.s32", ["V12.9.86"], [], "ptxas V12.9.86", "least-number-added-by-sub-sat"),
         ("sub.sat.s32", [], [], DRIVER, None),

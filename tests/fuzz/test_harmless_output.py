@@ -125,6 +125,12 @@ def test_a_terminal_that_knows_ascii_alone_gets_ascii(
     assert (told.out + told.err).isascii()
 
 
+@pytest.mark.parametrize("columns", ["0", "-1", "x", ""])
+def test_a_width_that_is_none_is_not_taken(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert console(file=io.StringIO()).width >= 80
+
+
 def test_an_entry_that_holds_no_more_is_mentioned(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(
         'schema = 1\n[[known]]\nid = "old"\nkind = "violation"\nmatch = { family = "*" }\n'

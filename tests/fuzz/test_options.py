@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+import click
 import pytest
 
 from fuzz.options import (
@@ -39,6 +40,20 @@ def test_an_option_of_several_commands_is_declared_once() -> None:
     several = {spelled for spelled, words in commands.items() if len(words) > 1}
     assert several - OWN <= shared
     assert shared <= several | OWN
+
+
+def test_an_empty_name_is_no_file_and_no_folder() -> None:
+    """`--corpus "$UNSET"` would be the current folder."""
+    paths = [
+        one.parameter(name, annotation)
+        for kind in COMMANDS
+        for name, one, annotation in kind.declared()
+        if "Path" in annotation
+    ]
+    assert len(paths) > 30
+    for path in paths:
+        with pytest.raises(click.BadParameter, match="it is empty"):
+            path.type.convert("", path, None)
 
 
 def test_every_conflict_is_of_options_that_there_are() -> None:

@@ -23,7 +23,6 @@ from strategies.instructions import (
     Neighbourhood,
     damaged_drafts,
     legal_drafts,
-    legal_forms,
     neighbourhoods,
     token_soup,
 )
@@ -67,7 +66,7 @@ def drawn(strategy: st.SearchStrategy[object], number: int) -> list[object]:
 # A neighbourhood lists up to 1,600 instructions.
 few = settings(max_examples=30)
 STRATEGIES: dict[str, Callable[[], st.SearchStrategy[object]]] = {
-    "legal": lambda: legal_forms(FORMS),
+    "legal": legal,
     "neighbourhoods": lambda: neighbourhoods(FORMS),
     "damaged": lambda: damaged_drafts(FORMS),
     "soup": token_soup,

@@ -15,6 +15,7 @@ from fuzz.diagnosis.single_step import CODE
 from fuzz.findings.case import Evidence
 from fuzz.findings.families import (
     WrongImages,
+    core_of,
     family_of_difference,
     family_of_failure,
     family_of_multiprocessor,
@@ -23,12 +24,15 @@ from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Difference, differences, kind_of_difference
 from fuzz.kinds import title_words
 from oracle.execution import execute
-from oracle.isa import mma_form
+from oracle.forms import Form
+from oracle.isa import LOAD_FORMS, mma_form
+from oracle.legality import explain
 from oracle.ops import accesses_matrix
 from oracle.program import Program
 from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import Failure, Trouble
+from strategies.drafts import canonical
 
 
 def test_the_producer_is_what_made_the_element_and_not_what_comes_first() -> None:
@@ -235,3 +239,13 @@ def test_code_of_which_no_instruction_is_known_to_be_wrong_keeps_the_name_of_its
     raw = Evidence(kind=Kind.VIOLATION, family=family, subject=subject, attempts=[])
     assert raw.named(Culprit(steps=(CODE,))) is raw
     assert raw.named(None) is raw
+
+
+@pytest.mark.parametrize("form", LOAD_FORMS[::20], ids=str)
+def test_an_instruction_is_named_with_the_shape_that_it_has(form: Form) -> None:
+    draft = canonical(form)
+    for shape, words in ((draft.qualifier("shape"),) * 2, ("m9n9k9", "another shape")):
+        other = draft.with_qualifiers({"shape": shape})
+        named = core_of(Kind.REJECTED, other, explain(other.text, target="sm_90"))
+        assert f" {words}" in named
+        assert (words == "another shape") == ("another shape" in named)

@@ -48,6 +48,13 @@ def program(tmp_path: Path) -> Entry:
     return stored(tmp_path / "found", multiplication(half()), faults=(FAULT,))
 
 
+def test_faults_of_the_simulated_device_are_planted_there_alone(tmp_path: Path) -> None:
+    faults = ("store-missing", "stuck-bit")
+    entry = stored(tmp_path / "both", multiplication(half()), faults=faults)
+    for runner, planted in ((None, faults), ("sim", faults), ("cuda", faults[:1])):
+        assert ReplayOptions().planted(entry, runner) == planted
+
+
 def ended(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
     """Run a command in this process; return its exit code, output and errors."""
     capsys.readouterr()

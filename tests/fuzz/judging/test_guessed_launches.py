@@ -39,6 +39,11 @@ def test_parameters_lie_where_their_types_put_them() -> None:
     assert found == {"n": (0, 4), "x": (8, 8), "c": (16, 1), "s": (32, 24), "f": (56, 4)}
 
 
+def test_a_kernel_without_parameters_is_launched_without_any() -> None:
+    setup = setup_of(module(""), parse_launch(b"grid = 1\nblock = 32\n", "here"))
+    assert (setup.launch.parameters, setup.launch.pointers, setup.launch.buffers) == (b"", (), ())
+
+
 def test_buffers_hold_what_ptx_loads() -> None:
     """PTX ISA 5.2.1, Fundamental Types, those of 8 to 64 bits, and bf16."""
     bits = {"b": (8, 16, 32, 64), "u": (8, 16, 32, 64), "s": (8, 16, 32, 64), "f": (16, 32, 64)}
@@ -179,9 +184,11 @@ LOOP: @%p bra LOOP; st.global.v2.u32 [%rd1], {%r2,
     pieces = [words for words, free in pieces_of(text) if free]
     assert "ld.global.v2.u32 {%r1, %r2}, [%rd1];" in pieces
     assert "st.global.v2.u32 [%rd1], {%r2, %r1};" in pieces
+    debugged = text.replace("sm_80", "sm_80, debug")
+    assert [words for words, _ in pieces_of(debugged)][1] == ".target sm_80", "needs sections"
     assert '.pragma "nounroll";' in pieces
     assert "LOOP:" in pieces
-    assert ".loc 1 2 3" in pieces
+    assert ".loc 1 2 3" not in pieces, "for debuggers"
     kept = [words for words, free in pieces_of(text) if not free]
     assert kept.count("{") == kept.count("}") == 3
     assert ".visible .entry k(.param .u64 x) .maxntid 32, 1, 1" in kept

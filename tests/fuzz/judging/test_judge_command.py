@@ -20,6 +20,7 @@ from planted_ptxas import planted_ptxas
 from fuzz.findings.launches import parse_launch, setup_of
 from fuzz.judging import judging, reducing
 from fuzz.judging.comparing import _repeats
+from fuzz.judging.judging import _holds
 from fuzz.judging.reducing import Reducer
 from runners.compilers import Found
 from runners.protocol import Failure, Trouble
@@ -436,16 +437,37 @@ def test_the_commands_and_the_launch_of_the_page_are_taken(tmp_path: Path) -> No
     assert "--ptx-pass" in ended.out
 
 
+LOST = Failure(trouble=Trouble.LAUNCH_FAILURE, message="lost")
+
+
 def test_a_result_repeats_where_every_copy_is_the_same_and_none_fails() -> None:
     before = np.arange(8, dtype=np.uint8)
-    lost = Failure(trouble=Trouble.LAUNCH_FAILURE, message="lost")
     for change, repeats in ((0, True), (1, False), (None, False)):
 
         def answer(_: str, __: object, images: np.ndarray, less=change) -> np.ndarray | Failure:
             images[-1, 0] += less or 0
-            return lost if less is None else images
+            return LOST if less is None else images
 
         assert _repeats(SimpleNamespace(answer=answer), "", None, before, before) == repeats
+
+
+@pytest.mark.parametrize(
+    ("bad", "good", "shows_it"),
+    [(1, 0, True), (1, None, True), (0, 0, False), (1, 1, False), (1, LOST, False),
+     (LOST, 0, False)],
+)  # fmt: skip
+def test_a_smaller_case_shows_the_same_where_one_is_wrong_and_the_other_right(
+    bad: int | Failure, good: int | Failure | None, shows_it: bool
+) -> None:
+    def says(change: int | Failure | None) -> SimpleNamespace | None:
+        def answer(_: str, __: object, images: np.ndarray) -> np.ndarray | Failure:
+            return change if isinstance(change, Failure) else images + np.uint8(change or 0)
+
+        return None if change is None else SimpleNamespace(answer=answer)
+
+    verdict = SimpleNamespace(answerers=(says(bad),), good=says(good), failure=None)
+    reference = SimpleNamespace(after=lambda ptx, setup, image, **_: image)
+    assert _holds(verdict, reference, None)("", None, np.zeros(8, np.uint8)) is shows_it
 
 
 def test_registers_and_numbers_become_zero_where_that_shows_the_same() -> None:
@@ -472,3 +494,31 @@ def test_registers_and_numbers_become_zero_where_that_shows_the_same() -> None:
     assert np.flatnonzero(small.image).tolist() == [8, 9], "the lower half of a word"
     assert "mov.u32 %r1, 0;" in small.ptx
     assert "add.u32 %r2, 0, 0;" in small.ptx
+
+
+@pytest.mark.parametrize(("number", "least"), [(9, 6), (9, 1), (200, 192), (4096, 4096), (-9, -3)])
+def test_a_number_becomes_as_small_as_may_be(number: int, least: int) -> None:
+    text = f"""{HEAD}.visible .entry k(.param .u64 out)
+{{
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [out];
+    ld.global.u32 %r0, [%rd1];
+    add.s32 %r1, %r0, {number};
+    st.global.u32 [%rd1], %r1;
+    ret;
+}}
+"""
+    setup = setup_of(
+        text, parse_launch(b"grid = 1\nblock = 1\n[arguments]\nout = { bytes = 64 }", "here")
+    )
+
+    def holds(ptx: str, setup: object, image: object) -> bool:
+        found = re.search(r"add\.s32 %r1, [^,]+, (-?\d+);", ptx)
+        if found is None or "st.global" not in ptx:
+            return False
+        value = int(found[1])
+        return value >= least if number > 0 else value <= least
+
+    small = Reducer(holds, text, setup, np.zeros(setup.image_bytes, np.uint8)).reduced()
+    assert re.search(rf"add\.s32 %r1, [^,]+, {least};", small.ptx)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from corpus import Kind
-from fuzz.diagnosis.culprit import culprit_of
+from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import ExperimentDevice
 from fuzz.findings.families import WrongImages, family_of_difference
 from fuzz.findings.replay import Subject, attempt
@@ -167,6 +167,13 @@ ANEW = (
         ),
     ),
 )  # fmt: skip
+COPIED = (
+    _assign("setp.lt.f32", "p0", "r0", "r7"),
+    _assign("redux.sync.add.u32", "r9", "r3", 0xFFFF_FFFF),
+    _assign("or.pred", "p1", "p0", "p0"),
+    _assign("setp.ne.u32", "p0", "r5", "r5"),
+    If(predicate="p1", then=(_assign("add.s32", "r1", "r1", 1),)),
+)
 NEVER = If(predicate="p1", then=(_assign("not.b32", "r1", "r1"),))
 
 
@@ -202,6 +209,13 @@ NEVER = If(predicate="p1", then=(_assign("not.b32", "r1", "r1"),))
             ANEW,
             "a branch of lanes on a predicate that a loop in it sets anew",
         ),
+        # ptxas reads a predicate for its copy, though that has been set anew since.
+        (
+            r"(redux\.sync\.[^{}@]*or\.pred (%p\d+), (%p\d+), \3;[^{}@]*@!)\2( bra)",
+            r"\1\3\4",
+            COPIED,
+            "an instruction of all lanes and or.pred and a branch of lanes",
+        ),
         # A branch that has nothing to do with it is not named.
         (
             r"(setp\.\w+\.ftz\.f32 (%p\d+), [^;]+;\s+@!\2 bra \w+;(?:\s+[^@\s][^;]*;)*\s+)@!\2 ",
@@ -223,6 +237,23 @@ def test_what_is_wrong_together_only_is_named_with_eight_registers_given(
     culprit = culprit_of(device, example.program, example.image)
     assert culprit is not None
     assert culprit.name == name
+
+
+def test_what_is_wrong_together_is_named_where_there_is_no_room_for_results() -> None:
+    pattern = r"(mul\.lo\.s32 (%r\d+), [^;]+;\s+)not\.b32 (%r\d+), \2;"
+    runner = Rewriting(pattern, r"\1mov.b32 \3, \2;")
+    code = (
+        _assign("mul.lo.s32", "r8", "r0", "r1"),
+        _assign("not.b32", "r9", "r8"),
+        *(_assign("add.s32", f"r{number}", "r0", number) for number in range(10, 16)),
+    )
+    results = tuple(f"r{number}" for number in range(8, 16))
+    step = LaneCode(source="x", count=2, destination="y", results=results, code=code)
+    example = alone(step, np.random.default_rng(1).integers(0, 99, (32, 2), np.uint32))
+    device = ExperimentDevice(runner, emit(example.program, module=MODULE))
+    culprit = culprit_of(device, example.program, example.image)
+    assert culprit is not None
+    assert culprit.name == "mul.lo.s32 and not.b32"
 
 
 def test_a_loop_that_is_wrong_around_one_that_lanes_enter_within_its_body_is_named_with_it() -> (
@@ -248,3 +279,15 @@ def test_a_loop_that_is_wrong_around_one_that_lanes_enter_within_its_body_is_nam
     culprit = culprit_of(device, program, example.image)
     assert culprit is not None
     assert culprit.name == "branch or loop and a loop of lanes entered within its body"
+
+
+def test_a_product_that_is_right_with_the_same_multiplicands_loaded_is_named_with_the_code() -> (
+    None
+):
+    """ptxas unpacks multiplicands of fp8 wrongly that it has found out to be constants."""
+    runner = Rewriting(r"(?s)(= scalar code.*?mma\.sync\.\S+ \{)(%\w+), (%\w+)", r"\1\3, \2")
+    subject = next(wrong(runner, BEFORE, range(1000)))
+    culprit = culprit_of(ExperimentDevice(runner, subject.module), subject.program, subject.image)
+    assert culprit is not None
+    assert re.fullmatch(r"mma\.sync of .*/multiplicands that scalar code computes", culprit.key)
+    assert in_company(culprit)

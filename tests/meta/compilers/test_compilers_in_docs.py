@@ -72,6 +72,12 @@ def test_what_is_wrong_about_scalar_code_names_what_its_programs_have_in_common(
         "--output", "x.tar.xz",
     )  # fmt: skip
     script(SAME, home, "run", "x.tar.xz", "--runner", "sim", "--images", 4, "--output", "x.json")
+    told = json.loads((home / "x.json").read_text())["programs"]
+    script(
+        SAME, home, "run", "x.tar.xz", "--runner", "sim", "--images", 4, "--again", "x.json",
+        "--output", "y.json",
+    )  # fmt: skip
+    assert json.loads((home / "y.json").read_text())["programs"] == told
     page = script(SAME, home, "page", "x.tar.xz", "x.json")
     assert "On the simulated device, 12 of 12 programs come out as the oracle says." in page
     rows = [
@@ -80,9 +86,11 @@ def test_what_is_wrong_about_scalar_code_names_what_its_programs_have_in_common(
         if line.startswith("| ") and "-O" in line
     ]
     assert rows
-    for _, wrong_with, right_with, opcodes in rows:
+    for number, wrong_with, right_with, why in rows:
         assert (wrong_with, right_with) == ("12.5.0 -O0 -O3", "12.4.0 -O0 -O3")
+        places, _, opcodes = why.partition(": ")
         assert opcodes.startswith("`selp.")
+        assert len(places.split(", ")) == int(number)
 
 
 def one(text: str, guard: str = "") -> Assign:
@@ -131,8 +139,21 @@ DEFECTS = {
          one("selp.b32 r3 1 0 p0")],
         (0, 1, 1), 1, 0,
     ),
-    "set to f32": (
+    "set under": (
         [ON, one("mov.b32 r3 r0"), one("set.gt.f32.f32 r3 r1 r1", "p1")], (5, 0, 0), 5, 0x40A0_0000,
+    ),
+    "set under ": (
+        [ON, one("cvt.u16.u32 h0 r1"), one("mov.b32 r3 r0"), one("set.gt.u32.u16 r3 h0 h0", "p1")],
+        (0x5A5A_8001, 0, 0), 0x5A5A_8001, 0xFFFF_8001,
+    ),
+    "set under a": (
+        [ON, one("cvt.u16.u32 h0 r1"), one("mov.b32 r3 r0"), one("set.gt.f32.u16 r3 h0 h0", "p1")],
+        (0x5A5A_FFFB, 0, 0), 0x5A5A_FFFB, 0x40A0_0000,
+    ),
+    "set under a ": (
+        [ON, one("mov.b32.unpack h0|h1 r0"), one("set.gt.f16.f16 h0 h1 h1", "p1"),
+         one("mov.b32.pack r3 h0 h1")],
+        (0xFFFB, 0, 0), 0xFFFB, 0x4500,
     ),
     "64-bit": (
         [one("cvt.u64.u32 d0 r0"), one("bfe.u64 d1 d0 r1 r2"), one("cvt.u32.u64 r3 d1")],
@@ -164,7 +185,7 @@ DEFECTS = {
     "sub.sat": (
         [one("sub.sat.s32 r3 r0 0x80000000")], (0xF0, 0, 0), 0x7FFF_FFFF, 0x8000_00F0,
     ),
-    "absolute": (
+    "abs of": (
         [one("add.rn.sat.f32 r4 r0 r1"), one("abs.bf16x2 r3 r4")],
         (0x3E80_8000, 0, 0), 0x3E80_0000, 0x3E80_8000,
     ),
@@ -179,6 +200,11 @@ DEFECTS = {
              Repeat(count=2, counter="r5", body=(one("setp.ge.xor.u32 p0|p2 r1 r2 p0"),)),
          )),
          one("selp.b32 r3 1 0 p0")],
+        (0, 1, 0), 1, 0,
+    ),
+    "copy of a predicate": (
+        [one("setp.eq.u32 p0 r0 0"), one("or.pred p1 p0 p0"), one("setp.gt.u32 p0 r1 7"),
+         one("selp.b32 r3 1 0 p1")],
         (0, 1, 0), 1, 0,
     ),
     "repeated": (
@@ -199,7 +225,7 @@ def test_a_known_defect_that_is_written_out_names_what_a_compiler_made_wrong(
     code, given, right, wrong = DEFECTS[word]
     program = program_of(code)
     assert stored(program, *given) == {right}
-    [(names, defective)] = causes.with_defects(program)
+    (names, defective), *_ = causes.with_defects(program)
     assert stored(defective, *given) == {wrong}
     assert word.strip() in names[0]
     # A matrix tells it by the bytes that came out.
@@ -215,6 +241,7 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
     code = [
         ON, one("bfe.s32 r4 r0 31 9"), one("bfi.b32 r4 r0 r1 6 31"), one("sub.sat.s32 r4 r0 r1"),
         one("testp.normal.f32 p0 r1"), one("set.gt.f32.f32 r3 r1 r1"), one("abs.bf16x2 r4 r0"),
+        one("set.gt.u32.f32 r3 r1 r1", "p1"),
         If(predicate="p1", then=(
             Repeat(count=2, counter="r5", body=(one("mov.b32 r3 7", "!p1"),)),
         )),

@@ -1,6 +1,8 @@
 """Binaries whose compiler expands an instruction otherwise are judged by its own figures."""
 
+from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,10 +11,11 @@ from planted_ptxas import planted_ptxas
 from test_matrix_on_a_stand_in import Quiet
 
 from corpus import Kind
+from fuzz.checks import compiler_rounds
 from fuzz.checks.compiler_rounds import MatrixRounds
 from fuzz.checks.protocol import RoundJob, RoundPlan
 from fuzz.checks.rounds import Work
-from fuzz.compilers.matrix import Matrix
+from fuzz.compilers.matrix import Matrix, words
 from fuzz.compilers.members import Member, Place
 from fuzz.findings.replay import Subject, attempt
 from fuzz.runner import OpenRunner, RunnerChoice, without_figures
@@ -79,7 +82,7 @@ def without_ranges() -> Model:
     return replace(model, dots=tuple(replace(row, compilers=None) for row in model.dots))
 
 
-def report_of(members):
+def report_of(members, *, forms=FORMS, disassembler=None, number=0, limit=40):
     device = Expanding()
     opened = OpenRunner(
         choice=RunnerChoice(name="cuda"), runner=device, target="sm_90", ptx_version="8.4",
@@ -90,11 +93,11 @@ def report_of(members):
     )
     with Matrix(device, members, jobs=1) as matrix:
         rounds = MatrixRounds(
-            matrix, place, forms=FORMS, versions=Versions.only("8.4"), seed=3, disassembler=None,
-            heartbeat=Quiet(),
+            matrix, place, forms=forms, versions=Versions.only("8.4"), seed=3,
+            disassembler=disassembler, heartbeat=Quiet(),
         )  # fmt: skip
         return rounds.report(
-            RoundJob(number=0, plan=RoundPlan(work=Work(count=8), cases=999), limit=40)
+            RoundJob(number=number, plan=RoundPlan(work=Work(count=8), cases=999), limit=limit)
         )
 
 
@@ -104,6 +107,24 @@ def test_two_expansions_are_judged_by_the_figures_of_each(members) -> None:
     assert report.compared == 40
     assert report.counts["differences",] > 0  # the binaries do differ
     assert report.counts["bounds alone",] == 0
+
+
+def test_every_form_is_looked_at_in_one_round(members, monkeypatch) -> None:
+    looked_at = []
+    monkeypatch.setattr(
+        compiler_rounds, "survey_programs", lambda forms, **_: looked_at.extend(forms) or []
+    )
+    forms = selected_forms(Selection(pattern="mma*"), target="sm_90", version="8.4")[:20]
+    for number in range(len(forms)):
+        report_of(members, forms=forms, disassembler=SimpleNamespace(), number=number, limit=1)
+        if looked_at == list(forms):
+            break
+    assert looked_at == list(forms)
+
+
+def test_instructions_are_told_with_how_often_they_stand_there() -> None:
+    assert words(Counter(IMMA=2, HMMA=1)) == "HMMA, IMMA x2"
+    assert words(Counter()) == "none"
 
 
 def test_without_ranges_the_older_expansion_is_a_deviation(members) -> None:

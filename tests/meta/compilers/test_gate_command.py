@@ -18,10 +18,13 @@ from answering import address
 from command_line import ROOT, Ended, environment, warpfuzz
 from planted_ptxas import planted_ptxas
 
+from corpus import Kind
 from corpus.opening import FOLDER as RECORD
 from corpus.opening import named_corpus
 from fuzz.campaign.rounds import Budget
 from fuzz.commands import gate
+from fuzz.findings.families import Asked
+from runners.variants import parse_variant
 
 FAULT = "store-layout-flipped"
 FEW_CASES = 64
@@ -92,6 +95,29 @@ def test_a_bug_of_the_new_one_is_new_and_of_the_old_one_mended(home: Path) -> No
     assert "Nothing that was looked at" in summary["verdict"]
 
 
+def test_what_one_of_both_was_not_asked_about_is_not_new() -> None:
+    old, new = (type("Compiler", (), {"label": one})() for one in ("V1.0.0", "V2.0.0"))
+    result = SimpleNamespace(old=old, new=new, variants=(parse_variant("process=last"),))
+
+    def standing(*versions: str) -> gate.Standing:
+        asked = [Asked(version=one, level=2, wrong=one[:2] == "V2") for one in versions]
+        return gate._standing_of_family(SimpleNamespace(asked=asked, kind=Kind.VIOLATION), result)
+
+    assert standing("V2.0.0", "V2.0.0+process=last") is gate.Standing.UNASKED
+    assert standing("V1.0.0", "V2.0.0") is gate.Standing.NEW
+
+
+def test_slower_is_only_what_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other work on a machine makes single measurements long."""
+    facts = SimpleNamespace(target="sm_80", versions=SimpleNamespace(main="8.0"))
+    old, new = (SimpleNamespace(says=lambda _: True) for _ in range(2))
+    for seconds, slower in (([1.0, 9.0, 1.0, 1.1], False), ([1.0, 2.0] * 4, True)):
+        left = iter(seconds)
+        monkeypatch.setattr(gate, "_seconds", lambda *_, left=left: next(left))
+        (row,) = gate._timed(SimpleNamespace(old=old, new=new), facts, [3], 1.5)
+        assert (row.standing is gate.Standing.SLOWER) is slower
+
+
 def test_a_crash_is_one_and_without_a_gpu_no_result_is_claimed(home: Path) -> None:
     old, new = plant(home, "1.0"), plant(home, "2.0", crashes="wmma.mma")
     ended = gated(home, old, new, runner="ptxas", json=False)
@@ -111,6 +137,19 @@ def test_a_bug_with_an_option_is_new_and_options_are_asked_of_both(home: Path) -
     refused = gated(home, right, wrong, variants=("--variant", "target=sm_80"))
     assert refused.code == 2
     assert "sm_80 is no sibling of sm_90" in refused.err
+
+
+def test_fresh_programs_are_in_versions_that_both_read(home: Path) -> None:
+    """Of forms that are newer than the old one, nobody can say that the new one is worse."""
+    old = str(planted_ptxas(home / "1", "1.0", newest="8.4", answering=address()))
+    new = plant(home, "2.0")
+    newer = ("--only", "mma*m16n8k16*e4m3*")  # PTX ISA 8.7
+    ended = gated(home, old, new, *newer, json=False)
+    assert ended.code == 2, ended.out
+    assert "PTX ISA 8.4" in ended.err
+    both = gated(home, old, new, "--only", "mma*m16n8k32*e4m3*")  # PTX ISA 8.4
+    assert both.code == 0, both.err
+    assert both.summary["compared"] == both.summary["cases"] == FEW_CASES
 
 
 def without_rounds() -> None:

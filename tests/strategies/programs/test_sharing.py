@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -16,8 +17,9 @@ from oracle.execution import execute
 from oracle.isa import FORMS
 from oracle.ops import multiplies
 from oracle.permission import permitted
-from oracle.program import Program, by_register, walk
+from oracle.program import Program, by_register, fresh_bank, walk
 from oracle.sharing import overlaps
+from oracle.steps import copied
 from oracle.targets import Module
 from runners.emission import emit
 from runners.faults import by_name
@@ -33,8 +35,8 @@ from strategies.features import FEATURES, WISHED, Feature, Focus, Has, features_
 from strategies.program_draws import round_batches, round_key, selected_forms
 from strategies.programs import is_valued
 from strategies.programs.sharing import SHARING
-from strategies.simplification.examples import Example, visit
-from strategies.simplification.registers import less_shared, with_operand_apart
+from strategies.simplification.examples import Example, Site, edited, visit
+from strategies.simplification.registers import less_shared
 
 VALUED = [form for form in FORMS if is_valued(form, Module.named("sm_90", "8.0"))]
 LISTED = [feature for feature in SHARING if feature is not Has.MOVED_IN_PLACE]
@@ -57,6 +59,17 @@ def _shared(program: Program) -> int:
 def _images(program: Program) -> NDArray[np.uint8]:
     random = np.random.default_rng(program.image_bytes)
     return random.integers(0, 256, (2, program.image_bytes), dtype=np.uint8)
+
+
+def with_operand_apart(program: Program, site: Site, field: str) -> Program:
+    """Copy what a step reads to registers of its own before it, what it writes from there after."""
+    step = next(one for where, one in visit(program.steps) if where == site)
+    use = next(one for one in step.uses if one.field == field)
+    own = fresh_bank(program, field)
+    there = copied(use, own, use.name) if use.written else copied(use, use.name, own)
+    changed = step.changed(**{field: own})
+    steps = (changed, there) if use.written else (there, changed)
+    return replace(program, steps=edited(program.steps, {site: steps}))
 
 
 @pytest.mark.parametrize("feature", LISTED, ids=str)
