@@ -268,7 +268,7 @@ def trophies(entries: Sequence[Entry], answers: Answers, details: Sequence[str])
         for start in reversed(bug.ids):
             (found,) = (told.pop(one) for one in list(told) if one.startswith(start))
             text = str(found.finding.details.get("disagree with the oracle", ""))
-            if text and not who:
+            if text and not bug.who:
                 who = compiler_words(text).replace("driver", "the driver's compiler")
                 since = f"{text.removeprefix('V').partition(' ')[0]} (oldest asked)"
             see = f"`warpfuzz bisect {start} --corpus record`, on a GPU"
