@@ -123,8 +123,9 @@ def fresh_per_program(number: int, speed: Speed) -> int:
 
 
 _LANES_SHARE = 4
-"""A program of lanes alone has so many times fewer images: each takes its time two or three times
-(a campaign on an H200, 2026-11-23: some 170 ns beside 65), and a third of all programs are such."""
+"""A program of lanes alone has so many times fewer images: a third of all programs are such, and
+one image of theirs took a GPU some 170 ns, by what the others left of its time, and one of those
+65 ns, measured (campaign on an H200, 2026-11-23)."""
 
 
 def fresh_images(most: int, program: Program) -> int:
