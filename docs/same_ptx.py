@@ -44,7 +44,7 @@ from typing import Any
 
 import numpy as np
 from record import anchor
-from scalar_causes import CAUSES, with_defects
+from scalar_causes import BY_MACHINE_CODE, CAUSES, with_defects
 
 from corpus.programs import decode_program, encode_program
 from fuzz.compilers.matrix import Matrix
@@ -87,6 +87,7 @@ TOGETHER = 64
 MANIFEST = "manifest.json"
 FINDINGS = "findings.md"
 _MORE = "not explained"
+_LIKE = "as many images as by:"
 _NESTED = ("V12.8", "V12.9", "V13.0", "V13.1", "V13.2")
 """Versions that corrupt registers in nested divergence (release notes of CUDA 13.2.2 and 13.3)."""
 _FIRST = " (each program in the first that has its form)"
@@ -580,6 +581,10 @@ def page(options: argparse.Namespace) -> None:
         raise SystemExit(f"{len(kernels)} programs were built, and {len(programs)} were run")
     results = {**told[0], "programs": programs}
     if scalar:
+        for each, some_drawn, one in zip(documents, drawn, told, strict=True):
+            for number, row in enumerate(one["programs"]):
+                row["at"] = f"{each['seed']}/{number}"
+                _add_likes(some_drawn[number], each["seed"], f"k{number}", row, one["images"])
         _print_scalar(results, members)
     elif shared:
         _print_causes(results, members)
@@ -711,10 +716,26 @@ def _print_causes(results: Mapping[str, Any], members: Sequence[str]) -> None:
         _say(f"Right with all compilers, in so many programs: {said}.")
 
 
+def _add_likes(drawn: Drawn, seed: int, entry: str, row: dict[str, Any], count: int) -> None:
+    """Say of outputs that no defect gives which of them makes as many images wrong, not all."""
+    missing = [one for one in _wrong(row) if not one.get("as") and one.get("wrong", count) < count]
+    if not missing:
+        return
+    images = _images(drawn, seed, entry, count)
+    expected = execute(drawn.program, images, target="sm_90").images
+    for causes, program in with_defects(drawn.program):
+        made = execute(program, images, target="sm_90").images
+        number = int((made != expected).any(axis=1).sum())
+        for one in missing:
+            if one["wrong"] == number:
+                one.setdefault("like", causes)
+
+
 def _print_scalar(results: Mapping[str, Any], members: Sequence[str]) -> None:
     """Print who is wrong about programs of scalar code, and why."""
     told = results["programs"]
     groups: dict[tuple[str, str, str], list[set[str]]] = defaultdict(list)
+    places: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     of_right: set[str] = set()
     ranges: dict[str, _Range] = defaultdict(_Range)
     nested = 0
@@ -727,18 +748,30 @@ def _print_scalar(results: Mapping[str, Any], members: Sequence[str]) -> None:
         good = [name for one in row["outputs"] if not _is_wrong(one) for name in one["members"]]
         nested += all(name.startswith(_NESTED) for name in bad)
         causes = sorted({cause for names in bad.values() for cause in names})
-        said = "; ".join(causes if all(bad.values()) else [*causes, _MORE])
-        groups[_span(list(bad), members), _span(good, members) or "none", said].append(opcodes)
+        rest = [one.get("like") for one in _wrong(row) if not one.get("as")]
+        likes = sorted({cause for some in rest if some for cause in some})
+        said = "; ".join(
+            [*causes, *(f"{_LIKE} {cause}" for cause in likes), *([] if all(rest) else [_MORE])]
+        )
+        key = _span(list(bad), members), _span(good, members) or "none", said
+        groups[key].append(opcodes)
+        places[key].append(row["at"])
         for cause in causes:
             ranges[cause].add(bad, good, cause, alone=said == cause)
     wrong = sum(map(len, groups.values()))
-    told_apart = sum(len(found) for (*_, said), found in groups.items() if _MORE not in said)
+    explained = sum(
+        len(found)
+        for (*_, said), found in groups.items()
+        if _MORE not in said and _LIKE not in said
+    )
+    alike = sum(len(found) for (*_, said), found in groups.items() if _LIKE in said)
     print("## What is wrong, and with whom\n")
     print(f"{results['device']}; {results['images']} images of each program.")
     _say(
         f"{wrong:,} of {counted(len(told), 'program')} differ from the oracle with some compiler; "
-        f"of {told_apart:,}, every wrong image comes out as other PTX gives it, byte by byte, in "
-        "which known defects are written out (docs/scalar_causes.py)."
+        f"of {explained:,}, every wrong image comes out as other PTX gives it, byte by byte, in "
+        "which known defects are written out (docs/scalar_causes.py). Of "
+        f"{alike:,} more as many images are wrong as in that PTX; their bytes were not compared."
     )
     same = sum(row["simulated"] == 0 for row in told if "simulated" in row)
     _say(
@@ -763,15 +796,23 @@ def _print_scalar(results: Mapping[str, Any], members: Sequence[str]) -> None:
         f"and with no other: {counted(nested, 'program')}."
     )
     print("## Programs\n")
-    print("Of those that are not explained: the scalar instructions that all programs of the row")
-    print("have, those first that no program has that is right with all compilers.\n")
+    _say(
+        "Of those that are not explained: seed and number, and the scalar instructions that all "
+        "programs of the row have, those first that no program that is right has."
+    )
     print("| programs | wrong with | right with | why |")
     print(f"|{'---|' * 4}")
-    for (wrong_with, right_with, said), found in sorted(
+    for key, found in sorted(
         groups.items(), key=lambda one: (_MORE in one[0][2], -len(one[1]), one[0])
     ):
+        wrong_with, right_with, said = key
         common = sorted(set.intersection(*found), key=lambda one: (one in of_right, one))
         named = said if said != _MORE else ", ".join(f"`{one}`" for one in common) or "nothing"
+        read = [BY_MACHINE_CODE[at] for at in places[key] if at in BY_MACHINE_CODE]
+        if read:
+            named = f"[see its machine code]({FINDINGS}{anchor(read[0], headings)})"
+        if _MORE in said:
+            named = f"{', '.join(places[key])}: {named}"
         print(f"| {len(found)} | {wrong_with} | {right_with} | {named} |")
 
 

@@ -25,6 +25,8 @@ _CONSTANT = {True: "p998", False: "p997"}
 """Registers that no drawn program has (`oracle.lane_code`: numbers to 999)."""
 _TOGETHER = 3
 """Most defects that one program is asked for: of 1,000 programs two had two (2026-11-23)."""
+_USES = 8
+"""Most uses of predicates of which each is tried as the one that is asked for again."""
 _SHADOWS = 500
 """Number of the predicate that a comparison without flushing writes for %p0."""
 
@@ -47,6 +49,8 @@ class Cause:
     again, by a comparison that does not flush."""
     branches: bool = False
     """Whether branches there do so as well."""
+    nth: int = 0
+    """The only use of such a predicate that does so, wherever it stands; 0: those in arms."""
     copies: bool = False
     """Whether a copy of a predicate is taken for what that is when the copy is read."""
 
@@ -310,7 +314,26 @@ CAUSES = (
         repeats=True,
         branches=True,
     ),
+    *(
+        Cause(
+            name="a comparison that is repeated loses .ftz",
+            ptx="setp.ge.ftz.f32 %p1, %r7, %r5; ... @!%p1 mov.b32 %r0, %r1;",
+            section="A comparison that is repeated",
+            repeats=True,
+            nth=nth,
+        )
+        for nth in range(1, _USES + 1)
+    ),
 )
+
+
+BY_MACHINE_CODE = {
+    "33/54": "A loop that lanes enter at two places",
+    "33/562": "A loop that lanes enter at two places",
+    "34/550": "mad.hi loses an addend",
+    "35/660": "Lanes are not joined before match.all",
+}
+"""Programs, by seed and number, whose defect PTX cannot say: sections of docs/findings.md."""
 
 
 class _Written:
@@ -325,6 +348,8 @@ class _Written:
     def __init__(self, causes: Sequence[Cause]) -> None:
         self._causes = causes
         self._last: dict[str, list[Assign]] = {}
+        self._uses = 0
+        """Uses so far of predicates that come of comparisons which flush."""
         self._known: dict[str, bool] = {}
         """Predicates that the branches around say."""
         self._believed: set[str] = set()
@@ -386,11 +411,19 @@ class _Written:
         name = predicate.removeprefix("!")
         return self._known[name] != (name != predicate) if name in self._believed else None
 
-    def _asked(self, predicate: str) -> str:
+    def _asked(self, predicate: str, *, branch: bool = False) -> str:
         """Return the predicate that is asked for in place of one."""
         name = predicate.removeprefix("!")
-        flushed = name in self._last and ".ftz." in self._last[name][0].opcode
-        if name in self._known and flushed and self._has("repeats"):
+        if name not in self._last or ".ftz." not in self._last[name][0].opcode:
+            return predicate
+        self._uses += 1
+        arm = name in self._known
+        if any(
+            cause.nth == self._uses if cause.nth else arm and (cause.branches or not branch)
+            for cause in self._causes
+            if cause.repeats
+        ):
+            self.seen = True
             return predicate.replace(name, _shadow(name))
         return predicate
 
@@ -409,8 +442,7 @@ class _Written:
         if said is not None:
             return self._block(one.then if said else one.otherwise)
         one = replace(one, predicate=self._read(one.predicate))
-        joined = any(cause.branches for cause in self._causes)
-        asked = self._asked(one.predicate) if joined else one.predicate
+        asked = self._asked(one.predicate, branch=True)
         then = tuple(self._arm(one.then, one.predicate, taken=True))
         otherwise = tuple(self._arm(one.otherwise, one.predicate, taken=False))
         return [replace(one, predicate=asked, then=then, otherwise=otherwise)]
@@ -503,6 +535,8 @@ def with_defects(program: Program) -> Iterator[tuple[Sequence[str], Program]]:
     found = possible(program)
     for number in range(1, min(len(found), _TOGETHER) + 1):
         for causes in combinations(found, number):
+            if len({cause.name for cause in causes}) < number:
+                continue
             try:
                 made = replace(program, steps=_steps(program.steps, causes))
             except UsageError:  # it takes too many statements

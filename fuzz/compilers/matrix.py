@@ -243,10 +243,6 @@ class ExpansionProbe:
         return Sample(label="none" if found is None else words(found), kind=None, way=Way.JUDGED)
 
 
-PROGRAMS_AT_ONCE = 64
-"""Programs of one module: it takes a compiler about as long as a module of drawn programs."""
-
-
 _ANYWHERE: frozenset[Feature] = frozenset()
 _SHARED = frozenset({FEATURES["load: .shared"], FEATURES["store: .shared"]})
 

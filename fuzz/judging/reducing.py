@@ -29,6 +29,7 @@ REDUCE_SECONDS = 120.0
 
 _COMMENT = re.compile(r'("[^"\n]*")|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _SECTION = re.compile(r"^\s*\.section\s+[\w.]+\s*\{[^}]*\}", re.MULTILINE)
+_FOR_DEBUGGERS = re.compile(r"\.(?:loc|file|section)\b")
 _PIECE = re.compile(
     r"\s*(?:(?P<kept>\.(?:version|target|address_size)\b[^\n]*"
     r"|(?:\.(?:visible|weak|extern)\s+)*\.(?:entry|func)\b[^{;]*|[{}])"
@@ -40,8 +41,8 @@ _INSTRUCTION = re.compile(
 )
 _REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+([^;]*);")
 _NUMBER = re.compile(r"(?<![\w.%$])-?(?:0[xX][0-9a-fA-F]+|[0-9]+)U?(?![\w.])")
-_REGISTER = re.compile(r"%[A-Za-z_$][\w$]*(?![\w$.])")
-_MOVE = re.compile(r"(?:mov|cvta\.to\.global)\.\w+ (%[\w$]+), ?([\w%$-]+);", re.ASCII)
+_REGISTER = re.compile(r"(?<![\w$.%])[%A-Za-z_$][\w$]*(?![\w$.])")
+_MOVE = re.compile(r"(?:mov|cvta\.to\.global)\.\w+ ([%A-Za-z_$][\w$]*), ?([\w%$-]+);", re.ASCII)
 _BITS = re.compile(r"\d+")
 _JUMP = re.compile(r"bra(?:\.uni)? ([\w$%]+);", re.ASCII)
 _VECTOR = re.compile(r"\{([^}]*)\}")
@@ -70,14 +71,18 @@ class Reduced:
 def pieces_of(ptx: str) -> list[tuple[str, bool]]:
     """Return the parts of a module in lines of their own, and whether each may go alone.
 
-    Sections for debuggers are left out; what is not understood stays as it is.
+    What is for debuggers is left out; what is not understood stays as it is.
     """
     text = _SECTION.sub("", _COMMENT.sub(lambda found: found[1] or " ", ptx))
     found, place = [], 0
     while match := _PIECE.match(text, place):
         place = match.end()
         words = " ".join(match[0].split())
-        found.append((words, match["part"] is not None))
+        if words.startswith(".target"):
+            # It asks for the sections that are left out.
+            words = words.removesuffix("debug").rstrip(", ")
+        if not _FOR_DEBUGGERS.match(words):
+            found.append((words, match["part"] is not None))
     if rest := text[place:].strip():
         found.append((rest, False))
     return found
@@ -148,7 +153,7 @@ class Reducer:
         return True
 
     def _drop_functions(self) -> None:
-        """Take away other entries and functions, each as a whole."""
+        """Take away other entries and functions, each as a whole, and empty blocks."""
         place = 0
         while place < len(self._pieces):
             words = self._pieces[place][0]
@@ -161,7 +166,12 @@ class Reducer:
                         break
                 if self._try(self._pieces[:place] + self._pieces[end:]):
                     continue
-                place = end
+                place += 2
+            elif [each for each, _ in self._pieces[place : place + 2]] == ["{", "}"] and self._try(
+                self._pieces[:place] + self._pieces[place + 2 :]
+            ):
+                # A block in which nothing is left, of several one in the other.
+                place = max(0, place - 2)
             else:
                 place += 1
 
@@ -251,7 +261,7 @@ class Reducer:
         for found in _REGISTER.finditer(sources):
             before = sources[: found.start()].rstrip()
             type_ = self._type_of(found[0])
-            if before.endswith("[") or type_ == "pred":
+            if before.endswith("[") or type_ == "pred" or not (type_ or found[0][0] == "%"):
                 continue
             for value in _ONES.get(type_, ("0", "1")):
                 yield f"{guard}{opcode} {target},{_replaced(sources, found, value)};"

@@ -213,7 +213,7 @@ def _signed(fmt: Format, negate: bool, ftz: bool, a: Bits) -> Bits:
 
 def _rows(
     name: str, section: str, fmt: Format, sources: int, function: Function,
-    since: tuple[tuple[int, int], int], *, nan: bool = True, kind: str | None = None,
+    since: tuple[tuple[int, int], int], *, nan: bool = True,
 ) -> Iterator[ScalarInstruction]:  # fmt: skip
     """Make the row of a function of one format's patterns, and that of pairs of 16 bits.
 

@@ -148,6 +148,9 @@ class FreshImages:
         program, contents = reference.program(work.encoded), reference.contents(work.contents)
         for buffers in self._buffers:
             self._driver.memcpy_htod(buffers.found, nothing_found())
+            # All that most programs need, once, and before others wait for this process.
+            for name in _IMAGES:
+                buffers.memory(name, max(self._chunk_bytes, size))
         with turn(self._name):
             begun = time.perf_counter()
             result = self._compared(work, kernel, warps, program, contents)
@@ -180,7 +183,7 @@ class FreshImages:
         # One launch is looked at while the device has the next.
         for number, first in enumerate(range(work.first, end, most)):
             buffers, count = self._buffers[number % 2], min(most, end - first)
-            images, copies = (int(buffers.memory(name, most * size)) for name in _IMAGES)
+            images, copies = (int(buffers.memory(name, 0)) for name in _IMAGES)
             sms = buffers.memory("sms", 4 * most)
             reference.fill(contents, first, count, images, copies, self._stream)
             grid = (-(-count // warps), 1)

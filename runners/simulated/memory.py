@@ -120,6 +120,9 @@ class Segment:
         """Return a segment of which so many have a share each, with garbage in it."""
         pitch = padded(size)
         data = np.full(pitch * lanes * warps, garbage, np.uint8)
+        if garbage != MEMORY_GARBAGE:
+            # No two places hold the same by rule, so that none cancels another.
+            data += np.resize(_uneven(MEMORY_GARBAGE - garbage), data.size)
         return cls(base=base, size=size, data=data, owner=owner, pitch=pitch, shares=(lanes, warps))
 
     def views(self, width: int) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -146,6 +149,11 @@ class Segment:
 def laid_out(arrays: Sequence[NDArray[np.uint8]]) -> tuple[Segment, ...]:
     """Return global memory with copies of flat arrays of bytes, one segment each."""
     return tuple(Segment.holding(base, array) for base, array in zip(BASES, arrays, strict=False))
+
+
+@cache
+def _uneven(below: int) -> NDArray[np.uint8]:
+    return np.random.default_rng(0).integers(below, size=4099, dtype=np.uint8)
 
 
 def padded(size: int) -> int:

@@ -132,7 +132,7 @@ class _Garbled(Registers):
         value: Values = super().__getitem__(key)
         if self.seen is None or isinstance(key, tuple):
             return value
-        return np.where(self.seen, value, poison(value.dtype, self.garbage))
+        return np.where(self.seen, value, poison(value.dtype, self.garbage, key))
 
     def kept(self, kept: Flags) -> Registers:
         return _Garbled(super().kept(kept), self.garbage)

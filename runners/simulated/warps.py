@@ -4,9 +4,10 @@ Arrays have two axes, (lanes, warps), lanes first so that the warp index runs fa
 length 1 stands for a value that is the same along it.
 """
 
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -50,11 +51,16 @@ def spread(values: Values, shape: tuple[int, ...]) -> Values:
     return found
 
 
-@cache
-def poison(dtype: np.dtype[Any], garbage: int) -> Values:
-    """Return (1, 1) what a register of a type holds that nobody wrote."""
+@lru_cache(maxsize=1 << 14)
+def poison(dtype: np.dtype[Any], garbage: int, key: str) -> Values:
+    """Return (1, 1) what a register of a type holds that nobody wrote.
+
+    Where it is not `GARBAGE`, each register has another, so that none of two cancels the other.
+    """
     # Of a predicate a bit in which the two garbages of a device differ.
     part = 4 if dtype == np.bool_ else (1 << 8 * dtype.itemsize) - 1
+    if garbage != GARBAGE and dtype != np.bool_:
+        garbage ^= zlib.crc32(key.encode()) * 0x1_0000_0001
     return np.full((1, 1), garbage & part, np.uint64).astype(dtype)
 
 
@@ -159,14 +165,14 @@ class Warps:
     def read_copied(self, register: str, bits: int) -> Values:
         """Return a register's bits, also of one that no thread has written."""
         value = self.registers.get(register)
-        return poison(DTYPES[bits], self.garbage) if value is None else value
+        return poison(DTYPES[bits], self.garbage, register) if value is None else value
 
     def write(self, register: str, value: Values, mask: Mask) -> None:
         """Give a register new bits in the threads of the mask; nothing to the sink, `_`."""
         if mask is not None:
             old = self.registers.get(register)
             if old is None:
-                old = poison(value.dtype, self.garbage)
+                old = poison(value.dtype, self.garbage, register)
             value = np.where(mask, value, old)
         self.registers[register] = value
 

@@ -34,8 +34,6 @@ from strategies.programs.registers import load_registers, store_registers
 
 _MOST_DEPTH = 4
 """Branches and loops around a statement."""
-_MOST_TAKEN = 400
-"""Statements that one lane may take, about."""
 _SIZES = (6, 10, 16, 24, 36)
 """Statements of a piece of code, about; all equally likely."""
 _EVERYDAY = (

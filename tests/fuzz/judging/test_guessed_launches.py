@@ -184,9 +184,11 @@ LOOP: @%p bra LOOP; st.global.v2.u32 [%rd1], {%r2,
     pieces = [words for words, free in pieces_of(text) if free]
     assert "ld.global.v2.u32 {%r1, %r2}, [%rd1];" in pieces
     assert "st.global.v2.u32 [%rd1], {%r2, %r1};" in pieces
+    debugged = text.replace("sm_80", "sm_80, debug")
+    assert [words for words, _ in pieces_of(debugged)][1] == ".target sm_80", "needs sections"
     assert '.pragma "nounroll";' in pieces
     assert "LOOP:" in pieces
-    assert ".loc 1 2 3" in pieces
+    assert ".loc 1 2 3" not in pieces, "for debuggers"
     kept = [words for words, free in pieces_of(text) if not free]
     assert kept.count("{") == kept.count("}") == 3
     assert ".visible .entry k(.param .u64 x) .maxntid 32, 1, 1" in kept

@@ -62,6 +62,9 @@ def test_what_the_device_decides_has_no_result(line: str) -> None:
         "@%p0 setp.eq.u32 %p1, %x, %x;; selp.u32 %y, 1, 2, %p1;;",
         "@%p0 add.cc.u32 %r0, -1, 1;; addc.u32 %y, 0, 0;;",
         "@%p0 mov.u32 %y, 5;;",
+        "@%p0 mov.u32 %r0, 5;; @%p0 mov.u32 %r1, 5;; sub.u32 %y, %r0, %r1;;",
+        ".local .b32 own[2];; ld.local.u32 %r0, [own];; ld.local.u32 %r1, [own+4];;"
+        "xor.b32 %y, %r0, %r1;;",
     ],
 )
 def test_what_a_thread_did_not_write_has_no_result(lines: str) -> None:

@@ -86,9 +86,11 @@ def test_what_is_wrong_about_scalar_code_names_what_its_programs_have_in_common(
         if line.startswith("| ") and "-O" in line
     ]
     assert rows
-    for _, wrong_with, right_with, opcodes in rows:
+    for number, wrong_with, right_with, why in rows:
         assert (wrong_with, right_with) == ("12.5.0 -O0 -O3", "12.4.0 -O0 -O3")
+        places, _, opcodes = why.partition(": ")
         assert opcodes.startswith("`selp.")
+        assert len(places.split(", ")) == int(number)
 
 
 def one(text: str, guard: str = "") -> Assign:
