@@ -16,6 +16,7 @@ from corpus.store import Corpus, Saved
 from oracle.errors import UsageError
 from oracle.statements import directives, matrix_instructions, without_comments
 
+_MODULE = "module.ptx"
 CASE_FILE = "case.json"
 """Name of the file that describes the case."""
 
@@ -62,13 +63,24 @@ def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
         )
     try:
         document = read_document(contents.pop(CASE_FILE), path)
-        case = msgspec.convert({**_from_module(folder, contents), **document}, Case)
+        fields = {**_from_module(folder, contents), **document}
+        if missing := [name for name in ("family", "instructions") if name not in fields]:
+            raise UsageError(
+                f"{path}: the module has no matrix instruction to call the case after; write "
+                f'{" and ".join(missing)} there, such as {{"family": {{"key": "copy", '
+                '"title": "copy"}, "instructions": ["ld.global.u32", "st.global.u32"]}'
+            )
+        case = msgspec.convert(fields, Case)
     except BrokenEntryError as error:
         raise UsageError(str(error)) from error
     except msgspec.ValidationError as error:
         raise UsageError(
             f"{path}: {explain(error)}; its fields are {', '.join(Case.__struct_fields__)}"
         ) from error
+    if _MODULE not in contents:
+        # What is replayed and reproduced has this name.
+        (name, *_) = (name for name in contents if name.endswith(".ptx"))
+        contents[_MODULE] = contents.pop(name)
     return case, contents
 
 

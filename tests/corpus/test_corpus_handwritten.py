@@ -47,6 +47,15 @@ def test_a_kind_and_a_module_are_enough(tmp_path: Path) -> None:
     assert finding.versions.generator == 0, "made by hand"
 
 
+def test_the_only_module_may_have_any_name(tmp_path: Path) -> None:
+    """What is replayed and reproduced is `module.ptx`."""
+    corpus, folder = new_corpus(tmp_path), written(tmp_path, {"kind": "crash"})
+    (folder / "module.ptx").rename(folder / "mine.ptx")
+    entry = corpus.get(import_case(corpus, folder).id)
+    assert list(entry.finding.files) == ["module.ptx"]
+    assert entry.read("module.ptx").decode() == MODULE
+
+
 def test_what_is_written_goes_before_what_the_module_says(tmp_path: Path) -> None:
     corpus = new_corpus(tmp_path)
     document = {
@@ -114,7 +123,9 @@ def test_what_is_no_folder_is_a_sentence(tmp_path: Path, name: str) -> None:
 
 def test_a_module_without_matrix_instructions_needs_them_written(tmp_path: Path) -> None:
     folder = written(tmp_path, {"kind": "crash"}, module_ptx=".version 8.0\n.target sm_90\n")
-    with pytest.raises(UsageError, match=r"missing required field `(family|instructions)`"):
+    with pytest.raises(
+        UsageError, match=r"no matrix instruction.* write family and instructions there"
+    ):
         import_case(new_corpus(tmp_path), folder)
 
 
