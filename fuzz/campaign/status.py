@@ -147,7 +147,9 @@ class CampaignStatus:
             return ""
         if not (self.rounds or self.cases or self.skipped or self.said):
             why = "the first round was not done in time; give it longer"
-            if self.stopped not in ("", "budget spent", "stopped on request"):
+            if self.stopped == "stopped on request":
+                why = "it was stopped before the first round was done"
+            elif self.stopped not in ("", "budget spent"):
                 why = self.stopped
             return f"nothing was compared: {why}"
         last = f"; what was said last: {self.said}" if self.said else ""

@@ -469,5 +469,5 @@ def _check_compared(status: CampaignStatus, least: int | None) -> None:
             f"{counted(status.unreplayed, 'suspect')} not replayed, so it is not known whether "
             "there is a finding; --resume replays what differed and goes on"
         )
-    if status.nothing_compared and status.stopped != "stopped on request":
+    if status.nothing_compared:
         raise InfrastructureError(status.nothing_compared)

@@ -20,6 +20,7 @@ from fuzz.console.devices import readings
 from fuzz.console.report import check_report, recording_console, save
 from fuzz.console.screening import (
     NOTHING_COMPARED,
+    STOPPED_BEFORE,
     ScreenedDevice,
     Standing,
     announce,
@@ -108,8 +109,9 @@ def screen(options: Screen) -> bool:
     if errors:
         raise errors[0]
     idle = [device.name for device in devices if not device.cases]
-    if idle and not stopped:
-        raise InfrastructureError(f"{', '.join(idle)}: {NOTHING_COMPARED}")
+    if idle:
+        why = STOPPED_BEFORE if stopped else NOTHING_COMPARED
+        raise InfrastructureError(f"{', '.join(idle)}: {why}")
     wrong = any(device.is_wrong for device in devices)
     refuted = [
         refuted_words(device, one)

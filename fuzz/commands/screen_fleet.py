@@ -11,7 +11,12 @@ from typing import Any
 from corpus import create_corpus
 from corpus.known import known_with
 from fuzz.campaign.rounds import parse_duration
-from fuzz.console.screening import NOTHING_COMPARED, emit_summary, rate_words
+from fuzz.console.screening import (
+    NOTHING_COMPARED,
+    STOPPED_BEFORE,
+    emit_summary,
+    rate_words,
+)
 from fuzz.fleet.pool import cluster_at, joining, starting_actors
 from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
 from fuzz.options import Screen, check_conflicts
@@ -78,9 +83,9 @@ def screen_fleet(options: Screen) -> bool:
     _report(options, devices, rows, time.monotonic() - begun)
     report_expired(known)
     failed = [f"{device.name}: {device.error}" for device in devices if device.error]
-    if not screening.stop.is_set():
-        idle = [row for row in _rows(devices) if not row["error"] and not row["cases"]]
-        failed += [f"{row['device']}: {NOTHING_COMPARED}" for row in idle]
+    idle = [row for row in _rows(devices) if not row["error"] and not row["cases"]]
+    why = STOPPED_BEFORE if screening.stop.is_set() else NOTHING_COMPARED
+    failed += [f"{row['device']}: {why}" for row in idle]
     if failed:
         raise InfrastructureError(
             f"{len(failed)} of {counted(len(devices), 'GPU')} could not be screened to the end: "

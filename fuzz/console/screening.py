@@ -35,6 +35,7 @@ _COLUMNS = 44
 
 
 NOTHING_COMPARED = "no image was compared in the time; give it longer (--time)"
+STOPPED_BEFORE = "it was stopped before anything was compared"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,8 +263,7 @@ def standing(device: ScreenedDevice) -> tuple[Standing, str]:
         lost = isinstance(device.error, DeviceLostError)
         return Standing.LOST if lost else Standing.NOT_SCREENED, str(device.error)
     if screen is None or device.scope is None or not device.cases:
-        stopped = "it was stopped before anything was compared"
-        return Standing.NOT_SCREENED, stopped if device.stopped else NOTHING_COMPARED
+        return Standing.NOT_SCREENED, STOPPED_BEFORE if device.stopped else NOTHING_COMPARED
     if screen.refuted:
         return Standing.NOT_SCREENED, refuted_words(device, screen.refuted[0])
     groups = coverage(device.scope, device.programs, screen.tally)

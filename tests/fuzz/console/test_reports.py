@@ -12,9 +12,11 @@ from console_statuses import family, on_a_gpu
 from test_terminal_pages import OPCODES, stored
 
 from corpus import Kind, Saved
+from fuzz.commands.run import _check_compared
 from fuzz.console import print_report, write_report
 from fuzz.console.report import families_table, recording_console
 from fuzz.findings.families import FamilyState
+from oracle.errors import InfrastructureError
 
 
 def _families(folder: Path) -> list[FamilyState]:
@@ -92,6 +94,10 @@ def test_a_finding_that_is_gone_does_not_cost_the_report(tmp_path: Path) -> None
 def test_a_campaign_that_ends_within_its_first_round_says_so() -> None:
     nothing = replace(on_a_gpu(), compared=0, cases=0, rounds=0, families=(), said="")
     assert "the first round was not done in time" in nothing.nothing_compared
+    early = replace(nothing, stopped="stopped on request")
+    assert "it was stopped before the first round" in early.nothing_compared
+    with pytest.raises(InfrastructureError, match="it was stopped before"):
+        _check_compared(early, None)
     failed = replace(nothing, stopped="cannot write state.json: the disk is full")
     assert failed.nothing_compared == f"nothing was compared: {failed.stopped}"
     assert "no program ran" in replace(nothing, rounds=1).nothing_compared

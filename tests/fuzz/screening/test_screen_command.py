@@ -20,7 +20,9 @@ from small_sets import MODULE
 
 from corpus import Kind, create_corpus
 from corpus.known import known_with
+from fuzz import options
 from fuzz.commands import run, screen_fleet
+from fuzz.commands import screen as screen_command
 from fuzz.console.screening import (
     ScreenedDevice,
     announce,
@@ -449,6 +451,14 @@ def test_a_screening_that_compared_nothing_is_no_clean_one(
     assert "no image was compared" in ended.err
     (case,) = ElementTree.parse(tmp_path / "out.xml").iter("testcase")
     assert case.find("error") is not None
+
+
+def test_a_screening_that_is_stopped_before_anything_is_compared_is_not_sound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(screen_command._Job, "screen", lambda job, _: job.stop.set())
+    with pytest.raises(InfrastructureError, match="stopped before anything was compared"):
+        screen_command.screen(options.Screen(runner="sim", corpus=tmp_path / "found", time="60"))
 
 
 def test_the_command_tells_multiprocessors_apart_in_json_junit_and_report(
