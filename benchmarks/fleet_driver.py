@@ -27,7 +27,6 @@ from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
-from fuzz.campaign.pool import Opened
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import CampaignStore
@@ -66,7 +65,7 @@ class FakeHost:
         self, jobs: Sequence[tuple[int, RoundJob]], interrupted: bool, seconds: float, gather: float
     ) -> News:
         """Answer all rounds."""
-        messages: list[Any] = [] if self._told else [Opened(facts=FACTS)]
+        messages: list[Any] = [] if self._told else [FACTS]
         self._told = True
         for ticket, job in jobs:
             report = pickle.loads(self._template)

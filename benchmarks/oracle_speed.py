@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.isa import mma_form, mma_sync_form
-from oracle.lane_products import mma_sync
-from oracle.multiply import mma, permitted
+from oracle.lane_products import mma_sync, permitted
+from oracle.multiply import mma
 
 PREFIX = "wmma.mma.sync.aligned.row.col."
 FIRST = PREFIX + "m16n16k16.f32.f32"

@@ -2,20 +2,22 @@
 
 from corpus.entry import Entry
 from corpus.finding import (
+    BrokenEntryError,
     Case,
+    Cause,
     Family,
     FileRecord,
     Finding,
     Kind,
     OracleVerdict,
     Origin,
+    Problem,
     Reason,
     RunnerVerdict,
     ShrinkStatus,
     Versions,
 )
 from corpus.opening import create_corpus, open_corpus
-from corpus.problems import BrokenEntryError, Cause, Problem
 from corpus.store import Corpus, Saved
 
 __all__ = [

@@ -62,12 +62,7 @@ _REMEDIES = {
 def explained(doing: str, path: Path) -> Iterator[None]:
     """Turn an OSError into an InfrastructureError: what failed, why, and what to do.
 
-    Parameters
-    ----------
-    doing
-        What is being done to `path`, such as "write".
-    path
-        The file or folder that the user knows about.
+    `doing` is what is being done to `path`, such as "write".
     """
     try:
         yield
@@ -112,10 +107,7 @@ def check_folder(path: Path) -> None:
 def open_plain(path: Path, flags: int = os.O_RDONLY) -> int:
     """Open a plain file; return its descriptor.
 
-    Parameters
-    ----------
-    flags
-        As for os.open; with O_CREAT the file is made where nothing is there.
+    `flags` are as for os.open; with O_CREAT the file is made where nothing is there.
 
     Raises
     ------
@@ -141,10 +133,7 @@ def open_plain(path: Path, flags: int = os.O_RDONLY) -> int:
 def read_plain(path: Path, *, most: int = FILE_BYTES) -> bytes:
     """Return the contents of a plain file.
 
-    Parameters
-    ----------
-    most
-        Bytes; a larger file is not read.
+    A file of more than `most` bytes is not read.
 
     Raises
     ------
@@ -272,14 +261,7 @@ def _locked(descriptor: int) -> bool:
 def replace_file(path: Path, data: bytes, parent: Path) -> None:
     """Replace a file as a whole: a reader sees the old or the new one.
 
-    Parameters
-    ----------
-    path
-        The file; it need not exist.
-    data
-        Its new contents.
-    parent
-        Folder on the same file system in which temporary folders may be made.
+    Temporary folders are made in `parent`, a folder on the same file system.
     """
     with workspace(parent) as folder:
         fresh = folder / path.name

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from corpus import durable
 from corpus.durable import DESCRIPTION_BYTES, FILE_BYTES, check_folder, read_plain
-from corpus.finding import Case, FileRecord, Finding, decode
-from corpus.problems import BrokenEntryError, Cause, Problem
+from corpus.finding import BrokenEntryError, Case, Cause, FileRecord, Finding, Problem, decode
 from oracle.errors import UsageError
 
 DESCRIPTION = "finding.json"
@@ -34,7 +33,6 @@ class Entry:
     """A finding and the folder that holds it."""
 
     path: Path
-    """The folder."""
     finding: Finding
 
     @property
@@ -71,11 +69,7 @@ def is_file_name(name: str) -> bool:
 def read_entry(path: Path, *, checksums: bool = True) -> Entry:
     """Return the finding in a folder of a corpus; BrokenEntryError if it is not as it was stored.
 
-    Parameters
-    ----------
-    checksums
-        Whether the contents of its files are checked; without, only that they are there in
-        their size.
+    Without `checksums`, its files have only to be there in their size.
     """
     description = path / DESCRIPTION
     if path.is_symlink():
@@ -84,7 +78,7 @@ def read_entry(path: Path, *, checksums: bool = True) -> Entry:
         )
     data = _read(description, Cause.NO_DESCRIPTION, most=DESCRIPTION_BYTES)
     finding = decode(data, description)
-    if finding.id != path.name:
+    if finding.id != path.resolve().name:
         raise BrokenEntryError(
             path,
             Cause.MISNAMED,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -12,8 +13,51 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct, field
 
-from corpus.problems import BrokenEntryError, Cause
-from oracle.errors import UsageError
+from oracle.errors import InfrastructureError, UsageError
+
+
+class Cause(StrEnum):
+    """Why a folder of a corpus is no sound finding."""
+
+    LEFTOVER = "leftover"
+    """A temporary folder whose writer was killed."""
+    NO_DESCRIPTION = "no description"
+    MALFORMED = "malformed"
+    """`finding.json` is no JSON, cut off say."""
+    INVALID = "invalid"
+    """`finding.json` is JSON, but not what the schema asks for."""
+    NEWER = "newer"
+    """Written by a later warpfuzz."""
+    MISSING_FILE = "missing file"
+    CHANGED_FILE = "changed file"
+    """A file is not the one that was stored."""
+    MISNAMED = "misnamed"
+    """The folder's name, the id and the contents do not belong together."""
+    UNREADABLE = "unreadable"
+    """The operating system does not let it be read."""
+    STRANGE = "strange"
+    """Something that the corpus did not put there."""
+    DANGLING = "dangling"
+    """A link to a finding that is not there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One thing that is wrong with a corpus."""
+
+    path: Path
+    cause: Cause
+    sentence: str
+    """What is wrong and what to do, for a person."""
+
+
+class BrokenEntryError(InfrastructureError):
+    """An entry of a corpus cannot be used."""
+
+    def __init__(self, path: Path, cause: Cause, what: str, remedy: str) -> None:
+        self.problem = Problem(path=path, cause=cause, sentence=f"{path}: {what}; {remedy}")
+        super().__init__(self.problem.sentence)
+
 
 NonEmpty = Annotated[str, Meta(min_length=1)]
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -81,7 +125,13 @@ class ShrinkStatus(StrEnum):
 
 
 TITLE_CHARACTERS = 240
-"""Of a title without the compilers that it ends with."""
+"""Most characters of a title, without the compilers with which it ends."""
+_UNLISTED = re.compile(
+    r"(?<! x)(?<! of)(?: another type)+(?! x )( m\d+n\d+(?:k\d+)?| another shape| no shape)?\b"
+)
+"""What stands in titles for a type that no page lists, and the shape behind it."""
+_VARIANT = re.compile(r"^([\w.]+)::\w+(?= |/|$)")
+"""The name of an instruction that has a word behind "::", at the start of a key without a kind."""
 _BLAME = re.compile(r"/(only [^/]*|every compiler)$")
 
 
@@ -128,7 +178,10 @@ class Family(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def headline(self, kind: Kind) -> str:
         """Return the title without the kind and without the compilers."""
-        return self.blameless.removeprefix(f"{kind}: ")
+        # Of an instruction of three types that no page lists it says so three times.
+        return _UNLISTED.sub(
+            r"\1 with types that it does not have", self.blameless.removeprefix(f"{kind}: ")
+        )
 
     def identity(self, kind: Kind) -> tuple[Kind | None, str]:
         """Return what this has in common with families that differ in the kind alone.
@@ -141,9 +194,14 @@ class Family(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return kind, self.key
 
     def cause(self, kind: Kind) -> tuple[Kind | None, str]:
-        """Return what the families of one cause have in common, whichever compilers have it."""
+        """Return what the families of one cause have in common, whichever compilers have it.
+
+        Wrong results of an instruction with and without a word behind "::" in its name are of one
+        cause: of plain and of ordered metadata ptxas makes the same code (2026-11-23).
+        """
         kept, key = self.identity(kind)
-        return kept, _BLAME.sub("", key)
+        key = _BLAME.sub("", key)
+        return kept, _VARIANT.sub(r"\1", key) if kept is None else key
 
 
 class Reason(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -158,7 +216,7 @@ class OracleVerdict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """What the specification says."""
 
     verdict: NonEmpty
-    """Such as "legal", "illegal", "undefined"."""
+    """Verdict, such as "legal", "illegal", "undefined"."""
     reasons: tuple[Reason, ...] = ()
 
 
@@ -166,13 +224,13 @@ class RunnerVerdict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """What one assembler, compiler or device made of it."""
 
     runner: NonEmpty
-    """Such as "ptxas", "cuda", "simulated"."""
+    """Name of the runner, such as "ptxas", "cuda", "simulated"."""
     version: NonEmpty
     """In full, such as "V13.5.37"."""
     options: str = ""
     """What was asked of it beyond its defaults, such as "-O3"."""
     outcome: NonEmpty
-    """Such as "accepted", "rejected", "crashed"."""
+    """Outcome, such as "accepted", "rejected", "crashed"."""
     message: str = ""
     """What it printed."""
     device: str = ""
@@ -214,7 +272,7 @@ def _now() -> datetime:
 
 
 class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A finding as whoever found it describes it."""
+    """A finding before it is stored."""
 
     kind: Kind
     family: Family
@@ -291,10 +349,7 @@ MIGRATIONS: Mapping[int, Callable[[Document], Document]] = {1: _from_1}
 def encode(finding: Finding) -> bytes:
     """Return `finding.json`: indented, keys sorted, a newline at the end.
 
-    Raises
-    ------
-    UsageError
-        If the finding is not what the schema allows.
+    Raises UsageError if the finding is not what the schema allows.
     """
     try:
         document = {"schema": SCHEMA, **msgspec.to_builtins(finding)}
@@ -314,10 +369,8 @@ def encode(finding: Finding) -> bytes:
 def decode(data: bytes, path: Path) -> Finding:
     """Return the finding that a `finding.json` of any known schema describes.
 
-    Raises
-    ------
-    BrokenEntryError
-        If it is no JSON, not what its schema asks for, or of a later schema; `path` is named.
+    Raises BrokenEntryError if it is no JSON, not what its schema asks for, or of a later schema;
+    `path` is named.
     """
     document = read_document(data, path)
     version = document.get("schema")

@@ -1,4 +1,4 @@
-"""Known discrepancies: findings that somebody has explained, so that they do not raise alarm.
+"""Known discrepancies: findings that somebody has explained, which do not count as new.
 
 They are rows of a TOML file: what a finding has to look like, the reason, the evidence, and,
 where that makes sense, a range of assembler versions and a last day.
@@ -39,6 +39,9 @@ class Match(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     instruction: NonEmpty | None = None
     """What one and the same instruction of the finding fits, as the regular expression does."""
     instruction_regex: NonEmpty | None = None
+    every_instruction_regex: NonEmpty | None = None
+    """What all instructions of the finding fit: what is named by its first word alone may be any of
+    those that begin with it."""
     runner: NonEmpty | tuple[NonEmpty, ...] | None = None
     """Whose verdicts it is about; None for anybody's."""
     versions: NonEmpty | None = None
@@ -48,14 +51,15 @@ class Match(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     one of these has compiled; None for any."""
     ptx_versions: NonEmpty | None = None
     targets: tuple[NonEmpty, ...] | None = None
-    """Of which the target fits one; None for any."""
+    """Patterns of targets, one of which has to fit; None: any target."""
 
 
 class KnownEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One known discrepancy, as its row has it."""
 
     id: NonEmpty
-    kind: Kind
+    kind: Kind | tuple[Kind, ...]
+    """One of them: of a defect, wrong values may be forbidden or happen to be permitted."""
     match: Match
     reason: NonEmpty
     evidence: NonEmpty
@@ -71,12 +75,13 @@ class KnownEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         """
         match = self.match
         return (
-            case.kind is self.kind
+            case.kind in (self.kind if isinstance(self.kind, tuple) else (self.kind,))
             and _fits(case.family.key, match.family, match.family_regex)
             and any(
                 _fits(instruction, match.instruction, match.instruction_regex)
                 for instruction in case.instructions
             )
+            and all(_fits(one, None, match.every_instruction_regex) for one in case.instructions)
             and self._covers(case)
         )
 
@@ -168,12 +173,7 @@ class Known:
     def match(self, case: Case, *, today: date | None = None) -> KnownEntry | None:
         """Return the first entry that explains a finding and has not expired, or None.
 
-        Parameters
-        ----------
-        case
-            The finding.
-        today
-            The day to judge by; the current one in UTC if it is not given.
+        The day to judge by is the current one in UTC if none is given.
         """
         day = _today() if today is None else today
         for entry in self.entries:
@@ -190,15 +190,8 @@ class Known:
 def load_known(path: Path | None = None) -> Known:
     """Return the known discrepancies in a TOML file.
 
-    Parameters
-    ----------
-    path
-        The file; the one that comes with warpfuzz if it is not given.
-
-    Raises
-    ------
-    UsageError
-        If something in it is not what it has to be: file, entry and field are named.
+    Without a path, the one that comes with warpfuzz is read. Raises UsageError if something in it
+    is not what it has to be: file, entry and field are named.
     """
     if path is None:
         return parse_known(files("corpus").joinpath(PACKAGED).read_bytes(), PACKAGED)
@@ -317,13 +310,13 @@ def _check(match: Match, label: str) -> None:
             f"{label}: it names neither a family nor an instruction; give family, "
             "family_regex, instruction or instruction_regex"
         )
-    for field, regex in patterns:
+    for field, regex in (*patterns, ("every_instruction", match.every_instruction_regex)):
         try:
             _regex(regex or "")
         except (re.error, RecursionError, OverflowError) as error:
             raise UsageError(
                 f"{label}.{field}_regex: {regex!r:.200} is no regular expression "
-                f"({error}); mend it, or use match.{field} with * and ?"
+                f"({error}); mend it, or use match.family or match.instruction with * and ?"
             ) from error
     for text in match.targets or ():
         if not any(_fits(target, text, None) for target in TARGETS):
@@ -393,10 +386,7 @@ class VersionRange:
 def parse_range(text: str) -> VersionRange:
     """Return the range that a text such as ">=12.0,<13.2" names.
 
-    Raises
-    ------
-    UsageError
-        If it names none.
+    Raises UsageError if it names none.
     """
     bounds = []
     for part in text.split(","):

@@ -17,8 +17,7 @@ import msgspec
 from corpus import durable
 from corpus.durable import DESCRIPTION_BYTES, check_folder, read_plain
 from corpus.entry import DESCRIPTION, Entry, read_entry
-from corpus.finding import explain, read_document
-from corpus.problems import BrokenEntryError
+from corpus.finding import BrokenEntryError, explain, read_document
 from corpus.store import BROKEN, FINDINGS, RAW, Corpus
 from oracle.errors import InfrastructureError, UsageError
 
@@ -149,15 +148,7 @@ def named_corpus(path: Path) -> Corpus:
 
 
 def named_entry(name: str, corpus: Path) -> Entry:
-    """Return a finding by its folder, or by the start of its id in a corpus.
-
-    Parameters
-    ----------
-    name
-        The folder, or the start of the id.
-    corpus
-        Where ids are looked for; as `named_corpus` takes it.
-    """
+    """Return a finding by its folder, or by the start of its id in a corpus."""
     folder = Path(name)
     if (folder / DESCRIPTION).exists():
         return read_entry(folder.resolve())

@@ -33,8 +33,7 @@ from corpus.entry import (
     read_entry,
     scan_folders,
 )
-from corpus.finding import Case, FileRecord, Finding, encode
-from corpus.problems import BrokenEntryError, Cause, Problem
+from corpus.finding import BrokenEntryError, Case, Cause, FileRecord, Finding, Problem, encode
 from oracle.errors import UsageError
 
 FINDINGS, RAW, BROKEN = "findings", "raw", "broken"
@@ -73,18 +72,9 @@ class Corpus:
     def add(self, case: Case, files: Mapping[str, bytes]) -> Saved:
         """Store a finding, unless it is there; when this returns, it is on the disk.
 
-        Parameters
-        ----------
-        case
-            Its description.
-        files
-            Its files by name, such as `module.ptx`. They count for its identity, so they hold
-            nothing that differs from one time to the next.
-
-        Raises
-        ------
-        UsageError
-            If the description or a file's name is not what the schema allows.
+        `files`, by name such as `module.ptx`, count for its identity, so they hold nothing that
+        differs from one time to the next. Raises UsageError if the description or a file's name is
+        not what the schema allows.
         """
         return self.deposit(_finding(case, files, None), files)
 
@@ -95,20 +85,9 @@ class Corpus:
     def replace(self, raw: str, case: Case, files: Mapping[str, bytes]) -> Saved:
         """Store the smaller form of a finding, and move the raw one to `raw/` once it is there.
 
-        Killed at any moment, the corpus shows one of the two.
-
-        Parameters
-        ----------
-        raw
-            Full id of the finding that was shrunk; if it was shrunk before, its smaller form is
-            replaced.
-        case, files
-            The smaller form, as for `add`.
-
-        Raises
-        ------
-        UsageError
-            As `add`; also if there is no finding `raw`.
+        Killed at any moment, the corpus shows one of the two. Raises UsageError as `add`; also if
+        there is no finding `raw`. `raw` is the full id of the finding that was shrunk; if it was
+        shrunk before, its smaller form is replaced.
         """
         shrunk = _finding(case, files, raw)
         if shrunk.id == raw:
@@ -136,10 +115,7 @@ class Corpus:
     def combine(self, entry: Entry, finding: Finding) -> bool:
         """Keep the better one of two descriptions of a stored finding.
 
-        Returns
-        -------
-        bool
-            Whether the stored description changed; also if only from an older schema to this.
+        Returns whether the stored description changed; also if only from an older schema to this.
         """
         combined = preferred(entry.finding, finding)
         with durable.explained("read", entry.path):
@@ -152,14 +128,8 @@ class Corpus:
     def get(self, prefix: str) -> Entry:
         """Return the finding with this id, or whose id alone starts like this.
 
-        Raw findings that were replaced are found, too.
-
-        Raises
-        ------
-        UsageError
-            If there is none, or more than one.
-        BrokenEntryError
-            If it is there and cannot be used.
+        Raw findings that were replaced are found, too. Raises UsageError if there is none, or more
+        than one, and BrokenEntryError if it is there and cannot be used.
         """
         wanted = prefix.strip().lower()
         paths = {
@@ -209,12 +179,8 @@ class Corpus:
     def scan(self, *, checksums: bool = True) -> Iterator[Entry | Problem]:
         """Yield every finding, by id, and in between what is wrong with those that are broken.
 
-        Raw findings whose smaller form is stored are left out.
-
-        Parameters
-        ----------
-        checksums
-            Whether the contents of the files are checked, and not only their size.
+        Raw findings whose smaller form is stored are left out. Without `checksums`, files of
+        a finding have only to be there in their size.
         """
         found = list(scan_folders(self.findings, self.raw, checksums=checksums))
         links = Links(one for one in found if isinstance(one, Entry))
@@ -375,10 +341,7 @@ def _finding(case: Case, files: Mapping[str, bytes], shrunk_from: str | None) ->
 class Links:
     """The links among the findings of a corpus, each followed once.
 
-    Parameters
-    ----------
-    entries
-        All that are sound, raw or not.
+    `entries` are all that are sound, raw or not.
     """
 
     def __init__(self, entries: Iterable[Entry]) -> None:
@@ -410,9 +373,7 @@ class Links:
     def origins(self, entries: Iterable[Entry]) -> list[tuple[Entry, Entry]]:
         """Return what some findings were shrunk from, over all steps, each once.
 
-        Returns
-        -------
-        pairs of a raw finding and the one of `entries` that came from it first
+        They come in pairs of a raw finding and the one of `entries` that came from it first.
         """
         found: dict[str, tuple[Entry, Entry]] = {}
         for entry in entries:

@@ -1,4 +1,4 @@
-"""Whole corpora: findings grouped so that one cause is one line; merged, pruned, compared, checked.
+"""Whole corpora: findings grouped by cause; merged, pruned, compared, checked.
 
 Merging leaves what a corpus has as it is, and adds what it lacks. What cannot be read or changed
 raises an InfrastructureError; what was copied until then is whole.
@@ -16,8 +16,7 @@ import msgspec
 
 from corpus import durable
 from corpus.entry import DESCRIPTION, Entry, scan_folders
-from corpus.finding import Finding, Kind
-from corpus.problems import BrokenEntryError, Cause, Problem
+from corpus.finding import BrokenEntryError, Cause, Finding, Kind, Problem
 from corpus.store import BROKEN, Corpus, Links
 from oracle.errors import UsageError
 
@@ -30,7 +29,8 @@ class Group:
     """The worst of its members."""
     key: str
     members: tuple[Entry, ...]
-    """Those of the worst kind first, the smallest of each first (`Finding.size`); never empty."""
+    """Findings, those of the worst kind first, the smallest of each kind first (`Finding.size`);
+    never empty."""
 
     @property
     def smallest(self) -> Entry:
@@ -165,9 +165,10 @@ class Pruned:
     kept: tuple[Entry, ...]
     """The smallest of each family."""
     removed: tuple[Entry, ...]
-    """The others, and the raw findings that none of the kept came from (raw ones first)."""
+    """Findings that are removed: the others of each family, and raw findings from which none of
+    the kept ones came (raw ones first)."""
     raw: tuple[Entry, ...]
-    """Those of the removed that another finding is shown in place of."""
+    """Removed findings in place of which another one is shown."""
     problems: tuple[Problem, ...]
     """Broken entries; they are left alone."""
 

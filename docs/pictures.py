@@ -1,9 +1,9 @@
 """Draw the README's pictures: a campaign on a GPU, and one of its findings.
 
-    python docs/pictures.py [--runner cuda|sim] [--output FOLDER] [--seed 2026] [--seconds 60]
+    python docs/pictures.py [--runner cuda|sim] [--output FOLDER] [--seed 3512] [--seconds 75]
 
-runs a campaign for a minute (on the simulated device with a planted fault) and writes campaign.svg,
-which is its dashboard at a moment, and finding.svg, the page of the first of its findings.
+runs a campaign (on the simulated device with a planted fault) and writes campaign.svg, its
+dashboard when the time was up, and finding.svg, the page of its worst finding that is fully shrunk.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import argparse
 import os
 import tempfile
 from contextlib import chdir
+from functools import partial
 from pathlib import Path
 from typing import Self
 
-from corpus import create_corpus, open_corpus
+from corpus import ShrinkStatus, create_corpus, open_corpus
 from corpus.known import known_with
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import ProcessPool
@@ -29,23 +30,23 @@ from fuzz.explain.terminal import page_of
 from fuzz.findings.families import finding_groups
 from fuzz.output import generator
 from fuzz.runner import RunnerChoice
+from fuzz.screening.idle_time import IdleScreening
 from strategies.draws import Selection
 
 FAULTS = {"cuda": (), "sim": ("sum-rounded-up",)}
 """What is planted: what a GPU's compiler gets wrong needs no help."""
-LOOKED = 0.8
-"""Share of the time after which the picture is taken."""
 COLUMNS, ROWS = 100, 34
 """Of a terminal whose picture can be read in a README."""
 HERE = Path(__file__).resolve().parent
 
 
 class Photographer:
-    """Watches a campaign and keeps the last look at it while rounds go on."""
+    """Watches a campaign and keeps its last status with findings before its time was up.
 
-    def __init__(self, until: float) -> None:
-        self._until = until
-        self.status: CampaignStatus | None = None
+    Where findings came only while the campaign finished examining them, one of that time is kept.
+    """
+
+    status: CampaignStatus | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -55,7 +56,8 @@ class Photographer:
 
     def update(self, status: CampaignStatus) -> None:
         """Keep a status with findings."""
-        if not status.stopped and status.families and status.seconds < self._until:
+        early = self.status is None or self.status.finishing or not status.finishing
+        if status.families and not status.stopped and early:
             self.status = status
 
 
@@ -64,18 +66,22 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--runner", choices=FAULTS, default="cuda")
     parser.add_argument("--output", type=Path, default=HERE)
-    parser.add_argument("--seed", type=int, default=2026)
-    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=3512)
+    parser.add_argument("--seconds", type=float, default=75.0)
     options = parser.parse_args()
     output, faults = options.output.resolve(), FAULTS[options.runner]
+    on_gpu = options.runner == "cuda"
     output.mkdir(parents=True, exist_ok=True)
     check = Programs(
         choice=RunnerChoice(name=options.runner, layout=options.seed % 2, faults=faults),
         seed=options.seed,
         selection=Selection(),
+        # As the command of the title does.
+        idle=partial(IdleScreening, seed=options.seed) if on_gpu else None,
+        reference=on_gpu,
     )
     budget = Budget(seconds=options.seconds)
-    photographer = Photographer(LOOKED * options.seconds)
+    photographer = Photographer()
     # A page names where its files are: no folder of this machine is to stand in a picture.
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         path = Path("warpfuzz-corpus")
@@ -97,6 +103,7 @@ def main() -> None:
             campaign.run()
         groups = finding_groups(campaign.status().families)
         families = [family for group in groups for family in group.members]
+        families.sort(key=lambda one: (one.provisional, one.shrink is not ShrinkStatus.COMPLETE))
         stored = [family.saved.id for family in families if family.saved is not None]
         if photographer.status is None or not stored:
             status = campaign.status()

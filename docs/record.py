@@ -31,7 +31,7 @@ RECORD_PAGE, TROPHIES = (Path(__file__).with_name(name) for name in ("record.md"
 _TITLES = {
     Kind.CRASH: "Crashes",
     Kind.HANG: "Hangs",
-    Kind.INTERNAL: "Messages from inside",
+    Kind.INTERNAL: "Internal errors",
     Kind.ACCEPTED: "Accepted, down to a cubin, although undocumented",
     Kind.REJECTED: "Rejected, although documented",
 }
@@ -49,7 +49,7 @@ class Bug:
     """Beginnings of the ids of its findings in the record; the first says who has it."""
     who: str = ""
     """Who has it, where more is known than the builds that the record's finding was asked of."""
-    since: str = "14.0.6 (oldest asked)"
+    since: str = "14.0.6 or earlier"
     """Since when, where the record has no finding of it."""
     see: str = ""
     """The command that shows it, where the record has no finding of it."""
@@ -66,12 +66,12 @@ _BUGS = (
     ),
     Bug(
         unit="wmma.mma of f16, bf16, s8, tf32",
-        what="C in D's registers in another order: part of C is overwritten before it is added",
+        what="C has D's registers in another order: part of C is overwritten before it is added",
         section="C in another order of D's registers (wmma", ids=("3d765d0f",),
     ),
     Bug(
         unit="mma.sync, mma.sp of e4m3, e5m2",
-        what="C in D's registers in another order: later additions read earlier sums",
+        what="C has D's registers in another order: later additions read earlier sums",
         section="C in another order of D's registers (mma", ids=("b884f655", "4c2cee8a"),
     ),
     Bug(
@@ -85,26 +85,27 @@ _BUGS = (
     ),
     *(
         Bug(
-            unit=unit, what=what, section=section, since="11.7.99 (oldest asked)",
+            unit=unit, what=what, section=section, since="11.7.99 or earlier",
             who="ptxas 11.7.99 to 13.5.37 at -O0 to -O3",
             see=f"`python benchmarks/scalar_agreement.py --runner cuda {options}`, on a GPU",
         )
         for unit, what, section, options in (
             (
-                "testp", "under a predicate: lanes that have it not write as well",
+                "testp", "under a predicate: lanes whose predicate is false write, too",
                 "The predicate in front of testp", "--guarded --only 'testp.*'",
             ),
             (
                 "set to f32, f16, and from 16 bits to u32",
-                "under a predicate: what a lane keeps is converted",
+                "under a predicate: the old value of lanes whose predicate is false is converted",
                 "A set without its predicate", "--guarded --only 'set.*'",
             ),
             (
-                "shl, shr of 64 bits", "an amount written as f32 is converted to an integer",
+                "shl, shr of 64 bits",
+                "an amount that an f32 instruction wrote is converted to an integer",
                 "The amount of a 64-bit shift", "--numbers --only 'sh[lr].*64'",
             ),
             (
-                "bfe, bfi of 64 bits", "positions and lengths are not cut to 8 bits",
+                "bfe, bfi of 64 bits", "positions and lengths are not reduced to their 8 low bits",
                 "Positions of 64-bit fields", "--only 'bf[ei].*64'",
             ),
             (
@@ -119,7 +120,7 @@ _BUGS = (
     ),
     *(
         Bug(
-            unit=unit, what=what, section=section, since="11.8.89 (oldest asked)", ids=(found,),
+            unit=unit, what=what, section=section, since="11.8.89 or earlier", ids=(found,),
             who=f"ptxas 11.8.89 to {last} at -O1 to -O3",
         )
         for unit, what, section, last, found in (
@@ -136,14 +137,15 @@ _BUGS = (
                 "A difference of two shifts", "13.2.86", "ae98bf0a",
             ),
             (
-                "setp with .ftz", "a comparison that is made again does not flush",
+                "setp with .ftz",
+                "a comparison that the compiler repeats does not flush subnormals",
                 "A comparison that is repeated", "13.5.37", "2f131bab",
             ),
         )
     ),
     Bug(
         unit="abs of f16x2, bf16x2",
-        what="left out behind an f32 with .sat: the lower half keeps its sign",
+        what="left out after an f32 with .sat: the lower half keeps its sign",
         section="The absolute values of the halves of a saturated f32", ids=("457233a4",),
     ),
     Bug(
@@ -151,85 +153,99 @@ _BUGS = (
         section="set to f16 and bf16", ids=("8f983174",),
     ),
     Bug(
-        unit="add, sub, mul, fma with .ftz of f16x2", what="max with 0 behind it takes .ftz away",
+        unit="add, sub, mul, fma with .ftz of f16x2",
+        what="a max with 0 after it makes the compiler drop .ftz",
         section="A sum with .ftz in front of a maximum with 0", ids=("dcc58354",),
     ),
     Bug(
-        unit="sub.sat.s32", what="the least number is added, not subtracted",
+        unit="sub.sat.s32", what="subtracting the least number (-2^31) adds it",
         section="sub.sat.s32 of the least number", ids=("0750f349",),
     ),
     Bug(
         unit="a loop in an arm of a branch",
-        what="what the branch says of its predicate is believed in every turn",
+        what="the predicate is taken for constant, although the loop changes it",
         section="What a branch says of a predicate", ids=("3f296c11", "4416ccef"),
     ),
     Bug(
-        unit="a loop that lanes enter at two places", what="all lanes count in one register",
+        unit="a loop that lanes enter at two places", what="the lanes share one counter",
         section="A loop that lanes enter at two places", ids=("614ed7e6",),
     ),
     Bug(
         unit="stmatrix, bar.warp.sync",
-        what="behind a loop that lanes enter at two places: not by all lanes at once",
+        what="after a loop that lanes enter at two places: the lanes do not converge",
         section="Lanes that a loop leaves apart", ids=("49dbfe8a",),
         who="ptxas 12.5.82 to 13.5.37 at -O1 to -O3", since="12.5.82",
     ),
     Bug(
         unit="mma.sync, mma.sp of e4m3, e5m2",
-        what="of a multiplicand that the compiler knows, half of a register is another number",
+        what="a constant multiplicand: half of a register gets another number",
         section="A multiplicand of fp8", ids=("19c7b6f1", "09bdf6a7"),
     ),
     Bug(
-        unit="or.pred", what="of one predicate twice: read when that has been set anew",
+        unit="or.pred",
+        what="both sources are one predicate: its new value is read, not the old one",
         section="A copy of a predicate", ids=("918f59a7",),
     ),
     Bug(
-        unit="cvt of u32 to bf16", what="behind a set to f32: 0x3f800000 is taken for 1.0",
+        unit="cvt of u32 to bf16",
+        what="of the result of a set to f32: the integer 0x3f800000 is taken for 1.0",
         section="A set to f32, converted", ids=("b9289b49",),
     ),
     Bug(
-        unit="lop3.b32, xor.b32", what="one instruction of both is another function",
-        section="lop3 of one source twice", ids=("bf0d6aa8",),
-        who="ptxas 11.8.89 to 13.3.73 at -O1 to -O3", since="11.8.89 (oldest asked)",
+        unit="cvt of f32 to s64, u64, f64",
+        what="of 1 or 0 that a predicate chose: the pattern 1 is taken for the number 1",
+        section="1 or 0, converted from f32", since="11.8.89 or earlier",
+        who="ptxas 11.8.89 to 13.5.37 at -O1 to -O3",
+        see="seed 33 of [scalar_code.md](scalar_code.md), on a GPU",
     ),
     Bug(
-        unit="mad.hi", what="an addend that redux.sync has made is lost",
-        section="mad.hi loses an addend", since="11.8.89 (oldest asked)",
+        unit="lop3.b32, xor.b32", what="merged into one instruction that computes another function",
+        section="lop3 of one source twice", ids=("bf0d6aa8",),
+        who="ptxas 11.8.89 to 13.3.73 at -O1 to -O3", since="11.8.89 or earlier",
+    ),
+    Bug(
+        unit="mad.hi", what="an addend that redux.sync computed is lost",
+        section="mad.hi loses an addend", since="11.8.89 or earlier",
         who="ptxas 11.8.89 to 12.4.131 at -O1 to -O3",
         see="seed 34 of [scalar_code.md](scalar_code.md), on a GPU",
     ),
     Bug(
-        unit="match.all", what="lane 0 is not joined with the others before it",
+        unit="match.all", what="lane 0 does not converge with the others before it",
         section="Lanes are not joined before match.all", since="12.6.85",
         who="ptxas 12.6.85 to 12.9.86 at -O1 to -O3",
         see="seed 35 of [scalar_code.md](scalar_code.md), on a GPU",
     ),
     Bug(
-        unit="min.f32, max.f32", what="with 1 and 0 they become .sat: NaN gives 0, not 1",
-        section="A minimum with 1 and a maximum with 0", since="11.8.89 (oldest asked)",
+        unit="min.f32, max.f32", what="min with 1 and max with 0 become .sat: NaN gives 0, not 1",
+        section="A minimum with 1 and a maximum with 0", since="11.8.89 or earlier",
         who="ptxas 11.8.89 to 13.5.37 at -O1 to -O3", see="the machine code of the three lines",
     ),
     Bug(
         unit="mma.sync, mma.sp",
-        what="reached by some lanes only: moved between two stores of those lanes",
+        what="moved between two stores of some lanes: reached by those lanes only",
         section="mma.sync under a condition that differs between lanes",
         who="LLVM 14.0.6, 15.0.7 and 22.1.0 at -O1 to -O3, not 20.1.8",
         see=_LLVM.format("22", "--opt 2"),
     ),
     Bug(
-        unit="ldmatrix", what="reached by half of the lanes: copied into both ways of a condition",
+        unit="ldmatrix",
+        what="copied into both sides of a condition on the lane: each copy is reached "
+        "by half of the lanes",
         section="ldmatrix doubled for both ways of a lane's condition",
         who="LLVM 20.1.8 at -O1 to -O3, not 14.0.6, 15.0.7 and 22.1.0",
         since="20.1.8",
         see=_LLVM.format("20", "--opt 2"),
     ),
     Bug(
-        unit="wmma.load, wmma.store, wmma.mma", what="the same",
+        unit="wmma.load, wmma.store, wmma.mma",
+        what="copied into both sides of a condition on the lane, in the same way",
         section="wmma.store and wmma.mma doubled in the same way",
         who="LLVM 14.0.6, 15.0.7, 20.1.8 and 22.1.0 at -O1 to -O3",
         see=_LLVM.format("22", "--opt 2"),
     ),
     Bug(
-        unit="mma.sync, ldmatrix", what="reached by some lanes only: computed where they store it",
+        unit="mma.sync, ldmatrix",
+        what="moved to where some lanes store the result: reached by those lanes only",
         section="mma.sync and ldmatrix sunk under a lane's condition",
         who="LLVM 14.0.6 and 15.0.7 at -O1 to -O3, right from 20.1.8",
         see=_LLVM.format("14", "--opt 0,1,2,3 --only 'mma.sync*'"),
@@ -270,7 +286,7 @@ def trophies(entries: Sequence[Entry], answers: Answers, details: Sequence[str])
             text = str(found.finding.details.get("disagree with the oracle", ""))
             if text and not bug.who:
                 who = compiler_words(text).replace("driver", "the driver's compiler")
-                since = f"{text.removeprefix('V').partition(' ')[0]} (oldest asked)"
+                since = f"{text.removeprefix('V').partition(' ')[0]} or earlier"
             see = f"`warpfuzz bisect {start} --corpus record`, on a GPU"
         link = anchor(bug.section, details)
         yield f"| {bug.unit} | [{bug.what}]({link}) | {who} | {since} | {see} |"
@@ -286,7 +302,7 @@ def trophies(entries: Sequence[Entry], answers: Answers, details: Sequence[str])
     ):
         first = next(one for one in spans.split("; ") if not one.startswith("rejected"))
         since = first.rpartition(" ")[2].partition("–")[0]
-        oldest = "" if spans.startswith("rejected") else " (oldest asked)"
+        oldest = "" if spans.startswith("rejected") else " or earlier"
         units, see = _shapes_together(map(_instruction, found)), found[0].id[:8]
         yield (
             f"| {units} | {KINDS[kind].shown or kind} | {spans} | {since}{oldest} | "
@@ -322,12 +338,12 @@ def record_page(entries: Iterable[Entry], answers: Answers) -> Iterator[str]:
         "",
         f"{modules} findings of assemblers and {len(ran)} of programs on a GPU, in "
         "[corpus/record](../corpus/record), installed with the package.",
-        f"Asked were ptxas {', '.join(answers.asked)}.",
-        "`warpfuzz replay record --compiler ./new/ptxas` says what a new one mends, keeps or",
-        "changes; `warpfuzz corpus show ID --corpus record` shows one. This page is written by",
-        "`python docs/record.py`; named assemblers are asked first, and their",
-        "answers recorded. Every module is assembled at -O3 as it is, but for two lines: where an",
-        "assembler does not know `.version`, its highest stands there, and sm_80 in place of a",
+        f"Tried were ptxas {', '.join(answers.asked)}.",
+        "`warpfuzz replay record --compiler ./new/ptxas` says which of them a new ptxas mends,",
+        "keeps or changes; `warpfuzz corpus show ID --corpus record` shows one finding.",
+        "`python docs/record.py` writes this page; it first tries the assemblers that are named,",
+        "and records their answers. Every module is assembled at -O3 as it is, but for two lines:",
+        "if an assembler does not know `.version`, its highest stands there; sm_80 stands for a",
         "`.target` that it does not know.",
     )
     for kind, title in _TITLES.items():

@@ -197,6 +197,18 @@ def _doubled(one: Assign, last: _Last) -> list[Statement] | None:
     return [one, _assign("mul.lo.u32", result, result, 0x1_0001, guard=one.guard)]
 
 
+def _counted(one: Assign, last: _Last) -> list[Statement] | None:
+    words, source = one.opcode.split("."), one.sources[0]
+    if words[0] != "cvt" or words[-1] != "f32" or words[-2] not in ("s64", "u64", "f64"):
+        return None
+    by = last[source][0] if isinstance(source, str) and source in last else None
+    if by is None or not (
+        by.opcode == "cnot.b32" or (by.opcode == "selp.b32" and {0, 1} == {*by.sources[:2]})
+    ):
+        return None
+    return [replace(one, opcode="cvt.rn.f64.u32" if words[-2] == "f64" else "cvt.u64.u32")]
+
+
 def _rotated(one: Assign, last: _Last) -> list[Statement] | None:
     words, made = one.opcode.split("."), [last.get(str(name)) for name in one.sources]
     if words[0] != "sub" or words[-1] not in ("s32", "s64") or len(words) > 2:
@@ -290,6 +302,12 @@ CAUSES = (
         rewrite=_doubled,
     ),
     Cause(
+        name="1 or 0 that a predicate chooses is converted from f32 as a number",
+        ptx="selp.b32 %r2, 1, 0, %p0; cvt.rni.s64.f32 %d2, %r2; and.b64 %d3, %d2, %d2;",
+        section="1 or 0, converted from f32",
+        rewrite=_counted,
+    ),
+    Cause(
         name="what a branch says of a predicate is believed in every turn of a loop",
         ptx="@!%p0 bra END; TURN: setp.ge.xor.u32 %p0, %r0, %r1, %p0; ... @%p1 bra TURN;",
         section="What a branch says of a predicate",
@@ -334,6 +352,15 @@ BY_MACHINE_CODE = {
     "35/660": "Lanes are not joined before match.all",
 }
 """Programs, by seed and number, whose defect PTX cannot say: sections of docs/findings.md."""
+MADE_SMALLER = {
+    "33/763": "1 or 0, converted from f32",
+    "33/790": "A comparison that is repeated",
+    "33/802": "A comparison that is repeated",
+    "33/822": "A copy of a predicate",
+    "36/27": "What a branch says of a predicate",
+    "36/529": "A comparison that is repeated",
+}
+"""Programs that were made smaller on an H200 (2026-11-24), and what is left of them shows."""
 
 
 class _Written:

@@ -1,4 +1,4 @@
-"""Campaigns, and everything that a person types."""
+"""Campaigns, and the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The entry point of the command: quiet also when it is interrupted while it starts."""
+"""The entry point of the command, which may be interrupted while it starts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def _leave_current_folder() -> None:
-    """Import nothing from the current folder that nobody has asked for.
+    """Import nothing from the current folder that nobody has asked for; it is there.
 
     `python -m` puts it first, and so does an empty entry of PYTHONPATH.
     """
@@ -55,7 +55,11 @@ def _leave_current_folder() -> None:
     unasked = "" in asked and asked != [""]
     if __name__ == "__main__" and not sys.flags.safe_path:
         unasked = True
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        print("warpfuzz: the current folder was removed; go to another one", file=sys.stderr)
+        raise SystemExit(_INFRASTRUCTURE) from None
     if unasked and here != _HOME and str(here) not in asked:
         sys.path[:] = [path for path in sys.path if path and Path(path) != here]
         mine = sys.modules.get("fuzz")

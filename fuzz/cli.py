@@ -1,4 +1,4 @@
-"""The command `warpfuzz`: what a person can type, and which exit code says what.
+"""The command `warpfuzz`: its commands and exit codes.
 
 Nothing heavy is imported here; each command imports its part when it runs.
 """
@@ -12,6 +12,7 @@ import signal
 import sys
 import traceback
 from contextlib import suppress
+from datetime import date
 from enum import IntEnum
 from importlib import import_module
 from inspect import cleandoc
@@ -107,20 +108,43 @@ def _configure(context: click.Context, parameter: click.Parameter, path: Path | 
     except OSError as error:
         raise UsageError(f"--config {path} cannot be read: {reason_of(error)}") from None
     where = "tool.warpfuzz." if path.name == "pyproject.toml" else ""
-    for word in f"{where}{context.command.kind.words}".replace(" ", ".").split("."):
+    head = f"{where}{context.command.kind.words}".replace(" ", ".")
+    for word in head.split("."):
         table = table.get(word, {})
         if not isinstance(table, dict):
-            raise UsageError(f"{word} of {path} is a value; write a table of options, [{word}]")
-    declared = context.command.kind.declared()
-    options = [(name, one) for name, one, _ in declared if one.is_option]
-    known = {one.spelled(name)[2:].partition("/")[0]: name for name, one in options}
-    for name in table:
+            raise UsageError(f"{word} of {path} is a value; write a table of options, [{head}]")
+    options = [row for row in context.command.kind.declared() if row[1].is_option]
+    known = {one.spelled(name)[2:].partition("/")[0]: (name, kind) for name, one, kind in options}
+    for name, value in table.items():
         if name not in known:
             raise UsageError(
                 f"{name!r} of {path} is no option of {context.command.kind.words}; "
                 f"there are {', '.join(known)}"
             )
-    context.default_map = {known[name]: value for name, value in table.items()}
+        if due := _due(value, known[name][1]):
+            raise UsageError(f"{name} of {path} is {value!r:.80}; write {due}")
+    context.default_map = {known[name][0]: value for name, value in table.items()}
+
+
+_DUE: dict[str, tuple[tuple[type, ...], str]] = {
+    "bool": ((bool,), "true or false"),
+    "int": ((int,), "a whole number"),
+    "float": ((int, float), "a number"),
+    "Path": ((str,), "a text"),
+}
+
+
+def _due(value: object, annotation: str) -> str:
+    """Return what a file is to give for an option of a type; empty where it does."""
+    several = annotation.startswith("tuple[")
+    kind = annotation.removeprefix("tuple[").partition(",")[0].partition(" ")[0]
+    taken, due = _DUE.get(kind, ((str, int, float, date), "a text"))
+    if several and not isinstance(value, list):
+        return f'a list, such as ["{value}"]' if isinstance(value, str) else "a list"
+    values = value if several and isinstance(value, list) else [value]
+    # True is an integer for Python.
+    fits = (isinstance(one, taken) and (kind == "bool") == isinstance(one, bool) for one in values)
+    return "" if all(fits) else f"a list, each of it {due}" if several else due
 
 
 app = _Group(
@@ -233,10 +257,15 @@ def _flushed(code: int) -> int:
 
 
 def _say(text: str, name: str = "warpfuzz: ") -> None:
-    # Imported late, because it takes Rich with it.
-    from fuzz.output import harmless
+    try:
+        # Imported late, because it takes Rich with it.
+        from fuzz.output import harmless
 
-    _complain(f"{name}{harmless(text)}")
+        text = harmless(text)
+    except Exception:
+        # What is to be said may be that there is no memory for that.
+        text = ascii(text)[1:-1]
+    _complain(f"{name}{text}")
 
 
 def _complain(text: str) -> None:
@@ -303,10 +332,12 @@ def _exit_code(arguments: list[str] | None) -> int:
     except OSError as error:
         _say(_sentence(error))
         return Exit.INFRASTRUCTURE
-    except MemoryError:
-        _say("more memory is needed than there is; end other programs, or ask for less")
-        return Exit.INFRASTRUCTURE
     except Exception as error:
+        # Where memory ends, Python's import and the system's loader say so in words of their own.
+        unmapped = isinstance(error, ImportError) and "failed to map" in str(error)
+        if unmapped or isinstance(error, MemoryError | SystemError):
+            _say("more memory is needed than there is; end other programs, or ask for less")
+            return Exit.INFRASTRUCTURE
         # Python would end with 1, which says that something was found.
         where = traceback.extract_tb(error.__traceback__)[-1]
         _say(

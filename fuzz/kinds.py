@@ -1,15 +1,18 @@
-"""What is known of each kind of finding, one row each, and how findings are named for people."""
+"""The kinds of findings, one row each, and how findings are named for people."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Protocol, TypeVar
 
 from corpus import Case, Family, Finding, Kind
 from runners.assemblers.judgements import Outcome
 from runners.protocol import Trouble
+from runners.variants import Variant, split_variant
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +20,8 @@ class KindRow:
     """One kind of finding."""
 
     style: str = "odd"
-    """Of the console, by what it does to somebody who relies on the thing."""
+    """Style in the console, by how much harm it does to somebody who relies on the compiler or
+    GPU."""
     short: str = ""
     """What fits a column, where the kind's name does not."""
     shown: str = ""
@@ -39,7 +43,8 @@ class KindRow:
     outcome: Outcome | None = None
     """What an assembler does that is wrong whatever it was given."""
     troubles: tuple[Trouble, ...] = ()
-    """What a runner says of it; the first stands for the others where its words are lost."""
+    """Troubles of a runner that are called so; the first one stands for all if the runner's
+    words are lost."""
 
 
 KINDS = {
@@ -63,7 +68,8 @@ KINDS = {
     ),
     Kind.INTERNAL: KindRow(
         style="bad",
-        shown="ptxas internal error",
+        shown="rejected with an internal error of ptxas",
+        short="internal error",
         of_modules="the assembler fails with a message from its own inside.",
         quotes=True,
         outcome=Outcome.INTERNAL,
@@ -175,8 +181,10 @@ def headline(kind: Kind, family: Family, *, message: str = "", who: str | None =
     if what.endswith(": fails"):
         what = what.removesuffix(": fails")
         if said := _OWN_RUNNER.match(message):
-            # That it fails at a step of a program tells nothing of it.
+            # That it fails at a step of a program tells nothing of it; the last line of it does.
             what += f": {said[1]}"
+            end = message.strip().rpartition("\n")[2].strip()
+            what += "" if end in message.partition("\n")[0] else f": {end:.200}"
     lanes = _SOME_LANES.fullmatch(what)
     if kind is not Kind.DIVERGENCE or lanes is None:
         what = "; ".join(_concrete(part, " ".join(message.split())) for part in what.split("; "))
@@ -216,15 +224,19 @@ def shared_name(kind: Kind, family: Family, others: Iterable[tuple[Kind, Family]
     """
     head, colon, said = family.headline(kind).partition(": ")
     words = head.split(" ")
+    theirs = [one.headline(its).partition(": ")[0].split(" ") for its, one in others]
+    if any(one[0] != words[0] for one in theirs):
+        for some in (words, *theirs):
+            some[0] = some[0].partition("::")[0]
     left = Counter(words)
-    for its, one in others:
-        left &= Counter(one.headline(its).partition(": ")[0].split(" "))
+    for one in theirs:
+        left &= Counter(one)
     kept = []
     for word in words:
         if left[word]:
             kept.append(word)
             left[word] -= 1
-    if kept == words or kept[:1] != words[:1]:
+    if " ".join(kept) == head or kept[:1] != words[:1]:
         return family
     named = f"{' '.join(kept)} of several forms{colon}{said}"
     return Family.of(kind, shown=named, blame=family.blame)
@@ -244,3 +256,74 @@ def level_words(levels: Sequence[str]) -> str:
     if len(levels) > 2 and int(levels[-1][2]) - int(levels[0][2]) == len(levels) - 1:
         return f"at {levels[0]} to {levels[-1]}"
     return f"at {' and '.join(filter(None, (', '.join(levels[:-1]), levels[-1])))}"
+
+
+class Named(Protocol):
+    """A compiler at a level."""
+
+    @property
+    def version(self) -> str:
+        """Version, such as "V13.5.37"."""
+        ...
+
+    @property
+    def level(self) -> int:
+        """0 to 3."""
+        ...
+
+
+_Named = TypeVar("_Named", bound=Named)
+
+
+def versions_described(members: Sequence[Named], among: Sequence[Named]) -> str:
+    """Name the versions of members, whatever their levels, neighbours together."""
+    return ", ".join(span for span, _ in _spans({one.version: (0,) for one in members}, among))
+
+
+def described(members: Sequence[Named], among: Sequence[Named]) -> str:
+    """Name members, neighbouring versions with the same levels together.
+
+    `among` are all members, oldest first: which versions are neighbours.
+    """
+    levels: dict[str, tuple[int, ...]] = {}
+    for member in members:
+        levels[member.version] = (*levels.get(member.version, ()), member.level)
+    return ", ".join(
+        f"{span} {' '.join(f'-O{level}' for level in sorted(own))}"
+        for span, own in _spans(levels, among)
+    )
+
+
+def spanned(text: str, among: Sequence[_Named]) -> list[_Named]:
+    """Return the compilers that a text names which `described` or `versions_described` gave.
+
+    Where it names no levels, all levels of a version are meant.
+    """
+    versions = list(dict.fromkeys(one.version for one in among))
+    found: list[_Named] = []
+    for part in text.removeprefix("only ").split(", "):
+        names, *levels = part.split(" -O")
+        first, _, last = names.partition(" to ")
+        if first in versions and (last or first) in versions:
+            some = versions[versions.index(first) : versions.index(last or first) + 1]
+            found += [
+                one
+                for one in among
+                if one.version in some and (not levels or str(one.level) in levels)
+            ]
+    return found
+
+
+def _spans(
+    levels: Mapping[str, tuple[int, ...]], among: Sequence[Named]
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield neighbouring versions with the same levels and options, and the levels."""
+
+    def alike(version: str) -> tuple[tuple[int, ...], Variant]:
+        return levels.get(version, ()), split_variant(version)[1]
+
+    for (own, _), group in groupby(dict.fromkeys(one.version for one in among), alike):
+        versions = [*group]
+        span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
+        if own:
+            yield span, own

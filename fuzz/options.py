@@ -46,12 +46,29 @@ class PathName(click.Path):
         return super().convert(value, param, ctx)
 
 
+class _Text(click.types.StringParamType):
+    """Texts; an empty one is what is left of a variable that is not set."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the text."""
+        if value == "":
+            self.fail("it is empty; give a value, or leave it out.", param, ctx)
+        if isinstance(value, str) and not value.isprintable() and not _is_text(value):
+            self.fail("it has bytes that are no text in UTF-8; leave them out.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def _is_text(value: str) -> bool:
+    return value.encode(errors="ignore").decode() == value
+
+
 _COUNT = click.IntRange(min=1)
 _SEED = click.IntRange(min=0, max=2**64 - 1)
 _LEVEL = click.IntRange(0, 3)
 _DEVICE = click.IntRange(min=0)
 _MOST_IMAGES = 65_536
-"""Of a form of `conform`, at once in memory: 8 KiB each come to half a GiB."""
+"""Most images of a form of `conform`, which are in memory at once: 8 KiB each come to half a
+GiB."""
 _PROCESSES = click.IntRange(1, 1024)
 """More than a machine has cores; a slip beyond it would fill the memory with processes first."""
 _FOLDER = PathName(path_type=Path)
@@ -62,7 +79,7 @@ def _any_runner(*built_in: str) -> dict[str, Any]:
     """Return how an option takes these runners, and those of somebody else's that are there."""
 
     def convert(value: str) -> str:
-        if value not in built_in:
+        if (value := _Text().convert(value, None, None)) not in built_in:
             from runners.foreign import check_named
 
             check_named(value, built_in)
@@ -96,8 +113,8 @@ class Declared:
         """Return the option or argument of a field of this name and type."""
         shown, is_option = dict(self.shown), self.is_option
         names = [*(self.names or (self.spelled(name),) if is_option else ()), name]
-        if "type" not in shown and "Path" in annotation:
-            shown["type"] = _FOLDER
+        if "type" not in shown and ("Path" in annotation or "str" in annotation):
+            shown["type"] = _FOLDER if "Path" in annotation else _Text()
         if annotation.startswith("tuple["):
             shown |= {"multiple": True} if is_option else {"nargs": -1}
         if annotation == "bool" and "default" not in shown:
@@ -151,7 +168,7 @@ OPTIONS: Mapping[str, Declared] = {
         "--runner",
         **_any_runner("sim", "cuda"),
     ),
-    "time": option("Stop after this time: 90 (seconds), 10m, 2h, 1w.  [default: 60 if no --cases]"),
+    "time": option(""),
     "seed": option("Seed of all random choices.", type=_SEED, default=0),
     "workers": option("", type=_PROCESSES),
     "devices": option(
@@ -166,26 +183,31 @@ OPTIONS: Mapping[str, Declared] = {
         metavar="ADDRESS",
     ),
     "gpus": option(
-        "Use at most this many GPUs of the --fleet (of a fleet without GPUs: actors).", type=_COUNT
+        "Use at most this many GPUs of the --fleet; of one without GPUs, this many Ray actors.",
+        type=_COUNT,
     ),
     "faults": option(
-        "Plant a fault of `warpfuzz faults`, to see it found; repeat for several.", "--fault"
+        "Plant this fault, to see whether it is found; `warpfuzz faults` lists them. Repeat for "
+        "several.",
+        "--fault",
     ),
     "ptx_pass": option(
         "Shell command that rewrites every PTX module: it reads PTX from standard input and writes "
         "PTX to standard output."
     ),
     "again_faults": option(
-        "Plant a fault; repeat for several; 'none'.  [default: those of the finding]", "--fault"
+        "Plant this fault, or with 'none' no fault; repeat for several.  [default: those with "
+        "which the finding was made]",
+        "--fault",
     ),
     "again_ptx_pass": option(
-        "Shell command that rewrites every PTX module; 'none'.  [default: the finding's, "
-        "with --trust]",
+        "Shell command that rewrites every PTX module, or 'none'.  [default: the one with which "
+        "the finding was made, if --trust is given]",
         "--ptx-pass",
     ),
     "again_front_end": option(
-        "Compiler that writes the PTX; 'none' leaves it out.  [default: the finding's, with "
-        "--trust where it names a program]",
+        "Compiler that writes the PTX; with 'none' warpfuzz writes it.  [default: the one with "
+        "which the finding was made; a command or a path only if --trust is given]",
         "--front-end",
     ),
     "trust": option("Allow running the commands and programs that findings name."),
@@ -198,8 +220,8 @@ OPTIONS: Mapping[str, Declared] = {
     "compilers": option(""),
     "variants": option("", "--variant", metavar="NAME=VALUE,..."),
     "variant": option(
-        "Options of ptxas, written as for `run --variant`; or 'none'.  [default: those of the "
-        "finding]"
+        "Options of ptxas, written as for `run --variant`, or 'none'.  [default: those with which "
+        "the finding was made]"
     ),
     "model": option(
         "File with the arithmetic of the GPU, written by `warpfuzz measure` or `models export` "
@@ -220,7 +242,7 @@ OPTIONS: Mapping[str, Declared] = {
     "junit": option("Also write JUnit XML: one test for each finding."),
     "report": option("Also write the final report, as .svg or .html."),
     "metrics": option(
-        "Serve the campaign's figures at this address for Prometheus.", metavar="[HOST:]PORT"
+        "Serve counts and rates at this address, for Prometheus.", metavar="[HOST:]PORT"
     ),
 }
 """Options that several commands have."""
@@ -232,10 +254,7 @@ COMMANDS: list[type[Options]] = []
 class Options:
     """What a person asked of a command: a value for each of its options, which stays as it is.
 
-    Parameters
-    ----------
-    given
-        Names of those that were typed; others have their defaults.
+    `given` are names of those that were typed; others have their defaults.
     """
 
     words: ClassVar[str]
@@ -294,9 +313,9 @@ class Options:
         return name in self.given or getattr(self, name) != default
 
 
-DEVICE_REFERENCE = False
-"""Whether campaigns compare with the reference on the device unless they are told: on an H200 they
-ran 37 to 40 programs a second with it and 43 without (2026-11-23), and breadth comes first."""
+DEVICE_REFERENCE = True
+"""Whether campaigns on a GPU compare with the reference there unless they are told: on an H200, 55
+programs a second ran with it from the 10th second on (2026-11-24), 36 without (2026-11-23)."""
 
 
 class Run(Options, words="run", runs="run:run_campaign"):
@@ -311,13 +330,21 @@ class Run(Options, words="run", runs="run:run_campaign"):
         "What comes out": "corpus known report metrics disassembler json",
     }
     runner: str | None = option(
-        "What is tested: ptxas accepting and rejecting instructions, programs on the simulated "
-        "device, on a GPU, or on a runner of your own, by its name or as a command.  [default: "
-        "cuda, else ptxas, else sim; with --fleet cuda]",
+        "What is tested. `ptxas`: which instructions it accepts; nothing runs. `sim`: programs on "
+        "the simulated device. `cuda`: programs on GPUs. NAME or COMMAND: programs on a runner of "
+        "your own.  [default: cuda if there is a GPU, else ptxas, else sim; with --fleet cuda]",
         **_any_runner("ptxas", "sim", "cuda"),
     )
-    time: str | None = shared("time")
-    cases: int | None = option("Stop after this many cases.", type=_COUNT)
+    time: str | None = shared(
+        "time",
+        "Stop after this time: 90 (seconds), 10m, 2h, 1w. Rounds that run come to an end, and "
+        "findings are made smaller for 20 s more.  [default: 60 if no --cases]",
+    )
+    cases: int | None = option(
+        "Stop after this many cases: memory images, each through one program (with --runner ptxas: "
+        "instructions).",
+        type=_COUNT,
+    )
     findings: int | None = option(
         "Stop after this many new defects (families of findings that are not known).", type=_COUNT
     )
@@ -329,7 +356,8 @@ class Run(Options, words="run", runs="run:run_campaign"):
         default=None,
     )
     shard: str | None = option(
-        "Run the I-th of N parts of the campaign of --seed: one for each job of an array.",
+        "Run part I of the N parts of the campaign that --seed determines: one part for each job "
+        "of a job array.",
         metavar="I/N",
     )
     corpus: Path = shared("corpus")
@@ -354,10 +382,13 @@ class Run(Options, words="run", runs="run:run_campaign"):
         default=1.0,
     )
     target: str | None = shared(
-        "target", "Only this .target, as sm_90.  [default: the device's; of ptxas all]"
+        "target",
+        "Only this .target, such as sm_90.  [default: the device's; with --runner ptxas every "
+        "target]",
     )
     ptx_version: str | None = shared(
-        "ptx_version", "Only this PTX .version, as 8.0.  [default: all that the compiler reads]"
+        "ptx_version",
+        "Only this PTX .version, such as 8.0.  [default: every one that the compiler reads]",
     )
     only: str = shared("only")
     screen: bool = option(
@@ -369,7 +400,8 @@ class Run(Options, words="run", runs="run:run_campaign"):
     device_reference: bool = option(
         "Run verified programs on millions of further images, which the device itself makes and "
         "compares with a second reference that runs there. What differs is judged by the oracle. "
-        "Counted apart from the cases.",
+        "Counted apart from the cases.  [default: with --runner cuda, one compiler and no "
+        "--front-end]",
         "--device-reference/--no-device-reference",
         default=DEVICE_REFERENCE,
     )
@@ -379,35 +411,37 @@ class Run(Options, words="run", runs="run:run_campaign"):
     )
     assemblers: tuple[str, ...] = shared(
         "assemblers",
-        "ptxas to use, by path or version. With --runner ptxas: the one that is tested; repeat "
-        "to compare others with the first. With --runner cuda: the one that compiles.  [default "
-        "there: the driver's compiler]",
+        "ptxas to use, by path or version. With --runner ptxas: the one to test; repeat the "
+        "option to compare others with the first. With --runner cuda: the one that compiles the "
+        "programs.  [default with cuda: the driver's compiler]",
     )
     faults: tuple[str, ...] = shared("faults")
     ptx_pass: str | None = shared("ptx_pass")
     front_ends: tuple[str, ...] = option(
-        "Compiler to test that writes PTX: `llvm` (it is given LLVM IR), `nvcc` or `nvrtc` (CUDA "
-        "C++): the newest installed; `llvm:15`, `nvrtc:12.4`: a version; `llvm:FOLDER`: its opt "
-        "and llc (`nvcc:FOLDER`, `nvrtc:FOLDER`: a toolkit); `llvm:COMMAND`, `nvcc:COMMAND`: a "
-        "command that reads source from standard input and writes PTX to standard output, with "
-        "{level}, {target} and {ptx} filled in. Several with commas (`all`: all installed), or "
-        "several --opt, are compared.  [default: warpfuzz writes PTX]",
+        "Test a compiler that writes PTX: `llvm` is given LLVM IR, `nvcc` and `nvrtc` CUDA C++. "
+        "The name alone means the newest installed version; `llvm:15` and `nvrtc:12.4` name a "
+        "version; `llvm:FOLDER` has opt and llc, `nvcc:FOLDER` and `nvrtc:FOLDER` a toolkit; "
+        "`llvm:COMMAND` and `nvcc:COMMAND` run a command that reads source from standard input "
+        "and writes PTX to standard output, with {level}, {target} and {ptx} filled in. Several "
+        "of them, separated by commas (`all`: all installed), or several --opt are compared with "
+        "each other.  [default: warpfuzz writes the PTX]",
         "--front-end",
     )
     model: str | None = shared("model")
     levels: str | None = shared(
-        "levels", "-O level, 0 to 3; with --compilers or --front-end several: 0,1,2,3."
+        "levels", "-O level, 0 to 3; with --compilers or --front-end also several, such as 0,1,2,3."
     )
     compilers: str | None = shared(
         "compilers",
-        "Build every program with each of these ptxas and compare all results: versions, paths "
-        "or folders, with commas; `driver`; `installed`; `all` fetches every version.",
+        "Build every program with each of these ptxas and compare all results. Give versions, "
+        "paths or folders, separated by commas; `driver` is the driver's compiler, `installed` "
+        "every one that is here, and `all` fetches every version.",
     )
     variants: tuple[str, ...] = shared(
         "variants",
-        "Build every program also with these options of each ptxas of --compilers; repeat for "
-        f"several. Names: {', '.join(SETTINGS)}. A name behind a compiler, as in "
-        "13.5+maxrregcount=32, gives it to this one alone, wherever a ptxas is named.",
+        "Also build every program with these options, by each ptxas of --compilers; repeat for "
+        f"several. Names: {', '.join(SETTINGS)}. To give an option to one compiler alone, append "
+        "it to the compiler's name, as in 13.5+maxrregcount=32.",
     )
     disassembler: Path | None = shared("disassembler")
     at_least: int | None = shared("at_least")
@@ -432,7 +466,7 @@ class Replay(Options, words="replay", runs="replay:replay_path"):
     path: Path = argument()
     times: int = shared("times", default=1)
     assembler: str | None = option(
-        "Path or version of a ptxas.  [default: that of the finding]",
+        "Path or version of a ptxas.  [default: the one with which the finding was made]",
         "--assembler",
         "--compiler",
     )
@@ -461,7 +495,7 @@ class Faults(Options, words="faults", runs="bench:list_faults"):
     only: str = shared("only", "Faults whose name matches: 'f64-*', 'subnormals'.")
 
 
-class Repro(Options, words="repro", runs="repro:reproduce"):
+class Repro(Options, words="repro", runs="corpus:reproduce"):
     """Write a folder that reproduces a finding without warpfuzz: CASE is its folder or its id."""
 
     case: str = argument()
@@ -485,23 +519,26 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
     corpus: Path = shared("corpus")
     compilers: str | None = shared(
         "compilers",
-        "Compilers to try: versions, paths or folders of ptxas, with commas; `installed`; `all` "
-        "fetches every version.  [default: installed]",
+        "Compilers to try: versions, paths or folders of ptxas, separated by commas; `installed`; "
+        "`all` fetches every version.  [default: installed]",
     )
     variant: str | None = shared("variant")
     levels: str | None = shared("levels", "-O levels: 0,1,2,3.  [default: all]")
     target: str | None = shared("target", "Another .target.  [default: that of the finding]")
     ptx_version: str | None = shared(
         "ptx_version",
-        "PTX ISA version.  [default: that of the finding, or the highest that a compiler knows]",
+        "PTX ISA version.  [default: that of the finding, or if that is too new for a compiler, "
+        "the highest that it reads]",
     )
     runner: str | None = shared("runner")
     times: int | None = shared(
-        "times", "Run each build this many times.  [default: enough to see the finding's rate]"
+        "times",
+        "Run each build this many times.  [default: often enough for a failure as rare as the "
+        "finding's to show]",
     )
     disassembler: Path | None = shared(
         "disassembler",
-        "Path of an nvdisasm, for notes of changed machine code.  [default: the one installed]",
+        "Path of an nvdisasm, to say where machine code changes.  [default: the one installed]",
     )
     at_least: int | None = shared("at_least")
     trust: bool = shared("trust")
@@ -509,8 +546,9 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
     ptx_pass: str | None = shared("again_ptx_pass")
     front_end: str | None = shared(
         "again_front_end",
-        "Compilers that write PTX to try, with commas between them; 'none' tries ptxas.  [default: "
-        "where the finding is about one, its installed versions]",
+        "Compilers that write PTX, separated by commas, to try instead of ptxas; 'none' tries "
+        "ptxas.  [default: the installed versions of the one that the finding is about, if it is "
+        "about one]",
     )
     model: str | None = shared("model")
 
@@ -534,8 +572,8 @@ class Judge(Options, words="judge", runs="judge:judge_kernel"):
     )
     compilers: str | None = shared(
         "compilers",
-        "Compilers to compare: versions, paths or folders of ptxas, with commas; `installed`, "
-        "`all`, `driver`.  [default: installed,driver]",
+        "Compilers to compare: versions, paths or folders of ptxas, separated by commas; "
+        "`installed`, `all`, `driver`.  [default: installed,driver]",
     )
     levels: str | None = shared("levels", "-O levels: 0,1,2,3.  [default: all]")
     images: int = shared("images", "How many different buffer contents to try.", default=64)
@@ -549,11 +587,12 @@ class Judge(Options, words="judge", runs="judge:judge_kernel"):
 
 
 class Conform(Options, words="conform", runs="conform:conform"):
-    """Run the suite for implementations of these instructions: emulators, translators, devices.
+    """Test an emulator, a translator or another device: every instruction form, one verdict each.
 
     RUNNER is `sim`, `cuda`, or a runner of your own: its name or its command. Every instruction
-    form is run with every layout, state space and stride, and judged: bits as the model, inside the
-    permitted enclosure, wrong, or not implemented. Standard output is TAP, a line for each form.
+    form is run with every layout, state space and stride, and gets a verdict: the same bits as the
+    model of the target, other bits that the ISA permits, wrong, or not implemented. Standard output
+    is TAP, a line for each form.
     """
 
     runner: str = argument(**{**_any_runner("sim", "cuda"), "metavar": "RUNNER"})
@@ -565,8 +604,11 @@ class Conform(Options, words="conform", runs="conform:conform"):
         "target", f"GPU architecture (.target).  [default: the device's; else {DEFAULT_TARGET}]"
     )
     ptx_version: str | None = shared("ptx_version")
+    workers: int = shared(
+        "workers", "Number of forms that are run at the same time, in as many processes.", default=1
+    )
     deadline: float | None = option(
-        "Seconds that all images of one form may take; without meaning for `sim`.  [default: 60]",
+        "Seconds that all images of one form may take; `sim` has no limit.  [default: 60]",
         type=_Range(min=0, min_open=True),
     )
     expectations: Path | None = option(
@@ -592,10 +634,12 @@ class Gate(Options, words="gate", runs="gate:gate"):
 
     old: str = argument()
     new: str = argument()
-    time: str = shared("time", "How long all of it takes: 90 (seconds), 10m, 2h.", default="10m")
+    time: str = shared(
+        "time", "How long the gate takes in all: 90 (seconds), 10m, 2h.", default="10m"
+    )
     runner: str | None = option(
-        "Where programs run; with ptxas nowhere: they are only compiled.  [default: cuda if there "
-        "is a GPU, else ptxas; sim for front ends]",
+        "Where programs run; `ptxas` only compiles them.  [default: cuda if there is a GPU, else "
+        "ptxas; sim for front ends]",
         type=click.Choice(["ptxas", "sim", "cuda"]),
     )
     device: int = shared("device")
@@ -603,11 +647,11 @@ class Gate(Options, words="gate", runs="gate:gate"):
     variants: tuple[str, ...] = shared(
         "variants",
         "Also compile with these options of ptxas, at the highest level; repeat for several, or "
-        "'none'.  [default: few registers, register allocation, siblings of the target, last of a "
-        "process]",
+        "'none'.  [default: maxrregcount=32, regAllocOptLevel=2, process=last, and each target "
+        "that runs the same code]",
     )
     slower: float = option(
-        "Call NEW slower if it takes this many times as long to compile.",
+        "Call NEW slower if it takes more than this many times as long to compile.",
         type=_Range(min=1),
         default=1.5,
     )
@@ -632,7 +676,7 @@ class Explain(Options, words="explain", runs="legality:explain_one"):
     whatever the verdict is; programs read it with --json.
     """
 
-    instruction: str = argument()
+    instruction: str = argument(type=str)
     target: str = shared("target", default=DEFAULT_TARGET)
     ptx_version: str = shared("ptx_version", default=DEFAULT_VERSION)
 
@@ -658,9 +702,11 @@ class Legal(Options, words="legal", runs="legality:judge_file"):
 class Isa(Options, words="isa", runs="isa:list_forms"):
     """List every documented form of the matrix instructions."""
 
-    target: str | None = shared("target", "Only forms of this .target, as sm_90.  [default: all]")
+    target: str | None = shared(
+        "target", "Only forms of this .target, such as sm_90.  [default: all]"
+    )
     ptx_version: str | None = shared(
-        "ptx_version", "Only forms of this PTX .version, as 8.0.  [default: all]"
+        "ptx_version", "Only forms of this PTX .version, such as 8.0.  [default: all]"
     )
     only: str = shared("only", "Only forms whose opcode matches: 'wmma.load.*f64', 'ldmatrix'.")
 
@@ -678,13 +724,15 @@ class Bench(Options, words="bench", runs="bench:bench"):
         default=1_000,
     )
     contents: tuple[str, ...] = option(
-        "What fills the images; repeat for several.  [default: all]",
+        "What the images contain: the value classes of warpfuzz, or uniform or normal random "
+        "numbers; repeat for several.  [default: all]",
         type=click.Choice(["warpfuzz", "uniform", "normal"]),
     )
     jobs: int | None = shared("workers", "Number of processes.  [default: one for each core]")
     names: bool = option("Only list the faults, as `warpfuzz faults` does.", "--list")
     lines: bool = option(
-        "Run a campaign with each fault, and count the findings in its report: it should be one."
+        "Run one campaign with each fault, and count the findings in its report: it should have "
+        "one."
     )
     images: int = shared("images", "How many images each campaign of --lines runs.", default=4_000)
     coverage: bool = option("Only draw programs, and count which features of programs they cover.")
@@ -698,7 +746,7 @@ class Bench(Options, words="bench", runs="bench:bench"):
 
 
 class Measure(Options, words="measure", runs="measure:measure_device"):
-    """Find out by probes how a GPU's tensor cores compute, and write the figures to a file."""
+    """Measure by probes how a GPU's tensor cores compute, and write the figures to a file."""
 
     runner: str | None = shared(
         "any_runner",
@@ -713,7 +761,7 @@ class Measure(Options, words="measure", runs="measure:measure_device"):
     only: str = shared("only", "Measure only forms whose opcode matches: 'wmma.mma.*bf16*'.")
     images: int | None = shared(
         "images",
-        "Confirm the figures of each form with this many random images.  [default: 1,048,576 on a "
+        "Check the figures of each form with this many random images.  [default: 1,048,576 on a "
         "GPU, else 1,024]",
     )
     seed: int = shared("seed", "Seed of the random images.", type=click.IntRange(0, 2**31 - 1))
@@ -726,12 +774,12 @@ class Measure(Options, words="measure", runs="measure:measure_device"):
     )
     compilers: str | None = shared(
         "compilers",
-        "Measure the code of several compilers (versions, paths, with commas; `all`, `driver`); "
-        "the file says which figures hold for which.",
+        "Measure the code of each of these compilers (versions and paths, separated by commas; "
+        "`all`; `driver`); the file says which figures hold for which compiler.",
     )
 
 
-class Distill(Options, words="distill", runs="distill:make_set"):
+class Distill(Options, words="distill", runs="screen:make_set"):
     """Make a screening set: programs, images and the right results, in one file."""
 
     images: int = shared(
@@ -746,17 +794,18 @@ class Distill(Options, words="distill", runs="distill:make_set"):
 
 
 class Screen(Options, words="screen", runs="screen:screen"):
-    """Run every image of a set on every multiprocessor, again and again, and compare there.
+    """Run every image of a set on every multiprocessor, again and again.
 
-    Without a set, one is made while the GPU works on what is there already.
+    The GPU itself compares the results. Without SET, a set is made, and the GPU starts on each part
+    of it as soon as it is ready.
     """
 
     path: Path | None = argument(metavar="[SET]", required=False)
     time: str = shared("time", "How long: 90, 10m, 2h, 1w.", default="60")
     devices: tuple[int, ...] = shared("devices")
     pattern: str = option(
-        "Load: steady, or bursts between idle and full of 1 ms to 1 s, which stress the power "
-        "supply.",
+        "Load of the GPU: steady, or alternately idle and full for 1 ms to 1 s, which stresses the "
+        "power supply.",
         type=click.Choice(["steady", "bursts"]),
         default="steady",
     )
@@ -765,17 +814,15 @@ class Screen(Options, words="screen", runs="screen:screen"):
         "makes and compares with a second reference that runs there."
     )
     preflight: bool = option(
-        "Before a job starts: screen every kind of instruction whose arithmetic is known, and "
-        "print one JSON line for each GPU; exit code 0 only if all are sound."
+        "Check GPUs before a job starts: screen every kind of instruction whose arithmetic is "
+        "known, and print one JSON line for each GPU; the exit code is 0 only if all are sound."
     )
     fleet: str | None = shared("fleet")
     gpus: int | None = shared("gpus")
     runner: str | None = shared(
         "runner", "What is screened: GPUs, or the simulated device.  [default: cuda]"
     )
-    seed: int = shared(
-        "seed", "Seed of the set that is made where none is given, and of --pattern bursts."
-    )
+    seed: int = shared("seed", "Seed of the set that is made without SET, and of --pattern bursts.")
     target: str | None = shared(
         "target", "GPU architecture (.target), if no set is given.  [default: the device's]"
     )
@@ -799,22 +846,22 @@ class Screen(Options, words="screen", runs="screen:screen"):
 class Status(Options, words="status", runs="status:show_status"):
     """Show campaigns that run elsewhere, or have ended, from the files in their corpora.
 
-    Several, such as the shards of an array, are summed up.
+    Several campaigns, such as the shards of an array, are added up.
     """
 
     corpora: tuple[Path, ...] = argument(metavar="[CORPUS]...")
     watch: bool = option("Refresh until no campaign runs any more.")
 
 
-class Doctor(Options, words="doctor", runs="doctor:examine"):
+class Doctor(Options, words="doctor", runs="installed:examine"):
     """Say what is installed, what is missing, and what each missing part would give."""
 
 
-class CompilersList(Options, words="compilers list", runs="compilers:list_compilers"):
+class CompilersList(Options, words="compilers list", runs="installed:list_compilers"):
     """List the assemblers and front ends that are here."""
 
 
-class CompilersFetch(Options, words="compilers fetch", runs="compilers:fetch_compilers"):
+class CompilersFetch(Options, words="compilers fetch", runs="installed:fetch_compilers"):
     """Fetch assemblers (13.5 11.8) and front ends (llvm:15) through pip, into the cache."""
 
     versions: tuple[str, ...] = argument(required=True)
@@ -834,7 +881,7 @@ class ModelsShow(Options, words="models show", runs="models:show_model"):
 
 
 class ModelsExport(Options, words="models export", runs="models:export_model"):
-    """Write how a GPU architecture computes as TOML or JSON, which --model takes, or as C header.
+    """Write how a GPU architecture computes as TOML or JSON, which --model takes, or as a C header.
 
     NAME is a target, such as sm_90, or a file that `warpfuzz measure` wrote.
     """
@@ -847,7 +894,7 @@ class ModelsExport(Options, words="models export", runs="models:export_model"):
 
 
 class CorpusList(Options, words="corpus list", runs="corpus:list_findings"):
-    """List families, worst first, each with its smallest finding.
+    """List the findings, worst first: one line for each family (findings of one cause).
 
     `record` names the findings that ship with warpfuzz, unless there is a folder of that name.
     """
@@ -930,7 +977,8 @@ _NO_GPU = (
     "cuda"
 )
 _OF_SEARCHES = "seeds limit baseline_limit contents"
-"""Options of `bench` that only the search for planted faults goes by."""
+"""Options of `bench` that only the search for planted faults uses."""
+_NO_FLEET = "{option} {value} is of a --fleet, and there is none; leave it out, or name one"
 CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = {
     "run": (
         (
@@ -947,6 +995,7 @@ CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = 
             "--variant {value} is of compilers that are compared; say with --compilers which, or "
             "name one with its options: --assembler 13.5+maxrregcount=32",
         ),
+        ("gpus repeat", lambda o: o.fleet is None, _NO_FLEET),
     ),
     # When the runner is known, and what a resumed campaign was begun with.
     "campaign": (
@@ -1049,6 +1098,7 @@ CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = 
         ),
     ),
     "screen": (
+        ("gpus", lambda o: True, _NO_FLEET),
         ("devices", lambda o: o.runner != "cuda", _NO_GPU),
         (
             "fresh", lambda o: o.path is not None or o.preflight or o.pattern != "steady",

@@ -1,10 +1,11 @@
-"""What goes out: text that cannot steer a terminal, styles, and JSON and JUnit XML for programs."""
+"""Output: text that cannot steer a terminal, styles, and JSON and JUnit XML for programs."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -28,11 +29,26 @@ from corpus.known import Known
 from fuzz import warpfuzz_version
 from fuzz.kinds import KINDS
 from oracle.errors import InfrastructureError, UsageError
+from runners.processes import quoted
 
 
 def counted(count: int, one: str, many: str = "") -> str:
     """Return a number and its noun: "1 family", "1,200 families"."""
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
+def typed(words: Iterable[str | Path]) -> str:
+    """Return a command as a person types it in a shell (bash, zsh; `$'...'` is in POSIX of 2024).
+
+    A path that begins with a dash is shown so that it is taken for no option.
+    """
+    return " ".join(
+        shlex.quote(word) if word.isprintable() else quoted(word)
+        for word in (
+            f"./{one}" if isinstance(one, Path) and str(one)[0] == "-" else str(one)
+            for one in words
+        )
+    )
 
 
 T = TypeVar("T")
@@ -60,10 +76,7 @@ def tracked(
 def starting(*, lines: bool) -> Iterator[Callable[[str], None]]:
     """Give a function that says on standard error what is being done before there is more to see.
 
-    Parameters
-    ----------
-    lines
-        Whether it says so where no terminal is, too, in a line each; on a terminal nothing stays.
+    With `lines`, it says so where no terminal is, too, in a line each; on a terminal nothing stays.
     """
     out = console(stderr=True)
     if out.is_terminal and not out.is_dumb_terminal:
@@ -133,15 +146,20 @@ THEME = Theme(
 
 
 _WIDTH_WITHOUT_TERMINAL = 160
-"""Columns in a pipe or a file: so many that no opcode is folded, and `grep` finds it."""
+"""Columns of a page in a pipe or a file; a table has a line for each row there."""
 
 
+WIDE = 110
+"""Columns from which the instruction of a finding has a column of its own."""
 _MOST_COLUMNS = 1_000
 """More than a screen has; COLUMNS may say anything, and every line is filled up to there."""
 
 
 class _Console(Console):
     """A console that no text can steer: neither the terminal nor Rich takes orders from it."""
+
+    has_lines = False
+    """Whether nobody looks at it who has a width."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -153,8 +171,22 @@ class _Console(Console):
             else:
                 yield segment._replace(text=harmless(segment.text))
 
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print as Rich does; a table in a pipe or a file with each row in one line, for `grep`."""
+        if not self.has_lines or len(objects) != 1 or not isinstance(objects[0], Table):
+            super().print(*objects, **options)
+            return
+        width, self.width, objects[0].expand = self.width, _MOST_COLUMNS, False
+        try:
+            with self.capture() as caught:
+                super().print(*objects, **options)
+        finally:
+            self.width = width
+        lines = (line.rstrip() for line in caught.get().split("\n"))
+        super().print("\n".join(lines), end="", soft_wrap=True)
+
     def on_broken_pipe(self) -> None:
-        """Let whoever started the command say what a reader that is gone means."""
+        """Raise the error again: whoever started the command handles a reader that is gone."""
         raise
 
 
@@ -169,9 +201,14 @@ def console(**options: Any) -> Console:
     unknown = not made.is_terminal and "COLUMNS" not in os.environ and "width" not in options
     if unknown or made.width < 1:
         made.width = _WIDTH_WITHOUT_TERMINAL
+        made.has_lines = not made.is_terminal
     if made.width > _MOST_COLUMNS:
         made.width = _MOST_COLUMNS
     return made
+
+
+HEARTBEAT_SECONDS = 30.0
+"""Between two lines that say how far a command is, in a pipe: 20,000 lines a week."""
 
 
 def say(line: str | Text, style: str = "", *, stderr: bool = False) -> None:
@@ -227,10 +264,7 @@ _MOST_SHOWN = 200_000
 def harmless(text: str, *, one_line: bool = False) -> str:
     """Return a text in which nothing can move the cursor or change the colours of a terminal.
 
-    Parameters
-    ----------
-    one_line
-        Whether ends of lines and tabs are shown as escapes, too.
+    With `one_line`, ends of lines and tabs are shown as escapes, too.
     """
     if len(text) > _MOST_SHOWN:
         text = f"{text[:_MOST_SHOWN]}… ({len(text) - _MOST_SHOWN:,} more characters)"
@@ -335,10 +369,8 @@ def report_expired(known: Known) -> None:
 def report_problems(problems: Iterable[Problem], *, fail: bool = True) -> None:
     """Print what is wrong with a corpus, behind all that is right.
 
-    Raises
-    ------
-    InfrastructureError
-        If findings are broken, and `fail` is set. What a killed writer left is no finding.
+    Raises InfrastructureError if findings are broken, and `fail` is set. What a killed writer left
+    is no finding.
     """
     errors = console(stderr=True)
     broken = 0
@@ -375,20 +407,20 @@ class Test:
 def check_output(what: str, path: Path | None) -> None:
     """Raise UsageError now for a file that could not be written when all is done.
 
-    Parameters
-    ----------
-    what
-        How the user gave it, such as "--junit".
-    path
-        The file; None is no file.
+    `what` is how the user gave it, such as "--junit".
     """
     if path is None or (path.exists() and not path.is_file() and not path.is_dir()):
         return  # A pipe or a device is written to as it is.
-    if path.is_dir() or not os.access(path.resolve().parent, os.W_OK | os.X_OK):
-        raise UsageError(
-            f"{what} {path} cannot be written: give a file in a folder that is there, and that "
-            "takes files"
-        )
+    try:
+        if not path.is_dir():
+            with durable.workspace(path.resolve().parent):
+                return
+    except OSError:
+        pass
+    raise UsageError(
+        f"{what} {path} cannot be written: give a file in a folder that is there, and that takes "
+        "files"
+    )
 
 
 def write_junit(path: Path, tests: Sequence[Test], *, suite: str) -> None:

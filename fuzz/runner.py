@@ -35,7 +35,7 @@ from runners.cuda.compilation import Compiler
 from runners.faults import Place, by_name
 from runners.foreign import DEADLINE, ForeignRunner, check_named, identity_of, is_command
 from runners.front_ends.protocol import FrontEndRunner, FrontEndToolchain
-from runners.processes import check_program
+from runners.processes import check_program, quoted
 from runners.protocol import Failure, Runner, Trouble
 from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner, is_for_a_shell
 from runners.toolchains import DRIVER, Toolchain
@@ -57,15 +57,15 @@ class RunnerChoice:
     """Opens a runner of one's own, in every worker process again: a function of a module, not of a
     script, because it is named to them. None: the runner of that name."""
     identity: str = ""
-    """Of a runner of somebody else's, where a campaign began: another one by its name, in a worker
-    or on a host, is refused (`runners.foreign.identity_of`). Empty: any."""
+    """Identity of a runner of the user's own, from the process in which the campaign began:
+    another one with the same name, in a worker or on a host, is refused
+    (`runners.foreign.identity_of`). Empty: any."""
     target: str | None = None
     """Value of .target; None: DEFAULT_TARGET on the simulated device, the device's own on a GPU."""
     ptx_version: str | None = None
     """Value of .version; None: DEFAULT_VERSION, or the first that knows the target, and in a
     campaign what is drawn from all that can be read (`drawn_versions`)."""
     faults: tuple[str, ...] = ()
-    """Names of planted faults."""
     ptx_pass: str | None = None
     """Command that rewrites PTX before the runner gets it."""
     front_end: FrontEndToolchain | None = None
@@ -76,7 +76,6 @@ class RunnerChoice:
     """The ptxas that compiles for a GPU; None: the driver's compiler. On the simulated device one
     that judges the modules, too, and may say what it assembled."""
     layout: int = 0
-    """Fragment layout of the simulated device."""
     model: str | None = None
     """Path of the model by which results are judged; None: the built-in one of the target."""
     device: int = 0
@@ -96,7 +95,7 @@ class RunnerChoice:
         found = {name: value for name, value in self.given.items() if value is not None}
         parts = [f"--fault {name}" for name in self.faults]
         if self.ptx_pass:
-            parts.append(f"--ptx-pass {_quoted(_without_folders(self.ptx_pass))}")
+            parts.append(f"--ptx-pass {quoted(_without_folders(self.ptx_pass))}")
         parts += [
             f"{name} {_without_folders(str(found[name]))}"
             for name in ("--model", "--front-end", "--opt", "--assembler")
@@ -147,11 +146,9 @@ class OpenRunner:
     choice: RunnerChoice
     runner: Runner
     target: str
-    """Value of .target of the modules."""
     ptx_version: str
-    """Value of .version of the modules."""
     version: str
-    """Of the runner: the driver's, or warpfuzz's."""
+    """Version of the runner: the driver's, or warpfuzz's."""
     device: str
     """One line that names the device."""
     uuid: str = ""
@@ -180,19 +177,17 @@ def _without_folders(command: str) -> str:
         program, *words = shlex.split(command)
     except ValueError:  # no command, or one whose quotes do not match
         return command
-    shown = [program.rpartition("/")[2] or program]
-    for word in words:
-        is_file = _PATH.fullmatch(word) and (Path(word).suffix or Path(word).exists())
-        shown.append(word.rpartition("/")[2] if is_file else word)
-    return shlex.join(shown)
+    shown, left = "", command
+    files = [word for word in words if _PATH.fullmatch(word) and _is_file(word)]
+    for word in (program, *files):
+        # In place, so that quotes stay as they were typed.
+        before, found, left = left.partition(word)
+        shown += before + (found.rpartition("/")[2] or found)
+    return shown + left
 
 
-def _quoted(command: str) -> str:
-    """Return a command as one word of a shell, quoted so that a person can read it."""
-    if "'" not in command:
-        return f"'{command}'"
-    plain = not re.search(r'["$`!]|\\\\', command)
-    return f'"{command}"' if plain else shlex.quote(command)
+def _is_file(word: str) -> bool:
+    return bool(Path(word).suffix) or Path(word).exists()
 
 
 def best_runner(*, planted: bool, device_faults: bool, has_assembler: Callable[[], bool]) -> str:
@@ -266,12 +261,8 @@ class TargetError(UsageError):
 def opened(choice: RunnerChoice) -> Iterator[OpenRunner]:
     """Open a runner and close it in the end.
 
-    Raises
-    ------
-    UsageError
-        If something is asked for that the runner does not do.
-    DeviceLostError, InfrastructureError
-        If there is no device, or something that it needs is missing.
+    Raises UsageError if something is asked for that the runner does not do, and DeviceLostError or
+    InfrastructureError if there is no device, or something that it needs is missing.
     """
     ready = open_runner(choice)
     with ready.runner:
@@ -371,12 +362,7 @@ def drawn_versions(ready: OpenRunner) -> Versions:
 def without_figures(forms: Iterable[Form], target: str, compiler: str) -> str:
     """Say which forms the model of a target has no figures for in code of a compiler; "" if none.
 
-    Parameters
-    ----------
-    target
-        With the release of the compiler: "sm_90@12.4".
-    compiler
-        Its name, for the sentence.
+    The target comes with the release of the compiler: "sm_90@12.4".
     """
     model = model_for(target)
     found = [
@@ -393,19 +379,8 @@ def without_figures(forms: Iterable[Form], target: str, compiler: str) -> str:
 def judge_by(path: Path, *, own: str | None = None, device: str = "") -> Model:
     """Have results judged by the model of a file, in this process, from now on.
 
-    Parameters
-    ----------
-    path
-        A TOML file such as `warpfuzz measure` writes.
-    own
-        The target that the device computes as, where that is known.
-    device
-        Its description.
-
-    Raises
-    ------
-    UsageError
-        If the file holds no model, or that of another target.
+    `own` is the target that the device computes as, where that is known. Raises UsageError if the
+    file holds no model, or that of another target.
     """
     model = read_model(path)
     if own is not None and parse_target(own).number != parse_target(model.target).number:
@@ -442,7 +417,7 @@ def _check(choice: RunnerChoice) -> None:
     if choice.target is not None:
         parse_target(choice.target)
     if choice.ptx_pass is not None:
-        check_program(PtxPass(choice.ptx_pass).missing, f"--ptx-pass {choice.ptx_pass!r}")
+        check_program(PtxPass(choice.ptx_pass).missing, f"--ptx-pass {quoted(choice.ptx_pass)}")
 
 
 def _plain(choice: RunnerChoice) -> Runner:
@@ -517,12 +492,8 @@ def version_for(wanted: str | None, target: str) -> str:
 def kind_of_failure(failure: Failure) -> Kind:
     """Return what a finding of this failure is called.
 
-    Raises
-    ------
-    DeviceLostError
-        If there is no device: nothing more can be run.
-    InfrastructureError
-        If the runner cannot do it by design, or lacks something: nothing was found.
+    Raises DeviceLostError if there is no device: nothing more can be run, and InfrastructureError
+    if the runner cannot do it by design, or lacks something: nothing was found.
     """
     detail = f" ({failure.detail.strip()})" if failure.detail.strip() else ""
     if failure.trouble is Trouble.DEVICE_LOST:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from oracle.execution import execute as execute
     from oracle.lane_products import mma_sp as mma_sp
     from oracle.lane_products import mma_sync as mma_sync
+    from oracle.lane_products import permitted as permitted
     from oracle.legality import Explanation as Explanation
     from oracle.legality import Verdict as Verdict
     from oracle.legality import explain as explain
@@ -38,19 +39,18 @@ if TYPE_CHECKING:
     from oracle.models.files import model_text as model_text
     from oracle.models.files import read_model as read_model
     from oracle.multiply import mma as mma
-    from oracle.multiply import permitted as permitted
     from oracle.program import Program as Program
     from oracle.targets import Module as Module
 
 _HOMES = {
     "oracle.execution": ("Expectation", "execute"),
-    "oracle.lane_products": ("mma_sp", "mma_sync"),
+    "oracle.lane_products": ("mma_sp", "mma_sync", "permitted"),
     "oracle.legality": ("Explanation", "Verdict", "explain"),
     "oracle.matrix_moves": ("ldmatrix", "movmatrix", "stmatrix"),
     "oracle.models": ("Model", "model_for"),
     "oracle.models.exports": ("model_header", "model_json"),
     "oracle.models.files": ("model_text", "read_model"),
-    "oracle.multiply": ("mma", "permitted"),
+    "oracle.multiply": ("mma",),
     "oracle.program": ("Program",),
     "oracle.targets": ("Module",),
 }

@@ -6,7 +6,7 @@ and move with every load, store, copy and ldmatrix. They stay sound on their way
 
 - A product whose C is bounded is bounded by what `oracle.enclosure` proves for such C.
 - A product whose A or B is not exact is unknown in the rows and columns that it reaches. So is a
-  row of a sparse A whose metadata are not exact, or have no meaning.
+  row of A whose metadata are not exact, or have no meaning.
 - An element-wise operation on a bounded element is monotone, exactly rounded, and thus bounded
   by its results on the bounds.
 - A NaN that `mul` or `add` returns has unspecified bits (PTX ISA 9.7.3).
@@ -30,23 +30,15 @@ from oracle.lane_code import LaneCode, run_lanes
 from oracle.lane_fragments import pack, unpack
 from oracle.matrices import LANES
 from oracle.matrix_moves import bytes_of, is_packed, moves, unit, words_of
+from oracle.metadata import by_row, defined_rows, holders, met, of_rows, row_form
 from oracle.models import Model
 from oracle.operands import Use
 from oracle.operations import Operation
 from oracle.ops import AnyOp, MatrixAccess, Product, RowAccess
 from oracle.places import Word
 from oracle.program import Program
-from oracle.sparse import by_row, defined_rows, holders, met, of_rows, row_form
 from oracle.steps import Copy, Elementwise, Scalar
-from oracle.tags import (
-    BOUNDED,
-    BOUNDED_OR_NAN,
-    EXACT,
-    UNKNOWN,
-    gather,
-    spread,
-    without_torn,
-)
+from oracle.tags import BOUNDED, BOUNDED_OR_NAN, EXACT, UNKNOWN, gather, spread, without_torn
 from oracle.warps import Planes, Warps, packed
 
 
@@ -74,7 +66,7 @@ class BoundedWarps(Warps):
 
     @property
     def undefined(self) -> NDArray[np.bool_]:
-        """Which warps took metadata from memory that have no meaning, bool (count,)."""
+        """Which warps took what has no meaning, of metadata, or of a NaN, bool (count,)."""
         return self.memory["warp"]["undefined"][:, 0]
 
     def uniform(self, use: Use, constant: int) -> Planes:
@@ -114,7 +106,7 @@ class BoundedWarps(Warps):
         if e is None:
             found = self._product(form, a, b, c, bits)
         else:
-            found = self._sparse_product(step, (a, b, c, {"bits": bits}), e)
+            found = self._placed_product(step, (a, b, c, {"bits": bits}), e)
         found["tag"] = spread(found["tag"], form.d_type)
         registers = {}
         for plane in self.PLANES:
@@ -134,7 +126,7 @@ class BoundedWarps(Warps):
         nan |= c["tag"] == BOUNDED_OR_NAN
         return _bounded(bits, low, high, nan, unknown, form.d_type)
 
-    def _sparse_product(self, step: Product, matrices: tuple[Planes, ...], e: Planes) -> Planes:
+    def _placed_product(self, step: Product, matrices: tuple[Planes, ...], e: Planes) -> Planes:
         """Return the matrices D of an A that metadata place, row by row.
 
         A row whose metadata are not exact, or have no meaning, is unknown.
@@ -182,13 +174,21 @@ class BoundedWarps(Warps):
         }
 
     def lane_code(self, step: LaneCode, source: Planes | None = None) -> Planes:
-        """Return what each lane computes: unknown in lanes that read what is not exact."""
+        """Return what each lane computes: unknown in lanes that read what is not exact.
+
+        Images in which lanes come to bits that PTX leaves open are undefined.
+        """
         if source is None:
             source = _exactly(np.zeros((self.count, LANES, 0), np.uint32), np.uint32)
         bits, unknown = run_lanes(step, source["bits"])
-        unknown = unknown | (source["tag"] != EXACT).any(axis=-1)
+        inexact = (source["tag"] != EXACT).any(axis=-1)
         if step.crosses_lanes:
-            unknown = np.broadcast_to(unknown.any(axis=-1, keepdims=True), unknown.shape)
+            unknown, inexact = (
+                np.broadcast_to(lanes.any(axis=-1, keepdims=True), lanes.shape)
+                for lanes in (unknown, inexact)
+            )
+        self.undefined[...] |= (unknown & ~inexact).any(axis=1)
+        unknown = unknown | inexact
         made = _exactly(bits, np.uint32)
         made["tag"][unknown] = UNKNOWN * 0x01010101
         return made

@@ -285,7 +285,7 @@ class _Analysis:
         (`oracle.bounds`).
         """
         form, known = step.form, selectors_of(step.form)
-        section = INSTRUCTIONS[form.mnemonic].metadata
+        section = INSTRUCTIONS[form.mnemonic].metadata.section
         if selector not in known:
             self.report(
                 at,

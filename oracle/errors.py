@@ -1,4 +1,4 @@
-"""The project's exceptions: what a user can cause, said so that the user can mend it."""
+"""The project's exceptions: errors that a user can cause, with messages that say what to do."""
 
 
 class WarpfuzzError(Exception):

@@ -61,7 +61,7 @@ def execute(
     target : str
         Whose model computes the products: "sm_90", ...
     model
-        A model in place of the target's, or the TOML file of one (`oracle.models.files`).
+        A model in place of the target's, or its file, TOML or JSON (`oracle.models.files`).
 
     Returns
     -------

@@ -79,14 +79,14 @@ class Form:
         return "d" in self.operands
 
     @cached_property
-    def is_sparse(self) -> bool:
+    def has_metadata(self) -> bool:
         """Whether half of A is stored, and metadata say where it belongs."""
         return "e" in self.operands
 
     @cached_property
     def stored(self) -> Form:
-        """The form of the product of what is stored of a sparse A; of others the form itself."""
-        if not self.is_sparse:
+        """The form of the product of what is stored of A; itself where no metadata place it."""
+        if not self.has_metadata:
             return self
         m, n, k = self.shape.m, self.shape.n, self.shape.k
         return replace(self.varied(shape=f"m{m}n{n}k{k // 2}"), operands=self.operands[:4])
@@ -160,7 +160,7 @@ class Form:
     def matrices(self) -> dict[str, Matrix]:
         """The matrix of each operand that is one; of a product, one of the multiplications.
 
-        A sparse A is what is stored of it.
+        An A that metadata place is what is stored of it.
         """
         if self.is_product:
             # "For wmma.mma without explicit .atype and .btype: implicitly .f16" (9.7.14.4.5)
@@ -169,7 +169,7 @@ class Form:
                 name: Matrix(operand=name, shape=self.shape, type=FORMATS[type_])
                 for name, type_ in types.items()
             }
-            if self.is_sparse:
+            if self.has_metadata:
                 found["a"] = self.stored.matrix("a")
             return found
         if not self.opaque:
@@ -239,7 +239,7 @@ class Form:
             )
             for name, matrix in self.matrices.items()
         }
-        return found | {"e": Vector(registers=1)} if self.is_sparse else found
+        return found | {"e": Vector(registers=1)} if self.has_metadata else found
 
     def vector(self, operand: str = "r") -> Vector:
         """Return the registers of an operand whose elements stand each in a lane that is known."""

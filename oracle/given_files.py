@@ -1,4 +1,4 @@
-"""Files that a user names: read below a bound, and TOML that only its reader's time can break."""
+"""Reads files that a user names, with bounds on size and time."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def parse_toml(data: bytes, name: str) -> dict[str, Any]:
     try:
         if _LONG_KEY.search(data):
             raise ValueError("a key has more than 64 parts")
-        return tomllib.loads(data.decode())
+        return tomllib.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise UsageError(f"{name} is not TOML: it is no text in UTF-8; correct the file") from None
     except (ValueError, RecursionError) as error:

@@ -13,7 +13,7 @@ from functools import cache
 from oracle.errors import UsageError
 from oracle.forms import Form, Slot
 from oracle.instructions import INSTRUCTIONS
-from oracle.instructions.row import Note
+from oracle.instructions.row import Metadata, Note
 from oracle.targets import Module
 
 LOAD_FORMS = INSTRUCTIONS["wmma.load"].forms
@@ -114,14 +114,19 @@ def figures_of(form: Form) -> str:
     return INSTRUCTIONS[form.mnemonic].figures or form.mnemonic
 
 
+def metadata_of(form: Form) -> Metadata:
+    """Return what the metadata and the selector of a form mean."""
+    return INSTRUCTIONS[form.mnemonic].metadata
+
+
 def selectors_of(form: Form) -> Sequence[int]:
     """Return what the selector of a form may be; nothing of a form that has none."""
-    return INSTRUCTIONS[form.mnemonic].selectors(form)
+    return metadata_of(form).selectors(form)
 
 
 def chunks_of(form: Form) -> tuple[int, ...]:
     """Return what 4 bits of a form's metadata may be; nothing of a form that has none."""
-    return INSTRUCTIONS[form.mnemonic].chunks(form)
+    return metadata_of(form).pairs(form)
 
 
 @cache

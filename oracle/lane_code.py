@@ -410,7 +410,7 @@ class Taken(NamedTuple):
     sources: list[Lanes]
     results: tuple[Lanes, ...]
     lanes: NDArray[np.bool_]
-    """Those that took it."""
+    """Lanes that executed the instruction."""
 
 
 def run_lanes(step: LaneCode, inputs: NDArray[Any]) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
@@ -433,6 +433,43 @@ def run_lanes(step: LaneCode, inputs: NDArray[Any]) -> tuple[NDArray[np.uint32],
         state.read(name, "", np.ones(state.shape, np.bool_))
     results = np.stack([state.registers[name] for name in step.results], axis=-1)
     return results.view(np.uint32), state.open
+
+
+def may_be_open(step: LaneCode) -> bool:
+    """Whether lanes may take bits of a NaN that PTX leaves open, as far as the text tells."""
+    nans: _Nans = {}
+    return _takes_open_bits(step.code, nans) or not nans.keys().isdisjoint(step.results)
+
+
+_Nans = dict[str, frozenset[str]]
+"""Formats of the NaNs of open bits that registers may hold."""
+
+
+def _takes_open_bits(code: Sequence[Statement], nans: _Nans) -> bool:
+    """Whether statements may; what registers hold behind them is put into `nans`."""
+    for one in code:
+        match one:
+            case Assign():
+                read = frozenset[str]().union(*(nans.get(str(name), ()) for name in one.sources))
+                if read - {one.row.numbers}:
+                    return True
+                made = frozenset({"f32" if one.row.nan == "tf32" else one.row.nan} - {""})
+                for name in one.destinations:
+                    held = made | (nans.get(name, frozenset()) if one.guard else frozenset())
+                    nans |= {name: held} if held else {}
+                    if not held:
+                        nans.pop(name, None)
+            case Repeat() if one.count in nans:
+                return True
+            case _:
+                # A body goes on with what it has left.
+                for block in (*inside(one).values(), *inside(one).values()):
+                    after = nans.copy()
+                    if _takes_open_bits(block, after):
+                        return True
+                    for name, held in after.items():
+                        nans[name] = held | nans.get(name, frozenset())
+    return False
 
 
 def taken(step: LaneCode, inputs: NDArray[Any]) -> Iterator[tuple[Assign, list[Taken]]]:

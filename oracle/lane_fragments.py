@@ -1,4 +1,4 @@
-"""Which lane of mma.sync and mma.sp holds which element (PTX ISA 9.7.14.5.1 to .13, .6.2).
+"""Which lane of a product of registers holds which element (PTX ISA 9.7.14.5.1 to .13, .6.2).
 
 Lane = 4 g + t, with g of 0 to 7 and t of 0 to 3. An element narrower than a register shares it
 with its neighbours along K (A, B) or N (C, D), the first in the lowest bits; p is their number.
@@ -13,7 +13,6 @@ C, D        g + 8 (i div 2), element i of the lane    2 t + (i mod 2)
 
 m8n8k4 of f16 is four multiplications, one for each group of eight lanes (4 q ... 4 q + 3 and
 16 more), with a table of its own. All of it was compared with an H200 (2026-11-22): tests/data.
-The A of mma.sp lies there as one of half its columns, that of stored elements (H200, 2026-11-23).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""mma.sync and mma.sp on the registers of a warp: fragments, arithmetic, fragments."""
+"""mma.sync and mma.sp on the registers of a warp, and what the ISA permits any product."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -9,16 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.enclosure import enclosure
 from oracle.errors import UsageError
 from oracle.forms import Form
-from oracle.instructions import INSTRUCTIONS
-from oracle.isa import another_needed, form_of, mma_sync_form, selectors_of
-from oracle.lane_fragments import pack, unpack
+from oracle.isa import another_needed, form_of, metadata_of, mma_sync_form, selectors_of
+from oracle.lane_fragments import pack, places, unpack
 from oracle.matrices import LANES
-from oracle.models import Model, model_of
-from oracle.multiply import chunk_tiles, product, takes_upper_halves
+from oracle.metadata import by_row, defined_rows, expanded, met, of_rows, row_form
+from oracle.models import Model, model_for, model_of
+from oracle.multiply import (
+    S32_GREATEST,
+    S32_LEAST,
+    chunk_tiles,
+    multiply,
+    product,
+    takes_upper_halves,
+)
 from oracle.scratch import Scratch, own_scratch
-from oracle.sparse import by_row, expanded, met, of_rows
 
 _CHUNKS_OF_ROWS = 4
 """Of so many times fewer tiles, the B that each row of A meets is put together: 0.5 to 0.7 times as
@@ -48,7 +56,7 @@ def mma_sync(
     target
         Such as "sm_90".
     model
-        A model in place of the target's, or the TOML file of one (`oracle.models.files`).
+        A model in place of the target's, or its file, TOML or JSON (`oracle.models.files`).
 
     Returns
     -------
@@ -89,7 +97,7 @@ def mma_sp(
         As of `mma_sync`; A is what is stored of it.
     metadata : uint32 (..., 32)
         One word of each lane. What an index chooses it chooses also where the ISA leaves the
-        metadata undefined (`oracle.sparse`).
+        metadata undefined (`oracle.metadata`).
     selector
         The sparsity selector, one that the ISA defines for the form.
     target, model
@@ -106,24 +114,119 @@ def mma_sp(
         known of what the target returns.
     """
     form = form_of(opcode)
-    if not form.is_sparse:
+    if not form.has_metadata:
         raise another_needed(form, "mma.sp")
     leading = _leading(form, a=a, b=b, c=c, metadata=metadata)
+    operands = (words.reshape(-1, LANES, words.shape[-1]) for words in (a, b, c))
+    chosen = metadata.reshape(-1, LANES), _selector(form, selector)
+    d = multiply_lanes(form, *operands, model=model_of(target, model), metadata=chosen)
+    return d.reshape(*leading, LANES, form.words("d"))
+
+
+def _selector(form: Form, selector: object) -> int:
+    """Return a sparsity selector that a form has."""
     known = selectors_of(form)
     try:
-        number = -1 if isinstance(selector, bool) else index(selector)
+        number = -1 if isinstance(selector, bool) else index(selector)  # type: ignore[arg-type]
     except TypeError:
         number = -1
     if number not in known:
         raise UsageError(
             f"the sparsity selector is {selector!r:.80}; of {form.opcode} it is "
             f"{' or '.join(map(str, known))}, and any other is undefined (PTX ISA "
-            f"{INSTRUCTIONS[form.mnemonic].metadata})"
+            f"{metadata_of(form).section})"
         )
-    operands = (words.reshape(-1, LANES, words.shape[-1]) for words in (a, b, c))
-    chosen = metadata.reshape(-1, LANES), number
-    d = multiply_lanes(form, *operands, model=model_of(target, model), metadata=chosen)
-    return d.reshape(*leading, LANES, form.words("d"))
+    return number
+
+
+def permitted(
+    opcode: str,
+    a: NDArray[Any],
+    b: NDArray[Any],
+    c: NDArray[Any],
+    metadata: NDArray[Any] | None = None,
+    selector: int | None = None,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
+    """Return what the ISA permits one multiplication to return, on any target.
+
+    Parameters
+    ----------
+    opcode, a, b, c
+        Of wmma.mma as `oracle.mma` takes them, else as `mma_sync` and `mma_sp`.
+    metadata, selector
+        Of mma.sp, as `mma_sp` takes them.
+
+    Returns
+    -------
+    low, high
+        Least and greatest permitted values: float64 (see `oracle.enclosure`), both NaN where only
+        NaN is permitted; int64 for integers and bits, where both are the result, because the page
+        is exact. Of wmma.mma the shape is (..., m, n). Else it is (..., 32, elements): those of
+        each lane's registers of D, in order, of a register with two the lower one first. Rows of
+        D whose metadata have no meaning may be anything: from the least to the greatest number.
+    nan_ok
+        Whether NaN is permitted, bool of the same shape.
+
+    Raises
+    ------
+    UsageError
+        If the opcode, a shape, a dtype, an element or the selector is not allowed.
+    """
+    form = form_of(opcode)
+    if not form.is_product:
+        raise another_needed(form, "wmma.mma, mma or mma.sp")
+    if form.has_metadata != (metadata is not None):
+        takes = "takes metadata and a selector" if form.has_metadata else "has no metadata"
+        raise UsageError(f"{form.opcode} {takes}")
+    # Integer arithmetic is the page's on every target that has the form; sm_90 has all of them.
+    exact = model_for("sm_90")
+    if form.opaque:
+        if form.a_type.is_float:
+            return enclosure(form, a, b, c)
+        numbers = multiply(form, a, b, c, model=exact).astype(np.int64)
+        return numbers, numbers.copy(), np.zeros(numbers.shape, np.bool_)
+    chosen: Metadata | None = None
+    if metadata is None:
+        leading = _leading(form, a=a, b=b, c=c)
+    else:
+        leading = _leading(form, a=a, b=b, c=c, metadata=metadata)
+        chosen = metadata.reshape(-1, LANES), _selector(form, selector)
+    left, right, addend = (words.reshape(-1, LANES, words.shape[-1]) for words in (a, b, c))
+    ends: list[NDArray[Any]]
+    if form.a_type.is_float:
+        # Of several multiplications side by side all tiles of the first come first.
+        group, row, column = np.moveaxis(places(form, "d"), -1, 0)
+        ends = [
+            end.reshape(form.groups, -1, *end.shape[1:]).swapaxes(0, 1)[:, group, row, column]
+            for end in _enclosed(form, left, right, addend, chosen)
+        ]
+    else:
+        d = multiply_lanes(form, left, right, addend, model=exact, metadata=chosen)
+        numbers = d.view(np.int32).astype(np.int64)
+        ends = [numbers, numbers.copy(), np.zeros(numbers.shape, np.bool_)]
+    if chosen is not None:
+        open_ = ~defined_rows(form, *chosen)[:, places(form, "d")[..., 1]]
+        floats = form.a_type.is_float
+        most = (-np.inf, np.inf, True) if floats else (S32_LEAST, S32_GREATEST, False)
+        ends = [np.where(open_, one, end) for one, end in zip(most, ends, strict=True)]
+    low, high, nan_ok = (end.reshape(*leading, *end.shape[1:]) for end in ends)
+    return low, high, nan_ok
+
+
+def _enclosed(
+    form: Form,
+    a: NDArray[np.uint32],
+    b: NDArray[np.uint32],
+    c: NDArray[np.uint32],
+    metadata: Metadata | None,
+) -> Sequence[NDArray[Any]]:
+    """Return the bounds of the matrices D of floats, each (form.groups * tiles, m, n)."""
+    matrices = [unpack(form, name, words) for name, words in (("a", a), ("b", b), ("c", c))]
+    if metadata is None:
+        return enclosure(form, *matrices)
+    left, right, addend = matrices
+    rows = by_row(left), met(form, right, *metadata), by_row(addend)
+    return [of_rows(end, form.shape.m) for end in enclosure(row_form(form), *rows)]
 
 
 def multiply_lanes(
@@ -160,12 +263,12 @@ def multiply_lanes(
             d = product(form, left, right, addend, model, scratch, keeps_c=False)
         else:
             chosen = metadata[0][part], metadata[1]
-            d = _sparse_product(form, left, right, addend, model, scratch, chosen)
+            d = _placed_product(form, left, right, addend, model, scratch, chosen)
         pack(form, d, result[part], scratch=scratch)
     return result
 
 
-def _sparse_product(
+def _placed_product(
     form: Form,
     a: NDArray[Any],
     b: NDArray[Any],

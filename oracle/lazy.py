@@ -1,4 +1,4 @@
-"""Public names of a room, whose modules are imported when a name is first asked for."""
+"""Public names of a package, whose modules are imported when a name is first asked for."""
 
 from __future__ import annotations
 

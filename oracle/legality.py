@@ -16,13 +16,7 @@ from oracle.isa import deprecations, forms_by_opcode, needs_aligned, refusals, s
 from oracle.matrices import Matrix
 from oracle.opcodes import KEYWORDS, Resolution, is_unjudged, resolve
 from oracle.reasons import Reason, Rule
-from oracle.targets import (
-    DEFAULT_TARGET,
-    DEFAULT_VERSION,
-    Module,
-    parse_target,
-    parse_version,
-)
+from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION, Module, parse_target, parse_version
 
 
 class Verdict(StrEnum):
@@ -384,7 +378,7 @@ def _undefined(form: Form, operands: dict[str, str]) -> list[Reason]:
                 f"the sparsity selector {selector} is undefined with {form.shape.name} of "
                 f".{form.a_type.name}; it is {' or '.join(map(str, known))}"
             )
-            section = INSTRUCTIONS[form.mnemonic].metadata
+            section = INSTRUCTIONS[form.mnemonic].metadata.section
             reasons.append(Reason(text, section, Rule.SELECTOR))
     match = _ADDRESS.fullmatch(operands["p"]) if "p" in operands else None
     if match and match[2]:

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from oracle.arithmetic.dots import dot_product, scalar_dot
 from oracle.arithmetic.double_chain import chain
 from oracle.batches import chunks, matrices
-from oracle.enclosure import enclosure
 from oracle.forms import Form
 from oracle.isa import mma_form
-from oracle.models import Model, model_for, model_of
+from oracle.models import Model, model_of
 from oracle.scratch import Scratch, own_scratch
 from oracle.transposition import in_order
 
@@ -95,7 +94,7 @@ def mma(
         Such as "sm_90" or "sm_90a"; `oracle.models.model_for(target)` says how sure its figures
         are.
     model
-        A model in place of the target's, or the TOML file of one (`oracle.models.files`).
+        A model in place of the target's, or its file, TOML or JSON (`oracle.models.files`).
 
     Returns
     -------
@@ -108,38 +107,6 @@ def mma(
     """
     d = multiply(mma_form(opcode), a, b, c, model=model_of(target, model))
     return d if d.ndim != 3 else in_order(d, (0, 1, 2))
-
-
-def permitted(
-    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
-    """Return what the ISA permits one wmma.mma to return, on any target (9.7.14.4.5).
-
-    Parameters
-    ----------
-    opcode, a, b, c
-        As of `mma`.
-
-    Returns
-    -------
-    low, high
-        Least and greatest permitted values, shape (..., m, n): float64 (see `oracle.enclosure`),
-        both NaN where only NaN is permitted; int64 for integers and bits, where both are the
-        result, because the page is exact.
-    nan_ok
-        Whether NaN is permitted.
-
-    Raises
-    ------
-    UsageError
-        If the opcode, a shape, a dtype or an element is not allowed.
-    """
-    form = mma_form(opcode)
-    if form.a_type.is_float:
-        return enclosure(form, a, b, c)
-    # Integer arithmetic is the page's on every target that has the form; sm_90 has all of them.
-    exact = multiply(form, a, b, c, model=model_for("sm_90")).astype(np.int64)
-    return exact, exact.copy(), np.zeros(exact.shape, np.bool_)
 
 
 def multiply(

@@ -32,7 +32,7 @@ and chapter 9 of PTX ISA 9.0)."""
 KEYWORDS = "4.3.2"
 """Section of the PTX ISA that lists the names of its instructions."""
 _UNJUDGED_QUALIFIERS = re.compile(r"kind::\w+|block_scale|scale_vec::\w+", re.ASCII)
-"""Qualifiers that make `mma` or `mma.sp` one of those with scaled blocks and other 8-, 6- and 4-bit
+"""Qualifiers that make a multiplication one of those with scaled blocks and other 8-, 6- and 4-bit
 types (9.7.14.5.14, 9.7.14.6.3, since PTX ISA 8.7)."""
 
 

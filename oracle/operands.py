@@ -1,4 +1,4 @@
-"""Operands of steps: fragments and registers, and what every step says of itself."""
+"""Operands of steps (fragments and registers), and the interface of a step."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def first_registers(use: Use, count: int) -> str:
 
 
 class StepBase:
-    """What every step says of itself; what it does not have is empty.
+    """Interface of a step; properties that a step does not have are empty.
 
     A step does not change, and is asked by all who draw, judge, run and write its program: what it
     has to put together it keeps.

@@ -355,7 +355,7 @@ MatrixAccess = Op[Lines]
 RowAccess = Op[Rows]
 """An ldmatrix or its reverse."""
 Product = Op[None]
-"""A wmma.mma, mma.sync or mma.sp."""
+"""A multiplication of matrices."""
 
 
 def product_of(form: Form) -> Product:
@@ -364,9 +364,14 @@ def product_of(form: Form) -> Product:
     return Op.of(form, **{name: name for name in form.vectors}, **constants)
 
 
+def is_instruction(step: object) -> TypeGuard[AnyOp]:
+    """Whether a step is an instruction for matrices."""
+    return isinstance(step, Op)
+
+
 def accesses_matrix(step: object) -> TypeGuard[MatrixAccess]:
     """Whether a step loads or stores a fragment of wmma."""
-    return isinstance(step, Op) and isinstance(step.memory, Lines)
+    return is_instruction(step) and isinstance(step.memory, Lines)
 
 
 def loads_fragment(step: object) -> TypeGuard[MatrixAccess]:
@@ -381,7 +386,7 @@ def stores_fragment(step: object) -> TypeGuard[MatrixAccess]:
 
 def accesses_rows(step: object) -> TypeGuard[RowAccess]:
     """Whether a step loads or stores rows at addresses of the lanes."""
-    return isinstance(step, Op) and isinstance(step.memory, Rows)
+    return is_instruction(step) and isinstance(step.memory, Rows)
 
 
 def loads_rows(step: object) -> TypeGuard[RowAccess]:
@@ -396,7 +401,7 @@ def stores_rows(step: object) -> TypeGuard[RowAccess]:
 
 def multiplies(step: object) -> TypeGuard[Product]:
     """Whether a step multiplies matrices."""
-    return isinstance(step, Op) and step.form.is_product
+    return is_instruction(step) and step.form.is_product
 
 
 def multiplies_fragments(step: object) -> TypeGuard[Product]:
@@ -416,4 +421,4 @@ def is_producer(step: object) -> TypeGuard[AnyOp]:
 
 def is_main(step: object) -> TypeGuard[AnyOp]:
     """Whether a program can be about a step: loads and stores of wmma only serve others."""
-    return isinstance(step, Op) and step.form.is_main
+    return is_instruction(step) and step.form.is_main

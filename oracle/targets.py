@@ -36,7 +36,7 @@ class Release(NamedTuple):
 
 
 UNKNOWN_RELEASE = Release(0, 0)
-"""Of a compiler that does not say which it is: older than every range of releases."""
+"""Release of a compiler that does not tell its own: older than every range of releases."""
 _RELEASE = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})")
 _COMPILED = re.compile(rf"(\w+)@(unknown|{_RELEASE.pattern})")
 

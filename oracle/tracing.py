@@ -46,10 +46,10 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """Who wrote a byte of the image last."""
+    """Record of the last write to a byte of the image."""
 
     event: Event
-    """Of a step that stores what registers hold."""
+    """The event in which the step stored the byte."""
     row: int
     """Row of the matrix, or the lane."""
     column: int
@@ -135,7 +135,7 @@ def trace(program: Program, image: NDArray[np.uint8], *, target: str) -> Trace:
 
 @dataclass(kw_only=True, eq=False)
 class _Bytes:
-    """Who wrote each byte of one memory."""
+    """Record of the last write to each byte of one memory."""
 
     events: NDArray[np.int32]
     """Number of the event; _NOBODY at the start."""

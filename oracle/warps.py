@@ -27,14 +27,7 @@ from oracle.places import Place, Word
 from oracle.program import Program
 from oracle.registers import Register
 from oracle.scalar import SCALARS
-from oracle.steps import (
-    Barrier,
-    Copy,
-    Elementwise,
-    PlainAccess,
-    Scalar,
-    Straight,
-)
+from oracle.steps import Barrier, Copy, Elementwise, PlainAccess, Scalar, Straight
 from oracle.storage import Tile, read, write
 from oracle.transposition import in_order
 

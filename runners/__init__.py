@@ -1,4 +1,4 @@
-"""Programs into PTX, and PTX onto something that runs or judges it.
+"""Writes programs as PTX, and runs or judges PTX.
 
 `emit` and `emit_all` write PTX; `SimulatedRunner` runs modules, `SimulatedDevice` any kernel of its
 dialect (`docs/library.md`).

@@ -1,4 +1,4 @@
-"""Compilers by what a person types: versions, files, folders, commands; found here, or fetched."""
+"""Compilers by the names that a person types: versions, files, folders, commands."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Found:
 
 
 LANGUAGES: dict[str, type[FrontEndToolchain]] = {one.kind: one for one in (Llvmlite, Nvcc, Nvrtc)}
-"""Who reads the languages in which programs are given to front ends, by what precedes the colon."""
+"""Front ends, by the word before the colon in their names."""
 
 
 # Finding

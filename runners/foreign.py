@@ -1,4 +1,4 @@
-"""Runners of somebody else's: a Python function by the name of its entry point, or a command.
+"""Runners of the user's own: a Python function by the name of its entry point, or a command.
 
 Both get the text of a module, the name of an entry and images, and give the images back as the
 entry leaves them, or say that they do not implement it. Both run in a process of their own, within
@@ -36,6 +36,7 @@ from runners.processes import (
     helper,
     helper_environment,
     leashed,
+    quoted,
     run_tool,
     tail,
     words_of,
@@ -93,7 +94,7 @@ def check_named(name: str, built_in: Sequence[str]) -> None:
     if name in built_in:
         return
     if is_command(name):
-        check_program(words_of(name)[0], f"--runner {name!r}")
+        check_program(words_of(name)[0], f"--runner {quoted(name)}")
     elif name not in (own := installed()):
         there = ", ".join([*built_in, *own])
         raise UsageError(
@@ -236,7 +237,7 @@ class _Command:
 
     def __init__(self, command: str, deadline: float) -> None:
         self._command, self._deadline = words_of(command), deadline
-        self.who, self._errors = f"the command {command!r}", ""
+        self.who, self._errors = f"the command {quoted(command)}", ""
 
     def started(self) -> Failure | None:
         """Nothing is started before there is a batch."""
@@ -280,7 +281,7 @@ class _Command:
 
 
 class _Function(_Command):
-    """A Python function in a process that stays (`runners.foreign_child`), and starts anew."""
+    """A Python function in a process of its own (`runners.foreign_child`)."""
 
     def __init__(self, name: str, deadline: float) -> None:
         self._command = helper("runners.foreign_child", name)

@@ -23,7 +23,7 @@ from runners.foreign import installed
 from runners.protocol import Trouble
 
 _SAID_CHARACTERS = 300
-"""Of an exception's words; standard error has all of them."""
+"""Characters that are kept of an exception's message; standard error has all of them."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""PTX modules around single instructions: one to show a verdict, many to reach verdicts fast.
+"""PTX modules around single instructions: one to show a verdict, many to reach verdicts quickly.
 
 Registers have conventional names, and a module declares those that its instructions name:
 `%r<N>` (.b32), `%f<N>` (.f32), `%d<N>` (.f64), `%h<N>` (.b16), `%p<N>` (.pred), `%addr` (.b64, an

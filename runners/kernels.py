@@ -33,8 +33,8 @@ class Launch:
     parameters: bytes
     """The entry's parameters as they lie in memory; zeros where a pointer is."""
     pointers: tuple[tuple[int, int], ...]
-    """Of each pointer into the image: where it lies in `parameters`, and to which byte of the image
-    it points."""
+    """For each pointer into the image: its offset in `parameters`, and the byte of the image to
+    which it points."""
     buffers: tuple[tuple[int, int], ...]
     """Offset and bytes of each buffer in the image; the bytes between them are no one's."""
 

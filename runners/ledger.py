@@ -46,6 +46,8 @@ IMAGES_AT = -(-(RECORDS_AT + RECORDS * RECORD.itemsize) // 256) * 256
 _RULE_OF_THREE = 3.0
 """None in n: with 95 % confidence the rate is below 3/n, because (1 - 3/n)^n is about exp(-3), 0.05
 (Hanley and Lippman-Hand, JAMA 1983, "If nothing goes wrong, is everything all right?")."""
+_OFTEN = 0.1
+"""Rates above it are told in percent: "1 in 1" would be read as always."""
 
 
 def ledger_bytes(image_bytes: int) -> int:
@@ -138,4 +140,9 @@ class Rate:
             return f"none in {self.cases:,}, below {self.bound:.1e}"
         if self.wrong == self.cases:
             return f"always ({self.cases:,} times)"
-        return f"{self.wrong:,} of {self.cases:,}, 1 in {self.cases / self.wrong:,.0f}"
+        rate = self.wrong / self.cases
+        words = f"1 in {1 / rate:,.0f}"
+        if rate > _OFTEN:
+            # What is not always is never all of them.
+            words = "over 99 %" if rate > 0.99 else f"{100 * rate:.0f} %"
+        return f"{self.wrong:,} of {self.cases:,}, {words}"

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import itertools
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -299,7 +300,25 @@ def words_of(command: str) -> list[str]:
     try:
         return shlex.split(command)
     except ValueError as error:
-        raise UsageError(f"{command!r} is no command ({error}); quote it as in a shell") from None
+        said = f"{quoted(command)} is no command ({error}); quote it as in a shell"
+        raise UsageError(said) from None
+
+
+def quoted(command: str) -> str:
+    """Return a command as one word of a shell, in quotes, such as a message shows it.
+
+    Of POSIX's shell of 2024 (`$'...'`), where it has signs that cannot be printed.
+    """
+    if not command.isprintable():
+        signs = (
+            chr(byte) if 32 <= byte < 127 and byte not in b"\\'" else f"\\x{byte:02x}"
+            for byte in os.fsencode(command)
+        )
+        return f"$'{''.join(signs)}'"
+    if "'" not in command:
+        return f"'{command}'"
+    plain = not re.search(r'["$`!]|\\\\', command)
+    return f'"{command}"' if plain else shlex.quote(command)
 
 
 def check_program(program: str | None, asked: str) -> None:

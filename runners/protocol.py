@@ -55,7 +55,7 @@ class Trouble(IntEnum):
 
 
 _SAID_CHARACTERS = 400
-"""Of what a tool said, in a line; the rest rarely helps."""
+"""Characters that are kept of a tool's output, in one line; the rest rarely helps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,8 @@ class Failure:
     @property
     def line(self) -> str:
         """The failure in one line, with the beginning of what the tool or the device said."""
-        said = " ".join(self.detail.split())[:_SAID_CHARACTERS]
+        lines = (" ".join(line.split()).rstrip(";") for line in self.detail.splitlines())
+        said = "; ".join(filter(None, lines))[:_SAID_CHARACTERS]
         return f"{self}: {said}" if said else f"{self}"
 
 
@@ -142,7 +143,7 @@ class Collected(Generic[T_co]):
     outcome: T_co
 
     def collect(self) -> T_co:
-        """Return what came of it."""
+        """Wait for the batch and return its result."""
         return self.outcome
 
 
@@ -189,7 +190,7 @@ class Runner(Protocol):
 
 
 class ClosedAtTheEnd(ABC):
-    """A runner as a context: what it holds is released where the context ends."""
+    """A runner, or what holds some, as a context: all is released where the context ends."""
 
     @abstractmethod
     def close(self) -> None:
@@ -221,7 +222,7 @@ class ForwardingRunner(ClosedAtTheEnd):
 
     @property
     def inner(self) -> Runner:
-        """The other one."""
+        """The runner that this one forwards to."""
         return self._runner
 
     def capabilities(self) -> Capabilities | Failure:

@@ -13,14 +13,8 @@ from pathlib import Path
 from oracle.errors import UsageError
 from runners.folders import disk_full, is_full
 from runners.kernels import KernelModule
-from runners.processes import OUTPUT_LIMIT, run_tool, words_of
-from runners.protocol import (
-    Compiled,
-    Failure,
-    ForwardingRunner,
-    Runner,
-    Trouble,
-)
+from runners.processes import OUTPUT_LIMIT, quoted, run_tool, words_of
+from runners.protocol import Compiled, Failure, ForwardingRunner, Runner, Trouble
 from runners.screening import References, Screener, Screening
 
 Rewriter = Callable[[str], str | Failure]
@@ -28,16 +22,23 @@ Rewriter = Callable[[str], str | Failure]
 
 
 _QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.""", re.DOTALL)
-_EXPANDED = re.compile(r"\$[A-Za-z_{(]|`")
+_EXPANDED = re.compile(r"\$[\w{(@*#?$!-]|`")
+_OF_ALL = re.compile(r"\s*\w+=|.*(?:^|\s)~", re.DOTALL)
+"""An assignment before the program, or a word that begins with somebody's home."""
 _OPERATOR = re.compile(r"(?:^|\s)(?:\d*[<>]|[|&;(])|[|&;](?:\s|$)|\n")
-"""Of a shell, as a word or at one's end; within a word it is a part of that: `sed s/ret;//`."""
+"""Operator of a shell, as a word or at the end of one; inside a word it belongs to the word:
+`sed s/ret;//`."""
 
 
 def is_for_a_shell(command: str) -> bool:
     """Whether a command has more than words: pipes, redirections, several commands, variables."""
     plain = _QUOTED.sub("q", command)
     expanded = [plain, *(one for one in _QUOTED.findall(command) if one.startswith('"'))]
-    return any(map(_EXPANDED.search, expanded)) or _OPERATOR.search(plain) is not None
+    return (
+        any(map(_EXPANDED.search, expanded))
+        or _OPERATOR.search(plain) is not None
+        or _OF_ALL.match(plain) is not None
+    )
 
 
 class PtxPass:
@@ -91,12 +92,13 @@ class PtxPass:
         try:
             return finished.output.decode()
         except UnicodeDecodeError as error:
-            return self._failure(f"wrote something that is no text ({error})", finished.errors)
+            what = f"wrote something that is no text: byte {error.start + 1} is not UTF-8"
+            return self._failure(what, finished.errors)
 
     def _failure(self, what: str, detail: str) -> Failure:
         return Failure(
             trouble=Trouble.COMPILE_FAILURE,
-            message=f"the PTX pass {self._command!r} {what}",
+            message=f"the PTX pass {quoted(self._command)} {what}",
             detail=detail,
         )
 

@@ -36,7 +36,7 @@ class Toolchain(ABC):
     kind: str
     """"ptxas", "driver", or the language that a front end reads: "llvm", "nvcc", "nvrtc"."""
     version: str
-    """Such as "V13.5.37" or "15.0.7"; of a command the command."""
+    """Version, such as "V13.5.37" or "15.0.7"; for a command, the command."""
     spelled: str = field(default="", compare=False)
     """What a person types to have it."""
 
@@ -45,7 +45,7 @@ class Toolchain(ABC):
     default_level: ClassVar[int] = DEFAULT_LEVEL
     """-O level where nobody says."""
     line_bytes: ClassVar[int] = 1
-    """Of how many bytes addresses of wmma are multiples, where its language says more then."""
+    """Alignment of wmma addresses in bytes, if the language requires more than PTX."""
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -59,7 +59,7 @@ class Toolchain(ABC):
 
     @property
     def named(self) -> str:
-        """It in a sentence: "ptxas V13.5.37", "llvm:15.0.7"."""
+        """The compiler's name in a sentence: "ptxas V13.5.37", "llvm:15.0.7"."""
         return self.label
 
     @property
@@ -86,7 +86,7 @@ class Toolchain(ABC):
 
     @abstractmethod
     def compiler(self, level: int, **limits: Unpack[CompilerLimits]) -> Compiler:
-        """Return what compiles at a level; whoever asked closes it."""
+        """Return what compiles at a level; the caller closes it."""
 
 
 @dataclass(frozen=True, kw_only=True)

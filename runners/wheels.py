@@ -85,7 +85,7 @@ class Wheels:
     folder: str
     """Below the user's cache folder; in it one folder each."""
     prefix: str = ""
-    """Of the name of that, before the version."""
+    """Text before the version in the name of that folder."""
     options: tuple[str, ...] = ()
     """More options of `pip download`."""
     spelled: str = ""
@@ -373,7 +373,7 @@ def _pip_error(told: str, wanted: str, what: str, folder: Path) -> Exception:
             key=lambda one: tuple(map(int, one.split("."))),
         )
         return UsageError(
-            f"there is no wheel of {what} for this machine; of this kind there are "
+            f"there is no wheel of {what} for this machine; of this package there are "
             f"{', '.join(releases) or 'none'}"
         )
     reason = next(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -18,8 +18,9 @@ EPOCH = 16
 """Rounds between two looks at what was reached, at first. A round knows the counts up to the epoch
 before the last, whoever runs how many rounds at once."""
 LONGEST_EPOCH = 16384
-"""The same late in a campaign: at least so many rounds can be run at once, one for each worker of
-1,000 GPUs with 15 cores. By then, everything that is drawn was reached many times."""
+"""Rounds of an epoch late in a campaign: at least so many rounds can be run at once, one for
+each worker of 1,000 GPUs with 15 cores. By then, everything that is drawn was reached many
+times."""
 _SHOWN_MISSING = 8
 """Names of what is missing that a line shows."""
 
@@ -51,7 +52,7 @@ class CoverageLine:
     """One dimension of what was reached."""
 
     name: str
-    """Such as "forms", "stride classes", "value classes"."""
+    """Name of the dimension: "forms", "stride classes", "value classes"."""
     reached: int
     total: int
     missing: Sequence[str] = ()
@@ -84,8 +85,8 @@ class Coverage(ABC):
         self.counts: dict[str, Counter[str]] = {name: Counter() for name in self.NAMES}
 
     @abstractmethod
-    def lines(self) -> Sequence[CoverageLine]:
-        """Return how much of each dimension was reached."""
+    def lines(self, forms: Collection[str]) -> Sequence[CoverageLine]:
+        """Return how much of each dimension was reached, of these opcodes and of all else."""
 
     @property
     def forms_reached(self) -> frozenset[str]:

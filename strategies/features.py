@@ -128,13 +128,13 @@ def _of_forms(forms: Iterable[Form]) -> tuple[Feature, ...]:
 
 
 ROW_LOADS = _of_forms(form for form in FORMS if memory_of(form) is Rows and form.is_load)
-"""Of instructions that load rows, the steps and the state spaces."""
+"""Features of instructions that load rows: the steps and the state spaces."""
 ROW_STORES = _of_forms(form for form in FORMS if memory_of(form) is Rows and form.is_store)
-"""Of instructions that store rows."""
+"""Features of instructions that store rows."""
 MOVES = _of_forms(form for form in FORMS if memory_of(form) is None and not form.is_product)
-"""Of instructions that move registers to registers."""
+"""Features of instructions that move registers to registers."""
 _PRODUCTS = frozenset(of_form(form)[0] for form in FORMS if form.is_product and not form.opaque)
-"""Of multiplications of registers: a program about a form is asked for none of another."""
+"""Features of multiplications of registers: programs about other forms are not asked for them."""
 OF_OPERATION: dict[Operation, Feature] = {
     operation: Feature(f"elements: {operation}", Dimension.STEP, opaque=True)
     for operation in Operation

@@ -93,7 +93,7 @@ class Live:
 
     fragments: int
     registers: int
-    """Of 32 bits, in each thread."""
+    """Registers of 32 bits in each thread."""
 
 
 def most_live(steps: tuple[Step, ...]) -> Live:

@@ -1,4 +1,4 @@
-"""What the rounds of a campaign on instructions ask: pure functions of the seed and the round.
+"""The rounds of a campaign on instructions: pure functions of the seed and the round's number.
 
 A round has about 7,500 instructions for one target and PTX ISA version: a few forms with all their
 legal spellings, dealt out so that every form comes once before any comes again, and for the rest

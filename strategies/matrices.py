@@ -25,7 +25,7 @@ class Placed:
     operand: str
     """"a", "b", "c" or "d"."""
     place: Place
-    """Of its first byte, in a global buffer."""
+    """Place of its first byte, in a global buffer."""
     tile: Tile
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TypeVar
@@ -185,21 +185,15 @@ class ProgramCoverage(Coverage):
         pair = _pair(family, feature)
         return self.counts["pairs"].get(pair, 0) + self.counts["asked"].get(pair, 0)
 
-    def lines(self, forms: Sequence[Form] = FORMS) -> Sequence[CoverageLine]:
-        """Return how much of each dimension was reached.
-
-        Parameters
-        ----------
-        forms
-            Those that there are to reach.
-        """
+    def lines(self, forms: Collection[str]) -> Sequence[CoverageLine]:
+        """Return how much of each dimension was reached, of these opcodes and of all else."""
 
         def line(name: str, counts: Mapping[str, int], values: Iterable[str]) -> CoverageLine:
             return CoverageLine.of(name, {value: counts[value] for value in values})
 
         versions, features = self.counts["versions"], self.counts["features"]
         return [
-            line("forms", self.counts["forms"], [form.opcode for form in forms]),
+            line("forms", self.counts["forms"], sorted(forms)),
             line("PTX ISA versions", versions, versions),  # all that a campaign draws
             *(
                 line(

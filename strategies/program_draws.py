@@ -1,4 +1,4 @@
-"""What the rounds of programs run: functions of seed, round and what was reached before.
+"""The rounds of programs: functions of seed, round number, and the coverage of earlier rounds.
 
 Breadth comes first. The programs of a round are about different families of forms, in an order
 that deals out all of them before any comes again, and early rounds have few images for each
@@ -67,8 +67,14 @@ _FIRST_IMAGES = 8
 drawing the program (4 ms each, 2026-11), so that fewer would hardly be sooner."""
 IMAGES = 256
 """Images of a program where nobody counts rounds."""
-_MOST_IMAGES = {Speed.INTERPRETED: 256, Speed.NATIVE: 8192}
-"""From here on the time of a program is that of its images, and more of them bring nothing."""
+_MOST_IMAGES = {Speed.INTERPRETED: 256, Speed.NATIVE: 4096}
+"""From here on the time of a program is that of its images, and more of them bring little: of 6,000
+programs of scalar code that 17 versions of ptxas compiled, 64 images of each showed 12 defects
+(docs/scalar_code.md)."""
+MOST_OF_FORMS = 2048
+"""The same of programs that are about a form, whose images take nearly three times as long (40 and
+15 µs of the oracle, 2026-11-24). With 8192 for all, an H200 with 16 cores had 130,000 images and 27
+programs a second; with 2048 for all 92,000 and 67 (2026-11-24)."""
 _FULL_BYTES = 4096
 """Bytes of an image up to which a program has all images of its round; with larger ones it has
 fewer, because time goes with bytes, and one program in a hundred has images of 100 KiB and more
@@ -85,7 +91,7 @@ def images_per_program(number: int, speed: Speed) -> int:
     """Return how many images each program of a round is run on.
 
     8 in the first 48 rounds, and then twice as many every 8 rounds up to 256 on a simulated
-    device, every 2 rounds up to 8192 on a GPU.
+    device, every 2 rounds up to 4096 on a GPU; programs about forms have at most `MOST_OF_FORMS`.
 
     Parameters
     ----------
@@ -104,8 +110,8 @@ _FRESH_IMAGES = {Speed.INTERPRETED: 64, Speed.NATIVE: 1 << 18}
 compiles 33 programs a second (H200 with 16 cores, 2026-11-23): with as many of each that is 8
 million a second. Those of the simulated device take as long as those that the oracle judges."""
 _FIRST_FRESH = 1 << 15
-"""The same in the first rounds: an H200 took 12 ms for as many (2026-11-23), and breadth comes
-first."""
+"""Most such images in the first rounds: an H200 took 12 ms for as many (2026-11-23), and breadth
+comes first."""
 
 
 def fresh_per_program(number: int, speed: Speed) -> int:
@@ -140,9 +146,9 @@ class Versions:
     """PTX ISA versions of modules, of which every round draws one."""
 
     every: tuple[str, ...]
-    """Those there are, the oldest first; never empty."""
+    """All versions, the oldest first; never empty."""
     main: str
-    """That of every second round, on average."""
+    """The version of every second round, on average."""
 
     @classmethod
     def only(cls, version: str) -> Self:
@@ -290,6 +296,7 @@ def round_batches(
     key: int,
     focuses: Sequence[Focus] | None = None,
     count: int = IMAGES,
+    most_of_forms: int = MOST_OF_FORMS,
     line_bytes: int = 1,
     shares_registers: Sequence[bool | None] = (None,),
 ) -> Iterator[Batch]:
@@ -310,6 +317,8 @@ def round_batches(
         What each program should be about (`round_focuses`); None: what the key alone chooses.
     count
         Images of each program (`images_per_program`), fewer where they are large.
+    most_of_forms
+        Of a program that is about a form.
     line_bytes
         As in `Focus`, of every second program.
     shares_registers
@@ -340,10 +349,11 @@ def round_batches(
         program, recipe = draw_one(drawn, own)
         # Some state spaces and types are newer than what is multiplied.
         if all(is_available(form, module) for form in requirements(program)):
-            most = max(_FIRST_IMAGES, count * _FULL_BYTES // program.image_bytes)
+            wanted = count if about is None else min(count, most_of_forms)
+            most = max(_FIRST_IMAGES, wanted * _FULL_BYTES // program.image_bytes)
             yield Batch(
                 entry=f"kernel_{index}", program=program, recipe=recipe, focus=focus,
-                count=min(count, most), version=of_program,
+                count=min(wanted, most), version=of_program,
             )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Programs with their contents, for tests of one's own."""
+"""Programs with their contents, for tests of your own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What campaigns reach, without running them, and the lines that one with a fault ends with."""
+"""Coverage of drawn programs without running them, and the report of a campaign with a fault."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tempfile import TemporaryDirectory
 
 from corpus import Kind, create_corpus
 from corpus.known import Known
-from fuzz.bench.pooling import Report, Stopping, Watcher, run_all
+from fuzz.bench import Report, Stopping, Watcher, run_all
 from fuzz.campaign.campaign import SHRINK_SECONDS
 from fuzz.campaign.triage import Triage
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import Examined, RoundJob, Stage
+from fuzz.checks.protocol import RoundJob, Stage
 from fuzz.findings.families import finding_groups
 from fuzz.runner import RunnerChoice
 from oracle.forms import Form
@@ -117,11 +117,9 @@ class LinesTask:
     """One campaign with one thing wrong. It goes to other processes."""
 
     name: str
-    """Of what is wrong."""
     guilty: tuple[str, ...]
     """Instructions, or other steps, of which a line has to name one."""
     choice: RunnerChoice
-    """Where it is wrong."""
     seed: int
     images: int
     known: Known
@@ -132,22 +130,20 @@ class Lines:
     """What a campaign ended with."""
 
     name: str
-    """Of what is wrong."""
     titles: tuple[str, ...]
     named: int
     """Lines that name something guilty."""
     known: int
-    """Lines that are taken for a known discrepancy."""
+    """Lines that were recognised as a known discrepancy."""
     flaky: int
     """Lines of what did not come out the same every time."""
     images: int
-    """Images that were run."""
     seconds: tuple[float, ...]
-    """Of each finding that was made smaller: processor time to confirm, shrink and attribute it."""
+    """Processor time to confirm, shrink and attribute each finding that was made smaller."""
 
 
 class Silence:
-    """Nobody watches."""
+    """Heartbeat that reports to nobody."""
 
     interrupted = False
 
@@ -190,7 +186,6 @@ def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
             while (examination := triage.next_job(SHRINK_SECONDS)) is not None:
                 begun = time.process_time()
                 examined = opened_check.examine(examination)
-                assert isinstance(examined, Examined)
                 triage.examined(examination, examined)
                 triage.sweep()
                 spent = time.process_time() - begun

@@ -1,7 +1,8 @@
-"""The coordinator: hands out rounds, commits what came of them in order, and keeps the state."""
+"""The coordinator: hands out rounds, commits their results in order, and keeps the state."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Collection, Sequence
@@ -11,10 +12,10 @@ from typing import Protocol
 
 from corpus import Corpus
 from corpus.known import Known
-from fuzz.campaign.hosts import Changed, Hosts
-from fuzz.campaign.pool import Event, Finished, GaveUp, Lost, Noticed, WorkerPool
+from fuzz.campaign.heartbeat import Broken
+from fuzz.campaign.pool import Event, Finished, Lost, WorkerPool
 from fuzz.campaign.rounds import Budget, Rounds
-from fuzz.campaign.status import CampaignStatus, statistics, summary
+from fuzz.campaign.status import CampaignStatus, Changed, Hosts, statistics, summary
 from fuzz.campaign.store import MOST, CampaignStore, Limits, State
 from fuzz.campaign.triage import Triage
 from fuzz.checks.protocol import (
@@ -23,15 +24,13 @@ from fuzz.checks.protocol import (
     Counts,
     DeviceStatus,
     Examination,
-    Examined,
     Facts,
-    NotExamined,
+    Found,
     Options,
     RoundJob,
     RoundPlan,
     RoundReport,
     ScreeningReport,
-    Suspect,
     flattened,
     nested,
 )
@@ -51,9 +50,10 @@ _INTERRUPTED_SECONDS = 10.0
 """How long rounds may take to come to an end when they are interrupted; what takes longer is left
 to a resumption. A batch on a GPU may take 10 s."""
 _STOP_SECONDS = 3.0
-"""The same after Ctrl-C."""
+"""How long rounds may take to come to an end after Ctrl-C."""
 _GRACE = 20.0
-"""Seconds after the time is over in which findings are made smaller."""
+"""Seconds after the last round of a campaign with `--time` in which findings are made smaller; what
+was not replayed by then is replayed."""
 _RECENT_SECONDS = 10.0
 """What a rate is an average over: a round on a GPU takes some seconds."""
 _MOST_RATES = 64
@@ -82,10 +82,10 @@ def check_options(before: Options, now: Options) -> None:
 
 
 class Observer(Protocol):
-    """Somebody who watches a campaign."""
+    """Receiver of the status of a campaign, such as a console."""
 
     def update(self, status: CampaignStatus) -> None:
-        """Hear what the campaign is like now."""
+        """Take the campaign's present status."""
         ...
 
 
@@ -96,27 +96,10 @@ class Campaign:
     ----------
     pool
         Those who carry out jobs; closed by the caller.
-    facts
-        What the first of them has opened.
-    check
-        What they do.
     budget
         How long it may go on, all resumptions together.
-    corpus
-        Where findings go.
-    known
-        What needs not be reported.
-    observer
-        Who watches.
-    store
-        Where the state goes.
     state
         Where the campaign was before; None: at its start.
-
-    Raises
-    ------
-    UsageError
-        If nothing is selected that there is.
     """
 
     def __init__(
@@ -154,7 +137,7 @@ class Campaign:
         self._started = now - self._state.seconds
         self._saved = self._recorded = self._newest = self._looked = now
         """`_newest`: when something new was found or reached."""
-        self._lines = self._reached.total.lines()
+        self._lines = self._reached.total.lines(self.plan.forms)
         self._width = self._reached_so_far()
         self._hosts = Hosts(state=self._state)
         self._screening = _screening_before(self._state)
@@ -216,15 +199,12 @@ class Campaign:
         for report in self._rounds.rest(self._left):
             self._take(report)
         self.save()
-        grace = time.monotonic() + _GRACE
+        grace = time.monotonic() + (math.inf if self.budget.seconds is None else _GRACE)
         while self.triage.waiting and not self._stopping and self._alive:
-            if self.budget.seconds is not None and time.monotonic() > grace:
-                if not self.triage.suspects:
-                    break
-                left = 0.0
-            else:
-                left = SHRINK_SECONDS
-            self._give_examinations(left, everybody=True)
+            left = max(0.0, grace - time.monotonic())
+            if not (left or self.triage.suspects):
+                break
+            self._give_examinations(min(left, SHRINK_SECONDS), everybody=True)
             self._listen()
             self._tick()
         return "stopped on request" if self._stopping else reason
@@ -261,14 +241,11 @@ class Campaign:
                     self._health[report.device] = report.health
                 if report.screening is not None:
                     self._take_screening(report.screening)
-            case Finished(job=Examination() as job, report=Examined() as result):
+            case Finished(job=Examination() as job, report=Found() as result):
                 self.triage.examined(job, result)
-                self._settle()
-            case Finished(job=Examination() as job, report=NotExamined(gone=True)):
-                self.triage.vanished(job)
-                self._settle()
-            case Finished(job=Examination() as job, report=NotExamined()):
-                self.triage.leave(job)
+                self.save()
+                # What it has left behind goes when the state on the disk says so.
+                self.triage.sweep()
             case Lost(job=RoundJob() as job):
                 nothing = RoundReport(
                     number=job.number, skip=job.skip, coverage=self.plan.coverage()
@@ -276,14 +253,14 @@ class Campaign:
                 self._rounds.lost(job, event.how, guilty=event.guilty, nothing=nothing)
             case Lost(job=Examination() as job):
                 self.triage.died(job, guilty=event.guilty)
-            case Noticed(suspect=suspect):
+            case Found() as suspect:
                 if self._take_suspects([suspect]):
                     self._newest = time.monotonic()
             case Changed():
                 self._hosts.hear(event)
                 # Who looks at the files is told with the next tick.
                 self._recorded = 0.0
-            case GaveUp(broken=broken):
+            case Broken() as broken:
                 if broken.cause is not DeviceLostError:
                     raise broken.error()
                 self._lost = broken.message
@@ -305,7 +282,7 @@ class Campaign:
         return self.plan.round(number, self._reached.known_to(number))
 
     def _give_examinations(self, seconds: float, *, everybody: bool = False) -> None:
-        if not self.triage.waiting:
+        if not self.triage.untouched:
             return
         for _ in range(self.pool.places_for_examinations(everybody=everybody)):
             job = self.triage.next_job(seconds, shrinking=seconds > 0)
@@ -326,7 +303,7 @@ class Campaign:
         new = self._take_suspects(report.suspects.values())
         for note in report.notes:
             new = True
-            self.triage.corpus.add(note.stored.case, note.stored.files)
+            self.triage.corpus.add(note.case, note.files)
             state.notes.append(dict(note.row))
         state.cases += report.cases
         state.compared += report.compared
@@ -339,7 +316,7 @@ class Campaign:
         if new:
             self._newest = time.monotonic()
 
-    def _take_suspects(self, suspects: Collection[Suspect]) -> bool:
+    def _take_suspects(self, suspects: Collection[Found]) -> bool:
         """Store and count what differed; tell whether any of it is new."""
         if identities := self.triage.about_to_store(suspects):
             self.save(uncounted=identities)
@@ -374,7 +351,7 @@ class Campaign:
         self._store.summarise({"summary": summary(status)})
 
     def _reached_so_far(self) -> int:
-        return sum(line.reached for line in self._reached.total.lines())
+        return sum(line.reached for line in self._reached.total.lines(self.plan.forms))
 
     def _check_skipped(self) -> None:
         skipped = self._state.skipped
@@ -382,8 +359,8 @@ class Campaign:
             number, why = next(iter(skipped.items()))
             raise InfrastructureError(
                 f"{len(skipped)} of {self._rounds.committed} rounds could not be run, such as "
-                f"round {number}: {why}; everything else was judged. The seed and the number make "
-                "the round again"
+                f"round {number}: {why}; everything else was judged. The same seed and number give "
+                "the same round"
             )
 
     def status(self) -> CampaignStatus:
@@ -391,7 +368,7 @@ class Campaign:
         state, now = self._state, time.monotonic()
         if now - self._looked > 1.0 or self._stopped:
             # Counting what was reached takes milliseconds.
-            self._lines, self._looked = self._reached.total.lines(), now
+            self._lines, self._looked = self._reached.total.lines(self.plan.forms), now
         workers = self.pool.statuses()
         done = sum(worker.cases for worker in workers)
         self._history.add(now, done)
@@ -447,23 +424,11 @@ class Campaign:
 
     # The state
 
-    def _settle(self) -> None:
-        """Save what an examination has shown, then remove what it has left behind."""
-        self.save()
-        self.triage.sweep()
-
     def save(self, *, uncounted: Sequence[str] = ()) -> None:
         """Keep the state on the disk.
 
-        Parameters
-        ----------
-        uncounted
-            Ids of findings that are about to be stored and then counted.
-
-        Raises
-        ------
-        InfrastructureError
-            If it cannot be written; the old one stays.
+        `uncounted` are the ids of findings that are about to be stored and then counted. Raises
+        InfrastructureError if it cannot be written; the old one stays.
         """
         self._saved = time.monotonic()
         state = self._state

@@ -1,4 +1,4 @@
-"""Checks around a check: as workers are given it, and with the rounds of one shard alone.
+"""Wrappers of checks: one for workers, and one that has only the rounds of a shard.
 
 A worker imports the packages anew. What somebody has put into the place of one of their functions,
 in the memory of the process that begins the campaign, is not in their files, so that the worker
@@ -91,13 +91,13 @@ def changed(sender: Memory) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class AroundCheck:
-    """A check inside of another one, which is as it is but for what is said otherwise."""
+    """Wrapper of a check: delegates everything that a subclass does not override."""
 
     check: Check
 
     @property
     def seed(self) -> int:
-        """Of the campaign."""
+        """Seed of the campaign."""
         return self.check.seed
 
     @property
@@ -132,20 +132,15 @@ class Carried(AroundCheck):
     def opened(self, heartbeat: Heartbeat) -> Iterator[OpenCheck]:
         """Open what a worker needs.
 
-        Raises
-        ------
-        UsageError
-            If a function is another one here.
-        WarpfuzzError
-            As that of the check.
+        Raises UsageError if a function is another one here, and WarpfuzzError as that of the check.
         """
         with self.check.opened(heartbeat) as inside:
             others = changed(self.memory)
             if others:
                 more = f" and {len(others) - 1} more" if len(others) > 1 else ""
                 raise UsageError(
-                    f"{others[0]}{more} was changed in the memory of the process that begins the "
-                    "campaign, and workers import it from its file: they would run something else. "
+                    f"{others[0]}{more} was replaced in memory by the process that begins the "
+                    "campaign; workers import the original from its file and would run that. "
                     "Change the file, or give the campaign a runner of your own "
                     "(RunnerChoice.maker, a function of a module that PYTHONPATH leads to)"
                 )
@@ -154,28 +149,20 @@ class Carried(AroundCheck):
     def pickled(self) -> bytes:
         """Return it as bytes.
 
-        Raises
-        ------
-        UsageError
-            If it, or the runner that it names, cannot be made again in another process.
+        Raises UsageError if it, or the runner that it names, cannot be made again in another
+        process.
         """
         try:
             data = pickle.dumps(self)
             if b"\x8c\x08__main__" in data:
-                raise AttributeError("it is of the script that was started")
+                raise AttributeError("it is defined in the script that was started")
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise _not_made_again(str(error)) from None
         return zlib.compress(data, 1)
 
 
 def unpickled(data: bytes) -> Check:
-    """Return a check that was sent.
-
-    Raises
-    ------
-    UsageError
-        If what it names is not there.
-    """
+    """Return a check that was sent. Raises UsageError if what it names is not there."""
     try:
         check: Check = pickle.loads(zlib.decompress(data))
     except (ImportError, AttributeError) as error:
@@ -200,18 +187,12 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the shard that a text such as "3/8" names.
-
-        Raises
-        ------
-        UsageError
-            If it names none.
-        """
+        """Return the shard that a text such as "3/8" names. Raises UsageError if it names none."""
         match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text.strip())
         if match is None or not 1 <= int(match[1]) <= int(match[2]):
             raise UsageError(
-                f"--shard {text!r} is no shard; write I/N with I from 1 to N, such as 3/8 for the "
-                "third of eight"
+                f"--shard {text!r} is no shard; write I/N with I from 1 to N, and N at most "
+                "999999, such as 3/8 for the third of eight"
             )
         return cls(index=int(match[1]), count=int(match[2]))
 

@@ -80,7 +80,7 @@ class BeatingRunner(ForwardingRunner):
 
 
 def health_of(ready: OpenRunner) -> DeviceStatus | None:
-    """Return what a runner's device says of itself; None where it does not."""
+    """Return what a runner's device reports about its health; None if it reports nothing."""
     runner = ready.runner
     if not isinstance(runner, CudaRunner):
         return None

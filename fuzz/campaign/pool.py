@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from fuzz.campaign.check_wrappers import Carried
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Broken, Heartbeats
-from fuzz.campaign.hosts import Changed
-from fuzz.campaign.status import WorkerStatus
-from fuzz.checks.protocol import Check, Facts, Job, Report, RoundJob, Stage, Suspect
+from fuzz.campaign.status import Changed, WorkerStatus
+from fuzz.checks.protocol import Check, Facts, Found, Job, Report, RoundJob, Stage
 from oracle.errors import DeviceLostError, InfrastructureError
 from runners.processes import describe_status, helper, helper_environment, tail
+from runners.protocol import ClosedAtTheEnd
 
 _END_SECONDS = 8.0
 """How long workers that were told to end may take before they are killed: longer than they give
@@ -31,16 +31,12 @@ _START_SECONDS = 120.0
 _DEATHS_AT_START = 3
 """Times in a row that a worker may die before it is ready; then it is not started again."""
 _KILLS_AT_START = 20
-"""The same where it is killed from outside, by a person or for want of memory, which may end."""
+"""How often a worker may be killed from outside at its start, by a person or for want of memory."""
+_WORKERS_OF_AN_EXAMINER = 4
+"""15 workers on an H200 met wrong programs of the driver's compiler of CUDA 13.0 faster than one
+examiner took them, 3 s each: some twenty waited all the time (2026-11-23)."""
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""There is a process for every core already."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Opened:
-    """A worker is ready."""
-
-    facts: Facts
+"""Environment that limits NumPy to one thread: there is a process for every core already."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,25 +58,13 @@ class Lost:
     """Whether the job may have to do with it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class GaveUp:
-    """A worker cannot go on, and no other takes its place."""
-
-    broken: Broken
-
-
-@dataclass(frozen=True, kw_only=True)
-class Noticed:
-    """Two devices disagree about an image of a round that both carried out."""
-
-    suspect: Suspect
-
-
-Event = Opened | Finished | Lost | GaveUp | Noticed | Changed
+Event = Facts | Finished | Lost | Broken | Found | Changed
+"""Facts: somebody is ready. Broken: somebody cannot go on, and no other takes the place. Found: two
+devices disagree about an image of a round that both carried out."""
 
 
 class WorkerPool(Protocol):
-    """Those who carry out jobs."""
+    """Interface of the workers that carry out a campaign's jobs."""
 
     @property
     def workers(self) -> int:
@@ -94,10 +78,7 @@ class WorkerPool(Protocol):
     def places_for_examinations(self, *, everybody: bool) -> int:
         """Return how many more examinations can be given.
 
-        Parameters
-        ----------
-        everybody
-            Whether those who carry out rounds may be asked as well.
+        With `everybody`, those who carry out rounds may be asked as well.
         """
         ...
 
@@ -168,15 +149,14 @@ class _Member:
         return f"{ending} ({said.splitlines()[-1][:400]})" if said else ending
 
 
-class ProcessPool:
+class ProcessPool(ClosedAtTheEnd):
     """Worker processes on this machine.
 
     Parameters
     ----------
-    check
-        What they do.
     workers
-        How many carry out rounds; one more examines findings, from the first finding on.
+        How many carry out rounds; one more examines findings, from the first finding on, and one
+        more for every `_WORKERS_OF_AN_EXAMINER` of them, as long as findings wait.
     devices
         Numbers of the devices, dealt out to the workers in turn.
     """
@@ -184,14 +164,15 @@ class ProcessPool:
     def __init__(self, check: Check, *, workers: int, devices: Sequence[int] = (0,)) -> None:
         self._check, self._devices, self._workers = check, devices, workers
         self._pickled = Carried(check=check).pickled()
-        self._heartbeats = Heartbeats(workers + 1)
+        rows = workers + 1 + workers // _WORKERS_OF_AN_EXAMINER
+        self._heartbeats = Heartbeats(rows)
         self._closed = False
         self._members: dict[int, _Member] = {}
-        self._deaths = [0] * (workers + 1)
+        self._deaths = [0] * rows
         """Times in a row that this worker died before it was ready."""
         self._events: list[Event] = []
         self._remarks: dict[str, None] = {}
-        self._examiner = workers
+        self._examiners = range(workers, rows)
         try:
             for row in range(workers):
                 self._start(row)
@@ -202,22 +183,20 @@ class ProcessPool:
     def facts(self) -> Facts:
         """Wait until a worker is ready; return what it says of its runner.
 
-        Raises
-        ------
-        UsageError, DeviceLostError, InfrastructureError
-            If a worker cannot open a runner; with several devices, if none can.
+        Raises UsageError, DeviceLostError or InfrastructureError if a worker cannot open a runner;
+        with several devices, if none can.
         """
         earlier: list[Event] = []
         while True:
             for event in self.poll(1.0):
                 earlier.append(event)
-                if isinstance(event, Opened):
+                if isinstance(event, Facts):
                     self._events = earlier + self._events
-                    return event.facts
-                if isinstance(event, GaveUp) and (
-                    event.broken.cause is not DeviceLostError or not self.workers
+                    return event
+                if isinstance(event, Broken) and (
+                    event.cause is not DeviceLostError or not self.workers
                 ):
-                    raise event.broken.error()
+                    raise event.error()
 
     @property
     def workers(self) -> int:
@@ -245,19 +224,29 @@ class ProcessPool:
         return len(self._free(range(self._workers)))
 
     def places_for_examinations(self, *, everybody: bool) -> int:
-        """Return 1 if the examiner is idle; plus the idle workers if everybody may be asked."""
+        """Return how many examiners are idle, and idle workers if everybody may be asked.
+
+        If no examiner is, one more is started.
+        """
         if everybody:
-            return len(self._free(range(self._workers + 1)))
-        if self._examiner not in self._members and self._deaths[self._examiner] == 0:
-            self._start(self._examiner)
-        return len(self._free([self._examiner]))
+            return len(self._free(range(self._examiners.stop)))
+        free = len(self._free(self._examiners))
+        starting = (
+            one.facts is None for row, one in self._members.items() if row in self._examiners
+        )
+        if not free and not any(starting):
+            absent = (row for row in self._examiners if row not in self._members)
+            row = next((row for row in absent if self._deaths[row] == 0), None)
+            if row is not None:
+                self._start(row)
+        return free
 
     def give(self, job: Job) -> None:
-        """Give a job to an idle worker; examinations to the examiner if it is idle."""
+        """Give a job to an idle worker; examinations to an examiner if one is idle."""
         if isinstance(job, RoundJob):
             member = self._free(range(self._workers))[0]
         else:
-            member = self._free(range(self._workers, -1, -1))[0]
+            member = self._free(range(self._examiners.stop - 1, -1, -1))[0]
         member.job, member.given = job, time.monotonic()
         try:
             member.line.send(job)
@@ -283,7 +272,7 @@ class ProcessPool:
         if isinstance(message, Facts):
             member.facts = message
             self._deaths[member.row] = 0
-            self._events.append(Opened(facts=message))
+            self._events.append(message)
         elif isinstance(message, Broken):
             self._retire(member, message)
         elif member.job is not None:
@@ -298,7 +287,7 @@ class ProcessPool:
         self._deaths[member.row] = _DEATHS_AT_START
         if len(self._devices) > 1:
             self._remarks[f"left out: GPU {self._device(member.row)}: {broken.message}"] = None
-        self._events.append(GaveUp(broken=broken))
+        self._events.append(broken)
 
     def _bury(self, member: _Member, why: str = "") -> None:
         row = member.row
@@ -312,7 +301,7 @@ class ProcessPool:
         if self._deaths[row] >= (_KILLS_AT_START if killed else _DEATHS_AT_START):
             message = f"worker processes cannot be kept alive: the last one {how}"
             broken = Broken(cause=InfrastructureError, message=message)
-            self._events.append(GaveUp(broken=broken))
+            self._events.append(broken)
             return
         self._start(row)
 
@@ -339,12 +328,6 @@ class ProcessPool:
         """Ask for rounds to come to an end where they are."""
         self._heartbeats.interrupted = True
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def statuses(self) -> Sequence[WorkerStatus]:
         """Describe the workers that there are."""
         found = []
@@ -365,7 +348,7 @@ class ProcessPool:
                     cases=heartbeat.cases,
                     stalled=silence > min(SHOWN_STALLED_SECONDS, self._check.patience),
                     shares={stage: spent / total for stage, spent in heartbeat.seconds.items()},
-                    examiner=member.row == self._examiner,
+                    examiner=member.row in self._examiners,
                 )
             )
         return found

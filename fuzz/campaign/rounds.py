@@ -1,4 +1,4 @@
-"""The rounds of a campaign: which are committed, given to somebody, or to be given again.
+"""The rounds of a campaign: committed, being run, or to be run again.
 
 A `Budget` says how long it goes on.
 """
@@ -43,17 +43,7 @@ class Budget:
         )
 
     def reason(self, seconds: float, cases: int, *, found: int, quiet: float) -> str:
-        """Return which limit is reached, in words; empty if none is.
-
-        Parameters
-        ----------
-        seconds, cases
-            Of the campaign so far.
-        found
-            Families that nobody has explained yet.
-        quiet
-            Seconds since something new.
-        """
+        """Return which limit is reached, in words; empty if none is."""
         if self.spent(seconds, cases):
             return "budget spent"
         if self.findings is not None and found >= self.findings:
@@ -66,10 +56,7 @@ class Budget:
 def parse_duration(text: str) -> float:
     """Return the seconds that a text such as "90", "10m", "1.5h" or "2w" means.
 
-    Raises
-    ------
-    UsageError
-        If it means no duration above zero.
+    Raises UsageError if it means no duration above zero.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw]?)", text.strip())
     if match is None or float(match[1]) == 0:
@@ -92,10 +79,7 @@ _ATTEMPTS = 2
 class Rounds:
     """Rounds by number, from those that are committed to the next one.
 
-    Parameters
-    ----------
-    state
-        Of the campaign; its rounds, parts, whole and skipped are kept up to date.
+    Of the campaign's state, rounds, parts, whole and skipped are kept up to date.
     """
 
     def __init__(self, state: State) -> None:
@@ -132,14 +116,7 @@ class Rounds:
     ) -> RoundJob | None:
         """Return the next round to be given; None if it has to wait for others.
 
-        Parameters
-        ----------
-        left
-            Cases that the budget leaves to what is not committed; None without a limit.
-        draw
-            Returns what a new round is about.
-        settled
-            Keys of families of which no further case is needed.
+        `left` cases are what the budget leaves to what is not committed; None without a limit.
         """
         if self._again:
             self._again.sort()
@@ -168,10 +145,7 @@ class Rounds:
     def lost(self, job: RoundJob, how: str, *, guilty: bool, nothing: RoundReport) -> None:
         """Have a round given again whose worker is gone; skip it if workers die over it.
 
-        Parameters
-        ----------
-        nothing
-            The report of a round that is skipped.
+        `nothing` is the report of a round that is skipped.
         """
         number = job.number
         self._deaths[number] = self._deaths.get(number, 0) + guilty
@@ -187,10 +161,7 @@ class Rounds:
     ) -> Iterator[RoundReport]:
         """Iterate over the reports that can be committed now, in the order of the rounds.
 
-        Parameters
-        ----------
-        left
-            Returns the cases that the budget leaves; asked after each report was counted.
+        `left` returns the cases that the budget leaves; it is asked after each report was counted.
         """
         while True:
             self._advance()

@@ -1,25 +1,183 @@
-"""A campaign at one moment, as those who watch it, its statistics and its report are told."""
+"""The status of a campaign and of a fleet's nodes, in memory and as read from files."""
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
 
-from fuzz.campaign.hosts import HostStatus, fleet_row
-from fuzz.checks.protocol import (
-    FAULTS,
-    Counts,
-    DeviceStatus,
-    ScreeningReport,
-    Stage,
-    Words,
-    nested,
+import msgspec
+from msgspec import Meta, Struct
+
+from corpus import durable
+from corpus.durable import open_plain, read_plain
+from fuzz.campaign.store import (
+    FOLDER,
+    MOST_EVENTS,
+    STATISTICS,
+    SUMMARY,
+    Count,
+    HostRecord,
+    State,
+    holds_campaign,
+    was_killed,
 )
+from fuzz.checks.protocol import FAULTS, Counts, DeviceStatus, ScreeningReport, Stage, Words, nested
 from fuzz.findings.families import FamilyState, finding_groups, finding_rows
 from fuzz.output import counted
+from oracle.errors import InfrastructureError, UsageError
 from strategies.coverage import CoverageLine
+
+_MOST_NEWS = 2_000
+"""Latest events that watchers are told of: more than happen between two looks."""
+
+
+class Part(StrEnum):
+    """What a cluster has."""
+
+    NODE = "node"
+    ACTOR = "actor"
+
+
+class Change(StrEnum):
+    """What became of a part."""
+
+    THERE = "was there from the start"
+    JOINED = "joined"
+    GONE = "is gone"
+    BACK = "is back"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changed:
+    """A node or an actor went, or came."""
+
+    part: Part
+    change: Change
+    host: str
+    place: str = ""
+    """Where an actor is on its host, such as "GPU 3"."""
+    why: str = ""
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        where = " ".join(word for word in (self.host, self.place) if word)
+        on = "on " if self.part is Part.ACTOR else ""
+        return f"{self.part} {on}{where} {self.change}" + (f" ({self.why})" if self.why else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostStatus:
+    """A host of a fleet: what is missing now, and what was lost and came back over all resumptions.
+
+    Hosts are told apart by their names: several nodes may be on one.
+    """
+
+    host: str
+    nodes: int
+    nodes_missing: int
+    """That went, and have not come back."""
+    actors_missing: int
+    nodes_lost: int
+    nodes_back: int
+    actors_lost: int
+    actors_back: int
+
+    def row(self) -> dict[str, Any]:
+        """Return it as a JSON object."""
+        return asdict(self)
+
+
+def fleet_row(hosts: Sequence[HostStatus]) -> dict[str, int]:
+    """Return what all hosts come to, as a JSON object; empty without a fleet."""
+    rows = [one.row() for one in hosts]
+    names = [name for name in (rows[0] if rows else {}) if name != "host"]
+    return {name: sum(row[name] for row in rows) for name in names}
+
+
+def missing_words(hosts: Sequence[HostStatus]) -> str:
+    """Return what is missing, and where: "1 node and 2 actors are missing (host7)"."""
+    nodes, actors = (
+        sum(getattr(one, name) for one in hosts) for name in ("nodes_missing", "actors_missing")
+    )
+    parts = [counted(count, name) for count, name in ((nodes, "node"), (actors, "actor")) if count]
+    if not parts:
+        return ""
+    where = ", ".join(one.host for one in hosts if one.nodes_missing or one.actors_missing)
+    verb = "is" if nodes + actors == 1 else "are"
+    return f"{' and '.join(parts)} {verb} missing ({where})"
+
+
+def fleet_words(figures: Mapping[str, int]) -> str:
+    """Return what was lost and came back, from a `fleet_row`; empty where nothing was lost."""
+    parts = [
+        f"{counted(figures[f'{name}s_lost'], name)} lost, {figures[f'{name}s_back']:,} back"
+        for name in ("node", "actor")
+        if figures.get(f"{name}s_lost")
+    ]
+    return "; ".join(parts)
+
+
+@dataclass(kw_only=True)
+class Hosts:
+    """Counts nodes and actors of a fleet that go and come back.
+
+    Of the campaign's state, hosts and events are kept up to date.
+    """
+
+    state: State
+    _nodes: dict[str, int] = field(default_factory=dict)
+    _missing: dict[tuple[str, Part], int] = field(default_factory=dict)
+    news: list[Mapping[str, str]] = field(default_factory=list)
+    """The latest events of this process, as JSON objects."""
+    count: int = 0
+
+    def hear(self, changed: Changed) -> None:
+        """Count a change."""
+        host, part, change = changed.host, changed.part, changed.change
+        record = self.state.hosts.setdefault(host, HostRecord())
+        key = host, part
+        came = change in (Change.JOINED, Change.BACK, Change.THERE)
+        if part is Part.NODE:
+            self._nodes[host] = max(0, self._nodes.get(host, 0) + (1 if came else -1))
+        if change is Change.GONE:
+            self._missing[key] = self._missing.get(key, 0) + 1
+            setattr(record, f"{part}s_lost", getattr(record, f"{part}s_lost") + 1)
+        elif change is Change.BACK:
+            self._missing[key] = max(0, self._missing.get(key, 0) - 1)
+            setattr(record, f"{part}s_back", getattr(record, f"{part}s_back") + 1)
+        if change is not Change.THERE:
+            event = {
+                "time": datetime.now(UTC).isoformat(timespec="seconds"),
+                "part": part.value, "change": change.value, "host": host, "place": changed.place,
+                "why": changed.why, "text": str(changed),
+            }  # fmt: skip
+            self.count += 1
+            self.news.append(event)
+            del self.news[:-_MOST_NEWS]
+            self.state.events.append(event)
+            del self.state.events[:-MOST_EVENTS]
+
+    def statuses(self) -> Sequence[HostStatus]:
+        """Return the hosts in the order of their names."""
+        return [
+            HostStatus(
+                host=host,
+                nodes=self._nodes.get(host, 0),
+                nodes_missing=self._missing.get((host, Part.NODE), 0),
+                actors_missing=self._missing.get((host, Part.ACTOR), 0),
+                nodes_lost=record.nodes_lost,
+                nodes_back=record.nodes_back,
+                actors_lost=record.actors_lost,
+                actors_back=record.actors_back,
+            )
+            for host, record in sorted(self.state.hosts.items())
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +186,6 @@ class WorkerStatus:
 
     number: int
     device: str
-    """What it runs programs on."""
     round: int
     """The round that it works on; -1 before its first."""
     stage: Stage
@@ -43,15 +200,13 @@ class WorkerStatus:
     examiner: bool = False
     """Whether it replays and shrinks findings, and carries out no rounds."""
     host: str = ""
-    """The name of its host, where there are several."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CampaignStatus:
-    """A campaign at one moment."""
+    """A campaign at one moment; its cases are told apart as in `RoundReport`."""
 
     words: Words
-    """How it is told."""
     seed: int
     seconds: float
     """Since the campaign began, over all resumptions, in seconds."""
@@ -60,47 +215,42 @@ class CampaignStatus:
     """Cases that are committed: compared, only answered, or not asked."""
     cases_limit: int | None
     compared: int
-    """Cases whose outcome was compared with what must come out."""
     answered: int
-    """Cases that were only accepted or rejected."""
     unasked: int
-    """Cases that could not be asked."""
     counts: Counts
-    """Counters of the check."""
     rounds: int
     skipped: Mapping[int, str]
-    """Rounds that nobody could run, and why."""
     recent_rate: float
     """Cases a second over the last seconds."""
     rates: Sequence[float]
-    """The same, over equal times from the start of this process until now."""
+    """Cases a second over equal intervals from the start of this process until now."""
     seconds_since_new: float
     """Since something new was found or reached, in seconds."""
     forms: int
     """Documented forms that are selected."""
     forms_reached: int
-    """Those of them that some case was about."""
+    """Selected forms that at least one case was about."""
     workers: Sequence[WorkerStatus]
     devices: Sequence[DeviceStatus]
     coverage: Sequence[CoverageLine]
     families: Sequence[FamilyState]
-    """Families of findings, each with its cases."""
     waiting: int
     """Suspects and findings that wait to be replayed or shrunk, or are being so."""
     unreplayed: int
-    """Those of them that were not replayed yet."""
+    """Suspects and findings that were not replayed yet."""
     gone: int
     """Cases that differed once and did not when they were replayed."""
     stopped: str
     """Why the campaign ended; empty while it goes on."""
     suspects: Sequence[FamilyState] = ()
-    """Those that were not replayed yet: no findings, and in no count of families."""
+    """Suspects that were not replayed yet: they are no findings, and no count of families has
+    them."""
     failed: int = 0
-    """Cases that were not compiled, or did not run to their end, though they have to."""
     shrinking: Sequence[FamilyState] = ()
     """Families of which a case was replayed and is being made smaller: named after it."""
     turned_out: Callable[[str], str | None] = lambda key: None
-    """Returns what the family of a key turned out to be (`Triage.turned_out`)."""
+    """From the key of a family to the title of the family as which it was identified later
+    (`Triage.turned_out`)."""
     finishing: bool = False
     """Whether no new round begins, and what was found is replayed and made smaller."""
     said: str = ""
@@ -110,13 +260,11 @@ class CampaignStatus:
     remarks: Sequence[str] = ()
     """Sentences about hosts and GPUs: which differ, and which cannot take part."""
     hosts: Sequence[HostStatus] = ()
-    """Of a fleet."""
     events: Sequence[Mapping[str, str]] = ()
     """The latest nodes and actors of a fleet that went or came, as JSON objects."""
     event_count: int = 0
-    """Those since this process began."""
+    """Number of events since this process began."""
     notes: Sequence[Mapping[str, Any]] = ()
-    """What is worth keeping and no finding, as JSON objects."""
     summary: Mapping[str, Any] = field(default_factory=dict)
     """What the summary says of this check alone."""
     screening: ScreeningReport | None = None
@@ -146,13 +294,13 @@ class CampaignStatus:
         if self.compared or self.findings or not self.words.nothing_compared:
             return ""
         if not (self.rounds or self.cases or self.skipped or self.said):
-            why = "the first round was not done in time; give it longer"
+            why = "no round was finished in the time; give it longer (--time)"
             if self.stopped == "stopped on request":
-                why = "it was stopped before the first round was done"
+                why = "it was stopped before a round was finished"
             elif self.stopped not in ("", "budget spent"):
                 why = self.stopped
             return f"nothing was compared: {why}"
-        last = f"; what was said last: {self.said}" if self.said else ""
+        last = f"; the last message was: {self.said}" if self.said else ""
         return f"nothing was compared: {self.words.nothing_compared}{last}"
 
 
@@ -267,3 +415,182 @@ def summary(status: CampaignStatus) -> dict[str, Any]:
         "stopped": status.stopped,
         "findings": finding_rows(status.families),
     }
+
+
+_SILENT_SECONDS = 60.0
+"""Since figures were written last, after which a campaign is taken for dead: it writes them every
+10 s, and another host's clock, or a file system that is shared, may be late."""
+_SUMMARY_BYTES = 256 << 20
+"""Most bytes of a summary: as of a state, whose families it lists."""
+_TAIL_BYTES = 1 << 20
+"""Bytes at the end of the statistics that are read: 2,000 lines of 0.5 KB."""
+_Seconds = Annotated[float, Meta(ge=0, le=1e10)]
+
+
+class Life(StrEnum):
+    """What a campaign is doing."""
+
+    RUNNING = "running"
+    ENDED = "ended"
+    SILENT = "silent"
+    """It has not ended and writes nothing: it was killed, or its host is gone."""
+
+
+class Fleet(Struct, kw_only=True):
+    """The nodes of a fleet."""
+
+    hosts: list[HostStatus] = msgspec.field(default_factory=list)
+
+
+class FoundRow(Struct, kw_only=True):
+    """A family of findings, as a summary lists it."""
+
+    verdict: str
+    title: str
+    known: bool = False
+    cases: Count = 0
+    group: str = ""
+
+
+class Screened(Struct, kw_only=True):
+    """What was screened in idle time."""
+
+    comparisons: Count
+    wrong: Count
+
+
+class Summary(Struct, kw_only=True):
+    """The summary of a campaign, as far as all campaigns have it."""
+
+    cases: Count
+    seconds: _Seconds
+    rounds: Count
+    seed: int
+    stopped: str
+    compared: Count = 0
+    device: str = ""
+    shard: str = ""
+    unreplayed: Count = 0
+    screening: Screened | None = None
+    device_reference: dict[str, Count | dict[str, Count | dict[str, Count]]] | None = None
+    fleet: Fleet | None = None
+    findings: list[FoundRow] = msgspec.field(default_factory=list)
+
+    @property
+    def unknown(self) -> list[FoundRow]:
+        """Findings that nobody has explained yet: the first family of each cause."""
+        return self._of_causes(known=False)
+
+    @property
+    def known(self) -> list[FoundRow]:
+        """Findings that are known: the first family of each cause."""
+        return self._of_causes(known=True)
+
+    def _of_causes(self, *, known: bool) -> list[FoundRow]:
+        rows = [row for row in self.findings if row.known is known]
+        return list({row.group or row.title: row for row in reversed(rows)}.values())[::-1]
+
+
+class _Wrapped(Struct, kw_only=True):
+    summary: Summary
+
+
+class Line(Struct, kw_only=True):
+    """A line of statistics, as far as all campaigns have it."""
+
+    seconds: _Seconds = 0.0
+    cases: Count = 0
+    families: Count = 0
+    rate: float = 0.0
+    """Cases a second."""
+    workers: Count = 0
+    stalled: Count = 0
+    examining: Count = 0
+    finishing: bool = False
+    seconds_since_new: _Seconds = 0.0
+    devices: list[DeviceStatus] = msgspec.field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """A campaign as its files tell of it."""
+
+    corpus: Path
+    life: Life
+    silence: float
+    """Since figures were written last, in seconds."""
+    summary: Summary
+    newest: Line
+    rates: Sequence[float]
+    """Cases a second, every 10 s, of the last hours; the oldest first."""
+    rows: Mapping[str, Any]
+    """The summary and the newest line of statistics as they are, JSON objects."""
+
+
+def read_figures(corpus: Path) -> Figures:
+    """Return the status that the campaign of a corpus has written.
+
+    Raises UsageError if there is no campaign, and InfrastructureError if its files cannot be read.
+    """
+    folder = corpus / FOLDER
+    path = folder / SUMMARY
+    # Before its files are read: it may end meanwhile.
+    killed = was_killed(corpus)
+    if not os.path.lexists(path):
+        begun = ", or it began this second" if holds_campaign(corpus) else ""
+        raise UsageError(
+            "no campaign has written its status in "
+            f"{corpus}{begun}; give the folder that `warpfuzz run --corpus FOLDER` was given"
+        )
+    with durable.explained("read", path):
+        silence = max(0.0, time.time() - path.lstat().st_mtime)
+        data = read_plain(path, most=_SUMMARY_BYTES)
+    lines = _last_lines(folder / STATISTICS)
+    figures = read_statistics(corpus)
+    try:
+        summary = msgspec.json.decode(data, type=_Wrapped).summary
+        rows = {"summary": msgspec.json.decode(data)["summary"]}
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InfrastructureError(
+            f"{path} cannot be used: {error!s:.300}; it is written anew while a campaign runs"
+        ) from None
+    if figures:
+        rows["statistics"] = msgspec.json.decode(lines[-1])
+    silent = killed or silence > _SILENT_SECONDS
+    return Figures(
+        corpus=corpus,
+        life=Life.ENDED if summary.stopped else Life.SILENT if silent else Life.RUNNING,
+        silence=silence,
+        summary=summary,
+        newest=figures[-1] if figures else Line(),
+        rates=[line.rate for line in figures],
+        rows=rows,
+    )
+
+
+def read_statistics(corpus: Path) -> list[Line]:
+    """Return the lines of statistics of the last hours of a campaign; none if it left none."""
+    lines = _last_lines(corpus / FOLDER / STATISTICS)
+    return [line for line in map(_line, lines) if line is not None]
+
+
+def _last_lines(path: Path) -> list[bytes]:
+    """Return the last lines of a file of JSON objects; a cut one is left out."""
+    if not os.path.lexists(path):
+        return []
+    with durable.explained("read", path), os.fdopen(open_plain(path), "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        start = file.seek(max(0, size - _TAIL_BYTES))
+        lines = file.read(_TAIL_BYTES).split(b"\n")
+    # What is behind the last end of a line is being written; what begins it may be cut.
+    whole = lines[1 if start else 0 : -1]
+    while whole and _line(whole[-1]) is None:
+        whole.pop()
+    return whole
+
+
+def _line(data: bytes) -> Line | None:
+    try:
+        return msgspec.json.decode(data, type=Line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None

@@ -10,10 +10,12 @@ campaign/lock                 held by the process that runs the campaign
 from __future__ import annotations
 
 import fcntl
+import json
 import os
+import socket
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -21,6 +23,7 @@ from msgspec import Meta, Struct, field
 from corpus import Kind, ShrinkStatus, durable
 from corpus.durable import open_plain, read_plain
 from oracle.errors import InfrastructureError
+from runners.protocol import ClosedAtTheEnd
 from strategies.coverage import LONGEST_EPOCH
 
 SCHEMA = 2
@@ -38,7 +41,7 @@ _MOST_WHOLE = 2 * LONGEST_EPOCH
 
 
 class FamilyRecord(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A family of findings."""
+    """A family of findings, as `fuzz.findings.families.FamilyState` has it."""
 
     kind: Kind
     key: str
@@ -48,15 +51,11 @@ class FamilyRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     message: str
     cases: Count
     id: str | None
-    """Of the finding that stands for it; None if it could not be stored."""
     shrink: ShrinkStatus
     version: str = ""
-    """PTX ISA version of its module."""
     new: bool = True
-    """Whether this campaign put the finding into the corpus."""
     confirmed: bool = False
     finished: bool = False
-    """Whether there is nothing more to be done with it."""
 
 
 class Limits(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -86,13 +85,11 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
 
     schema: int = SCHEMA
     options: dict[str, str | int | float | bool | list[str] | None]
-    """What decides which cases there are."""
     started: str
-    """When the campaign began, UTC."""
     seconds: Annotated[float, Meta(ge=0, le=1e10)] = 0.0
     """How long it ran, over all resumptions."""
     limits: Limits = field(default_factory=Limits)
-    """Of its last run: those of a resumption that is given none."""
+    """Limits of the last run, which a resumption without limits of its own takes over."""
     ended: str = ""
     """Why it ended; empty while it goes on, and if it was killed."""
     rounds: Count = 0
@@ -102,7 +99,6 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
     whole: Annotated[list[Count], Meta(max_length=_MOST_WHOLE)] = field(default_factory=list)
     """Rounds from there on that are committed."""
     skipped: dict[Count, str] = field(default_factory=dict)
-    """Rounds that nobody could run, and why."""
     cases: Count = 0
     compared: Count = 0
     answered: Count = 0
@@ -112,7 +108,6 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
     screened: Count = 0
     """Comparisons of screening in idle time."""
     screened_wrong: Count = 0
-    """Those of them that differed."""
     counts: dict[str, Any] = field(default_factory=dict)
     """Counters of the check, an object for each first word, and so on."""
     notes: list[dict[str, Any]] = field(default_factory=list)
@@ -121,16 +116,17 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
     tries: dict[str, Count] = field(default_factory=dict)
     """By the key of a family: how often it was to be confirmed."""
     hosts: dict[str, HostRecord] = field(default_factory=dict)
-    """Of a fleet, by name."""
     events: Annotated[list[dict[str, str]], Meta(max_length=MOST_EVENTS)] = field(
         default_factory=list
     )
     """The latest nodes and actors of a fleet that went or came, as JSON objects."""
     turned: dict[str, str] = field(default_factory=dict)
-    """By the key of a family that was not confirmed: the key of what it turned out to be."""
+    """From the key of a family that was not confirmed to the key of the family as which it was
+    identified."""
     doomed: list[str] = field(default_factory=list)
-    """Ids of findings that a resumption removes if they are there: what was about to be stored and
-    counted, and what was about to be removed because its family turned out to be another one."""
+    """Ids of findings that a resumption removes if they are there: those that were about to be
+    stored and counted, and those that were about to be removed because their family was
+    identified as another one."""
 
 
 def encode(state: State) -> bytes:
@@ -141,10 +137,7 @@ def encode(state: State) -> bytes:
 def decode(data: bytes) -> State:
     """Return the state that JSON describes.
 
-    Raises
-    ------
-    ValueError
-        If it is cut off, something else, or of another schema.
+    Raises ValueError if it is cut off, something else, or of another schema.
     """
     try:
         head = msgspec.json.decode(data)
@@ -161,6 +154,14 @@ def decode(data: bytes) -> State:
         raise ValueError(f"it is not whole: {error!s:.300}") from error
 
 
+def _encoded(figures: object) -> bytes:
+    try:
+        return msgspec.json.encode(figures)
+    except UnicodeEncodeError:
+        # The name of a folder need not be text, and no JSON reader takes what Python makes of it.
+        return json.dumps(msgspec.to_builtins(figures), ensure_ascii=False).encode(errors="replace")
+
+
 FOLDER = "campaign"
 STATE, PREVIOUS, ABANDONED = "state.json", "state.previous.json", "state.abandoned.json"
 STATISTICS, SUMMARY, LOCK = "statistics.jsonl", "summary.json", "lock"
@@ -171,18 +172,31 @@ def holds_campaign(corpus: Path) -> bool:
     return any(os.path.lexists(corpus / FOLDER / name) for name in (STATE, PREVIOUS))
 
 
-class CampaignStore:
+def was_killed(corpus: Path) -> bool:
+    """Whether the process that had the lock of a campaign was one of this host, and is gone."""
+    with suppress(OSError, ValueError, OverflowError):
+        lock = read_plain(corpus / FOLDER / LOCK, most=1 << 10).decode()
+        process, _, where = lock.strip().partition("\n")
+        if where and where == _here():
+            try:
+                os.kill(int(process), 0)
+            except ProcessLookupError:
+                return True
+    return False
+
+
+def _here() -> str:
+    """Return where numbers of processes mean the same: a host, and its container."""
+    try:
+        return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115
+    except OSError:
+        return ""
+
+
+class CampaignStore(ClosedAtTheEnd):
     """The folder of a campaign, locked as long as this is open.
 
-    Parameters
-    ----------
-    corpus
-        The folder of the corpus; it is there.
-
-    Raises
-    ------
-    InfrastructureError
-        If another process runs a campaign there, or nothing can be written.
+    Raises InfrastructureError if another process runs a campaign there, or nothing can be written.
     """
 
     def __init__(self, corpus: Path) -> None:
@@ -202,7 +216,7 @@ class CampaignStore:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = os.pread(self._lock, 32, 0).decode(errors="replace").strip()
+            owner = os.pread(self._lock, 32, 0).decode(errors="replace").partition("\n")[0]
             raise InfrastructureError(
                 f"a campaign runs in {self.folder.parent} already"
                 f"{f' (process {owner})' if owner else ''}; wait for it, end it, or give this one "
@@ -214,13 +228,7 @@ class CampaignStore:
         # A full disk is found out, and told, by what has to be written.
         with suppress(OSError):
             os.ftruncate(self._lock, 0)
-            os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+            os.pwrite(self._lock, f"{os.getpid()}\n{_here()}\n".encode(), 0)
 
     def close(self) -> None:
         """Release the lock."""
@@ -229,10 +237,7 @@ class CampaignStore:
     def load(self) -> tuple[State | None, str]:
         """Return the last state that can be read, and what is wrong with a newer one.
 
-        Raises
-        ------
-        InfrastructureError
-            If there are states, and none of them can be read.
+        Raises InfrastructureError if there are states, and none of them can be read.
         """
         said = ""
         for name in (STATE, PREVIOUS):
@@ -255,10 +260,7 @@ class CampaignStore:
     def save(self, state: State) -> None:
         """Replace the state; killed at any moment, the old or the new one is there.
 
-        Raises
-        ------
-        InfrastructureError
-            If it cannot be written; the old one stays.
+        Raises InfrastructureError if it cannot be written; the old one stays.
         """
         path = self.folder / STATE
         with (
@@ -289,27 +291,15 @@ class CampaignStore:
                     (self.folder / name).unlink()
 
     def summarise(self, summary: object) -> None:
-        """Replace the summary.
-
-        Raises
-        ------
-        InfrastructureError
-            If it cannot be written; the old one stays.
-        """
-        data = msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n"
+        """Replace the summary."""
+        data = msgspec.json.format(_encoded(summary), indent=2) + b"\n"
         path = self.folder / SUMMARY
         with durable.explained("write", path):
             durable.replace_file(path, data, self.folder)
 
     def record(self, figures: object) -> None:
-        """Add a line to the statistics; a line that was cut off by a kill is ended first.
-
-        Raises
-        ------
-        InfrastructureError
-            If it cannot be written.
-        """
-        line = msgspec.json.encode(figures) + b"\n"
+        """Add a line to the statistics; a line that was cut off by a kill is ended first."""
+        line = _encoded(figures) + b"\n"
         path = self.folder / STATISTICS
         with (
             durable.explained("write", path),

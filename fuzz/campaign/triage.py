@@ -11,19 +11,14 @@ import msgspec
 from corpus import BrokenEntryError, Case, Corpus, Family, Kind, Saved, ShrinkStatus
 from corpus.known import Known
 from fuzz.campaign.store import FamilyRecord
-from fuzz.checks.protocol import (
-    Examination,
-    Examined,
-    Stored,
-    Suspect,
-)
+from fuzz.checks.protocol import Examination, Found, FoundState
 from fuzz.findings.families import FamilyState, asked_of, is_provisional
 from oracle.errors import UsageError
 
 _FOR_GOOD = 64
 """Confirmations after which a family is only counted: none is met twice as often."""
 _NOTHING = ""
-"""What a suspect turned out to be that did not happen again."""
+"""Key in place of a family's: the suspect did not differ when it was replayed."""
 _EXAMINATIONS = 2
 """Workers that may die over a finding before it is left as it is."""
 
@@ -43,12 +38,13 @@ class Triage:
     tries: dict[str, int] = field(default_factory=dict)
     """By the key of the family that the first run fell into: how often it was confirmed."""
     met: dict[str, int] = field(default_factory=dict)
-    """By the same key: rounds in which it came up, since the campaign was begun or resumed."""
+    """By the key of the provisional family: rounds in which it came up, since the campaign was
+    begun or resumed."""
     turned: dict[str, str] = field(default_factory=dict)
-    """By the same key: that of the family after shrinking."""
+    """From the key of a provisional family to the key of its family after shrinking."""
     members: dict[str, FamilyState] = field(default_factory=dict)
     doomed: list[str] = field(default_factory=list)
-    """Ids of findings that `sweep` removes: their families turned out to be others."""
+    """Ids of findings that `sweep` removes, because their families were identified as others."""
     _examined: dict[str, str] = field(default_factory=dict)
     """By the id of a finding that is being examined: the key of its family."""
 
@@ -103,31 +99,29 @@ class Triage:
         return sum(not member.finished for member in self.members.values())
 
     @property
+    def untouched(self) -> bool:
+        """Whether a finding waits that nobody is examining."""
+        return self.waiting > len(self._examined)
+
+    @property
     def suspects(self) -> list[FamilyState]:
         """Families of which no case was replayed yet, but for those that `end` has announced."""
         done = {id(one) for one in (*self.confirmed, *self.announced)}
         return [one for one in self.members.values() if id(one) not in done]
 
-    def suspect(self, suspect: Suspect) -> bool:
+    def suspect(self, suspect: Found) -> bool:
         """Take in what differs in a round; when this returns, it is stored.
 
-        Returns
-        -------
-        bool
-            Whether the family is new.
-
-        Raises
-        ------
-        InfrastructureError
-            If it cannot be stored; the family is there all the same.
+        Returns whether the family is new. Raises InfrastructureError if it cannot be stored; the
+        family is there all the same.
         """
-        key = suspect.family.key
+        key, case = suspect.family.key, suspect.case
         if key in self.members:
             member = self.members[key]
             member.cases += suspect.cases
-            if suspect.replayed and suspect.stored is not None:
+            if suspect.state is FoundState.REPLAYED and case is not None:
                 member.family = suspect.family
-                self.corpus.learn(suspect.stored.case, suspect.stored.files)
+                self.corpus.learn(case, suspect.files)
             return False
         if self.turned.get(key) == _NOTHING:
             self.gone += suspect.cases
@@ -135,38 +129,35 @@ class Triage:
         turned = self.members.get(self.turned.get(key, ""))
         tired = self._tired(key)
         self.met[key] = self.met.get(key, 0) + 1
-        if turned is not None and (tired or suspect.stored is None):
+        if turned is not None and (tired or case is None):
             turned.cases += suspect.cases
             return False
-        if suspect.stored is None:
+        if case is None:
             return False
         self.tries[key] = self.tries.get(key, 0) + 1
-        member = self._member(suspect.family, suspect.stored, suspect.cases)
-        saved = self.corpus.add(suspect.stored.case, suspect.stored.files)
-        self._keep(member, saved)
+        member = self._member(suspect.family, case, suspect.cases)
+        self._keep(member, self.corpus.add(case, suspect.files))
         if not _to_be_examined(suspect):
             member.confirmed = True
             self._finish(member)
         return True
 
-    def about_to_store(self, suspects: Iterable[Suspect]) -> list[str]:
+    def about_to_store(self, suspects: Iterable[Found]) -> list[str]:
         """Return the ids of the raw findings that `suspect` may add to the corpus.
 
         A state that names them before lets the resumption of a campaign that is killed meanwhile
         remove them: their round is carried out again and finds them again, or knows better.
         """
         identities = (
-            self.corpus.identity(one.stored.case, one.stored.files)
+            self.corpus.identity(one.case, one.files)
             for one in suspects
-            if one.stored is not None
-            and one.family.key not in self.members
-            and _to_be_examined(one)
+            if one.case is not None and one.family.key not in self.members and _to_be_examined(one)
         )
         return [identity for identity in identities if self.corpus.sound(identity) is None]
 
-    def _member(self, family: Family, stored: Stored, cases: int) -> FamilyState:
-        member = self.members[family.key] = FamilyState.of(family, stored.case, cases)
-        member.known = self.known.match(stored.case)
+    def _member(self, family: Family, case: Case, cases: int) -> FamilyState:
+        member = self.members[family.key] = FamilyState.of(family, case, cases)
+        member.known = self.known.match(case)
         return member
 
     def _keep(self, member: FamilyState, saved: Saved) -> None:
@@ -176,77 +167,59 @@ class Triage:
     def next_job(self, seconds: float, *, shrinking: bool = True) -> Examination | None:
         """Return what is to be examined next: replays before shrinking, the oldest first.
 
-        Parameters
-        ----------
-        seconds
-            Time for shrinking.
-        shrinking
-            Whether anything is to be made smaller.
+        Of several at once half are made smaller, so that there is an end where new ones keep
+        coming up.
         """
+        busy = [one.confirmed for key in self._examined.values() if (one := self.members.get(key))]
+        first = shrinking and busy.count(True) < busy.count(False)
         free = [
             (key, one, one.saved)
             for key, one in self.members.items()
             if not one.finished and key not in self._examined.values()
         ]
-        for key, member, saved in free:
-            if not member.confirmed and saved is not None:
-                self._examined[saved.id] = key
-                return Examination(corpus=self.corpus.path, id=saved.id, family=member.family)
-        for key, member, saved in free:
-            if shrinking and saved is not None:
+        for key, member, saved in sorted(free, key=lambda one: one[1].confirmed is not first):
+            if saved is not None and (shrinking or not member.confirmed):
                 self._examined[saved.id] = key
                 return Examination(
                     corpus=self.corpus.path,
                     id=saved.id,
                     family=member.family,
-                    seconds=seconds,
+                    seconds=seconds if member.confirmed else None,
                 )
         return None
 
-    def leave(self, job: Examination) -> None:
-        """Leave a finding as it is: it can no longer be examined."""
-        member = self.members.get(self._examined.pop(job.id, ""))
-        if member is not None:
-            self._finish(member)
-
-    def vanished(self, job: Examination) -> None:
-        """Forget a suspect that did not happen again, and count those like it from now on."""
-        key = self._examined.pop(job.id, "")
-        member = self.members.get(key)
-        if member is None:
-            return
-        del self.members[key]
-        self.turned[key], self.tries[key] = _NOTHING, _FOR_GOOD
-        self.gone += member.cases
-        self._doom(member)
-
-    def examined(self, job: Examination, result: Examined) -> None:
+    def examined(self, job: Examination, result: Found) -> None:
         """Take in what an examination gave; leave a finding that is no longer in the corpus.
 
-        Raises
-        ------
-        InfrastructureError
-            If it cannot be stored; what was stored before stays.
+        Raises InfrastructureError if it cannot be stored; what was stored before stays.
         """
-        try:
-            self._take_in(job, result)
-        except (UsageError, BrokenEntryError):
-            self.leave(job)
-        self._examined.pop(job.id, None)
-
-    def _take_in(self, job: Examination, result: Examined) -> None:
         key = self._examined.get(job.id, "")
         member = self.members.get(key)
-        if member is None:
-            return
-        if result.lost:
-            self._lost(result)
+        try:
+            if member is not None:
+                self._take_in(job, key, member, result)
+        except (UsageError, BrokenEntryError):
+            if key in self.members:
+                self._finish(self.members[key])
+        self._examined.pop(job.id, None)
+
+    def _take_in(self, job: Examination, key: str, member: FamilyState, result: Found) -> None:
+        if result.state is FoundState.GONE:
+            # Those like it are counted from now on.
+            del self.members[key]
+            self.turned[key], self.tries[key] = _NOTHING, _FOR_GOOD
+            self.gone += member.cases
+            self._doom(member)
+        elif result.case is None:
+            self._finish(member)
+        elif result.lost:
+            self._lost(result, result.case)
         elif result.family.key != key:
-            self._turned(key, member, result)
+            self._turned(key, member, result, result.case)
             if result.settles:
                 self.tries[key] = _FOR_GOOD
         else:
-            self._replace(member, result.stored)
+            self._replace(member, result.case, result.files)
             member.confirmed = True
             if not self._joined(key, member) and (
                 job.seconds is not None or not self._shrinks(member)
@@ -269,16 +242,16 @@ class Triage:
         mine, its = one.saved, other.saved
         return mine is not None and its is not None and mine.id == its.id
 
-    def _lost(self, result: Examined) -> None:
+    def _lost(self, result: Found, case: Case) -> None:
         if result.family.key in self.members:
             self.members[result.family.key].cases += 1
             return
-        member = self._member(result.family, result.stored, 1)
+        member = self._member(result.family, case, 1)
         member.confirmed = True
-        self._keep(member, self.corpus.add(result.stored.case, result.stored.files))
+        self._keep(member, self.corpus.add(case, result.files))
         self._finish(member)
 
-    def _turned(self, key: str, member: FamilyState, result: Examined) -> None:
+    def _turned(self, key: str, member: FamilyState, result: Found, case: Case) -> None:
         """Put a finding under the name that its replays gave it."""
         del self.members[key]
         self.turned[key] = result.family.key
@@ -287,9 +260,9 @@ class Triage:
             there.cases += member.cases
             self._doom(member)
             return
-        other = self._member(result.family, result.stored, member.cases)
+        other = self._member(result.family, case, member.cases)
         other.new, other.saved, other.confirmed = member.new, member.saved, True
-        self._replace(other, result.stored)
+        self._replace(other, case, result.files)
         if not self._shrinks(other):
             self._finish(other)
 
@@ -310,21 +283,21 @@ class Triage:
                         self.corpus.remove(entry)
         self.doomed.clear()
 
-    def _replace(self, member: FamilyState, stored: Stored) -> None:
+    def _replace(self, member: FamilyState, case: Case, files: Mapping[str, bytes]) -> None:
         """Store what an examination made of a finding in place of what was there."""
         saved = member.saved
         if saved is None:
             return
-        there = self.corpus.replace(saved.id, stored.case, stored.files)
+        there = self.corpus.replace(saved.id, case, files)
         # The same case may be there under an earlier name, of an examination that was killed, say.
-        self.corpus.learn(stored.case, stored.files)
+        self.corpus.learn(case, files)
         entry = self.corpus.get(there.id)
         member.saved = there
         member.describe(entry.finding)
-        case = stored.case
         member.family = Family(key=member.key, title=case.family.title)
         member.message = case.runners[-1].message
         member.provisional, member.asked = is_provisional(case), asked_of(case)
+        member.known = self.known.match(case)
 
     def _shrinks(self, member: FamilyState) -> bool:
         saved = member.saved
@@ -337,7 +310,7 @@ class Triage:
         self.announced.append(member)
 
     def died(self, job: Examination, *, guilty: bool) -> None:
-        """Hear that a worker is gone that examined a finding; leave it when that happens again."""
+        """Note that a worker died examining a finding; leave it the second time."""
         key = self._examined.pop(job.id, "")
         member = self.members.get(key)
         if member is None:
@@ -392,5 +365,6 @@ class Triage:
                 self.announced.append(member)
 
 
-def _to_be_examined(suspect: Suspect) -> bool:
-    return suspect.kind is not Kind.DEVICE_LOST and not suspect.replayed
+def _to_be_examined(found: Found) -> bool:
+    lost = found.case is not None and found.case.kind is Kind.DEVICE_LOST
+    return not lost and found.state is not FoundState.REPLAYED

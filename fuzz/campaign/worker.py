@@ -20,7 +20,7 @@ from typing import Any
 from corpus import BrokenEntryError
 from fuzz.campaign.check_wrappers import unpickled
 from fuzz.campaign.heartbeat import Broken, WorkerHeartbeat
-from fuzz.checks.protocol import Job, NotExamined, OpenCheck, Report, RoundJob
+from fuzz.checks.protocol import Found, FoundState, Job, OpenCheck, Report, RoundJob
 from oracle.errors import DeviceLostError, UsageError, WarpfuzzError
 
 _HEALTH_SECONDS = 10.0
@@ -46,28 +46,14 @@ def serve(line: Connection[Any, Any], heartbeat: WorkerHeartbeat) -> None:
 
 
 class Worker:
-    """Carries out jobs of every sort.
-
-    Parameters
-    ----------
-    check
-        The check, opened.
-    device
-        Number of the device.
-    """
+    """Carries out jobs of every sort."""
 
     def __init__(self, check: OpenCheck, device: int = 0) -> None:
         self._check, self._device = check, device
         self._asked = -_HEALTH_SECONDS
 
     def carry_out(self, job: Job) -> Report:
-        """Carry out a job.
-
-        Raises
-        ------
-        WarpfuzzError
-            If it cannot be carried out.
-        """
+        """Carry out a job."""
         if isinstance(job, RoundJob):
             report = self._check.round(job)
             report.device = self._device
@@ -79,7 +65,7 @@ class Worker:
             return self._check.examine(job)
         except (UsageError, BrokenEntryError):
             # A corpus is open to everybody: the finding may have been pruned in the meantime.
-            return NotExamined(id=job.id)
+            return Found(family=job.family, state=FoundState.LEFT)
 
 
 _PARENT_CHECK = 0.2
@@ -87,8 +73,8 @@ _PARENT_CHECK = 0.2
 _GRACE = 5.0
 """Seconds that a worker takes to end its runner and its tools before it ends at once."""
 _EXAMINER_NICENESS = 5
-"""Of the process that replays and shrinks: a third of a core beside a worker (sched(7): each step
-is a factor of 1.25)."""
+"""Niceness of the process that replays and shrinks: it gets a third of a core beside a worker
+(sched(7): each step is a factor of 1.25)."""
 _MMAP_THRESHOLD = -3, 32 << 20
 _TRIM_THRESHOLD = -1, 128 << 20
 """Parameters of mallopt and their values, bytes: from which size on memory comes from the system

@@ -1,4 +1,4 @@
-"""What a matrix found: how the corpus keeps it, and replaying and shrinking it."""
+"""Findings of campaigns that compare compilers: stored, replayed and shrunk."""
 
 from __future__ import annotations
 
@@ -24,40 +24,16 @@ from corpus.programs import encode_program
 from fuzz import warpfuzz_version
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.examining import Examiner
-from fuzz.checks.protocol import (
-    Examination,
-    Examined,
-    Heartbeat,
-    NotExamined,
-    Stage,
-    Stored,
-)
+from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
 from fuzz.compilers.matrix import Matrix, Note
-from fuzz.compilers.members import (
-    COMPILE_SECONDS,
-    Member,
-    MemberRunner,
-    Place,
-)
+from fuzz.compilers.members import COMPILE_SECONDS, Member, MemberRunner, Place
 from fuzz.diagnosis.culprit import culprit_of
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
-from fuzz.findings.case import (
-    MODULE,
-    PROGRAM,
-    Evidence,
-    case_of,
-    is_value_finding,
-)
-from fuzz.findings.families import (
-    family_of_flaky,
-    form_name,
-    under_a_condition,
-    what_was_said,
-)
+from fuzz.findings.case import MODULE, PROGRAM, Evidence, case_of, is_value_finding
+from fuzz.findings.families import family_of_flaky, form_name, under_a_condition, what_was_said
 from fuzz.findings.replay import Attempt, Subject, attempt, conclusion
-from fuzz.findings.spans import Named, described, versions_described
 from fuzz.findings.stored import EXPANSION
-from fuzz.kinds import BY_OUTCOME, KINDS
+from fuzz.kinds import BY_OUTCOME, KINDS, Named, described, versions_described
 from fuzz.runner import OpenRunner
 from fuzz.shrinking import Verdicts, runner_verdicts
 from oracle.forms import Form
@@ -75,7 +51,7 @@ _INSTRUCTION = re.compile(
     rf"^\s*((?:{'|'.join(map(re.escape, INSTRUCTIONS))})\.[^;]+);", re.MULTILINE
 )
 _TEXT_CHARACTERS = 4000
-"""Of what a tool said; the rest rarely helps."""
+"""Characters that are kept of a tool's output; the rest rarely helps."""
 
 
 def family_of(
@@ -277,30 +253,14 @@ def verdicts_on(
 
 
 class MatrixExaminer:
-    """Examines findings of a matrix: replays them with the members that showed them.
-
-    Parameters
-    ----------
-    matrix
-        Who compiles, and the device.
-    place
-        Where binaries run.
-    heartbeat
-        Is told of every stage.
-    """
+    """Examines findings of a matrix: replays them with the members that showed them."""
 
     def __init__(self, matrix: Matrix, place: Place, heartbeat: Heartbeat) -> None:
         self._matrix, self._place, self._heartbeat = matrix, place, heartbeat
         self._members = matrix.members
 
-    def examine(self, job: Examination) -> Examined | NotExamined:
-        """Replay a finding, or make it smaller.
-
-        Raises
-        ------
-        WarpfuzzError
-            If it cannot be read or run at all.
-        """
+    def examine(self, job: Examination) -> Found:
+        """Replay a finding, or make it smaller."""
         self._heartbeat.enter(Stage.RUN)
         entry = open_corpus(job.corpus).get(job.id)
         wrong, right = self._parties(entry)
@@ -309,7 +269,7 @@ class MatrixExaminer:
                 return self._refusal(entry, job, wrong, right)
             opened = self._place.opened
             if opened is None or entry.finding.origin is None or not wrong:
-                return NotExamined(id=job.id, gone=True)
+                return Found(family=job.family, state=FoundState.GONE)
         finally:
             self._heartbeat.enter(Stage.WAIT)
         return _MemberExaminer(self._matrix, opened, wrong, right, self._heartbeat).examine(job)
@@ -331,7 +291,7 @@ class MatrixExaminer:
 
     def _refusal(
         self, entry: Entry, job: Examination, wrong: Sequence[Member], right: Sequence[Member]
-    ) -> Examined | NotExamined:
+    ) -> Found:
         finding = entry.finding
         text = entry.read(MODULE).decode(errors="replace")
         module = KernelModule(
@@ -340,13 +300,14 @@ class MatrixExaminer:
         verdicts = verdicts_on(module, wrong, right, architecture=self._place.architecture)
         again = Refusal(module=module, form=None, verdicts=verdicts)
         if again.kind is not finding.kind or finding.origin is None:
-            return NotExamined(id=job.id, gone=True)
+            return Found(family=job.family, state=FoundState.GONE)
         case = again.case(finding.kind, job.family, finding.origin)
         case = msgspec.structs.replace(case, details=finding.details)
-        return Examined(
-            id=job.id,
+        return Found(
             family=job.family,
-            stored=Stored(case=case, files={MODULE: entry.read(MODULE)}),
+            case=case,
+            files={MODULE: entry.read(MODULE)},
+            state=FoundState.REPLAYED,
         )
 
 
@@ -402,7 +363,7 @@ class _MemberExaminer(Examiner):
 
     @property
     def _verdicts(self) -> Verdicts:
-        """Of candidates for a smaller finding, which is wrong only where it was wrong."""
+        """Verdicts on smaller candidates, which have to be wrong only where the finding was."""
         bad = runner_verdicts(self._ready.runner)
         if not self._right:
             return bad

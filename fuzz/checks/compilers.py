@@ -1,38 +1,411 @@
-"""The check of compilers: every version at every level, against each other and the oracle."""
+"""The check of compilers: compares every version at every level with the others and the oracle."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import groupby
 
+import numpy as np
+from numpy.typing import NDArray
+
+from corpus import Kind, ShrinkStatus
 from fuzz.campaign.heartbeat import health_of
-from fuzz.checks.compiler_rounds import ROUNDS_OF_A_MODULE, MatrixRounds
-from fuzz.checks.compiler_suspects import MatrixExaminer
+from fuzz.checks.compiler_suspects import (
+    MatrixExaminer,
+    Refusal,
+    family_of,
+    note_case,
+    value_case,
+    verdicts_on,
+)
 from fuzz.checks.protocol import (
+    BY_MEMBER,
     Facts,
+    Found,
     Heartbeat,
+    Note,
     OpenCheck,
     Options,
     Plan,
     RoundPlan,
     ShownCounter,
+    Stage,
     Words,
 )
-from fuzz.checks.rounds import Work
-from fuzz.compilers.matrix import Matrix
-from fuzz.compilers.members import NOWHERE, Fitting, Member, Place, fitting, given, placed
-from fuzz.findings.spans import described
-from fuzz.kinds import KINDS
-from fuzz.runner import RunnerChoice, without_figures
+from fuzz.checks.rounds import Rounds, Work
+from fuzz.compilers.matrix import Built, Matrix, Variant, listings, notes_of, survey_programs
+from fuzz.compilers.members import (
+    NOWHERE,
+    Fitting,
+    Member,
+    MemberRunner,
+    Place,
+    fitting,
+    given,
+    placed,
+)
+from fuzz.findings.case import MODULE, Evidence, files_of
+from fuzz.findings.families import family_of_flaky, form_name, under_a_condition, what_was_said
+from fuzz.findings.replay import Attempt, Subject, attempt
+from fuzz.findings.verdicts import judge
+from fuzz.kinds import KINDS, described
+from fuzz.runner import RunnerChoice, kind_of_failure, without_figures
+from oracle.errors import InfrastructureError
+from oracle.execution import execute, expansions, has_figures
 from oracle.forms import Form
+from oracle.models import NO_FIGURES
 from runners.assemblers.disassembly import Disassembler
 from runners.cuda.compilation import release_of
+from runners.protocol import Compiled, Failure, Images, Trouble
 from runners.toolchains import DRIVER
 from strategies.draws import Selection
-from strategies.program_coverage import ProgramCoverage
-from strategies.program_draws import programs_of_round, selected_forms
+from strategies.program_coverage import Batch, ProgramCoverage
+from strategies.program_draws import Versions, programs_of_round, selected_forms
 from strategies.programs import GENERATOR_VERSION
+
+ROUNDS_OF_A_MODULE = {"cuda": 4, "sim": 1, NOWHERE: 4}
+"""Draws whose programs share a module, by the runner: 32 programs, for which ptxas takes below a
+second, and fewer where running them takes longest."""
+_FORMS_OF_A_ROUND = 16
+"""Forms whose expansions are looked at beside a round: at most 32 programs, as many as it has."""
+
+
+@dataclass(kw_only=True)
+class _Results:
+    wrong: dict[int, list[Member]]
+    """Members whose binaries differ from the oracle, by the first image that does."""
+    failed: dict[tuple[Kind, str], tuple[Failure, list[Member]]]
+    """The first failure of a kind and an instruction, and the members whose binaries fail so."""
+    right: list[Member]
+    first: dict[int, tuple[NDArray[np.uint8], str, Compiled]]
+    """By image: what the first of its members' binaries made of it, the target, with its compiler,
+    whose figures say what is right, and the binary."""
+
+
+class MatrixRounds(Rounds):
+    """Carries out rounds of a matrix."""
+
+    def __init__(
+        self,
+        matrix: Matrix,
+        place: Place,
+        *,
+        forms: Sequence[Form],
+        versions: Versions,
+        seed: int,
+        disassembler: Disassembler | None,
+        heartbeat: Heartbeat,
+    ) -> None:
+        self._matrix, self._place, self._disassembler = matrix, place, disassembler
+        self._failed_alone: set[tuple[str, Member]] = set()
+        """PTX ISA versions, and members that did not compile some program of it by itself."""
+        super().__init__(
+            matrix,
+            target=place.target,
+            forms=forms,
+            versions=versions,
+            seed=seed,
+            heartbeat=heartbeat,
+            parts=ROUNDS_OF_A_MODULE[NOWHERE if place.opened is None else place.opened.choice.name],
+        )
+
+    def _carry_out(self) -> bool:
+        self._failed_alone.clear()
+        complete = super()._carry_out()
+        if self._job.skip == 0 and not self._heartbeat.interrupted:
+            self._note_expansions()
+        return complete
+
+    def _as_compiled(self, batch: Batch, part: int) -> Batch:
+        return replace(batch, entry=f"r{part}_{batch.entry}")
+
+    def _cases(self, batch: Batch, built: Built | None = None) -> int:
+        return 1 if self._place.opened is None else batch.count
+
+    def _ended(self, built: Mapping[str, Built]) -> None:
+        for module in {one.module.version: one for one in built.values()}.values():
+            together = [
+                member
+                for member in module.failed
+                if member.assembler is not None
+                and (module.module.version, member) not in self._failed_alone
+            ]
+            if together:
+                self._refused(module, together)
+
+    def _count(self, batch: Batch, built: Built, variants: Sequence[Variant]) -> None:
+        counts = self._report.counts
+        counts["programs",] += 1
+        self._count_members(batch, built)
+        counts["binaries",] += sum(len(variant.members) for variant in variants)
+        counts["distinct",] += len(variants)
+        failed = self._not_said(batch, built)
+        if failed:
+            counts["uncompiled",] += 1
+            self._refused(built, failed, batch)
+
+    def _compare(
+        self, batch: Batch, built: Built, variants: Sequence[Variant], first: int, count: int
+    ) -> None:
+        report = self._report
+        self._failed_alone.update((batch.version, member) for member in built.failed)
+        troubles = {one.trouble for one in built.failed.values()}
+        different = bool(troubles - {Trouble.UNSUPPORTED}) and bool(variants)
+        if self._place.opened is None:
+            report.answered += count
+        elif not variants:
+            said = any(one.trouble is not Trouble.UNSUPPORTED for one in built.failed.values())
+            report.failed += count if said else 0
+            report.unasked += 0 if said else count
+        else:
+            different |= self._run(batch, variants, first, count)
+        report.cases += count
+        if first == 0:
+            report.counts["differences",] += different
+
+    def _count_members(self, batch: Batch, built: Built) -> None:
+        counts = self._report.counts
+        readers = set(self._matrix.readers(batch.version))
+        for member in self._matrix.members:
+            own = BY_MEMBER, member.name
+            compiled = isinstance(built.made.get(member), Compiled)
+            counts[*own, "compiled"] += compiled
+            counts[*own, "not compiled"] += member in readers and not compiled
+            counts[*own, "not readable"] += member not in readers
+            counts[*own, "compared"] += 0
+            counts[*own, "images"] += 0
+
+    def _not_said(self, batch: Batch, built: Built) -> list[Member]:
+        """Count and keep what front ends did not compile; return the assemblers that did not."""
+        rest = []
+        failed: dict[tuple[Kind, str], tuple[Failure, list[Member]]] = {}
+        for member, failure in built.failed.items():
+            if failure.trouble is Trouble.UNSUPPORTED:
+                self._unsupported(failure, [member])
+            elif member.toolchain.writes_ptx:
+                said = kind_of_failure(failure), what_was_said(failure)
+                failed.setdefault(said, (failure, []))[1].append(member)
+            else:
+                rest.append(member)
+        right = [member for member in built.made if member not in built.failed]
+        self._report.counts["uncompiled",] += bool(failed)
+        for (kind, _), (failure, members) in failed.items():
+            image = batch.images(1)[0]
+            self._wrong_with(batch, image, 0, kind, members, right, failure)
+        return rest
+
+    def _run(self, batch: Batch, variants: Sequence[Variant], first: int, count: int) -> bool:
+        """Run the variants of a program; tell whether they differ."""
+        report = self._report
+        for variant in variants:
+            self._place.check_runs(variant.compiled)
+        self._heartbeat.enter(Stage.EXPAND)
+        images = batch.images(count, first=first)
+        self._heartbeat.enter(Stage.RUN)
+        pending = self._matrix.submit(variants, images, batch.entry)
+        expected: dict[tuple[str, ...], list[Images]] = {}
+        results = _Results(wrong={}, failed={}, right=[], first={})
+        distinct, ran, bounds_alone = set[bytes](), 0, False
+        for variant, one in zip(variants, pending, strict=True):
+            target = self._judged(batch, variant)
+            bounds_alone |= NO_FIGURES in expansions(batch.program, target=target)
+            differ = self._wrong(batch, target, images, one.collect, expected)
+            outcome = one.collect()
+            self._heartbeat.beat()
+            if isinstance(outcome, Failure) and outcome.trouble is Trouble.UNSUPPORTED:
+                self._unsupported(outcome, variant.members)
+                continue
+            if isinstance(outcome, Failure):
+                kind = kind_of_failure(outcome)
+                what = under_a_condition(outcome) if kind is Kind.DIVERGENCE else ""
+                same = results.failed.setdefault((kind, what), (outcome, []))
+                same[1].extend(variant.members)
+                distinct.add(b"failed")
+                continue
+            distinct.add(outcome.images.tobytes())
+            if len(differ):
+                index = int(differ[0])
+                results.wrong.setdefault(index, []).extend(variant.members)
+                its = outcome.images[index].copy(), target, variant.compiled
+                results.first.setdefault(index, its)
+            else:
+                results.right.extend(variant.members)
+            ran += 1
+            for member in variant.members:
+                report.counts[BY_MEMBER, member.name, "compared"] += first == 0
+                report.counts[BY_MEMBER, member.name, "images"] += count
+        report.compared += count if ran else 0
+        report.failed += count if results.failed and not ran else 0
+        report.unasked += 0 if ran or results.failed else count
+        report.counts["images",] += ran * count
+        report.counts["wrong",] += bool(results.wrong)
+        report.counts["bounds alone",] += bounds_alone and first == 0
+        self._heartbeat.count(count)
+        for (kind, _), (failure, failing) in results.failed.items():
+            self._wrong_with(batch, images[0], first, kind, failing, results.right, failure)
+        for index, wrong in results.wrong.items():
+            image, (actual, target, compiled) = images[index], results.first[index]
+            (kind,) = filter(None, judge(batch.program, image[None], actual[None], target=target))
+            unsteady = partial(self._unsteady, batch, compiled, images, index, actual, target)
+            self._wrong_with(
+                batch, image, first + index, kind, wrong, results.right, unsteady=unsteady
+            )
+        return len(distinct) > 1
+
+    def _unsteady(
+        self,
+        batch: Batch,
+        compiled: Compiled,
+        images: Images,
+        index: int,
+        actual: NDArray[np.uint8],
+        target: str,
+    ) -> Attempt | None:
+        """Return a wrong result as an attempt where the same launch, once more, gives another."""
+        again = self._matrix.device.run(compiled, images, entry=batch.entry)
+        if isinstance(again, Failure) or np.array_equal(again.images[index], actual):
+            return None
+        expected = execute(batch.program, images[index][None], target=target).images[0]
+        return Attempt(kind=Kind.FLAKY, actual=actual[None], expected=expected, failed=1)
+
+    def _judged(self, batch: Batch, variant: Variant) -> str:
+        """Return the oracle's target for a binary: of several compilers one with figures."""
+        architecture = variant.compiled.architecture
+        if not variant.compiled.release:
+            return architecture
+        targets = [
+            f"{architecture}@{release_of(one.version)}"
+            for one in variant.members
+            if one.assembler is not None
+        ] or [variant.compiled.oracle_target]
+        known = [one for one in targets if has_figures(batch.program, target=one)]
+        return (known or targets)[0]
+
+    def _wrong_with(
+        self,
+        batch: Batch,
+        image: NDArray[np.uint8],
+        index: int,
+        kind: Kind,
+        wrong: Sequence[Member],
+        right: Sequence[Member],
+        failure: Failure | None = None,
+        *,
+        unsteady: Callable[[], Attempt | None] = lambda: None,
+    ) -> None:
+        """Add an image that some members' binaries do not turn into what the oracle says."""
+        guilty, innocent = self._ordered(wrong), self._ordered(right)
+        asked = self._ordered([*guilty, *innocent])
+        family = family_of(kind, form_name(batch.form), guilty, asked, failure)
+        found = Found(family=family)
+        opened = self._place.opened
+        if not self._told(family) and opened is not None:
+            self._heartbeat.enter(Stage.RUN)
+            subject = Subject(
+                module=self._emitted(batch), program=batch.program, image=image.copy()
+            )
+            shown = attempt(MemberRunner(self._matrix.device, guilty[0]), subject)
+            if shown.kind is None:
+                # By itself it comes out right: what fails only in company is not told apart here,
+                # but for what the same binary does not do every time.
+                rare = unsteady()
+                if rare is None:
+                    self._report.counts["unconfirmed",] += 1
+                    return
+                shown, kind, family = rare, Kind.FLAKY, family_of_flaky(batch.form)
+                if self._told(family):
+                    self._suspect(Found(family=family))
+                    return
+            evidence = Evidence(kind=kind, family=family, subject=subject, attempts=[shown])
+            case = value_case(
+                evidence,
+                opened,
+                origin=self._origin(index),
+                status=ShrinkStatus.RAW,
+                outcomes={
+                    member: kind.value if member in guilty else "match"
+                    for member in self._matrix.members
+                    if member in guilty or member in innocent
+                },
+                wrong=guilty[0],
+            )
+            found = Found(family=family, case=case, files=files_of(evidence))
+        self._suspect(found)
+
+    def _refused(self, built: Built, failed: Sequence[Member], batch: Batch | None = None) -> None:
+        """Note what some members do not compile: a program, or a whole module."""
+        form = None if batch is None else batch.form
+        compiled = [one for one, made in built.made.items() if isinstance(made, Compiled)]
+        verdicts = verdicts_on(
+            built.module, failed, compiled, architecture=self._place.architecture
+        )
+        refusal = Refusal(
+            module=built.module,
+            form=form,
+            verdicts={one: verdicts[one] for one in self._matrix.members if one in verdicts},
+        )
+        kind = refusal.kind
+        if kind is None:
+            self._report.counts["unconfirmed",] += 1
+            return
+        name = "a whole module" if batch is None else form_name(form)
+        family = family_of(kind, name, refusal.refusing, list(refusal.verdicts))
+        found = Found(family=family)
+        if not self._told(family):
+            found.case = refusal.case(kind, family, self._origin())
+            found.files = {MODULE: built.module.ptx.encode()}
+        self._suspect(found)
+
+    def _ordered(self, members: Sequence[Member]) -> tuple[Member, ...]:
+        return tuple(member for member in self._matrix.members if member in members)
+
+    def _unsupported(self, failure: Failure, members: Sequence[Member]) -> None:
+        self._report.counts["unsupported",] += len(members)
+        self._report.said = f"{members[0].name}: {failure.line}"
+
+    def _note_expansions(self) -> None:
+        """Look at the matrix instructions of the round's forms, while some are left."""
+        report, first = self._report, self._job.number * _FORMS_OF_A_ROUND
+        forms = self._forms[first : first + _FORMS_OF_A_ROUND]
+        if self._disassembler is None or not forms:
+            return
+        target, versions = self._target, self._versions
+        some = [
+            (form, version, program)
+            for version, own in groupby(
+                forms, key=lambda form: versions.having(form, target, versions.main)
+            )
+            for form, program in survey_programs(
+                tuple(own), target=target, version=version, seed=self._seed
+            )
+        ]
+        if not some:
+            return
+        entries = [(f"form_{index}", version, one) for index, (_, version, one) in enumerate(some)]
+        built = self._built(entries)
+        try:
+            made = {
+                version: listings(self._matrix, one, self._disassembler.expansions)
+                for version, one in {one.module.version: one for one in built.values()}.items()
+            }
+        except InfrastructureError as error:
+            # What compilers are compared for needs no disassembler.
+            self._disassembler = None
+            report.said = f"expansions are not looked at: {error}"
+            report.counts["expansions not looked at",] += len(some)
+            return
+        report.counts["expansions",] += len(some)
+        for (entry, version, program), (form, *_) in zip(entries, some, strict=True):
+            seen = {member: own.get(entry, Counter()) for member, own in made[version].items()}
+            for note in notes_of(form, program, seen):
+                case, files = note_case(note, target=target, version=version)
+                report.counts["notes",] += 1
+                report.notes.append(Note(case=case, files=files, row=note.row))
+
 
 _IMAGES = {"cuda": 256, "sim": 32, NOWHERE: 1}
 """Images of each program: what a runner does in the time of compiling it."""
@@ -69,7 +442,7 @@ class Compilers:
     choice: RunnerChoice
     """Where binaries run: "cuda", "sim", or NOWHERE."""
     members: tuple[Member, ...]
-    """Who compiles; those that do not know the target are left out."""
+    """The compilers; those that do not know the target are left out."""
     seed: int
     selection: Selection = field(default_factory=Selection)
     disassembler: Disassembler | None = None
@@ -88,13 +461,7 @@ class Compilers:
 
     @contextmanager
     def opened(self, heartbeat: Heartbeat) -> Iterator[OpenCheck]:
-        """Open the device and the compilers.
-
-        Raises
-        ------
-        WarpfuzzError
-            If no compiler is left, or the device cannot be opened.
-        """
+        """Open the device and the compilers."""
         with placed(self.choice) as place:
             fit = fitting(self.members, place, read_by_all=self.read_by_all)
             opened, newest = place.opened, fit.versions.newest
@@ -127,13 +494,7 @@ class Compilers:
                 )
 
     def plan(self, facts: Facts) -> Plan:
-        """Return what programs there are.
-
-        Raises
-        ------
-        UsageError
-            If nothing is selected that the target has.
-        """
+        """Return what programs there are."""
         name = self.choice.name
         nowhere = name == NOWHERE
         members = [one for one in self.members if one.name in facts.members]

@@ -9,23 +9,15 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self
 
 import msgspec
 import numpy as np
 
 from corpus import Case, Entry, Family, Kind, ShrinkStatus, open_corpus
-from corpus.images import unpack
+from corpus.programs import unpack
 from fuzz.campaign.heartbeat import BeatingRunner
-from fuzz.checks.program_rounds import nothing_compiles
-from fuzz.checks.protocol import (
-    Examination,
-    Examined,
-    Heartbeat,
-    NotExamined,
-    Stage,
-    Stored,
-)
+from fuzz.checks.program_rounds import CompiledOnce, nothing_compiles
+from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
 from fuzz.findings.case import (
@@ -50,8 +42,7 @@ from fuzz.shrinking import Verdicts, runner_verdicts, shrink
 from oracle.errors import DeviceLostError, InfrastructureError, WarpfuzzError
 from oracle.targets import Module
 from runners.emission import emit
-from runners.kernels import KernelModule
-from runners.protocol import Compiled, Failure, ForwardingRunner, Runner, Trouble
+from runners.protocol import ClosedAtTheEnd, Failure, Runner, Trouble
 from strategies.features import main_form
 
 _LEVELS = (0, 3)
@@ -64,19 +55,13 @@ _RATE_EXECUTIONS, _RATE_SECONDS = 10_000, 5.0
 """Executions and seconds after which it is told as it is by then."""
 
 
-class OtherRunners:
+class OtherRunners(ClosedAtTheEnd):
     """Other runners than the one that found something, opened when they are needed."""
 
     def __init__(self, ready: OpenRunner) -> None:
         self._ready = ready
         self._stack = ExitStack()
         self._runners: dict[RunnerChoice, Runner | None] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the runners."""
@@ -103,15 +88,7 @@ class OtherRunners:
         return ready
 
     def details(self, subject: Subject, shown: Attempt) -> dict[str, str]:
-        """Return what became of a subject elsewhere, in words, by where that was.
-
-        Parameters
-        ----------
-        subject
-            What came out wrong.
-        shown
-            A run in which it did.
-        """
+        """Return what became of a subject elsewhere, in words, by where that was."""
         if shown.actual is None or shown.expected is None:
             return {}
         found = {}
@@ -163,45 +140,13 @@ BROKEN = "not examined for a defect of warpfuzz"
 """Detail of a case that keeps the name that it had: the exception that ended its examination."""
 
 
-_MODULES_KEPT = 64
-"""Most modules of one examination that are not compiled again: those of the last few steps."""
-
-
-class _CompiledOnce(ForwardingRunner):
-    """A runner that compiles a module once for one examination, unless that fails.
-
-    Experiments and shrinking come back to the same modules again and again: to 182 of 778
-    compilations of 8 findings in code of lanes (simulated device, 2026-11).
-    """
-
-    def __init__(self, runner: Runner) -> None:
-        super().__init__(runner)
-        self._compiled: dict[KernelModule, Compiled] = {}
-
-    def compile(self, module: KernelModule) -> Compiled | Failure:
-        """Translate a module, or return what came of it before."""
-        known = self._compiled.get(module)
-        if known is not None:
-            return known
-        compiled = self._runner.compile(module)
-        if isinstance(compiled, Compiled):
-            if len(self._compiled) >= _MODULES_KEPT:
-                del self._compiled[next(iter(self._compiled))]
-            self._compiled[module] = compiled
-        return compiled
-
-    def forget(self) -> None:
-        """Compile everything again from now on."""
-        self._compiled.clear()
-
-
 class Examiner:
     """Examines findings on one runner; what is replayed is compiled each time."""
 
     def __init__(self, ready: OpenRunner, heartbeat: Heartbeat) -> None:
         self._heartbeat = heartbeat
         self._ready = replace(ready, runner=BeatingRunner(ready.runner, heartbeat))
-        self._once = _CompiledOnce(self._ready.runner)
+        self._once = CompiledOnce(self._ready.runner)
         self._others = OtherRunners(ready)
         self._alike: dict[tuple[str, str, Module], tuple[str, ...]] = {}
 
@@ -209,14 +154,8 @@ class Examiner:
         """Close the runners with which findings were compared."""
         self._others.close()
 
-    def examine(self, job: Examination) -> Examined | NotExamined:
-        """Replay a finding, or make it smaller.
-
-        Raises
-        ------
-        WarpfuzzError
-            If it cannot be read or run at all.
-        """
+    def examine(self, job: Examination) -> Found:
+        """Replay a finding, or make it smaller."""
         self._heartbeat.enter(Stage.RUN)
         entry = open_corpus(job.corpus).get(job.id)
         try:
@@ -225,7 +164,7 @@ class Examiner:
             self._once.forget()
             self._heartbeat.enter(Stage.WAIT)
 
-    def _examine(self, entry: Entry, subject: Subject, job: Examination) -> Examined | NotExamined:
+    def _examine(self, entry: Entry, subject: Subject, job: Examination) -> Found:
         apart = self._lanes_apart(subject)
         if apart is not None:
             return self._on_simulated_device(entry, apart, job)
@@ -242,10 +181,10 @@ class Examiner:
                 broken = _defect(error)
                 found, status = self._as_named(entry, subject, job.family), entry.finding.shrink
         except DeviceLostError as error:
-            return self._lost(entry, subject, job, error)
+            return self._lost(entry, subject, error)
         if found is None:
-            return NotExamined(id=job.id, gone=True)
-        examined = self._examined(entry, found, status, job)
+            return Found(family=job.family, state=FoundState.GONE)
+        examined = self._examined(entry, found, status)
         return _with_detail(examined, BROKEN, broken) if broken else examined
 
     def _lanes_apart(self, subject: Subject) -> OpenRunner | None:
@@ -258,17 +197,13 @@ class Examiner:
             return None
         return ready
 
-    def _on_simulated_device(
-        self, entry: Entry, ready: OpenRunner, job: Examination
-    ) -> Examined | NotExamined:
+    def _on_simulated_device(self, entry: Entry, ready: OpenRunner, job: Examination) -> Found:
         """Examine a finding there, and keep what the GPU did first."""
         examiner = Examiner(ready, self._heartbeat)
         try:
             examined = examiner.examine(job)
         finally:
             examiner.close()
-        if isinstance(examined, NotExamined):
-            return examined
         first = entry.finding
         said = f"{self._ready.device}: {first.runners[-1].message or first.kind}"
         where = first.details.get(ON_A_GPU, said)
@@ -279,9 +214,8 @@ class Examiner:
         entry: Entry,
         evidence: Evidence,
         status: ShrinkStatus,
-        job: Examination,
         lost: str = "",
-    ) -> Examined:
+    ) -> Found:
         origin = entry.finding.origin
         if origin is None:
             raise InfrastructureError(
@@ -290,16 +224,15 @@ class Examiner:
         case = case_of(evidence, self._ready, origin=origin, status=status)
         if not lost:
             case = self._compared(case, evidence)
-        stored = Stored(case=case, files=files_of(evidence))
-        return Examined(id=job.id, family=evidence.family, stored=stored, lost=lost)
+        return Found(
+            family=evidence.family,
+            case=case,
+            files=files_of(evidence),
+            state=FoundState.REPLAYED,
+            lost=lost,
+        )
 
-    def _lost(
-        self,
-        entry: Entry,
-        subject: Subject,
-        job: Examination,
-        error: DeviceLostError,
-    ) -> Examined:
+    def _lost(self, entry: Entry, subject: Subject, error: DeviceLostError) -> Found:
         failure = Failure(trouble=Trouble.DEVICE_LOST, message=str(error))
         kind = Kind.DEVICE_LOST
         evidence = Evidence(
@@ -308,7 +241,7 @@ class Examiner:
             subject=subject,
             attempts=[Attempt(kind=kind, failure=failure, failed=1)],
         )
-        return self._examined(entry, evidence, ShrinkStatus.RAW, job, lost=str(error))
+        return self._examined(entry, evidence, ShrinkStatus.RAW, lost=str(error))
 
     def _compared(self, case: Case, evidence: Evidence) -> Case:
         """Return a case with what other runners make of it."""
@@ -466,10 +399,11 @@ def _defect(error: Exception) -> str:
     return f"{type(error).__name__} in {place}: {error}"
 
 
-def _with_detail(examined: Examined, name: str, text: str | float) -> Examined:
-    case = examined.stored.case
-    case = msgspec.structs.replace(case, details={**case.details, name: text})
-    return replace(examined, stored=replace(examined.stored, case=case))
+def _with_detail(found: Found, name: str, text: str | float) -> Found:
+    if found.case is None:
+        return found
+    details = {**found.case.details, name: text}
+    return replace(found, case=msgspec.structs.replace(found.case, details=details))
 
 
 def _first(entry: Entry, subject: Subject) -> Attempt:

@@ -1,4 +1,4 @@
-"""Rounds of programs that go on with images which the device makes, and compares with a reference.
+"""Rounds whose programs also run on images that the device makes and compares with a reference.
 
 The oracle judges some images of a program first. If all came out as they must, the device makes
 those that follow by their numbers, runs them and compares them with its reference, while the next
@@ -53,10 +53,7 @@ class _Started:
 class FreshRounds(ProgramRounds):
     """Carries out rounds on one runner, which compares. Takes what `ProgramRounds` does.
 
-    Raises
-    ------
-    UsageError
-        If the runner does not compare.
+    Raises UsageError if the runner does not compare.
     """
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -162,10 +159,7 @@ class FreshRounds(ProgramRounds):
     def _try_again(self, one: _Started, number: int, images: int) -> None:
         """Count images about which the reference was wrong; if it is so again, leave a form out.
 
-        Parameters
-        ----------
-        number
-            Of the first of them.
+        `number` is that of the first of them.
         """
         work = replace(one.work, first=number, count=1, sampled=(number,))
         again = self._device.fresh(one.compiled, work, entry=one.batch.entry).collect()
@@ -214,7 +208,7 @@ class MadeAgain:
     images: Images
     """uint8 (count, image_bytes)"""
     expected: Images
-    """The same after the program, by the oracle."""
+    """The images after the program, by the oracle."""
     wrong: NDArray[np.intp]
     """Places of those that the program under test got wrong."""
     mistaken: NDArray[np.intp]
@@ -222,13 +216,7 @@ class MadeAgain:
 
 
 def made_again(recipe: Recipe, program: Program, ran: FreshRan, *, target: str) -> MadeAgain:
-    """Make images again by their numbers, and have the oracle judge what the device made of them.
-
-    Parameters
-    ----------
-    target
-        The oracle's.
-    """
+    """Make images again by their numbers; have the oracle judge what the device made of them."""
     each = [expand(recipe, program, 1, first=int(number)) for number in ran.numbers]
     images = np.concatenate([np.zeros((0, program.image_bytes), np.uint8), *each])
     expected = execute(program, images, target=target).images

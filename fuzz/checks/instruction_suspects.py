@@ -1,4 +1,4 @@
-"""Instructions on which assembler and ISA disagree: described, replayed, and made plainer."""
+"""Instructions on which assembler and ISA disagree: described, replayed, and simplified."""
 
 from __future__ import annotations
 
@@ -20,14 +20,7 @@ from corpus import (
     open_corpus,
 )
 from fuzz import warpfuzz_version
-from fuzz.checks.protocol import (
-    Examination,
-    Examined,
-    Heartbeat,
-    NotExamined,
-    Stage,
-    Stored,
-)
+from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
 from fuzz.findings.families import core_of, family_of, rules_of
 from fuzz.findings.verdicts import expectation_of, kind_of
 from oracle.legality import Explanation, explain
@@ -93,7 +86,7 @@ def stored(
     *,
     family: Family | None = None,
     status: ShrinkStatus = ShrinkStatus.RAW,
-) -> Stored:
+) -> Found:
     """Return a disagreement as the corpus takes it, with the module that shows it.
 
     Parameters
@@ -127,23 +120,11 @@ def stored(
         origin=origin,
         shrink=status,
     )
-    return Stored(case=case, files={_MODULE: judgement.module.encode()})
+    return Found(family=case.family, case=case, files={_MODULE: judgement.module.encode()})
 
 
 class Examiner:
-    """Replays disagreements and makes them plainer.
-
-    Parameters
-    ----------
-    assemblers
-        Who judges.
-    selection
-        Which forms the campaign is about.
-    seed
-        Of the campaign.
-    heartbeat
-        Is told of every stage.
-    """
+    """Replays disagreements and makes them plainer."""
 
     def __init__(
         self,
@@ -158,20 +139,20 @@ class Examiner:
         self._drafts: dict[str, Draft] = {}
         """By the id of a finding that was replayed: it is shrunk later."""
 
-    def examine(self, job: Examination) -> Examined | NotExamined:
+    def examine(self, job: Examination) -> Found:
         """Replay a disagreement, or make it plainer; one of another campaign stays as it is."""
         entry = open_corpus(job.corpus).get(job.id)
         self._heartbeat.enter(Stage.RUN)
         try:
             one = self._read(entry)
             if one is None:
-                return NotExamined(id=job.id)
+                return Found(family=job.family, state=FoundState.LEFT)
             if job.seconds is not None:
-                return self._shrunk(entry, one, job, time.monotonic() + job.seconds)
+                return self._shrunk(entry, one, time.monotonic() + job.seconds)
             times = 1 if Outcome.HUNG in one.outcomes else _REPLAYS
             if not all(self._replays(one) for _ in range(times)):
-                return NotExamined(id=job.id, gone=True)
-            return self._examined(entry, one, job, job.family, ShrinkStatus.RAW)
+                return Found(family=job.family, state=FoundState.GONE)
+            return self._examined(entry, one, job.family, ShrinkStatus.RAW)
         finally:
             self._heartbeat.enter(Stage.WAIT)
 
@@ -218,10 +199,9 @@ class Examiner:
         self,
         entry: Entry,
         one: Disagreement,
-        job: Examination,
         family: Family,
         status: ShrinkStatus,
-    ) -> Examined:
+    ) -> Found:
         origin = entry.finding.origin
         number = origin.round if origin is not None else 0
         raw = status is ShrinkStatus.RAW
@@ -232,7 +212,7 @@ class Examiner:
             family=entry.finding.family if raw else None,
             status=status,
         )
-        return Examined(id=job.id, family=family, stored=found, settles=not raw)
+        return replace(found, family=family, state=FoundState.REPLAYED, settles=not raw)
 
     def _replays(self, one: Disagreement) -> bool:
         return all(
@@ -240,7 +220,7 @@ class Examiner:
             for which, judged in one.judgements.items()
         )
 
-    def _shrunk(self, entry: Entry, one: Disagreement, job: Examination, end: float) -> Examined:
+    def _shrunk(self, entry: Entry, one: Disagreement, end: float) -> Found:
         explanation = one.explanation
         rules, core = rules_of(explanation), core_of(one.kind, one.draft, explanation)
         found: dict[Draft, Disagreement] = {one.draft: one}
@@ -275,7 +255,7 @@ class Examiner:
             smallest, status = one, ShrinkStatus.FLAKY
         elif time.monotonic() > end:
             status = ShrinkStatus.CAPPED
-        return self._examined(entry, smallest, job, smallest.family, status)
+        return self._examined(entry, smallest, smallest.family, status)
 
     def _in_plainest_module(self, one: Disagreement, core: str, end: float) -> Disagreement:
         """Return a disagreement in the plainest target and the lowest version that show it."""

@@ -1,11 +1,11 @@
-"""The check of instructions: what the ISA says of them, against what assemblers make of them."""
+"""The check of instructions: compares what the ISA says of them with what assemblers do."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from corpus import Family, Kind, Origin
 from fuzz.checks.instruction_suspects import (
@@ -17,6 +17,7 @@ from fuzz.checks.instruction_suspects import (
 )
 from fuzz.checks.protocol import (
     Facts,
+    Found,
     Heartbeat,
     OpenCheck,
     Options,
@@ -26,12 +27,11 @@ from fuzz.checks.protocol import (
     RoundReport,
     ShownCounter,
     Stage,
-    Suspect,
     Words,
 )
 from fuzz.findings.families import core_of
 from oracle.errors import UsageError
-from oracle.isa import FORMS, forms_by_opcode
+from oracle.isa import forms_by_opcode
 from oracle.legality import Verdict, verdict_of
 from oracle.targets import TARGETS, VERSIONS, PtxVersion, Target, parse_target, parse_version
 from runners.assemblers.assembler import Assembler
@@ -41,11 +41,7 @@ from runners.assemblers.judging import Judge
 from strategies.coverage import Coverage, CoverageLine
 from strategies.drafts import Draft
 from strategies.draws import Selection, derived_seed
-from strategies.instruction_draws import (
-    GENERATOR_VERSION,
-    ROUND_CASES,
-    round_drafts,
-)
+from strategies.instruction_draws import GENERATOR_VERSION, ROUND_CASES, round_drafts
 
 _STALL_SECONDS = 900.0
 """How long a worker may stay silent before it is killed: it is silent while an assembler judges
@@ -82,11 +78,10 @@ class InstructionCoverage(Coverage):
 
     NAMES = ("forms", "targets", "versions", "verdicts", "outcomes", "costly")
 
-    def lines(self) -> Sequence[CoverageLine]:
-        """Return how much of each dimension was reached."""
+    def lines(self, forms: Collection[str]) -> Sequence[CoverageLine]:
+        """Return how much of each dimension was reached, of these opcodes and of all else."""
         asked = self.counts
-        forms = {form.opcode: asked["forms"][form.opcode] for form in FORMS}
-        lines = [CoverageLine.of("forms", forms)]
+        lines = [CoverageLine.of("forms", {form: asked["forms"][form] for form in sorted(forms)})]
         # There is no end to what can be reached of these.
         lines += [
             CoverageLine(name=name, reached=len(asked[name]), total=len(asked[name]))
@@ -116,10 +111,7 @@ def pairs_of(
 ) -> tuple[tuple[Target, PtxVersion], ...]:
     """Return the pairs of target and version that rounds are about, the main one first.
 
-    Raises
-    ------
-    UsageError
-        If the assembler does not have what is asked for.
+    Raises UsageError if the assembler does not have what is asked for.
     """
     wanted = (
         [parse_target(target)]
@@ -202,13 +194,7 @@ class Instructions:
             gc.unfreeze()
 
     def plan(self, facts: Facts) -> Plan:
-        """Return what there is to be asked.
-
-        Raises
-        ------
-        UsageError
-            If nothing is selected, or the assembler does not have what is asked for.
-        """
+        """Return what there is to be asked."""
         forms = self.selection.forms()
         if not forms:
             raise UsageError(
@@ -394,14 +380,12 @@ class _Rounds:
         if there is not None:
             there.cases += 1
             return
-        origin = Origin(seed=self._check.seed, round=job.number)
-        new = core not in job.settled
-        report.suspects[core] = Suspect(
-            family=Family(key=core, title=one.family.title),
-            kind=one.kind,
-            cases=1,
-            stored=stored(one, self._check.assemblers, origin) if new else None,
-        )
+        family = Family(key=core, title=one.family.title)
+        found = Found(family=family)
+        if core not in job.settled:
+            origin = Origin(seed=self._check.seed, round=job.number)
+            found = replace(stored(one, self._check.assemblers, origin), family=family)
+        report.suspects[core] = found
 
     def _judge(self, which: int, work: Work) -> Judge:
         key = (which, work.target, work.version)

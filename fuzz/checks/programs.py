@@ -1,13 +1,14 @@
-"""The check of programs: what they compute on a device, against the model of its target."""
+"""The check of programs: compares what they compute on a device with the model of its target."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol, cast
 
-from fuzz.campaign.heartbeat import health_of
+from fuzz.campaign.heartbeat import BeatingRunner, health_of
 from fuzz.checks.examining import Examiner
 from fuzz.checks.fresh_rounds import FreshRounds
 from fuzz.checks.program_rounds import ProgramRounds
@@ -22,25 +23,115 @@ from fuzz.checks.protocol import (
     RoundPlan,
     RoundReport,
     ShownCounter,
+    Stage,
     Words,
 )
 from fuzz.checks.rounds import Work
-from fuzz.checks.undefined import UndefinedPrograms
 from fuzz.kinds import KINDS
-from fuzz.runner import OpenRunner, RunnerChoice, drawn_versions, opened, without_figures
+from fuzz.runner import (
+    OpenRunner,
+    RunnerChoice,
+    drawn_versions,
+    open_runner,
+    opened,
+    without_figures,
+)
+from oracle.definedness import undefined
 from oracle.models import model_for
-from strategies.coverage import Coverage
+from oracle.program import Program
+from oracle.targets import Module
+from runners.emission import emit
+from runners.protocol import Failure, Images, Trouble
+from strategies.contents import expand
+from strategies.coverage import EPOCH, Coverage
 from strategies.draws import Selection
 from strategies.program_coverage import Batch, ProgramCoverage
 from strategies.program_draws import (
+    MOST_OF_FORMS,
     Speed,
     fresh_per_program,
     images_per_program,
     round_focuses,
     selected_forms,
+    undefined_of_round,
     unjudged_forms,
 )
 from strategies.programs import GENERATOR_VERSION
+
+_IMAGES = 8
+"""Images of each program; 64 take 0.3 s on a simulated device (2026-11)."""
+_DEADLINE = 2.0
+"""Seconds that such a program may take on a GPU: eight images are done in milliseconds."""
+_RAN = "ran"
+_OUTCOMES = {Trouble.COMPILE_FAILURE: "refused by the compiler", Trouble.STICKY_ERROR: "trap"}
+"""Names of runner errors that differ from the runner's own."""
+
+
+class UndefinedPrograms:
+    """Runs undefined programs on a runner that is opened when it is first needed.
+
+    Every sixteenth round is followed by eight of them on eight images each, a function of the seed
+    and the number of the round alone. What they do to a device is nobody's fault: they are no
+    cases, nor findings, and whatever becomes of their runner, ordinary batches never see it.
+    `ready` is the runner of the ordinary rounds; another of its sort is opened.
+    """
+
+    def __init__(
+        self, ready: OpenRunner, seed: int, selection: Selection, heartbeat: Heartbeat
+    ) -> None:
+        self._ready, self._seed, self._heartbeat = ready, seed, heartbeat
+        self._forms = selected_forms(
+            selection,
+            target=ready.target,
+            version=ready.ptx_version,
+        )
+        self._stack = ExitStack()
+        self._runner: BeatingRunner | None = None
+
+    def close(self) -> None:
+        """Close the runner."""
+        self._stack.close()
+
+    def counts(self, number: int) -> Counts | None:
+        """Run the programs that belong to a round, in one of 16; None if that was interrupted.
+
+        Raises WarpfuzzError if no second runner can be opened.
+        """
+        counts: Counts = Counter()
+        if number % EPOCH:
+            return counts
+        for program, images in self._drawn(number):
+            if self._heartbeat.interrupted:
+                return None
+            reasons = undefined(program, target=self._ready.target)
+            if reasons:
+                counts["undefined", reasons[0].cause.value, self._outcome(program, images)] += 1
+        self._heartbeat.enter(Stage.WAIT)
+        return counts
+
+    def _drawn(self, number: int) -> Sequence[tuple[Program, Images]]:
+        self._heartbeat.enter(Stage.DRAW, round=number)
+        module = Module.named(self._ready.target, self._ready.ptx_version)
+        drawn = undefined_of_round(self._forms, module, seed=self._seed, number=number)
+        return [(program, expand(recipe, program, _IMAGES)) for program, recipe in drawn]
+
+    def _outcome(self, program: Program, images: Images) -> str:
+        self._heartbeat.enter(Stage.RUN)
+        module = Module.named(self._ready.target, self._ready.ptx_version)
+        runner = self._opened()
+        compiled = runner.compile(emit(program, module=module))
+        ran = compiled if isinstance(compiled, Failure) else runner.run(compiled, images)
+        if not isinstance(ran, Failure):
+            return _RAN
+        return _OUTCOMES.get(ran.trouble, ran.trouble.name.lower().replace("_", " "))
+
+    def _opened(self) -> BeatingRunner:
+        if self._runner is None:
+            choice = replace(self._ready.choice, deadline=_DEADLINE)
+            runner = BeatingRunner(open_runner(choice).runner, self._heartbeat)
+            self._runner = self._stack.enter_context(runner)
+        return self._runner
+
 
 _STALL_SECONDS = {"sim": 300.0, "cuda": 900.0}
 """By runner: how long a worker may stay silent before it is killed, in seconds. A PTX pass may
@@ -55,27 +146,14 @@ class IdleWorker(Protocol):
     """Uses the idle time of a device."""
 
     def after(self, report: RoundReport, verified: Sequence[Batch]) -> None:
-        """Hear of a round, and add to its report what came of idle time.
+        """Take a finished round into account, and add what idle time compared to its report.
 
-        Parameters
-        ----------
-        report
-            Of the round.
-        verified
-            Its programs of which every image that was run came out as it must.
+        `verified` are its programs of which every image that was run came out as it must.
         """
         ...
 
     def close(self) -> None:
         """Close what it has opened."""
-        ...
-
-
-class Idle(Protocol):
-    """What is done with the idle time of devices."""
-
-    def opened(self, ready: OpenRunner) -> IdleWorker:
-        """Return what uses that of a runner's device."""
         ...
 
 
@@ -89,8 +167,8 @@ class Programs:
     selection: Selection = field(default_factory=Selection)
     undefined: bool = False
     """Whether programs that the ISA leaves undefined are run beside the rounds, and counted."""
-    idle: Idle | None = None
-    """What is done with the idle time of devices; None: nothing."""
+    idle: Callable[[OpenRunner], IdleWorker] | None = None
+    """Makes what uses the idle time of a runner's device; None: nothing does."""
     reference: bool = False
     """Whether programs that are verified go on with images which the device makes, and compares
     with its reference."""
@@ -118,13 +196,7 @@ class Programs:
             yield self.on_runner(ready, heartbeat, stack)
 
     def on_runner(self, ready: OpenRunner, heartbeat: Heartbeat, stack: ExitStack) -> OpenCheck:
-        """Return what runs programs and examines findings on a runner.
-
-        Parameters
-        ----------
-        stack
-            Closes what is opened.
-        """
+        """Return what runs programs and examines findings on a runner."""
         versions = drawn_versions(ready)
         # What is not drawn by rounds is written in the version that has all their forms.
         ready = replace(ready, ptx_version=versions.newest)
@@ -153,7 +225,7 @@ class Programs:
         if self.undefined:
             undefined = UndefinedPrograms(ready, self.seed, self.selection, heartbeat)
             stack.callback(undefined.close)
-        idle = None if self.idle is None else self.idle.opened(ready)
+        idle = None if self.idle is None else self.idle(ready)
         examiner = Examiner(ready, heartbeat)
         if idle is not None:
             stack.callback(idle.close)
@@ -178,13 +250,7 @@ class Programs:
         )
 
     def plan(self, facts: Facts) -> Plan:
-        """Return what programs there are for a runner.
-
-        Raises
-        ------
-        UsageError
-            If nothing is selected that the target has.
-        """
+        """Return what programs there are for a runner."""
         choice = self.choice
         device = Speed.NATIVE if choice.name == "cuda" else Speed.INTERPRETED
         # Beside a reference the oracle vouches for the program: a few images do.
@@ -197,7 +263,10 @@ class Programs:
             count = self.images or images_per_program(number, speed)
             cases = len(focuses) * count
             fresh = fresh_per_program(number, device) if self.reference else 0
-            work = Work(focuses=tuple(focuses), count=count, fresh=fresh)
+            most_of_forms = self.images or MOST_OF_FORMS
+            work = Work(
+                focuses=tuple(focuses), count=count, most_of_forms=most_of_forms, fresh=fresh
+            )
             return RoundPlan(work=work, cases=cases)
 
         return Plan(
@@ -279,4 +348,7 @@ def _unjudged(ready: OpenRunner, selection: Selection) -> tuple[str, ...]:
     if not forms:
         return ()
     name = model_for(target).name
-    return (f"{len(forms)} of the forms that multiply: the model {name} has no figures of them",)
+    return (
+        f"{len(forms)} of the forms that multiply: the model {name} has no figures of them, so "
+        "that any result that the ISA permits counts as right",
+    )

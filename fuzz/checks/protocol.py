@@ -1,4 +1,4 @@
-"""A check: what a campaign tries and how it is judged; and what the two tell each other.
+"""Interface of a check: what a campaign tries, how it is judged, and their messages.
 
 A campaign knows nothing of what it tries. The command hands it a check, which is small and can be
 pickled: every worker process gets it, opens it, and carries out rounds and examinations with it.
@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus import Case, Family, Kind
+from corpus import Case, Family
 from strategies.coverage import Coverage
 from strategies.program_draws import Versions
 
@@ -62,10 +62,7 @@ def nested(counts: Counts) -> dict[str, Any]:
 def flattened(table: Mapping[str, Any], before: tuple[str, ...] = ()) -> Counts:
     """Return the counters that `nested` gave.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If they are no such counters.
+    Raises TypeError or ValueError if they are no such counters.
     """
     counts: Counts = Counter()
     for word, inner in table.items():
@@ -83,7 +80,6 @@ class Stage(StrEnum):
     """Drawing programs or instructions, and writing their PTX."""
     COMPILE = "compile"
     EXPAND = "fill"
-    """Filling images."""
     ORACLE = "oracle"
     """Computing what must come out."""
     RUN = "run"
@@ -121,11 +117,11 @@ class Facts:
     target: str
     """Value of `.target`; where rounds go over several, that of the first."""
     ptx_version: str
-    """The same for `.version`; where rounds draw it, the newest."""
+    """PTX ISA version of the modules; if rounds draw it, the newest."""
     drawn: Versions | None = None
     """What rounds draw `.version` from; None: all have the one."""
     version: str
-    """Of the runner."""
+    """Version of the runner."""
     device: str
     """One line that names what is judged."""
     left_out: tuple[str, ...] = ()
@@ -162,7 +158,6 @@ class DeviceStatus:
     name: str
     uuid: str = ""
     host: str = ""
-    """The name of its host, where there are several."""
     temperature: int | None = None
     """Degrees Celsius."""
     sm_clock: int | None = None
@@ -240,7 +235,7 @@ class Examination:
     corpus: Path
     id: str
     family: Family
-    """The family that it stands for."""
+    """The family for which the finding stands."""
     seconds: float | None = None
     """Time for making it smaller; None: it is replayed."""
 
@@ -251,32 +246,43 @@ Job = RoundJob | Examination
 # Reports
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stored:
-    """A finding as the corpus takes it."""
+class FoundState(StrEnum):
+    """How much is known of a finding."""
 
-    case: Case
-    files: Mapping[str, bytes]
+    RAW = "raw"
+    """It differed in a round, and was not run again yet."""
+    REPLAYED = "replayed"
+    """It was run again, or made smaller."""
+    GONE = "gone"
+    """It did not differ when it was run again."""
+    LEFT = "left"
+    """It cannot be examined: its folder was removed, or the examination failed."""
 
 
 @dataclass(kw_only=True)
-class Suspect:
-    """What differs in a round, by family; not replayed yet."""
+class Found:
+    """A finding on its way into the corpus, as a round or an examination leaves it."""
 
     family: Family
-    kind: Kind
-    cases: int
-    stored: Stored | None
-    """The first of them; None where the family is settled."""
-    replayed: bool = False
-    """Whether it was replayed already, so that nothing is left to be examined."""
+    case: Case | None = None
+    """None where nothing is to be stored: the family is settled, or there is nothing to show."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Contents of the case's files, by name."""
+    cases: int = 1
+    """Cases of the round that belong to it; the stored case is the first of them."""
+    state: FoundState = FoundState.RAW
+    settles: bool = False
+    """Whether every case of the family that it was found under is the same finding."""
+    lost: str = ""
+    """How the device was lost over it; empty while it is there."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
     """Something that is worth keeping and no finding."""
 
-    stored: Stored
+    case: Case
+    files: Mapping[str, bytes]
     row: Mapping[str, Any]
     """A JSON object for programs; "note" is a sentence for people."""
 
@@ -288,8 +294,8 @@ class ScreeningReport:
     comparisons: int = 0
     """Images, times the multiprocessors that ran each, that were compared on the device."""
     wrong: int = 0
-    """Those of them that differed."""
-    suspects: list[Suspect] = field(default_factory=list)
+    """Comparisons that differed."""
+    suspects: list[Found] = field(default_factory=list)
     """Suspects that were replayed; a later report of the same key replaces the earlier one."""
     trouble: str = ""
     """Why nothing is screened any more; empty while something is."""
@@ -313,7 +319,6 @@ class RoundReport:
     """Cases that were left out at its start."""
     coverage: Coverage
     complete: bool = False
-    """Whether it was done to its end."""
     cases: int = 0
     compared: int = 0
     """Cases whose outcome was compared with what must come out."""
@@ -326,49 +331,23 @@ class RoundReport:
     counts: Counts = field(default_factory=Counter)
     said: str = ""
     """What the runner said when it failed last."""
-    suspects: dict[str, Suspect] = field(default_factory=dict)
+    suspects: dict[str, Found] = field(default_factory=dict)
     """By the key of the family, in the order in which they came up."""
     notes: list[Note] = field(default_factory=list)
     lost: str = ""
     """How the device was lost; empty while it is there."""
     device: int = 0
-    """Number of the device."""
     health: DeviceStatus | None = None
     """What the device said of itself, now and then."""
     screening: ScreeningReport | None = None
     """What was screened beside it since the last report; None where this worker does not."""
     outcomes: Outcomes | None = None
     """Where they were asked for, and every image ran."""
-    disagreement: Suspect | None = None
+    disagreement: Found | None = None
     """What came out otherwise than on the device that the round was compared with."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Examined:
-    """What replaying or shrinking a finding gave."""
-
-    id: str
-    """Of the finding that was to be examined."""
-    family: Family
-    stored: Stored
-    settles: bool = False
-    """Whether every case of the family that it was found under is the same finding."""
-    lost: str = ""
-    """How the device was lost over it; empty while it is there."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class NotExamined:
-    """There is nothing to show of a finding."""
-
-    id: str
-    gone: bool = False
-    """Whether it did not happen again; else somebody has removed it, or it broke."""
-    lost: str = ""
-    """As of other reports: empty, the device is there."""
-
-
-Report = RoundReport | Examined | NotExamined
+Report = RoundReport | Found
 
 
 # Checks
@@ -383,7 +362,7 @@ class ShownCounter:
     one: str
     """Noun or words behind a 1."""
     many: str = ""
-    """The same behind other numbers; an s is added where it is empty."""
+    """Plural of the noun; if it is empty, an s is appended."""
     odd: bool = False
     """Whether it is shown only where it is not 0, and then stands out."""
 
@@ -405,9 +384,9 @@ class Words:
     runner: str = "the runner"
     """Whom workers wait for."""
     unasked: str = "not asked"
-    """What is said of cases that could not be tried."""
+    """Phrase for cases that could not be tried."""
     answered: str = "only accepted or rejected"
-    """What is said of cases whose outcome was compared with nothing."""
+    """Phrase for cases whose outcome was not compared with anything."""
     counters: tuple[ShownCounter, ...] = ()
     replay: tuple[str, ...] = ()
     """Options that a replay of the findings needs."""
@@ -440,10 +419,10 @@ class OpenCheck:
     facts: Facts
     round: Callable[[RoundJob], RoundReport]
     """Carries out a round, up to its limit or until the coordinator wants an end."""
-    examine: Callable[[Examination], Examined | NotExamined]
+    examine: Callable[[Examination], Found]
     """Replays a finding, or makes it smaller."""
     health: Callable[[], DeviceStatus | None] = lambda: None
-    """What the device says of itself; None where it does not."""
+    """What the device reports about its health; None if it reports nothing."""
 
 
 class Check(Protocol):
@@ -451,7 +430,7 @@ class Check(Protocol):
 
     @property
     def seed(self) -> int:
-        """Of the campaign: the same gives the same cases."""
+        """Seed of the campaign: the same seed gives the same cases."""
         ...
 
     @property
@@ -466,21 +445,12 @@ class Check(Protocol):
     def opened(self, heartbeat: Heartbeat) -> AbstractContextManager[OpenCheck]:
         """Open what a worker needs.
 
-        Raises
-        ------
-        WarpfuzzError
-            If something is asked for that cannot be, or something is missing.
+        Raises WarpfuzzError if something is asked for that cannot be, or something is missing.
         """
         ...
 
     def plan(self, facts: Facts) -> Plan:
-        """Return the coordinator's side.
-
-        Raises
-        ------
-        UsageError
-            If nothing is selected that there is.
-        """
+        """Return the coordinator's side. Raises UsageError if nothing is selected that there is."""
         ...
 
     def options(self, facts: Facts) -> Options:

@@ -1,4 +1,4 @@
-"""A round of programs: draw, compile, fill, run, compute, compare, whoever compiles them."""
+"""A round of programs, for any compiler: draw, compile, fill, run, compute, compare."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus import Family, Kind, Origin
-from fuzz.checks.protocol import Heartbeat, RoundJob, RoundReport, Stage, Stored, Suspect
+from corpus import Family, Origin
+from fuzz.checks.protocol import Found, Heartbeat, RoundJob, RoundReport, Stage
 from fuzz.compilers.matrix import Building, Built, Matrix, Variant
 from fuzz.compilers.members import Device, Member
 from oracle.errors import DeviceLostError
@@ -28,7 +28,7 @@ from runners.protocol import Compiled, Failure, Images, Ran, Runner
 from runners.toolchains import Toolchain
 from strategies.features import Focus
 from strategies.program_coverage import Batch, ProgramCoverage
-from strategies.program_draws import Versions, round_batches, round_key, up_to
+from strategies.program_draws import MOST_OF_FORMS, Versions, round_batches, round_key, up_to
 
 _BYTES_COMPARED_AT_ONCE = 4 << 20
 """Most bytes of images that the oracle is asked for together: they are compared while they are in
@@ -43,6 +43,8 @@ class Work:
     """What each program should be about; None: what the key of the round chooses."""
     count: int
     """Images of each program."""
+    most_of_forms: int = MOST_OF_FORMS
+    """Most images of a program that is about a form."""
     fresh: int = 0
     """Images beyond those that the device makes of each program and compares with its reference."""
 
@@ -71,18 +73,8 @@ class Rounds(ABC):
 
     Parameters
     ----------
-    compilers
-        Who compiles.
-    target
-        Of all modules.
-    forms
-        What is selected.
     versions
         What rounds draw the PTX ISA version from.
-    seed
-        Of the campaign.
-    heartbeat
-        Is told of every stage.
     parts
         Draws whose programs share a module.
     """
@@ -110,10 +102,7 @@ class Rounds(ABC):
     def report(self, job: RoundJob) -> RoundReport:
         """Carry out a round, up to its limit or until the coordinator wants an end.
 
-        Raises
-        ------
-        WarpfuzzError
-            If the device cannot run what compilers write, or lacks something.
+        Raises WarpfuzzError if the device cannot run what compilers write, or lacks something.
         """
         report = RoundReport(number=job.number, skip=job.skip, coverage=ProgramCoverage())
         self._job, self._report = job, report
@@ -162,6 +151,7 @@ class Rounds(ABC):
                 key=round_key(self._seed, job.number * self._parts + part),
                 focuses=job.plan.work.focuses,
                 count=job.plan.work.count,
+                most_of_forms=job.plan.work.most_of_forms,
                 line_bytes=self._line_bytes,
                 shares_registers=self._shares_registers,
             ):
@@ -170,17 +160,9 @@ class Rounds(ABC):
     def _built(self, programs: Iterable[tuple[str, str, Program]]) -> Mapping[str, Built]:
         """Compile programs, those of a PTX ISA version in one module.
 
-        What a front end cannot say is left out: it would cost the others their module.
-
-        Parameters
-        ----------
-        programs
-            The entry, the version, and the program of each.
-
-        Returns
-        -------
-        Mapping
-            By entry: the module, as those made it who read its version.
+        What a front end cannot say is left out: it would cost the others their module. Each program
+        comes with its entry and its version. Returns, by entry, the module as those made it who
+        read its version.
         """
         modules: dict[str, dict[str, Program]] = {}
         for entry, version, program in programs:
@@ -215,10 +197,7 @@ class Rounds(ABC):
     def _work_on(self, batch: Batch, built: Built, place: int, end: int) -> None:
         """Work on the images of a program until they are done, or there is a reason to stop.
 
-        Parameters
-        ----------
-        place, end
-            Cases of the round before it, and with it.
+        `place` and `end` are the cases of the round before it, and with it.
         """
         job, report = self._job, self._report
         variants = self._compilers.variants(built, batch.entry)
@@ -283,15 +262,11 @@ class Rounds(ABC):
         """Whether cases of a family are only counted: it is settled, or there is one already."""
         return family.key in self._job.settled or family.key in self._report.suspects
 
-    def _suspect(self, family: Family, kind: Kind, cases: int, stored: Stored | None) -> None:
+    def _suspect(self, found: Found) -> None:
         """Add cases of a family to the report; they are stored if they are the first."""
-        there = self._report.suspects.get(family.key)
-        if there is not None:
-            there.cases += cases
-            return
-        self._report.suspects[family.key] = Suspect(
-            family=family, kind=kind, cases=cases, stored=stored
-        )
+        there = self._report.suspects.setdefault(found.family.key, found)
+        if there is not found:
+            there.cases += found.cases
 
     def _origin(self, image: int | None = None) -> Origin:
         return Origin(seed=self._seed, round=self._job.number, image=image)
@@ -324,4 +299,4 @@ class Rounds(ABC):
         """Count some images of a program as cases, and report which came out wrong."""
 
     def _ended(self, built: Mapping[str, Built]) -> None:  # noqa: B027
-        """Hear that all programs of the round were tried."""
+        """Note that all programs of the round were tried."""

@@ -1,1 +1,1 @@
-"""One module per command: options in, rooms called, something printed."""
+"""One module for each command, or for a few: reads the options, calls the packages, prints."""

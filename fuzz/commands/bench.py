@@ -1,4 +1,4 @@
-"""`warpfuzz bench`: how soon planted faults are found, and what drawn programs reach."""
+"""`warpfuzz bench`: after how many images planted faults are found, and coverage of programs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from corpus.known import load_known
+from fuzz.bench import Watcher, run_all
 from fuzz.bench.campaigns import (
     Campaign,
     Lines,
@@ -23,9 +24,7 @@ from fuzz.bench.campaigns import (
     measure_reach,
     undrawn_forms,
 )
-from fuzz.bench.faults import Contents, chosen
-from fuzz.bench.pooling import Watcher, run_all
-from fuzz.bench.search import Column, Measurement, Plan, Row, measure
+from fuzz.bench.search import Column, Contents, Measurement, Plan, Row, chosen, measure
 from fuzz.options import Bench, Faults, check_conflicts
 from fuzz.output import console, counted, emit, say, table
 from fuzz.runner import RunnerChoice, cores, version_for

@@ -41,13 +41,7 @@ from oracle.program import requirements
 from oracle.targets import Module, parse_target, parse_version
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.disassembly import find_disassembler
-from runners.compilers import (
-    Candidate,
-    Selected,
-    fetched,
-    fetched_compiler,
-    parse_levels,
-)
+from runners.compilers import Candidate, Selected, fetched, fetched_compiler, parse_levels
 from runners.faults import Place, by_name
 from runners.protocol import Failure, Runner
 from runners.ptx_pass import Rewriter, RewritingRunner
@@ -156,7 +150,7 @@ def _check(entry: Entry, selected: Selected, options: Bisect) -> None:
         ),
         (
             options.target is not None and is_expansion(entry),
-            f"--target {options.target} would be another expansion than that of {entry.id}; leave "
+            f"--target {options.target} would look at other machine code than {entry.id}; leave "
             "it out",
         ),
     ):
@@ -251,8 +245,8 @@ def _print(
     good = _behind_good(conclusion)
     if good and is_runnable(entry):
         say(
-            f"Each right build was executed at least {good:,} times without a failure: what fails "
-            f"in {shown_by(good):.2%} of executions would have shown with a probability of 95 %."
+            f"Each right build ran at least {good:,} times without a failure. One that fails in "
+            f"{shown_by(good):.2%} of its runs would have failed with a probability of 95 %."
         )
     if rate < 1:
         say(

@@ -1,31 +1,389 @@
-"""`warpfuzz conform`: the suite for implementations of these instructions."""
+"""`warpfuzz conform`: the suite that judges implementations, a program for each form.
+
+Each program does its form in every way of reaching memory. The state space and the layout of a
+wmma.load or wmma.store are part of its form; the strides, and generic addresses of both memories,
+are ways. A load of A or B is followed by a multiplication, on contents that any arithmetic
+multiplies exactly; a load of C by a store, a store comes after a load.
+"""
 
 from __future__ import annotations
 
 import json
+import multiprocessing
+import re
+import sys
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field, replace
+from itertools import product
+from multiprocessing.util import Finalize
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from corpus import durable
-from fuzz.conforming import (
-    NOT_IMPLEMENTED,
-    PASSING,
-    Asked,
-    asked,
-    forms_of,
-    item,
-    read_expectations,
-    unjudged,
-    write_expectations,
-)
+import numpy as np
+from numpy.typing import NDArray
+
+from corpus import Kind, durable
+from fuzz.findings.verdicts import differences, judge, worst_of
+from fuzz.kinds import BY_TROUBLE
 from fuzz.options import Conform
-from fuzz.output import Test, check_output, counted, emit, harmless, say, write_junit
-from fuzz.runner import OpenRunner, RunnerChoice, opened
+from fuzz.output import (
+    HEARTBEAT_SECONDS,
+    Test,
+    check_output,
+    counted,
+    duration,
+    emit,
+    harmless,
+    say,
+    write_junit,
+)
+from fuzz.runner import OpenRunner, RunnerChoice, kind_of_failure, open_runner, opened
 from oracle.errors import InfrastructureError, UsageError
-from oracle.forms import Form
+from oracle.execution import execute, has_figures
+from oracle.forms import ROW_BYTES, Form
+from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of
+from oracle.image import locate, position
+from oracle.isa import FORMS, is_available, selectors_of
+from oracle.matrices import LANES
+from oracle.ops import Op, Rows, memory_of, operands_of
+from oracle.permission import permitted
+from oracle.places import Buffer, Place
+from oracle.program import Program
+from oracle.steps import Barrier, Copy, Step
+from oracle.storage import Tile, write
 from oracle.targets import Module
+from runners import emission
+from runners.protocol import Failure, Images, Ran, Runner, Trouble
+from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import Selection
+from strategies.features import stride_unit, unit_bytes
+from strategies.matrices import inputs
+from strategies.programs import is_valued
+from strategies.programs.forms import VALUED_FORMS, access_form
+from strategies.programs.memory import GUARD_BYTES
+from strategies.programs.single_instruction import exact_elements, plain_access, span_of
+
+MODEL = "bits as the model"
+PERMITTED = "inside the permitted enclosure"
+WRONG = "wrong"
+NOT_IMPLEMENTED = "not implemented"
+SLOW = "too slow"
+PASSING = (MODEL, PERMITTED)
+OUTCOMES = (
+    *PASSING, WRONG, NOT_IMPLEMENTED, SLOW, Kind.FLAKY.value,
+    *(kind.value for kind in BY_TROUBLE.values()),
+)  # fmt: skip
+"""Everything that can come of a form, each failure by the name of its kind of finding."""
+_SAID_CHARACTERS = 300
+"""Characters that are kept of a runner's standard error."""
+_TABLE = "forms"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What came of a form."""
+
+    outcome: str
+    """One of OUTCOMES."""
+    said: str = ""
+    """What is wrong, or what the runner says."""
+
+
+def asked(runner: Runner, item: Item, module: Module, *, count: int) -> Asked:
+    """Ask about a form, again where something is wrong."""
+    images = item.images(count)
+    first = _asked(runner, item, module, images)
+    if first.outcome in (*PASSING, NOT_IMPLEMENTED, SLOW, Kind.HANG.value):
+        return first
+    again = _asked(runner, item, module, images)
+    if again.outcome == first.outcome:
+        return first
+    return Asked(
+        outcome=Kind.FLAKY.value, said=f"{again.outcome} the second time, and before: {first.said}"
+    )
+
+
+def _asked(runner: Runner, item: Item, module: Module, images: Images) -> Asked:
+    program = item.program
+    compiled = runner.compile(emission.emit(program, module=module))
+    ran = compiled if isinstance(compiled, Failure) else runner.run(compiled, images)
+    if isinstance(ran, Failure):
+        if ran.trouble is Trouble.UNSUPPORTED:
+            return Asked(outcome=NOT_IMPLEMENTED, said=_said(ran))
+        if ran.trouble is Trouble.HANG and not isinstance(compiled, Failure):
+            alone = runner.run(compiled, images[:1])
+            if isinstance(alone, Ran):
+                said = f"{ran.message}, and one image of {len(images)} takes {alone.seconds:.1f} s"
+                return Asked(outcome=SLOW, said=said)
+        return Asked(outcome=kind_of_failure(ran).value, said=_said(ran))
+    assert not isinstance(compiled, Failure)
+    target = compiled.oracle_target
+    expected = execute(program, images, target=target).images
+    kinds = judge(program, images, ran.images, target=target, expected=expected)
+    worst = worst_of(kinds)
+    if worst is None:
+        return Asked(outcome=MODEL if has_figures(program, target=target) else PERMITTED)
+    number = kinds.index(worst)
+    found = list(differences(program, expected[number], ran.images[number]))
+    outcome, many = PERMITTED, f"{kinds.count(worst)} of {counted(len(images), 'image')}"
+    if worst is not Kind.DEVIATION:
+        # What the ISA permits is not what is wrong, although it differs from the model, too.
+        one = slice(number, number + 1)
+        allowed = permitted(program, images[one], target=target).allows(ran.images[one])[0]
+        found = [
+            each for each in found if not allowed[each.byte : each.byte + -(-each.bits // 8)].all()
+        ]
+        outcome = WRONG
+    ways = _ways(item, [one.byte for one in found])
+    permits = ", which the ISA permits" if outcome == PERMITTED else ""
+    return Asked(outcome=outcome, said=f"{many}{ways}: {found[0]}{permits}")
+
+
+def _said(failure: Failure) -> str:
+    """Return a failure with the end of what was said, where the errors stand.
+
+    Of what Python says of an exception, that is the last line.
+    """
+    before, _, stack = failure.detail.partition("Traceback (most recent call last):")
+    last = stack.rstrip().rpartition("\n")[2]
+    words, said = " ".join(f"{before} {last}".split()), f"{failure}"
+    return said if words in said else f"{said}: {words[-_SAID_CHARACTERS:]}"
+
+
+def _ways(item: Item, wrong: Sequence[int]) -> str:
+    """Say in which ways of reaching memory bytes of an image are wrong; "" where there is one."""
+    buffers = {place.buffer for byte in set(wrong) if (place := locate(item.program, byte))}
+    numbers = sorted({int(re.sub(r"^\D+", "", one) or 0) for one in buffers})
+    if not item.ways or not numbers:
+        return ""
+    if len(numbers) == len(item.ways):
+        return ", in every way"
+    return f", only with {'; '.join(item.ways[number] for number in numbers)}"
+
+
+def read_expectations(path: Path) -> dict[str, str]:
+    """Return the outcomes that a TOML file expects, by opcode: a table `forms`.
+
+    Raises UsageError if it cannot be read, or names no form or no outcome.
+    """
+    try:
+        table = parse_toml(read_given(path, most=TOML_BYTES), str(path)).get(_TABLE, {})
+    except OSError as error:
+        raise UsageError(f"the expectations {path} cannot be read: {reason_of(error)}") from None
+    known = {form.opcode for form in FORMS}
+    if not isinstance(table, dict):
+        raise UsageError(f"{_TABLE} of {path} is a value; write a table, [{_TABLE}]")
+    for opcode, outcome in table.items():
+        if opcode not in known:
+            raise UsageError(f"{opcode!r:.100} of {path} is no form; `warpfuzz isa` lists them")
+        if outcome not in OUTCOMES:
+            there = ", ".join(dict.fromkeys(OUTCOMES))
+            raise UsageError(f"{opcode} of {path} is {outcome!r:.80}; outcomes are {there}")
+    return table
+
+
+def write_expectations(path: Path, outcomes: Mapping[str, str], *, about: str) -> None:
+    """Write a file of expectations: every outcome but those that pass."""
+    lines = [f'"{opcode}" = "{one}"' for opcode, one in sorted(outcomes.items())]
+    text = f"# Forms of {about} that do not pass.\n[{_TABLE}]\n"
+    durable.write_output(path, (text + "".join(f"{line}\n" for line in lines)).encode())
+
+
+class _Way(NamedTuple):
+    """How a matrix is reached."""
+
+    words: str
+    stride: str = ""
+    """"" is left out, "immediate" or "register"."""
+    padding: int = 0
+    """Units (`stride_unit`) that the stride is longer than the least."""
+    offset: int = 0
+    """Units that the matrix lies behind the start of its buffer."""
+    in_instruction: bool = False
+    """Whether that offset stands in the instruction."""
+
+
+_STRIDES = (
+    _Way("stride left out"),
+    _Way("stride written", "immediate"),
+    _Way("stride in a register", "register"),
+    _Way("stride padded, address offset", "immediate", 1, 1),
+    _Way("stride in a register, padded, offset in the instruction", "register", 3, 2, True),
+)
+_PLAIN = ("global", _STRIDES[0])
+_MEMORIES = {"global": ("global",), "": ("global", "shared")}
+"""By the state space of a form; the others are in shared memory."""
+_ROWS = {
+    "rows side by side": [ROW_BYTES * lane for lane in range(LANES)],
+    "rows apart": [ROW_BYTES + 3 * ROW_BYTES * lane for lane in range(LANES)],
+    "rows backwards": [ROW_BYTES * (LANES - 1 - lane) for lane in range(LANES)],
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """What is asked about a form."""
+
+    form: Form
+    program: Program
+    ways: tuple[str, ...]
+    """In words, in the order of the program's results; empty of what has one."""
+
+    def images(self, count: int) -> NDArray[np.uint8]:
+        """Return images to run, uint8 (count, image_bytes): the same ones every time.
+
+        Products get every class of values, and moves any bits. What a load of A or B is multiplied
+        with are small integers, exact in any arithmetic: it is not the product that is asked about.
+        """
+        every = tuple(ValueClass) if self.form.is_product else (ValueClass.ANY,)
+        found = expand(Recipe(classes=every, seed=0), self.program, count)
+        if not self.form.is_access or self.form.matrix().operand not in "ab":
+            return found
+        random = np.random.default_rng(0)
+        for one in inputs(self.program):
+            matrix = one.tile.matrix
+            shape = count * matrix.rows, matrix.columns
+            values = exact_elements(matrix.type, shape, random, added=matrix.operand == "c")
+            at = position(self.program, one.place)
+            write(found, at, one.tile, values.reshape(count, matrix.rows, matrix.columns))
+        return found
+
+
+@dataclass(kw_only=True)
+class _Maker:
+    module: Module
+    buffers: list[Buffer] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+
+    def plain(self, step: Step) -> None:
+        """Add a plain load or store, with a global buffer of its own."""
+        span = span_of(step)
+        self.buffers.append(Buffer(name=span.buffer, space="global", size=span.end + GUARD_BYTES))
+        self.steps.append(step)
+
+    def reaching(self, name: str, memory: str, size: int, step: Step, *, stores: bool) -> None:
+        """Add a step that reads or writes a buffer, in shared memory by way of a global one."""
+        self.buffers.append(Buffer(name=f"g{name}", space="global", size=size))
+        if memory == "global":
+            self.steps.append(step)
+            return
+        self.buffers.append(Buffer(name=f"s{name}", space="shared", size=size))
+        ends = Place(buffer=f"g{name}"), Place(buffer=f"s{name}")
+        self.steps += [Copy(source=ends[0], destination=ends[1], size=size), Barrier(), step]
+        if stores:
+            self.steps += [Barrier(), Copy(source=ends[1], destination=ends[0], size=size)]
+
+    def lines(self, form: Form, number: int, fragment: str, reached: tuple[str, _Way]) -> None:
+        """Add a wmma.load or wmma.store of a fragment, in a memory and a way."""
+        memory, way = reached
+        matrix, shared = form.matrix(), memory == "shared"
+        unit, stride = stride_unit(matrix, shared=shared), None
+        if way.stride:
+            stride = matrix.default_stride(form.layout)
+            if way.padding:
+                stride = (-(-stride // unit) + way.padding) * unit
+        offset = way.offset * unit_bytes(matrix, shared=shared)
+        tile = Tile(matrix=matrix, layout=form.layout, stride=stride)
+        name = f"{matrix.operand}{number}"
+        step = Op.of(
+            form,
+            fragment=fragment,
+            place=Place(buffer=f"{memory[0]}{name}", offset=offset),
+            stride=stride,
+            stride_in_register=way.stride == "register",
+            immediate=offset if way.in_instruction else 0,
+        )
+        size = offset + tile.extent + tile.pitch + GUARD_BYTES
+        self.reaching(name, memory, size, step, stores=form.is_store)
+
+    def access(self, form: Form, number: int, reached: tuple[str, _Way]) -> None:
+        """Add a load or store in one way, with what shows what it has done."""
+        matrix, consumer = form.matrix(), None
+        matrices = {operand: replace(matrix, operand=operand) for operand in "cd"}
+        layouts = dict.fromkeys("abcd", "row")
+        if matrix.operand in "ab":
+            consumer = _consumer(form, self.module)
+            matrices = {operand: consumer.matrix(operand) for operand in "abcd"}
+            layouts |= {"a": consumer.a_layout, "b": consumer.b_layout}
+        for operand, its in matrices.items():
+            # Where nothing multiplies, what is stored is what was loaded.
+            fragment = f"{operand if consumer else 'c'}{number}"
+            if consumer and operand == "d":
+                names = {one: f"{one}{number}" for one in "abcd"}
+                self.steps.append(Op.of(consumer, **names))
+            if operand == matrix.operand:
+                self.lines(form, number, fragment, reached)
+            else:
+                plain = access_form(its, layouts[operand], "global")
+                self.lines(plain, number, fragment, _PLAIN)
+
+    def main(self, form: Form, number: int, **more: Any) -> None:
+        """Add any other instruction between plain loads and stores of its registers."""
+        step = Op.of(form, **{name: f"{name}{number}" for name, *_ in operands_of(form)}, **more)
+        for use in step.reads:
+            self.plain(plain_access(use, Place(buffer=use.name)))
+        if memory_of(form) is None:
+            self.steps.append(step)
+        else:
+            size = max(step.memory.addresses) + 2 * ROW_BYTES
+            self.reaching(f"{number}", "shared", size, step, stores=form.is_store)
+        if step.writes is not None:
+            self.plain(plain_access(step.writes, Place(buffer=step.writes.name), store=True))
+
+
+def _consumer(form: Form, module: Module) -> Form:
+    """Return a multiplication that takes what a load of A or B loads."""
+    matrix = form.matrix()
+    return next(
+        one
+        for one in VALUED_FORMS
+        if is_available(one, module)
+        and one.matrix(matrix.operand) == matrix
+        and {"a": one.a_layout, "b": one.b_layout}[matrix.operand] == form.layout
+    )
+
+
+def item(form: Form, module: Module) -> Item:
+    """Return what is asked about a form in modules of a target and version."""
+    maker = _Maker(module=module)
+    ways: list[str] = []
+    if form.is_access:
+        memories = _MEMORIES.get(form.space, ("shared",))
+        for number, reached in enumerate(product(memories, _STRIDES)):
+            maker.access(form, number, reached)
+            ways.append(f"{reached[0]} memory, {reached[1].words}")
+    elif memory_of(form) is Rows:
+        for number, (words, addresses) in enumerate(_ROWS.items()):
+            maker.main(form, number, buffer=f"s{number}", addresses=tuple(addresses))
+            ways.append(words)
+    elif known := selectors_of(form):
+        for selector in known:
+            maker.main(form, selector, selector=selector)
+            ways.append(f"selector {selector}")
+    else:
+        maker.main(form, 0)
+    return Item(
+        form=form,
+        program=Program(buffers=tuple(maker.buffers), steps=tuple(maker.steps)),
+        ways=tuple(ways),
+    )
+
+
+def forms_of(module: Module) -> Iterator[Form]:
+    """Iterate over the forms of a target and version that can be judged."""
+    for form in FORMS:
+        if is_available(form, module) and (form.is_access or is_valued(form, module)):
+            yield form
+
+
+def unjudged(module: Module) -> list[Form]:
+    """Return the forms that cannot: no figures of their arithmetic, or no layout, is known."""
+    asked = {*forms_of(module)}
+    return [form for form in FORMS if is_available(form, module) and form not in asked]
 
 
 def conform(options: Conform) -> bool:
@@ -56,10 +414,10 @@ def conform(options: Conform) -> bool:
         report = _Report(options, expected, selected)
         report.begin(len(forms))
         try:
-            for form in forms:
-                begun = time.monotonic()
-                came = asked(ready.runner, item(form, module), module, count=options.images)
-                report.add(form, came, time.monotonic() - begun)
+            for form, (came, seconds) in zip(
+                forms, _answers(ready.runner, choice, module, forms, options), strict=True
+            ):
+                report.add(form, came, seconds)
         except (KeyboardInterrupt, SystemExit):
             report.bail_out(len(forms))
             raise
@@ -67,14 +425,66 @@ def conform(options: Conform) -> bool:
     return report.failed > 0
 
 
+def _answers(
+    runner: Runner, choice: RunnerChoice, module: Module, forms: Sequence[Form], options: Conform
+) -> Iterator[tuple[Asked, float]]:
+    """Iterate over what came of forms, in their order, and the seconds that each took."""
+    workers = min(options.workers, len(forms))
+    if workers == 1:
+        for form in forms:
+            yield _timed(runner, form, module, options.images)
+        return
+    # Not forked: NumPy's threads would be cut off in the middle.
+    pool = ProcessPoolExecutor(
+        workers,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_open,
+        initargs=(choice, module, options.images),
+    )
+    asked_all = False
+    try:
+        yield from pool.map(_timed_there, forms)
+        asked_all = True
+    except BrokenProcessPool as error:
+        raise InfrastructureError(
+            f"a worker process died ({error}); perhaps memory ran out: try fewer --workers"
+        ) from None
+    finally:
+        for worker in () if asked_all else multiprocessing.active_children():
+            worker.terminate()
+        pool.shutdown(cancel_futures=True)
+
+
+def _timed(runner: Runner, form: Form, module: Module, count: int) -> tuple[Asked, float]:
+    begun = time.monotonic()
+    came = asked(runner, item(form, module), module, count=count)
+    return came, time.monotonic() - begun
+
+
+_THERE: list[tuple[Runner, Module, int]] = []
+"""Runner of this worker process, module and images of each form; set once by `_open`."""
+
+
+def _open(choice: RunnerChoice, module: Module, count: int) -> None:
+    runner = open_runner(choice).runner
+    # A process of a pool ends without `atexit`; this is what it does run.
+    Finalize(None, runner.close, exitpriority=10)
+    _THERE[:] = [(runner, module, count)]
+
+
+def _timed_there(form: Form) -> tuple[Asked, float]:
+    runner, module, count = _THERE[0]
+    return _timed(runner, form, module, count)
+
+
 @dataclass(kw_only=True)
 class _Line:
     passed: bool
     """Whether nobody need look at it."""
     text: str
-    """Behind the name of the form."""
+    """Text after the name of the form."""
     directive: str = ""
-    """Of TAP: SKIP or TODO, with its reason."""
+    """TAP directive: SKIP or TODO, with its reason."""
 
 
 def _line(came: Asked, expected: str | None, *, listed: bool) -> _Line:
@@ -95,9 +505,7 @@ def _line(came: Asked, expected: str | None, *, listed: bool) -> _Line:
     if expected in (None, outcome) and outcome in PASSING:
         return _Line(passed=True, text=outcome)
     if listed:
-        return _Line(
-            passed=False, text=f"{outcome}, and expected is: {expected or 'that it passes'}"
-        )
+        return _Line(passed=False, text=f"{outcome}; expected: {expected or 'that it passes'}")
     return _Line(passed=False, text=outcome)
 
 
@@ -114,6 +522,8 @@ class _Report:
 
     def begin(self, count: int) -> None:
         self._tap("TAP version 14", f"1..{count}")
+        self._count, self._began = count, time.monotonic()
+        self._told = self._began
 
     def _tap(self, *lines: str) -> None:
         self.tap += lines
@@ -149,6 +559,11 @@ class _Report:
         if not passed:
             self.failed += 1
             self.rows.append(row)
+        now = time.monotonic()
+        if now - self._told >= HEARTBEAT_SECONDS and not sys.stdout.isatty():
+            self._told = now
+            many = f"{len(self.outcomes)} of {counted(self._count, 'form')}"
+            say(f"{duration(now - self._began)}: {many} asked, {self.failed} failed", stderr=True)
 
     def end(self, ready: OpenRunner, module: Module, seconds: float) -> None:
         options = self.options
@@ -159,7 +574,9 @@ class _Report:
         left = [one.opcode for one in unjudged(module) if one in self.selected]
         if left:
             many = counted(len(left), "form")
-            self._tap(f"# {many} not asked: what must come out is not known here, as of {left[0]}")
+            self._tap(
+                f"# {many} not tested, because the model has no figures of them, such as {left[0]}"
+            )
         path = options.expectations
         flips = [one for one, was in self.expected.items() if self._flips(one, was)]
         if path is not None and options.update_expectations:
@@ -167,12 +584,14 @@ class _Report:
             failing = {name: one for name, one in kept.items() if one not in PASSING}
             write_expectations(path, failing, about=about)
             self._tap(
-                f"# {path} has {counted(len(failing), 'form')} now; {len(flips)} that pass are out"
+                "# "
+                f"{path} has {counted(len(failing), 'form')} now; {len(flips)} that pass were "
+                f"taken out"
             )
         elif flips:
-            many = counted(len(flips), "form that is", "forms that are")
+            many = counted(len(flips), "form")
             self._tap(
-                f"# {many} expected not to pass: passed now; --update-expectations changes {path}"
+                f"# {many} passed that {path} expects to fail; --update-expectations corrects that"
             )
         if options.json:
             emit(

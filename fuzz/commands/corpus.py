@@ -1,17 +1,17 @@
-"""`warpfuzz corpus`: what is stored."""
+"""`warpfuzz corpus`: what is stored; `warpfuzz repro`: a folder that needs no warpfuzz."""
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rich.text import Text
+
 from corpus import Family, Kind, Problem, create_corpus, durable, open_corpus
-from corpus.export import export_zip, is_archive, json_lines, opened_archive
-from corpus.handwritten import read_case
+from corpus.exchange import export_zip, is_archive, json_lines, opened_archive, read_case
 from corpus.known import known_with, load_known, mark_known
 from corpus.opening import named_corpus, named_entry
 from corpus.upkeep import Group, causes, compare, merge, prune, verify
@@ -28,8 +28,10 @@ from fuzz.options import (
     CorpusMerge,
     CorpusPrune,
     CorpusShow,
+    Repro,
 )
 from fuzz.output import (
+    WIDE,
     check_output,
     console,
     counted,
@@ -42,8 +44,10 @@ from fuzz.output import (
     say,
     table,
     tracked,
+    typed,
 )
 from oracle.errors import InfrastructureError, UsageError
+from runners.assemblers.disassembly import find_disassembler
 
 
 def list_findings(options: CorpusList) -> None:
@@ -73,16 +77,23 @@ def list_findings(options: CorpusList) -> None:
             )
         report_problems(problems)
         return
-    shown = table("id", "members", "known", "family", "smallest")
+    out = console()
+    wide = out.width >= WIDE
+    what = ("family", "smallest case") if wide else ("family, smallest case below",)
+    shown = table("id", "findings", "known", *what)
     for group in groups:
+        family = plain(f"{_line(group)}{in_words(_kinds(group))}")
+        smallest = Text(_in_a_line(accused(group.smallest.finding)), style="quiet")
+        if not wide:
+            # It is an example: `corpus show` has all of it.
+            smallest.truncate(out.width // 2, overflow="ellipsis")
         shown.add_row(
             group.smallest.id,
             str(len(group.members)),
             "yes" if listed.match(group.smallest.finding) is not None else "",
-            plain(f"{_line(group)}{in_words(_kinds(group))}"),
-            _in_a_line(accused(group.smallest.finding)),
+            *((family, smallest) if wide else (family.append("\n").append_text(smallest),)),
         )
-    console().print(shown)
+    out.print(shown)
     findings = counted(sum(len(group.members) for group in groups), "finding")
     unknown = sum(listed.match(group.smallest.finding) is None for group in groups)
     say(
@@ -162,7 +173,7 @@ def mark_finding(options: CorpusMarkKnown) -> None:
     end = "for good" if marked.expires is None else f"until {marked.expires}"
     say(
         f"{title_of(entry.finding)} is known as {marked.id} {end}, by {known}: give it with "
-        f"{shlex.join(('--known', str(known)))}"
+        f"{typed(('--known', known))}"
     )
 
 
@@ -294,3 +305,19 @@ def import_by_hand(options: CorpusImport) -> None:
     else:
         was = "added" if saved.new else "was there already"
         console().print(f"{saved.id} {was}: {saved.path}")
+
+
+def reproduce(options: Repro) -> None:
+    """Write the folder of a finding."""
+    from fuzz.explain.folder import write_reproduction
+
+    entry = named_entry(options.case, options.corpus)
+    path, disassembler = options.output or Path(f"repro-{entry.id}"), options.disassembler
+    files = write_reproduction(
+        entry, path, disassembler=find_disassembler(disassembler), bisected=options.bisected
+    )
+    if options.json:
+        emit({"id": entry.id, "path": str(path), "files": list(files)})
+        return
+    say(f"{path}: {', '.join(files)}")
+    say(f"{path / 'README.md'} says what it is about")

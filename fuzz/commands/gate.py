@@ -28,8 +28,8 @@ from fuzz.checks.protocol import Facts
 from fuzz.compilers.bisection import rate_of, repeats_for
 from fuzz.compilers.matrix import survey_programs
 from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, Place, placed
-from fuzz.console import watching
-from fuzz.console.page import Cell, Section, page
+from fuzz.console import ended_by_signals, watching
+from fuzz.console.report import Cell, Section, page
 from fuzz.findings.case import is_runnable
 from fuzz.findings.families import PROVISIONAL, FamilyState
 from fuzz.findings.making import ReplayOptions, remember
@@ -53,7 +53,6 @@ from fuzz.output import (
     write_junit,
 )
 from fuzz.runner import RunnerChoice, best_runner, cores
-from fuzz.signals import ended_by_signals
 from oracle.errors import InfrastructureError, UsageError
 from oracle.targets import TARGETS, Module, parse_target
 from runners.assemblers.assembler import Assembler
@@ -84,7 +83,7 @@ _AGAIN = 3
 _VARIANTS = ("maxrregcount=32", "regAllocOptLevel=2", "process=last")
 """Options that both are asked with besides siblings, where nobody names any."""
 _LEAST_SHARE = 0.5
-"""Of the time, for fresh programs, however long the rest took."""
+"""Share of the time that fresh programs get at least, however long the record took."""
 
 
 class Standing(StrEnum):
@@ -95,12 +94,18 @@ class Standing(StrEnum):
     BITS = "changed bits"
     SLOWER = "slower to compile"
     CRASH = "crashes"
+    MORE = "accepts more"
     KEPT = "as before"
     UNASKED = "not asked"
 
     @property
     def speaks_against(self) -> bool:
         """Whether the new compiler is not to be taken because of it."""
+        return self.is_news and self is not Standing.MORE
+
+    @property
+    def is_news(self) -> bool:
+        """Whether the new one alone does something that is wrong."""
         return self not in (Standing.MENDED, Standing.KEPT, Standing.UNASKED)
 
 
@@ -251,7 +256,7 @@ def _replay_record(result: _Result, known: Known, *, json: bool) -> None:
     """Ask both about every finding that ships; rare ones as often as they have to be."""
     entries = [one for one in named_corpus(Path(RECORD)).entries() if not is_expansion(one)]
     if result.new.writes_ptx or DRIVER in (result.old, result.new):
-        _leave_out(result, entries, "they are of ptxas, and were not asked about others")
+        _leave_out(result, entries, "they are about ptxas, and these are other compilers")
         return
     ran = [one for one in entries if is_runnable(one)]
     if ran and result.runner != "cuda":
@@ -292,10 +297,12 @@ def _take_record(
     unasked = [row for row in rows if _standing_of(row) is None]
     reasons = [one.reason for row in unasked for one in (row.now, row.before) if one]
     # What to do about it stands behind the semicolon, and is of a command that asks about one.
-    first = next(filter(None, reasons), "one of both says nothing").partition(";")[0]
-    _leave_out(result, [row.entry for row in unasked], f"of the first of them, {first}")
+    first = next(filter(None, reasons), "one of the two compilers gave no answer").partition(";")[0]
+    _leave_out(result, [row.entry for row in unasked], f"the first one because {first}")
     done = {row.entry.id for row in rows}
-    _leave_out(result, [one for one in entries if one.id not in done], "it was stopped before")
+    _leave_out(
+        result, [one for one in entries if one.id not in done], "the gate was stopped before"
+    )
     for row in rows:
         standing = _standing_of(row)
         if standing is None:
@@ -315,7 +322,7 @@ def _take_record(
 def _named(row: Replayed, standing: Standing) -> str:
     """Return the opcode of what decides: a title has what many findings have in common."""
     opcode, *others = row.finding.text.strip().split("\n")
-    return f", as {opcode.split()[0]}" if standing.speaks_against and not others else ""
+    return f", as {opcode.split()[0]}" if standing.is_news and not others else ""
 
 
 def _often(row: Replayed) -> str:
@@ -342,7 +349,9 @@ def _worse(kind: Kind) -> Standing:
     """Return where something stands that only the new one gets wrong."""
     if KINDS[kind].kills or kind is Kind.INTERNAL:
         return Standing.CRASH
-    return Standing.BITS if kind is Kind.DEVIATION else Standing.NEW
+    # It changes no program that the old one takes.
+    few = {Kind.DEVIATION: Standing.BITS, Kind.ACCEPTED: Standing.MORE}
+    return few.get(kind, Standing.NEW)
 
 
 # Fresh programs
@@ -631,7 +640,7 @@ def _print(result: _Result, shown: Sequence[Row], verdict: str, seed: int, secon
     out.print(lines)
     found = table("", "what", "id or folder")
     for row in shown:
-        if row.standing.speaks_against or row.source != "record":
+        if row.standing.is_news or row.source != "record":
             what = plain(f"{row.what}{' (known)' if row.known else ''}")
             style = "bad" if row.counts else "quiet"
             found.add_row(row.standing.value, what, plain(row.path), style=style)

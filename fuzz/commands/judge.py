@@ -1,7 +1,8 @@
-"""`warpfuzz judge`: one kernel of anybody's, by several compilers."""
+"""`warpfuzz judge`: compares what several compilers make of one kernel of the user's."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,15 +15,10 @@ from corpus import Corpus, Kind, create_corpus
 from corpus.known import known_with
 from fuzz.compilers.members import Member, members_of
 from fuzz.findings.launches import LaunchRows, entry_of, own_text, parse_launch
+from fuzz.judging.comparing import REFERENCE_SECONDS
 from fuzz.judging.guessing import Guess, guess
 from fuzz.judging.judging import Court, Found, Judged, court, judged
-from fuzz.judging.reference import (
-    Reference,
-    check_forgetful,
-    rounded,
-    undecided,
-    without_rounding,
-)
+from fuzz.judging.reference import Reference, forgetting, rounded, undecided, without_rounding
 from fuzz.options import Judge
 from fuzz.output import (
     Test,
@@ -41,6 +37,7 @@ from oracle.given_files import read_given, reason_of
 from oracle.targets import parse_target
 from runners.compilers import all_fetched, fetched_compiler, parse_levels, select
 from runners.faults import by_name
+from runners.processes import quoted
 from runners.protocol import Failure
 from runners.ptx_pass import PtxPass
 from runners.ptx_text import header, with_header
@@ -92,16 +89,16 @@ def judge_kernel(options: Judge) -> bool:
             who = stack.enter_context(_court(options, replace(choice, target=error.own)))
         reference = Reference(target=who.architecture)
         refusal = reference.refusal(ptx, entry)
-        if refusal and choice.name not in BUILT_IN:
+        if refusal and choice.name != "cuda":
             raise InfrastructureError(
                 f"the simulated device does not know the kernel ({refusal}), and there is nothing "
                 "else to compare with"
             )
         open_ = undecided(own)
-        if refusal and open_:
-            raise UsageError(open_)
-        if refusal:
-            check_forgetful(own)
+        if refusal and (said := open_ or forgetting(own)):
+            raise UsageError(
+                f"the simulated device does not know the kernel ({refusal}), and {said}"
+            )
         try:
             found = guess(ptx, rows, reference.device)
             told = judged(
@@ -164,7 +161,7 @@ def _check_pass(choice: RunnerChoice, ptx: str) -> None:
     if not all(header(ptx)):
         first = next(iter(ptx.splitlines()), "")
         raise InfrastructureError(
-            f"the PTX pass {choice.ptx_pass!r} makes no PTX of the kernel, with .version and "
+            f"the PTX pass {quoted(choice.ptx_pass)} makes no PTX of the kernel, with .version and "
             f".target: what it writes begins with {first[:60]!r}"
         )
 
@@ -209,7 +206,8 @@ def _report(
     notes: Sequence[str],
     seconds: float,
 ) -> None:
-    left = Counter(one.why for one in told.left.values())
+    # Each has an address of its own.
+    left = Counter(re.sub(r"0x[\da-f]+", "…", one.why) for one in told.left.values())
     rows = [_row(one) for one in told.found]
     if options.json:
         for row in rows:
@@ -230,6 +228,7 @@ def _report(
                     "changed": list(notes),
                     "images": told.images,
                     "left_out": dict(left),
+                    "not_tried": told.untried,
                     "agreeing": list(told.came.agreeing),
                     "not_asked": [*told.came.unasked, *who.skipped],
                 }
@@ -239,7 +238,10 @@ def _report(
     for sentence in found.guessed:
         say(f"guessed: {sentence}", style="quiet")
     if found.guessed:
-        say("`--launch FILE` says it otherwise; as it was launched:", style="quiet")
+        how = "`--launch FILE` says it otherwise; as it was launched:"
+        if options.launch is not None:
+            how = f"The rest is what {options.launch} says; as it was launched:"
+        say(how, style="quiet")
         say(told.setup.toml.strip(), style="quiet")
     for note in notes:
         say(note)
@@ -248,6 +250,9 @@ def _report(
             "with each other alone, and races are not looked for.")  # fmt: skip
     for why, count in left.items():
         say(f"{counted(count, 'image')} left out: {why}")
+    if told.untried:
+        say(f"{counted(told.untried, 'image')} not tried: the simulated device took "
+            f"{REFERENCE_SECONDS:g} s for the others.")  # fmt: skip
     for sentence in (*who.skipped, *told.came.unasked):
         say(sentence, style="quiet")
     for one in told.found:
@@ -288,7 +293,11 @@ def _print(one: Found) -> None:
     say(f"{verdict.kind}: {who}", style="known" if one.known else "bad")
     if verdict.kind is Kind.DEVIATION:
         say("All of them agree with each other: the simulated device may be wrong.")
-    if verdict.kind is Kind.NOTE:
+    if verdict.kind is Kind.NOTE and not verdict.steady:
+        say(
+            "It does not come out the same each time: the kernel may race, which nobody looked for."
+        )
+    elif verdict.kind is Kind.NOTE:
         say("It has approximate instructions, of whose results the ISA bounds the error alone.")
     say(f"  {verdict.difference}")
     small = one.reduced

@@ -102,7 +102,8 @@ def _reason(reason: Reason) -> dict[str, str]:
 def _read(file: Path) -> str:
     try:
         if str(file) == "-":
-            data = sys.stdin.buffer.read(GIVEN_BYTES + 1)
+            # None where the caller closed it.
+            data = sys.stdin.buffer.read(GIVEN_BYTES + 1) if sys.stdin else b""
             if len(data) > GIVEN_BYTES:
                 raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
         else:
@@ -118,7 +119,7 @@ def _read(file: Path) -> str:
             f"{file} cannot be read: {reason_of(error)}; make it readable, or give another file"
         ) from None
     # Not a reason to fail: a line that is no text is malformed, and that is its verdict.
-    return data.decode(errors="replace")
+    return data.decode("utf-8-sig", errors="replace")
 
 
 def _lines(text: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -14,17 +13,20 @@ from typing import Any
 from rich.text import Text
 
 from corpus import durable
-from fuzz.measuring.device import Device, confirm, confirmed_there, pool_of
-from fuzz.measuring.measurement import (
+from fuzz.measuring import (
+    Device,
     MeasuredFigure,
     MeasuredResult,
     Measurer,
     Origin,
+    confirm,
+    confirmed_there,
     joined_model,
     measured_model,
+    pool_of,
 )
 from fuzz.options import Measure, check_conflicts
-from fuzz.output import check_output, console, counted, emit, say, table
+from fuzz.output import check_output, console, counted, emit, say, table, typed
 from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened
 from oracle.formats import FORMATS
 from oracle.isa import FORMS
@@ -109,7 +111,7 @@ class _Measured:
     ready: OpenRunner
     known: Model
     release: str
-    """Of CUDA; empty where the device reads the PTX itself."""
+    """Release of CUDA of the compiler; empty if the device reads the PTX itself."""
     compiler: str
     """As it is shown; empty where none was named."""
     results: list[MeasuredResult]
@@ -191,7 +193,7 @@ class _Report:
             + f". {images:,} random images agree. {seconds:.0f} s."
         )
         if output is not None:
-            command = shlex.join(("warpfuzz", "run", "--model", str(output)))
+            command = typed(("warpfuzz", "run", "--model", output))
             left_out = _left_out(model, ready.target)
             say(f"Written to {output}: `{command}` judges by it{left_out}")
             if model.confidence is not Confidence.MEASURED:

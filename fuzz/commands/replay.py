@@ -1,8 +1,7 @@
-"""`warpfuzz replay`: saved cases again."""
+"""`warpfuzz replay`: runs saved cases again."""
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -33,6 +32,7 @@ from fuzz.output import (
     report_problems,
     say,
     tracked,
+    typed,
     write_junit,
 )
 from fuzz.runner import has_device_fault
@@ -103,7 +103,7 @@ def replay_path(options: Replay) -> bool:
     else:
         entries = list(named_corpus(path).entries(told.problems.append))
     if not entries and not told.problems:
-        command = shlex.join(("warpfuzz", "run", "--corpus", str(path)))
+        command = typed(("warpfuzz", "run", "--corpus", path))
         raise UsageError(f"{path} holds no findings; `{command}` looks for some")
     _check(entries, options)
     answers = read_answers() if is_record(path) else None
@@ -230,7 +230,7 @@ def _summarise(told: _Results, answers: Answers | None, options: Replay, seconds
         mended, kept, changed = (standings[one] for one in ReplayStatus)
         say(
             f"Compared with the newest answer of the record (up to ptxas {answers.asked[-1]}): "
-            f"{mended} mended, {kept} as before, {changed} wrong and not as before."
+            f"{mended} mended, {kept} as before, {changed} wrong in another way."
         )
 
 
@@ -264,7 +264,7 @@ def _became(one: Replayed) -> str:
     said = {
         ReplayStatus.MENDED: "mended",
         ReplayStatus.KEPT: "right as before" if right else "wrong as before",
-        ReplayStatus.CHANGED: "wrong, not as before",
+        ReplayStatus.CHANGED: "wrong in another way",
     }
     return f"{said[one.standing]:<20}"
 

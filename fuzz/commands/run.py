@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import secrets
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import ABANDONED, CampaignStore, Limits, State, holds_campaign
 from fuzz.checks.protocol import Check, Facts
 from fuzz.compilers.members import Member, members_of
-from fuzz.console import Several, print_report, serving, watching, write_report
+from fuzz.console import Several, ended_by_signals, print_report, serving, watching, write_report
 from fuzz.console.report import check_report
 from fuzz.findings.making import check_trusted, remember
 from fuzz.fleet.pool import FleetPool, cluster_at, joining, starting_actors
@@ -36,6 +36,7 @@ from fuzz.output import (
     report_expired,
     say,
     starting,
+    typed,
 )
 from fuzz.runner import (
     BUILT_IN,
@@ -48,7 +49,6 @@ from fuzz.runner import (
     judge_by,
     visible_devices,
 )
-from fuzz.signals import ended_by_signals
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.models import Confidence, model_for
 from runners.assemblers.disassembly import Disassembler, find_disassembler
@@ -102,8 +102,9 @@ def _run(options: Run, stack: ExitStack) -> bool:
     begins = any(map(options.is_set, _BEGINNING))
     if options.resume and not begins and not holds_campaign(options.corpus):
         raise UsageError(
-            f"no campaign is in {options.corpus}, so none goes on; check the folder (--corpus), or "
-            "say what is to begin there where there is none: --runner, --seed, --only"
+            "no campaign is in "
+            f"{options.corpus}, so none can be resumed; check the folder (--corpus), or also give "
+            f"options for the campaign to begin there, such as --runner, --seed or --only"
         )
     if options.corpus.is_dir() and (options.resume or holds_campaign(options.corpus)):
         corpus, store = _opened(options.corpus, stack)
@@ -132,7 +133,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
             # The seconds of all resumptions count, as the cases do.
             say(
                 f"the campaign in {options.corpus} has reached its limit ({budget.words()}); a "
-                "higher one goes on: --time, --cases",
+                "higher one continues it: --time, --cases",
                 stderr=True,
             )
     if options.runner != "ptxas":
@@ -242,7 +243,7 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
             wanted=options.chosen,
         )
     from fuzz.checks.programs import Programs
-    from fuzz.screening.idle_time import IdleTime
+    from fuzz.screening.idle_time import IdleScreening
 
     assembler = None
     if options.assemblers:
@@ -259,7 +260,7 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
         seed=seed,
         selection=selection,
         undefined=options.include_undefined,
-        idle=IdleTime(seed=seed) if idles else None,
+        idle=partial(IdleScreening, seed=seed) if idles else None,
         reference=options.device_reference,
     )
 
@@ -422,14 +423,13 @@ def _opened(folder: Path, stack: ExitStack) -> tuple[Corpus, CampaignStore]:
 def _last_state(store: CampaignStore) -> State | None:
     state, said = store.load()
     if said:
-        say(f"{said}; the one before is taken", stderr=True)
+        say(f"{said}; the state saved before it is used", stderr=True)
     return state
 
 
 def _held(folder: Path) -> str:
     resume, new = (
-        shlex.join(("warpfuzz", "run", option, "--corpus", str(folder)))
-        for option in ("--resume", "--new")
+        typed(("warpfuzz", "run", option, "--corpus", folder)) for option in ("--resume", "--new")
     )
     return (
         f"{folder} holds a campaign: `{resume}` goes on with it, and `{new}` begins another there "

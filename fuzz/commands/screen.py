@@ -1,4 +1,4 @@
-"""`warpfuzz screen`: whether one of these GPUs is wrong, and which of its multiprocessors."""
+"""`warpfuzz screen`: whether one of these GPUs is wrong, and where; `distill` makes a set."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from itertools import islice
 from pathlib import Path
 
 from rich.live import Live
+from rich.progress import Progress
 
 from corpus import Corpus, create_corpus
 from corpus.known import Known, known_with
 from fuzz.campaign.rounds import parse_duration
-from fuzz.console import serving
-from fuzz.console.devices import readings
+from fuzz.console import ended_by_signals, serving
+from fuzz.console.dashboard import readings
 from fuzz.console.report import check_report, recording_console, save
 from fuzz.console.screening import (
     NOTHING_COMPARED,
@@ -36,31 +37,39 @@ from fuzz.console.screening import (
     tests_of,
     views,
 )
-from fuzz.options import Screen, check_conflicts
-from fuzz.output import (
-    console,
-    emit,
-    generator,
-    report_expired,
-    say,
-    write_junit,
-)
+from fuzz.options import Distill, Screen, check_conflicts
+from fuzz.output import check_output, console, emit, generator, report_expired, say, write_junit
 from fuzz.runner import (
     OpenRunner,
     RunnerChoice,
     drawn_versions,
     hardware_runner,
+    judge_by,
     opened,
     visible_devices,
 )
-from fuzz.screening.distilling import candidates, describe, set_program
+from fuzz.screening.distilling import (
+    Scope,
+    batches,
+    candidates,
+    describe,
+    distill,
+    listed_devices,
+    scope_of,
+    set_program,
+)
 from fuzz.screening.examining import Examiner
 from fuzz.screening.fresh import FreshScreen
-from fuzz.screening.preflight import Scope, batches, listed_devices, scope_of
-from fuzz.screening.screen import Pattern, Sighting
+from fuzz.screening.screen import (
+    Description,
+    Pattern,
+    ScreeningSet,
+    SetProgram,
+    Sighting,
+    read_set,
+    write_set,
+)
 from fuzz.screening.screen import Screen as Screening
-from fuzz.screening.sets import Description, ScreeningSet, SetProgram, read_set
-from fuzz.signals import ended_by_signals
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from oracle.models import model_for
 from oracle.targets import Module
@@ -408,3 +417,53 @@ def _report(
         save(recorder, options.report, title="warpfuzz screen")
     if options.junit is not None:
         write_junit(options.junit, tests_of(devices), suite="warpfuzz screen")
+
+
+def make_set(options: Distill) -> None:
+    """Make a set and write it."""
+    output, target, json = options.output, options.target, options.json
+    check_output("--output", output)
+    module = Module.named(target, options.ptx_version)
+    if options.model is not None:
+        judge_by(Path(options.model), own=target, device="the set's target")
+    forms = selected_forms(
+        Selection(pattern=options.only), target=module.target.name, version=str(module.version)
+    )
+    begun = time.monotonic()
+    out = console(stderr=True)
+    with Progress(console=out, transient=True, disable=json or not out.is_terminal) as bars:
+        task = bars.add_task("", total=1)
+
+        def watch(what: str, done: int, total: int) -> None:
+            bars.update(task, description=what, completed=done, total=total)
+
+        made = distill(forms, module, seed=options.seed, images=options.images, watcher=watch)
+    write_set(output, made)
+    seconds = time.monotonic() - begun
+    if json:
+        description = made.description
+        emit(
+            {
+                "summary": {
+                    "images": made.images,
+                    "programs": len(made.programs),
+                    "target": description.target,
+                    "ptx_version": description.ptx_version,
+                    "seed": description.seed,
+                    "generator": description.generator,
+                    "model": description.model,
+                    "covers": description.covers,
+                    "path": str(output),
+                    "seconds": round(seconds, 3),
+                }
+            }
+        )
+        return
+    say(
+        f"{made.images:,} images of {len(made.programs)} programs for {target}, seed "
+        f"{options.seed}, judged by the model {made.description.model}, in "
+        f"{seconds:.0f} s: {output}"
+    )
+    for name, covered in made.description.covers.items():
+        missing = f"; not {', '.join(covered.missing[:4])}" if covered.missing else ""
+        say(f"  {name}: {covered.reached:,} of {covered.total:,}{missing}")

@@ -11,27 +11,13 @@ from typing import Any
 from corpus import create_corpus
 from corpus.known import known_with
 from fuzz.campaign.rounds import parse_duration
-from fuzz.console.screening import (
-    NOTHING_COMPARED,
-    STOPPED_BEFORE,
-    emit_summary,
-    rate_words,
-)
+from fuzz.console import ended_by_signals
+from fuzz.console.screening import NOTHING_COMPARED, STOPPED_BEFORE, emit_summary, rate_words
 from fuzz.fleet.pool import cluster_at, joining, starting_actors
 from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
 from fuzz.options import Screen, check_conflicts
-from fuzz.output import (
-    Test,
-    counted,
-    generator,
-    plain,
-    report_expired,
-    say,
-    starting,
-    write_junit,
-)
+from fuzz.output import Test, counted, generator, plain, report_expired, say, starting, write_junit
 from fuzz.runner import hardware_runner
-from fuzz.signals import ended_by_signals
 from oracle.errors import InfrastructureError, UsageError
 
 _LINE_SECONDS = 10.0

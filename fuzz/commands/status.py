@@ -1,4 +1,4 @@
-"""`warpfuzz status`: campaigns that run elsewhere, or have ended, from their files."""
+"""`warpfuzz status`: shows campaigns that run elsewhere, or have ended, from their files."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from fuzz.campaign.hosts import HostStatus, fleet_row, fleet_words, missing_words
-from fuzz.campaign.stored_status import Figures, Life, read_figures
+from fuzz.campaign.status import (
+    Figures,
+    HostStatus,
+    Life,
+    fleet_row,
+    fleet_words,
+    missing_words,
+    read_figures,
+)
 from fuzz.checks.protocol import REFERENCE, flattened
-from fuzz.console.dashboard import reference_lines
-from fuzz.console.devices import device_text
+from fuzz.console.dashboard import device_text, reference_lines
 from fuzz.options import DEFAULT_CORPUS, Status
 from fuzz.output import console, counted, duration, emit, plain
 

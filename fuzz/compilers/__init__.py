@@ -1,1 +1,1 @@
-"""Compilers against each other: every version at every optimisation level, and where one began."""
+"""Compares compilers: every version at every level, and the version in which a result changed."""

@@ -1,4 +1,4 @@
-"""Which compiler version changed a result: the search, whatever is asked of each version."""
+"""Search for the compiler version that changed a result."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Conclusion:
 
     @property
     def progression(self) -> Progression:
-        """That of the level where most happens."""
+        """The most eventful progression of all levels."""
         order = list(Progression)
         found = (column.progression for column in self.columns)
         return max(found, key=order.index, default=Progression.UNKNOWN)
@@ -189,12 +189,8 @@ _MOST = 10_000
 def repeats_for(rate: float) -> int:
     """Return how many runs miss a failure of this rate with a probability below `MISSED`.
 
-    All n runs pass with a probability of (1 - rate)^n.
-
-    Parameters
-    ----------
-    rate
-        Share of runs that fail, above 0 and up to 1.
+    All n runs pass with a probability of (1 - rate)^n. The rate is the share of runs that fail,
+    above 0 and up to 1.
     """
     if rate >= 1:
         return _LEAST
@@ -234,9 +230,9 @@ class Progression(StrEnum):
 
     UNKNOWN = "no version can be asked"
     NEVER = "never"
-    """The same everywhere, and as the ISA says."""
+    """All versions agree, and agree with the ISA."""
     ALWAYS = "always was so"
-    """The same everywhere, and not as the ISA says."""
+    """All versions agree, and disagree with the ISA."""
     CHANGED = "changed"
     """One change."""
     NOT_MONOTONIC = "not monotonic"
@@ -293,8 +289,6 @@ def bisect(
         How many there are; index 0 is the oldest.
     at_hand
         Those that cost nothing to ask.
-    times
-        Runs of each.
     """
     cells: dict[int, Answer] = {}
     for index in sorted({0, versions - 1, *at_hand}):

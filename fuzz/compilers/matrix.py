@@ -1,4 +1,4 @@
-"""One module by every member: what each accepts, what the binaries compute, what they are made of.
+"""One module built by every member: what each accepts, the machine code, and its results.
 
 `Matrix` compiles and compares; `listings` and `notes_of` tell which machine instructions each
 compiler makes of a form, and where that changed.
@@ -59,7 +59,7 @@ class Variant:
 
     members: tuple[Member, ...]
     compiled: Compiled
-    """Of the first of them."""
+    """Compiled code of the first member."""
 
 
 @dataclass(kw_only=True)
@@ -70,7 +70,7 @@ class Building:
     waiting: Mapping[Member, Future[Compiled | Failure]] = field(repr=False)
 
     def wait(self, beat: Callable[[], None] = lambda: None) -> Built:
-        """Return what came of it; `beat` is called every second until then."""
+        """Wait for the results and return them; `beat` is called every second until then."""
         while wait_for(self.waiting.values(), timeout=1.0).not_done:
             beat()
         made = {member: future.result() for member, future in self.waiting.items()}
@@ -82,10 +82,6 @@ class Matrix:
 
     Parameters
     ----------
-    device
-        Where binaries run.
-    members
-        Who compiles.
     jobs
         Compilers that run at the same time.
     newest
@@ -183,21 +179,9 @@ def _compiled(made: Compiled | Failure) -> Compiled:
 class ExpansionProbe:
     """Asks which matrix instructions a compiler makes of a note's module.
 
-    Parameters
-    ----------
-    entry
-        The note.
-    disassembler
-        What reads machine code; None if none is here.
-    ptx_version
-        Value of .version in place of the note's, so that older compilers can be asked.
-
-    Raises
-    ------
-    UsageError
-        If there is no disassembler.
-    InfrastructureError
-        If a file of the note is broken.
+    `ptx_version` takes the place of the note's .version, so that older compilers can be asked.
+    Raises UsageError if there is no disassembler, and InfrastructureError if a file of the note is
+    broken.
     """
 
     def __init__(
@@ -222,10 +206,8 @@ class ExpansionProbe:
     def ask(self, member: Member) -> Sample:
         """Compile and disassemble the module once; no expansion is against the ISA.
 
-        Raises
-        ------
-        CannotBeAskedError
-            If the compiler does not know the module's target or version, or is the driver's.
+        Raises CannotBeAskedError if the compiler does not know the module's target or version, or
+        is the driver's.
         """
         module = self._module
         if member.assembler is None or not member.assembler.knows(
@@ -252,7 +234,6 @@ class Note:
     """A form whose expansion is another one from some version on."""
 
     form: str
-    """Its opcode."""
     before_version: str
     after_version: str
     levels: tuple[int, ...]
@@ -261,7 +242,6 @@ class Note:
     """Matrix instructions with their counts, such as "HMMA.1684 x4"."""
     after: str
     program: Program
-    """The program that shows it."""
 
     @property
     def shared(self) -> bool:
@@ -313,17 +293,8 @@ def listings(
     """Return the matrix instructions of each kernel in each member's binary of a module.
 
     Binaries whose kernels are all the same are disassembled once; members that did not compile the
-    module, or wrote no machine code, are left out.
-
-    Parameters
-    ----------
-    disassemble
-        `Disassembler.expansions`, or what does the same.
-
-    Raises
-    ------
-    InfrastructureError
-        If the disassembler does not take a binary.
+    module, or wrote no machine code, are left out. Raises InfrastructureError if the disassembler
+    does not take a binary.
     """
     groups: dict[tuple[tuple[str, str], ...] | bytes, list[Member]] = {}
     for member, made in built.made.items():
@@ -349,10 +320,7 @@ def _kernels(code: bytes) -> tuple[tuple[str, str], ...] | bytes:
 def notes_of(form: Form, program: Program, seen: Mapping[Member, Counter[str]]) -> list[Note]:
     """Return the changes of a form's expansion from version to version.
 
-    Parameters
-    ----------
-    seen
-        The matrix instructions in each member's binary; members oldest first.
+    `seen` are the matrix instructions in each member's binary; members oldest first.
     """
     changes: dict[tuple[str, str, str, str], list[int]] = {}
     for own in sorted({(member.level, f"{member.variant}") for member in seen}):

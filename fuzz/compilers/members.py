@@ -1,4 +1,4 @@
-"""Members of a matrix: a compiler at a level, as a runner of its own on a shared device.
+"""Members of a comparison: a compiler at a level, as a runner of its own on a shared device.
 
 A `Place` is where the binaries of a matrix run; `fitting` are the members that compile for it.
 """
@@ -86,7 +86,7 @@ class Member:
 
     @property
     def version(self) -> str:
-        """Such as "V13.5.37", "V13.5.37+maxrregcount=32", "llvm:15.0.7", or "driver"."""
+        """Version with options: "V13.5.37", "V13.5.37+maxrregcount=32", "driver"."""
         return self.toolchain.label
 
     @property
@@ -96,7 +96,7 @@ class Member:
 
     @property
     def name(self) -> str:
-        """Such as "V13.5.37 -O3"."""
+        """Name, version and level, such as "V13.5.37 -O3"."""
         return f"{self.version} -O{self.level}"
 
     @cached_property
@@ -252,11 +252,6 @@ def placed(choice: RunnerChoice) -> Iterator[Place]:
     ----------
     choice
         The runner by its name, NOWHERE for compilers alone, with target and PTX ISA version.
-
-    Raises
-    ------
-    UsageError, DeviceLostError, InfrastructureError
-        As `fuzz.runner.opened` does.
     """
     with ExitStack() as stack:
         device: Device
@@ -308,12 +303,12 @@ def fitting(members: Sequence[Member], place: Place, *, read_by_all: bool = Fals
     on_gpu = place.opened is not None and place.opened.choice.name == "cuda"
     for member in members:
         if member.toolchain == DRIVER and not on_gpu:
-            skipped.append("the driver's compiler is left out: it needs --runner cuda")
+            skipped.append("the driver's compiler needs --runner cuda")
         elif member.assembler is not None and (
             said := member.assembler.refusal(place.target, place.architecture)
         ):
             advice = "choose another --variant"
-            skipped.append(f"{member.toolchain.named} is left out: {said}")
+            skipped.append(f"{member.toolchain.named}: {said}")
         elif place.drawn and (newest := member.newest(place)) is not None:
             fit[member] = newest
         elif not place.drawn and member.toolchain.knows(place.target, asked, place.architecture):
@@ -322,15 +317,15 @@ def fitting(members: Sequence[Member], place: Place, *, read_by_all: bool = Fals
             advice = "choose another --target or --ptx-version, or name others with --compilers"
             which = "any PTX ISA" if place.drawn else f"PTX ISA {asked}"
             skipped.append(
-                f"{member.toolchain.named} is left out: it does not know {place.target} with "
-                f"{which} on {place.architecture}"
+                f"{member.toolchain.named} does not know {place.target} with {which} on "
+                f"{place.architecture}"
             )
     sentences = tuple(dict.fromkeys(skipped))
     if not fit:
         raise UsageError(f"no compiler is left: {'; '.join(sentences)}; {advice}")
     lost = {f"{one.variant}" for one in members} - {f"{one.variant}" for one in fit} - {""}
     if lost:
-        said = "; ".join(one for one in sentences if any(f"{name} is" in one for name in lost))
+        said = "; ".join(one for one in sentences if any(f"{name}: " in one for name in lost))
         raise UsageError(f"nobody compiles with {', '.join(sorted(lost))}: {said}; {advice}")
     versions = Versions.only(asked)
     if place.drawn:

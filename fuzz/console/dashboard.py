@@ -1,4 +1,4 @@
-"""A campaign at one moment: what it does, what takes the time, what it reached, what it found."""
+"""The live view of a campaign: progress, where the time goes, coverage, findings."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from fuzz.campaign.hosts import missing_words
 from fuzz.campaign.rounds import Budget
-from fuzz.campaign.status import CampaignStatus, WorkerStatus, stage_shares
+from fuzz.campaign.status import CampaignStatus, WorkerStatus, missing_words, stage_shares
 from fuzz.checks.protocol import REFERENCE, Counts, DeviceStatus, ScreeningReport, Stage, Words
-from fuzz.console.devices import device_text
 from fuzz.findings.families import FindingGroup, finding_groups, group_name
 from fuzz.output import bar, counted, duration, harmless, in_ascii, kind_name, kind_style, plain
 from runners.ledger import Rate
@@ -156,19 +154,20 @@ def dashboard_lines(status: CampaignStatus, budget: Budget, *, width: int, rows:
     wanted = 1 + findings.wanted
     # Findings come first to whom watches; a third of the room is theirs, if they need it.
     least = min(wanted, max(2, left // 3), left)
-    stages, workers = _stages(status), _workers(status)
+    # After the end nobody works any more, and nothing could be said of it.
+    working = [_stages(status), _workers(status)] if status.workers or not status.stopped else []
     reached = [_coverage(status)]
     # What has nothing more to say of itself than its name was named in the head.
     devices = [one for one in status.devices if one != DeviceStatus(name=status.words.subject)]
     hardware = [_devices(devices)] if devices else []
     extra = _extra(status)
     if width >= _TWO_COLUMNS:
-        lefts, rights = [stages, workers], [*reached, *hardware]
+        lefts, rights = (working, [*reached, *hardware]) if working else (reached, hardware)
         while extra and _height([*rights, extra[0]]) <= _height(lefts):
             rights.append(extra.pop(0))
         middle = beside(lefts, rights, width, left - least)
     else:
-        blocks = [stages, *reached, workers, *hardware]
+        blocks = [*working[:1], *reached, *working[1:], *hardware]
         middle = stacked([one for one in blocks if one.wanted], width, left - least)
     found = findings.lines(width, min(wanted, left - len(middle)))
     free = left - len(middle) - len(found)
@@ -308,13 +307,7 @@ def screened_words(screening: ScreeningReport) -> str:
 
 
 def reference_lines(counts: Counts) -> list[Text]:
-    """Say what was compared with the device's reference, apart from all cases, and what is wrong.
-
-    Parameters
-    ----------
-    counts
-        Of a campaign; without those of `protocol.REFERENCE`, there is nothing to be said.
-    """
+    """Say what was compared with the device's reference, beside the cases, and what is wrong."""
     some = Counts({words[1:]: count for words, count in counts.items() if words[0] == REFERENCE})
     if not some:
         return []
@@ -330,9 +323,11 @@ def reference_lines(counts: Counts) -> list[Text]:
     ]
     units = [": multiprocessor ".join(rest) for first, *rest in some if first == "wrong on"]
     if len(units) == 1:
-        odd.append(f"every image that the oracle calls wrong is of one place, {units[0]}")
+        odd.append(f"every image that the oracle calls wrong ran on one multiprocessor: {units[0]}")
     if some["once",]:
-        odd.append(f"about {counted(some['once',], 'image')} it was wrong once, and not again")
+        odd.append(
+            f"about {counted(some['once',], 'image')} the reference was wrong once, and not again"
+        )
     if some["failed",]:
         odd.append(f"comparisons of {counted(some['failed',], 'image')} did not come to an end")
     return [Text(words), *(plain(one, style="worst") for one in odd)]
@@ -474,7 +469,7 @@ def _devices(devices: Sequence[DeviceStatus]) -> Block:
         # What has errors has to be seen, however many there are.
         order = sorted(devices, key=lambda one: not any(one.errors.values()))
         lines = [device_text(device) for device in (order if len(order) > rows else devices)]
-        return listed(lines, rows, "devices")
+        return listed(lines, rows, "other devices")
 
     return Block(title="devices", wanted=len(devices), body=body)
 
@@ -492,7 +487,7 @@ def _coverage(status: CampaignStatus) -> Block:
 
     def body(width: int, rows: int) -> Sequence[Text]:
         lines = [_covered(line, width, min(longest, width // 3)) for line in coverage]
-        return listed(lines, rows, "dimensions")
+        return listed(lines, rows, "other dimensions")
 
     return Block(title="reached", wanted=len(coverage), body=body, note=note)
 
@@ -503,7 +498,7 @@ def _covered(line: CoverageLine, width: int, names: int) -> Text:
     text.append_text(bar(share, min(_BAR // 2, max(0, width - names - 14)), "legal"))
     text.append(f" {line.reached:>5,} of {line.total:,}")
     if line.missing:
-        text.append_text(plain(f"  not: {', '.join(line.missing)}", style="quiet"))
+        text.append_text(plain(f"  not yet: {', '.join(line.missing)}", style="quiet"))
     return text
 
 
@@ -546,7 +541,7 @@ def _nothing_found(status: CampaignStatus) -> str:
     if not status.compared:
         return "nothing is compared yet"
     if status.gone:
-        return f"{counted(status.gone, 'case')} differed once and not when replayed"
+        return f"{counted(status.gone, 'case')} differed once, but not when replayed"
     return harmless("; ".join(filter(None, (status.untested, status.words.agreement))))
 
 
@@ -561,3 +556,52 @@ def _group(group: FindingGroup, kinds: int, *, stage: str = "") -> Text:
         plain(f"{group.each_kind}{group.remark}{stage}", style="known" if known else "quiet")
     )
     return line
+
+
+# NVML's clocksEventReasons (nvml.h), but the ones that are no reason to worry: idle (1), clocks
+# that somebody has set (2), sync boost (0x10), display (0x100).
+THROTTLING = {
+    0x4: "power limit",
+    0x8: "hardware slowdown",
+    0x20: "temperature",
+    0x40: "temperature (hardware)",
+    0x80: "power brake",
+}
+
+
+def device_text(device: DeviceStatus) -> Text:
+    """Return a device in one line: host, name, UUID, and what its management library tells."""
+    line = plain(f"{device.host} {device.name}" if device.host else device.name)
+    if device.uuid:
+        line.append_text(plain(f" {device.uuid[:12]}", style="quiet"))
+    return line.append_text(readings(device))
+
+
+def readings(device: DeviceStatus) -> Text:
+    """Return what the management library tells of a device, each reading behind two blanks."""
+    line = Text()
+    if device.note:
+        line.append_text(plain(f"  {device.note}", style="quiet"))
+    if device.temperature is not None:
+        line.append(f"  {device.temperature} °C")
+    if device.sm_clock is not None:
+        line.append(f"  {device.sm_clock:,} MHz")
+    if device.busy is not None:
+        line.append(f"  {device.busy} % busy")
+    if device.power is not None:
+        limit = f" of {device.power_limit}" if device.power_limit is not None else ""
+        line.append(f"  {device.power}{limit} W")
+    if held := throttling(device.throttle_reasons):
+        line.append(f"  held back by {held}", style="bad")
+    errors = {name: count for name, count in device.errors.items() if count}
+    if errors:
+        text = ", ".join(f"{count:,} {name}" for name, count in errors.items())
+        line.append("  ").append_text(plain(text, style="worst"))
+    elif device.errors:
+        line.append("  no errors", style="quiet")
+    return line
+
+
+def throttling(reasons: int | None) -> str:
+    """Say why the clocks are lower than they could be; empty if nothing says so."""
+    return ", ".join(name for bit, name in THROTTLING.items() if (reasons or 0) & bit)

@@ -17,10 +17,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from fuzz import warpfuzz_version
-from fuzz.campaign.hosts import HostStatus
-from fuzz.campaign.status import CampaignStatus, stage_shares, told_apart
+from fuzz.campaign.status import CampaignStatus, HostStatus, stage_shares, told_apart
 from fuzz.checks.protocol import DeviceStatus
-from fuzz.console.devices import THROTTLING
+from fuzz.console.dashboard import THROTTLING
 from fuzz.console.screening import DeviceView
 from fuzz.findings.families import finding_groups
 from oracle.errors import InfrastructureError, UsageError
@@ -35,7 +34,7 @@ class CampaignMetrics(Collector):
         self._status: CampaignStatus | None = None
 
     def update(self, status: CampaignStatus) -> None:
-        """Hear what the campaign is like now."""
+        """Take the campaign's present status."""
         self._status = status
 
     def collect(self) -> Iterator[Metric]:
@@ -44,41 +43,51 @@ class CampaignMetrics(Collector):
         if status is None:
             return
         yield InfoMetricFamily(
-            "warpfuzz_campaign", "What is judged, and by whom.",
+            "warpfuzz_campaign", "What the campaign tests, and where it runs.",
             {
                 "subject": status.words.subject, "where": status.words.where,
                 "seed": str(status.seed), "version": warpfuzz_version(),
             },
         )  # fmt: skip
         yield _counters(
-            "warpfuzz_cases", "Cases that are committed, by what became of them.", "outcome",
+            "warpfuzz_cases", "Cases of finished rounds, by outcome.", "outcome",
             told_apart(status),
         )  # fmt: skip
-        yield _gauge("warpfuzz_cases_per_second", "Cases lately.", status.recent_rate)
-        yield _counter("warpfuzz_rounds", "Rounds that are committed.", status.rounds)
-        yield _gauge("warpfuzz_rounds_skipped", "Rounds nobody could run.", len(status.skipped))
+        yield _gauge("warpfuzz_cases_per_second", "Cases per second, lately.", status.recent_rate)
+        yield _counter("warpfuzz_rounds", "Finished rounds.", status.rounds)
+        yield _gauge(
+            "warpfuzz_rounds_skipped", "Rounds that no worker could run.", len(status.skipped)
+        )
         yield _counters(
-            "warpfuzz_counter", "Counters of what the campaign checks.", "counter",
+            "warpfuzz_counter", "Further counters of the campaign.", "counter",
             {"/".join(words): count for words, count in status.counts.items()},
         )  # fmt: skip
         yield _gauges(
-            "warpfuzz_stage_ratio", "Fraction of workers' time that a stage took.", "stage",
+            "warpfuzz_stage_ratio", "Fraction of the workers' time that each stage took.", "stage",
             {stage.value: share for stage, share in stage_shares(status.workers).items()},
         )  # fmt: skip
         yield _findings(status)
-        yield _gauge("warpfuzz_findings_waiting", "To be replayed or shrunk.", status.waiting)
-        yield _counter("warpfuzz_unconfirmed_cases", "Not again when replayed.", status.gone)
         yield _gauge(
-            "warpfuzz_newest_age_seconds", "Since something new was found or reached.",
+            "warpfuzz_findings_waiting",
+            "Findings that are still to be replayed or shrunk.",
+            status.waiting,
+        )
+        yield _counter(
+            "warpfuzz_unconfirmed_cases",
+            "Cases that differed once, but not when replayed.",
+            status.gone,
+        )
+        yield _gauge(
+            "warpfuzz_newest_age_seconds", "Time since something new was found or covered.",
             status.seconds_since_new,
         )  # fmt: skip
-        yield _gauge("warpfuzz_run_seconds", "Since the campaign began.", status.seconds)
+        yield _gauge("warpfuzz_run_seconds", "Time since the campaign began.", status.seconds)
         yield _workers(status)
         yield from _fleet(status.hosts)
         for name, words, values in (
-            ("warpfuzz_reached", "Values that were reached.",
+            ("warpfuzz_reached", "Values of each dimension of coverage that were reached.",
              {line.name: line.reached for line in status.coverage}),
-            ("warpfuzz_reachable", "Values that there are.",
+            ("warpfuzz_reachable", "Values of each dimension of coverage that exist.",
              {line.name: line.total for line in status.coverage}),
         ):  # fmt: skip
             yield _gauges(name, words, "dimension", values)
@@ -91,7 +100,9 @@ class CampaignMetrics(Collector):
 
 def _workers(status: CampaignStatus) -> Metric:
     workers = GaugeMetricFamily(
-        "warpfuzz_workers", "Workers, of a fleet actors.", labels=["host", "state"]
+        "warpfuzz_workers",
+        "Workers (with --fleet: actors), by what they do.",
+        labels=["host", "state"],
     )
     here = "no place yet" if status.hosts else socket.gethostname()
     states = Counter(
@@ -105,7 +116,7 @@ def _workers(status: CampaignStatus) -> Metric:
 
 def _fleet(hosts: Sequence[HostStatus]) -> Iterator[Metric]:
     nodes = GaugeMetricFamily(
-        "warpfuzz_nodes", "Nodes of the fleet: there, or gone and not back.",
+        "warpfuzz_nodes", "Nodes of the fleet, by whether they are there.",
         labels=["host", "state"],
     )  # fmt: skip
     for one in hosts:
@@ -113,8 +124,8 @@ def _fleet(hosts: Sequence[HostStatus]) -> Iterator[Metric]:
         nodes.add_metric([one.host, "gone"], one.nodes_missing)
     yield nodes
     for name, words in (
-        ("nodes_lost", "Nodes that went."), ("nodes_back", "Nodes that came back."),
-        ("actors_lost", "Actors that went."), ("actors_back", "Actors that came back."),
+        ("nodes_lost", "Nodes that were lost."), ("nodes_back", "Nodes that came back."),
+        ("actors_lost", "Actors that were lost."), ("actors_back", "Actors that came back."),
     ):  # fmt: skip
         family = CounterMetricFamily(f"warpfuzz_{name}", words, labels=["host"])
         for one in hosts:
@@ -124,7 +135,9 @@ def _fleet(hosts: Sequence[HostStatus]) -> Iterator[Metric]:
 
 def _findings(status: CampaignStatus) -> Metric:
     found = GaugeMetricFamily(
-        "warpfuzz_findings", "Findings, those of one cause together.", labels=["verdict", "known"]
+        "warpfuzz_findings",
+        "Findings; those with the same cause count once.",
+        labels=["verdict", "known"],
     )
     counts = Counter(
         (group.kind.value, "yes" if group.known is not None else "no")
@@ -138,19 +151,23 @@ def _findings(status: CampaignStatus) -> Metric:
 def _devices(devices: Sequence[DeviceStatus]) -> Iterator[Metric]:
     where = ["host", "gpu", "device"]
     names = {
-        "warpfuzz_device_temperature_celsius": "Temperature.",
-        "warpfuzz_device_power_watts": "Power.",
-        "warpfuzz_device_busy_ratio": "Fraction of the last moment in which a kernel ran.",
+        "warpfuzz_device_temperature_celsius": "Temperature of the GPU.",
+        "warpfuzz_device_power_watts": "Power draw of the GPU.",
+        "warpfuzz_device_busy_ratio": "Fraction of the last sampling period in which a kernel ran.",
     }
     plain = {
         name: GaugeMetricFamily(name, words, labels=where) for name, words in names.items()
     }  # fmt: skip
-    clocks = GaugeMetricFamily("warpfuzz_device_clock_hertz", "Clocks.", labels=[*where, "clock"])
+    clocks = GaugeMetricFamily(
+        "warpfuzz_device_clock_hertz", "Clocks of the GPU.", labels=[*where, "clock"]
+    )
     errors = CounterMetricFamily(
-        "warpfuzz_device_errors", "Errors that it counts, such as ECC.", labels=[*where, "error"]
+        "warpfuzz_device_errors",
+        "Errors that the device counts, such as ECC.",
+        labels=[*where, "error"],
     )
     throttled = GaugeMetricFamily(
-        "warpfuzz_device_throttled", "1 where the clocks are lower for a reason.",
+        "warpfuzz_device_throttled", "1 where the clocks are held back for this reason.",
         labels=[*where, "reason"],
     )  # fmt: skip
     for device in devices:
@@ -173,11 +190,11 @@ def _devices(devices: Sequence[DeviceStatus]) -> Iterator[Metric]:
 def _screening(rows: Sequence[tuple[str, str, int, int]]) -> Iterator[Metric]:
     """Iterate over what was screened: (UUID, name, comparisons, wrong ones) of each device."""
     images = CounterMetricFamily(
-        "warpfuzz_screening_comparisons", "Images that multiprocessors compared.",
+        "warpfuzz_screening_comparisons", "Images that the GPUs compared while screening.",
         labels=["gpu", "device"],
     )  # fmt: skip
     wrong = CounterMetricFamily(
-        "warpfuzz_screening_wrong", "Those of them that were wrong.", labels=["gpu", "device"]
+        "warpfuzz_screening_wrong", "Screened images that were wrong.", labels=["gpu", "device"]
     )
     for uuid, name, compared, differed in rows:
         images.add_metric([uuid, name], compared)
@@ -199,7 +216,7 @@ class ScreeningMetrics(Collector):
             [(device.uuid, device.name, rate.cases, rate.wrong) for device, rate in totals]
         )
         rate = GaugeMetricFamily(
-            "warpfuzz_screening_comparisons_per_second", "Over all of the time.",
+            "warpfuzz_screening_comparisons_per_second", "Screened images per second, on average.",
             labels=["gpu", "device"],
         )  # fmt: skip
         for view in views:

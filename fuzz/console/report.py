@@ -1,16 +1,16 @@
-"""The end of a campaign: its report for people, and the report as a page."""
+"""The final report of a campaign, in the terminal and as a page."""
 
 from __future__ import annotations
 
 import platform
-import shlex
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
+from importlib.resources import files
 from io import StringIO
 from pathlib import Path
 
+import jinja2
 from markupsafe import Markup
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
@@ -19,24 +19,103 @@ from rich.text import Text
 
 from corpus import Kind, durable, open_corpus
 from fuzz import warpfuzz_version
-from fuzz.campaign.hosts import fleet_row, fleet_words, missing_words
 from fuzz.campaign.rounds import Budget
-from fuzz.campaign.status import CampaignStatus
-from fuzz.campaign.stored_status import read_statistics
+from fuzz.campaign.status import (
+    CampaignStatus,
+    fleet_row,
+    fleet_words,
+    missing_words,
+    read_statistics,
+)
 from fuzz.checks.protocol import BY_MEMBER, Counts
 from fuzz.console.dashboard import dashboard, not_compared, reference_lines, screened_words
-from fuzz.console.page import Cell, Plot, Section, page, printed
-from fuzz.findings.families import (
-    FamilyState,
-    FindingGroup,
-    finding_groups,
-    group_counts,
-    in_words,
-)
+from fuzz.findings.families import FamilyState, FindingGroup, finding_groups, group_counts
 from fuzz.kinds import KINDS
-from fuzz.output import THEME, counted, duration, harmless, kind_name, kind_style, plain, table
+from fuzz.output import (
+    THEME,
+    WIDE,
+    counted,
+    duration,
+    harmless,
+    kind_name,
+    kind_style,
+    plain,
+    table,
+    typed,
+)
 from oracle.errors import UsageError, WarpfuzzError
 from oracle.isa import SHAPES
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a table."""
+
+    text: str
+    number: bool = False
+    link: str = ""
+    """Anchor of a section of the page that it leads to."""
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A line over time."""
+
+    name: str
+    seconds: Sequence[float]
+    """Rising."""
+    values: Sequence[float]
+    """As many, none below 0."""
+
+    @property
+    def most(self) -> str:
+        """The highest value, which is at the top."""
+        return f"{max(self.values, default=0):,.0f}"
+
+    @property
+    def span(self) -> str:
+        """The time from the left to the right."""
+        return duration(max(self.seconds, default=0))
+
+    @property
+    def points(self) -> str:
+        """The line in a square of 100, as SVG counts: from the top left."""
+        right, top = max(self.seconds, default=0) or 1, max(self.values, default=0) or 1
+        return " ".join(
+            f"{100 * x / right:.2f},{100 - 96 * y / top:.2f}"
+            for x, y in zip(self.seconds, self.values, strict=True)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A part of a page: a table, plots, and what a terminal shows."""
+
+    heading: str
+    anchor: str = ""
+    headings: Sequence[str] = ()
+    rows: Sequence[Sequence[Cell]] = ()
+    plots: Sequence[Plot] = ()
+    printed: Markup = Markup()  # noqa: RUF009 - it is a constant text
+    """Of `printed`."""
+
+
+def printed(recorder: Console) -> Markup:
+    """Console output as HTML, as `printed` returns it."""
+    return Markup(recorder.export_html(inline_styles=True, code_format="{code}").rstrip())
+
+
+def page(title: str, sentences: Sequence[str], sections: Sequence[Section]) -> bytes:
+    """Return a page; nothing in a text of it can be markup."""
+    shown = [harmless(one) for one in sentences]
+    text = _template().render(title=harmless(title), sentences=shown, sections=sections)
+    return text.encode(errors="backslashreplace")
+
+
+@cache
+def _template() -> jinja2.Template:
+    source = files("fuzz.console").joinpath("page.html").read_text(encoding="utf-8")
+    return jinja2.Environment(autoescape=True, trim_blocks=True).from_string(source)
 
 
 def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
@@ -51,6 +130,10 @@ def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
         line(plain(f"Of the fleet: {lost}; {missing}.", style="odd"))
     if status.families:
         out.print(families_table(status.families, columns=out.width))
+        lines = [ids for _, _, _, ids in _lines(status.families)]
+        if any(len(ids) > 1 for ids in lines):
+            found = counted(sum(group_counts(status.families)), "finding")
+            line(f"{counted(len(lines), 'line')}, {found}: +N stands for N more, of other shapes.")
     words = told_apart_words(status)
     line(f"{words} in {duration(status.seconds)}, seed {status.seed}: {_found(status)}.")
     line(_concluded(status))
@@ -67,7 +150,7 @@ def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
     for note in status.notes:
         line(f"note: {note['note']}", style="odd")
     if status.families:
-        command = shlex.join(("warpfuzz", "replay", str(corpus), *status.words.replay))
+        command = typed(("warpfuzz", "replay", corpus, *status.words.replay))
         line(f"Stored in {corpus}. Replay: {command}")
     for suspect in status.suspects:
         line(
@@ -75,7 +158,7 @@ def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
             style="odd",
         )
     if status.suspects:
-        resume = shlex.join(("warpfuzz", "run", "--resume", "--corpus", str(corpus)))
+        resume = typed(("warpfuzz", "run", "--resume", "--corpus", corpus))
         line(f"Suspects are no findings. This replays them, and goes on: {resume}")
     for family in (*status.families, *status.suspects):
         if family.saved is None:
@@ -90,7 +173,7 @@ def _found(status: CampaignStatus) -> str:
     if status.unreplayed:
         words += f", and {counted(status.unreplayed, 'suspect')} not replayed yet"
     if status.gone:
-        words += f"; {counted(status.gone, 'case')} differed once and not when replayed"
+        words += f"; {counted(status.gone, 'case')} differed once, but not when replayed"
     return words
 
 
@@ -100,7 +183,7 @@ def _concluded(status: CampaignStatus) -> str:
     else:
         agrees = status.compared or status.answered
         found = status.families or status.unreplayed or status.gone or not agrees
-        sentence = "against" if found else f"{status.words.agreement}:"
+        sentence = "the campaign ran against" if found else f"{status.words.agreement}:"
         if status.untested:
             sentence = f"{status.untested}; {sentence}"
         sentence += f" {status.words.subject} ({status.words.where})"
@@ -147,12 +230,12 @@ def _page(status: CampaignStatus, corpus: Path, recorder: Console, budget: Budge
         [
             Cell(kind_name(line.kind)),
             Cell(f"{line.cases:,}", number=True),
-            Cell(harmless(" ".join((line.what, *line.shapes)), one_line=True)),
-            Cell(harmless(line.example, one_line=True)),
-            Cell(harmless(f"{line.kinds}{line.remark}", one_line=True)),
-            Cell(line.ids[0] if line.ids else "not stored", link=line.ids[0] if line.ids else ""),
+            Cell(harmless(" ".join((what, *shapes)), one_line=True)),
+            Cell(harmless(_example(line), one_line=True)),
+            Cell(harmless(f"{line.each_kind}{line.remark}", one_line=True)),
+            Cell(ids[0] if ids else "not stored", link=ids[0] if ids else ""),
         ]
-        for line in _lines(status.families)
+        for line, what, shapes, ids in _lines(status.families)
     ]
     headings = ("kind", "cases", "what", "instruction", "of which", "smallest case")
     found = Section(heading="Findings", headings=headings, rows=lines)
@@ -306,23 +389,17 @@ def told_apart_words(status: CampaignStatus) -> str:
     return f"{words} ({', '.join(shown)})" if shown else words
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Line:
-    """Groups that a person reads as one: they differ in the shape alone."""
+def _lines(
+    families: Iterable[FamilyState],
+) -> Iterator[tuple[FindingGroup, str, tuple[str, ...], tuple[str, ...]]]:
+    """Join groups that a person reads as one: they differ in the shape alone.
 
-    kind: Kind
-    known: bool
-    remark: str
-    what: str
-    shapes: tuple[str, ...]
-    kinds: str
-    cases: int
-    example: str
-    ids: tuple[str, ...]
-    """Of the findings that stand for the groups, as far as they are stored."""
-
-
-def _lines(families: Iterable[FamilyState]) -> list[_Line]:
+    Yields
+    ------
+    tuple
+        What was joined, what it is without a shape, the shapes, and the ids of the findings that
+        stand for the groups, as far as they are stored.
+    """
     lines: dict[tuple[Kind, str, str, str], list[tuple[str, FindingGroup]]] = {}
     for group in finding_groups(families):
         what, shape = group.what, ""
@@ -335,22 +412,11 @@ def _lines(families: Iterable[FamilyState]) -> list[_Line]:
             what = what.replace(shape, "").replace("  ", " ").strip() if shape else what
         message = "" if group.kind is not Kind.REJECTED else group.shown.message
         lines.setdefault((group.kind, group.remark, what, message), []).append((shape, group))
-    return [
-        _Line(
-            kind=kind,
-            known=members[0][1].known is not None,
-            remark=remark,
-            what=what,
-            shapes=tuple(shape.rstrip(",") for shape, _ in members if shape),
-            kinds=in_words(sum((Counter(group.kinds) for _, group in members), Counter())),
-            cases=sum(group.cases for _, group in members),
-            example=_example(members[0][1]),
-            ids=tuple(
-                group.shown.saved.id for _, group in members if group.shown.saved is not None
-            ),
-        )
-        for (kind, remark, what, _), members in lines.items()
-    ]
+    for (_, _, what, _), joined in lines.items():
+        shapes = tuple(shape.rstrip(",") for shape, _ in joined if shape)
+        ids = tuple(one.shown.saved.id for _, one in joined if one.shown.saved is not None)
+        members = tuple(member for _, group in joined for member in group.members)
+        yield FindingGroup(members=members), what, shapes, ids
 
 
 def _example(group: FindingGroup) -> str:
@@ -358,8 +424,6 @@ def _example(group: FindingGroup) -> str:
     return f"{opcode} (PTX ISA {group.shown.version})" if group.shown.version else opcode
 
 
-_WIDE = 110
-"""Columns from which the instruction of a finding has a column of its own."""
 _NARROW = 60
 """Columns below which nothing of a finding has one: 11 of 40 would be left for what it is."""
 
@@ -368,34 +432,35 @@ def families_table(
     families: Iterable[FamilyState], rows: int | None = None, *, columns: int = _REPORT_COLUMNS
 ) -> RenderableType:
     """Return a table of the families, worst first; a line holds all that differ in shape alone."""
-    lines = _lines(families)
+    lines = list(_lines(families))
     shown = lines if rows is None else lines[:rows]
     more = f"… and {counted(len(lines) - len(shown), 'line')} more"
     if columns < _NARROW:
         texts = []
-        for one in shown:
-            head = ", ".join((kind_name(one.kind), counted(one.cases, "case"), *one.ids[:1]))
-            texts += [plain(head), plain(one.what), plain(one.example, style="quiet")]
+        for line, what, _, ids in shown:
+            head = ", ".join((kind_name(line.kind), counted(line.cases, "case"), *ids[:1]))
+            texts += [plain(head), plain(what), plain(_example(line), style="quiet")]
         return Group(*texts, *([more] if len(shown) < len(lines) else []))
     made = Table(box=None, pad_edge=False, expand=True)
     made.add_column("kind", no_wrap=True)
     made.add_column("cases", justify="right", no_wrap=True)
-    wide = columns >= _WIDE
+    wide = columns >= WIDE
     heading = "what" if wide else "what, instruction below"
     made.add_column(heading, ratio=4, overflow="fold")
     if wide:
         made.add_column("instruction, without operands", ratio=3, overflow="fold")
-    made.add_column("smallest case", no_wrap=True)
-    for line in shown:
-        what = plain(" ".join((line.what, *line.shapes)))
-        remark = harmless(f"{line.kinds}{line.remark}", one_line=True)
-        what.append(remark, style="known" if line.known else "quiet")
-        example = plain(line.example, style="quiet")
+    made.add_column("smallest case, + others" if wide else "smallest case", no_wrap=True)
+    for line, what, shapes, ids in shown:
+        known = line.known is not None
+        text = plain(" ".join((what, *shapes)))
+        remark = harmless(f"{line.each_kind}{line.remark}", one_line=True)
+        text.append(remark, style="known" if known else "quiet")
+        example = plain(_example(line), style="quiet")
         made.add_row(
-            Text(kind_name(line.kind), style=kind_style(line.kind, known=line.known)),
+            Text(kind_name(line.kind), style=kind_style(line.kind, known=known)),
             f"{line.cases:,}",
-            *((what, example) if wide else (what.append("\n").append_text(example),)),
-            f"{line.ids[0]} +{len(line.ids) - 1}" if len(line.ids) > 1 else "".join(line.ids),
+            *((text, example) if wide else (text.append("\n").append_text(example),)),
+            f"{ids[0]} +{len(ids) - 1}" if len(ids) > 1 else "".join(ids),
         )
     if len(shown) < len(lines):
         made.add_row("", "", more, *([""] if wide else []), "")

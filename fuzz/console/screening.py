@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,12 +15,12 @@ from rich.text import Text
 from fuzz.campaign.heartbeat import device_status
 from fuzz.campaign.status import untested_words
 from fuzz.checks.protocol import DeviceStatus
-from fuzz.console.devices import readings, throttling
+from fuzz.console.dashboard import readings, throttling
 from fuzz.options import Screen as Screening
-from fuzz.output import Test, console, counted, duration, emit, plain, say
+from fuzz.output import Test, console, counted, duration, emit, plain, say, typed
 from fuzz.runner import RunnerChoice
+from fuzz.screening.distilling import Scope, coverage
 from fuzz.screening.examining import ScreenFinding
-from fuzz.screening.preflight import Scope, coverage
 from fuzz.screening.screen import Refuted, Screen, Tally
 from oracle.errors import DeviceLostError, WarpfuzzError
 from oracle.program import Program
@@ -118,7 +117,7 @@ class ScreenedDevice:
     kept: list[ScreenFinding] = field(default_factory=list)
     """What was stored for it."""
     news: list[ScreenFinding] = field(default_factory=list)
-    """Those of them that nobody was told of yet."""
+    """Findings that were not shown yet."""
     scope: Scope | None = None
     """What a preflight looks at."""
     programs: dict[str, Program] = field(default_factory=dict)
@@ -178,10 +177,7 @@ def views(devices: Sequence[ScreenedDevice]) -> list[DeviceView]:
 def announce(found: ScreenFinding, out: Console, *, json: bool) -> None:
     """Print a finding as soon as it is stored.
 
-    Parameters
-    ----------
-    out
-        The console that shows the live view: what another one prints would stand in its way.
+    `out` is the console that shows the live view: what another one prints would stand in its way.
     """
     if json:
         emit({"finding": finding_row(found)})
@@ -235,7 +231,7 @@ def print_screening(devices: Sequence[ScreenedDevice], seconds: float, corpus: P
     for one in stored:
         say(one.title)
     if stored:
-        command = shlex.join(("warpfuzz", "replay", str(corpus)))
+        command = typed(("warpfuzz", "replay", corpus))
         say(f"{counted(len(stored), 'finding')} stored in {corpus}. Replay: {command}")
 
 
@@ -363,15 +359,7 @@ def emit_summary(
     seconds: float,
     **others: object,
 ) -> None:
-    """Write the summary of a screening, of this machine or of a fleet, as JSON.
-
-    Parameters
-    ----------
-    rows
-        Of the devices, as `device_row` has them.
-    others
-        What there is to say beside it, or otherwise.
-    """
+    """Write the summary of a screening, of this machine or of a fleet, as JSON."""
     summary = {
         "cases": sum(row["cases"] for row in rows),
         "wrong": sum(row["wrong"] for row in rows),

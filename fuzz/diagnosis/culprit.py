@@ -1,4 +1,4 @@
-"""Which step is wrong, found by experiment: what it gives by itself, given right inputs.
+"""Finds the wrong step by experiment: runs each step by itself on right inputs.
 
 A program that came out wrong is taken apart on the device that ran it. Whatever may go is taken
 away, one kind of step at a time; what is left, three loads, a multiplication and a store, is run on
@@ -31,7 +31,6 @@ from fuzz.diagnosis.single_step import (
 from oracle.errors import WarpfuzzError
 from oracle.forms import Form
 from oracle.isa import MMA_FORMS
-from oracle.lane_code import LaneCode
 from oracle.matrices import Matrix
 from oracle.operands import Fragment, Use
 from oracle.ops import (
@@ -43,7 +42,7 @@ from oracle.ops import (
 )
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Elementwise, Step, changes_elements
+from oracle.steps import Elementwise, Step, changes_elements, is_lane_code
 from oracle.tracing import Event, Trace, trace
 from strategies.programs.single_instruction import (
     Access,
@@ -72,17 +71,7 @@ def culprit_of(
 ) -> Culprit | None:
     """Find out which step of a program that comes out wrong is to blame.
 
-    Parameters
-    ----------
-    device
-        Where it comes out wrong.
-    program, image
-        What does. The smaller the program, the more can be said.
-
-    Returns
-    -------
-    Culprit or None
-        None where no experiment tells.
+    The smaller the program, the more can be said. None where no experiment tells.
     """
     try:
         return _Search(device).culprit(program, image)
@@ -132,7 +121,7 @@ class _Search:
         plain = {
             site: (replace(step, code=entered_at_the_start(step.code)),)
             for site, step in visit(program.steps)
-            if isinstance(step, LaneCode)
+            if is_lane_code(step)
         }
         other = replace(program, steps=edited(program.steps, plain))
         # Lanes that such a loop leaves apart count the turns of a loop around it together.
@@ -298,22 +287,9 @@ def _wrong_in_company(
 ) -> Culprit | None:
     """Find out which step is the first that is wrong in a program, beside the others alone.
 
-    What each step makes is stored as soon as it is made, as far as registers can be looked at.
-
-    Parameters
-    ----------
-    device
-        Where the program comes out wrong, and no step does by itself.
-    program, image
-        What does.
-    traced
-        Its steps, in the order in which they are taken.
-
-    Returns
-    -------
-    Culprit or None
-        None where what is stored in between makes the program right, or is right itself, or
-        the stores are wrong that look at it.
+    What each step makes is stored as soon as it is made, as far as registers can be looked at. None
+    where what is stored in between makes the program right, or is right itself, or the stores are
+    wrong that look at it.
     """
     if len(traced.events) > _MOST_STEPS:
         return None
@@ -355,7 +331,7 @@ def _culprit_in_company(traced: Trace, event: Event) -> Culprit:
     if multiplies_registers(step):
         within = expanded_alike(step.form)
         makers = (traced.maker(event, use.name) for use in step.reads if use.field in ("a", "b"))
-        if any(isinstance(maker.step, LaneCode) for maker in makers if maker is not None):
+        if any(is_lane_code(maker.step) for maker in makers if maker is not None):
             condition = _COMPUTED
     return Culprit(
         steps=_names(step), within=within, condition=condition, form=step.instruction, together=True

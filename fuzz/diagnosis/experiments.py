@@ -1,4 +1,4 @@
-"""Experiments on a device: programs that are tried there, and what they show to be wrong."""
+"""Experiments on a device: programs that are run there, and what they show to be wrong."""
 
 from __future__ import annotations
 
@@ -84,10 +84,6 @@ class ExperimentDevice:
 
     Parameters
     ----------
-    runner
-        What came out wrong on it.
-    module
-        Whose target and version programs are written for.
     copies
         Warps of a launch that work on each image; it is right if all of them are.
     remembered
@@ -111,10 +107,7 @@ class ExperimentDevice:
     def results(self, program: Program, images: Images) -> Results | None:
         """Run a program; None if it cannot be asked: it is undefined, or not for this runner.
 
-        Raises
-        ------
-        DeviceLostError
-            If the device is gone.
+        Raises DeviceLostError if the device is gone.
         """
         (found,) = self.results_of([(program, images)])
         return found
@@ -183,13 +176,7 @@ class ExperimentDevice:
 
 
 def _unanswered(failure: Failure) -> bool:
-    """Whether a runner could not be asked.
-
-    Raises
-    ------
-    DeviceLostError
-        If the device is gone.
-    """
+    """Whether a runner could not be asked; DeviceLostError if the device is gone."""
     if failure.trouble in (Trouble.UNSUPPORTED, Trouble.UNAVAILABLE):
         return True
     kind_of_failure(failure)

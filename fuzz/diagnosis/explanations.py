@@ -1,4 +1,4 @@
-"""What would make a device return exactly what it did: one thing wrong at a time, tried in turn.
+"""Explains a wrong result: searches a single change that gives exactly what the device returned.
 
 Each cause changes the program, the arithmetic or the figures of the model in one way; the oracle
 runs that, and a cause explains an image if every byte comes out as it was found. It is a help for

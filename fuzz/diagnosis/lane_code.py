@@ -1,4 +1,4 @@
-"""Which scalar instructions are wrong, found by experiment: alone, or without which code is right.
+"""Finds the wrong scalar instructions by experiment: each alone, or the code without it.
 
 Code of lanes that comes out wrong is taken apart. Each instruction is tried alone, given what it
 met; then each with its predicate, and each loop and branch with nothing but a count inside. What is
@@ -47,6 +47,7 @@ from oracle.ops import accesses_rows
 from oracle.program import Program, walk
 from oracle.registers import MOST_LISTED
 from oracle.scalar import CLASSES, SCALARS, ScalarInstruction
+from oracle.steps import is_lane_code
 from oracle.tracing import Trace
 from runners.protocol import Images
 from strategies.programs.lane_code import settled
@@ -93,18 +94,10 @@ _NUMBERS = np.arange(LANES, dtype=np.uint32)
 def wrong_code(device: ExperimentDevice, traced: Trace) -> Culprit | None:
     """Find out which instructions of code of lanes are wrong together.
 
-    Parameters
-    ----------
-    traced
-        The steps of a program that comes out wrong, as they are taken.
-
-    Returns
-    -------
-    Culprit or None
-        None where no code is wrong by itself.
+    None where no code is wrong by itself.
     """
     for event in traced.events:
-        if isinstance(event.step, LaneCode):
+        if is_lane_code(event.step):
             inputs = event.inputs.get("source", np.zeros((LANES, 0), np.uint32))
             found = _wrong_alone(device, alone(event.step, inputs))
             if found is not None:
@@ -126,7 +119,7 @@ def wrong_addresses(device: ExperimentDevice, program: Program) -> Culprit | Non
 def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
     if device.right(example.program, example.image):
         return None
-    (step,) = (one for one in example.program.steps if isinstance(one, LaneCode))
+    (step,) = (one for one in example.program.steps if is_lane_code(one))
     there = list(islice(taken(step, _inputs(example)[None]), _MOST_TRIED))
     found = _wrong_part(device, step, there)
     if found is not None:
@@ -367,12 +360,8 @@ def _found_alike(device: ExperimentDevice, row: ScalarInstruction, guard: str) -
     """Return what is wrong beside an instruction: others of its first word, or that, if many are.
 
     Where all that are wrong give one type, and others another one, that is "set.*.f32.*". If what
-    the trial needs beside the instruction is wrong, that.
-
-    Parameters
-    ----------
-    guard
-        A predicate like that with which it is wrong.
+    the trial needs beside the instruction is wrong, that. `guard` is a predicate like that with
+    which it is wrong.
     """
     helpers = _HELPERS if {*row.destinations, *row.sources} - {"b32"} else ()
     for opcode in (*helpers, *filter(None, [row.settled_by])):

@@ -1,4 +1,4 @@
-"""Which step of one multiplication by itself is wrong: contents that hide one after the other.
+"""Finds what is wrong in one multiplication, with contents that hide one operand after the other.
 
 An operand that is the same in every element is right however it was loaded, one that is zero takes
 the other out of the product, and without a multiplication only a load and a store are left. So
@@ -40,18 +40,8 @@ def wrong_alone(
 ) -> Culprit | None:
     """Find out which step of a bare multiplication is to blame.
 
-    Parameters
-    ----------
-    device
-    base
-        The steps.
-    contents
-        Operands that it met; some that are exact in any arithmetic are tried beside them.
-
-    Returns
-    -------
-    Culprit or None
-        None where it comes out right.
+    `contents` are operands that it met; some that are exact in any arithmetic are tried beside
+    them. None where it comes out right.
     """
     if base.form.op == "xor":
         # Zero takes the other operand out of a product with .and alone.

@@ -1,4 +1,4 @@
-"""What is wrong where operands of a multiplication share registers: it is right if they do not.
+"""Names failures of multiplications that are right if their operands share no registers.
 
 PTX reads the operands of an instruction before it writes its result, so that they may share
 registers in any way. A compiler that makes several machine instructions of one has to keep what
@@ -34,7 +34,7 @@ C_ELSEWHERE = "c has d's registers in another order"
 """Also where C repeats one of them, or has only some of them."""
 OVER_METADATA = "d in the register of the metadata"
 C_IN_PLACE = "d in the registers of c"
-"""Every register that they share is the same element of both."""
+"""Name of the condition that each register which C and D share is the same element of both."""
 _ORDER = (IN_PLACE, OVER_METADATA, C_ELSEWHERE, C_IN_PLACE)
 """What is believed first of an image that several explain."""
 _BYTES = "8-bit floats"
@@ -69,18 +69,9 @@ def shared_register_culprits(
 
     That is believed of multiplications whose D shares registers with other operands if the image
     comes out right where they do not, and wrong without that; where several do so in one program,
-    with those of all others apart. None where neither shows it.
-
-    Parameters
-    ----------
-    device
-        Where the program comes out wrong.
-    program, images
-        What does.
-    again
-        Runs it once more as it ran, in a module with others, and tells which images come out wrong.
-        That is enough where the same is believed of another program already; else it is compiled by
-        itself.
+    with those of all others apart. None where neither shows it. `again` runs it once more as it
+    ran, in a module with others, and tells which images come out wrong. That is enough where the
+    same is believed of another program already; else it is compiled by itself.
     """
     search = _Search(device, program, images)
     return search.as_before(again) if again is not None else search.culprits()
@@ -206,12 +197,8 @@ def _with_operands_apart(program: Program, keys: Collection[str]) -> Program:
     """Return a program in which operands do not share registers with D.
 
     D is copied to where it was afterwards; where its sharing with one operand is to stay, the other
-    is copied before.
-
-    Parameters
-    ----------
-    keys
-        Of the culprits that the multiplications could be that are changed.
+    is copied before. `keys` are those of the culprits that the multiplications could be that are
+    changed.
     """
     fresh = (fresh_bank(program, f"own{number}_") for number in count())
     edits: dict[Site, tuple[Step, ...]] = {}

@@ -1,4 +1,4 @@
-"""Which copy, or which step on registers, is wrong: each by itself, given right inputs.
+"""Finds the wrong copy or step on registers: runs each by itself on right inputs.
 
 What lies in registers between two such steps is known lane by lane. So a step can be given what it
 met, by plain loads, and what it makes be looked at by plain stores; nothing else runs. Registers
@@ -44,11 +44,7 @@ from oracle.steps import (
 from oracle.tracing import Event, Trace
 from runners.protocol import Images
 from strategies.contents.plans import metadata_bytes
-from strategies.programs.single_instruction import (
-    buffers_of,
-    exact_elements,
-    plain_access,
-)
+from strategies.programs.single_instruction import buffers_of, exact_elements, plain_access
 
 CODE = "scalar code"
 """What a step is called that is code of lanes; `fuzz.diagnosis.lane_code` tells more."""
@@ -87,16 +83,7 @@ _PIECE = 256
 def wrong_register_step(
     device: ExperimentDevice, program: Program, traced: Trace
 ) -> Culprit | None:
-    """Find out which step on registers is wrong by itself; None if all are right.
-
-    Parameters
-    ----------
-    device
-        Where the program comes out wrong.
-    program
-    traced
-        What its steps met.
-    """
+    """Find out which step on registers is wrong by itself; None if all are right."""
     tried: dict[_Alone, list[Event]] = {}
     for event in traced.events:
         if works_on_registers(event.step):
@@ -313,12 +300,7 @@ def _joined(type_: Format, elements: NDArray[Any]) -> NDArray[np.uint8]:
 def wrong_copy(device: ExperimentDevice, program: Program) -> Culprit | None:
     """Find out what is wrong with the copies of a program; None if all are right.
 
-    Parameters
-    ----------
-    device
-        Where the program comes out wrong.
-    program
-        Other bytes are copied as it does, to shared memory and back.
+    Other bytes are copied as the program does, to shared memory and back.
     """
     for step in dict.fromkeys(one for one in walk(program.steps) if copies_bytes(one)):
         for copies in _there_and_back(step):

@@ -1,4 +1,4 @@
-"""Everything that a page says of a finding with images, gathered from what is stored."""
+"""Everything that the page of a finding with images says, gathered from the stored files."""
 
 from __future__ import annotations
 

@@ -12,18 +12,11 @@ from typing import Any
 import msgspec
 
 from corpus import Entry, durable
-from corpus.images import unpack
+from corpus.programs import unpack
 from fuzz.explain.facts import ValueFacts, compiled_with
 from fuzz.explain.machine_code import MachineCode, asked_by_bisection, machine_code
 from fuzz.explain.markdown import instruction_page, value_page
-from fuzz.findings.case import (
-    ACTUAL,
-    MODULE,
-    ORIGINAL,
-    REWRITTEN,
-    is_runnable,
-    is_value_finding,
-)
+from fuzz.findings.case import ACTUAL, MODULE, ORIGINAL, REWRITTEN, is_runnable, is_value_finding
 from fuzz.findings.making import MadeWith, variant_of
 from fuzz.findings.probes import HandProbe
 from fuzz.kinds import title_of
@@ -45,7 +38,8 @@ _BY_DRIVER = """\
 """
 _BYTES_IN_LINE = 16
 _PART_CHARACTERS = 8000
-"""Of one string literal; compilers take at least 65,536 (C++17, annex B), and some 16,380."""
+"""Characters of one string literal; compilers take at least 65,536 (C++17, annex B), and some
+16,380."""
 
 
 def cuda_source(
@@ -170,8 +164,6 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 def inline_kernel(ptx: str, name: str) -> str | None:
     """Return a kernel of CUDA C++ whose body is that of a module's only kernel, as inline PTX.
 
-    Returns
-    -------
     None where the module has more than that: variables, functions, kernels of other parameters.
     """
     match = _ENTRY.fullmatch(_HEADER.sub("", _COMMENT.sub("", ptx)))
@@ -220,12 +212,8 @@ def write_reproduction(
 ) -> tuple[str, ...]:
     """Write the folder of a finding, and return the names of its files in alphabetical order.
 
-    Raises
-    ------
-    UsageError
-        If the folder holds other files, or the finding nothing to reproduce.
-    InfrastructureError
-        If a file of the finding is broken, or the folder cannot be written.
+    Raises UsageError if the folder holds other files, or the finding nothing to reproduce, and
+    InfrastructureError if a file of the finding is broken, or the folder cannot be written.
     """
     if output.exists() and not output.is_dir():
         raise UsageError(f"{output} is a file; name a folder with --output")
@@ -256,12 +244,8 @@ def reproduction(
 ) -> Mapping[str, bytes]:
     """Return the files of a finding's folder, by name.
 
-    Parameters
-    ----------
-    disassembler
-        What shows the machine code of compilers; None if none is here.
-    bisected
-        A file with what `warpfuzz bisect --json` printed of the finding: what each compiler does.
+    `bisected` is a file with what `warpfuzz bisect --json` printed of the finding: what each
+    compiler does.
     """
     if is_value_finding(entry):
         asked = () if bisected is None else asked_by_bisection(bisected, entry.finding)

@@ -1,4 +1,4 @@
-"""What compilers make of a finding's kernel: which get it right, and where their code parts.
+"""What compilers make of a finding's kernel: which get it right, and where machine code differs.
 
 A binary that comes out right and one that comes out wrong are built again by the assemblers that
 are here, and disassembled. Where every compiler that was asked is wrong, the right one is the same
@@ -18,6 +18,7 @@ import msgspec
 from corpus import Finding
 from fuzz.explain.facts import ValueFacts, outcomes_of
 from fuzz.explain.notation import escaped, fenced, table
+from fuzz.findings.families import Asked, asked_of
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.disassembly import WHEEL, Disassembler
@@ -33,43 +34,10 @@ _BEFORE, _BEHIND = 4, 8
 """Instructions around the first that differs."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What one compiler's binary did at one level."""
-
-    version: str
-    """Such as "V12.4.131"."""
-    level: int
-    outcome: str
-
-    @property
-    def right(self) -> bool:
-        """Whether it did as the oracle says."""
-        return self.outcome == _RIGHT
-
-    @property
-    def name(self) -> str:
-        """Such as "ptxas V12.4.131 -O3"."""
-        return f"ptxas {self.version} -O{self.level}"
-
-
-def asked_of(finding: Finding) -> tuple[Asked, ...]:
-    """Return what each ptxas did with a finding, as it was recorded, in that order."""
-    found = []
-    for one in finding.runners:
-        match = re.fullmatch(r"-O(\d)", one.options)
-        if one.runner == "ptxas" and match is not None:
-            found.append(Asked(version=one.version, level=int(match[1]), outcome=one.outcome))
-    return tuple(found)
-
-
 def asked_by_bisection(path: Path, finding: Finding) -> tuple[Asked, ...]:
     """Return what each ptxas did, from a file with what `warpfuzz bisect --json` printed.
 
-    Raises
-    ------
-    UsageError
-        If the file holds no such answers, or those of another finding.
+    Raises UsageError if the file holds no such answers, or those of another finding.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -107,8 +75,8 @@ def pair_of(asked: Sequence[Asked]) -> tuple[Asked | None, Asked | None]:
         apart = abs(versions.index(bad.version) - versions.index(good.version))
         return bad.level != good.level, apart + abs(bad.level - good.level), -bad.level
 
-    bads = [one for one in asked if not one.right]
-    goods = [one for one in asked if one.right]
+    bads = [one for one in asked if one.wrong]
+    goods = [one for one in asked if not one.wrong]
     pairs = [(bad, good) for bad in bads for good in goods]
     if pairs:
         return min(pairs, key=lambda pair: distance(*pair))
@@ -151,7 +119,7 @@ class Built:
     """A kernel's machine code, disassembled."""
 
     name: str
-    """Who made it of what."""
+    """Name of the compiler, its level, and what it compiled."""
     instructions: tuple[str, ...]
 
     @property
@@ -173,7 +141,7 @@ def machine_code(
     facts: ValueFacts, disassembler: Disassembler | None, asked: Sequence[Asked] = ()
 ) -> MachineCode:
     """Return what compilers do with a finding's kernel."""
-    told = tuple(asked) or asked_of(facts.finding)
+    told = tuple(asked) or asked_of(facts.finding, "ptxas")
     lines = [*_table(facts.finding, told)]
     if not told and not str(facts.finding.details.get("compiler", "")).startswith("ptxas"):
         return MachineCode(lines=lines, files={})
@@ -197,9 +165,10 @@ def machine_code(
 def _table(finding: Finding, asked: Sequence[Asked]) -> Iterator[str]:
     rows: dict[str, dict[str, str]] = {}
     for one in asked:
-        name = one.version if ":" in one.version else f"ptxas {one.version}"
-        rows.setdefault(name, {})[f"-O{one.level}"] = one.outcome
-    if asked_of(finding) == tuple(asked):  # what the driver's compiler did stands there, too
+        rows.setdefault(one.compiler, {})[f"-O{one.level}"] = one.outcome
+    if asked_of(finding, "ptxas") == tuple(
+        asked
+    ):  # what the driver's compiler did stands there, too
         recorded = outcomes_of(finding)
         rows |= {
             row[0]: dict(zip(recorded.levels, row[1:], strict=True))

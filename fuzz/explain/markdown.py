@@ -1,9 +1,12 @@
-"""The page of a finding in Markdown, for somebody who never saw warpfuzz: of an image or module."""
+"""The page of a finding in Markdown, for readers who do not know warpfuzz."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+
+from numpy.typing import NDArray
 
 from corpus import Finding, Kind
 from fuzz.explain.derivations import derivation, raw, sentences_about
@@ -19,7 +22,7 @@ from oracle.models import NO_FIGURES, Figure, NanRule
 from oracle.ops import is_main, is_producer, loads_fragment, multiplies_registers
 from oracle.program import walk
 from oracle.sharing import in_brackets, overlaps
-from oracle.steps import Step
+from oracle.steps import PlainAccess, Step, accesses_registers
 from oracle.tracing import Event
 
 _DIFFERENCES = 48
@@ -119,6 +122,8 @@ def _inputs(facts: ValueFacts) -> list[str]:
     """List the elements that are not zero of whatever is loaded."""
     rows: list[tuple[str, str, str]] = []
     for event in facts.trace.events:
+        if event.result is not None and accesses_registers(event.step):
+            rows += _loaded_registers(event.step, event.result)
         if not loads_fragment(event.step) or event.result is None:
             continue
         type_, name = event.step.form.type(), event.step.names["fragment"]
@@ -137,9 +142,23 @@ def _inputs(facts: ValueFacts) -> list[str]:
         return [*lines, "Every element that is loaded is zero.", ""]
     return [
         *lines,
-        "Elements that are not zero, [row, column]; all others are.",
+        "Elements that are not zero, [row, column], and registers, [lane, number]; all others are.",
         *table(("element", "bits", "value"), rows, most=_INPUTS),
     ]
+
+
+def _loaded_registers(step: PlainAccess, words: NDArray[Any]) -> Iterator[tuple[str, str, str]]:
+    """Iterate over the registers that are not zero; what most lanes have is listed once."""
+    for number, lanes in enumerate(words.astype("<u4").view(f"<u{step.bits // 8}").T.tolist()):
+        ((common, count),) = Counter(lanes).most_common(1)
+        most = count > len(lanes) // 2
+        apart = [(f"lane {at}", one) for at, one in enumerate(lanes) if not most or one != common]
+        if most:
+            apart.append(("every other lane" if apart else "every lane", common))
+        for whose, bits in apart:
+            if bits:
+                shown = f"`{hexadecimal(bits, step.bits)}`"
+                yield f"{step.registers}[{whose}, {number}] .b{step.bits}", shown, ""
 
 
 def _differences(facts: ValueFacts) -> list[str]:
@@ -191,7 +210,7 @@ def _arithmetic(facts: ValueFacts) -> list[str]:
         actual = hexadecimal(shown.actual, shown.bits)
         return [
             *lines,
-            f"mma.sync made it; its sum is not written out. The device left `{actual}`.",
+            f"A multiplication made it; its sum is not written out. The device left `{actual}`.",
             "",
         ]
     return [*lines, _check(end, shown), ""]
@@ -257,7 +276,7 @@ def _confidence(facts: ValueFacts) -> list[str]:
     model = facts.trace.model
     base = "" if model.base == model.target else f", which computes as {model.base}"
     rows = [
-        (name.replace("_", " "), _shown_figure(figure), str(figure.confidence), figure.source)
+        (name.replace("_", " "), _shown_figure(name, figure), str(figure.confidence), figure.source)
         for name, figure in model.figures_for(form).items()
     ]
     return [
@@ -284,12 +303,12 @@ def _code(facts: ValueFacts) -> str:
     return f", for code of compilers of CUDA {whose}"
 
 
-def _shown_figure(figure: Figure[Any]) -> str:
+def _shown_figure(name: str, figure: Figure[Any]) -> str:
     value = figure.value
     if isinstance(value, NanRule):
         kept = f"that of {', then '.join(value.order)}" if value.order else "always the same"
         return f"{kept}; invalid: {hexadecimal(value.invalid, 64)}"
-    return str(value)
+    return f"{value:#x}" if name == "nan" else str(value)
 
 
 def _reproduction(facts: ValueFacts) -> list[str]:

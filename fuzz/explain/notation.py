@@ -1,4 +1,4 @@
-"""How a page writes things down: numbers, from bit patterns to exact fractions, and tables.
+"""How a page writes numbers, from bit patterns to exact fractions, and tables.
 
 Code of its own: what a page says is not what the oracle's arithmetic says of itself.
 """
@@ -18,7 +18,7 @@ _MOST_DIGITS = {"f16": 5, "bf16": 4, "tf32": 5, "f32": 9, "f64": 17}
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """What a pattern of a float stands for."""
+    """The value of a floating-point pattern."""
 
     kind: str
     """"finite", "infinity" or "NaN"."""
@@ -26,7 +26,8 @@ class Number:
     value: Fraction = Fraction(0)
     """0 unless finite."""
     exponent: int = 0
-    """Of a finite number that is not zero; a subnormal has its format's least."""
+    """Exponent of a finite number that is not zero; a subnormal has the least exponent of its
+    format."""
 
     @property
     def is_zero(self) -> bool:
@@ -35,7 +36,7 @@ class Number:
 
 
 def number(bits: int, format_: Format) -> Number:
-    """Return the number that a raw pattern stands for; bits that a format ignores are dropped."""
+    """Return the value of a raw pattern; bits that a format ignores are dropped."""
     bits >>= format_.ignored_bits
     fraction_bits, exponent_bits = format_.fraction_bits, format_.exponent_bits
     fraction = bits & ((1 << fraction_bits) - 1)
@@ -156,10 +157,7 @@ def code(text: str) -> str:
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, most: int = 0) -> list[str]:
     """Return the lines of a table, an empty one around it.
 
-    Parameters
-    ----------
-    most
-        Rows that are shown, 0 for all; a last line says how many are not.
+    Of more than `most` rows (0: all are shown) a last line says how many are not shown.
     """
     shown = rows[:most] if most else rows
     lines = ["", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]

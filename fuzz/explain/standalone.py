@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Run one kernel on one memory image, and compare every byte with what is expected.
 
 Needs PyCUDA, NumPy and the files beside it (repro.json says what they hold); nothing of warpfuzz.
@@ -19,9 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-#!/usr/bin/env python3
-
 
 MATCH, MISMATCH, MISSING = 0, 1, 3
 FOLDER = Path(__file__).resolve().parent

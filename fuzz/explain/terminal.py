@@ -1,4 +1,4 @@
-"""The page of a finding with images: what came out, where in the tile, how far off, from what."""
+"""The page of a finding with images, in the terminal."""
 
 from __future__ import annotations
 
@@ -74,8 +74,6 @@ def heat_map(
         which there are few, and which go down, whereas lanes go to the right.
     found
         What differs, by row (or lane) and column (or register).
-    type_
-        Format of an element; None for registers.
     width
         Columns of the terminal; what is wider than that goes on below.
     """
@@ -157,10 +155,7 @@ def _lines(
 def page_of(entry: Entry, *, again: bool = True) -> RenderableType:
     """Return the page of a finding: with images, or of an instruction that was judged.
 
-    Parameters
-    ----------
-    again
-        Whether the commands that run it again stand at its end; a narrow page breaks them.
+    With `again`, the commands that run it again stand at its end; a narrow page breaks them.
     """
     page = _value_page(entry) if is_value_finding(entry) else _text_page(entry)
     ending = _section("again", _facts(commands_of(entry))) if again else []
@@ -199,7 +194,7 @@ def _instruction_facts(finding: Finding) -> Iterator[tuple[str, str]]:
 
 
 _PADDING = (0, 2, 0, 0)
-"""Of a cell of a table: two columns to its right."""
+"""Padding of a table's cells: two columns to their right."""
 _ROWS = 16
 """Differing elements that are listed; the map shows all."""
 _TERMS = 16

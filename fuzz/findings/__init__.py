@@ -1,1 +1,1 @@
-"""What went wrong: verdicts, families, and the finding that is kept, asked about and run again."""
+"""Verdicts, families, and stored findings, which are probed and run again."""

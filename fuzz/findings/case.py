@@ -20,8 +20,7 @@ from corpus import (
     ShrinkStatus,
     Versions,
 )
-from corpus.images import pack, unpack
-from corpus.programs import decode_program, encode_program
+from corpus.programs import decode_program, encode_program, pack, unpack
 from fuzz import warpfuzz_version
 from fuzz.diagnosis.experiments import Culprit
 from fuzz.diagnosis.single_step import CODE
@@ -54,7 +53,7 @@ _COPIED_BYTES = 1 << 28
 Images have 1 MiB at most (2026-11), and `fuzz.checks.examining` runs 256 copies."""
 _SHOWN_DIFFERENCES = 8
 _TEXT_CHARACTERS = 4000
-"""Of what a tool said; the rest rarely helps."""
+"""Characters that are kept of a tool's output; the rest rarely helps."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,12 +98,8 @@ class Evidence:
         """Return it named after what is wrong; as it is, where that is unknown.
 
         Of code whose wrong instructions are not told apart yet, what it ends in says more: findings
-        of many causes would have one name, and all but one of them be given up.
-
-        Parameters
-        ----------
-        who
-            The compilers that alone have it, in words; "" where it is not one of them.
+        of many causes would have one name, and all but one of them be given up. `who` are the
+        compilers that alone have it, in words; "" where it is not one of them.
         """
         if culprit is None or culprit.steps == (CODE,):
             return self
@@ -245,12 +240,8 @@ def image_of(entry: Entry, name: str, program: Program) -> NDArray[np.uint8]:
 def subject_of(entry: Entry) -> Subject:
     """Return what a stored finding runs, with the module that was stored.
 
-    Raises
-    ------
-    UsageError
-        If its program cannot be emitted any more.
-    InfrastructureError
-        If a file is broken, or does not fit the others.
+    Raises UsageError if its program cannot be emitted any more, and InfrastructureError if a file
+    is broken, or does not fit the others.
     """
     finding = entry.finding
     program = decode_program(entry.read(PROGRAM), str(entry.path / PROGRAM))

@@ -1,4 +1,4 @@
-"""Which findings a person reads as one line: a family, and the group of families of one cause.
+"""Families: findings that a person reads as one line, and groups of families with one cause.
 
 A family is the step that is wrong, as soon as experiments have told (`culprit`). Until then it is
 provisional: the unit that computes (the type of the multiplicands, or ldmatrix), and whether bytes
@@ -27,15 +27,16 @@ from corpus import Case, Family, Kind, Saved, ShrinkStatus
 from corpus.finding import TITLE_CHARACTERS
 from corpus.known import KnownEntry
 from fuzz.diagnosis.experiments import Culprit, unit_of
-from fuzz.findings.spans import described, spanned, versions_described
-from fuzz.findings.verdicts import (
-    TELLING,
-    Difference,
-    Differences,
-    differences,
-    kind_of_difference,
+from fuzz.findings.verdicts import TELLING, Difference, Differences, differences, kind_of_difference
+from fuzz.kinds import (
+    KINDS,
+    described,
+    headline,
+    shared_name,
+    spanned,
+    title_words,
+    versions_described,
 )
-from fuzz.kinds import KINDS, headline, shared_name, title_words
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
@@ -71,11 +72,8 @@ def core_of(kind: Kind, draft: Draft, explanation: Explanation) -> str:
 def family_of(kind: Kind, draft: Draft, explanation: Explanation, summary: str) -> Family:
     """Return the family of a finding.
 
-    Parameters
-    ----------
-    summary
-        What the assembler said, numbers and names abstracted; shown where it says more than the
-        kind does.
+    `summary` is what the assembler said, numbers and names abstracted; it is shown where it says
+    more than the kind does.
     """
     about = _about(kind, draft, explanation, modifiers=True)
     said = f": {summary}" if KINDS[kind].quotes and summary else ""
@@ -241,7 +239,7 @@ class WrongImages:
 _LANES = "scalar code"
 """What is named where a program has no matrix instruction."""
 _BEHIND = f" behind {_LANES}"
-"""What is said of an instruction whose operands may be what is wrong."""
+"""Words after an instruction whose operands may be what is wrong."""
 
 
 @cache
@@ -291,8 +289,6 @@ def family_of_difference(
     form
         What the program is about, None of code of lanes; with `seen`, what made the first element
         that differs is found out, whatever else the program has.
-    found
-        What differs.
     seen
         The images; without them nothing is looked for that would explain them.
     """
@@ -320,12 +316,7 @@ def family_of_culprit(
 ) -> Family:
     """Return the family of a finding of which experiments told what is wrong.
 
-    Parameters
-    ----------
-    found
-        What differs.
-    blame
-        The compilers that alone have it; "" where it is not one of them.
+    `blame` are the compilers that alone have it; "" where it is not one of them.
     """
     form = culprit.form
     what = culprit.condition or (culprit.effect and f"as with {culprit.effect}")
@@ -343,11 +334,12 @@ def family_of_culprit(
 def family_of_failure(kind: Kind, form: Form | None, failure: Failure) -> Family:
     """Return the family of runs that failed: what was said, less its numbers.
 
-    Words of a compiler say what is wrong with it, whatever the program is about.
+    Words of a compiler say what is wrong with it, whatever the program is about, and so does what
+    a runner gives back that nobody can read.
     """
     if kind is Kind.DIVERGENCE:
         return _family(kind, None, under_a_condition(failure))
-    if kind is Kind.COMPILE_FAILURE and failure.detail.strip():
+    if kind is Kind.UNREADABLE or (kind is Kind.COMPILE_FAILURE and failure.detail.strip()):
         form = None
     return _family(kind, form, what_was_said(failure))
 
@@ -376,10 +368,7 @@ def what_was_said(failure: Failure) -> str:
 def under_a_condition(failure: Failure) -> str:
     """Return which instruction came under a condition that differs between lanes.
 
-    Parameters
-    ----------
-    failure
-        Of a runner that says so: the last line of its detail is the instruction.
+    The runner says so: the last line of the failure's detail is the instruction.
     """
     lines = failure.detail.splitlines()
     words = lines[-1].split() if lines else []
@@ -405,8 +394,6 @@ def family_of_multiprocessor(
         Its name for people, such as "GPU 2".
     uuid
         What tells it from all others; empty where nothing does.
-    instructions
-        What it got wrong (`form_name`).
     """
     head = f"multiprocessor {number} of {device}: "
     listed = _listed(instructions, TITLE_CHARACTERS - len(f"{kind}: {head}"))
@@ -425,12 +412,7 @@ def _listed(names: Sequence[str], most: int) -> str:
 def family_of_disagreement(one: str, other: str, form: Form | None) -> Family:
     """Return the family of what two devices of one kind do not agree about.
 
-    Parameters
-    ----------
-    one, other
-        The devices: UUID and host of each.
-    form
-        What they ran.
+    Of each device, its UUID and host are given.
     """
     first, second = sorted((one, other))
     about = f"{first} and {second} disagree"
@@ -444,7 +426,7 @@ def _family(kind: Kind, form: Form | None, what: str) -> Family:
 
 
 PROVISIONAL = "which step is wrong is not known"
-"""What is said of a group that is named after what it looks like."""
+"""Words after a group whose name only says what it looks like."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -452,23 +434,39 @@ class Asked:
     """A compiler at a level that was asked about a finding."""
 
     version: str
-    """Such as "V13.5.37"."""
+    """Version with options, such as "V13.5.37"."""
     level: int
-    wrong: bool
+    outcome: str = ""
+
+    @property
+    def wrong(self) -> bool:
+        """Whether it did not do as the oracle says."""
+        return self.outcome not in ("", "match", "accepted")
+
+    @property
+    def compiler(self) -> str:
+        """Compiler and version, such as "ptxas V13.5.37" or "llvm:20.1.0"."""
+        return self.version if ":" in self.version else f"ptxas {self.version}"
+
+    @property
+    def name(self) -> str:
+        """Compiler, version and level, such as "ptxas V13.5.37 -O3"."""
+        return f"{self.compiler} -O{self.level}"
 
 
 _LEVEL = re.compile(r"-O([0-3])")
 
 
-def asked_of(case: Case) -> tuple[Asked, ...]:
-    """Return what each compiler did, oldest first; nothing where compilers were not compared."""
+def asked_of(case: Case, *runners: str) -> tuple[Asked, ...]:
+    """Return what each compiler did, oldest first; nothing where compilers were not compared.
+
+    Kinds of compilers are such as "ptxas"; without any, all are meant.
+    """
     levels = [(one, _LEVEL.fullmatch(one.options)) for one in case.runners]
     return tuple(
-        Asked(
-            version=one.version, level=int(level[1]), wrong=one.outcome not in ("match", "accepted")
-        )
+        Asked(version=one.version, level=int(level[1]), outcome=one.outcome)
         for one, level in levels
-        if level is not None
+        if level is not None and (not runners or one.runner in runners)
     )
 
 
@@ -485,7 +483,7 @@ def accused(case: Case) -> str:
         text
         for text in case.instructions
         if any(
-            part.startswith(f"{word}.") or ("*" in word and fnmatchcase(part, word))
+            part == word or part.startswith(f"{word}.") or ("*" in word and fnmatchcase(part, word))
             for word in words
             for part in text.split()
         )
@@ -497,21 +495,15 @@ def accused(case: Case) -> str:
 
 
 def who_has(families: Iterable[tuple[Family, Sequence[Asked]]]) -> str:
-    """Say which compilers have a cause: "V11.8.89 to V12.4.131 -O1 -O3"; "" without any.
-
-    Parameters
-    ----------
-    families
-        Those of the cause, each with what compilers did.
-    """
+    """Say which compilers have a cause: "V11.8.89 to V12.4.131 -O1 -O3"; "" without any."""
     found = list(families)
     named = list(dict.fromkeys(filter(None, (family.blame for family, _ in found))))
     if len(named) < 2:
         return "".join(named)
     asked = [one for _, some in found for one in some]
-    everybody = list(dict.fromkeys(replace(one, wrong=False) for one in asked))
+    everybody = list(dict.fromkeys(replace(one, outcome="") for one in asked))
     # A finding that was made smaller may show in fewer than it was named after.
-    wrong = {replace(one, wrong=False) for one in asked if one.wrong}
+    wrong = {replace(one, outcome="") for one in asked if one.wrong}
     wrong.update(*(spanned(who, everybody) for who in named))
     if len(wrong) == len(everybody):
         return "every compiler"
@@ -540,13 +532,13 @@ class FamilyState:
     kind: Kind
     family: Family
     text: str
-    """The instruction that stands for the family: the smallest, once it is shrunk."""
+    """The instruction of the finding that stands for the family, which is the smallest once it
+    is shrunk."""
     verdict: str
     """What the oracle says of it."""
     message: str
     """What the runner says of it."""
     version: str = ""
-    """PTX ISA version of its module."""
     known: KnownEntry | None = None
     cases: int = 0
     """Cases drawn so far that belong here."""
@@ -557,7 +549,6 @@ class FamilyState:
     asked: tuple[Asked, ...] = ()
     """What each compiler did that its finding was compared with."""
     new: bool = False
-    """Whether this campaign put its finding into the corpus."""
     confirmed: bool = False
     """Whether it was replayed."""
     finished: bool = False
@@ -584,7 +575,7 @@ class FamilyState:
 
     @property
     def id(self) -> str | None:
-        """Of the finding that stands for it; None if it could not be stored."""
+        """Id of the finding that stands for the family; None if it could not be stored."""
         return None if self.saved is None else self.saved.id
 
     @property
@@ -598,6 +589,11 @@ class FamilyState:
         return self.family.title
 
     @property
+    def headline(self) -> str:
+        """What is wrong, as the family has it."""
+        return self.family.headline(self.kind)
+
+    @property
     def words(self) -> str:
         """The line that a person reads."""
         return title_words(self.kind, self.family, message=self.message)
@@ -605,14 +601,14 @@ class FamilyState:
 
 @dataclass(frozen=True, kw_only=True)
 class FindingGroup:
-    """Families of one cause, whoever has it: all of them known, or none of them."""
+    """Families with one cause, whichever compilers have it: all of them known, or none of them."""
 
     members: tuple[FamilyState, ...]
-    """Those of the worst kind first; never empty."""
+    """The families, those of the worst kind first; never empty."""
 
     @property
     def shown(self) -> FamilyState:
-        """The member that stands for all."""
+        """The family that is shown for all."""
         return self.members[0]
 
     @property

@@ -38,7 +38,7 @@ from runners.ptx_text import header
 _ALIGNMENT = 256
 """Bytes: what cudaMalloc aligns to (CUDA C++ Programming Guide, Device Memory Accesses)."""
 MOST_BYTES = 64 << 20
-"""Of an image, and of a buffer."""
+"""Most bytes of an image, and of a buffer."""
 _LARGEST_BLOCK, _LARGEST_GRID = 1024, 1 << 16
 """Threads of a block on every target (CUDA C++ Programming Guide, Technical Specifications), and
 blocks that the simulated device runs at once."""
@@ -58,7 +58,8 @@ class BufferRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     bytes: Annotated[int, Meta(ge=1, le=MOST_BYTES)]
     type: _Type = "b32"
-    """Of its elements; of `b` both integers and floating-point numbers are drawn."""
+    """Type of the buffer's elements; for a type `b` both integers and floating-point numbers are
+    drawn."""
     fill: Literal["drawn", "zeros", "count"] = "drawn"
     below: Annotated[int, Meta(ge=1, le=(1 << 63) - 1)] | None = None
     """Elements are integers from 0 up to this."""
@@ -200,15 +201,7 @@ def _raw(name: str, type_: str, value: int | float) -> bytes:
 def parse_launch(data: bytes, name: str) -> LaunchRows:
     """Return what a launch file says.
 
-    Parameters
-    ----------
-    name
-        Where it is from, for messages.
-
-    Raises
-    ------
-    UsageError
-        If it is no TOML, or says something that no launch has.
+    Raises UsageError if it is no TOML, or says something that no launch has.
     """
     try:
         return msgspec.convert(parse_toml(data, name), LaunchRows)
@@ -222,10 +215,7 @@ def parse_launch(data: bytes, name: str) -> LaunchRows:
 def setup_of(ptx: str, rows: LaunchRows) -> Setup:
     """Return how a module's entry is launched, where a file says all of it.
 
-    Raises
-    ------
-    UsageError
-        If something is left out, or does not fit the module.
+    Raises UsageError if something is left out, or does not fit the module.
     """
     entry = entry_of(ptx, rows.entry)
     for name, value in (("grid", rows.grid), ("block", rows.block)):
@@ -233,8 +223,8 @@ def setup_of(ptx: str, rows: LaunchRows) -> Setup:
             raise UsageError(f"the launch of {entry} says nothing of its {name}; add `{name} = 32`")
     found = Setup(
         entry=entry,
-        grid=_shape(rows.grid),
-        block=_shape(rows.block),
+        grid=shape_of(rows.grid),
+        block=shape_of(rows.block),
         shared=rows.shared or 0,
         parameters=parameters_of(ptx, entry),
         arguments=rows.arguments,
@@ -257,7 +247,8 @@ def setup_of(ptx: str, rows: LaunchRows) -> Setup:
     return found
 
 
-def _shape(given: int | tuple[int, ...] | None) -> tuple[int, int, int]:
+def shape_of(given: int | tuple[int, ...] | None) -> tuple[int, int, int]:
+    """Return the three extents of a grid or a block, one of which may stand for it."""
     x, y, z = (*((given,) if isinstance(given, int) else given or ()), 1, 1, 1)[:3]
     return x, y, z
 

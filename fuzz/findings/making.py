@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus import Entry, Finding
+from fuzz.output import typed
 from fuzz.runner import RunnerChoice
 from oracle.errors import UsageError
 from oracle.targets import parse_target, parse_version
@@ -36,6 +37,7 @@ from runners.folders import cache_folder
 from runners.foreign import is_command
 from runners.front_ends.sources import Source, source_of
 from runners.kernels import KernelModule
+from runners.processes import quoted
 from runners.toolchains import VERSION, names_program, parted
 from runners.variants import NONE, PLAIN, Variant, parse_variant, split_variant
 
@@ -127,9 +129,7 @@ class ReplayOptions:
     runner: str | None = None
     """By its name; None: the finding's."""
     target: str | None = None
-    """Value of .target."""
     ptx_version: str | None = None
-    """Value of .version."""
     faults: tuple[str, ...] | None = None
     """Names of planted faults; none where it is empty, or `NOTHING` alone."""
     ptx_pass: str | None = None
@@ -137,11 +137,9 @@ class ReplayOptions:
     front_end: str | None = None
     """What writes the PTX; `NOTHING`: warpfuzz."""
     assembler: str | None = None
-    """Path or version of a ptxas."""
     variant: str | None = None
     """Its options; those of the finding where neither this nor `assembler` names some."""
     level: int | None = None
-    """-O level."""
     trust: bool = False
     """Whether commands and programs that findings name may be run."""
     model: str | None = None
@@ -150,17 +148,9 @@ class ReplayOptions:
     def choice(self, entry: Entry, *, compiled: bool = True) -> RunnerChoice:
         """Return the runner for a finding.
 
-        Parameters
-        ----------
-        compiled
-            Whether the finding's own compilers and level are taken; others are asked if not.
-
-        Raises
-        ------
-        UntrustedError
-            If the finding names a program, and nobody gave his word for it.
-        UsageError
-            If the finding does not say where it ran, or there is no such fault.
+        With `compiled`, the finding's own compilers and level are taken; others are asked if not.
+        Raises UntrustedError if the finding names a program, and nobody gave his word for it, and
+        UsageError if the finding does not say where it ran, or there is no such fault.
         """
         made, finding = MadeWith.of(entry), entry.finding
         if self.model is None and "model file" in finding.details:
@@ -217,13 +207,7 @@ class ReplayOptions:
         return tuple(name for name in faults if by_name(name).place is Place.PTX)
 
     def passed(self, entry: Entry) -> str | None:
-        """Return the PTX pass for a finding.
-
-        Raises
-        ------
-        UntrustedError
-            If only the finding names it.
-        """
+        """Return the PTX pass for a finding. Raises UntrustedError if only the finding names it."""
         if self.ptx_pass is not None:
             return None if self.ptx_pass == NOTHING else self.ptx_pass
         made = MadeWith.of(entry).ptx_pass
@@ -234,10 +218,7 @@ class ReplayOptions:
     def fronted(self, entry: Entry) -> str | None:
         """Return what writes the PTX for a finding.
 
-        Raises
-        ------
-        UntrustedError
-            If it is a program that only the finding names.
+        Raises UntrustedError if it is a program that only the finding names.
         """
         if self.front_end is not None:
             return None if self.front_end == NOTHING else self.front_end
@@ -249,6 +230,9 @@ class ReplayOptions:
     def compilers(self, entry: Entry, named: str | None, *, runs: bool) -> Selected:
         """Return the compilers that a bisection asks.
 
+        Raises UntrustedError if the finding names a program, and nobody gave his word for it, and
+        UsageError if one is not here, or no compiler has a part in the finding.
+
         Parameters
         ----------
         named
@@ -256,13 +240,6 @@ class ReplayOptions:
             PTX, or the one that is given; those that are here where there is none.
         runs
             Whether the finding is of what ran.
-
-        Raises
-        ------
-        UntrustedError
-            If the finding names a program, and nobody gave his word for it.
-        UsageError
-            If one is not here, or no compiler has a part in the finding.
         """
         front_end = self.fronted(entry)
         if named is None and front_end is None:
@@ -321,12 +298,12 @@ def replay_command(entry: Entry, *, path: str | None = None) -> str:
     The programs that it was made with are named in it: who runs the command has read them.
     """
     made = MadeWith.of(entry)
-    words = ["warpfuzz", "replay", str(entry.path) if path is None else path, *_passed(made)]
+    words = ["warpfuzz", "replay", path or entry.path, *_passed(made)]
     if made.assembler is not None and not VERSION.fullmatch(split_variant(made.assembler)[0]):
         words += ["--assembler", made.assembler]
     if "model file" in entry.finding.details:
         words += ["--model", str(entry.finding.details["model file"])]
-    return shlex.join(words)
+    return typed(words)
 
 
 def _passed(made: MadeWith) -> list[str]:
@@ -339,7 +316,7 @@ def _passed(made: MadeWith) -> list[str]:
 
 def commands_of(entry: Entry) -> list[tuple[str, str]]:
     """Return the commands that a page of a finding names, each with what it does."""
-    path, made = str(entry.path), MadeWith.of(entry)
+    path, made = entry.path, MadeWith.of(entry)
     found = [("run it again", replay_command(entry))]
     # Others than a GPU run PTX: no ptxas has to do with what came out there.
     if (
@@ -347,8 +324,8 @@ def commands_of(entry: Entry) -> list[tuple[str, str]]:
         or made.front_end is not None
         or made.assembler is not None
     ):
-        found.append(("since when", shlex.join(["warpfuzz", "bisect", path, *_passed(made)])))
-    return [*found, ("without warpfuzz", shlex.join(["warpfuzz", "repro", path]))]
+        found.append(("since when", typed(("warpfuzz", "bisect", path, *_passed(made)))))
+    return [*found, ("without warpfuzz", typed(("warpfuzz", "repro", path)))]
 
 
 def remember(*commands: str | None) -> None:
@@ -363,26 +340,15 @@ def remember(*commands: str | None) -> None:
 def check_trusted(command: str, *, option: str, named_by: str, trust: bool) -> None:
     """Check that a command of a corpus may be run.
 
-    Parameters
-    ----------
-    option
-        What it is for, as a person types it: "--assembler".
-    named_by
-        Who names it, for the message.
-    trust
-        Whether the user said that what the corpus names may be run.
-
-    Raises
-    ------
-    UntrustedError
-        If not; the command is shown.
+    `option` is what it is for, as a person types it: "--assembler". Raises UntrustedError if it
+    may not; the command is shown.
     """
     if trust or VERSION.fullmatch(split_variant(command)[0]) or _mark(command).exists():
         return
     raise UntrustedError(
-        f"{named_by} names the command {command!r:.500}, which was never given here: a corpus may "
-        f"come from anybody, so it is not run; give --trust if you know it, or {option} with it or "
-        "with another one"
+        f"{named_by} names the command {quoted(command):.500}, which was never given here: a "
+        "corpus may come from anybody, so it is not run; give --trust if you know it, or "
+        f"{option} with it or with another one"
     )
 
 

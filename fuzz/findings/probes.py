@@ -1,4 +1,4 @@
-"""What can be asked about a stored finding: of assemblers about a module, of runners about images.
+"""Probes of a stored finding: assemblers are given its module, runners its images.
 
 Each probe gives a `Sample` a time; replaying, bisecting and the record that ships ask nothing
 else. The record is asked always in the same way, so that its answers can be compared (`ask`).
@@ -17,16 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Entry, Finding, Kind
-from corpus.images import unpack
-from fuzz.findings.case import (
-    EXPECTED,
-    INPUT,
-    LAUNCH,
-    MODULE,
-    PROGRAM,
-    most_copies,
-    subject_of,
-)
+from corpus.programs import unpack
+from fuzz.findings.case import EXPECTED, INPUT, LAUNCH, MODULE, PROGRAM, most_copies, subject_of
 from fuzz.findings.launches import Setup, parse_launch, setup_of
 from fuzz.findings.replay import (
     Answer,
@@ -71,22 +63,16 @@ class ModuleProbe:
 
     An assembler that does not know the module's `.version` is asked in the highest one that it
     knows, where the ISA says the same of the instructions there; a refused `.version` would say
-    nothing of them.
+    nothing of them. Raises UsageError if the finding has no module, or there is no such target or
+    version.
 
     Parameters
     ----------
     target, version
         Values of .target and .version in place of the finding's; a version that is given is asked
         for as it is.
-    rewriters
-        What happens to the module before it is assembled, in order.
     stand_in
         A target that is asked for where an assembler does not know the finding's.
-
-    Raises
-    ------
-    UsageError
-        If the finding has no module, or there is no such target or version.
     """
 
     def __init__(
@@ -119,10 +105,7 @@ class ModuleProbe:
     def module_for(self, assemblers: Sequence[Assembler]) -> tuple[str, PtxVersion]:
         """Return the .target and .version in which all of some assemblers are asked.
 
-        Raises
-        ------
-        CannotBeAskedError
-            If there are none.
+        Raises CannotBeAskedError if there are none.
         """
         version = self._own
         if not self._fixed:
@@ -161,18 +144,14 @@ class ModuleProbe:
     ) -> Sample:
         """Assemble once with each assembler at a level (None: its default).
 
+        Raises CannotBeAskedError if an assembler cannot be asked, and InfrastructureError if a
+        rewriter fails, or an assembler cannot be started.
+
         Parameters
         ----------
         among
             More assemblers that have to know the module's `.version`: those that this is compared
             with.
-
-        Raises
-        ------
-        CannotBeAskedError
-            If an assembler cannot be asked.
-        InfrastructureError
-            If a rewriter fails, or an assembler cannot be started.
         """
         assemblers = list(dict.fromkeys([*(one for one, _ in askers), *among]))
         target, version = self.module_for(assemblers)
@@ -220,18 +199,9 @@ def expectation_of(finding: Finding, *, target: str, version: PtxVersion) -> Exp
 class ProgramProbe:
     """What a runner makes of a finding's program on its image.
 
-    Parameters
-    ----------
-    target, version
-        Values of .target and .version; another target than the finding's has the program written
-        anew.
-
-    Raises
-    ------
-    UsageError
-        If the target lacks an instruction of the program.
-    InfrastructureError
-        If a file of the finding is broken.
+    `target` and `version` are values of .target and .version; another target than the finding's has
+    the program written anew. Raises UsageError if the target lacks an instruction of the program,
+    and InfrastructureError if a file of the finding is broken.
     """
 
     def __init__(self, entry: Entry, *, target: str, version: str) -> None:
@@ -254,14 +224,8 @@ class ProgramProbe:
         """Run the program up to so many times at once.
 
         Each copy of the image is a run, but where the finding needs copies in company: then all of
-        a launch are one.
-
-        Raises
-        ------
-        CannotBeAskedError
-            If the runner cannot run it by design.
-        DeviceLostError
-            If there is no device any more.
+        a launch are one. Raises CannotBeAskedError if the runner cannot run it by design, and
+        DeviceLostError if there is no device any more.
         """
         subject = self.subject
         alone = subject.copies == 1
@@ -302,12 +266,7 @@ class HandProbe:
     of `runners.kernels`, and one warp runs; or there is a `launch.toml`. A difference is of the
     case's own kind: what the ISA says of it, the person knows.
 
-    Raises
-    ------
-    UsageError
-        If the module has no entry.
-    InfrastructureError
-        If the images are none.
+    Raises UsageError if the module has no entry, and InfrastructureError if the images are none.
     """
 
     def __init__(self, entry: Entry) -> None:
@@ -400,22 +359,17 @@ class ReplayStatus(StrEnum):
     """What a new assembler does about a finding, beside the newest that was asked before."""
 
     MENDED = "mended"
-    """It does as the ISA says, and the one before did not."""
+    """Its result is right, and was wrong with the compiler before."""
     KEPT = "kept"
-    """It does the same."""
+    """Its result is the same as with the compiler before."""
     CHANGED = "changed"
-    """It does something else, and not as the ISA says."""
+    """Its result is wrong, and another one than with the compiler before."""
 
 
 def replay_status(before: str, now: str, kind: Kind | None) -> ReplayStatus:
     """Say what has become of an answer.
 
-    Parameters
-    ----------
-    before, now
-        As the record has them.
-    kind
-        What a finding of the new answer is called; None where it is as the ISA says.
+    `kind` is what a finding of the new answer is called; None where it is as the ISA says.
     """
     if before == now:
         return ReplayStatus.KEPT

@@ -1,4 +1,4 @@
-"""What is run again, and what came of it: one image of a program, and one stored finding.
+"""Runs one image of a program, or one stored finding, again.
 
 An `Attempt` is one run of a program on an image, with all its bytes. A `Sample` is what one run of
 any stored finding showed, and an `Answer` what several did.
@@ -34,7 +34,7 @@ multiprocessors (132 on an H200)."""
 _LAUNCHES = 10
 """Launches over which runs are spread, at least: a compiler that is asked anew may err, too."""
 _HANG_REPLAYS = 1
-"""The same for what hangs: each costs the runner's whole deadline and a new process."""
+"""How often a case that hangs is run again: each costs the whole deadline and a new process."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,10 +84,8 @@ class Attempt:
 def attempt(runner: Runner, subject: Subject) -> Attempt:
     """Run a subject once.
 
-    Raises
-    ------
-    DeviceLostError, InfrastructureError
-        If the device is gone, or the runner cannot run it at all.
+    Raises DeviceLostError or InfrastructureError if the device is gone, or the runner cannot run it
+    at all.
     """
     compiled = runner.compile(subject.module)
     if isinstance(compiled, Failure):
@@ -154,7 +152,7 @@ class Way(StrEnum):
     JUDGED = "accepted or rejected"
     """A compiler accepted or rejected it: there is nothing to compare that with."""
     FAILED = "not compiled or not run to the end"
-    """It has to be, and was not: nothing was compared."""
+    """It should have been compared, and was not."""
     NOT_ASKED = "could not be asked"
 
 
@@ -275,10 +273,7 @@ class Answer:
     def verdict(self, was: Kind) -> str:
         """Say what became of a finding of this kind.
 
-        Returns
-        -------
-        str
-            "reproduced", "changed" (into another kind), "flaky", "gone" or "could not be asked".
+        It is "reproduced", "changed" (into another kind), "flaky", "gone" or "could not be asked".
         """
         if not self.known:
             return Way.NOT_ASKED.value
@@ -295,18 +290,8 @@ def asked(
 ) -> Answer:
     """Ask some times, and return the answer.
 
-    Parameters
-    ----------
-    sample
-        Asks up to so many times at once, and at least once; None, or `CannotBeAskedError`, where
-        nothing can be learnt.
-    into
-        An answer to which the samples are added.
-
-    Raises
-    ------
-    WarpfuzzError
-        Whatever else `sample` raises.
+    `sample` asks up to so many times at once, and at least once; it gives None, or raises
+    `CannotBeAskedError`, where nothing can be learnt.
     """
     answer = Answer() if into is None else into
     left = times

@@ -1,4 +1,4 @@
-"""Stored findings run again: what became of each, with one compiler, or with one against another.
+"""Runs stored findings again, with one compiler, or with one against another.
 
 One row for every finding, whatever it is of: a module that assemblers judge, a program on an
 image, or a case that a person wrote.
@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
 
 from corpus import Entry, Finding, Kind
 from corpus.opening import Answers
@@ -33,6 +32,7 @@ from fuzz.runner import OpenRunner, RunnerChoice, opened, rewriters
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from runners.assemblers.assembler import Assembler
 from runners.compilers import discover_assemblers, find_assembler
+from runners.protocol import ClosedAtTheEnd
 from runners.variants import PLAIN, split_variant
 
 _LEVEL = re.compile(r"-O(\d)")
@@ -138,19 +138,12 @@ class Replayed:
         return row
 
 
-class Replays:
+class Replays(ClosedAtTheEnd):
     """Replays findings with options, and against a baseline if there is one.
 
     A runner that several findings need is opened once; what is missing for one of them is missing
-    for all, and is asked for once.
-
-    Parameters
-    ----------
-    baseline
-        Another compiler: path or version of an assembler; "none" stands for what is left without
-        faults and passes.
-    answers
-        What other versions said, for findings of the record.
+    for all, and is asked for once. `baseline` is another compiler: path or version of an assembler;
+    "none" stands for what is left without faults and passes.
     """
 
     def __init__(
@@ -168,21 +161,15 @@ class Replays:
         self._found: dict[str, Assembler | WarpfuzzError] = {}
         self._here: dict[str, Assembler] | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close the runners."""
         self._stack.close()
 
     def replay(self, entry: Entry, *, times: int) -> Replayed:
         """Replay a finding.
 
-        What keeps it from being run is told in the row, so that the others are replayed.
-
-        Raises
-        ------
-        DeviceLostError
-            If there is no device any more.
+        What keeps it from being run is told in the row, so that the others are replayed. Raises
+        DeviceLostError if there is no device any more.
         """
         try:
             if is_expansion(entry):

@@ -1,4 +1,4 @@
-"""What an image says: how its results differ from what was expected, and what that is called.
+"""Verdicts: how an image differs from the expected one, and what that is called.
 
 A `Difference` is one element of a result that is not what was expected. `judge` tells what an image
 says as a whole, and `kind_of_difference` names in a few words what its differences have in common.
@@ -112,7 +112,7 @@ class Difference:
     """One element, or one byte outside of every result, that is not what was expected."""
 
     where: str
-    """Such as "d[3, 4]" (row, column), "r[lane 5, 1]", or "byte 7 of gd"."""
+    """Place, such as "d[3, 4]" (row, column), "r[lane 5, 1]", or "byte 7 of gd"."""
     byte: int = -1
     """The first byte of it in the image."""
     row: int
@@ -278,10 +278,7 @@ TELLING = frozenset(
 def kind_of_difference(found: Sequence[Difference], form: Form | None) -> str:
     """Say in a few words what the differing elements of an image have in common.
 
-    Parameters
-    ----------
-    form
-        What made them; it tells the type of the elements.
+    `form` made them; it tells the type of the elements.
     """
     if not found:
         return "not recorded"

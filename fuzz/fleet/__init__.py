@@ -1,4 +1,4 @@
-"""A fleet: the pool of a campaign on many hosts, each of whose actors has a GPU and some cores.
+"""A fleet: actors on many hosts, each with a GPU and some cores, that carry out a campaign.
 
 The driver (`pool`) is a campaign's `WorkerPool` like the one of this machine's processes. What it
 talks to are actors (`host`), each of which keeps such processes around its GPU. Where they are

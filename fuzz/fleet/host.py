@@ -8,29 +8,72 @@ import socket
 import tempfile
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from corpus import Finding, create_corpus
 from fuzz import warpfuzz_version
 from fuzz.campaign.check_wrappers import unpickled
 from fuzz.campaign.heartbeat import Broken
-from fuzz.campaign.hosts import Changed
-from fuzz.campaign.pool import Event, GaveUp, Lost, Noticed, Opened, ProcessPool, WorkerPool
-from fuzz.campaign.status import WorkerStatus, stage_shares
-from fuzz.checks.protocol import (
-    Check,
-    Examination,
-    Job,
-    Report,
-    RoundJob,
-    Stage,
-)
+from fuzz.campaign.pool import Event, Lost, ProcessPool, WorkerPool
+from fuzz.campaign.status import Changed, WorkerStatus, stage_shares
+from fuzz.checks.protocol import Examination, Facts, Found, Job, Report, RoundJob, Stage
 from oracle.errors import WarpfuzzError
+
+Handle = Any
+"""An actor, as the cluster knows it."""
+Reference = Any
+"""What will be the answer to a call."""
+
+
+class Cluster(Protocol):
+    """Where actors are placed."""
+
+    @property
+    def workers(self) -> int:
+        """Processes of each actor that carry out rounds."""
+        ...
+
+    def places(self) -> int:
+        """Return how many actors there is room for, on all nodes that live."""
+        ...
+
+    def hosts(self) -> Mapping[str, str]:
+        """Return the names of the hosts of all nodes that live and have a place, by their ids."""
+        ...
+
+    def start(self) -> Handle:
+        """Ask for an actor; it waits for a place where there is none."""
+        ...
+
+    def call(self, actor: Handle, method: str, *arguments: object) -> Reference:
+        """Call a method of an actor."""
+        ...
+
+    def wait(self, calls: Sequence[Reference], seconds: float) -> Sequence[Reference]:
+        """Wait until a call has ended, but not longer than this; return all that have."""
+        ...
+
+    def result(self, call: Reference) -> Any:
+        """Return what a call gave. Raises ActorGoneError if the actor is gone."""
+        ...
+
+    def kill(self, actor: Handle) -> None:
+        """End an actor; nothing happens where it is gone."""
+        ...
+
+    def close(self) -> None:
+        """Leave the cluster."""
+        ...
+
+
+class ActorGoneError(Exception):
+    """An actor is gone, or could not be started; the message says why."""
+
 
 _ROOMS = ("oracle", "strategies", "runners", "corpus", "fuzz")
 _TURN_SECONDS = 0.05
@@ -43,9 +86,11 @@ class Code:
 
     version: str
     digest: str
-    """Of all modules, in hexadecimal: versions between releases differ, and have one number."""
+    """Hash of all modules, in hexadecimal: between releases, versions differ and have one
+    number."""
     python: str
-    """Such as "3.12": what is pickled by one may mean something else to another."""
+    """Version of Python, such as "3.12": objects pickled by one may mean something else to
+    another."""
 
     @classmethod
     @cache
@@ -106,7 +151,7 @@ class Undone:
     guilty: bool
 
 
-Message = Opened | Done | Undone | GaveUp
+Message = Facts | Done | Undone | Broken
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,10 +160,9 @@ class HostProgress:
 
     round: int
     stage: Stage
-    """Of most of them."""
     cases: int
     seconds: float
-    """Of the one that was not heard of for longest."""
+    """Seconds since the worker that has been silent longest gave a sign of life."""
     stalled: bool
     shares: Mapping[Stage, float]
     workers: int
@@ -150,14 +194,6 @@ class News:
     """Whether any worker process is left."""
 
 
-class MakePool(Protocol):
-    """Starts those who carry out an actor's jobs."""
-
-    def __call__(self, check: Check, *, workers: int) -> WorkerPool:
-        """Return them."""
-        ...
-
-
 _PROGRESS_SECONDS = 1.0
 """Between two pulses: as often as a person looks."""
 
@@ -170,7 +206,8 @@ class Host:
     """
 
     place: str = ""
-    make_pool: MakePool = ProcessPool
+    make_pool: Callable[..., WorkerPool] = ProcessPool
+    """Starts those who carry out the jobs, as `ProcessPool` does."""
     _pool: WorkerPool | None = None
     _queue: deque[tuple[int, Job]] = field(default_factory=deque)
     _given: dict[int, tuple[int, Job]] = field(default_factory=dict)
@@ -307,10 +344,10 @@ class Host:
         self._queue = waiting
 
     def _message(self, event: Event) -> Message | None:
-        if isinstance(event, Opened | GaveUp):
+        if isinstance(event, Facts | Broken):
             self._opened = True
             return event
-        if isinstance(event, Noticed | Changed):
+        if isinstance(event, Found | Changed):
             return None  # processes of one actor have one device, and are on one node
         ticket, _ = self._given.pop(id(event.job))
         self._sweep(ticket)

@@ -7,29 +7,42 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 from corpus import BrokenEntryError, open_corpus
 from fuzz.campaign.check_wrappers import Carried
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Broken
-from fuzz.campaign.hosts import Change, Changed, Part
-from fuzz.campaign.pool import Event, Finished, GaveUp, Lost, Noticed, Opened
-from fuzz.campaign.status import WorkerStatus
+from fuzz.campaign.pool import Event, Finished, Lost
+from fuzz.campaign.status import Change, Changed, Part, WorkerStatus
 from fuzz.checks.protocol import (
     Check,
     Examination,
     Facts,
+    Found,
+    FoundState,
     Job,
-    NotExamined,
     Outcomes,
     RoundJob,
     RoundReport,
     Stage,
 )
-from fuzz.fleet.cluster import ActorGoneError, Cluster, Handle, Reference
-from fuzz.fleet.host import Begun, Code, Done, Host, HostProgress, News, Parcel, Undone
+from fuzz.fleet.host import (
+    ActorGoneError,
+    Begun,
+    Cluster,
+    Code,
+    Done,
+    Handle,
+    Host,
+    HostProgress,
+    News,
+    Parcel,
+    Reference,
+    Undone,
+)
 from fuzz.output import counted
 from oracle.errors import InfrastructureError, UsageError
+from runners.protocol import ClosedAtTheEnd
 from strategies.draws import derived_seed
 
 _TEND_SECONDS = 2.0
@@ -39,14 +52,16 @@ _POLL_SECONDS = 0.5
 _IDLE_SECONDS = 0.5
 """Between two exchanges with an actor that has nothing to do."""
 _IDLE_OF_AN_ACTOR = 5e-3
-"""The same for each actor there is, where that is more: of 1,000 that wait, 200 a second say so."""
+"""Seconds between two exchanges with an idle actor, for each actor there is, if that is longer:
+1,000 idle actors make 200 exchanges a second."""
 _LEFT_OUT_SECONDS = 10.0
-"""The same with one that was left out, to find out when its node goes."""
+"""Between two exchanges with an actor that was left out, to notice when its node goes."""
 _DEAF_SECONDS = 120.0
 """Silence after which an actor is given up: it answers within a second, whatever its processes do;
 Ray notices a host that is gone within 10 s by itself."""
 _BEGIN_SECONDS = 300.0
-"""The same while it opens: its Python may come over a network's file system."""
+"""Seconds that an actor may stay silent while it starts: its Python may come over a network's
+file system."""
 _GATHER_OF_AN_ACTOR = 1e-3
 """Seconds of gathering news for each actor there is: an exchange costs the driver 1 ms
 (benchmarks/fleet_driver.py), so that it keeps up with them."""
@@ -107,18 +122,16 @@ class _Repeat:
     job: RoundJob
     outcomes: Outcomes
     slot: int
-    """Of the actor that has carried it out."""
+    """Slot of the actor that carried out the round first."""
     kind: str
     """The device, as its facts describe it."""
 
 
-class FleetPool:
-    """Those who carry out a campaign's jobs on a cluster.
+class FleetPool(ClosedAtTheEnd):
+    """Actors of a Ray cluster that carry out a campaign's jobs.
 
     Parameters
     ----------
-    check
-        What they do.
     cluster
         Where; closed with the pool.
     repeat
@@ -164,10 +177,8 @@ class FleetPool:
     def facts(self) -> Facts:
         """Wait until an actor is ready; return what it says of its runner.
 
-        Raises
-        ------
-        UsageError, DeviceLostError, InfrastructureError
-            If none can open a runner, or there is no place for any.
+        Raises UsageError, DeviceLostError or InfrastructureError if none can open a runner, or
+        there is no place for any.
         """
         earlier: list[Event] = []
         begun = time.monotonic()
@@ -178,11 +189,11 @@ class FleetPool:
                 )
             for event in self.poll(1.0):
                 earlier.append(event)
-                if isinstance(event, Opened):
+                if isinstance(event, Facts):
                     self._events = earlier + self._events
-                    return event.facts
-                if isinstance(event, GaveUp):
-                    raise event.broken.error()
+                    return event
+                if isinstance(event, Broken):
+                    raise event.error()
 
     @property
     def workers(self) -> int:
@@ -238,7 +249,9 @@ class FleetPool:
         parcel = self._parcel(job)
         if parcel is None:
             # A corpus is open to everybody: the finding may have been pruned in the meantime.
-            self._events.append(Finished(job=job, report=NotExamined(id=job.id)))
+            self._events.append(
+                Finished(job=job, report=Found(family=job.family, state=FoundState.LEFT))
+            )
             return
         ready = self._ready()
         actor = min(ready, key=lambda one: (len(one.jobs) - one.rounds, one.slot))
@@ -374,7 +387,7 @@ class FleetPool:
         actor.progress = news.progress or actor.progress
         for message in news.messages:
             match message:
-                case Opened(facts=facts):
+                case Facts() as facts:
                     self._opened(actor, facts)
                 case Done(ticket=ticket, report=report):
                     job = self._taken(actor, ticket)
@@ -382,7 +395,7 @@ class FleetPool:
                         continue
                     if self._repeats.pop(ticket, None) is not None:
                         if isinstance(report, RoundReport) and report.disagreement is not None:
-                            self._events.append(Noticed(suspect=report.disagreement))
+                            self._events.append(report.disagreement)
                         continue
                     if isinstance(report, RoundReport) and isinstance(job, RoundJob):
                         self._deaths.pop(report.number, None)
@@ -395,7 +408,7 @@ class FleetPool:
                     job = self._taken(actor, ticket)
                     if job is not None and self._repeats.pop(ticket, None) is None:
                         self._events.append(Lost(job=job, how=how, guilty=guilty))
-                case GaveUp(broken=broken):
+                case Broken() as broken:
                     if broken.cause is UsageError or not news.alive:
                         self._leave_out(actor, broken)
         if not news.alive and not actor.left_out:
@@ -427,7 +440,7 @@ class FleetPool:
                 f"{actor.name} differs from the first host: {facts.device}, not {first.device}"
             )
         actor.facts = facts
-        self._events.append(Opened(facts=facts))
+        self._events.append(facts)
 
     def _leave_out(self, actor: _Actor, broken: Broken) -> None:
         """Give an actor nothing more to do; it keeps its GPU from others of the fleet."""
@@ -437,7 +450,7 @@ class FleetPool:
         self._remarks[f"left out: {actor.left_out}"] = None
         self._lose(actor, broken.message, guilty=False)
         if not self.workers:
-            self._events.append(GaveUp(broken=replace(broken, message=actor.left_out)))
+            self._events.append(replace(broken, message=actor.left_out))
 
     def _bury(self, actor: _Actor, why: str) -> None:
         """Let go of an actor that is gone; another one takes its place when there is any."""
@@ -476,7 +489,7 @@ class FleetPool:
                     f"the last one: {self._why}"
                 )
                 broken = Broken(cause=InfrastructureError, message=message)
-                self._events.append(GaveUp(broken=broken))
+                self._events.append(broken)
             return
         self._look()
         wanted = self._wanted = max(1, self._cluster.places())
@@ -557,12 +570,6 @@ class FleetPool:
             shares=progress.shares if progress is not None else {},
         )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
         """End all actors, and leave the cluster."""
         if self._closed:
@@ -607,10 +614,7 @@ def cluster_at(
 ) -> Cluster:
     """Return the Ray cluster at an address. Raises as `ray_cluster.RayCluster` does.
 
-    Raises
-    ------
-    UsageError
-        If Ray is not installed.
+    Raises UsageError if Ray is not installed.
     """
     try:
         from fuzz.fleet.ray_cluster import RayCluster
@@ -618,8 +622,8 @@ def cluster_at(
         if error.name is None or error.name.partition(".")[0] != "ray":
             raise
         raise UsageError(
-            f"--fleet {address} needs Ray, which is not installed: pip install 'warpfuzz[fleet]' "
-            "(in a clone: '.[fleet]'), or divide the work with --shard"
+            f"--fleet {address} needs Ray, which is not installed: pip install '.[fleet]' in "
+            "the clone of warpfuzz, or divide the work with --shard"
         ) from None
     cluster = RayCluster(address, gpus=gpus, workers=workers, most=most, host=host)
     # Other clusters may be given nodes when somebody asks for them.

@@ -17,11 +17,12 @@ import ray
 from ray import cloudpickle
 from ray.exceptions import RayError
 
-from fuzz.fleet.cluster import ActorGoneError, Handle, Reference
+from fuzz.fleet.host import ActorGoneError, Handle, Reference
 from oracle.errors import InfrastructureError
 
 _MOST_CORES = 8
-"""Of an actor without a GPU: few messages for many cores, and room beside other tenants."""
+"""Most cores of an actor without a GPU: few messages for many cores, and room beside other
+tenants."""
 _SHOWN = 400
 """Characters of what Ray says of an error that are shown."""
 _ANSWER_SECONDS = 10.0
@@ -46,6 +47,8 @@ went wrong to standard error, and keeps the mode that it was first used with."""
 class RayCluster:
     """A Ray cluster that this process is connected to.
 
+    Raises InfrastructureError if there is no cluster, or it cannot be joined.
+
     Parameters
     ----------
     address
@@ -59,11 +62,6 @@ class RayCluster:
         Actors at most; None: as many as there is room for.
     host
         Makes what an actor holds, from the name of its place.
-
-    Raises
-    ------
-    InfrastructureError
-        If there is no cluster, or it cannot be joined.
     """
 
     def __init__(

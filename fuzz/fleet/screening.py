@@ -1,4 +1,4 @@
-"""Screening on a fleet: `warpfuzz screen` on each GPU, and what came of it brought together."""
+"""Screening on a fleet: runs `warpfuzz screen` on each GPU, and brings the results together."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus import Finding, open_corpus
-from fuzz.fleet.cluster import ActorGoneError, Cluster, Handle
-from fuzz.fleet.host import Begun, Code
+from fuzz.fleet.host import ActorGoneError, Begun, Cluster, Code, Handle
 from runners.processes import describe_status, helper, helper_environment
 
 _NEWS_SECONDS = 1.0
@@ -105,7 +104,7 @@ class ScreenHost:
         return lines[-1] if lines else ""
 
     def harvest(self) -> Harvest:
-        """Return what came of it."""
+        """Return the results."""
         if self._folder is None or self._process is None:
             return Harvest(summary=None, findings=(), error="it was not started")
         summary, found = None, []

@@ -1,4 +1,4 @@
-"""One kernel by several compilers: what each makes of images, beside each other and the reference.
+"""Runs one kernel as several compilers build it, and compares the results with the reference.
 
 An `Answerer` is one way to run a module: a compiler at a level on a GPU, or a PTX pass on the
 simulated device. A `Verdict` is a group of answerers that do the same wrong thing.
@@ -6,6 +6,7 @@ simulated device. A `Verdict` is a group of answerers that do the same wrong thi
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -27,9 +28,12 @@ from runners.simulated import TrapKind
 
 _GIVEN_UP = 8
 """Images without any result after which the others are not tried: one that hangs takes seconds."""
+REFERENCE_SECONDS = 60.0
+"""After which the simulated device is given no more images: of most kernels 64 take 2 s to 5 s, of
+eight blocks of 64 threads that loop 60 s (on one core, 2026-11-24)."""
 _NOT_ASKED = (Trouble.UNSUPPORTED, Trouble.UNAVAILABLE)
 _SAID_CHARACTERS = 200
-"""Of what a runner said that was not asked, in a line."""
+"""Characters that are kept of the message of a runner that was not tried."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,7 +41,7 @@ class Answerer:
     """One way to run a module."""
 
     title: str
-    """Of what is no compiler: "--ptx-pass 'my-pass'"."""
+    """Name of one that is no compiler: "--ptx-pass 'my-pass'"."""
     members: tuple[Member, ...] = ()
     """Compilers and levels that make the same code."""
     runner: Runner
@@ -46,7 +50,7 @@ class Answerer:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Who it is: such as "V13.5.37 -O3"."""
+        """Names of the compilers that made the code, such as "V13.5.37 -O3"."""
         return tuple(member.name for member in self.members) or (self.title,)
 
     def answer(self, ptx: str, setup: Setup, images: Images) -> Images | Failure:
@@ -82,6 +86,9 @@ class Verdict:
     actual: Image | None
     """What it became; None where there is no result."""
     failure: Failure | None = None
+    steady: bool = True
+    """Whether results came out again each time, those of who it is compared with, too, where the
+    simulated device does not say what must come out."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -119,7 +126,7 @@ class Compared:
 
     verdicts: tuple[Verdict, ...]
     agreeing: tuple[str, ...]
-    """Who gave what is expected on every image."""
+    """Names of those whose result was as expected on every image."""
     unasked: tuple[str, ...]
     """Sentences about those who could not be asked."""
     codes: int
@@ -136,11 +143,15 @@ def expectations(
     Returns
     -------
     numbers, expected, left
-        Those that can be judged and what becomes of them, uint8 (numbers, bytes); and the others.
+        Those that can be judged and what becomes of them, uint8 (numbers, bytes); and those that
+        cannot. Nothing is said of images that there was no time for.
     """
+    end = time.monotonic() + REFERENCE_SECONDS
     found: list[tuple[int, Image]] = []
     left: dict[int, Left] = {}
     for number, image in enumerate(images):
+        if found and time.monotonic() > end:
+            break
         after = reference.after(ptx, setup, image)
         if isinstance(after, Left):
             left[number] = after
@@ -216,13 +227,15 @@ def compared(
         assert known is not None
         wrong = np.flatnonzero((answer != known).any(axis=1))
         at = int(wrong[0])
-        kind = value_kind
-        if not _repeats(first, ptx, setup, images[at], answer[at]):
-            kind = Kind.FLAKY
+        kind, others = value_kind, [] if expected is not None else ran[:1]
+        both = [(first, answer), *others]
+        steady = all(_repeats(one, ptx, setup, images[at], its[at]) for one, its in both)
+        if not steady:
+            kind = Kind.FLAKY if expected is not None else Kind.NOTE
         verdicts.append(
             Verdict(
                 kind=kind, answerers=who, good=good, setup=setup, image=images[at],
-                expected=known[at], actual=answer[at],
+                expected=known[at], actual=answer[at], steady=steady,
             )
         )  # fmt: skip
     return Compared(

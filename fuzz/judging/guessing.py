@@ -1,4 +1,4 @@
-"""How a kernel is launched, as far as its text tells.
+"""Guesses from the text of a kernel how it is launched.
 
 Pointers are the parameters that addresses are made of; a buffer is as large as what the simulated
 device sees the kernel touch. Whatever is guessed is said.
@@ -6,12 +6,13 @@ device sees the kernel touch. Whatever is guessed is said.
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from itertools import chain, product
 from typing import Any
 
 import msgspec
@@ -27,26 +28,31 @@ from fuzz.findings.launches import (
     own_text,
     parameters_of,
     setup_of,
+    shape_of,
 )
 from fuzz.judging.filling import image_of
 from oracle.errors import UsageError
 from oracle.instructions import INSTRUCTIONS
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.parser import parse
-from runners.simulated.syntax import Address, Instruction, Name, Vector
+from runners.simulated.syntax import Address, Immediate, Instruction, Name, Register, Vector
 
 _BOUNDS = re.compile(r"\.(reqntid|maxntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 _MATRIX = "|".join(dict.fromkeys(name.partition(".")[0] for name in INSTRUCTIONS))
 _ADDRESSES = re.compile(rf"(?:ld|ldu|st|atom|red|cp|{_MATRIX})\b")
+_PLACES = re.compile(r"mov\.[bu]64|add\.[su]64|cvta\.param\.u64")
+"""What an address in a structure among the parameters is made with."""
 _CARRIES = re.compile(r"(?:mov|cvta|add|sub|mad|selp|min|max|cvt)\b")
 """What an address is made with; a product of a pointer is none."""
+_ENDS = re.compile(r"(?:bra|brx|ret|exit|trap)\b")
+"""What goes on elsewhere, unless a guard says no."""
 _OF_A_WARP = re.compile(rf"\b(?:{_MATRIX}|shfl|vote|match|redux)\b|%laneid\b|%lanemask")
 _WAITING = re.compile(r"\bbar(?:rier)?(?:\.cta)?\.sync(?:\.aligned)?\s+\d+\s*,\s*(\d+)\s*;")
 _DYNAMIC = re.compile(r"\.extern\s+\.shared\b[^;]*?([\w$%]+)\s*(?:\[[^;]*)?;")
 """The name of a variable in dynamic shared memory."""
 _ELEMENT = re.compile(r"\.(bf16|[busf](?:8|16|32|64))\b")
 _PROBED_BYTES = 1 << 20
-"""Of each buffer while it is found out what a kernel touches."""
+"""Bytes of each buffer while warpfuzz finds out what a kernel touches."""
 _LEAST_BYTES = 256
 _PROBES = 4
 """Images that are tried: one of each sort of contents."""
@@ -58,7 +64,7 @@ class _Use:
 
     offset: int
     type: str
-    """Of the load that fetches it."""
+    """Type of the load that reads the parameter."""
     is_pointer: bool = False
     element: str = ""
     """Type that is loaded or stored through it, the first."""
@@ -88,32 +94,54 @@ def guess(ptx: str, rows: LaunchRows, device: SimulatedDevice, *, name: str = ""
     if rows.block is None:
         shapes, why = _blocks(entries_of(ptx)[entry][3], text)
     first: UsageError | None = None
-    for shape, whole in itertools.product(shapes, (False, True)):
+    refused: dict[int | tuple[int, ...], str] = {}
+    kind: TrapKind | None = None
+    for shape, whole, along in product(shapes, (False, True), (False, True)):
+        if along and kind is not TrapKind.OUT_OF_BOUNDS:
+            continue
         said = f"block = {list(shape)} ({why})" if isinstance(shape, tuple) and why else ""
         complete = msgspec.structs.replace(rows, entry=entry, block=shape)
         try:
-            found = _guess(ptx, complete, device, text, whole=whole)
+            found = _guess(ptx, complete, device, text, whole=whole, along=along)
         except _RefusedError as error:
+            refused.setdefault(shape, f"; a block of {shape} is refused: {error}")
             first = first or UsageError(
                 f"{error}; {f'guessed: {said}; ' if said else ''}--launch FILE says it otherwise"
             )
+            kind = error.kind
+            if kind is TrapKind.HANG:
+                # It takes seconds each time.
+                break
         else:
+            # Whoever meant another block learns why it is not that one: a race, perhaps.
+            said += "".join(words for other, words in refused.items() if said and other != shape)
             guessed = (said, *found.guessed) if said else found.guessed
             return Guess(setup=found.setup, guessed=guessed)
     assert first is not None
+    if others := [f"{one}" for one in refused if one != shapes[0]]:
+        raise UsageError(f"{first}; refused, too: blocks of {', '.join(others)}")
     raise first
 
 
 class _RefusedError(UsageError):
     """The simulated device does not run a kernel as it is launched."""
 
+    def __init__(self, words: str, kind: TrapKind) -> None:
+        super().__init__(words)
+        self.kind = kind
+
 
 def _guess(
-    ptx: str, rows: LaunchRows, device: SimulatedDevice, text: str, *, whole: bool = False
+    ptx: str, rows: LaunchRows, device: SimulatedDevice, text: str, *, whole: bool, along: bool
 ) -> Guess:
     """Return how a kernel is launched in blocks of a known shape.
 
-    With `whole`, every parameter of 64 bits is a pointer: code for debuggers keeps them in memory.
+    Parameters
+    ----------
+    whole
+        Whether every parameter of 64 bits is a pointer: code for debuggers keeps them in memory.
+    along
+        Whether numbers are the threads along one axis, and not all: sides of a matrix or a cube.
     """
     assert rows.entry is not None
     assert rows.block is not None
@@ -130,12 +158,13 @@ def _guess(
         )
         shared = 16 << 10 if dynamic else 0
         said += [f"shared = {shared} bytes (there is dynamic shared memory)"] if dynamic else []
-    threads = math.prod(grid if isinstance(grid, tuple) else (grid,))
-    threads *= math.prod(block if isinstance(block, tuple) else (block,))
+    axes = [x * y for x, y in zip(shape_of(grid), shape_of(block), strict=True)]
+    threads, why_so = math.prod(axes), "the threads of the launch"
+    if along:
+        threads, why_so = max(axes), "the threads of the launch along an axis"
     arguments: dict[str, Any] = dict(rows.arguments)
     unsized = []
-    numbers = {name for name, given in rows.arguments.items() if not isinstance(given, BufferRow)}
-    for parameter, use in _uses(ptx, entry, numbers).items():
+    for parameter, use in _uses(ptx, entry, rows.arguments).items():
         if parameter in arguments or parameter.partition("+")[0] in arguments:
             continue
         if use.is_pointer or (whole and use.type in ("u64", "b64", "s64")):
@@ -144,16 +173,16 @@ def _guess(
             continue
         is_float = use.type.startswith("f") and TYPES[use.type] > 16 and "+" not in parameter
         arguments[parameter] = 1.5 if is_float else min(threads, (1 << TYPES[use.type] - 1) - 1)
-        why = "a number of no special kind" if is_float else "the threads of the launch"
-        said.append(f"{parameter} = {arguments[parameter]} ({why})")
+        reason = "a number of no special kind" if is_float else why_so
+        said.append(f"{parameter} = {arguments[parameter]} ({reason})")
     complete = msgspec.structs.replace(rows, grid=grid, shared=shared, arguments=arguments)
     setup = setup_of(ptx, complete)
     if unsized or said:
-        sizes = _sizes(ptx, setup, device)
+        sizes, why = _sizes(ptx, setup, device, unsized)
         for one in unsized:
             row = arguments[one]
             arguments[one] = msgspec.structs.replace(row, bytes=sizes[one])
-            said.append(f"{one} = {sizes[one]} bytes of {row.type} (what the kernel touches)")
+            said.append(f"{one} = {sizes[one]} bytes of {row.type} ({why[one]})")
         setup = setup_of(ptx, msgspec.structs.replace(complete, arguments=arguments))
     return Guess(setup=setup, guessed=tuple(said))
 
@@ -180,10 +209,10 @@ def _blocks(behind: str, text: str) -> tuple[Sequence[tuple[int, int, int]], str
     return [(1, 1, 1)], "no thread asks which it is"
 
 
-def _uses(ptx: str, entry: str, numbers: Collection[str]) -> Mapping[str, _Use]:
+def _uses(ptx: str, entry: str, given: Mapping[str, object]) -> Mapping[str, _Use]:
     """Return what an entry does with each of its parameters, and with the parts of structures.
 
-    Those that are numbers are no pointers, whatever addresses are made of them.
+    Those that are given as numbers are no pointers, whatever addresses are made of them.
     """
     try:
         listing = parse(ptx)
@@ -192,61 +221,138 @@ def _uses(ptx: str, entry: str, numbers: Collection[str]) -> Mapping[str, _Use]:
             f"the launch cannot be guessed, because the simulated device does not read the module "
             f"({trap}); say with --launch FILE how it is launched"
         ) from None
-    function = listing.entries[entry]
     formal = {one.name: one for one in parameters_of(ptx, entry)}
-    body = list(function.body or ())
+    body = list(listing.entries[entry].body or ())
     uses: dict[str, _Use] = {}
-    holds: dict[str, set[str]] = defaultdict(set)
-    """Parameters that a register is made of."""
-    for one in body:
+    loads: dict[int, dict[str, _Made]] = defaultdict(dict)
+    """What instructions load of parameters, by their index and the register."""
+    places: dict[str, tuple[str, int]] = {name: (name, 0) for name in formal}
+    """Parameter and offset of what addresses of parameters are made of."""
+    for index, one in enumerate(body):
+        if _PLACES.match(one.opcode) and len(one.operands) > 1:
+            source, added = one.operands[1], (*one.operands[2:], Immediate(0))[0]
+            held = places.get(_key(one, source.text)) if isinstance(source, Name) else None
+            if held is not None and isinstance(source, Name) and isinstance(added, Immediate):
+                base, offset = held
+                for target in _registers(one, one.operands[:1]):
+                    places[target] = (base, offset + source.offset + added.value)
         if one.opcode.startswith("ld.param") and isinstance(one.operands[1], Address):
-            base, offset = one.operands[1].base, one.operands[1].offset
-            if base not in formal:
+            base, offset = places.get(_key(one, one.operands[1].base), ("", 0))
+            offset += one.operands[1].offset
+            if not base:
                 continue
             type_ = _element(one.opcode) or "u64"
             width = TYPES[type_] // 8
-            for number, target in enumerate(_names(one.operands[0])):
+            for number, target in enumerate(_registers(one, one.operands[:1])):
                 at = offset + number * width
                 key = f"{base}+{at}" if formal[base].size > width else base
-                uses.setdefault(key, _Use(at, type_))
-                if width == 8 and key not in numbers:
-                    holds[target].add(key)
+                whole = given.get(key, given.get(base))
+                uses.setdefault(key, _Use(at, type_, is_pointer=isinstance(whole, BufferRow)))
+                if width == 8 and (key not in given or uses[key].is_pointer):
+                    loads[index][target] = frozenset([frozenset([key])])
     for name, one_ in formal.items():
         if not any(key.partition("+")[0] == name for key in uses) and one_.type in TYPES:
             uses[name] = _Use(0, one_.type)
-    changed = True
-    while changed:
-        changed = False
-        for one in body:
-            if not _CARRIES.match(one.opcode) or len(one.operands) < 2:
-                continue
-            found = {key for name in _sources(one) for key in holds.get(name, ())}
-            for target in _names(one.operands[0]):
-                if not found <= holds[target]:
-                    holds[target] |= found
-                    changed = True
-    for one in body:
-        _look(one, holds, uses)
-    return uses
-
-
-def _look(one: Instruction, holds: Mapping[str, set[str]], uses: Mapping[str, _Use]) -> None:
-    """Take note of the pointers that an instruction's addresses are made of."""
-    if not _ADDRESSES.match(one.opcode) or ".param" in one.opcode:
-        return
-    for operand in one.operands:
-        if not isinstance(operand, Address):
-            continue
-        keys = holds.get(operand.base, set())
+    touches = [(keys, one) for one, made in _addresses(body, loads) for keys in made if keys]
+    # What is the one parameter of an address is a pointer in the others, too.
+    for keys, one in sorted(touches, key=lambda touch: len(touch[0])):
         pointers = {key for key in keys if uses[key].is_pointer} or keys
-        if len(pointers) > 1:
+        if len(keys) > 1 and pointers == keys and not all(uses[key].is_pointer for key in keys):
             raise UsageError(
-                f"line {one.line} has an address of the parameters {', '.join(sorted(pointers))}, "
-                "of which one is the pointer; say with --launch FILE which is a number"
+                f"line {one.line} makes an address of the parameters {', '.join(sorted(keys))}, "
+                "and nothing says which of them is the pointer; say with --launch FILE what each is"
             )
         for key in pointers:
             uses[key].is_pointer = True
             uses[key].element = uses[key].element or _element(one.opcode)
+    return uses
+
+
+_Made = frozenset[frozenset[str]]
+"""The parameters that a value is made of: a set for each way to it."""
+_NUMBER: _Made = frozenset([frozenset()])
+_MOST_WAYS = 64
+"""More than that are taken as one, so that no kernel takes for ever."""
+
+
+def _either(first: _Made, second: _Made) -> _Made:
+    found = first | second
+    return found if len(found) <= _MOST_WAYS else frozenset([frozenset().union(*found)])
+
+
+def _both(first: _Made, second: _Made) -> _Made:
+    found = frozenset(one | two for one in first for two in second)
+    return found if len(found) <= _MOST_WAYS else frozenset([frozenset().union(*found)])
+
+
+def _addresses(
+    body: Sequence[Instruction], loads: Mapping[int, Mapping[str, _Made]]
+) -> Iterator[tuple[Instruction, _Made]]:
+    """Iterate over what addresses are made of, with their instructions.
+
+    Registers are followed by flow: what one held before it got another value does not count.
+    """
+    starts = {0, *(at for one in body for at in one.scope.labels.values())}
+    starts |= {at + 1 for at, one in enumerate(body) if _ENDS.match(one.opcode)}
+    known: dict[int, dict[str, _Made]] = {0: {}}
+    changed = [0] if body else []
+    ended: dict[int, list[tuple[Instruction, _Made]]] = {}
+    while changed:
+        start = at = changed.pop()
+        state, found = dict(known[start]), []
+        while at < len(body):
+            one = body[at]
+            if _ADDRESSES.match(one.opcode) and ".param" not in one.opcode:
+                found += [
+                    (one, state.get(_key(one, operand.base), _NUMBER))
+                    for operand in one.operands
+                    if isinstance(operand, Address)
+                ]
+            _step(one, loads.get(at, {}), state)
+            at += 1
+            if at in starts:
+                break
+        ended[start] = found
+        for goal in _goals(body, at - 1):
+            before = known.get(goal)
+            after = state if before is None else {
+                name: _either(before.get(name, _NUMBER), state.get(name, _NUMBER))
+                for name in (*before, *state)
+            }  # fmt: skip
+            if goal < len(body) and after != before:
+                known[goal] = after
+                changed.append(goal)
+    for start in sorted(ended):
+        yield from ended[start]
+
+
+def _goals(body: Sequence[Instruction], at: int) -> Iterator[int]:
+    """Iterate over where an instruction goes on."""
+    one = body[at]
+    if not _ENDS.match(one.opcode) or one.statement.guard is not None:
+        yield at + 1
+    if one.opcode.startswith("br"):
+        names = [name.text for name in one.operands if isinstance(name, Name)]
+        names += [label for name in names for label in one.scope.targets.get(name, ())]
+        yield from (one.scope.labels[name] for name in names if name in one.scope.labels)
+
+
+def _step(one: Instruction, loaded: Mapping[str, _Made], state: dict[str, _Made]) -> None:
+    """Change what registers are made of as an instruction does."""
+    word = one.opcode.partition(".")[0]
+    # What a product is added to is the address.
+    operands = one.operands[3:] if word == "mad" else one.operands[1:]
+    sources = [state.get(name, _NUMBER) for name in _registers(one, operands)]
+    join = _either if word in ("selp", "min", "max") else _both
+    made = reduce(join, sources) if sources and _CARRIES.match(one.opcode) else _NUMBER
+    for target in _registers(one, one.operands[:1]):
+        now = loaded.get(target, made)
+        # An aligned pointer is one, too.
+        if not _CARRIES.match(one.opcode) and target in _registers(one, one.operands[1:]):
+            continue
+        if one.statement.guard is not None:
+            now = _either(now, state.get(target, _NUMBER))
+        state[target] = now
 
 
 def _element(opcode: str) -> str:
@@ -254,17 +360,20 @@ def _element(opcode: str) -> str:
     return types[-1] if types else ""
 
 
-def _names(operand: object) -> Iterator[str]:
-    parts = operand.parts if isinstance(operand, Vector) else (operand,)
-    return (part.text for part in parts if isinstance(part, Name))
+def _registers(one: Instruction, operands: Sequence[object]) -> list[str]:
+    parts = (part.parts if isinstance(part, Vector) else (part,) for part in operands)
+    return [_key(one, part.text) for part in chain(*parts) if isinstance(part, Name)]
 
 
-def _sources(one: Instruction) -> Iterator[str]:
-    return (name for operand in one.operands[1:] for name in _names(operand))
+def _key(one: Instruction, name: str) -> str:
+    found = one.scope.find(name)
+    return found.key if isinstance(found, Register) else name
 
 
-def _sizes(ptx: str, setup: Setup, device: SimulatedDevice) -> Mapping[str, int]:
-    """Return the bytes that a kernel touches of each buffer, on images of each sort."""
+def _sizes(
+    ptx: str, setup: Setup, device: SimulatedDevice, unsized: Sequence[str]
+) -> tuple[Mapping[str, int], Mapping[str, str]]:
+    """Return the bytes that each buffer gets, and why: what a kernel touches of it on images."""
     most = np.zeros(len(setup.buffers), np.int64)
     refused: SimulatedTrap | None = None
     ran = False
@@ -274,19 +383,25 @@ def _sizes(ptx: str, setup: Setup, device: SimulatedDevice) -> Mapping[str, int]
             grid = device.load(ptx).launch_grid(setup.entry, image, setup.launch)
         except SimulatedTrap as trap:
             refused = trap
-            if trap.trap.kind.at_load:
+            if trap.trap.kind.at_load or trap.trap.kind is TrapKind.HANG:
                 break
         else:
             ran = True
             most = np.maximum(most, grid.touched)
     if not ran and refused is not None and not refused.trap.kind.at_load:
+        said = f"the simulated device does not run the kernel: {refused}"
         if refused.trap.kind is TrapKind.OUT_OF_BOUNDS:
-            raise _RefusedError(f"sizes of buffers cannot be guessed ({refused})")
-        raise _RefusedError(f"the simulated device does not run the kernel: {refused}")
+            said = "a buffer may be too small, or its size cannot be guessed"
+            said = f"{said if unsized else 'a buffer may be too small'} ({refused})"
+        raise _RefusedError(said, refused.trap.kind)
     if not ran:
         # Eight bytes for each thread, and as much again.
         most[:] = 16 * setup.threads
-    return {
-        name: max(_LEAST_BYTES, -(-int(size) // 16) * 16)
-        for name, size in zip(setup.buffers, most, strict=True)
-    }
+    sizes, why = {}, {}
+    for name, size in zip(setup.buffers, map(int, most), strict=True):
+        sizes[name] = max(_LEAST_BYTES, -(-size // 16) * 16)
+        reached = f"the kernel touches bytes below {size}" if size else "the kernel touches none"
+        reached = reached if ran else "16 for each thread, as nothing was run"
+        least = f"; {_LEAST_BYTES} is the least" if sizes[name] == _LEAST_BYTES > size else ""
+        why[name] = reached + least
+    return sizes, why

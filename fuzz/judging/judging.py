@@ -1,4 +1,4 @@
-"""A kernel judged: who runs it, what comes out, and each disagreement made small and stored."""
+"""Judges a kernel: compares its builds, and makes each disagreement small and stores it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from corpus.known import Known, KnownEntry
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, MemberRunner, fitting, placed
 from fuzz.findings.launches import Setup
-from fuzz.findings.spans import described
 from fuzz.judging.comparing import Answerer, Compared, Verdict, compared, expectations
 from fuzz.judging.filling import image_of
 from fuzz.judging.reducing import Reduced, Reducer
 from fuzz.judging.reference import Image, Left, Reference, is_approximate
 from fuzz.judging.storing import case_of, files_of
+from fuzz.kinds import described
 from fuzz.runner import OpenRunner, RunnerChoice, cores, opened
 from oracle.errors import UsageError
 from runners.assemblers.assembler import Assembler
@@ -29,7 +29,8 @@ from runners.protocol import Failure
 from runners.simulated import TrapKind
 
 _MOST_FINDINGS = 4
-"""Of one kernel: groups of compilers that do the same are rarely more."""
+"""Most findings of one kernel: there are rarely more groups of compilers that agree with each
+other."""
 _SLACK = 4
 """Times the steps of the kernel that a smaller one may take: what takes longer runs for ever."""
 SIMULATED = "the simulated device"
@@ -37,13 +38,13 @@ SIMULATED = "the simulated device"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Court:
-    """Who is asked about a kernel."""
+    """The compilers and devices that run a kernel."""
 
     ready: OpenRunner
     architecture: str
     """Which device the simulated one has to be like."""
     answerers: Callable[[str, Setup], Sequence[Answerer]]
-    """Who runs a module, those that make the same code together."""
+    """Builds and devices that run a module; builds with the same machine code are one."""
     members: Sequence[Member] = ()
     """All compilers, oldest first; none where a pass is judged."""
     skipped: Sequence[str] = ()
@@ -111,7 +112,7 @@ class Found:
     verdict: Verdict
     reduced: Reduced
     blame: str
-    """Who alone has it, of all that were asked about the smaller form; "" where everybody does."""
+    """Names of those that alone get the smaller kernel wrong; "" if all do."""
     saved: Saved
     known: KnownEntry | None
     unassembled: bool
@@ -129,6 +130,8 @@ class Judged:
     """That were compared."""
     left: Mapping[int, Left]
     """Images that were not, by their numbers."""
+    untried: int
+    """Images for which the simulated device had no time."""
     came: Compared
     found: list[Found] = field(default_factory=list)
 
@@ -174,7 +177,7 @@ def judged(
         if not numbers.size:
             raise UsageError(
                 f"on none of {len(left)} images has the kernel a result that could be judged: "
-                f"{left[0].why}; say with --launch FILE how it is launched"
+                f"{left[0].why}; mend the kernel, or its launch (--launch FILE)"
             )
         images = images[numbers]
     tell("compiling and comparing")
@@ -187,7 +190,10 @@ def judged(
             f"nobody's code runs to its end ({came.verdicts[0].difference}), and the simulated "
             "device does not know the kernel: look at how it is launched (--launch FILE)"
         )
-    told = Judged(setup=setup, referee=referee, images=len(images), left=left, came=came)
+    told = Judged(
+        setup=setup, referee=referee, images=len(images), left=left, came=came,
+        untried=count - len(images) - len(left),
+    )  # fmt: skip
     explained: set[str] = set()
     worst_first = sorted(came.verdicts, key=lambda one: (-one.kind.severity, -len(one.names)))
     for verdict in worst_first[:_MOST_FINDINGS]:

@@ -7,17 +7,20 @@ wrong, where somebody has it right.
 
 from __future__ import annotations
 
+import operator
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import compress, groupby, islice, takewhile
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corpus import ShrinkStatus
-from fuzz.findings.launches import Setup
+from fuzz.findings.launches import Setup, parameters_of
 from fuzz.judging.reference import Image
 from oracle.errors import UsageError
 
@@ -43,14 +46,26 @@ _REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+([^;]*);")
 _NUMBER = re.compile(r"(?<![\w.%$])-?(?:0[xX][0-9a-fA-F]+|[0-9]+)U?(?![\w.])")
 _REGISTER = re.compile(r"(?<![\w$.%])[%A-Za-z_$][\w$]*(?![\w$.])")
 _MOVE = re.compile(r"(?:mov|cvta\.to\.global)\.\w+ ([%A-Za-z_$][\w$]*), ?([\w%$-]+);", re.ASCII)
+_SUM = re.compile(
+    r"add\.[su](?:32|64) ([%A-Za-z_$][\w$]*), ?([%A-Za-z_$][\w$]*), ?(-?(?:0[xX])?[\da-fA-F]+);",
+    re.ASCII,
+)
+_WORD = re.compile(r"[\w$%]+", re.ASCII)
 _BITS = re.compile(r"\d+")
-_JUMP = re.compile(r"bra(?:\.uni)? ([\w$%]+);", re.ASCII)
+_JUMP = re.compile(r"(?:@(?P<when>!?[\w$%]+) )?bra(?:\.uni)? (?P<goal>[\w$%]+);", re.ASCII)
+_ZERO = re.compile(r"\+0(?=[+\]])")
+_STORE = re.compile(r"\bst\.[\w.:]+ \[[^\]]*\], ?([%A-Za-z_$][\w$]*);", re.ASCII)
+_BASE = re.compile(r"(?<=\[)[%A-Za-z_$][\w$]*")
 _VECTOR = re.compile(r"\{([^}]*)\}")
 _COUNTED = re.compile(r"\.v[248]\b")
 _ELEMENT = re.compile(r"\.[bsuf](8|16|32|64)\b")
 _SPECIAL = re.compile(r"%(tid|ctaid|laneid)(?:\.([xyz]))?")
 _SMALL = 16
 """Constants that are lowered by one; larger ones lose a bit, or a try each would take for ever."""
+_FOLDED = {"mul": operator.mul, "add": operator.add}
+"""What instructions with two numbers may be replaced by the result of."""
+_OTHERS = 3
+"""Guards and addresses that are tried in place of another."""
 _LANES_TRIED, _WORDS_TRIED = 64, 8
 """Threads, and words of an image, of which one is tried in place of all."""
 _ONES = {"f32": ("0f00000000", "0f3F800000"), "f64": ("0d0000000000000000", "0d3FF0000000000000")}
@@ -107,6 +122,7 @@ class Reducer:
         self._pieces = pieces_of(ptx)
         self._end = time.monotonic() + REDUCE_SECONDS
         self._tries = 0
+        self._refused: set[tuple[str, tuple[int, ...], bytes]] = set()
 
     def reduced(self) -> Reduced:
         """Return the smallest case that was reached; the case itself where nothing can go."""
@@ -123,6 +139,7 @@ class Reducer:
                 self._drop_parts()
                 self._shrink_image()
                 self._simplify()
+                self._declare_less()
         except _OverError:
             status = ShrinkStatus.CAPPED
         return self._result(self._text, status)
@@ -137,13 +154,17 @@ class Reducer:
         return _joined(self._pieces)
 
     def _asks(self, ptx: str, setup: Setup, image: Image) -> bool:
+        asked = (ptx, (*setup.grid, *setup.block), image.tobytes())
+        if asked in self._refused:
+            return False
         if time.monotonic() > self._end:
             raise _OverError
         self._tries += 1
-        try:
-            return self._holds(ptx, setup, image)
-        except UsageError:
-            return False
+        with suppress(UsageError):
+            if self._holds(ptx, setup, image):
+                return True
+        self._refused.add(asked)
+        return False
 
     def _try(self, pieces: Sequence[tuple[str, bool]]) -> bool:
         """Take other pieces, if it still holds with them."""
@@ -200,7 +221,7 @@ class Reducer:
         while place < len(self._pieces):
             words = self._pieces[place][0]
             if _INSTRUCTION.fullmatch(words) and self._pieces[place][1]:
-                if self._forward(place) or self._thread(place):
+                if self._forward(place) or self._thread(place) or self._guard(place):
                     continue
                 for simpler in self._simpler(words):
                     changed = list(self._pieces)
@@ -212,26 +233,108 @@ class Reducer:
             place += 1
 
     def _forward(self, place: int) -> bool:
-        """Take a move away, and name what it moves wherever its target is named."""
-        move = _MOVE.fullmatch(self._pieces[place][0])
-        if move is None:
+        """Take a move away, or a sum for addresses, and name what it is wherever it is named."""
+        move, total = (one.fullmatch(self._pieces[place][0]) for one in (_MOVE, _SUM))
+        if move is not None:
+            named, meant = re.compile(rf"{re.escape(move[1])}(?![\w$.])"), move[2]
+        elif total is not None:
+            named = re.compile(rf"(?<=\[){re.escape(total[1])}(?![\w$.])")
+            meant = f"{total[2]}+{total[3]}"
+        else:
             return False
-        named = re.compile(rf"{re.escape(move[1])}(?![\w$.])")
         others = [
-            (words if words.startswith(".reg") else named.sub(move[2], words), free)
+            (words if words.startswith(".reg") else named.sub(meant, words), free)
             for at, (words, free) in enumerate(self._pieces)
             if at != place
         ]
         return self._try(others)
 
+    def _declare_less(self) -> None:
+        """Take away registers and parameters that nothing names, and join declarations."""
+        lines = [words for words, free in self._pieces if free and not words.startswith(".reg")]
+        used = set(_WORD.findall("\n".join(lines)))
+        used |= {f"{name.rstrip('0123456789')}<" for name in used}
+        pieces: list[tuple[str, bool]] = []
+        for declares, run in groupby(self._pieces, lambda piece: piece[0].startswith(".reg ")):
+            if not declares:
+                pieces += run
+                continue
+            types: dict[str, list[str]] = {}
+            for type_, names in _REGISTERS.findall(" ".join(words for words, _ in run)):
+                each = (name.strip() for name in names.split(","))
+                kept = [one for one in each if one in used or one.partition("<")[0] + "<" in used]
+                types.setdefault(type_, []).extend(kept)
+            pieces += [
+                (f".reg .{one} {', '.join(names)};", True) for one, names in types.items() if names
+            ]
+        self._try(pieces)
+        self._drop_parameters(used)
+
+    def _drop_parameters(self, used: Collection[str]) -> None:
+        """Take away parameters that are not used, with their buffers."""
+        setup = self._setup
+        named = [one.name in used for one in setup.parameters]
+        head = re.compile(rf"(\.entry {re.escape(setup.entry)} ?\()([^)]*)\)")
+        if all(named):
+            return
+        pieces = [
+            (
+                head.sub(
+                    lambda found: f"{found[1]}{','.join(compress(found[2].split(','), named))})",
+                    words,
+                ),
+                free,
+            )
+            for words, free in self._pieces
+        ]
+        arguments = {
+            name: value for name, value in setup.arguments.items() if name.partition("+")[0] in used
+        }
+        text = _joined(pieces)
+        fewer = replace(setup, parameters=parameters_of(text, setup.entry), arguments=arguments)
+        image = np.zeros(fewer.image_bytes, np.uint8)
+        for name, row in fewer.buffers.items():
+            to, at = fewer.offsets[name], setup.offsets[name]
+            image[to : to + row.bytes] = self._image[at : at + row.bytes]
+        if self._asks(text, fewer, image):
+            self._pieces, self._setup, self._image = pieces, fewer, image
+
     def _thread(self, place: int) -> bool:
         """Let branches that lead to a branch lead to where that leads."""
-        goal, before = _JUMP.fullmatch(self._pieces[place][0]), self._pieces[place - 1][0]
-        if goal is None or not before.endswith(":"):
+        jump, before = _JUMP.fullmatch(self._pieces[place][0]), self._pieces[place - 1][0]
+        if jump is None or jump["when"] or not before.endswith(":"):
             return False
         label = re.compile(rf"(\bbra(?:\.uni)? ){re.escape(before[:-1].strip())};")
-        others = [(label.sub(rf"\g<1>{goal[1]};", words), free) for words, free in self._pieces]
+        others = [
+            (label.sub(rf"\g<1>{jump['goal']};", words), free) for words, free in self._pieces
+        ]
         return others != self._pieces and self._try(others)
+
+    def _guard(self, place: int) -> bool:
+        """Guard instructions over which a branch leads, and take the branch away."""
+        jump = _JUMP.fullmatch(self._pieces[place][0])
+        if jump is None or not jump["when"]:
+            return False
+        guard = f"@!{jump['when']} ".replace("!!", "")
+        end = place + 1
+        while end < len(self._pieces) and (
+            (match := _INSTRUCTION.fullmatch(self._pieces[end][0])) and not match["guard"]
+        ):
+            end += 1
+        if end == len(self._pieces) or self._pieces[end][0].rstrip(" :") != jump["goal"]:
+            return False
+        inside = [(guard + words, free) for words, free in self._pieces[place + 1 : end]]
+        return self._try([*self._pieces[:place], *inside, *self._pieces[end:]])
+
+    def _guards(self) -> Sequence[str]:
+        """Return the first guards that there are."""
+        found = (_INSTRUCTION.fullmatch(words) for words, _ in self._pieces)
+        return list(dict.fromkeys(one["guard"] for one in found if one and one["guard"]))[:_OTHERS]
+
+    def _bases(self) -> Sequence[str]:
+        """Return the first registers of which addresses are made."""
+        text = "\n".join(words for words, _ in self._pieces if ".param" not in words)
+        return list(dict.fromkeys(_BASE.findall(text)))[:_OTHERS]
 
     def _types(self) -> dict[str, str]:
         found = {}
@@ -247,6 +350,8 @@ class Reducer:
         guard, opcode, rest = match["guard"] or "", match["opcode"], match["rest"]
         if guard:
             yield f"{opcode} {rest};"
+            earlier = takewhile(lambda other: other != guard, self._guards())
+            yield from (f"{other}{opcode} {rest};" for other in earlier)
         stem = opcode.partition(".")[0]
         yield from self._single(guard, opcode, rest)
         target, _, sources = rest.partition(",")
@@ -258,6 +363,9 @@ class Reducer:
                     yield f"{guard}{move} {target}, {value};"
         if not sources or (stem == "mov" and _REGISTER.fullmatch(target)):
             return
+        for found in _BASE.finditer(rest if ".param" not in opcode else ""):
+            for base in takewhile(found[0].__ne__, self._bases()):
+                yield f"{guard}{opcode} {_replaced(rest, found, base)};"
         for found in _REGISTER.finditer(sources):
             before = sources[: found.start()].rstrip()
             type_ = self._type_of(found[0])
@@ -265,12 +373,18 @@ class Reducer:
                 continue
             for value in _ONES.get(type_, ("0", "1")):
                 yield f"{guard}{opcode} {target},{_replaced(sources, found, value)};"
+        if stem in ("st", "red"):
+            front, sources = "", rest
+        else:
+            front = f"{target},"
+        if (plain := _ZERO.sub("", sources)) != sources:
+            yield f"{guard}{opcode} {front}{plain};"
         for found in _NUMBER.finditer(sources):
             number = int(found[0].rstrip("U"), 0) if _is_plain(found[0]) else 0
             near = number - 1 if number <= _SMALL else number & (number - 1)
             for less in (0, 1, 1 << number.bit_length() - 1 if number else 0, number // 2, near):
                 if abs(less) < abs(number) and (less >= 0 or number < 0):
-                    yield f"{guard}{opcode} {target},{_replaced(sources, found, str(less))};"
+                    yield f"{guard}{opcode} {front}{_replaced(sources, found, str(less))};"
 
     def _single(self, guard: str, opcode: str, rest: str) -> Iterator[str]:
         """Yield loads and stores of one element in place of a vector."""
@@ -303,10 +417,18 @@ class Reducer:
                 yield from ("0", "1")
             return
         yield from ("0", "1", "-1")
+        given = [one.strip() for one in sources.split(",")]
+        if stem in _FOLDED and len(given) == 2 and all(map(_is_number, given)):
+            yield str(_FOLDED[stem](*(int(one, 0) for one in given)))
         for register in dict.fromkeys(_REGISTER.findall(sources)):
             if _BITS.findall(self._type_of(register)) == [str(bits)]:
                 yield register
         yield from (found[0] for found in _NUMBER.finditer(sources) if "[" not in sources)
+        if stem == "ld":
+            stores = (_STORE.search(words) for words, _ in self._pieces)
+            held = dict.fromkeys(one[1] for one in stores if one)
+            named = (one for one in held if _BITS.findall(self._type_of(one)) == [str(bits)])
+            yield from islice(named, _OTHERS)
         if stem in ("ld", "ldu") and bits in (32, 64):
             words = np.unique(self._image.view(f"<u{bits // 8}"))
             yield from (f"{word}" for word in words[words > 1][:_WORDS_TRIED])
@@ -362,6 +484,10 @@ class Reducer:
 
 def _replaced(text: str, found: re.Match[str], value: str) -> str:
     return f"{text[: found.start()]}{value}{text[found.end() :]}"
+
+
+def _is_number(text: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None and _is_plain(text) and not text.endswith("U")
 
 
 def _is_plain(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a kernel does on the simulated device, and which kernels nobody can be judged by.
+"""Runs a kernel on the simulated device, and refuses kernels that have no single right result.
 
 Only what the ISA decides is a reference: no races, nothing that was never written, no clocks, no
 addresses as values. Each image runs twice, the second time at another address and with other
@@ -14,18 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.findings.launches import Setup, own_text
-from oracle.errors import UsageError
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 
 Image = NDArray[np.uint8]
 
 _UNDECIDED = re.compile(
     r"%(?:clock|globaltimer|n?smid|n?warpid|gridid|pm\d|envreg|total_smem_size|aggr_smem_size)\w*"
-    r"|\b(?:activemask|elect\.sync)\b"
+    r"|\b(?:activemask|elect\.sync)\b|\b(?P<order>(?:atom|red)\b[\w.:]*\.add[\w.:]*\.b?f\d+x?\w*)"
 )
-"""What the device decides, or its compiler (PTX ISA 10, 9.7.13.9, 9.7.13.17)."""
+"""What the device decides, or its compiler (PTX ISA 10, 9.7.13.9, 9.7.13.17), and sums whose
+rounding goes by an order that the ISA leaves open (9.7.13, atom and red)."""
 _ROUNDED = re.compile(
-    r"\b(add|sub|mul)((?:\.ftz)?(?:\.sat)?\.(?:f16x2|bf16x2|f16|bf16|f32|f64)\b)", re.ASCII
+    r"(?<![\w.])(add|sub|mul)((?:\.ftz)?(?:\.sat)?\.(?:f16x2|bf16x2|f16|bf16|f32|f64)\b)", re.ASCII
 )
 """Without a rounding a compiler may fuse a product and a sum (PTX ISA 9.7.3.3 to .5)."""
 _VARIABLE = re.compile(
@@ -50,20 +50,19 @@ def undecided(text: str) -> str:
     if found is None:
         return ""
     line = text.count("\n", 0, found.start()) + 1
+    what = f"the order of {found[0]}" if found["order"] else found[0]
     return (
-        f"line {line}: {found[0]} is what the device or the compiler decides, so that nothing that "
+        f"line {line}: {what} is what the device or the compiler decides, so that nothing that "
         "follows from it can be compared; take it out"
     )
 
 
-def check_forgetful(text: str) -> None:
-    """Raise UsageError for a kernel with variables in global memory, which launches may change."""
+def forgetting(text: str) -> str:
+    """Say which variable in global memory a launch may leave changed; "" if there is none."""
     for found in _VARIABLE.finditer(text):
         if len(re.findall(rf"(?<![\w$%]){re.escape(found[1])}(?![\w$])", text)) > 1:
-            raise UsageError(
-                f"the kernel has {' '.join(found[0].split())} in global memory, which a launch may "
-                "leave changed to the next one, and the simulated device does not know the kernel"
-            )
+            return f"a launch may leave {' '.join(found[0].split())} changed to the next one"
+    return ""
 
 
 def is_approximate(ptx: str, entry: str) -> bool:
@@ -86,7 +85,7 @@ class Reference:
 
     target: str
     most_steps: int | None = None
-    """Of one run; None: as many as any may take."""
+    """Most steps of one run; None: as many as any run may take."""
     steps: int = field(default=0, init=False)
     """Most that a run took."""
 

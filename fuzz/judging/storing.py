@@ -1,4 +1,4 @@
-"""A kernel that came out wrong, as the corpus keeps it: it is replayed like a case of a person."""
+"""Stores a kernel that came out wrong; it is replayed like a case written by hand."""
 
 from __future__ import annotations
 
@@ -7,14 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from corpus import (
-    Case,
-    Family,
-    OracleVerdict,
-    RunnerVerdict,
-    Versions,
-)
-from corpus.images import pack
+from corpus import Case, Family, OracleVerdict, RunnerVerdict, Versions
+from corpus.programs import pack
 from fuzz import warpfuzz_version
 from fuzz.findings.case import ACTUAL, EXPECTED, INPUT, LAUNCH, MODULE, ORIGINAL, REWRITTEN
 from fuzz.findings.making import details_of
@@ -29,7 +23,7 @@ _PLAIN = re.compile(r"(?:ld|st|mov|cvta|bra|ret|exit|bar|mul\.wide|add\.[us]64)\
 _SHOWN = 4
 """Opcodes that a family names."""
 _TEXT_CHARACTERS = 4000
-"""Of what a tool said; the rest rarely helps."""
+"""Characters that are kept of a tool's output; the rest rarely helps."""
 
 
 def case_of(

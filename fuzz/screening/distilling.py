@@ -3,25 +3,30 @@
 Programs are drawn as a campaign draws them. They are chosen one by one: each time the one that
 reaches most of what no other one does, for its bytes. Every program has its images by the classes
 of its recipe; and where no image shows a planted fault that touches the program, more are looked
-at, and the one that does is taken in.
+at, and the one that does is taken in. Programs of a preflight are drawn about each form in turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import numpy as np
 
 from fuzz import warpfuzz_version
-from fuzz.bench.faults import Emitted, Mutant
-from fuzz.screening.sets import Covered, Description, ScreeningSet, SetProgram
+from fuzz.bench.search import Emitted, Mutant
+from fuzz.screening.screen import Covered, Description, ScreeningSet, SetProgram, Tally
 from oracle.errors import UsageError
 from oracle.execution import execute
 from oracle.forms import Form
-from oracle.models import model_for
-from oracle.program import requirements
+from oracle.isa import FORMS, is_available
+from oracle.models import NO_FIGURES, model_for
+from oracle.program import Program, requirements
 from oracle.targets import Module
 from runners.emission import emit
 from runners.faults import CATALOGUE, Fault
@@ -31,7 +36,7 @@ from strategies.draws import derived_seed
 from strategies.features import FEATURES, Focus, Has, features_of
 from strategies.program_coverage import Batch, family_of
 from strategies.program_draws import Speed, campaign_rounds, round_batches
-from strategies.programs import GENERATOR_VERSION
+from strategies.programs import GENERATOR_VERSION, is_valued
 
 LEFT_OUT = frozenset(
     {
@@ -48,7 +53,8 @@ still fit beside each other in a block's shared memory."""
 _ROUNDS = 40
 """Rounds from which programs are chosen: 320 programs, twice as many as there are forms."""
 _TRIES = 8
-"""Further programs that are drawn about a form of which no program can be in a set so far."""
+"""Programs that are drawn about a form until one can be in a set, or screened: 4 of 10 cannot
+(2026-11-23)."""
 _LEAST_IMAGES = 4
 """Images of a program at least."""
 _SEARCHED = 64
@@ -57,7 +63,7 @@ _SEARCHED_PROGRAMS = 16
 """Programs, the ones with the smallest images, in which a fault is looked for."""
 
 Watcher = Callable[[str, int, int], None]
-"""Is told what is done, how much of it is done, and how much there is of it."""
+"""Callback that takes what is being done, how much of it is done, and how much there is."""
 
 
 def candidates(forms: Sequence[Form], module: Module, seed: int) -> Iterator[list[Batch]]:
@@ -128,10 +134,8 @@ def set_program(
 ) -> SetProgram:
     """Return a program with its first images, and what the oracle says of them.
 
-    Parameters
-    ----------
-    target
-        The oracle's, with the compiler whose code runs; None: that of the module, with the newest.
+    `target` is the oracle's, with the compiler whose code runs; None: that of the module, with the
+    newest.
     """
     images = batch.images(count)
     expected = execute(batch.program, images, target=target or module.target.name).images
@@ -193,7 +197,7 @@ def distill(
 
 
 def describe(module: Module, *, seed: int, covers: dict[str, Covered]) -> Description:
-    """Return what a set says of itself."""
+    """Return the description that is stored in a set."""
     return Description(
         target=module.target.name,
         ptx_version=str(module.version),
@@ -279,3 +283,139 @@ class _Faults:
             expected=np.concatenate((one.references.expected, more.expected[new])),
         )
         self.programs[place] = replace(one, references=references)
+
+
+_LISTING_SECONDS = 20
+"""Time for nvidia-smi, which waits for the driver to load on a machine that was idle."""
+_DEVICE = re.compile(
+    r"^(?:GPU (?P<gpu>\d+): .*|\s+(?P<slice>MIG \S+)\s+Device\s+(?P<place>\d+): )"
+    r"\(UUID: (?P<uuid>[\w-]+)\)$",
+    re.MULTILINE,
+)
+"""A line of `nvidia-smi -L` (MIG User Guide, Device Enumeration)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """A GPU, or a slice of one, that the driver's own tool lists."""
+
+    name: str
+    """Name of the device, such as "GPU 0", or "GPU 0 MIG 1g.18gb device 2"."""
+    uuid: str
+    """As CUDA_VISIBLE_DEVICES takes it: "GPU-…" or "MIG-…"."""
+
+
+def listed_devices() -> list[Listed]:
+    """Return all GPUs of this machine; the slices in place of one that has any.
+
+    Empty where there is no nvidia-smi, or it does not answer.
+    """
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return []
+    try:
+        told = subprocess.run(
+            [tool, "-L"], capture_output=True, text=True, timeout=_LISTING_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return devices_in(told.stdout)
+
+
+def devices_in(listing: str) -> list[Listed]:
+    """Return what `nvidia-smi -L` lists."""
+    found: list[Listed] = []
+    gpu = ""
+    for line in _DEVICE.finditer(listing):
+        if line["gpu"]:
+            gpu = f"GPU {line['gpu']}"
+            found.append(Listed(name=gpu, uuid=line["uuid"]))
+            continue
+        if found and found[-1].name == gpu:
+            found.pop()
+        name = f"{gpu} {line['slice']} device {line['place']}"
+        found.append(Listed(name=name, uuid=line["uuid"]))
+    return found
+
+
+def group_of(form: Form) -> str:
+    """Return what kind of instruction a form is: "fp8", "integers", "sparse", "ldmatrix"."""
+    if not form.is_product:
+        return form.mnemonic
+    if form.has_metadata:
+        return "sparse"
+    if form.a_type.is_float:
+        return "fp8" if form.a_type.bits == 8 else form.a_type.name
+    return "bits" if form.a_type.bits == 1 else "integers"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """What a module can have, and of what it is known what must come out."""
+
+    there: Mapping[str, Sequence[Form]]
+    """By group."""
+    known: Sequence[Form]
+
+    @property
+    def known_groups(self) -> dict[str, list[Form]]:
+        """The known forms by group."""
+        found: dict[str, list[Form]] = {}
+        for form in self.known:
+            found.setdefault(group_of(form), []).append(form)
+        return found
+
+
+def scope_of(module: Module, oracle_target: str) -> Scope:
+    """Return what a module can have.
+
+    `oracle_target` has the compiler whose code runs: its figures may not be known.
+    """
+    model = model_for(oracle_target)
+    there: dict[str, list[Form]] = {}
+    known = []
+    for form in FORMS:
+        if form.is_main and is_available(form, module):
+            there.setdefault(group_of(form), []).append(form)
+            if is_valued(form, module) and (
+                not form.is_product or model.expansion_of(form) != NO_FIGURES
+            ):
+                known.append(form)
+    return Scope(there=there, known=known)
+
+
+def batches(scope: Scope, module: Module, seed: int) -> Iterator[list[Batch]]:
+    """Iterate over programs about each known form, without end; those of all groups in turn."""
+    in_turn = itertools.zip_longest(*scope.known_groups.values())
+    forms = [form for forms in in_turn for form in forms if form is not None]
+    for turn in itertools.count():
+        for number, form in enumerate(forms):
+            keys = (derived_seed(seed, "preflight", turn, number, one) for one in range(_TRIES))
+            drawn = (about([form], scope.known, module, key) for key in keys)
+            yield next(filter(None, drawn), [])
+
+
+def coverage(
+    scope: Scope, programs: Mapping[str, Program], tally: Tally
+) -> dict[str, dict[str, int]]:
+    """Return by group how many forms there are, are known, and ran, and what came of the images.
+
+    An image counts in each group of which its program has an instruction.
+    """
+    known = scope.known_groups
+    rows = {
+        group: {"forms": len(forms), "known": len(known.get(group, ())), "ran": 0,
+                "images": 0, "wrong": 0}
+        for group, forms in scope.there.items()
+    }  # fmt: skip
+    ran: dict[str, set[Form]] = {}
+    for entry, images in tally.images.items():
+        forms = [form for form in requirements(programs[entry]) if form.is_main]
+        for group in {group_of(form) for form in forms}:
+            rows[group]["images"] += images
+            rows[group]["wrong"] += tally.programs[entry]
+        for form in forms:
+            ran.setdefault(group_of(form), set()).add(form)
+    for group, forms_there in ran.items():
+        rows[group]["ran"] = len(forms_there)
+    return rows

@@ -1,4 +1,4 @@
-"""What differed while screening, run again: there, elsewhere, at once, and after a pause."""
+"""Runs again what differed while screening: there and elsewhere, at once and after a pause."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import numpy as np
 
 from corpus import Case, Corpus, Family, Kind, Origin, Saved, ShrinkStatus
 from corpus.known import Known, KnownEntry
-from fuzz.checks.protocol import Stored
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import (
     family_of_difference,
@@ -24,8 +23,7 @@ from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import differences, judge
 from fuzz.kinds import title_of
 from fuzz.runner import kind_of_failure
-from fuzz.screening.screen import Item, Screen, Sighting
-from fuzz.screening.sets import Description
+from fuzz.screening.screen import Description, Item, Screen, Sighting
 from oracle.targets import Module
 from runners.emission import emit
 from runners.ledger import Differing, Rate
@@ -60,7 +58,8 @@ had differed, and of all others."""
 class ScreenFinding:
     """Something that differed, or a program that brought the device down."""
 
-    stored: Stored
+    case: Case
+    files: Mapping[str, bytes]
     sentence: str
     """Where, how often, and under which circumstances."""
     programs: list[str]
@@ -71,11 +70,6 @@ class ScreenFinding:
     """Where it is in the corpus; None until `keep` has stored it."""
     known: KnownEntry | None = None
     """Why it needs not be reported; None if nobody has explained it."""
-
-    @property
-    def case(self) -> Case:
-        """Its description."""
-        return self.stored.case
 
     @property
     def title(self) -> str:
@@ -92,9 +86,9 @@ class ScreenFinding:
         """Store it, or what has become known of it; tell whether it was not there."""
         self.known = known.match(self.case)
         if self.saved is not None:
-            corpus.learn(self.case, self.stored.files)
+            corpus.learn(self.case, self.files)
             return False
-        self.saved = corpus.add(self.case, self.stored.files)
+        self.saved = corpus.add(self.case, self.files)
         return True
 
 
@@ -104,9 +98,9 @@ class Examiner:
 
     description: Description
     device: str
-    """Such as "GPU 2"."""
+    """Name of the device, such as "GPU 2"."""
     uuid: str = ""
-    """Of the device; empty where it has none."""
+    """UUID of the device; empty if it has none."""
     set_name: str = ""
     """The file of the set; empty where there is none."""
     findings: dict[str, ScreenFinding] = field(default_factory=dict)
@@ -153,7 +147,7 @@ class Examiner:
         _, family = self._multiprocessor(case.kind, sm, there.instructions)
         details = {**case.details, _INSTRUCTIONS: "; ".join(there.instructions)}
         case = msgspec.structs.replace(case, family=family, details=details)
-        there.stored = Stored(case=case, files=there.stored.files)
+        there.case = case
         return there
 
     def _multiprocessor(
@@ -262,7 +256,8 @@ class Examiner:
         case = msgspec.structs.replace(case, details={**case.details, **words})
         shown = (f"{name}: {words[name]}" for name in words if name not in _NOT_SAID)
         finding = ScreenFinding(
-            stored=Stored(case=case, files=files_of(evidence)),
+            case=case,
+            files=files_of(evidence),
             sentence="; ".join((self.device, *shown)),
             programs=[source.entry],
             instructions=[form_name(main_form(source.program))],

@@ -1,4 +1,4 @@
-"""Screening with images that the device makes by their numbers, and compares with its reference.
+"""Screening with images that the device makes itself and compares with its reference.
 
 A program's first launches repeat images that the oracle has judged, as without the reference. Then
 each launch has images that no other one had. What differs is made again here and judged by the
@@ -39,10 +39,7 @@ _MOST_KEPT = 128
 class FreshScreen(Screen):
     """The screening of one device that makes its images. Takes what `Screen` does.
 
-    Raises
-    ------
-    UsageError
-        If the runner does not compare.
+    Raises UsageError if the runner does not compare.
     """
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -117,10 +114,7 @@ class _Launch:
     def collect(self) -> Screened | Failure:
         """Wait for it; what is wrong joins the program's images.
 
-        Raises
-        ------
-        InfrastructureError
-            If the reference is wrong.
+        Raises InfrastructureError if the reference is wrong.
         """
         ran = self.pending.collect()
         if isinstance(ran, Failure):

@@ -1,4 +1,4 @@
-"""Screening in the time in which a campaign leaves a GPU idle, with what it has verified already.
+"""Screening while a campaign leaves a GPU idle, with programs that it has verified.
 
 A thread of one worker for each GPU, with a context of its own: the GPU gives the batches of all
 workers their turns between its launches, and a launch that hangs or traps costs no worker
@@ -13,9 +13,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from fuzz.checks.protocol import RoundReport, ScreeningReport, Suspect
+from fuzz.checks.protocol import Found, FoundState, RoundReport, ScreeningReport
 from fuzz.runner import OpenRunner, opened
 from fuzz.screening.distilling import describe, fits, set_program
 from fuzz.screening.examining import Examiner
@@ -37,22 +37,10 @@ _END_SECONDS = 3.0
 """How long the last launches may take when the worker ends."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class IdleTime:
-    """What a campaign does with the idle time of its GPUs."""
-
-    seed: int
-    """Of the campaign."""
-
-    def opened(self, ready: OpenRunner) -> IdleScreening:
-        """Return what uses the idle time of a runner's device."""
-        return IdleScreening(ready, self.seed)
-
-
 class IdleScreening:
     """Screens beside a worker's rounds, if no other worker does so on its device."""
 
-    def __init__(self, ready: OpenRunner, seed: int) -> None:
+    def __init__(self, ready: OpenRunner, *, seed: int) -> None:
         self._ready, self._seed = ready, seed
         self._claim: socket.socket | None = None
         self._thread: threading.Thread | None = None
@@ -123,12 +111,12 @@ class IdleScreening:
 
     def _examine(self, examiner: Examiner, screen: Screen, sighting: Sighting) -> None:
         for found in examiner.examine(screen, sighting):
-            suspect = Suspect(
+            suspect = Found(
                 family=found.case.family,
-                kind=found.case.kind,
+                case=found.case,
+                files=found.files,
                 cases=sighting.wrong,
-                stored=found.stored,
-                replayed=True,
+                state=FoundState.REPLAYED,
             )
             with self._lock:
                 self._report.suspects.append(suspect)

@@ -1,4 +1,4 @@
-"""Asking which examples still fail: in batches, within a time, never twice for the same."""
+"""Tests which smaller examples still fail: in batches, within a time, each only once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from corpus import Kind
+from corpus import Kind, ShrinkStatus
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import judge, worst_of
 from fuzz.kinds import KINDS
@@ -46,12 +46,8 @@ class _Verdicts:
     def __call__(self, candidates: Sequence[Subject]) -> Sequence[Kind | None]:
         """Return what becomes of each candidate.
 
-        Raises
-        ------
-        DeviceLostError
-            If the device is gone.
-        InfrastructureError
-            If something is missing that the runner needs.
+        Raises DeviceLostError if the device is gone, and InfrastructureError if something is
+        missing that the runner needs.
         """
         groups: dict[tuple[Program, str], list[int]] = {}
         for index, subject in enumerate(candidates):
@@ -139,7 +135,7 @@ _AT_ONCE = 64
 """Candidates of one batch; on the simulated device 64 images cost about as much as 10 launches of
 one (measured, f16 m16n16k16, 2026-11)."""
 _FEW_AT_ONCE = 4
-"""The same where failing is costly."""
+"""Candidates that are tried at once if a failing run is costly."""
 _BYTES_AT_ONCE = 1 << 26
 """Most bytes of the images of one batch."""
 _MODULES = 256
@@ -157,22 +153,16 @@ class StoppedFailingError(Exception):
 class Trials:
     """The smallest example so far, and what was asked on the way to it.
 
-    Parameters
-    ----------
-    subject
-        What fails.
-    verdicts
-        What becomes of subjects.
-    wanted
-        What becomes of `subject`, and has to become of whatever takes its place.
-    end
-        Value of `time.monotonic()` from which on nothing more is asked.
+    From `end`, a value of `time.monotonic()`, on nothing more is asked.
     """
 
     def __init__(self, subject: Subject, verdicts: Verdicts, *, wanted: Kind, end: float) -> None:
-        self.best = Example(program=subject.program, image=subject.image)
+        self.best = self.first = Example(program=subject.program, image=subject.image)
         self.tried = 0
         """Subjects whose verdicts were asked for."""
+        self.status = ShrinkStatus.FLAKY
+        """COMPLETE if nothing can be taken away any more, CAPPED if the time was over before that
+        was known, FLAKY until what is left has failed every time by itself."""
         self._subject, self._verdicts, self._wanted, self._end = subject, verdicts, wanted, end
         self._modules: dict[Program, KernelModule | None] = {subject.program: subject.module}
         self._rejected: set[tuple[Program, bytes]] = set()
@@ -196,14 +186,8 @@ class Trials:
 
     @property
     def subject(self) -> Subject:
-        """The smallest example as a subject.
-
-        Raises
-        ------
-        UsageError
-            Never, for what was tried: it has a module.
-        """
-        return self._made(self.best)
+        """The smallest example as a subject."""
+        return self._subject if self.best is self.first else self._made(self.best)
 
     def allows(self, program: Program) -> bool:
         """Whether a program may take the first one's place: it is defined, and shows something."""
@@ -222,15 +206,10 @@ class Trials:
     def take(self, example: Example) -> bool:
         """Make an example that failed the smallest one, if it fails by itself as well.
 
-        A wrong access can reach a neighbour's image, and a pass over the whole text another
-        kernel. Where that makes a difference, examples are asked for one by one from then on.
-
-        Raises
-        ------
-        OutOfTimeError
-            If the time is over before that is known.
-        StoppedFailingError
-            If the smallest example so far does not fail any more either.
+        A wrong access can reach a neighbour's image, and a pass over the whole text another kernel.
+        Where that makes a difference, examples are asked for one by one from then on. Raises
+        OutOfTimeError if the time is over before that is known, and StoppedFailingError if the
+        smallest example so far does not fail any more either.
         """
         if example.key not in self._sure and not self._ask([example])[0]:
             if not self._ask([self.best])[0]:
@@ -244,10 +223,7 @@ class Trials:
     def fail(self, examples: Sequence[Example]) -> list[bool]:
         """Return which examples fail as the first one did.
 
-        Raises
-        ------
-        OutOfTimeError
-            If the time is over before all are known.
+        Raises OutOfTimeError if the time is over before all are known.
         """
         fails = [False] * len(examples)
         asked = [i for i, example in enumerate(examples) if example.key not in self._rejected]

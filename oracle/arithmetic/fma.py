@@ -52,7 +52,7 @@ class Decoded:
 
     bits: Bits
     significand: Floats
-    """Of magnitude in [0.5, 1), with the sign."""
+    """Significand with the sign, of a magnitude in [0.5, 1)."""
     high: Floats
     """Upper 26 bits of the significand, which high + low is exactly."""
     low: Floats

@@ -1,11 +1,11 @@
-"""The warp-level matrix instructions, a row for each: everything that the ISA says of one.
+"""The warp-level matrix instructions, one row for each with everything that the ISA says of it.
 
 Forms, legality, availability, drafts and explanations are derived from these rows. A new
 instruction is
 
 - a row in a file of its own here, and a place in INSTRUCTIONS;
-- what it does: its layout in registers (`oracle.lane_fragments`), or what it moves
-  (`oracle.matrix_moves`);
+- what it does: its layout in registers (`oracle.lane_fragments`), where metadata lie (`Metadata` of
+  the row), or what it moves (`oracle.matrix_moves`);
 - the same once more, independently, in a file of `runners.simulated` and a row of its decoder;
 - rows of planted faults (`runners.faults`);
 - the name of its intrinsic (`runners.front_ends.llvm_intrinsics`), where LLVM has one;

@@ -1,7 +1,21 @@
 """mma.sp and mma.sp::ordered_metadata (PTX ISA 9.7.14.6.3): two rows, and what metadata mean.
 
 The figures of both are those of the first: ptxas 13.0 makes the same instructions of both, form by
-form (2026-11-23).
+form (2026-11-23). A lies in registers as that of a mma of half its columns, those that are stored.
+
+A unit of a stored row is an element of 16 or 8 bits, a pair of 4-bit elements, or a half of a tf32
+word. With lane = 4 g + t, row i = g + 8 h and w = `metadata_lanes`, unit u of a row has its index
+in (9.7.14.6.2)
+
+======================  =====================================  ======================
+A of                    lane                                   bits
+======================  =====================================  ======================
+16 bits and more        4 g + w * selector + u div 8           16 h + 2 (u mod 8)
+8 and 4 bits            4 g + w * selector + h + 2 (u div 16)  2 (u mod 16)
+======================  =====================================  ======================
+
+An H200 does so with indices of any kind, equal and descending ones too, which the ISA leaves
+undefined (measured 2026-11-23).
 """
 
 from __future__ import annotations
@@ -9,7 +23,7 @@ from __future__ import annotations
 from functools import cache
 
 from oracle.forms import Form
-from oracle.instructions.row import SATURATIONS, Block, Instruction, Note, Quote
+from oracle.instructions.row import SATURATIONS, Block, Instruction, Metadata, Note, Quote
 from oracle.matrices import LANES
 from oracle.targets import PtxVersion
 
@@ -89,26 +103,37 @@ def legal_pairs(form: Form) -> tuple[int, ...]:
     return tuple(pair for pair in range(16) if pair not in _EQUAL)
 
 
-@cache
-def units(form: Form) -> int:
-    """Return how many units of a row of A are stored, each with an index of 2 bits.
-
-    A unit is an element of 16 or 8 bits, a pair of 4-bit elements, or a half of a tf32 word.
-    """
-    of_two_elements = {32: 4, 4: 1}.get(form.a_type.bits, 2)
-    return form.matrix("a").columns * of_two_elements // 2
+def _unit_bits(form: Form) -> int:
+    return 16 if form.a_type.bits >= 16 else 8
 
 
 @cache
 def metadata_lanes(form: Form) -> int:
     """Return how many lanes of each group of four hold metadata: 1, 2 or 4."""
-    return form.shape.m * units(form) * 2 // (LANES // 4 * 32)
+    units = form.matrix("a").columns * form.a_type.bits // _unit_bits(form)
+    return form.shape.m * units * 2 // (LANES // 4 * 32)
 
 
 @cache
 def selectors(form: Form) -> range:
     """Return the sparsity selectors that the ISA defines; it takes 0 to 3 (9.7.14.6.3)."""
     return range(4 // metadata_lanes(form))
+
+
+def _index_bit(form: Form, selector: int, row: int, unit: int) -> int:
+    lane, half = row % 8 * 4 + metadata_lanes(form) * selector, row // 8
+    if form.a_type.bits >= 16:
+        return 32 * (lane + unit // 8) + 16 * half + 2 * (unit % 8)
+    return 32 * (lane + half + 2 * (unit // 16)) + 2 * (unit % 16)
+
+
+_METADATA = Metadata(
+    section="9.7.14.6.1",
+    selectors=selectors,
+    pairs=legal_pairs,
+    unit_bits=_unit_bits,
+    index_bit=_index_bit,
+)
 
 
 def _row(mnemonic: str, notes: tuple[Note, ...], *quotes: Quote) -> Instruction:
@@ -118,9 +143,7 @@ def _row(mnemonic: str, notes: tuple[Note, ...], *quotes: Quote) -> Instruction:
         section="9.7.14.6.3",
         operands=_OPERANDS,
         syntax="sync aligned shape alayout blayout satfinite? dtype atype btype ctype",
-        selectors=selectors,
-        chunks=legal_pairs,
-        metadata="9.7.14.6.1",
+        metadata=_METADATA,
         figures="mma.sp",
         blocks=_BLOCKS,
         notes=notes,

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from oracle.instructions.row import (
-    LAYOUTS,
-    ROUNDINGS,
-    SATURATIONS,
-    Block,
-    Instruction,
-    Note,
-    Quote,
-)
+from oracle.instructions.row import LAYOUTS, ROUNDINGS, SATURATIONS, Block, Instruction, Note, Quote
 from oracle.targets import PtxVersion
 
 _PLAIN = "alayout: row; blayout: col; shape:"

@@ -143,6 +143,27 @@ class Block:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Metadata:
+    """What the register "e" and the constant "selector" of a form mean, of whose A half is stored.
+
+    A stored row of A is cut into units, each with an index of 2 bits: two units come from each
+    chunk of four, and an index says which of them it is (`oracle.metadata`).
+    """
+
+    section: str = ""
+    """Section that says what they may be; "" of instructions without them."""
+    selectors: Callable[[Form], Sequence[int]] = lambda form: ()
+    """What the selector may be."""
+    pairs: Callable[[Form], tuple[int, ...]] = lambda form: ()
+    """What 4 bits of the register, two indices, may be."""
+    unit_bits: Callable[[Form], int] = lambda form: form.a_type.bits
+    """Bits of a unit: of an element, of several, or of a part of one."""
+    index_bit: Callable[[Form, int, int, int], int] = lambda form, selector, row, unit: 0
+    """Where the index of a unit of a row is with a selector: its lane times 32, and its lowest
+    bit in the register of this lane."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Instruction:
     """One instruction of the PTX ISA: all that its forms have in common, and which they are."""
 
@@ -157,14 +178,10 @@ class Instruction:
     """Kinds in the order of the syntax, what is written first: "p" an address, "stride" an optional
     stride, "to", "from" and "e" a register each, "selector" a constant; every other is a vector of
     registers."""
-    selectors: Callable[[Form], Sequence[int]] = lambda form: ()
-    """What "selector" may be."""
-    chunks: Callable[[Form], tuple[int, ...]] = lambda form: ()
-    """What 4 bits of the metadata in "e" may be."""
-    metadata: str = ""
-    """Section that says what both may be."""
+    metadata: Metadata = Metadata()
+    """What "e" and "selector" mean."""
     function: str = ""
-    """Of the package `oracle`, which computes it; "" where none does."""
+    """Name of the function of the package `oracle` that computes it; "" if none does."""
     figures: str = ""
     """Mnemonic of the instruction whose figures a model has for it, if not its own."""
     opaque: bool = False

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from oracle.instructions.row import (
-    SHARED_SPACES,
-    SPECIFIC_TARGETS,
-    Block,
-    Instruction,
-    Note,
-    Quote,
-)
+from oracle.instructions.row import SHARED_SPACES, SPECIFIC_TARGETS, Block, Instruction, Note, Quote
 from oracle.targets import PtxVersion
 
 _LINE = ".shape.num{.trans}{.ss}.type"

@@ -1,4 +1,4 @@
-"""The figures of matrix units, found out by probes: a model from what a device returned.
+"""Measures the figures of matrix units: infers a model from what a device returns for probes.
 
 Probes are fixed dot products, each family of which isolates one property. A figure is found by
 elimination: of all values that a model can have for it, those stay with which the oracle computes

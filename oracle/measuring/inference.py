@@ -1,4 +1,4 @@
-"""From what a device returned to figures: elimination, one property after the other.
+"""Infers figures from what a device returned: by elimination, one property after the other.
 
 A hypothesis is a value for every figure. It starts with values that every measured GPU has; each
 stage varies one figure (or a few that show together) over all values that a model can have, and

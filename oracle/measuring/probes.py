@@ -14,7 +14,7 @@ from oracle.formats import FORMATS, Format
 from oracle.measuring.dots import Array, Dots, Floats, Sheet, encode, pairs
 
 _SEED = 0x6D65_6173
-"""Of the generator of what is random in probes."""
+"""Seed of the random parts of probes."""
 
 
 def float_probes(types: str, depth: int) -> Dots:

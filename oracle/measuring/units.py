@@ -1,4 +1,4 @@
-"""The units of a target that figures are for, and matrices that confirm the figures: random ones.
+"""The units of a target that have figures, and random matrices that confirm the figures.
 
 Integer and single-bit units are asked what a sum beyond 32 bits becomes.
 """
@@ -54,7 +54,7 @@ class MeasuredUnit:
 
     @property
     def shapes(self) -> tuple[str, ...]:
-        """Names of the shapes that the figures are for; none stands for all."""
+        """Names of the shapes for which the figures hold; an empty collection means all shapes."""
         return () if self.first.opaque else (self.first.shape.name,)
 
     @property
@@ -95,10 +95,10 @@ def module_of_all(target: str, most: PtxVersion | None = None) -> Module:
 
 
 def units_of(module: Module, only: str = "*") -> tuple[MeasuredUnit, ...]:
-    """Return the units that a target's forms of wmma.mma, mma.sync and mma.sp reach.
+    """Return the units that a target's multiplications reach.
 
-    How many products mma.sync and mma.sp add up at once depends on the shape (measured on H200,
-    2026-11-22), so each shape of floats is a unit of its own there.
+    How many products a multiplication of registers adds up at once depends on the shape (measured
+    on H200, 2026-11-22), so each shape of floats is a unit of its own there.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def multiplied(form: Form, a: Array, b: Array, c: Array, model: Model) -> Array:
     if form.opaque:
         return multiply(form, a, b, c, model=model)
     d = np.empty((len(c), form.shape.m, form.shape.n), form.d_type.raw)
-    # Of a sparse A what is stored is multiplied, of B what it meets.
+    # Of an A that metadata place, what is stored is multiplied, of B what it meets.
     for start in range(0, len(c), _TOGETHER):
         part = slice(start, start + _TOGETHER)
         d[part] = product(form, a[part], b[part], c[part], model, own_scratch())
@@ -156,7 +156,7 @@ def multiplied(form: Form, a: Array, b: Array, c: Array, model: Model) -> Array:
 def exact_tiles(form: Form, count: int, seed: int = _EXACT_SEED) -> tuple[Array, Array, Array]:
     """Return matrices of any elements; half of the C lie where sums leave 32 bits.
 
-    Of a sparse A they are what is stored of it, and the B that this meets.
+    Of an A that metadata place they are what is stored of it, and the B that this meets.
     """
     rng = np.random.default_rng(seed)
     made = []
@@ -189,8 +189,8 @@ def random_tiles(form: Form, count: int, seed: int) -> tuple[Array, Array, Array
     """Return A, B and C of `count` images, (count, rows, columns), as bit patterns.
 
     In turn: any bits; exponents in a window somewhere; exponents near one; products in pairs of
-    both signs; C near minus the sum; small and zero elements. Of a sparse A they are what is stored
-    of it, and the B that this meets.
+    both signs; C near minus the sum; small and zero elements. Of an A that metadata place
+    they are what is stored of it, and the B that this meets.
     """
     if not form.a_type.is_float:
         return exact_tiles(form, count, seed)

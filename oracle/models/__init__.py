@@ -1,4 +1,4 @@
-"""What each target is known to compute, as data: every figure with its source and its confidence.
+"""Models: what each target computes, as data with a source and a confidence for each figure.
 
 The figures of a target stand in a TOML file of this folder, in the format of
 `oracle.models.files`; a person's own file has the same. Their sources, by short name:

@@ -149,7 +149,7 @@ class Compilers:
 
     first: Release
     last: Release | None
-    """None: all later ones, too."""
+    """Last release; None: every later release, too."""
 
     def include(self, release: Release) -> bool:
         """Whether a release is one of them."""
@@ -170,10 +170,10 @@ class DotUnit(Unit):
     types: str
     """Formats of D, A, B and C, as the opcode has them: "f32.bf16.bf16.f32"."""
     shapes: tuple[str, ...] = ()
-    """Names of the shapes that it is for; none stands for all."""
+    """Names of the shapes for which the unit is; none means all shapes."""
     compilers: Compilers | None = None
-    """Those in whose code it computes so, where several instructions stand for the one; None:
-    in that of all."""
+    """Compilers in whose code the unit computes so, if several instruction sequences exist for
+    the instruction; None: all compilers."""
 
     @property
     def d_type(self) -> str:
@@ -220,7 +220,7 @@ class TruncatedDot(DotUnit):
     product_range: Annotated[Figure[str], Words("unlimited", "f32")]
     """"unlimited", or "f32": a product of 2^128 or more is infinite."""
     rounding: Rounding
-    """Of each block's sum to the accumulator's format."""
+    """Rounding of each block's sum to the accumulator's format."""
     narrowing: Rounding | None = None
     """Rounding from the accumulator's format to D's; None where they are the same."""
     overflow: Annotated[Figure[str], Words("infinity", "largest")]
@@ -330,6 +330,6 @@ class ExactSum(Unit):
     """"wrap" or "clamp": an integer sum beyond 32 bits without .satfinite. None, as of the others:
     nobody has measured it."""
     satfinite: Overflow | None = None
-    """The same with .satfinite."""
+    """What an integer sum beyond 32 bits does with .satfinite."""
     bits: Overflow | None = None
-    """The same of a count of single bits."""
+    """What a count of single bits beyond 32 bits does."""

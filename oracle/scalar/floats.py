@@ -249,7 +249,7 @@ _SECTIONS = {
     "add": ("3.3", "4.1"), "sub": ("3.4", "4.2"), "mul": ("3.5", "4.3"), "fma": ("3.6", "4.4"),
     "abs": ("3.9", "4.6"), "neg": ("3.10", "4.5"), "min": ("3.11", "4.7"), "max": ("3.12", "4.8"),
 }  # fmt: skip
-"""Of f32 and f64, and of f16 and bf16."""
+"""Sections of the ISA: of f32 and f64, and of f16 and bf16."""
 
 
 def _section(name: str, fmt: Format) -> str:

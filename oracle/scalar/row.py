@@ -67,7 +67,7 @@ class ScalarInstruction:
     """Format of the elements of the first destination ("f32", "f16x2") in which NaN may come out
     whose bits PTX leaves open; "" where it may not."""
     section: str
-    """Of the PTX ISA 9.0."""
+    """Section of the PTX ISA 9.0."""
     version: PtxVersion = VERSIONS[0]
     """First version of the PTX ISA that has it."""
     target: int = 0
@@ -103,10 +103,13 @@ class ScalarInstruction:
     def numbers(self) -> str:
         """Format of the elements of its sources, where no bits of one that is NaN matter.
 
-        "" where they do: of moves, selections and everything that takes bits.
+        "" where they do: of moves, selections and everything that takes bits, and of
+        `.xorsign.abs`, which gives the other source the sign of one that is NaN (9.7.3.12).
         """
         fmt = self.opcode.rpartition(".")[2]
-        return fmt if self.family in _ARITHMETIC and fmt in NAN_FORMATS else ""
+        signs = ".xorsign." in self.opcode and ".NaN." not in self.opcode
+        computes = self.family in _ARITHMETIC and not signs
+        return fmt if computes and fmt in NAN_FORMATS else ""
 
     def text(self, destinations: Sequence[str], sources: Sequence[str]) -> str:
         """Return the statement with its operands, as they are written in PTX."""

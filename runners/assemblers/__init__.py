@@ -1,1 +1,1 @@
-"""Assemblers: found or fetched, asked what they are, and judging instructions."""
+"""Assemblers: finding, fetching and identifying them, and judging instructions with them."""

@@ -1,4 +1,4 @@
-"""One assembler: what it is, and what it accepts, by asking it.
+"""One assembler: its version, and the targets and PTX versions that it accepts.
 
 What it answers is kept in the user's cache folder, by the hash of the binary.
 """
@@ -114,7 +114,7 @@ class Assembler(Toolchain):
 
     @property
     def named(self) -> str:
-        """It in a sentence."""
+        """The assembler's name in a sentence."""
         return f"ptxas {self.label}"
 
     def __str__(self) -> str:

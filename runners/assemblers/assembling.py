@@ -1,4 +1,4 @@
-"""Taking the survivors of sifting through every phase, in groups that are halved where they fail.
+"""Assembles what sifting has left, in groups that are halved where they fail.
 
 A module with an error never reaches the later phases, so survivors are assembled apart from all
 that is rejected. A group that assembles is accepted as a whole. Of one that does not, the lines
@@ -29,7 +29,7 @@ class Doubt(IntEnum):
     """How likely an instruction fails that was not rejected in bulk: a hint for speed alone."""
 
     NONE = 0
-    """It is expected to assemble."""
+    """The instruction is expected to assemble."""
     SOME = 1
     STRONG = 2
     """One like it failed."""

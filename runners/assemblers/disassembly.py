@@ -1,4 +1,4 @@
-"""Which tensor-core instructions a compiler chose: what a disassembler shows of a cubin."""
+"""Reads from a disassembler which tensor-core instructions a compiler chose."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Disassembler:
 
     path: Path
     version: str
-    """Such as "V13.5.37"."""
+    """Version, such as "V13.5.37"."""
 
     def expansions(self, cubin: bytes) -> dict[str, Counter[str]]:
         """Return how often each matrix instruction stands in each kernel, by the kernel's name.

@@ -1,4 +1,4 @@
-"""Judging instructions with an assembler: thousands at a time, each as if it stood alone."""
+"""Judges instructions with an assembler: thousands at a time, each as if it were alone."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Session:
     options: tuple[str, ...] = ()
     """Further options, such as "-O1"."""
     variant: Variant = PLAIN
-    """Of the assembler."""
+    """Options of the assembler."""
     per_file: int = 1
     """Instructions in each of those modules: adapted to how often one ends its module's parsing."""
     processes: int = 0

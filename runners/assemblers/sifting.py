@@ -40,11 +40,11 @@ class Sifted:
     """What became of the instructions."""
 
     rejected: dict[str, Verdict] = field(default_factory=dict)
-    """Those with ordinary messages."""
+    """Instructions with ordinary error messages."""
     survivors: list[str] = field(default_factory=list)
-    """Those that the parser does not reject."""
+    """Instructions that the parser does not reject."""
     suspects: list[str] = field(default_factory=list)
-    """Those to be judged alone: they stopped the process, or had a message from inside."""
+    """Instructions to be assembled alone: they stopped the process, or had an internal error."""
 
 
 @dataclass(kw_only=True)

@@ -1,4 +1,4 @@
-"""Turning PTX into what is loaded onto the device, by an assembler or by the driver."""
+"""Compiles PTX for the device, with an assembler or the driver."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Compiler(Protocol):
 
 
 class CompilerLimits(TypedDict, total=False):
-    """What of a compiler of machine code whoever needs one may decide (`PtxasCompiler`)."""
+    """Limits that the caller of a compiler of machine code may choose (`PtxasCompiler`)."""
 
     deadline: float
     text_taken: bool
@@ -178,7 +178,7 @@ class PtxasCompiler:
 
     @cached_property
     def version(self) -> str:
-        """What the program says of itself, such as "V13.0.88"; "" if it says nothing useful."""
+        """Version that the program prints, such as "V13.0.88"; "" if it prints none."""
         try:
             finished = run_tool([str(self.path), "--version"], deadline=_VERSION_DEADLINE)
         except OSError:

@@ -1,4 +1,4 @@
-"""What the supervisor and its child say to each other, as msgpack.
+"""Messages between the supervisor and its child, as msgpack.
 
 Requests are answered in order. `MapSlot`, `UnmapSlot`, `Forget`, `ForgetReferences` and `Stop`
 have no answer.
@@ -46,7 +46,7 @@ class RunBatch(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Run one kernel on images in a slot; images and multiprocessors go to another slot."""
 
     token: int = 0
-    """Drawn anew for every batch; the answer repeats it."""
+    """Random number of the batch, which the answer repeats."""
     key: str
     entry: str
     image_bytes: int
@@ -61,14 +61,14 @@ class RunBatch(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     chunk_images: int
     """Images of one copy and launch; chunks overlap on several streams."""
     launch: Launch | None = None
-    """Of a kernel with parameters of its own: a grid for each image, one after the other."""
+    """Launch of a kernel with parameters of its own: a grid for each image, one after the other."""
 
 
 class Screen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Run a screening kernel, on images that the child keeps under a number."""
 
     token: int = 0
-    """Drawn anew for every launch; the answer repeats it."""
+    """Random number of the launch, which the answer repeats."""
     key: str
     entry: str
     references: int
@@ -97,7 +97,7 @@ class Fresh(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Run one kernel on images that are made by their numbers, and compare with the reference."""
 
     token: int = 0
-    """Drawn anew for every comparison; the answer repeats it."""
+    """Random number of the comparison, which the answer repeats."""
     key: str
     entry: str
     warps_per_block: int
@@ -180,7 +180,7 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class NotReady(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """There is nothing to run on."""
+    """Answer: there is nothing to run on."""
 
     missing: bool
     """Whether software is missing, rather than a device."""
@@ -235,7 +235,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     before: bytes
     """Images as they were made, one after the other."""
     after: bytes
-    """The same after the kernel."""
+    """The images after the kernel."""
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -18,8 +18,8 @@ from runners.reference.shipped import shipped
 _KEY = "reference"
 _COMPARE = "compare", "PPPIIQQPP"
 """As in the interpreter: code, images, results, sizes, first, count, memory, found."""
-_FILL = "fill", "PQQPPP"
-"""As in the interpreter: contents, first, count, images, copies, memory."""
+_FILL = "fill", "PQQIPPP"
+"""As in the interpreter: contents, first, count, batch, images, copies, memory."""
 _LEVEL = 3
 """-O level of the driver's compiler; at -O0 the reference would be the slower of the two."""
 _RESIDENT = 16
@@ -27,6 +27,11 @@ _RESIDENT = 16
 More warps with fewer registers were no quicker (H200, 2026-11-23)."""
 _WAVES = 16
 """Blocks of a comparison for each that is resident: all are busy until the last ones."""
+_PARTS = 8
+"""Warps that make images for each that is resident: those that follow each other make images of
+one class of contents, and some classes take longer."""
+_TOGETHER = 4
+"""Most warps of a block (interpreter.cu): they begin together, and have instructions in common."""
 _SHARED_BYTES = 48 << 10
 """Shared memory that a block has without asking (CUDA C++ Programming Guide, "Shared Memory")."""
 _RESERVED_BYTES = 1 << 10
@@ -83,15 +88,19 @@ class DeviceReference:
         """
         code, size = self._driver.to_device(encoded.words), encoded.work_bytes
         blocks, memory = self._blocks(size)
-        if memory is None:
-            return DeviceProgram(encoded, code, size, _WAVES * blocks, None)
-        return DeviceProgram(encoded, code, 0, blocks, memory)
+        if memory:
+            return DeviceProgram(encoded, code, 0, blocks, memory, 1)
+        warps = _warps(size)
+        return DeviceProgram(encoded, code, warps * size, _WAVES * blocks // warps, None, warps)
 
     def contents(self, words: NDArray[np.uint64]) -> FilledContents:
         """Put contents (`DeviceContents.words`) into the device's memory. Raises as `program`."""
         code, size = self._driver.to_device(words), fill_bytes(words)
         blocks, memory = self._blocks(size)
-        return FilledContents(code, 0 if memory else size, blocks, memory)
+        if memory:
+            return FilledContents(code, 0, blocks, memory, 1, blocks)
+        warps = _warps(size)
+        return FilledContents(code, warps * size, _PARTS * blocks // warps, None, warps, blocks)
 
     def _blocks(self, size: int) -> tuple[int, Any]:
         """Return how many warps are resident that need so many bytes, and their global memory."""
@@ -111,11 +120,14 @@ class DeviceReference:
         stream: Any = None,
     ) -> None:
         """Queue the making of images, numbered from `first` on, at two addresses each."""
+        # Fewer at a time where there are few: all warps are to have some.
+        batch = max(1, count // (2 * contents.resident))
         self._fill.prepared_async_call(
-            (min(count, contents.blocks), 1),
-            (LANES, 1, 1),
+            (min(-(-count // contents.warps), contents.blocks), 1),
+            (LANES * contents.warps, 1, 1),
             stream,
-            *(int(contents.code), first, count, images, copies, int(contents.memory or 0)),
+            *(int(contents.code), first, count, batch, images, copies),
+            int(contents.memory or 0),
             shared_size=contents.shared_bytes,
         )
 
@@ -167,8 +179,8 @@ class DeviceReference:
         """
         encoded = program.encoded
         self._function.prepared_async_call(
-            (min(count, program.blocks), 1),
-            (LANES, 1, 1),
+            (min(-(-count // program.warps), program.blocks), 1),
+            (LANES * program.warps, 1, 1),
             stream,
             *(int(program.code), before, after, encoded.image_bytes, encoded.work_bytes),
             *(first, count, int(program.memory or 0), int(found or self._found)),
@@ -181,6 +193,11 @@ class DeviceReference:
         self._driver.Context.synchronize()
         self._driver.memcpy_dtoh(found, self._found)
         return Compared.of(images, found)
+
+
+def _warps(size: int) -> int:
+    """Return how many warps a block has that need so much shared memory each."""
+    return max(1, min(_TOGETHER, _SHARED_BYTES // size))
 
 
 def nothing_found() -> NDArray[np.uint64]:
@@ -196,11 +213,15 @@ class FilledContents:
 
     code: Any
     shared_bytes: int
-    """Shared memory of a warp."""
+    """Shared memory of a block."""
     blocks: int
-    """At most, in one launch, of one warp each."""
+    """At most, in one launch."""
     memory: Any
     """Global memory for its warps; None: they have shared memory."""
+    warps: int
+    """Warps of a block."""
+    resident: int
+    """Warps that run at once."""
 
 
 @dataclass(eq=False)
@@ -210,8 +231,10 @@ class DeviceProgram:
     encoded: Encoded
     code: Any
     shared_bytes: int
-    """Shared memory of a warp."""
+    """Shared memory of a block."""
     blocks: int
-    """At most, in one launch, of one warp each."""
+    """At most, in one launch."""
     memory: Any
     """Global memory for its warps; None: they have shared memory."""
+    warps: int
+    """Warps of a block."""

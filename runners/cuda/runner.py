@@ -164,7 +164,7 @@ class CudaRunner(ClosedAtTheEnd):
         return self._supervisor.load(compiled)
 
     def prepare(self, module: KernelModule) -> Compiled | Failure:
-        """Begin to compile a module for the device; the first launch says what came of it."""
+        """Begin to compile a module for the device; the first launch reports the result."""
         compiled = self.compile_with(self.compiler, module)
         if isinstance(compiled, Compiled):
             self._supervisor.load_ahead(compiled)

@@ -47,7 +47,7 @@ class Task(ABC, Generic[T]):
 
     @abstractmethod
     def request(self) -> Request:
-        """Return the message to send; a task that is sent again may make it anew."""
+        """Return the message to send; a task that is sent again may return another one."""
 
     @abstractmethod
     def accept(self, reply: Reply) -> bool:

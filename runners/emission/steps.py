@@ -11,16 +11,7 @@ from oracle.operands import Use
 from oracle.ops import AnyOp, Op, RowAccess, accesses_matrix, accesses_rows, multiplies
 from oracle.places import Uniform, Word
 from oracle.program import Program
-from oracle.steps import (
-    Barrier,
-    Branch,
-    Copy,
-    Elementwise,
-    Loop,
-    PlainAccess,
-    Scalar,
-    Step,
-)
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
 from runners.emission.addresses import (
     address,
     base_register,

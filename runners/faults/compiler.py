@@ -1,4 +1,4 @@
-"""The faults that sit in the text: what a compiler, an assembler or a pass gets wrong."""
+"""Faults in the PTX text: bugs of a compiler, an assembler or a pass."""
 
 import re
 

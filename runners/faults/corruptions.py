@@ -1,4 +1,4 @@
-"""Ways in which a unit's wires fail: what it computed is right, what arrives is not."""
+"""Corruptions of a unit's result, as faulty wires cause them."""
 
 import numpy as np
 from numpy.typing import NDArray

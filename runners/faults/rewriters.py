@@ -19,7 +19,7 @@ class Access:
     """The matrix that a wmma.load or wmma.store moves."""
 
     bits: int
-    """Of one element."""
+    """Bits of one element."""
     default_stride: int
     """Elements."""
 

@@ -1,1 +1,1 @@
-"""The compilers above PTX: programs in languages that they read, and the PTX that they make."""
+"""Compilers that write PTX: programs in their languages, and the PTX that comes out."""

@@ -22,6 +22,7 @@ from runners.processes import (
     check_program,
     describe_status,
     kill_group,
+    quoted,
     run_tool,
     tail,
     words_of,
@@ -167,8 +168,8 @@ def stages(command: str) -> list[list[str]]:
             found[-1].append(word)
     if not all(found):
         raise UsageError(
-            f"{command!r} is no command: a program is missing; name a program and its options, "
-            "with ' | ' before a second one"
+            f"{quoted(command)} is no command: a program is missing; name a program and its "
+            "options, with ' | ' before a second one"
         )
     return found
 
@@ -176,7 +177,7 @@ def stages(command: str) -> list[list[str]]:
 def check_there(programs: Sequence[Sequence[str]], spelled: str) -> None:
     """Raise UsageError if a program of a command cannot be executed."""
     for words in programs:
-        check_program(words[0], f"--front-end {spelled!r}")
+        check_program(words[0], f"--front-end {quoted(spelled)}")
 
 
 def piped(

@@ -10,33 +10,26 @@ registers lane by lane has no word at all and is inline PTX everywhere.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import assert_never
 
-from oracle.lane_code import LaneCode
-from oracle.ops import Op
-from oracle.places import IMAGE_ALIGNMENT
+from oracle.ops import (
+    AnyOp,
+    MatrixAccess,
+    Product,
+    RowAccess,
+    accesses_matrix,
+    accesses_rows,
+    multiplies,
+)
+from oracle.places import IMAGE_ALIGNMENT, Place
 from oracle.program import Program
-from oracle.steps import (
-    Barrier,
-    Branch,
-    Copy,
-    Elementwise,
-    Loop,
-    PlainAccess,
-    Scalar,
-    Step,
-)
+from oracle.steps import Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
 from oracle.targets import Module
-from runners.front_ends.cuda_cpp_elements import HELPERS
-from runners.front_ends.cuda_cpp_steps import (
-    write_copy,
-    write_elementwise,
-    write_op,
-    write_pack,
-    write_registers,
-)
+from runners.emission.addresses import progression
+from runners.emission.copies import pieces
+from runners.front_ends import cuda_cpp_api as api
+from runners.front_ends import cuda_cpp_elements as elements
 from runners.front_ends.cuda_cpp_text import CudaCppText
-from runners.front_ends.protocol import check_named
+from runners.front_ends.protocol import NamedStepWriter, check_named
 from runners.kernels import LANES, MAX_WARPS_PER_BLOCK, Kernel
 
 HEAD = f"""\
@@ -66,11 +59,18 @@ __device__ __forceinline__ unsigned shared(const void* p) {{
   return static_cast<unsigned>(__cvta_generic_to_shared(p));
 }}
 
-{HELPERS}"""
+{elements.HELPERS}"""
 """What every translation unit begins with."""
 
+_UNITS = {16: "quad_word", 8: "double_word", 4: "word", 2: "half_word", 1: "unsigned char"}
+"""Types that a copy moves, by their bytes."""
+_PACKED = {
+    "f16": ("__floats2half2_rn", "half2"),
+    "bf16": ("__floats2bfloat162_rn", "__nv_bfloat162"),
+}
 
-class CudaCppWriter(CudaCppText):
+
+class CudaCppWriter(CudaCppText, NamedStepWriter):
     """Writes one program as a kernel of CUDA C++."""
 
     def text(self) -> str:
@@ -112,40 +112,10 @@ class CudaCppWriter(CudaCppText):
 
     # Steps
 
-    def _write(self, steps: tuple[Step, ...]) -> None:
-        for step in steps:
-            self.add(f"// {step}")
-            self._step(step)
+    _remark = "//"
 
-    def _step(self, step: Step) -> None:
-        match step:
-            case Op():
-                write_op(self, step)
-            case Elementwise():
-                write_elementwise(self, step)
-            case PlainAccess():
-                write_registers(self, step)
-            case Scalar():
-                write_pack(self, step)  # a program with others is refused as a whole
-            case LaneCode():
-                pass  # and so is one with this
-            case Copy():
-                write_copy(self, step)
-            case Barrier():
-                self.add("__syncwarp();")
-            case Branch():
-                self._branch(step)
-            case Loop():
-                self.count += 1
-                index = f"i{self.count}"
-                self.add(
-                    f"for (unsigned {index} = 0, end = {self.uniform(step.count)}; {index} < end; "
-                    f"++{index}) {{"
-                )
-                self._block(step.body)
-                self.add("}")
-            case _:
-                assert_never(step)
+    def _barrier(self) -> None:
+        self.add("__syncwarp();")
 
     def _branch(self, step: Branch) -> None:
         self.add(f"if ({self.uniform(step.condition)}) {{")
@@ -155,10 +125,132 @@ class CudaCppWriter(CudaCppText):
             self._block(step.otherwise)
         self.add("}")
 
+    def _loop(self, step: Loop) -> None:
+        self.count += 1
+        index = f"i{self.count}"
+        self.add(
+            f"for (unsigned {index} = 0, end = {self.uniform(step.count)}; {index} < end; "
+            f"++{index}) {{"
+        )
+        self._block(step.body)
+        self.add("}")
+
     def _block(self, steps: tuple[Step, ...]) -> None:
         self.indent += 1
         self._write(steps)
         self.indent -= 1
+
+    def _op(self, step: AnyOp) -> None:
+        """Append a matrix instruction, of the API or as inline PTX."""
+        if multiplies(step):
+            self._multiply(step)
+        elif accesses_matrix(step):
+            self._access(step)
+        elif accesses_rows(step):
+            memory = step.memory
+            offset = self._row_offsets(memory.addresses)
+            place = Place(buffer=memory.buffer)
+            address = self.address(place, step.form.space, memory.immediate, offset)
+            self._inline_access(step, address)
+        else:
+            source, destination = map(self.variable, step.uses)
+            self.add(f"for (int i = 0; i < {step.count}; ++i)")
+            asm = f'"{step.form.opcode} %0, %1;"'
+            self.add(f'  asm volatile({asm} : "=r"({destination}[i]) : "r"({source}[i]));')
+
+    def _multiply(self, step: Product) -> None:
+        if self.layouts is None or not step.form.opaque:
+            selector = () if step.selector is None else (step.selector,)
+            self.asm(step.form.opcode, [*step.uses, *selector])
+            return
+        function, rest = api.multiplication(step.form)
+        arguments = ", ".join([*map(self.variable, step.uses), *rest])
+        self.add(f"{function}({arguments});")
+
+    def _inline_access(
+        self,
+        step: MatrixAccess | RowAccess,
+        address: tuple[str, str],
+        *stride: tuple[str, str] | int,
+    ) -> None:
+        (use,) = step.uses
+        operands = (address, use) if step.stores else (use, address)
+        immediate = step.memory.immediate
+        self.asm(step.form.opcode, [*operands, *stride], immediate=immediate, memory=True)
+
+    def _access(self, step: MatrixAccess) -> None:
+        form, memory = step.form, step.memory
+        (use,) = step.uses
+        given = memory.stride
+        stride = f"{given} + zero" if memory.stride_in_register else f"{given}"
+        if not self.is_fragment(use):
+            address = self.address(memory.place, form.space, memory.immediate)
+            operand = (stride, "r") if memory.stride_in_register else given
+            self._inline_access(step, address, *([] if operand is None else [operand]))
+            return
+        if given is None:
+            stride = str(form.matrix().default_stride(form.layout))
+        const = "" if step.stores else "const "
+        type_ = f"{const}{api.pointer_type(form.matrix().type.name)}"
+        pointer = f"reinterpret_cast<{type_}*>({self.pointer(memory.place)})"
+        layout = f", wmma::mem_{form.layout}_major" if form.matrix().operand in "cd" else ""
+        variable = self.variable(use)
+        if step.stores:
+            self.add(f"wmma::store_matrix_sync({pointer}, {variable}, {stride}{layout});")
+        else:
+            self.add(f"wmma::load_matrix_sync({variable}, {pointer}, {stride}{layout});")
+
+    def _elements(self, step: Elementwise) -> None:
+        """Append the loop of an operation on every element, or register."""
+        source, destination = map(self.variable, step.uses)
+        fragment = self.is_fragment(step.uses[0])
+        cell = api.stored_type(step.matrix.type.name) if fragment else self.type_of(step.uses[0])
+        count = None if fragment else step.uses[0].holds.registers
+        self.add(elements.statement(step, cell, source, destination, count=count, fused=self.fused))
+
+    def _row_offsets(self, addresses: tuple[int, ...]) -> str:
+        """Return each lane's own of 32 offsets, computed where they form a progression."""
+        if (regular := progression(addresses)) is not None:
+            first, pitch = regular
+            return f"(int(lane) * {pitch} + {first})"
+        name = f"{self.kernel.entry}_rows{len(self.tables)}"
+        numbers = ", ".join(map(str, addresses))
+        self.tables.append(f"static __constant__ int {name}[{LANES}] = {{{numbers}}};")
+        return f"{name}[lane]"
+
+    def _registers(self, step: PlainAccess) -> None:
+        """Append loads of each lane's registers, or stores, under conditions by lane."""
+        (use,) = step.uses
+        word = "word" if step.bits == 32 else "double_word"
+        pointer = f"reinterpret_cast<{word}*>({self.pointer(step.place)})"
+        memory, variable = f"p[lane * {step.count} + i]", f"{self.variable(use)}[i]"
+        self.add(f"{{ {word}* const p = {pointer};")
+        each = f"for (int i = 0; i < {step.count}; ++i)"
+        if step.loads:
+            self.add(f"  {each} {variable} = {memory};")
+        elif step.lanes != LANES:
+            self.add(f"  if (lane < {step.lanes}) {each} {memory} = {variable};")
+        else:
+            # As at the edge of a matrix: what made the values must not move under the condition.
+            self.add(f"  if (lane < {LANES // 2}) {each} {memory} = {variable};")
+            self.add(f"  else {each} {memory} = {variable};")
+        self.add("}")
+
+    def _pack(self, step: Scalar) -> None:
+        """Append the conversion of pairs of registers."""
+        source, destination = map(self.variable, step.uses)
+        function, type_ = _PACKED[step.type]
+        low, high = (f"__uint_as_float({source}[2 * i{rest}])" for rest in ("", " + 1"))
+        self.add(f"for (int i = 0; i < {step.count // 2}; ++i) {{")
+        self.add(f"  const {type_} pair = {function}({low}, {high});")
+        self.add(f"  memcpy(&{destination}[i], &pair, sizeof pair);")
+        self.add("}")
+
+    def _copy(self, step: Copy) -> None:
+        """Append loops in which the lanes copy units in turn."""
+        for piece in pieces(self.program, step):
+            ends = f"{self.pointer(piece.destination)}, {self.pointer(piece.source)}"
+            self.add(f"copy<{_UNITS[piece.width]}>({ends}, {piece.units});")
 
 
 def cuda_cpp(programs: Mapping[str, Program], kernels: Sequence[Kernel], *, module: Module) -> str:

@@ -188,7 +188,7 @@ class Llvmlite(FrontEndToolchain):
 
     kind: str = "llvm"
     default_level: ClassVar[int] = 2
-    """That of clang -O2."""
+    """The level of clang -O2."""
     takes_commands: ClassVar[bool] = True
     version_of: ClassVar[Callable[[Path], str]] = staticmethod(_version_of)
 

@@ -12,32 +12,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import assert_never
 
-from oracle.lane_code import LaneCode
-from oracle.ops import Op
-from oracle.places import IMAGE_ALIGNMENT, Uniform, Word
+from oracle.operations import Operation
+from oracle.ops import (
+    AnyOp,
+    MatrixAccess,
+    Product,
+    RowAccess,
+    accesses_matrix,
+    accesses_rows,
+    multiplies,
+)
+from oracle.places import IMAGE_ALIGNMENT, Place, Uniform, Word
 from oracle.program import Program
-from oracle.steps import (
-    Barrier,
-    Branch,
-    Copy,
-    Elementwise,
-    Loop,
-    PlainAccess,
-    Scalar,
-    Step,
-)
+from oracle.steps import Branch, Copy, Elementwise, Loop, PlainAccess, Scalar
 from oracle.targets import Module
+from runners.emission.addresses import progression
 from runners.emission.copies import Piece, pieces
-from runners.front_ends.llvm_steps import (
-    write_elementwise,
-    write_op,
-    write_pack,
-    write_registers,
+from runners.emission.elementwise import replicated, signs
+from runners.front_ends.llvm_intrinsics import (
+    SPACES,
+    access_name,
+    multiply_name,
+    register_type,
+    rows_name,
 )
-from runners.front_ends.llvm_text import SCALED, SCALED_TEXT, LlvmText, signed
-from runners.front_ends.protocol import check_named
+from runners.front_ends.llvm_text import SCALED, SCALED_TEXT, LlvmText, held_type, signed, vector
+from runners.front_ends.protocol import NamedStepWriter, check_named
 from runners.kernels import LANES, Kernel
 
 _UNITS = {16: "<4 x i32>", 8: "i64", 4: "i32", 2: "i16", 1: "i8"}
@@ -51,8 +52,10 @@ _NEVER_UNROLLED = """!0 = distinct !{!0, !1}
 """
 
 
-class LlvmWriter(LlvmText):
+class LlvmWriter(LlvmText, NamedStepWriter):
     """Writes one program as a function of LLVM IR."""
+
+    _remark = ";"
 
     def text(self) -> str:
         """Return the function with the tables that it reads; `declared` has what it calls."""
@@ -113,36 +116,14 @@ class LlvmWriter(LlvmText):
         self.label("start")
         self.write_bases()
 
-    def _write(self, steps: tuple[Step, ...]) -> None:
-        for step in steps:
-            self.add(f"; {step}")
-            self._step(step)
+    def _copy(self, step: Copy) -> None:
+        for piece in pieces(self.program, step):
+            self._copy_piece(piece)
 
-    def _step(self, step: Step) -> None:
-        match step:
-            case Op():
-                write_op(self, step)
-            case Elementwise():
-                write_elementwise(self, step)
-            case PlainAccess():
-                write_registers(self, step)
-            case Scalar():
-                write_pack(self, step)  # a program with others is refused as a whole
-            case LaneCode():
-                pass  # and so is one with this
-            case Copy():
-                for piece in pieces(self.program, step):
-                    self._copy(piece)
-            case Barrier():
-                self.call("void", "llvm.nvvm.bar.warp.sync", ("i32", "-1"))
-            case Branch():
-                self._branch(step)
-            case Loop():
-                self._loop(step)
-            case _:
-                assert_never(step)
+    def _barrier(self) -> None:
+        self.call("void", "llvm.nvvm.bar.warp.sync", ("i32", "-1"))
 
-    def _copy(self, piece: Piece) -> None:
+    def _copy_piece(self, piece: Piece) -> None:
         """Append what copies: lane l takes every 32nd unit from the l-th on."""
         rounds, rest = divmod(piece.units, LANES)
         if rounds + bool(rest) > _UNROLLED:
@@ -233,6 +214,193 @@ class LlvmWriter(LlvmText):
         self._write(step.body)
         self.add(f"br label %{head}")
         self.label(end)
+
+    def _op(self, step: AnyOp) -> None:
+        """Append a matrix instruction, as inline assembly where this LLVM has no intrinsic."""
+        if multiplies(step):
+            self._multiply(step)
+        elif accesses_matrix(step):
+            self._access(step)
+        elif accesses_rows(step):
+            self._rows(step)
+        else:
+            source, destination = step.uses
+            text = f"{step.form.opcode} $0, $1;"
+            values = [self.instruction(text, "i32", [one]) for one in self.values(source)]
+            self.fill(destination, values)
+
+    def _access(self, step: MatrixAccess) -> None:
+        (use,) = step.uses
+        memory, space = step.memory, SPACES[step.form.space]
+        pointer = self.address(memory.place, space=space)
+        values = self.values(use) if step.stores else []
+        stride = []
+        if memory.stride is not None and memory.stride_in_register:
+            stride = [("i32", self.assembly("i32", "mov", str(memory.stride)))]
+        elif memory.stride is not None:
+            stride = [("i32", str(signed(memory.stride, 32)))]
+        name = access_name(step.form, stride=bool(stride)) + self.overload(space)
+        result = self.call(
+            "void" if step.stores else self.result(use), name, pointer, *values, *stride
+        )
+        if not step.stores:
+            self.keep(use, result)
+
+    def _rows(self, step: RowAccess) -> None:
+        form = step.form
+        (use,) = step.uses
+        space = SPACES[form.space]
+        name = rows_name(form, llvm=self.llvm)
+        type_ = "void" if step.stores else self.result(use)
+        values = self.values(use) if step.stores else []
+        if name is not None:
+            pointee = "i16" if form.element_bits == 16 else "i8"
+            pointer = self._row_address(step, space, pointee)
+            result = self.call(type_, name + self.overload(space, pointee), pointer, *values)
+        else:
+            kind, address = self._row_address(step, space)
+            number = self.value(f"ptrtoint {kind} {address} to i64")
+            if step.stores:
+                text = f"[$0], {vector(1, form.registers)}"
+            else:
+                text = f"{vector(0, form.registers)}, [${form.registers}]"
+            text = f"{form.opcode} {text};"
+            result = self.instruction(text, type_, [("i64", number), *values], memory=True)
+        if not step.stores:
+            self.keep(use, result)
+
+    def _row_address(self, step: RowAccess, space: int, pointee: str = "i8") -> tuple[str, str]:
+        """Return each lane's own of 32 addresses, computed where they form a progression."""
+        memory = step.memory
+        if (regular := progression(memory.addresses)) is not None:
+            first, pitch = regular
+            place = Place(buffer=memory.buffer, offset=first)
+            return self.address(place, space=space, lane=pitch, pointee=pointee)
+        table = f"@{self.kernel.entry}_rows{len(self.tables)}"
+        type_ = f"[{LANES} x i32]"
+        numbers = ", ".join(f"i32 {value}" for value in memory.addresses)
+        self.tables.append(f"{table} = internal addrspace(4) constant {type_} [{numbers}]")
+        pointer = self.pointer(type_, 4)
+        entry = self.value(f"getelementptr {type_}, {pointer} {table}, i64 0, i32 %lane")
+        row = self.value(f"load i32, {self.pointer('i32', 4)} {entry}")
+        offset = self.value(f"zext i32 {row} to i64")
+        return self.address(
+            Place(buffer=memory.buffer), space=space, offset=offset, pointee=pointee
+        )
+
+    def _multiply(self, step: Product) -> None:
+        form = step.form
+        d, *rest = step.uses
+        name = multiply_name(form, llvm=self.llvm)
+        operands = [(use.field, value) for use in rest for value in self.values(use)]
+        if name is None:
+            counts = [use.holds.registers for use in step.uses]
+            vectors = [vector(sum(counts[:i]), count) for i, count in enumerate(counts)]
+            if step.selector is not None:
+                vectors[-1:] = [vectors[-1].strip("{}"), f"{step.selector}"]
+            text = f"{form.opcode} {', '.join(vectors)};"
+            self.keep(d, self.instruction(text, self.result(d), [value for _, value in operands]))
+            return
+        arguments = []
+        for operand, (raw, value) in operands:
+            matrix = form.matrices.get(operand)
+            type_ = raw if matrix is None else register_type(matrix.type.name)
+            arguments.append((type_, self.cast(raw, value, type_)))
+        if step.selector is not None:
+            arguments.append(("i32", f"{step.selector}"))
+        type_, count = register_type(form.d_type.name), d.holds.registers
+        result = self.call(self.struct(type_, count), name, *arguments)
+        raw = held_type(d)
+        self.fill(d, [self.cast(type_, one, raw) for one in self.parts(result, type_, count)])
+
+    def _pack(self, step: Scalar) -> None:
+        """Append the conversion of pairs of registers."""
+        source, destination = step.uses
+        values = [value for _, value in self.values(source)]
+        packed = []
+        for low, high in zip(values[::2], values[1::2], strict=True):
+            if step.type == "f16":
+                floats = [("float", self.cast("i32", one, "float")) for one in (high, low)]
+                made = self.call("<2 x half>", "llvm.nvvm.ff2f16x2.rn", *floats)
+                packed.append(self.cast("<2 x half>", made, "i32"))
+            else:
+                # The type of what its intrinsic returns is another from LLVM 17 on.
+                text = f"cvt.rn.{step.type}x2.f32 $0, $1, $2;"
+                packed.append(self.instruction(text, "i32", [("i32", high), ("i32", low)]))
+        self.fill(destination, packed)
+
+    def _registers(self, step: PlainAccess) -> None:
+        """Append an access of each register; LLVM may make wider ones of them."""
+        (use,) = step.uses
+        width = step.bits // 8
+        integer = f"i{step.bits}"
+        start = self.program.offset(step.place.buffer) + step.place.offset
+        values = [value for _, value in self.values(use)] if step.stores else []
+        loaded = []
+        some = step.lanes != LANES
+        if some:
+            mine, others = self.labels("mine", "stored")
+            own = self.value(f"icmp ult i32 %lane, {step.lanes}")
+            self.add(f"br i1 {own}, label %{mine}, label %{others}")
+            self.label(mine)
+        for index in range(step.count):
+            place = Place(buffer=step.place.buffer, offset=step.place.offset + width * index)
+            type_, pointer = self.address(place, lane=width * step.count, pointee=integer)
+            align = f"align {_alignment(start + width * index, width * step.count)}"
+            if step.loads:
+                loaded.append(self.value(f"load {integer}, {type_} {pointer}, {align}"))
+            else:
+                self.add(f"store {integer} {values[index]}, {type_} {pointer}, {align}")
+        if step.loads:
+            self.fill(use, loaded)
+        if some:
+            self.add(f"br label %{others}")
+            self.label(others)
+
+    def _elements(self, step: Elementwise) -> None:
+        """Append an operation on each register of a fragment."""
+        source, destination = step.uses
+        type_ = held_type(destination)
+        values = [self._element(step, type_, value) for _, value in self.values(source)]
+        self.fill(destination, values)
+
+    def _element(self, step: Elementwise, type_: str, value: str) -> str:
+        format_, operation = step.matrix.type, step.operation
+        bits = 64 if type_ == "double" else 32
+        integer = f"i{bits}"
+        mask = (1 << bits) - 1
+        constant = replicated(step.constant, format_.bits, bits)
+        if operation is Operation.COPY:
+            return value
+        if operation in (Operation.MULTIPLY, Operation.ADD):
+            word = "mul" if operation is Operation.MULTIPLY else "add"
+            if type_ == "i32":
+                return self.value(f"{word} i32 {value}, {signed(constant, 32)}")
+            # Hidden from LLVM: it takes x * 1 for x, and `mul` and `add` return another NaN than x.
+            hidden = self.assembly(integer, "mov", hex(constant))
+            number = self.cast(integer, hidden, type_)
+            return self.value(f"f{word} {type_} {value}, {number}")
+        if operation is Operation.NEGATE and type_ == "i32" and not format_.is_float:
+            return self.value(f"sub i32 0, {value}")
+        word, operand = {
+            Operation.NEGATE: ("xor", signs(format_, bits)),
+            Operation.ABSOLUTE: ("and", mask ^ signs(format_, bits)),
+            Operation.NOT: ("xor", mask),
+        }.get(operation, (str(operation), constant))
+        raw = self.cast(type_, value, integer)
+        if format_.is_float and operation in (Operation.NEGATE, Operation.ABSOLUTE):
+            # LLVM takes masks of the sign for `neg` and `abs`, whose NaN PTX leaves open.
+            changed = self.assembly(integer, word, hex(operand), raw)
+        else:
+            changed = self.value(f"{word} {integer} {raw}, {signed(operand, bits)}")
+        return self.cast(integer, changed, type_)
+
+
+def _alignment(offset: int, step: int) -> int:
+    """Return the bytes to which all places `offset + lane * step` of an image are aligned."""
+    return min(
+        IMAGE_ALIGNMENT, (offset | step | IMAGE_ALIGNMENT) & -(offset | step | IMAGE_ALIGNMENT)
+    )
 
 
 def llvm_ir(

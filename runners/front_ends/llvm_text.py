@@ -45,7 +45,7 @@ class LlvmText:
     kernel: Kernel
     llvm: int
     lines: list[str] = field(default_factory=list)
-    """Of the function, in order."""
+    """Lines of the function, in order."""
     slots: dict[str, str] = field(default_factory=dict)
     """Types of what stands on the stack, by its names."""
     declared: dict[str, str] = field(default_factory=dict)

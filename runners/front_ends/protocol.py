@@ -12,8 +12,19 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, Unpack
 
 from oracle.errors import UsageError
+from oracle.ops import AnyOp, Op
 from oracle.program import Program, by_register, walk
-from oracle.steps import Step, is_lane_code
+from oracle.steps import (
+    Barrier,
+    Branch,
+    Copy,
+    Elementwise,
+    Loop,
+    PlainAccess,
+    Scalar,
+    Step,
+    is_lane_code,
+)
 from oracle.targets import VERSIONS, PtxVersion, parse_target
 from runners.cuda.compilation import DEFAULT_LEVEL, CompilerLimits
 from runners.front_ends.child import refused
@@ -220,6 +231,44 @@ class FrontEndCompiler:
     def close(self) -> None:
         """End what the front end has running."""
         self._front_end.close()
+
+
+class NamedStepWriter:
+    """Writes the steps of a program in a language without registers (`check_named`)."""
+
+    _remark: ClassVar[str]
+    """What a comment begins with."""
+    add: Callable[[str], None]
+    _op: Callable[[AnyOp], None]
+    _elements: Callable[[Elementwise], None]
+    _registers: Callable[[PlainAccess], None]
+    _pack: Callable[[Scalar], None]
+    _copy: Callable[[Copy], None]
+    _barrier: Callable[[], None]
+    _branch: Callable[[Branch], None]
+    _loop: Callable[[Loop], None]
+
+    def _write(self, steps: tuple[Step, ...]) -> None:
+        """Append steps, each behind what it is as a comment."""
+        for step in steps:
+            self.add(f"{self._remark} {step}")
+            match step:
+                case Op():
+                    self._op(step)
+                case Elementwise():
+                    self._elements(step)
+                case PlainAccess():
+                    self._registers(step)
+                case Scalar():
+                    self._pack(step)
+                case Copy():
+                    self._copy(step)
+                case Barrier():
+                    self._barrier()
+                case Branch():
+                    self._branch(step)
+                case Loop():
+                    self._loop(step)
 
 
 def is_named(program: Program) -> bool:

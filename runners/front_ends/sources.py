@@ -1,4 +1,4 @@
-"""What a front end is given, as a file: for whoever wants to compile it without warpfuzz."""
+"""The source that a front end is given, as a file: to compile it without warpfuzz."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Source:
     compiler: str
     """The front end, as it is spelled."""
     name: str
-    """Of the file: "kernel.cu", "kernel.ll"."""
+    """Name of the file: "kernel.cu", "kernel.ll"."""
     text: str
     level: int
     """-O level."""

@@ -1,21 +1,26 @@
 /* Contents of images by their numbers, in integers: the device's side of strategies/contents.
  *
  * CUDA C++ and C++ alike. The arrays are those of strategies/contents/device.py, which says what
- * they mean; wf_opened finds them in its words. Images are made one after the other by `lanes`
- * lanes, each of which calls, with a barrier of the lanes behind each of these calls:
+ * they mean; wf_opened finds them in its words. Images whose code is the same, wf_cycle(&contents)
+ * apart, are made together, wf_batch(&contents) of them at most: each lane computes what is the same
+ * for the matrices of an image of its own, then the `lanes` lanes make i.sets images at once. Each
+ * calls, with a barrier of the lanes behind each of these calls:
  *
- *     i = wf_begun(&contents, number, memory, lane, lanes);
- *     wf_words(&i);
- *     wf_started(&i);
- *     for (f = 0; f < contents.count; f++) {
- *         wf_everywhere(&i, f);
- *         if (wf_has_placed(&i, f)) wf_placed(&i, f);
+ *     i = wf_begun(&contents, memory, lane, lanes);
+ *     wf_batched(&i, number, images);
+ *     for (first = 0; first < images; first += i.sets) {
+ *         image = first + i.set, or the first one, if there is none;
+ *         wf_started(&i, image);
+ *         for (f = 0; f < contents.count; f++) {
+ *             if (wf_has_sums(&i, f)) wf_factors(&i, f);
+ *             wf_everywhere(&i, f);
+ *             if (wf_has_placed(&i, f)) wf_placed(&i, f);
+ *         }
+ *         wf_copied(&i, image, place, copy);
  *     }
- *     wf_copied(&i, image, copy);
  *
- * and for the next image wf_next(&i), which says whether wf_words is to be called again, and so on
- * from wf_started. `memory` is wf_bytes(&contents) bytes, aligned to 16, shared by the lanes. Nothing
- * depends on how many lanes there are, or on their order.
+ * `memory` is wf_bytes(&contents) bytes, aligned to 16, shared by the lanes. Nothing depends on how
+ * many lanes there are, or on their order.
  */
 #ifndef WARPFUZZ_CONTENTS_H
 #define WARPFUZZ_CONTENTS_H
@@ -27,11 +32,19 @@
 /* What is called is given no address of a struct, which would then have to lie in memory. */
 #define WF_CALLED static __device__ __noinline__
 #define WF_MEMBER __device__ __forceinline__
+#define WF_SOME _Pragma("unroll 1")
+/* What nobody writes: the compiler may load it once, or early. */
+#define WF_GET(at) __ldg(at)
+/* What is not read again here. */
+#define WF_STORE(at, b) __stcs((uint4 *)(at), make_uint4((b).words[0], (b).words[1], (b).words[2], (b).words[3]))
 #define WF_EACH(n) _Pragma("unroll") for (int t = 0; t < (n); t++)
 #else
 #define WF_FUNCTION static inline
 #define WF_CALLED static inline
 #define WF_MEMBER
+#define WF_SOME
+#define WF_GET(at) (*(at))
+#define WF_STORE(at, b) (*(at) = (b))
 #define WF_EACH(n) for (int t = 0; t < (n); t++)
 #endif
 
@@ -41,7 +54,7 @@ struct alignas(16) wf_block { uint32_t words[4]; };
 
 struct wf_contents {
     uint64_t seed;
-    uint32_t period, sharing, image_bytes, count, drawn, gaps, turns, scalars;
+    uint32_t period, sharing, image_bytes, count, drawn, gaps, turns, scalars, factors;
     const uint32_t *blocks;
     const int32_t *fillings, *starts;
     const uint64_t *code, *constants;
@@ -60,37 +73,57 @@ WF_FUNCTION wf_contents wf_opened(const uint64_t *words) {
     c.gaps = (uint32_t)(words[3] >> 32);
     c.turns = (uint32_t)words[4];
     c.scalars = (uint32_t)(words[4] >> 32);
-    c.blocks = (const uint32_t *)(words + words[5]);
-    c.fillings = (const int32_t *)(words + words[6]);
-    c.starts = (const int32_t *)(words + words[7]);
-    c.code = words + words[8];
-    c.constants = words + words[9];
-    c.places = (const uint32_t *)(words + words[10]);
+    c.factors = (uint32_t)words[5];
+    c.blocks = (const uint32_t *)(words + words[6]);
+    c.fillings = (const int32_t *)(words + words[7]);
+    c.starts = (const int32_t *)(words + words[8]);
+    c.code = words + words[9];
+    c.constants = words + words[10];
+    c.places = (const uint32_t *)(words + words[11]);
     return c;
 }
 
 enum {
-    WF_LEAVE = 0xFFFF, WF_OTHER_BLOCKS = 9, WF_GOLDEN = 0x9E3779B9,
+    WF_LEAVE = 0xFFFF, WF_DRAW_BLOCKS = 8, WF_DRAWS = 1, WF_GAPS, WF_GOLDEN = 0x9E3779B9, WF_BATCH = 8, WF_BATCHED = 512, WF_SMALL = 12 << 10,
     WF_BITS = 0, WF_LINES, WF_COUNT, WF_COLUMNS, WF_TURNED, WF_PLACES, WF_NUMBERS, WF_PARTS, WF_A, WF_B,
-    WF_RECIPROCAL, WF_FIELDS = 12,
+    WF_RECIPROCAL, WF_FIRST = 12, WF_BLOCKS, WF_FIELDS,
     WF_SLOT = 0, WF_SCALAR, WF_LAST,
     WF_SLOTS = 16, WF_NOWHERE = 1023
 };
 
-/* What a lane knows of an image. */
+/* What a lane knows of an image; code of images has one of its own for each lane. */
 struct wf_image {
     wf_contents contents;
-    uint64_t group;
-    uint32_t turn, slot, member, turn_of_group;
-    wf_block *base, *image;
-    uint64_t *scalars;
-    uint32_t lane, lanes, shift;
+    /* Among those of the image, and of all. */
+    uint32_t lane, lanes, lane_of_all, all_lanes;
+    /* Which of the images that are made at once, and how many. */
+    uint32_t set, sets;
+    const int32_t *starts;
+    /* Random words, the image, of each of a batch its group (two words), its shift and its gap, numbers. */
+    wf_block *base, *image, *heads;
+    uint64_t *all_scalars, *scalars;
+    uint8_t *factors;
 };
 
-/* Bytes of the memory that an image is made in. */
-WF_FUNCTION uint32_t wf_bytes(const wf_contents *c) {
-    return (2 * c->drawn + WF_OTHER_BLOCKS) * 16 + (c->scalars + 1) / 2 * 16;
+/* Images after which the same code makes one. */
+WF_FUNCTION uint32_t wf_cycle(const wf_contents *c) { return c->period * c->turns; }
+
+/* Images of which the scalars are kept at once. */
+WF_FUNCTION uint32_t wf_batch(const wf_contents *c) {
+    uint32_t most = c->scalars ? WF_BATCHED / c->scalars : WF_BATCH;
+    return most < 1 ? 1 : most < WF_BATCH ? most : WF_BATCH;
 }
+
+/* Bytes of the memory that an image is made in, and of what those of a batch have. */
+WF_FUNCTION uint32_t wf_set_bytes(const wf_contents *c) { return (2 * c->drawn + WF_DRAW_BLOCKS) * 16 + c->factors; }
+
+WF_FUNCTION uint32_t wf_batch_bytes(const wf_contents *c) { return wf_batch(c) * 16 + (wf_batch(c) * c->scalars + 1) / 2 * 16; }
+
+/* Images that are made at once: two, each by half of the lanes, where they are small. */
+WF_FUNCTION uint32_t wf_sets(const wf_contents *c) { return 2 * wf_set_bytes(c) + wf_batch_bytes(c) <= WF_SMALL ? 2 : 1; }
+
+/* Bytes of the memory that images are made in. */
+WF_FUNCTION uint32_t wf_bytes(const wf_contents *c) { return wf_sets(c) * wf_set_bytes(c) + wf_batch_bytes(c); }
 
 /* Random123, philox.h: Philox4x32-10. */
 WF_FUNCTION void wf_philox(uint32_t x[4], uint64_t key) {
@@ -114,83 +147,55 @@ WF_FUNCTION uint32_t wf_gap(uint32_t word) {
     return word ^ word >> 16;
 }
 
-WF_FUNCTION wf_image wf_begun(const wf_contents *c, uint64_t number, void *memory, uint32_t lane, uint32_t lanes) {
+WF_FUNCTION wf_image wf_begun(const wf_contents *c, void *memory, uint32_t lane, uint32_t lanes) {
     wf_image i;
-    uint64_t turn = number / c->period;
     i.contents = *c;
-    i.slot = (uint32_t)(number - turn * c->period);
-    i.turn = (uint32_t)(turn % c->turns);
-    i.group = turn / c->sharing;
-    i.turn_of_group = (uint32_t)(turn - i.group * c->sharing);
-    i.member = i.turn_of_group * c->period + i.slot;
-    i.shift = i.member * (uint32_t)WF_GOLDEN;
-    i.base = (wf_block *)memory;
-    i.image = i.base + c->drawn + WF_OTHER_BLOCKS;
-    i.scalars = (uint64_t *)(i.image + c->drawn);
-    i.lane = lane;
-    i.lanes = lanes;
+    i.lane_of_all = lane;
+    i.all_lanes = lanes;
+    i.sets = lanes % 2 ? 1 : wf_sets(c);
+    i.lanes = lanes / i.sets;
+    i.set = lane / i.lanes;
+    i.lane = lane % i.lanes;
+    i.starts = c->starts;
+    i.base = (wf_block *)((uint8_t *)memory + i.set * wf_set_bytes(c));
+    i.image = i.base + c->drawn + WF_DRAW_BLOCKS;
+    i.factors = (uint8_t *)(i.image + c->drawn);
+    i.heads = (wf_block *)((uint8_t *)memory + i.sets * wf_set_bytes(c));
+    i.scalars = i.all_scalars = (uint64_t *)(i.heads + wf_batch(c));
     return i;
 }
 
-/* Goes on to the next image, and returns whether it is of another group. */
-WF_FUNCTION int wf_next(wf_image *i) {
-    const wf_contents *c = &i->contents;
-    i->member++;
-    if (++i->slot == c->period) {
-        i->slot = 0;
-        if (++i->turn == c->turns) i->turn = 0;
-        if (++i->turn_of_group == c->sharing) i->turn_of_group = i->member = 0, i->group++;
-    }
-    i->shift = i->member * (uint32_t)WF_GOLDEN;
-    return i->member == 0;
+/* Random words of a stream for images of a group. */
+WF_FUNCTION wf_block wf_words(const wf_image *i, wf_block head, uint32_t block, uint32_t stream) {
+    wf_block made = {{block, stream, head.words[0], head.words[1]}};
+    wf_philox(made.words, i->contents.seed);
+    WF_EACH(4) made.words[t] += head.words[2];
+    return made;
 }
 
-/* The words that the images of a group have in common: of blocks that are drawn, the draws, the gap. */
-WF_FUNCTION void wf_words(const wf_image *i) {
-    const wf_contents *c = &i->contents;
-    for (uint32_t b = i->lane; b < c->drawn + WF_OTHER_BLOCKS; b += i->lanes) {
-        uint32_t other = b - c->drawn;
-        wf_block block;
-        block.words[0] = b < c->drawn ? c->blocks[b] : other & 7;
-        block.words[1] = b < c->drawn ? 0 : 1 + other / 8;
-        block.words[2] = (uint32_t)i->group;
-        block.words[3] = (uint32_t)(i->group >> 32);
-        wf_philox(block.words, c->seed);
-        i->base[b] = block;
-    }
-}
-
-WF_FUNCTION uint32_t wf_word(const wf_image *i, uint32_t word) {
-    return ((const uint32_t *)i->base)[word] + i->shift;
-}
-
-WF_FUNCTION uint32_t wf_draw(const wf_image *i, uint32_t number) {
-    number &= 63;
-    return wf_word(i, i->contents.drawn * 4 + number / 2) >> number % 2 * 16 & 0xFFFF;
-}
+WF_FUNCTION uint32_t wf_word(const wf_image *i, uint32_t word) { return ((const uint32_t *)i->base)[word]; }
 
 /* Elements of a filling are numbered in the order of memory. */
 WF_FUNCTION uint32_t wf_line(const int32_t *f, uint32_t number, int of_position) {
-    uint32_t row = (uint32_t)(number * *(const uint64_t *)(f + WF_RECIPROCAL) >> 40);
-    return (f[WF_TURNED] != 0) != of_position ? number - row * (uint32_t)f[WF_COLUMNS] : row;
+    uint32_t row = (uint32_t)(number * WF_GET((const uint64_t *)(f + WF_RECIPROCAL)) >> 40);
+    return (WF_GET(f + WF_TURNED) != 0) != of_position ? number - row * (uint32_t)WF_GET(f + WF_COLUMNS) : row;
 }
 
 WF_FUNCTION uint32_t wf_number(const int32_t *f, uint32_t line, uint32_t position) {
-    return f[WF_TURNED] ? position * (uint32_t)f[WF_COLUMNS] + line : line * (uint32_t)f[WF_COLUMNS] + position;
+    return WF_GET(f + WF_TURNED) ? position * (uint32_t)WF_GET(f + WF_COLUMNS) + line : line * (uint32_t)WF_GET(f + WF_COLUMNS) + position;
 }
 
-WF_FUNCTION uint32_t wf_size(const int32_t *f) { return f[WF_BITS] < 8 ? 1 : (uint32_t)f[WF_BITS] / 8; }
+WF_FUNCTION uint32_t wf_size(const int32_t *f) { return WF_GET(f + WF_BITS) < 8 ? 1 : (uint32_t)WF_GET(f + WF_BITS) / 8; }
 
 WF_FUNCTION uint32_t wf_place(const uint32_t *places, const int32_t *f, uint32_t number) {
-    return places[(uint32_t)f[WF_PLACES] + (f[WF_BITS] == 4 ? number >> 1 : number)];
+    return WF_GET(places + (uint32_t)WF_GET(f + WF_PLACES) + (WF_GET(f + WF_BITS) == 4 ? number >> 1 : number));
 }
 
 /* Reads and writes an element whose bytes lie apart: `bytes` are those of the image, or of its noise. */
-WF_CALLED uint64_t wf_parts(const uint8_t *bytes, uint32_t shift, const uint32_t *places, uint32_t size) {
+WF_CALLED uint64_t wf_parts(const uint8_t *bytes, const uint32_t *places, uint32_t size) {
     uint64_t raw = 0;
     for (uint32_t part = 0; part < size; part++) {
-        uint32_t at = places[part] & ~WF_READ_ONLY, word = ((const uint32_t *)bytes)[at >> 2] + shift;
-        raw |= (uint64_t)(word >> at % 4 * 8 & 255) << 8 * part;
+        raw |= (uint64_t)bytes[places[part] & ~WF_READ_ONLY] << 8 * part;
     }
     return raw;
 }
@@ -201,55 +206,52 @@ WF_CALLED void wf_write_parts(uint8_t *image, const uint32_t *places, uint32_t s
 }
 
 WF_FUNCTION const uint32_t *wf_places(const uint32_t *places, const int32_t *f, uint32_t number) {
-    return places + (uint32_t)f[WF_PLACES] + number * wf_size(f);
+    return places + (uint32_t)WF_GET(f + WF_PLACES) + number * wf_size(f);
 }
 
-/* The random pattern of an element. */
-template <typename T>
-WF_FUNCTION T wf_noise(const wf_image *i, const int32_t *f, uint32_t number) {
-    int bits = f[WF_BITS];
-    if (f[WF_PARTS])
-        return (T)wf_parts((const uint8_t *)i->base, i->shift, wf_places(i->contents.places, f, number), wf_size(f));
-    uint32_t at = wf_place(i->contents.places, f, number) & ~WF_READ_ONLY, word = wf_word(i, at >> 2);
-    if (sizeof(T) == 8 && bits == 64) return (T)((uint64_t)wf_word(i, (at >> 2) + 1) << 32 | word);
-    word >>= at % 4 * 8 + (bits == 4 ? number % 2 * 4 : 0);
-    return word & (0xFFFFFFFFu >> (32 - (bits == 1 ? 8 : bits)));
-}
-
-/* Reads elements of a line together: a device has the loads of all of them on their way. */
-enum { WF_READ = 4 };
-
-WF_FUNCTION void wf_read(const uint8_t *image, const uint32_t *places, const int32_t *f, uint32_t line, const uint32_t *positions, uint64_t *found) {
-    uint32_t size = wf_size(f), numbers[WF_READ], at[WF_READ];
-    WF_EACH(WF_READ) numbers[t] = wf_number(f, line, positions[t]);
-    if (f[WF_PARTS]) {
-        WF_EACH(WF_READ) found[t] = wf_parts(image, 0, wf_places(places, f, numbers[t]), size);
+/* The random patterns of elements. */
+template <typename T, int N>
+WF_FUNCTION void wf_noise(const wf_image *i, const int32_t *f, const uint32_t *numbers, T *patterns) {
+    const uint32_t *places = i->contents.places;
+    uint32_t bits = (uint32_t)WF_GET(f + WF_BITS), mask = 0xFFFFFFFFu >> (32 - (bits == 1 ? 8 : bits < 32 ? bits : 32)), at[N];
+    if (WF_GET(f + WF_PARTS)) {
+        WF_EACH(N) patterns[t] = (T)wf_parts((const uint8_t *)i->base, wf_places(places, f, numbers[t]), wf_size(f));
         return;
     }
-    WF_EACH(WF_READ) at[t] = wf_place(places, f, numbers[t]) & ~WF_READ_ONLY;
-    if (size == 2) WF_EACH(WF_READ) found[t] = *(const uint16_t *)(image + at[t]);
-    else if (size == 4) WF_EACH(WF_READ) found[t] = *(const uint32_t *)(image + at[t]);
-    else if (size == 8) WF_EACH(WF_READ) found[t] = *(const uint64_t *)(image + at[t]);
-    else {
-        WF_EACH(WF_READ) found[t] = image[at[t]];
-        if (f[WF_BITS] == 4) WF_EACH(WF_READ) found[t] = found[t] >> numbers[t] % 2 * 4 & 15;
-    }
+    WF_EACH(N) at[t] = wf_place(places, f, numbers[t]) & ~WF_READ_ONLY;
+    WF_EACH(N) patterns[t] = wf_word(i, at[t] >> 2) >> (at[t] % 4 * 8 + (bits == 4 ? numbers[t] % 2 * 4 : 0)) & mask;
+    if (sizeof(T) == 8 && bits == 64) WF_EACH(N) patterns[t] |= (T)((uint64_t)wf_word(i, (at[t] >> 2) + 1) << 32);
 }
 
-/* Writes an element; of 4 bits, all of its byte. */
-WF_FUNCTION void wf_write(const wf_image *i, const int32_t *f, uint32_t number, uint64_t raw) {
+/* Reads an element of an image. */
+WF_FUNCTION uint64_t wf_raw(const uint8_t *image, const uint32_t *places, const int32_t *f, uint32_t number) {
     uint32_t size = wf_size(f), at;
-    if (f[WF_PARTS]) {
-        wf_write_parts((uint8_t *)i->image, wf_places(i->contents.places, f, number), size, raw);
+    if (WF_GET(f + WF_PARTS)) return wf_parts(image, wf_places(places, f, number), size);
+    at = wf_place(places, f, number) & ~WF_READ_ONLY;
+    if (size == 2) return *(const uint16_t *)(image + at);
+    if (size == 4) return *(const uint32_t *)(image + at);
+    if (size == 8) return *(const uint64_t *)(image + at);
+    return WF_GET(f + WF_BITS) == 4 ? image[at] >> number % 2 * 4 & 15 : image[at];
+}
+
+/* Writes those of N elements that are wanted; of 4 bits, all of the byte. */
+template <typename T, int N>
+WF_FUNCTION void wf_write(const wf_image *i, const int32_t *f, const uint32_t *numbers, const int *is_wanted, const T *raw) {
+    uint32_t size = wf_size(f), at[N];
+    uint8_t *image = (uint8_t *)i->image;
+    int wanted[N];
+    if (WF_GET(f + WF_PARTS)) {
+        WF_EACH(N) if (is_wanted[t]) wf_write_parts(image, wf_places(i->contents.places, f, numbers[t]), size, raw[t]);
         return;
     }
-    at = wf_place(i->contents.places, f, number);
-    if (at & WF_READ_ONLY) return;
-    uint8_t *image = (uint8_t *)i->image + at;
-    if (size == 1) *image = (uint8_t)raw;
-    else if (size == 2) *(uint16_t *)image = (uint16_t)raw;
-    else if (size == 4) *(uint32_t *)image = (uint32_t)raw;
-    else *(uint64_t *)image = raw;
+    WF_EACH(N) {
+        at[t] = wf_place(i->contents.places, f, numbers[t]);
+        wanted[t] = is_wanted[t] && !(at[t] & WF_READ_ONLY);
+    }
+    if (size == 1) WF_EACH(N) { if (wanted[t]) image[at[t]] = (uint8_t)raw[t]; }
+    else if (size == 2) WF_EACH(N) { if (wanted[t]) *(uint16_t *)(image + at[t]) = (uint16_t)raw[t]; }
+    else if (size == 4) WF_EACH(N) { if (wanted[t]) *(uint32_t *)(image + at[t]) = (uint32_t)raw[t]; }
+    else WF_EACH(N) { if (wanted[t]) *(uint64_t *)(image + at[t]) = raw[t]; }
 }
 
 WF_FUNCTION int wf_length(uint64_t value) {
@@ -287,49 +289,74 @@ WF_FUNCTION uint64_t wf_upper(uint64_t x, uint64_t y) {
     return x1 * y1 + (middle >> 32) + (other >> 32);
 }
 
-/* A product of floats of so many bits, in units of its window. */
-WF_FUNCTION int64_t wf_product(const uint64_t *pair, const int32_t *bits, const uint64_t *s) {
-    uint64_t significands[2], minus = 0, x;
-    int is_double = s[0] == 4, places = 0;
-    WF_EACH(2) {
-        const uint64_t *w = s + 3 + 4 * t;
-        uint64_t one = (uint64_t)1 << w[0], field = (pair[t] >> w[0]) - w[2];
-        significands[t] = ((pair[t] & (one - 1)) | one) >> w[1];
-        places += (int)(field & w[3]);
-        /* A field below the window's borrows from the sign, but of f64. */
-        minus ^= is_double ? pair[t] >> 63 : field >> (bits[t] - 1 - (int)w[0]) & 1;
-    }
-    if (!is_double) x = significands[0] * significands[1] << places;
-    else x = wf_upper(significands[0] << 11, significands[1] << 11) >> (int)(s[12] + s[13] - places);
-    return minus ? -(int64_t)x : (int64_t)x;
+/* The numbers at `s` are those of `_sum` in device.py. A factor of a sum: an integer, bits, or a float
+ * in units of its window. `own`: 0 of A, 1 of B. */
+WF_FUNCTION int32_t wf_factor(uint32_t raw, uint32_t bits, const uint64_t *s, uint32_t own) {
+    const uint64_t *w = s + 3 + 4 * own;
+    if (s[0] == 0) return (int32_t)((raw ^ (uint32_t)s[3 + own]) - (uint32_t)s[3 + own]);
+    if (s[0] < 3) return (int32_t)raw;
+    uint32_t one = 1u << w[0], field = (raw >> w[0]) - (uint32_t)w[2];
+    int32_t value = (int32_t)(((raw & (one - 1)) | one) >> w[1] << (field & (uint32_t)w[3]));
+    /* A field below the window's borrows from the sign. */
+    return field >> (bits - 1 - (uint32_t)w[0]) & 1 ? -value : value;
 }
 
-/* The numbers at `s` are those of `_sum` in device.py. */
-WF_CALLED uint64_t wf_sum(const uint8_t *image, const uint32_t *places, const int32_t *fillings, const int32_t *filling, uint32_t number, const uint64_t *s) {
-    const int32_t *a = fillings + filling[WF_A] * WF_FIELDS, *b = fillings + filling[WF_B] * WF_FIELDS;
-    uint32_t line = wf_line(filling, number, 0), position = wf_line(filling, number, 1);
-    uint32_t kind = (uint32_t)s[0], depth = (uint32_t)s[1], run = (uint32_t)s[2];
-    int32_t widths[2] = {a[WF_BITS], b[WF_BITS]};
-    int64_t total = 0;
-    for (uint32_t begin = 0; begin < depth; begin += WF_READ) {
-        uint32_t own[WF_READ], others[WF_READ];
-        uint64_t x[WF_READ], y[WF_READ];
-        WF_EACH(WF_READ) {
-            own[t] = begin + t < depth ? begin + t : depth - 1;
-            others[t] = run ? own[t] / run * 2 * run + own[t] % run : own[t];
-        }
-        wf_read(image, places, a, line, own, x);
-        wf_read(image, places, b, position, others, y);
-        WF_EACH(WF_READ) {
-            uint64_t pair[2] = {x[t], y[t]}, bits = kind == 1 ? x[t] & y[t] : x[t] ^ y[t];
-            if (begin + t >= depth) continue;
-            if (kind == 0) total += (int64_t)((x[t] ^ s[3]) - s[3]) * (int64_t)((y[t] ^ s[4]) - s[4]);
-            else if (kind < 3)
-                for (; bits; bits &= bits - 1) total++;
-            else total += wf_product(pair, widths, s);
-        }
+/* The same of f64: the upper half of a product of two. */
+WF_FUNCTION int64_t wf_product(const uint64_t *pair, const uint64_t *s) {
+    uint64_t significands[2], x;
+    int places = 0;
+    WF_EACH(2) {
+        const uint64_t *w = s + 3 + 4 * t;
+        uint64_t one = (uint64_t)1 << w[0];
+        significands[t] = (pair[t] & (one - 1)) | one;
+        places += (int)(((pair[t] >> w[0]) - w[2]) & w[3]);
     }
-    return kind < 3 ? (uint64_t)total : wf_nearest(total, s + 11);
+    x = wf_upper(significands[0] << 11, significands[1] << 11) >> (int)(s[12] + s[13] - places);
+    return (pair[0] ^ pair[1]) >> 63 ? -(int64_t)x : (int64_t)x;
+}
+
+/* Factors of sums lie line by line, each a word further on than its numbers need: in other banks. */
+struct wf_sums {
+    const uint64_t *numbers;
+    const int32_t *a, *b;
+    uint32_t depth, run, pitch[2], lines, is_wide;
+};
+
+WF_FUNCTION wf_sums wf_sums_of(const int32_t *fillings, const int32_t *f, const uint64_t *numbers) {
+    wf_sums s;
+    s.numbers = numbers;
+    s.depth = (uint32_t)numbers[1];
+    s.run = (uint32_t)numbers[2];
+    s.a = fillings + WF_GET(f + WF_A) * WF_FIELDS;
+    s.b = fillings + WF_GET(f + WF_B) * WF_FIELDS;
+    s.pitch[0] = s.depth + 1;
+    s.pitch[1] = (s.run ? 2 * s.depth : s.depth) + 1;
+    s.lines = (uint32_t)WF_GET(s.a + WF_LINES);
+    s.is_wide = numbers[0] == 3;
+    return s;
+}
+
+/* The sum for an element of C. */
+WF_CALLED uint64_t wf_sum(const uint8_t *image, const uint8_t *factors, const uint32_t *places, const int32_t *fillings, const int32_t *f, uint32_t number, const uint64_t *numbers) {
+    const wf_sums s = wf_sums_of(fillings, f, numbers);
+    uint32_t kind = (uint32_t)numbers[0], line = wf_line(f, number, 0), position = wf_line(f, number, 1), left = s.run;
+    uint32_t own = line * s.pitch[0], other = s.lines * s.pitch[0] + position * s.pitch[1];
+    int64_t total = 0;
+    WF_SOME for (uint32_t k = 0; k < s.depth; k++, other++) {
+        if (kind == 3) total += (int64_t)((const int32_t *)factors)[own + k] * ((const int32_t *)factors)[other];
+        else if (kind == 4) {
+            uint64_t pair[2] = {wf_raw(image, places, s.a, wf_number(s.a, line, k)), wf_raw(image, places, s.b, wf_number(s.b, position, k))};
+            total += wf_product(pair, numbers);
+        }
+        else {
+            int x = ((const int16_t *)factors)[own + k], y = ((const int16_t *)factors)[other];
+            if (kind == 0) total += x * y;
+            else
+                for (int bits = kind == 1 ? x & y : x ^ y; bits; bits &= bits - 1) total++;
+        }
+        if (s.run && --left == 0) left = s.run, other += s.run;
+    }
+    return kind < 3 ? (uint64_t)total : wf_nearest(total, numbers + 11);
 }
 
 template <typename T> struct wf_sign;
@@ -340,43 +367,57 @@ template <> struct wf_sign<uint64_t> { typedef int64_t type; };
 template <typename T, int N>
 struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) wf_values { T of[N]; };
 
-template <typename T, int N>
+/* IMAGE: of code of images, for which nothing random lies in memory yet. */
+template <typename T, int N, int IMAGE>
 struct wf_elements {
     const wf_image *image;
     const int32_t *filling;
     uint32_t first, count;
     wf_values<T, N> *slots;
     wf_values<T, N> last;
+    wf_block head;
 
     /* The place of one of them in the list of what is filled; neighbours stay in one lane. */
     WF_MEMBER uint32_t place(int t) const { return first + t / 2 * 2 * image->lanes + t % 2; }
 
     WF_MEMBER uint32_t number(int t) const {
         uint32_t at = place(t) < count ? place(t) : count - 1;
-        return filling[WF_NUMBERS] < 0 ? at : image->contents.places[(uint32_t)filling[WF_NUMBERS] + at];
+        return WF_GET(filling + WF_NUMBERS) < 0 ? at : WF_GET(image->contents.places + (uint32_t)WF_GET(filling + WF_NUMBERS) + at);
     }
 
     /* Of what is placed there is one, by its line. */
     WF_MEMBER uint32_t line(int t) const { return N == 1 ? first : wf_line(filling, number(t), 0); }
 
+    WF_MEMBER uint32_t draw(uint32_t number) const {
+        number &= 63;
+        uint32_t word = IMAGE ? 0 : wf_word(image, image->contents.drawn * 4 + number / 2);
+        if (IMAGE) {
+            wf_block block = wf_words(image, head, number / 8, WF_DRAWS);
+            word = number & 4 ? number & 2 ? block.words[3] : block.words[2] : number & 2 ? block.words[1] : block.words[0];
+        }
+        return word >> number % 2 * 16 & 0xFFFF;
+    }
+
     WF_MEMBER wf_values<T, N> operand(uint32_t which) const {
         if (which >> 12 == WF_LAST) return last;
         if (which >> 12 == WF_SLOT) return slots[which];
-        const uint64_t *from = which & 0x8000 ? image->contents.constants + (which & 0x7FFF) : image->scalars + (which & 0xFFF);
+        uint64_t value = which & 0x8000 ? WF_GET(image->contents.constants + (which & 0x7FFF)) : image->scalars[which & 0xFFF];
         wf_values<T, N> same;
-        WF_EACH(N) same.of[t] = (T)*from;
+        WF_EACH(N) same.of[t] = (T)value;
         return same;
     }
 };
 
 /* Executes code. */
-template <typename T, int N>
-WF_FUNCTION void wf_run(wf_elements<T, N> &e, const uint64_t *code, int count) {
+template <typename T, int N, int IMAGE>
+WF_FUNCTION void wf_run(wf_elements<T, N, IMAGE> &e, const uint64_t *code, int count) {
     typedef typename wf_sign<T>::type S;
     const wf_image *i = e.image;
     const uint64_t *constants = i->contents.constants;
-    for (; count > 0; count--, code++) {
-        uint64_t instruction = *code;
+    uint64_t next = count > 0 ? WF_GET(code) : 0;
+    for (; count > 0; count--) {
+        uint64_t instruction = next;
+        next = count > 1 ? WF_GET(++code) : 0;
         uint32_t what = (uint32_t)instruction & 31, to = (uint32_t)instruction >> 6 & 1023;
         uint32_t second = (uint32_t)(instruction >> 32) & 0xFFFF, third = (uint32_t)(instruction >> 48);
         wf_values<T, N> z = e.last;
@@ -386,19 +427,23 @@ WF_FUNCTION void wf_run(wf_elements<T, N> &e, const uint64_t *code, int count) {
         switch (what) {
         case 1: WF_EACH(N) x.of[t] = e.line(t); break;
         case 2: WF_EACH(N) x.of[t] = wf_line(e.filling, e.number(t), 1); break;
-        case 3: WF_EACH(N) x.of[t] = wf_draw(i, (uint32_t)x.of[t]) * (second + 1) >> 16; break;
-        case 4: WF_EACH(N) x.of[t] = wf_noise<T>(i, e.filling, e.number(t)); break;
-        case 5:
-            WF_EACH(N) x.of[t] = wf_noise<T>(i, e.filling, wf_number(e.filling, e.line(t), (uint32_t)x.of[t]));
+        case 3: WF_EACH(N) x.of[t] = e.draw((uint32_t)x.of[t]) * (second + 1) >> 16; break;
+        case 4:
+        case 5: {
+            uint32_t numbers[N];
+            if (what == 4) WF_EACH(N) numbers[t] = e.number(t);
+            else WF_EACH(N) numbers[t] = wf_number(e.filling, e.line(t), (uint32_t)x.of[t]);
+            wf_noise<T, N>(i, e.filling, numbers, x.of);
             break;
+        }
         case 6:
         case 7:
             WF_EACH(N) {
                 S at = (S)x.of[t] < 0 ? 0 : (S)x.of[t] > (S)third ? (S)third : (S)x.of[t];
-                x.of[t] = (T)constants[second + (uint32_t)at];
+                x.of[t] = (T)WF_GET(constants + second + (uint32_t)at);
             }
             break;
-        case 8: WF_EACH(N) x.of[t] = (T)wf_sum((const uint8_t *)i->image, i->contents.places, i->contents.fillings, e.filling, e.number(t), constants + second); break;
+        case 8: WF_EACH(N) x.of[t] = (T)wf_sum((const uint8_t *)i->image, i->factors, i->contents.places, i->contents.fillings, e.filling, e.number(t), constants + second); break;
         case 10: WF_EACH(N) x.of[t] += y.of[t]; break;
         case 11: WF_EACH(N) x.of[t] -= y.of[t]; break;
         case 12: WF_EACH(N) x.of[t] *= y.of[t]; break;
@@ -422,64 +467,144 @@ WF_FUNCTION void wf_run(wf_elements<T, N> &e, const uint64_t *code, int count) {
     }
 }
 
-/* Where the code of a fill is. */
-WF_FUNCTION const uint64_t *wf_code(const wf_image *i, uint32_t f) {
+/* Begins with images that follow each other wf_cycle apart: where their code is, and their scalars. */
+WF_FUNCTION void wf_batched(wf_image *i, uint64_t number, uint32_t images) {
     const wf_contents *c = &i->contents;
-    return c->code + c->starts[(i->turn * c->period + i->slot) * (1 + c->count) + f];
+    i->starts = c->starts + (uint32_t)(number % wf_cycle(c)) * (1 + c->count);
+    for (uint32_t image = i->lane_of_all; image < images; image += i->all_lanes) {
+        uint64_t n = number + (uint64_t)image * wf_cycle(c), turn = n / c->period, group = turn / c->sharing;
+        uint32_t member = (uint32_t)(n - group * c->sharing * c->period);
+        const uint64_t *code = c->code + i->starts[0];
+        wf_elements<uint64_t, 1, 1> e;
+        e.head.words[0] = (uint32_t)group;
+        e.head.words[1] = (uint32_t)(group >> 32);
+        e.head.words[2] = member * (uint32_t)WF_GOLDEN;
+        e.head.words[3] = wf_words(i, e.head, 0, WF_GAPS).words[0];
+        i->heads[image] = e.head;
+        i->scalars = i->all_scalars + image * c->scalars;
+        e.image = i;
+        e.slots = (wf_values<uint64_t, 1> *)i->scalars;
+        e.filling = 0;
+        e.first = e.count = 0;
+        e.last.of[0] = 0;
+        wf_run<uint64_t, 1, 1>(e, code + 1, (int)code[0]);
+    }
 }
 
-/* Begins an image with its random words, and computes its scalars: each lane does, alike. */
-WF_FUNCTION void wf_started(const wf_image *i) {
-    const uint64_t *code = wf_code(i, 0);
-    wf_elements<uint64_t, 1> e;
-    for (uint32_t b = i->lane; b < i->contents.drawn; b += i->lanes) {
-        wf_block block = i->base[b];
-        WF_EACH(4) block.words[t] += i->shift;
-        i->image[b] = block;
+/* Begins one of them with its random words. */
+WF_FUNCTION void wf_started(wf_image *i, uint32_t image) {
+    const wf_contents *c = &i->contents;
+    wf_block head = i->heads[image];
+    i->scalars = i->all_scalars + image * c->scalars;
+    for (uint32_t b = i->lane; b < c->drawn + WF_DRAW_BLOCKS; b += i->lanes) {
+        int is_drawn = b < c->drawn;
+        wf_block block = wf_words(i, head, is_drawn ? c->blocks[b] : b - c->drawn, is_drawn ? 0 : WF_DRAWS);
+        i->base[b] = block;
+        if (is_drawn) i->image[b] = block;
     }
-    e.image = i;
-    e.slots = (wf_values<uint64_t, 1> *)i->scalars;
-    e.filling = 0;
-    e.first = e.count = 0;
-    e.last.of[0] = 0;
-    wf_run<uint64_t, 1>(e, code + 1, (int)code[0]);
+}
+
+/* Where the code of a fill is. */
+WF_FUNCTION const uint64_t *wf_code(const wf_image *i, uint32_t f) { return i->contents.code + i->starts[1 + f]; }
+
+/* What a fill's third number of 16 bits says. */
+enum { WF_NARROW = 1, WF_SUMS = 2, WF_MASKED = 4 };
+
+WF_FUNCTION uint32_t wf_flags(const uint64_t *code) { return (uint32_t)(code[0] >> 32) & 0xFFFF; }
+
+WF_FUNCTION int wf_has_sums(const wf_image *i, uint32_t f) { return (wf_flags(wf_code(i, f)) & WF_SUMS) != 0; }
+
+/* Takes A and B apart for sums. */
+WF_FUNCTION void wf_factors(const wf_image *i, uint32_t f) {
+    const uint64_t *code = wf_code(i, f);
+    while ((*++code & 31) != 8) {}
+    const wf_sums s = wf_sums_of(i->contents.fillings, i->contents.fillings + f * WF_FIELDS, i->contents.constants + (*code >> 32 & 0xFFFF));
+    uint32_t start = 0;
+    if (s.numbers[0] == 4) return;
+    WF_EACH(2) {
+        const int32_t *one = t ? s.b : s.a;
+        uint32_t count = (uint32_t)WF_GET(one + WF_LINES) * (s.pitch[t] - 1);
+        for (uint32_t n = i->lane; n < count; n += i->lanes) {
+            uint32_t raw = (uint32_t)wf_raw((const uint8_t *)i->image, i->contents.places, one, n);
+            int32_t factor = wf_factor(raw, (uint32_t)WF_GET(one + WF_BITS), s.numbers, t);
+            uint32_t at = start + wf_line(one, n, 0) * s.pitch[t] + wf_line(one, n, 1);
+            if (s.is_wide) ((int32_t *)i->factors)[at] = factor;
+            else ((int16_t *)i->factors)[at] = (int16_t)factor;
+        }
+        start += (uint32_t)WF_GET(one + WF_LINES) * s.pitch[t];
+    }
+}
+
+/* Random patterns and a mask, plus a number, where elements fill whole blocks: 16 bytes at a time,
+ * as these are next to each other in the row in whatever order the elements are. */
+WF_FUNCTION void wf_masked(const wf_image *i, const int32_t *f, uint32_t mask, uint32_t plus) {
+    uint32_t bits = WF_GET(f + WF_BITS) == 1 ? 8 : (uint32_t)WF_GET(f + WF_BITS), all = bits < 32 ? 0xFFFFFFFFu / ((1u << bits) - 1) : 1;
+    uint32_t tops = all << (bits - 1), kept = bits < 32 ? (1u << bits) - 1 : ~0u;
+    mask = (mask & kept) * all;
+    plus = (plus & kept) * all;
+    for (uint32_t b = i->lane; b < (uint32_t)WF_GET(f + WF_BLOCKS); b += i->lanes) {
+        wf_block block = i->base[(uint32_t)WF_GET(f + WF_FIRST) + b];
+        WF_EACH(4) {
+            uint32_t x = block.words[t] & mask;
+            /* No sum is carried into the next element. */
+            block.words[t] = ((x & ~tops) + (plus & ~tops)) ^ ((x ^ plus) & tops);
+        }
+        i->image[(uint32_t)WF_GET(f + WF_FIRST) + b] = block;
+    }
 }
 
 template <typename T, int N>
 WF_FUNCTION void wf_filled(const wf_image *i, const int32_t *f, const uint64_t *code) {
     wf_values<T, N> slots[WF_SLOTS];
-    wf_elements<T, N> e;
+    wf_elements<T, N, 0> e;
     e.image = i;
     e.filling = f;
-    e.count = (uint32_t)f[WF_COUNT];
+    e.count = (uint32_t)WF_GET(f + WF_COUNT);
     e.slots = slots;
     WF_EACH(N) e.last.of[t] = 0;
     for (e.first = i->lane * 2; e.first < e.count; e.first += i->lanes * N) {
-        wf_run<T, N>(e, code + 1, (int)(code[0] & 0xFFFF));
+        wf_run<T, N, 0>(e, code + 1, (int)(code[0] & 0xFFFF));
         wf_values<T, N> x = e.operand((uint32_t)(code[0] >> 16) & 0xFFFF);
-        /* Two elements of 4 bits share a byte: one lane writes both. */
+        uint32_t numbers[N];
+        int wanted[N];
         WF_EACH(N) {
-            if (e.place(t) >= e.count || (f[WF_BITS] == 4 && t % 2)) continue;
-            wf_write(i, f, e.number(t), f[WF_BITS] == 4 ? (x.of[t] & 15) | x.of[t + 1 < N ? t + 1 : t] << 4 : x.of[t]);
+            numbers[t] = e.number(t);
+            wanted[t] = e.place(t) < e.count;
         }
+        /* Two elements of 4 bits share a byte: one lane writes both. */
+        if (WF_GET(f + WF_BITS) == 4)
+            WF_EACH(N) {
+                x.of[t] = (x.of[t] & 15) | x.of[t + 1 < N ? t + 1 : t] << 4;
+                wanted[t] = wanted[t] && t % 2 == 0;
+            }
+        wf_write<T, N>(i, f, numbers, wanted, x.of);
     }
 }
 
+/* The value of an operand that is the same for all elements. */
+WF_FUNCTION uint32_t wf_same(const wf_image *i, uint32_t which) {
+    return (uint32_t)(which & 0x8000 ? WF_GET(i->contents.constants + (which & 0x7FFF)) : i->scalars[which & 0xFFF]);
+}
+
 WF_FUNCTION void wf_everywhere(const wf_image *i, uint32_t f) {
-    const uint64_t *code = wf_code(i, 1 + f);
+    const uint64_t *code = wf_code(i, f);
     const int32_t *filling = i->contents.fillings + f * WF_FIELDS;
+    uint32_t flags = wf_flags(code), count = (uint32_t)code[0] & 0xFFFF;
     if ((code[0] >> 16 & 0xFFFF) == WF_LEAVE) return;
-    if (code[0] >> 32 & 1) wf_filled<uint32_t, 8>(i, filling, code);
+    if (flags & WF_MASKED && WF_GET(filling + WF_BLOCKS))
+        wf_masked(i, filling, count ? wf_same(i, (uint32_t)(code[2] >> 32) & 0xFFFF) : 0,
+                  count == 2 ? 0 : wf_same(i, (uint32_t)(count ? code[3] >> 32 : code[0] >> 16) & 0xFFFF));
+    else if (flags & WF_NARROW) wf_filled<uint32_t, 8>(i, filling, code);
     else wf_filled<uint64_t, 2>(i, filling, code);
 }
 
-WF_FUNCTION int wf_has_placed(const wf_image *i, uint32_t f) { return wf_code(i, 1 + f)[0] >> 48 != 0; }
+WF_FUNCTION int wf_has_placed(const wf_image *i, uint32_t f) { return wf_code(i, f)[0] >> 48 != 0; }
 
 WF_FUNCTION void wf_placed(const wf_image *i, uint32_t f) {
-    const uint64_t *code = wf_code(i, 1 + f);
+    const uint64_t *code = wf_code(i, f);
     uint32_t count = (uint32_t)(code[0] >> 48);
     wf_values<uint64_t, 1> slots[WF_SLOTS];
-    wf_elements<uint64_t, 1> e;
+    wf_elements<uint64_t, 1, 0> e;
     e.image = i;
     e.filling = i->contents.fillings + f * WF_FIELDS;
     e.count = 0;
@@ -488,33 +613,34 @@ WF_FUNCTION void wf_placed(const wf_image *i, uint32_t f) {
     code += 1 + (code[0] & 0xFFFF);
     for (uint32_t placed = 0; placed < count; placed++) {
         uint64_t head = code[0];
-        uint32_t line = (uint32_t)(head >> 16) & 0xFFFF, lines = line == WF_LEAVE ? (uint32_t)e.filling[WF_LINES] : 1;
+        uint32_t line = (uint32_t)(head >> 16) & 0xFFFF, lines = line == WF_LEAVE ? (uint32_t)WF_GET(e.filling + WF_LINES) : 1;
         for (e.first = i->lane; e.first < lines; e.first += i->lanes) {
-            wf_run<uint64_t, 1>(e, code + 1, (int)(head & 0xFFFF));
+            wf_run<uint64_t, 1, 0>(e, code + 1, (int)(head & 0xFFFF));
             uint64_t at = line == WF_LEAVE ? e.first : e.operand(line).of[0];
             uint64_t position = e.operand((uint32_t)(head >> 32) & 0xFFFF).of[0], value = e.operand((uint32_t)(head >> 48)).of[0];
             uint32_t number = wf_number(e.filling, (uint32_t)at, (uint32_t)position);
-            if (e.filling[WF_BITS] == 4) {
+            if (WF_GET(e.filling + WF_BITS) == 4) {
                 uint64_t pair = ((const uint8_t *)i->image)[wf_place(i->contents.places, e.filling, number) & ~WF_READ_ONLY];
                 value = number % 2 ? (pair & 15) | (value & 15) << 4 : (pair & 240) | (value & 15);
             }
-            wf_write(i, e.filling, number, value);
+            int is_wanted = 1;
+            wf_write<uint64_t, 1>(i, e.filling, &number, &is_wanted, &value);
         }
         code += 1 + (head & 0xFFFF);
     }
 }
 
 /* Puts an image where it belongs, twice. */
-WF_FUNCTION void wf_copied(const wf_image *i, void *image, void *copy) {
+WF_FUNCTION void wf_copied(const wf_image *i, uint32_t which, void *image, void *copy) {
     const wf_contents *c = &i->contents;
-    uint32_t gap = wf_word(i, (c->drawn + WF_OTHER_BLOCKS - 1) * 4);
+    uint32_t gap = i->heads[which].words[3];
     for (uint32_t b = i->lane; b < c->drawn + c->gaps; b += i->lanes) {
         uint32_t at = c->blocks[b];
         wf_block block;
         if (b < c->drawn) block = i->image[b];
         else WF_EACH(4) block.words[t] = wf_gap(at * 4 + t) ^ gap;
-        ((wf_block *)image)[at] = block;
-        ((wf_block *)copy)[at] = block;
+        WF_STORE((wf_block *)image + at, block);
+        WF_STORE((wf_block *)copy + at, block);
     }
 }
 

@@ -19,15 +19,17 @@ from numpy.typing import NDArray
 from oracle.formats import Kind, format_named
 from oracle.forms import ROW_BYTES, Form
 from oracle.image import position
+from oracle.isa import metadata_of
 from oracle.lane_code import LaneCode
 from oracle.lane_fragments import places
 from oracle.matrices import LANES, Matrix, Shape
 from oracle.matrix_moves import is_packed, moves
+from oracle.metadata import index_bits
 from oracle.models import Model, TruncatedDot
 from oracle.models.figures import ROUNDINGS
 from oracle.operands import Fragment, Use
 from oracle.operations import Operation
-from oracle.ops import Lines, Op, Rows
+from oracle.ops import Op, accesses_matrix, accesses_rows
 from oracle.places import Place, Uniform, Word
 from oracle.program import Program, walk
 from oracle.registers import Register
@@ -302,15 +304,15 @@ class _Writer:
         self._deliver(place, written)
 
     def _move(self, step: Op[Any]) -> None:
-        form, memory = step.form, step.memory
-        if isinstance(memory, Lines):
-            (use,) = step.uses
-            inside = self._at(memory.place) + _tile_bytes(form.matrix(), form.layout, memory.stride)
+        form = step.form
+        if accesses_matrix(step):
+            (use,), lines = step.uses, step.memory
+            inside = self._at(lines.place) + _tile_bytes(form.matrix(), form.layout, lines.stride)
             both = inside, self._fragment(use)
-        elif isinstance(memory, Rows):
-            (use,) = step.uses
-            starts = np.array(memory.addresses[: form.addresses])
-            starts += self._at(Place(buffer=memory.buffer))
+        elif accesses_rows(step):
+            (use,), rows = step.uses, step.memory
+            starts = np.array(rows.addresses[: form.addresses])
+            starts += self._at(Place(buffer=rows.buffer))
             table, registers = moves(form).ravel(), self._lanes(use)
             if is_packed(form):
                 row, element = np.divmod(table, ROW_BYTES)
@@ -319,7 +321,7 @@ class _Writer:
                 self._add_table(words + 2, np.stack([firsts, registers], axis=1))
                 return
             both = (starts[:, None] + np.arange(ROW_BYTES)).ravel()[table], registers
-        elif form.mnemonic != "movmatrix":
+        elif "to" not in form.operands:
             raise _unknown(form.opcode)
         else:
             source, destination = step.uses
@@ -337,8 +339,8 @@ class _Writer:
         d, a, b, c = (self._matrix_of(form, uses[one]) for one in "dabc")
         places_ = [self._whole(one) for one in (a, b, c)]
         place, written = self._room(d, (a, b, c))
-        if form.is_sparse:
-            self._multiply_sparse(step, uses["e"], [*places_, place])
+        if form.has_metadata:
+            self._multiply_placed(step, uses["e"], [*places_, place])
             self._deliver(place, written)
             return
         sizes = [len(one) // form.groups for one in (a, b, c, d)]
@@ -349,13 +351,13 @@ class _Writer:
             self._product(form, form.shape, starts)
         self._deliver(place, written)
 
-    def _multiply_sparse(self, step: Op[Any], metadata: Use, places_: list[int]) -> None:
-        """Write a product of a sparse A, some rows at a time: B is another one for each."""
+    def _multiply_placed(self, step: Op[Any], metadata: Use, places_: list[int]) -> None:
+        """Write a product of an A that metadata place, some rows at a time: each has its own B."""
         form, shape = step.form, step.form.stored.shape
         assert step.selector is not None
         (words,) = self._bases(metadata)
-        bits = 8 * words + _index_bits(form, step.selector)
-        size, units = 1 + (form.a_type.bits >= 16), bits.shape[1]
+        bits = 8 * words + index_bits(form, step.selector)
+        size, units = metadata_of(form).unit_bits(form) // 8, bits.shape[1]
         part = replace(shape, m=LANES // shape.n)
         chosen = self._take(LANES * units * size)
         bytes_ = (units * size, 0, *(shape.n * form.type(one).bits // 8 for one in "cd"))
@@ -570,21 +572,6 @@ def _tile_bytes(matrix: Matrix, layout: str, stride: int | None) -> Addresses:
         inner = inner[:, :: 8 // bits]
     found: Addresses = inner.reshape(-1, 1) // 8 + np.arange(max(1, bits // 8))
     return found.ravel()
-
-
-def _index_bits(form: Form, selector: int) -> NDArray[np.int64]:
-    """Return where indices of a sparse A are, (rows, units): bits of the lanes' words (9.7.14.6.2).
-
-    A unit is an element, a pair of those of 4 bits, a half of a tf32 word. Each group of four lanes
-    holds the indices of two rows, 8 apart, in as many of its lanes as the bits need.
-    """
-    bits = form.a_type.bits
-    count = form.stored.shape.k * bits // (16 if bits >= 16 else 8)
-    row, unit = np.arange(form.shape.m)[:, None], np.arange(count)
-    half, first = row // 8, 4 * (row % 8) + selector * (count // 8)
-    if bits >= 16:
-        return 32 * (first + unit // 8) + 16 * half + 2 * (unit % 8)
-    return 32 * (first + half + 2 * (unit // 16)) + 2 * (unit % 16)
 
 
 def _scratch_bytes(shape: Shape, lines: int, *, in_parts: bool) -> int:

@@ -18,8 +18,9 @@ from runners.reference.encoding import Encoded
 from runners.reference.self_check import LISTED, Compared
 
 _LOW = (1 << 32) - 1
-_OTHER_BLOCKS = 9
-"""Blocks of 16 bytes of draws and of the gap, as contents.h has it."""
+_DRAW_BLOCKS, _BATCH, _BATCHED, _SMALL = 8, 8, 512, 12 << 10
+"""Blocks of 16 bytes of draws, most images and scalars of images that are begun together, and most
+bytes of two images that are made at once, as contents.h has them."""
 _KEPT_BYTES = 8 << 20
 """Most bytes of such images: 64 of 128 KiB, which few programs pass."""
 
@@ -91,8 +92,11 @@ def fill_bytes(contents: NDArray[np.uint64]) -> int:
     contents
         `strategies.contents.device.DeviceContents.words`.
     """
-    blocks, scalars = int(contents[3]) & _LOW, int(contents[4]) >> 32
-    return (2 * blocks + _OTHER_BLOCKS) * 16 + -(-scalars // 2) * 16
+    blocks, scalars, factors = int(contents[3]) & _LOW, int(contents[4]) >> 32, int(contents[5])
+    batch = min(_BATCH, max(1, _BATCHED // max(1, scalars)))
+    image = (2 * blocks + _DRAW_BLOCKS) * 16 + factors
+    shared = batch * 16 + -(-batch * scalars // 2) * 16
+    return image * (2 if 2 * image + shared <= _SMALL else 1) + shared
 
 
 def finished_by(sms: NDArray[np.uint32], count: int) -> NDArray[np.uint32]:

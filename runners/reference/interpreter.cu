@@ -42,6 +42,37 @@ typedef long long i64;
 #endif
 #define EACH(i, n) for (u32 i = LANE; i < (n); i += LANES)
 
+// Loads some items of a lane before any of them is stored: the compiler cannot know that none is
+// loaded where another was stored, and a warp would wait for each.
+template <typename T, typename From, typename To>
+HERE void in_fours(u32 count, From from, To to) {
+  for (u32 first = LANE; first < count; first += 4 * LANES) {
+    T some[4];
+    UNROLL
+    for (u32 i = 0; i < 4; i++) some[i] = from(first + i * LANES < count ? first + i * LANES : first);
+    UNROLL
+    for (u32 i = 0; i < 4; i++) if (first + i * LANES < count) to(first + i * LANES, some[i]);
+  }
+}
+
+template <typename T>
+HERE void copied(const u8 *from, u8 *to, u32 size) {
+  in_fours<T>((u32)(size / sizeof(T)), [=](u32 i) { return ((const T *)from)[i]; }, [=](u32 i, T x) { ((T *)to)[i] = x; });
+}
+
+struct alignas(16) Sixteen { u64 low, high; };
+
+// Loads what is not wanted again, and leaves the cache to the words of programs.
+HERE Sixteen passing(const u8 *at) {
+#ifdef __CUDACC__
+  ulonglong2 x = __ldcs((const ulonglong2 *)at);
+  Sixteen y = {x.x, x.y};
+  return y;
+#else
+  return *(const Sixteen *)at;
+#endif
+}
+
 // Floats. A format is a word: its size in bits << 16 | bits of the exponent << 8 | bits of the
 // fraction. What the size has room for beyond them are low bits that are ignored (tf32).
 
@@ -247,11 +278,10 @@ HERE Factor factor(u32 bits, u32 format, u32 flush, u32 round_low) {
   u32 ignored = width(format) - 1 - exponent_bits(format) - fraction_bits(format);
   if (round_low && (bits >> ignored & (u32)infinity(format)) != (u32)infinity(format)) bits += 1u << (ignored - 1);
   Number<u32> x = number(bits, format);
-  int s = x.negative ? -(int)x.significand : (int)x.significand;
-  if (flush && x.significand >> fraction_bits(format) == 0) s = 0;
-  if (x.kind == NOT_A_NUMBER) return made(1, NAN_FACTOR);
-  if (x.kind == INFINITE) return made(x.negative ? -1 : 1, INFINITE_FACTOR);
-  return s ? made(s, x.exponent + (int)fraction_bits(format)) : made(0, ZERO);
+  u32 s = flush && x.significand >> fraction_bits(format) == 0 ? 0 : x.significand;
+  int e = s ? x.exponent + (int)fraction_bits(format) : ZERO;
+  if (x.kind != FINITE) s = 1, e = x.kind == INFINITE ? INFINITE_FACTOR : NAN_FACTOR;
+  return made(x.negative ? -(int)s : (int)s, e);
 }
 
 // What is special of a row of A or a column of B: a bit for each of its factors.
@@ -278,6 +308,27 @@ HERE u32 block_end(i64 sum, int exponent, u32 format, const Dot &r) {
   u32 bits = rounded(sum < 0, high, exponent + excess, format, r.rounding, r.overflow);
   if (bits & (u32)(sign_bit(format) - 1)) return bits;
   return r.negative_zero ? (u32)sign_bit(format) : 0;
+}
+
+HERE u32 to_the_right(u32 x, u32 n) {
+#ifdef __CUDACC__   // there, all bits are lost beyond 31
+  asm("shr.u32 %0, %0, %1;" : "+r"(x) : "r"(n));
+  return x;
+#else
+  return n < 32 ? x >> n : 0;
+#endif
+}
+
+// The low half of a product, and its high half: all bits if it is negative, or none.
+HERE int signed_product(int x, int y, u32 *high) {
+#ifdef __CUDACC__   // the compiler else multiplies numbers of 64 bits
+  int low;
+  asm("{.reg .s64 p; mul.wide.s32 p, %2, %3; mov.b64 {%0, %1}, p;}" : "=r"(low), "=r"(*high) : "r"(x), "r"(y));
+  return low;
+#else
+  *high = (u32)((i64)x * y >> 32);
+  return x * y;
+#endif
 }
 
 HERE i64 aligned(u64 significand, u32 shift) { return (i64)(significand >> (shift < 63 ? shift : 63)); }
@@ -323,65 +374,112 @@ APART u32 any_block(const Factor *a, const Factor *b, u32 count, u32 before, con
 struct alignas(16) Factors { Factor first, second; };
 
 template <int LENGTH, u32 FORMAT>
-HERE u32 quick_block(const Factors *a, const Factors *b, u32 before, const Dot &r) {
+HERE u32 quick_block(const Factors *a, const Factors *b, u32 before, int zero_exponent, int fraction, u32 rounding, u32 overflow, u32 zero) {
   Number<u32> c = number(before, FORMAT);
-  int own = c.exponent + (int)fraction_bits(FORMAT), largest = (int)r.zero_exponent;
+  int own = c.exponent + (int)fraction_bits(FORMAT), largest = zero_exponent;
   if (c.significand && own > largest) largest = own;
-  int p[LENGTH], e[LENGTH], sum = 0;
+  int p[LENGTH], e[LENGTH];
+  u32 minus[LENGTH];   // all bits, or none
   UNROLL
   for (int k = 0; k < LENGTH; k += 2) {
     Factors x = a[k / 2], y = b[k / 2];
-    p[k] = x.first.significand * y.first.significand;
-    e[k] = x.first.exponent + y.first.exponent;
-    p[k + 1] = x.second.significand * y.second.significand;
-    e[k + 1] = x.second.exponent + y.second.exponent;
-    largest = e[k] > largest ? e[k] : largest;
-    largest = e[k + 1] > largest ? e[k + 1] : largest;
-  }
-  UNROLL
-  for (int k = 0; k < LENGTH; k++) {
-    int d = largest - e[k], s = p[k] >> 31;
-    u32 term = (u32)(p[k] < 0 ? -p[k] : p[k]) >> (d < 31 ? d : 31);
-    sum += (int)(term ^ (u32)s) - s;
-  }
-  i64 term = aligned((u64)c.significand << r.fraction, fraction_bits(FORMAT) + (u32)(largest - own));
-  return block_end(sum + (c.negative ? -term : term), largest - (int)r.fraction, FORMAT, r);
-}
-
-// Adds one block to the sums of a lane. A LENGTH of 0 stands for any, and any format.
-template <int LENGTH, u32 FORMAT>
-HERE void add_block(const u32 *words, const Dot &r, u32 start, u32 count, const Factor *a, const Factor *b, u32 found, const Specials *specials, u32 fractions, u32 *sums) {
-  u32 each = r.m * r.n / LANES, pitch = (1u << r.log_k) + 2, format = LENGTH ? FORMAT : r.format;
-  u32 mask = (u32)((1ull << (start + count)) - (1ull << start)), most = (u32)infinity(format);
-  u32 outputs = each < r.n ? each : r.n;
-  for (u32 first = LANE * each; first < (LANE + 1) * each; first += outputs) {
-    u32 row = first / r.n, line = r.apart ? first : first % r.n;
-    const Factor *left = a + row * pitch + start;
-    Factors own[LENGTH ? LENGTH / 2 : 1];
     UNROLL
-    for (int i = 0; i < LENGTH / 2; i++) own[i] = ((const Factors *)left)[i];
-    for (u32 i = 0; i < outputs; i++, line++) {
-      u32 before = sums[first + i], up = 0, down = 0;
-      const Factor *right = b + line * pitch + start;
-      Specials x = {0, 0, 0, 0}, y = {0, 0, 0, 0};
-      if (found) x = specials[row], y = specials[r.m + line];
-      if (!LENGTH && r.limited) up = too_large(left, right, count, fractions, 0), down = too_large(left, right, count, fractions, 1);
-      if ((before & most) == most || up || down || ((x.nan | x.infinite | y.nan | y.infinite) & mask))
-        before = special_sum(x, y, mask, up, down, before, format);
-      else if constexpr (LENGTH) before = quick_block<LENGTH, FORMAT>(own, (const Factors *)right, before, r);
-      else before = any_block(left, right, count, before, words, fractions);
-      sums[first + i] = before;
+    for (int i = 0; i < 2; i++) {
+      Factor u = i ? x.second : x.first, v = i ? y.second : y.first;
+      p[k + i] = signed_product(u.significand, v.significand, &minus[k + i]);
+      e[k + i] = u.exponent + v.exponent;
+      largest = e[k + i] > largest ? e[k + i] : largest;
     }
   }
+  u32 sum = 0, twice = 0;
+  UNROLL
+  for (int k = 0; k < LENGTH; k++) {
+    u32 term = to_the_right((u32)(p[k] < 0 ? -p[k] : p[k]), (u32)(largest - e[k]));
+    sum += term;
+    twice += term * minus[k];
+  }
+  // Fewer than fraction + 2 bits; those below the block's fraction bits are lost.
+  int lift = fraction - (int)fraction_bits(FORMAT), shift = largest - own;
+  u32 term = to_the_right(lift < 0 ? c.significand : c.significand << lift, (u32)(lift < 0 ? shift - lift : shift));
+  i64 total = (i64)(int)(sum + 2 * twice) + (c.negative ? -(int)term : (int)term);
+  u32 magnitude = total < 0 ? 0 - (u32)total : (u32)total;
+  u32 bits = rounded(total < 0, magnitude, largest - fraction, FORMAT, rounding, overflow);
+  return bits & (u32)(sign_bit(FORMAT) - 1) ? bits : zero;
+}
+
+// Where a dot product keeps what it decoded, and sums.
+struct Scratch {
+  Factor *a, *b;
+  Specials *specials;
+  u32 *sums, *parts;
+};
+
+HERE Scratch scratch_of(const Dot &r, u8 *work) {
+  u32 pitch = (1u << r.log_k) + 2, size = r.m * r.n, lines = r.apart ? size : r.n;
+  Scratch s;
+  s.a = (Factor *)(work + r.scratch);
+  s.b = s.a + r.m * pitch;
+  s.specials = (Specials *)(s.b + lines * pitch);
+  s.sums = (u32 *)(s.specials + r.m + lines);
+  s.parts = s.sums + size;
+  return s;
+}
+
+template <int LENGTH>
+HERE void load_factors(const Factor *from, Factors *to) {
+  UNROLL
+  for (int i = 0; i < LENGTH / 2; i++) to[i] = ((const Factors *)from)[i];
+}
+
+// Adds one block to the sums of a lane, whose outputs are LANES apart. They are of the same column, and
+// have a line of B in common, but where they are of several LINES. A LENGTH of 0 stands for any, and any
+// format.
+template <int LENGTH, u32 FORMAT, int LINES>
+HERE void add_some(const u32 *words, u8 *work, u32 start, u32 count, u32 found, u32 is_part) {
+  const Dot &r = *(const Dot *)words;
+  const Scratch s = scratch_of(r, work);
+  u32 pitch = (1u << r.log_k) + 2, format = LENGTH ? FORMAT : r.format, size = r.m * r.n, n = r.n, apart = r.apart;
+  u32 mask = (u32)((1ull << (start + count)) - (1ull << start)), most = (u32)infinity(format);
+  u32 fractions = 2 * (width(r.a_format) == 8 ? fraction_bits(F16) : fraction_bits(r.a_format));
+  u32 row = LANE / n, column = LANE % n, rows = LANES / n, columns = LANES % n, *sums = s.sums + (is_part ? size : 0);
+  const int zero_exponent = (int)r.zero_exponent, fraction = (int)r.fraction;
+  const u32 rounding = r.rounding, overflow = r.overflow, zero = r.negative_zero ? (u32)sign_bit(format) : 0;
+  Factors own[LENGTH ? LENGTH / 2 : 1];
+  if (!LINES) load_factors<LENGTH>(s.b + column * pitch + start, own);
+  for (u32 output = LANE; output < size; output += LANES) {
+    u32 before = sums[output], line = apart ? output : column, up = 0, down = 0;
+    const Factor *left = s.a + row * pitch + start, *right = s.b + line * pitch + start;
+    if (LINES) load_factors<LENGTH>(right, own);
+    const Specials *x = s.specials + row, *y = s.specials + r.m + line;
+    u32 special = found ? (x->nan | x->infinite | y->nan | y->infinite) & mask : 0;
+    if (!LENGTH && r.limited) up = too_large(left, right, count, fractions, 0), down = too_large(left, right, count, fractions, 1);
+    if ((before & most) == most || up || down || special) {
+      const Specials none = {0, 0, 0, 0};
+      before = special_sum(found ? *x : none, found ? *y : none, mask, up, down, before, format);
+    }
+    else if constexpr (LENGTH) before = quick_block<LENGTH, FORMAT>((const Factors *)left, own, before, zero_exponent, fraction, rounding, overflow, zero);
+    else before = any_block(left, right, count, before, words, fractions);
+    sums[output] = before;
+    row += rows;
+    column += columns;
+    if (column >= n) column -= n, row++;
+  }
+}
+
+template <int LENGTH, u32 FORMAT>
+APART void add_block(const u32 *words, u8 *work, u32 start, u32 count, u32 found, u32 is_part) {
+  const Dot &r = *(const Dot *)words;
+  if (!LENGTH || r.apart || LANES % r.n) TWICE((add_some<LENGTH, FORMAT, 1>(words, work, start, count, found, is_part)));
+  else TWICE((add_some<LENGTH, FORMAT, 0>(words, work, start, count, found, is_part)));
 }
 
 template <u32 FORMAT>
-HERE void add_any(const u32 *words, const Dot &r, u32 start, u32 count, const Factor *a, const Factor *b, u32 found, const Specials *specials, u32 fractions, u32 *sums) {
-  switch (r.quick ? count : 0) {
-    case 16: add_block<16, FORMAT>(words, r, start, count, a, b, found, specials, fractions, sums); break;
-    case 8: add_block<8, FORMAT>(words, r, start, count, a, b, found, specials, fractions, sums); break;
-    case 4: add_block<4, FORMAT>(words, r, start, count, a, b, found, specials, fractions, sums); break;
-    default: add_block<0, 0>(words, r, start, count, a, b, found, specials, fractions, sums);
+HERE void add_any(const u32 *words, u8 *work, u32 start, u32 count, u32 found, u32 is_part) {
+  switch (((const Dot *)words)->quick ? count : 0) {
+    case 16: add_block<16, FORMAT>(words, work, start, count, found, is_part); break;
+    case 8: add_block<8, FORMAT>(words, work, start, count, found, is_part); break;
+    case 4: add_block<4, FORMAT>(words, work, start, count, found, is_part); break;
+    default: add_block<0, 0>(words, work, start, count, found, is_part);
   }
 }
 
@@ -390,14 +488,16 @@ template <u32 FORMAT>
 HERE u32 decoded(const u32 *members, const u8 *from, u32 lines, u32 log_k, u32 any, u32 flush, u32 round_low, u32 shift, Factor *to) {
   const u32 format = FORMAT ? FORMAT : any, k = 1u << log_k;
   u32 found = 0, member = members[LANE & (k - 1)];
-  EACH(i, lines << log_k) {
-    u32 line = i >> log_k, position = i & (k - 1);
-    if (LANES == 1) member = members[position];   // else it stays the same: k is at most 32
-    Factor x = factor((u32)loaded(from, line << log_k | member, width(format)), format, flush, round_low);
+  in_fours<u32>(lines << log_k, [=](u32 i) {
+    // The same for all of a lane: k is at most 32.
+    u32 own = LANES == 1 ? members[i & (k - 1)] : member;
+    return (u32)loaded(from, (i >> log_k) << log_k | own, width(format));
+  }, [=, &found](u32 i, u32 bits) {
+    Factor x = factor(bits, format, flush, round_low);
     found |= x.exponent <= INFINITE_FACTOR;
     x.significand = (int)((u32)x.significand << shift);
-    to[line * (k + 2) + position] = x;
-  }
+    to[(i >> log_k) * (k + 2) + (i & (k - 1))] = x;
+  });
   return found;
 }
 
@@ -427,14 +527,14 @@ HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
   u32 k = 1u << r.log_k, size = r.m * r.n, lines = r.apart ? size : r.n;
   u32 fractions = 2 * (width(r.a_format) == 8 ? fraction_bits(F16) : fraction_bits(r.a_format));
   u32 shift = r.quick ? r.fraction - fractions : 0;
-  Factor *a = (Factor *)(work + r.scratch), *b = a + r.m * (k + 2);
-  Specials *specials = (Specials *)(b + lines * (k + 2));
-  u32 *sums = (u32 *)(specials + r.m + lines), *parts = sums + size;
-  u32 found = decoded_any(members, work + r.a, r.m, r.log_k, r.a_format, r.a_flushed, r.low_bits_rounded, shift, a);
-  found |= decoded_any(members, work + r.b, lines, r.log_k, r.b_format, r.b_flushed, r.low_bits_rounded, 0, b);
-  // Which lane sums an output is decided in add_block; here, too, each has its own.
-  u32 each = size / LANES, own = LANE * each;
-  for (u32 i = own; i < own + each; i++) {
+  const Scratch s = scratch_of(r, work);
+  u32 *sums = s.sums, *parts = s.parts;
+  u32 found = decoded_any(members, work + r.a, r.m, r.log_k, r.a_format, r.a_flushed, r.low_bits_rounded, shift, s.a);
+  found |= decoded_any(members, work + r.b, lines, r.log_k, r.b_format, r.b_flushed, r.low_bits_rounded, 0, s.b);
+  // Outputs are summed by the lanes that EACH gives them, in add_block, too.
+  u32 is_plain = !r.last && width(r.format) == 32;   // C and D are as sums are
+  if (is_plain && r.c_format == r.format && !r.c_flushed) copied<u32>(work + r.c, (u8 *)sums, 4 * size);
+  else EACH(i, size) {
     u64 c = r.last ? 0 : loaded(work + r.c, i, width(r.c_format));
     if (r.c_flushed) c = flushed(c, r.c_format);
     if (r.c_format != r.format) c = converted(c, r.c_format, r.format, RN, AS_IEEE, sign_bit(r.format) - 1);
@@ -443,24 +543,27 @@ HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
   found = ANY(found);
   MEET();
   if (found) {
-    find_specials(a, r.m, k, specials);
-    find_specials(b, lines, k, specials + r.m);
+    find_specials(s.a, r.m, k, s.specials);
+    find_specials(s.b, lines, k, s.specials + r.m);
     MEET();
   }
   for (u32 block = 0, start = 0; block < r.blocks; start = ends[block++]) {
     u32 count = ends[block] - start;
-    u32 *to = r.separate && block ? parts : sums;
-    if (to == parts) for (u32 i = own; i < own + each; i++) parts[i] = 0;
-    if (r.format == F32) add_any<F32>(words, r, start, count, a, b, found, specials, fractions, to);
-    else add_any<F16>(words, r, start, count, a, b, found, specials, fractions, to);
-    if (to == parts)
-      for (u32 i = own; i < own + each; i++) {
+    u32 is_part = r.separate && block;
+    if (is_part) EACH(i, size) parts[i] = 0;
+    if (r.format == F32) add_any<F32>(words, work, start, count, found, is_part);
+    else add_any<F16>(words, work, start, count, found, is_part);
+    if (is_part)
+      EACH(i, size) {
         u64 one = (u64)bias(r.format) << fraction_bits(r.format);
         sums[i] = (u32)fused(sums[i], r.format, one, parts[i], r.format, r.addition, sign_bit(r.format) - 1);
       }
   }
-  MEET();
-  for (u32 i = own; i < own + each; i++) {
+  if (is_plain && r.d_format == r.format && !r.d_flushed) {
+    u32 nan = r.nan, *to = (u32 *)(work + r.d);
+    in_fours<u32>(size, [=](u32 i) { return sums[i]; }, [=](u32 i, u32 d) { to[i] = (d & 0x7fffffff) > (u32)infinity(F32) ? nan : d; });
+  }
+  else EACH(i, size) {
     u64 d = sums[i], nan = sign_bit(r.d_format) - 1;
     if (r.last) {
       u64 c = loaded(work + r.c, i, width(r.c_format)), one = (u64)bias(r.format) << fraction_bits(r.format);
@@ -470,10 +573,8 @@ HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
     }
     if (r.d_format != r.format) d = converted(d, r.format, r.d_format, r.narrowing, r.overflow, nan);
     if (r.d_flushed) d = flushed(d, r.d_format);
-    sums[i] = (d & nan) > infinity(r.d_format) ? r.nan : (u32)d;
+    stored(work + r.d, i, width(r.d_format), (d & nan) > infinity(r.d_format) ? r.nan : (u32)d);
   }
-  MEET();
-  EACH(i, size) stored(work + r.d, i, width(r.d_format), sums[i]);
 }
 
 APART void all_dot_products(const u32 *words, const u32 *code, u8 *work) { TWICE(dot_products(words, code, work)); }
@@ -608,7 +709,7 @@ APART void elementwise(const u32 *words, u8 *work) {
   }
 }
 
-// What each element of a stored row of a sparse A meets. Words: bytes of a unit, units of a stored row,
+// What each element of a row of A meets of which metadata place the elements that are stored. Words: bytes of a unit, units of a stored row,
 // rows, columns, B, where it goes, and for each unit of each row the bit where its index is.
 HERE void choose(const u32 *words, const u32 *code, u8 *work) {
   u32 size = words[0], units = words[1], columns = words[3];
@@ -625,15 +726,8 @@ HERE void choose(const u32 *words, const u32 *code, u8 *work) {
 
 template <typename T>
 HERE void moved(const u32 *pairs, u32 count, u8 *work) {
-  EACH(i, count) *(T *)(work + pairs[2 * i + 1]) = *(const T *)(work + pairs[2 * i]);
+  in_fours<T>(count, [=](u32 i) { return *(const T *)(work + pairs[2 * i]); }, [=](u32 i, T x) { *(T *)(work + pairs[2 * i + 1]) = x; });
 }
-
-template <typename T>
-HERE void copied(const u8 *from, u8 *to, u32 size) {
-  EACH(i, (u32)(size / sizeof(T))) ((T *)to)[i] = ((const T *)from)[i];
-}
-
-struct alignas(16) Sixteen { u64 low, high; };
 
 HERE void move_all(u32 unit, u32 count, const u32 *pairs, u8 *work) {
   if (unit == 16) moved<Sixteen>(pairs, count, work);
@@ -649,6 +743,9 @@ HERE void copy_all(u32 from, u32 to, u32 size, u8 *work) {
   else if (!(all & 3)) copied<u32>(work + from, work + to, size);
   else copied<u8>(work + from, work + to, size);
 }
+
+APART void move_somewhere(const u32 *w, const u32 *code, u8 *work) { TWICE(move_all(w[0], w[1], code + w[2], work)); }
+APART void copy_somewhere(const u32 *w, u8 *work) { TWICE(copy_all(w[0], w[1], w[2], work)); }
 
 // Code of lanes: instructions that each lane takes on a way of its own, on registers of its own. Their
 // words: number | sources << 8 | words << 16, a parameter, where the result goes, and for each source
@@ -776,7 +873,14 @@ APART void run_lane(const u32 *code, u32 at, u8 *work, u32 lane) {
     const u32 *w = code + at;
     u32 what = w[0] & 255, sources = w[0] >> 8 & 255, p = w[1], format = p & 0xffffff;
     u64 v[3] = {0, 0, 0}, r = 0;
-    for (u32 i = 0; i < sources; i++) v[i] = part_of(held(code, work, w[3 + 2 * i], lane), w[4 + 2 * i]);
+    UNROLL
+    for (u32 i = 0; i < 3; i++)
+      if (i < sources) {
+        u32 how = w[4 + 2 * i];
+        v[i] = held(code, work, w[3 + 2 * i], lane);
+        if (how == 32u << 8) v[i] = (u32)v[i];   // most are whole
+        else if (how != 64u << 8) v[i] = part_of(v[i], how);
+      }
     at += w[0] >> 16;
     switch (what) {
       case STOP: return;
@@ -899,8 +1003,8 @@ HERE void execute(const u32 *code, u8 *work) {
     at += code[at + 1];
     switch (what) {
       case END: return;
-      case MOVE: move_all(w[0], w[1], code + w[2], work); break;
-      case COPY: copy_all(w[0], w[1], w[2], work); break;
+      case MOVE: move_somewhere(w, code, work); break;
+      case COPY: copy_somewhere(w, work); break;
       case WIDEN:   // bits of an element, count, pairs: the bit where it starts, and a byte
         EACH(i, w[1]) {
           u32 bit = code[w[2] + 2 * i], value = work[bit >> 3] >> (bit & 7);
@@ -947,41 +1051,56 @@ HERE void execute(const u32 *code, u8 *work) {
   }
 }
 
-// Makes images from their numbers, and copies of them, in some memory.
-HERE void fill_some(const wf_contents *contents, u64 first, u64 count, void *memory, u8 *images, u8 *copies) {
-  wf_image made = wf_begun(contents, first, memory, LANE, LANES);
-  u32 is_new = 1, size = contents->image_bytes;
-  for (u64 i = 0; i < count; i++) {
-    if (is_new) {
-      wf_words(&made);
-      MEET();
-    }
-    wf_started(&made);
+// Makes images from their numbers, and copies of them, in some memory. Those that the same code makes
+// are made one after the other, `batch` at a time, or fewer: `part` of `parts`.
+HERE void fill_some(const wf_contents *contents, u64 first, u32 count, u32 batch, void *memory, u8 *images, u8 *copies, u32 part, u32 parts) {
+  wf_image made = wf_begun(contents, memory, LANE, LANES);
+  u32 size = contents->image_bytes, cycle = wf_cycle(contents), most = wf_batch(contents);
+  if (batch > most) batch = most;
+  u32 codes = count < cycle ? count : cycle, each = ((count + cycle - 1) / cycle + batch - 1) / batch;
+  for (; part < codes * each; part += parts) {
+    u32 code = part / each, begin = code + (part - code * each) * batch * cycle;
+    if (begin >= count) continue;
+    u32 some = (count - begin + cycle - 1) / cycle;
+    if (some > batch) some = batch;
+    wf_batched(&made, first + begin, some);
     MEET();
-    for (u32 f = 0; f < contents->count; f++) {
-      wf_everywhere(&made, f);
+    for (u32 next = 0; next < some; next += made.sets) {
+      u32 i = next + made.set < some ? next + made.set : next;
+      wf_started(&made, i);
       MEET();
-      if (wf_has_placed(&made, f)) {
-        wf_placed(&made, f);
+      for (u32 f = 0; f < contents->count; f++) {
+        if (wf_has_sums(&made, f)) {
+          wf_factors(&made, f);
+          MEET();
+        }
+        wf_everywhere(&made, f);
         MEET();
+        if (wf_has_placed(&made, f)) {
+          wf_placed(&made, f);
+          MEET();
+        }
       }
+      u64 place = (u64)(begin + i * cycle) * size;
+      wf_copied(&made, i, images + place, copies + place);
+      MEET();
     }
-    wf_copied(&made, images + i * size, copies + i * size);
-    MEET();
-    is_new = (u32)wf_next(&made);
   }
 }
 
 // Executes the program on an image, and says whether another made something else of it.
 HERE u32 differs(const u32 *code, const u8 *image, const u8 *result, u32 image_bytes, u8 *work) {
-  copied<Sixteen>(image, work, image_bytes);
+  in_fours<Sixteen>(image_bytes / 16, [=](u32 i) { return passing(image + 16 * i); }, [=](u32 i, Sixteen x) { ((Sixteen *)work)[i] = x; });
+#ifdef __CUDACC__   // for the comparison below
+  EACH(i, (image_bytes + 127) / 128) asm volatile("prefetch.global.L2 [%0];" : : "l"(result + 128 * i));
+#endif
   MEET();
   execute(code, work);
   u32 found = 0;
-  EACH(i, image_bytes / 16) {
-    const Sixteen x = ((const Sixteen *)work)[i], y = ((const Sixteen *)result)[i];
+  in_fours<Sixteen>(image_bytes / 16, [=](u32 i) { return passing(result + 16 * i); }, [=, &found](u32 i, Sixteen y) {
+    Sixteen x = ((const Sixteen *)work)[i];
     found |= x.low != y.low || x.high != y.high;
-  }
+  });
   found = ANY(found);
   MEET();
   return found;
@@ -989,29 +1108,29 @@ HERE u32 differs(const u32 *code, const u8 *image, const u8 *result, u32 image_b
 
 #ifdef __CUDACC__
 
-// Makes images from `first` on, each twice: for the interpreter, and for the program under test. Each
-// warp makes some that follow each other, which have words in common. `memory` is for warps whose
-// images are too large for shared memory, or null.
-extern "C" __global__ void __launch_bounds__(32, 16) fill(const u64 *words, u64 first, u64 count, u8 *images, u8 *copies, u8 *memory) {
+// Makes images from `first` on, each twice: for the interpreter, and for the program under test.
+// The warps of a block make images of one class, mostly, and have instructions in common. `memory` is
+// for warps whose images are too large for shared memory, or null.
+extern "C" __global__ void __launch_bounds__(128, 4) fill(const u64 *words, u64 first, u64 count, u32 batch, u8 *images, u8 *copies, u8 *memory) {
   extern __shared__ __align__(16) u8 own[];
   const wf_contents contents = wf_opened((const uint64_t *)words);
-  u64 begin = count * blockIdx.x / gridDim.x, end = count * (blockIdx.x + 1) / gridDim.x;
-  images += begin * contents.image_bytes, copies += begin * contents.image_bytes;
+  u32 size = wf_bytes(&contents), warp = threadIdx.x / 32, warps = blockDim.x / 32, part = blockIdx.x * warps + warp;
   // Twice: the compiler has other loads for shared memory, where it knows of it.
-  if (memory) fill_some(&contents, first + begin, end - begin, memory + (u64)blockIdx.x * wf_bytes(&contents), images, copies);
-  else fill_some(&contents, first + begin, end - begin, own, images, copies);
+  if (memory) fill_some(&contents, first, (u32)count, batch, memory + (u64)part * size, images, copies, part, gridDim.x * warps);
+  else fill_some(&contents, first, (u32)count, batch, own + warp * size, images, copies, part, gridDim.x * warps);
 }
 
 // Executes the program on images and compares what it makes with what another made, a warp for each of
 // some. `found` is the number of images that differ, then how many could be listed at most, then their
 // numbers.
-extern "C" __global__ void __launch_bounds__(32, 16) compare(const u32 *code, const u8 *images, const u8 *results, u32 image_bytes, u32 work_bytes, u64 first, u64 count, u8 *memory, u64 *found) {
+extern "C" __global__ void __launch_bounds__(128, 4) compare(const u32 *code, const u8 *images, const u8 *results, u32 image_bytes, u32 work_bytes, u64 first, u64 count, u8 *memory, u64 *found) {
   extern __shared__ __align__(16) u8 own[];
-  for (u64 i = blockIdx.x; i < count; i += gridDim.x) {
+  u32 warp = threadIdx.x / 32, warps = blockDim.x / 32, part = blockIdx.x * warps + warp;
+  for (u64 i = part; i < count; i += gridDim.x * warps) {
     const u8 *image = images + i * image_bytes, *result = results + i * image_bytes;
     // Twice, as above.
-    u32 is_wrong = memory ? differs(code, image, result, image_bytes, memory + (u64)blockIdx.x * work_bytes)
-                          : differs(code, image, result, image_bytes, own);
+    u32 is_wrong = memory ? differs(code, image, result, image_bytes, memory + (u64)part * work_bytes)
+                          : differs(code, image, result, image_bytes, own + warp * work_bytes);
     if (is_wrong && LANE == 0) {
       u64 place = atomicAdd(found, 1ull);
       if (place < found[1]) found[2 + place] = first + i;
@@ -1024,7 +1143,7 @@ extern "C" __global__ void __launch_bounds__(32, 16) compare(const u32 *code, co
 extern "C" void fill_images(const uint64_t *words, u64 first, u64 count, u8 *images, u8 *copies) {
   const wf_contents contents = wf_opened(words);
   u64 *memory = new u64[wf_bytes(&contents) / 8 + 1];
-  fill_some(&contents, first, count, memory + ((u64)memory & 8) / 8, images, copies);
+  fill_some(&contents, first, (u32)count, WF_BATCH, memory + ((u64)memory & 8) / 8, images, copies, 0, 1);
   delete[] memory;
 }
 

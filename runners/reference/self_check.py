@@ -29,7 +29,7 @@ from oracle.steps import Step, plain_load, plain_store
 from runners.reference.encoding import Encoded, encode
 
 IMAGES = 64
-"""Of each product."""
+"""Images of each product."""
 _TARGET = "sm_90"
 """Whose figures the set has, on whatever device: they are only numbers to the interpreter."""
 _ONE = 0x3C00

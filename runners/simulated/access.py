@@ -20,16 +20,7 @@ from runners.simulated.operands import SINK, Operands, Source
 from runners.simulated.syntax import TYPE_BITS, Immediate, Name
 from runners.simulated.traffic import places, read_runs, write_runs
 from runners.simulated.traps import TrapKind, refuse
-from runners.simulated.warps import (
-    DTYPES,
-    LANES,
-    Mask,
-    Operation,
-    Values,
-    Warps,
-    constant,
-    spread,
-)
+from runners.simulated.warps import DTYPES, LANES, Mask, Operation, Values, Warps, constant, spread
 
 _SPACE = r"global|shared(?:::(?:cta|cluster))?|local|const|param(?:::(?:entry|func))?"
 _ORDER = (
@@ -282,6 +273,8 @@ _JOINED: dict[str, Callable[[Values], Values]] = {
 class Barrier:
     """A barrier for all threads of a block (9.7.13.1)."""
 
+    number: Source
+    """Which of the block's barriers."""
     count: Source | None
     """How many threads it says that it is for."""
     held: Source | None
@@ -326,7 +319,8 @@ def barrier(operands: Operands) -> Barrier | None:
         target = operands.destination(given.pop(0), 32 if match["count"] else 1)
         held = operands.source(given.pop(), 1)
     count = operands.source(given[1], 32) if len(given) == 2 else None
-    return Barrier(count=count, held=held, name=name, target=target)
+    number = operands.source(given[0], 32)
+    return Barrier(number=number, count=count, held=held, name=name, target=target)
 
 
 def _nothing(_operands: Operands, _match: re.Match[str]) -> Operation:

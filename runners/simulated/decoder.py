@@ -16,15 +16,7 @@ from runners.simulated.memory import Space, Static
 from runners.simulated.operands import FromRegister, Location, Operands, Source, Surroundings
 from runners.simulated.silicon import Silicon
 from runners.simulated.storage import Frame, Statics
-from runners.simulated.syntax import (
-    CALLS,
-    TYPE_BITS,
-    Function,
-    Group,
-    Listing,
-    Name,
-    Variable,
-)
+from runners.simulated.syntax import CALLS, TYPE_BITS, Function, Group, Listing, Name, Variable
 from runners.simulated.traps import SimulatedTrap, TrapKind, refuse
 from runners.simulated.warps import Operation
 

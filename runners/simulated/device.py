@@ -153,7 +153,7 @@ class Grid:
     steps: int
     """Instructions that some thread executed."""
     touched: tuple[int, ...]
-    """Of each buffer, the bytes up to the last that was read or written."""
+    """For each buffer, the bytes up to the last one that was read or written."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from runners.simulated.warps import LANES, Values
 
 
 class Qualifiers(dict[str, Any]):
-    """Of an opcode: what stands for each name in the pattern of its row."""
+    """Qualifiers of an opcode: the word for each name in the pattern of its row."""
 
     def __missing__(self, _: str) -> str:
         """Return that one is left out."""

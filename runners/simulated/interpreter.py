@@ -231,10 +231,29 @@ class _Threads:
         open_blocks[order[~stopped.all(axis=0)]] = False
         self._warps.memory.synchronised(blocks[open_blocks])
         released = stopped & open_blocks[order][None] & (at < self._end)
+        self._check_numbers(at, released)
         for index in np.unique(at[released]):
             self._pass(int(index), at, released, order)
         at[released] += 1
         self._hold(here, released)
+
+    def _check_numbers(self, at: Places, released: NDArray[np.bool_]) -> None:
+        """Refuse threads of a block that wait at barriers of different numbers, for ever."""
+        warps, numbers = self._warps, np.zeros(at.shape, np.int64)
+        for index in np.unique(at[released]):
+            barrier = self._steps[index].barrier
+            assert barrier is not None
+            numbers = np.where(at == index, barrier.number(warps), numbers)
+        blocks = np.broadcast_to(warps.blocks, at.shape)[released]
+        pairs = np.unique(np.stack((blocks, numbers[released])), axis=1)[0]
+        if (apart := pairs[1:][pairs[1:] == pairs[:-1]]).size:
+            bad = released & (warps.blocks == apart[0])
+            refuse(
+                TrapKind.DIVERGENT,
+                self._steps[at[bad].min()].line,
+                "threads of a block wait at barriers of different numbers, for each other",
+                warps.names(bad),
+            )
 
     def _pass(
         self, index: int, at: Places, released: NDArray[np.bool_], order: NDArray[np.int64]

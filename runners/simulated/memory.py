@@ -47,7 +47,7 @@ class Space(StrEnum):
     LOCAL = "local"
     CONST = "const"
     PARAM = "param"
-    """Of a kernel; parameters of functions lie in local memory."""
+    """Parameters of a kernel; those of functions lie in local memory."""
 
 
 WINDOWS = {
@@ -61,7 +61,7 @@ WINDOWS = {
 
 
 class Owner(StrEnum):
-    """Who has a copy of a segment to itself."""
+    """Which threads share one copy of a segment."""
 
     LAUNCH = "launch"
     BLOCK = "block"
@@ -188,7 +188,7 @@ class Static:
     variables: bytes
     """The module's variables in global memory."""
     constants: bytes
-    """Those in constant memory."""
+    """Variables in constant memory."""
 
 
 @cache

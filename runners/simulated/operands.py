@@ -50,7 +50,7 @@ _TAKES_ADDRESSES = re.compile(r"(?:mov|call|cvta(?!\.to))\b")
 """Instructions of which an operand is the address of a variable (ptxas 12.4 and 13.5)."""
 
 SINK = "_"
-"""The name that stands for a destination nobody wants (PTX ISA 6.4.3)."""
+"""Name of a destination that is not wanted (PTX ISA 6.4.3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +79,13 @@ class Surroundings:
     """PTX ISA version of the module."""
     silicon: Silicon
     prefix: str
-    """Of the keys of this expansion's registers."""
+    """Prefix of the keys of this expansion's registers."""
     locations: Mapping[Variable, Location]
-    """Of all variables in memory."""
+    """Addresses of all variables in memory."""
     in_function: bool
     """Whether parameters are those of a device function."""
     functions: Mapping[str, Function]
-    """Of the module; what an address of one would be is not simulated."""
+    """Names of the module's functions; their addresses are not simulated."""
     known: dict[tuple[Scope, str, int], FromRegister[str]] = field(default_factory=dict)
     """Registers that were found to have so many bits, by scope and name."""
     meanings: dict[Scope, dict[str, str]] = field(default_factory=dict)
@@ -151,7 +151,7 @@ class Operands:
         return None if "" in found else tuple(found)
 
     def _meaning(self, name: str) -> str:
-        """Return what a name stands for; empty where that is no register and no variable."""
+        """Return the register or variable that a name means; empty if it is neither."""
         known = self.instruction.scope.find(name)
         if isinstance(known, Register):
             key = self.surroundings.prefix + known.key

@@ -328,6 +328,11 @@ class _Reader:
             offset = 0 if name else self.expression()
             while name and self.stands("+-"):
                 offset += self.expression()
+            if self.stands(","):
+                self.refuse(
+                    "coordinates, of a texture, a surface or a tensor, are not known",
+                    TrapKind.UNSUPPORTED,
+                )
             self.expect("]")
             return Address(name[0] if name else "", offset)
         if self.accept("{"):

@@ -1,4 +1,4 @@
-"""Kernels whose threads do not race: which accesses to memory have an order, and which do not.
+"""Detects races: which accesses of threads to memory are ordered, and which are not.
 
 Source: PTX ISA 8 (Memory Consistency Model), 9.7.13.1 (bar.sync), 9.7.13.2 (bar.warp.sync). Two
 accesses to the same bytes, of which one writes, have an order where one thread makes both, where
@@ -20,16 +20,7 @@ from numpy.typing import NDArray
 from runners.simulated.decoder import Kernel, Step, Waits
 from runners.simulated.memory import VARIABLES_BASE, Memory, Owner, Owners, Place, Segment, Space
 from runners.simulated.traps import TrapKind, refuse
-from runners.simulated.warps import (
-    LANES,
-    Key,
-    Mask,
-    Operation,
-    Registers,
-    Values,
-    Warps,
-    poison,
-)
+from runners.simulated.warps import LANES, Key, Mask, Operation, Registers, Values, Warps, poison
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -42,10 +33,16 @@ _SUM = re.compile(
 """Atomic operations whose order nobody can tell from what is there in the end, and, of atom, the
 register that gets what was there before."""
 _NAME = re.compile(r"[%\w$]+")
-_ALL_COPIES = re.compile(r"cp\.async\.wait_(?:all|group\s+0\b)")
+_COPIES = re.compile(r"cp\.async\.(?:(?P<ends>commit_group)|wait_all|wait_group\s+(?P<left>\d+))")
+"""Ends of groups of asynchronous copies, and waits for all, or for all but the last groups of a
+thread (PTX ISA 9.7.9.25.3.2, 9.7.9.25.3.3)."""
 _VARIABLES = range(VARIABLES_BASE, VARIABLES_BASE + (1 << 32))
 _READ_ONLY = re.compile(r"ldu\b|ld\.(?:\S*\.)?nc\b")
 """Loads of what nobody writes while the kernel runs (PTX ISA 9.7.9.9, 9.7.9.10)."""
+_PLACES = LANES + 1
+"""Numbers of a warp: one a thread, and one for what a warp does as a whole. Nobody says which of
+its threads reads or writes what then, so that none of them did it (PTX ISA 9.7.14.4, 9.7.14.5:
+loads and stores of matrices)."""
 _UNTOLD = -1
 _NOBODY = np.iinfo(np.int64).max
 
@@ -81,8 +78,8 @@ class _Group:
         """Return where one of them has no order beside an access."""
         where, thread = access.where, access.thread
         low, high = self.low[where], self.high[where]
-        warp = thread // LANES
-        same = (low // LANES == warp) & (high // LANES == warp)
+        warp = thread // _PLACES
+        same = (low // _PLACES == warp) & (high // _PLACES == warp)
         fine = (low > high) | ((low == thread) & (high == thread)) | self.before(access)
         found: Flags = ~(fine | (same & (self.turn[where] < access.turn)))
         return found
@@ -99,7 +96,7 @@ class _Access:
     turn: Ints
     line: int
     threads: int
-    """Numbers of threads of a block."""
+    """Numbers of a block."""
     values: NDArray[np.uint64] | None
     """What is written; None where that is not told."""
 
@@ -111,8 +108,8 @@ class _Shadow:
         self.written, self.read = _Group(size), _Group(size)
         self.sums = np.zeros(size, np.int64)
         """Which atomic operation wrote it; 0 where a store did whose value is told."""
-        self.copying = np.zeros(size, np.bool_)
-        """Whether an asynchronous copy to it may be on its way."""
+        self.copying = np.zeros(size, np.int64)
+        """Group of the asynchronous copy to it that may be on its way, counted from 1; else 0."""
         self.values = np.zeros(size, np.uint64)
         """What was stored last."""
         self.touched = np.zeros(size, np.bool_)
@@ -153,6 +150,8 @@ class Watch:
         self._warps, self._granule = warps, granule
         self._epochs = np.zeros(int(np.prod(warps.grid)), np.int64)
         self._turns = np.zeros(warps.indices.size, np.int64)
+        self._groups = np.ones(_PLACES * warps.indices.size, np.int64)
+        """The group of each thread's next asynchronous copy."""
         self._shadows: dict[int, _Shadow] = {}
         self._sums: dict[str, int] = {}
         self.unasked: frozenset[str] = frozenset()
@@ -173,12 +172,23 @@ class Watch:
         )
         self._turns[warps.indices[all_there]] += 1
 
-    def landed(self, mask: Mask) -> None:
-        """Take note that the asynchronous copies of threads are there."""
+    def copies(self, found: re.Match[str], mask: Mask) -> None:
+        """Take note that threads end a group of asynchronous copies, or that copies are there."""
         threads = self._threads()
-        done = threads if mask is None else threads[np.broadcast_to(mask, threads.shape)]
+        those = (
+            threads.reshape(-1) if mask is None else threads[np.broadcast_to(mask, threads.shape)]
+        )
+        if found["ends"]:
+            self._groups[those] += 1
+            return
+        there = np.full(self._groups.size, -1)
+        there[those] = (
+            _NOBODY if found["left"] is None else self._groups[those] - int(found["left"])
+        )
         for shadow in self._shadows.values():
-            shadow.copying &= ~np.isin(shadow.written.low, done)
+            (where,) = np.nonzero(shadow.copying)
+            done = shadow.copying[where] < there[shadow.written.low[where]]
+            shadow.copying[where[done]] = 0
 
     def saw(self, place: Place, space: Space, span: int, writes: bool) -> None:
         """Take note of accesses of `span` bytes, or refuse them."""
@@ -194,7 +204,7 @@ class Watch:
             shadow = _Shadow(-(-segment.data.size // self._granule))
             self._shadows[id(segment)] = shadow
         shadow.touched[access.where] = True
-        is_copy = self.step.text.startswith("cp.async")
+        is_copy, does = self.step.text.startswith("cp.async"), "writes" if writes else "reads"
         is_kept = not writes and _READ_ONLY.match(self.step.text) is not None
         if (writes or is_kept) and (
             early := (shadow.kept if writes else shadow.changed)[access.where]
@@ -203,16 +213,17 @@ class Watch:
             self._refuse(TrapKind.RACE, access, early, segment, "reaches", said)
         shadow.kept[access.where] |= is_kept
         shadow.changed[access.where] |= writes
+        if (early := shadow.copying[access.where] > 0).any():
+            said = "an asynchronous copy that nobody waited for may still write"
+            self._refuse(TrapKind.RACE, access, early, segment, does, said)
         if writes:
             self._write(shadow, access, segment)
-            shadow.copying[access.where] = is_copy
+            if is_copy:
+                shadow.copying[access.where] = self._groups[access.thread]
             return
         shared = segment.owner is Owner.BLOCK
         if shared and (empty := shadow.written.low[access.where] == _NOBODY).any():
             self._refuse(TrapKind.UNINITIALISED, access, empty, segment, "reads", "nobody wrote")
-        if (early := shadow.copying[access.where]).any():
-            said = "an asynchronous copy that nobody waited for may still write"
-            self._refuse(TrapKind.RACE, access, early, segment, "reads", said)
         self._check(shadow.written, access, segment, "reads", "written")
         shadow.read.forget(access.where[shadow.read.before(access)])
         shadow.read.add(access)
@@ -252,27 +263,26 @@ class Watch:
 
     def _threads(self) -> Ints:
         """Return (32, warps) numbers of threads."""
-        found: Ints = np.arange(LANES)[:, None] + LANES * self._warps.indices
+        found: Ints = np.arange(LANES)[:, None] + _PLACES * self._warps.indices
         return found
 
     def _access(self, place: Place, span: int, writes: bool) -> _Access:
         warps = self._warps
         threads, offsets = self._threads(), place.offsets
         if self.step.waits is Waits.WARP:
-            # What a warp does as a whole is put down to its first lane.
-            threads = np.broadcast_to(threads[:1], (offsets.shape[0], threads.shape[1]))
+            threads = np.broadcast_to(threads[:1] + LANES, (offsets.shape[0], threads.shape[1]))
         count = -(-span // self._granule)
         shape = threads.shape
         chosen = np.broadcast_to(np.True_ if place.chosen is None else place.chosen, shape)
         first = np.broadcast_to(offsets // self._granule, shape)[chosen]
         per_block = warps.per_block
         thread = np.repeat(threads[chosen], count)
-        warp = thread // LANES
+        warp = thread // _PLACES
         block = warp // per_block
         return _Access(
             where=(first[:, None] + np.arange(count)).reshape(-1),
             thread=thread, block=block, epoch=self._epochs[block], turn=self._turns[warp],
-            line=self.step.line, threads=LANES * per_block,
+            line=self.step.line, threads=_PLACES * per_block,
             values=self._values(chosen, count, span) if writes else None,
         )  # fmt: skip
 
@@ -308,8 +318,8 @@ class Watch:
         if other == thread:
             other = int(group.high[granule])
         said = (
-            f"{done} in line {group.line[granule]} by {self._name(other)}, and no barrier of both "
-            "is between"
+            f"{done} in line {group.line[granule]} by {self._name(other)}, with no common barrier "
+            "in between"
         )
         self._refuse(TrapKind.RACE, access, bad, segment, does, said)
 
@@ -325,13 +335,18 @@ class Watch:
             kind,
             access.line,
             f"{self._name(int(access.thread[at]))} {does} {where}, {said}",
-            (int(access.thread[at]) // LANES,),
+            (int(access.thread[at]) // _PLACES,),
         )
 
     def _name(self, thread: int) -> str:
         warps = self._warps
-        block, place = divmod(thread, LANES * warps.per_block)
-        return f"thread {_along(place, warps.block)} of block {_along(block, warps.grid)}"
+        warp, lane = divmod(thread, _PLACES)
+        block, place = divmod(warp, warps.per_block)
+        said = _along(LANES * place + lane % LANES, warps.block)
+        of_block = f"of block {_along(block, warps.grid)}"
+        if lane == LANES:
+            return f"the warp of thread {said} {of_block} as a whole"
+        return f"thread {said} {of_block}"
 
 
 def _along(number: int, shape: tuple[int, int, int]) -> str:
@@ -406,14 +421,14 @@ def _watched(step: Step, watch: Watch) -> Step:
     if operation is None:
         return step
     members, rejoins = step.members, step.text.startswith("bar.warp.sync")
-    lands = _ALL_COPIES.match(step.text)
+    copies = _COPIES.match(step.text)
 
     def run(warps: Warps, mask: Mask) -> None:
         watch.step = step
         if members is None:
             operation(warps, mask)
-            if lands:
-                watch.landed(mask)
+            if copies:
+                watch.copies(copies, mask)
             return
         _check_members(warps, members(warps), mask)
         registers = warps.registers

@@ -55,7 +55,7 @@ class _Slot(NamedTuple):
     type: str
     bits: int = 0
     dtype: np.dtype[Any] = DTYPES[1]
-    """Of its numbers: unsigned, where they are not signed."""
+    """Dtype of its numbers, which are unsigned unless the type is signed."""
 
     def of(self, q: Qualifiers) -> "_Slot":
         """Return it with the type that it has in an instruction."""
@@ -324,7 +324,8 @@ def _video(operands: Operands, q: Qualifiers, slots: Sequence[_Slot]) -> Operati
         operands.unsupported("what is selected of its operands does not fit it, or c does not")
     target = operands.destination(plain[0], 32), DTYPES[32]
     sources = [operands.source(operand, 32) for operand in plain[1:]]
-    compute = video.scalar if q["op"].rstrip("24") == q["op"] else video.packed
+    packed = video.packed if q["op"].rstrip("24") != q["op"] else video.scalar
+    compute = video.multiplied if q["op"] == "vmad" else packed
     return _written([target], partial(compute, q, chosen), sources)
 
 
@@ -343,7 +344,9 @@ _WORD = "u32 s32"
 _ANY = f"{_RAW} {_WORDS} f32 f64"
 _HALF, _BHALF = "f16 f16x2", "bf16 bf16x2"
 _SM_80 = {"f16": 80, "bf16": 80}
-_VIDEO: dict[str, Any] = {"dtype": _WORD, "second": "add min max", "cmp": video.COMPARISONS}
+_VIDEO: dict[str, Any] = {
+    "dtype": _WORD, "second": "add min max", "cmp": video.COMPARISONS, "scale": "shr7 shr15",
+}  # fmt: skip
 _FLOAT_COMPARISONS = " ".join([*(f"{name} {name}u" for name in floating.COMPARE), "num nan"])
 _SECOND = "{|q:pred}"
 _RESULTS = "u32 s32 f32 f16 bf16"
@@ -579,8 +582,16 @@ ROWS = (
             (video.PACKED, "dtype.atype.btype", "{.add}", ", c:u32"),
             (("vset",), "atype.btype.cmp", "{.second}", "{, c:u32}"),
             (("vset2", "vset4"), "atype.btype.cmp", "{.add}", ", c:u32"),
+            (("vmad",), "dtype.atype.btype", "{.po}{.sat}{.scale}", ", c:u32"),
+            (("vshr",), "dtype.atype.u32", "{.sat}.mode{.second}", "{, c:u32}"),
         )
         for name in names
+    ),
+    # The page does not say how many bits of a left shift are clamped or compared.
+    Op(
+        "vshl.dtype.atype.u32.mode{.second} d:u32, a:u32, b:u32{, c:u32}",
+        decode=_video,
+        **_VIDEO | {"second": "add"},
     ),
     # The lanes of a warp (9.7.9.6, 9.7.13).
     Op(
@@ -625,7 +636,7 @@ for _row in ROWS:
 
 _TYPE = re.compile(r"(?:[busf]|bf|tf)\d+(?:x2)?|e\dm\dx2|pred")
 _MOST_WORDS = 6
-"""Of an opcode, whose orders are tried."""
+"""Most words of an opcode whose orders are tried."""
 
 
 def _orders(words: Sequence[str]) -> Iterator[tuple[str, ...]]:

@@ -203,9 +203,9 @@ class Silicon:
     """A device as instructions see it when they are decoded."""
 
     architecture: int
-    """Of the device, which decides what it traps on."""
+    """Architecture of the device, which decides what it traps on."""
     target: Target
-    """Of the module, which decides what instructions it may use."""
+    """Target of the module, which decides what instructions it may use."""
     chip: Chip
     """Its floating-point units."""
     layout_seed: int

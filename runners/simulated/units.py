@@ -38,7 +38,7 @@ class FloatUnit:
     zero_exponent: int
     """Exponent at which a term that is zero takes part (e_zero), if one does."""
     rounding: Rounding
-    """Of each block's sum to the accumulator's format."""
+    """Rounding of each block's sum to the accumulator's format."""
     nan: int
     """The word of every NaN result, in the accumulator's format."""
 
@@ -69,7 +69,7 @@ class FloatUnit:
     blocks_apart: bool = False
     """Each block starts at zero, and the rounded sums of the blocks are added up."""
     addition: Rounding | None = None
-    """Of those additions; None is `rounding`."""
+    """Rounding of those additions; None: `rounding`."""
     ignores_c: bool = False
     """The accumulator starts as zero."""
     rounded_multiplicands: bool = False
@@ -186,7 +186,7 @@ class FragmentUnit:
     exchanged_registers: frozenset[Matrix] = frozenset()
     """Matrices of which the first two registers are exchanged."""
     crossed_lanes: frozenset[Matrix] = frozenset()
-    """Matrices of which each even lane is taken for the next, and that for it."""
+    """Matrices for which each even lane is exchanged with the next one."""
     reversed_parts: frozenset[Matrix] = frozenset()
     """Matrices whose elements stand in a register from the high end."""
 

@@ -20,6 +20,8 @@ _COMPUTE: dict[str, Callable[[Any, Any], Any]] = {
     "vabsdiff": lambda a, b: np.abs(a - b),
     "vmin": np.minimum,
     "vmax": np.maximum,
+    "vshl": lambda a, b: a << b,
+    "vshr": lambda a, b: a >> b,
 }
 _SECOND = {"add": np.add, "min": np.minimum, "max": np.maximum}
 _COMPARE = {
@@ -27,7 +29,9 @@ _COMPARE = {
     "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
 }  # fmt: skip
 SCALAR = ("vadd", "vsub", "vabsdiff", "vmin", "vmax")
-PACKED = tuple(f"{name}{count}" for name in _COMPUTE for count in (2, 4))
+PACKED = tuple(
+    f"{name}{count}" for name in _COMPUTE if not name.startswith("vsh") for count in (2, 4)
+)
 COMPARISONS = " ".join(_COMPARE)
 
 _PARTS = {
@@ -52,7 +56,9 @@ def selects(q: Qualifiers, chosen: Sequence[str]) -> bool:
     d, a, b, *c = chosen
     if not re.fullmatch(target, d) or any(not re.fullmatch(source, each) for each in (a, b)):
         return False
-    return _count(q) > 1 or (len(c) == bool(d or q["second"]) and not (d and q["second"]))
+    if q["op"] == "vmad" or _count(q) > 1:
+        return len(c) == 1 and not (d and q["op"] == "vmad")
+    return len(c) == bool(d or q["second"]) and not (d and q["second"])
 
 
 def _numbers(words: Values, kind: str, bits: int, place: int) -> Any:
@@ -79,10 +85,12 @@ def _width(part: str) -> int:
 def scalar(q: Qualifiers, chosen: Sequence[str], a: Values, b: Values, *c: Values) -> Any:
     """Compute a number; combine it with c, or put it in place of a part of c."""
     x, y = (
-        _numbers(words, q[kind], _width(part), int(part[1:] or 0))
+        _numbers(words, q[kind] or "u32", _width(part), int(part[1:] or 0))
         for words, kind, part in ((a, "atype", chosen[1]), (b, "btype", chosen[2]))
     )
     bits = _width(chosen[0])
+    if q["mode"]:
+        y = np.minimum(y, 32) if q["mode"] == "clamp" else y & 31
     found = _computed(q, x, y, bits)
     if q["second"]:
         # What was not clamped is a number of 33 bits with a sign.
@@ -93,6 +101,26 @@ def scalar(q: Qualifiers, chosen: Sequence[str], a: Values, b: Values, *c: Value
     place = np.uint32(bits * int(chosen[0][1:]))
     mask = np.uint32((1 << bits) - 1) << place
     return (found.astype(np.uint32) << place & mask) | (c[0] & ~mask)
+
+
+def multiplied(q: Qualifiers, chosen: Sequence[str], a: Values, b: Values, c: Values) -> Any:
+    """Multiply two numbers, add c, and 1 if that is asked for; take the sum's upper bits."""
+    signed = "s32" in (q["atype"], q["btype"])
+    x, y, z = (
+        _numbers(words, kind, _width(part), int(part[1:] or 0))
+        for words, kind, part in (
+            (a, q["atype"], chosen[1]), (b, q["btype"], chosen[2]),
+            (c, "s32" if signed else "u32", ""),
+        )
+    )  # fmt: skip
+    # 64 bits hold every sum, with a sign or without one.
+    found: Any = x * y + z + (1 if q["po"] else 0)
+    found = found if signed else found.view(np.uint64)
+    found = found >> found.dtype.type(int(q["scale"].removeprefix("shr") or 0))
+    if q["sat"]:
+        limits = np.iinfo(np.int32 if signed else np.uint32)
+        found = np.clip(found, limits.min, limits.max)
+    return found.astype(np.uint32)
 
 
 def packed(q: Qualifiers, chosen: Sequence[str], a: Values, b: Values, c: Values) -> Any:

@@ -122,7 +122,7 @@ class Warps:
     steps: int = 0
     """Instructions that were executed in this launch so far."""
     line: int = 0
-    """Of the instruction that executes."""
+    """Line of the instruction that executes."""
     registers: Registers = field(default_factory=Registers)
 
     @property

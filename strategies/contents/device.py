@@ -18,8 +18,8 @@ is where the image's own code is, and that of each filling.
 
 Code is 64-bit words. The image's own starts with the number of its instructions, which compute
 scalars. A fill's starts with one of four numbers of 16 bits, low ones first: how many instructions
-compute `everywhere` of an element, the operand that holds it (LEAVE: elements stay as they are), 1
-if 32 bits are enough for all of its numbers, and how many elements are placed. The instructions
+compute `everywhere` of an element, the operand that holds it (LEAVE: elements stay as they are),
+`_Flag`s, and how many elements are placed. The instructions
 follow, then each placed one: again four numbers of 16 bits (its instructions, and the operands of
 line, LEAVE for every line, of position and of value), and its instructions, which are computed with
 64 bits.
@@ -38,8 +38,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 from functools import cache, lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +63,7 @@ _CODES = {Code.SUM: 8}
 _RIGHT_OF_NUMBERS = 22
 """Codes that differ from `Code`'s: those from 10 on have two operands."""
 _READ_ONLY = 1 << 31
-_HEADER = 11
+_HEADER = 12
 """Words of 64 bits in front of the arrays."""
 
 
@@ -78,6 +79,18 @@ class _Kind(IntEnum):
 _NONE = _Kind.LAST << 12
 
 
+class _Flag(IntFlag):
+    """What a fill is."""
+
+    NARROW = 1
+    """32 bits are enough for all of its numbers."""
+    SUMS = 2
+    """It has sums, for which A and B are taken apart first."""
+    MASKED = 4
+    """Its instructions are NOISE, AND of a number that is the same for all elements, and maybe ADD
+    of another one; or there are none, and the value is such a number."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DeviceContents:
     """What a device is given."""
@@ -91,18 +104,22 @@ class DeviceContents:
     drawn: NDArray[np.uint32]
     """Numbers of the blocks of 16 bytes that anything reads."""
     gaps: NDArray[np.uint32]
-    """Those of the others."""
+    """Numbers of the blocks of 16 bytes that nothing reads."""
     turns: int
     """Turns after which each class is filled in the same way again."""
     scalars: int
     """How many of them an image has at most."""
+    factors: int
+    """Bytes of the memory that A and B of a sum are taken apart in."""
     fillings: NDArray[np.int32]
-    """(fillings, 12): bits of an element; lines; elements that are filled; elements of a line in
+    """(fillings, 14): bits of an element; lines; elements that are filled; elements of a line in
     memory; whether the matrix's lines lie across those in memory; where its `places` start; where
     the numbers of the elements that are filled start among `places`, or -1: all; whether `places`
     are those of all bytes, not of the first ones of elements; fillings of A and of B of the product
     that a C belongs to, or -1; 2^40 over the elements of a line in memory, rounded up, low half
-    first. Of 4 bits two elements share a byte, and a place; the first is the low one."""
+    first; if elements are those of whole blocks of the row and have no other's bytes, the first of
+    these blocks, and how many there are, else 0. Of 4 bits two elements share a byte, and a
+    place; the first is the low one."""
     starts: NDArray[np.int32]
     """(turns, period, 1 + fillings)"""
     code: NDArray[np.uint64]
@@ -115,9 +132,9 @@ class DeviceContents:
     def words(self) -> NDArray[np.uint64]:
         """All of it, as `wf_opened` in contents.h reads it.
 
-        Eleven words: the seed, then period and sharing, bytes of an image and number of fillings,
-        numbers of blocks that are read and of others, turns and scalars (low half first), then at
-        which word each array starts, in the order that they have above.
+        Twelve words: the seed, then period and sharing, bytes of an image and number of fillings,
+        numbers of blocks that are read and of others, turns and scalars (low half first), factors,
+        then at which word each array starts, in the order that they have above.
         """
         blocks = np.concatenate([self.drawn, self.gaps])
         arrays = (blocks, self.fillings, self.starts, self.code, self.constants, self.places)
@@ -127,7 +144,7 @@ class DeviceContents:
         header = [self.seed]
         for low, high in (
             (self.period, self.sharing), (self.image_bytes, len(self.fillings)),
-            (len(self.drawn), len(self.gaps)), (self.turns, self.scalars),
+            (len(self.drawn), len(self.gaps)), (self.turns, self.scalars), (self.factors, 0),
         ):  # fmt: skip
             header.append(low | high << 32)
         header += starts.tolist()
@@ -173,7 +190,8 @@ def device_contents(recipe: Recipe, program: Program) -> DeviceContents:
         gaps=np.setdiff1d(blocks, plan.blocks).astype(np.uint32),
         turns=turns,
         scalars=scalars,
-        fillings=np.array(fillings, np.int32).reshape(-1, 12),
+        factors=-(-code.factors // BLOCK) * BLOCK,
+        fillings=np.array(fillings, np.int32).reshape(-1, 14),
         starts=starts,
         code=np.array(code.words, np.uint64),
         constants=np.array([one & (1 << 64) - 1 for one in code.constants], np.uint64),
@@ -224,6 +242,10 @@ def _row(
     whole = whole and bool((written == written[:, :1]).all())
     if whole:
         units, written = units[:, 0], written[:, 0]
+    first, blocks = int(window.places.min()) // BLOCK, window.places.size // BLOCK
+    every = np.arange(first * BLOCK, (first + blocks) * BLOCK)
+    if live is not None or not whole or not np.array_equal(np.sort(window.places.ravel()), every):
+        first = blocks = 0
     places = (units | np.where(written, 0, _READ_ONLY)).ravel().astype(np.uint32)
     count, at = lines * positions, -1
     if live is not None:
@@ -233,7 +255,7 @@ def _row(
     high, low = divmod(-(-(1 << _RECIPROCAL_BITS) // columns), 1 << 32)
     return (
         window.bits, lines, count, columns, int(window.is_turned), start, at, int(not whole), *both,
-        low - (low >> 31 << 32), high,
+        low - (low >> 31 << 32), high, first, blocks,
     ), places  # fmt: skip
 
 
@@ -267,7 +289,7 @@ class _Unit:
     """What the bounds of values depend on."""
 
     bits: int
-    """Of a pattern in memory."""
+    """Bits of a pattern in memory."""
     lines: int
     positions: int
 
@@ -365,6 +387,8 @@ class _Assembler:
 
     words: list[int] = field(default_factory=list)
     constants: list[int] = field(default_factory=list)
+    factors: int = 0
+    """Most bytes that factors of a sum take."""
     _known: dict[object, int] = field(default_factory=dict)
 
     def constant(self, value: int) -> int:
@@ -453,7 +477,7 @@ class _Class:
             operands = (block.operand(value, len(code)) for value in results)
             placed += [_packed(len(code), *operands), *code]
         start = len(self._assembler.words)
-        head = _packed(len(words), result, int(everywhere.is_narrow), len(fill.placed))
+        head = _packed(len(words), result, everywhere.flags, len(fill.placed))
         self._assembler.words += [head, *words, *placed]
         return start
 
@@ -483,6 +507,21 @@ class _Block:
         """Whether 32 bits are enough."""
         self._known: dict[_Key, _Value] = {}
         self._places: dict[int, int] = {}
+
+    @property
+    def flags(self) -> _Flag:
+        """What these instructions are."""
+        flags = _Flag.NARROW if self.is_narrow else _Flag(0)
+        codes = [one.code for one in self.instructions]
+        if _CODES[Code.SUM] in codes:
+            flags |= _Flag.SUMS
+        if self.is_narrow and codes in _MASKS:
+            is_chain = all(
+                one.operands[0] is before and isinstance(one.operands[1], int)
+                for before, one in pairwise(self.instructions)
+            )
+            flags |= _Flag.MASKED if is_chain else 0
+        return flags
 
     def value(self, node: Node, *, pattern: bool = False) -> _Value:
         """Compute a node.
@@ -519,6 +558,8 @@ class _Block:
         unit, code = self.unit, int(node.code)
         if node.code is Code.SUM:
             start = self._assembler.stored(node.value, _sum(node.value))
+            size = _factor_bytes(node.value, unit.lines, unit.positions)
+            self._assembler.factors = max(self._assembler.factors, size)
             return self._add(_CODES[node.code], _NONE, start)
         if isinstance(node.value, Table):
             values = _patterns(node.value, unit) if node.is_pattern else node.value.values
@@ -583,6 +624,10 @@ class _Block:
         return (_Kind.SCALAR if self._is_of_image else _Kind.SLOT) << 12 | value.slot
 
 
+_MASKS: tuple[list[int], ...] = (
+    [], [Code.NOISE, Code.AND], [Code.NOISE, Code.AND, Code.ADD],
+)  # fmt: skip
+"""Codes of the instructions of `_Flag.MASKED`."""
 _WHOLE = (Code.RIGHT, Code.EQUAL)
 """Operations of patterns whose results depend on more than the bits that are kept."""
 
@@ -596,6 +641,15 @@ def _is_cut(node: Node, unit: _Unit) -> bool:
 
 def _packed(*parts: int) -> int:
     return sum(part << 16 * i for i, part in enumerate(parts))
+
+
+def _factor_bytes(one: Sum, lines: int, columns: int) -> int:
+    """Return the memory that factors of a sum take: see `wf_factors` in contents.h."""
+    if one.a.bits == 64:
+        return 0
+    size = 2 if one.rounded is None else 4
+    depth = one.depth // 8 if one.a.kind is Kind.BITS else one.depth
+    return size * (lines * (depth + 1) + columns * (depth * (1 + (one.run > 0)) + 1))
 
 
 def _sum(one: Sum) -> tuple[int, ...]:

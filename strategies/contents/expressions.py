@@ -84,7 +84,7 @@ class Node:
     code: Code
     arguments: tuple[Node, ...] = ()
     value: Any = None
-    """Of a constant its number, the table that is looked up, the sum."""
+    """Number of a constant, table of a lookup, or terms of a sum."""
 
     @cached_property
     def is_pattern(self) -> bool:
@@ -247,7 +247,7 @@ class Placed:
     position: Node
     value: Node
     line: Node | None = None
-    """None: one in every line; else there is one in the matrix, and all three are of the image."""
+    """Line of the only such element; None: every line has one."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Which fills stand for a class of values, for each kind of format."""
+"""The fills of each class of values, for each kind of format."""
 
 from __future__ import annotations
 

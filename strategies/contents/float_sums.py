@@ -22,14 +22,7 @@ from strategies.contents.expressions import (
     wide,
 )
 from strategies.contents.float_elements import field, power, spread
-from strategies.contents.operands import (
-    DEPTH,
-    EXPONENT,
-    OFFSET,
-    PARTNER,
-    VARIANT,
-    Operand,
-)
+from strategies.contents.operands import DEPTH, EXPONENT, OFFSET, PARTNER, VARIANT, Operand
 from strategies.contents.operands import POSITION as PLACE
 
 ZERO = constant(0)

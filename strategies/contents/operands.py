@@ -59,7 +59,7 @@ class Operand:
 
     @property
     def fields(self) -> FloatFields:
-        """Of a float."""
+        """Fields of the operand's floating-point format."""
         return fields_of(self.type.name)
 
     @property

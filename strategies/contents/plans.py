@@ -1,4 +1,4 @@
-"""What there is to fill in the images of a program, and with what."""
+"""Plans: which parts of a program's images are filled, and with what."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Window:
     """
 
     bits: int
-    """Of an element."""
+    """Bits of an element."""
     places: Provenance
     """Bytes in each row of the batch, those that are neighbours in memory next to each other."""
     is_turned: bool = False

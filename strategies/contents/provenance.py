@@ -1,4 +1,4 @@
-"""Where in its image the bytes come from that a program loads."""
+"""Where in its image a program loads bytes from."""
 
 from __future__ import annotations
 
@@ -22,16 +22,7 @@ from oracle.ops import AnyOp, Op, accesses_matrix, accesses_rows, multiplies
 from oracle.places import Uniform, Word
 from oracle.program import Program
 from oracle.registers import Register
-from oracle.steps import (
-    Barrier,
-    Branch,
-    Copy,
-    Elementwise,
-    Loop,
-    PlainAccess,
-    Scalar,
-    Step,
-)
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
 from oracle.storage import Tile
 
 Provenance = NDArray[np.int64]

@@ -71,7 +71,7 @@ class Sum:
     operation: str | None = None
     """`.op` of single bits."""
     rounded: Format | None = None
-    """Of C, where A and B are floats."""
+    """Format of C, if A and B are floats."""
     depth: int = 16
     """K."""
     run: int = 0
@@ -79,7 +79,7 @@ class Sum:
 
     @cached_property
     def windows(self) -> tuple[Window, Window]:
-        """Of the exponents of A and B."""
+        """Windows of the exponents of A and B."""
         return Window(fields_of(self.a.name)), Window(fields_of(self.b.name))
 
     @cached_property

@@ -30,7 +30,7 @@ from strategies.programs.memory import Region
 MOST_SHARED = 12 << 10
 """Bytes of shared memory from which matrices go to global memory: four warps share a block's."""
 _MOST_SHARED_ASKED = 40 << 10
-"""The same where shared memory is asked for; a block has 48 KiB."""
+"""Most bytes of shared memory if shared memory is asked for; a block has 48 KiB."""
 
 _SPACES = (("global", False), ("", False), ("shared", True), ("shared::cta", True), ("", True))
 """State spaces as an instruction spells them ("" is generic), and whether memory is shared."""

@@ -1,4 +1,4 @@
-"""A program in the making, what is still asked of it, and where its decisions come from.
+"""The state of a program while it is drawn, the features still wanted, and its random decisions.
 
 A draw costs more than what is decided by it, so that decisions which belong together (all about
 one access, all about one multiplication) are the digits of one integer. Every digit 0 stands for
@@ -28,7 +28,7 @@ T = TypeVar("T")
 _DIGITS = st.integers(0, (1 << 60) - 1)
 """More than the product of the radices of any group, by so much that digits are uniform."""
 _WIDE_DIGITS = st.integers(0, (1 << 384) - 1)
-"""The same for a scalar instruction with its constants."""
+"""As `_DIGITS`, for a scalar instruction with its constants."""
 
 
 class Dice:

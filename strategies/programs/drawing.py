@@ -14,16 +14,7 @@ from oracle.places import Place, Span
 from oracle.program import Program, walk
 from oracle.steps import Copy
 from oracle.targets import Module
-from strategies.features import (
-    FEATURES,
-    MOVES,
-    OF_CODE,
-    ROW_LOADS,
-    ROW_STORES,
-    Feature,
-    Focus,
-    Has,
-)
+from strategies.features import FEATURES, MOVES, OF_CODE, ROW_LOADS, ROW_STORES, Feature, Focus, Has
 from strategies.programs.accesses import STORES, TIGHT, load
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.controlling import BRANCHES, LOOPS, around
@@ -46,7 +37,7 @@ from strategies.programs.sharing import with_shared_registers
 _SIZES = (1, 1, 1, 2, 1, 1, 1, 3, 1, 2, 1, 4, 1, 2, 3, 8)
 """Multiplications of a program; all equally likely, so that more than half have one."""
 _BETWEEN_IN = 8
-"""Of so many programs, one has a warp-level step between two stores of the same lanes."""
+"""One program in so many has a warp-level step between two stores of the same lanes."""
 _MOST_ADDED = 12
 """Parts that are appended at most until a program is as long as was asked."""
 _MOST_COPIED = 300

@@ -44,9 +44,9 @@ class Palette:
     """The forms from which programs for a target are put together."""
 
     fragment_products: tuple[Form, ...]
-    """Those of fragments that were asked for; if none was, all that the target has."""
+    """Multiplications of fragments that were asked for; if none was, all that the target has."""
     register_products: tuple[Form, ...]
-    """Those of registers of a known layout."""
+    """Multiplications of registers with a known layout."""
     row_loads: tuple[Form, ...]
     row_stores: tuple[Form, ...]
     transpositions: tuple[Form, ...]

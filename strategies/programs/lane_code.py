@@ -77,19 +77,19 @@ class _Known:
     """The scalar instructions that a module can have, and whose results PTX says to the bit."""
 
     plain: Mapping[str, tuple[ScalarInstruction, ...]]
-    """Those that may stand anywhere, by their first word."""
+    """Instructions that may stand anywhere, by their first word."""
     families: tuple[str, ...]
     """Their first words, those of everyday code several times."""
     every: Mapping[Feature, tuple[ScalarInstruction, ...]]
-    """The same, by their features."""
+    """The same instructions, by their features."""
     together: frozenset[Feature]
     """Features of those that need others before them, or read what other lanes hold."""
     first: tuple[ScalarInstruction, ...]
-    """Those that make a predicate of registers of 32 bits."""
+    """Instructions that compute a predicate from registers of 32 bits."""
     warp: tuple[ScalarInstruction, ...]
-    """Those that all lanes execute together."""
+    """Instructions that all lanes execute together."""
     carries: tuple[tuple[ScalarInstruction, ScalarInstruction], ...]
-    """Those that write the carry, each with one that may read it: sums with sums."""
+    """Instructions that write the carry, each with one that may read it: sums with sums."""
 
 
 def _is_settled(row: ScalarInstruction, module: Module) -> bool:

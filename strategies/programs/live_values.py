@@ -1,4 +1,4 @@
-"""What is known at a point of a program in the making: live values, and accesses that may race.
+"""Values and possible races at a point of a program while it is drawn.
 
 The rules are those of `oracle.definedness`, kept by construction: a barrier is put wherever two
 accesses would race, and a value is offered to later steps only where every path has written it.
@@ -24,7 +24,7 @@ class LiveValue:
     holds: Held
     """A fragment of wmma, whose layout is opaque, or registers of a known layout."""
     depth: int
-    """Of the scope that first wrote the name."""
+    """Depth of the scope that first wrote the name."""
     pending: bool = False
     """Whether it was computed, and nothing has used or stored it."""
     computed: bool = False

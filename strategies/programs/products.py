@@ -1,4 +1,4 @@
-"""Multiplications: where A, B and C come from, and what becomes of D."""
+"""Multiplications: where A, B and C come from, and where D goes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,7 @@ from oracle.operands import Fragment, Held, Registers
 from oracle.operations import Operation, operations
 from oracle.ops import Op
 from oracle.steps import Elementwise, set_registers
-from strategies.features import (
-    MOVES,
-    OF_OPERATION,
-    ROW_LOADS,
-    ROW_STORES,
-    Feature,
-    Has,
-    of_form,
-)
+from strategies.features import MOVES, OF_OPERATION, ROW_LOADS, ROW_STORES, Feature, Has, of_form
 from strategies.programs import accesses, quantised
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.forms import operand_of
@@ -40,13 +32,13 @@ from strategies.programs.registers import (
 from strategies.programs.selecting import asked_operations, fitting
 
 _COMPUTED_IN = 6
-"""Of so many operands A or B of mma.sync, and of so many D, code of lanes works on one."""
+"""For one in so many operands A or B of mma.sync, and one in so many D, scalar code works on it."""
 _KEPT = frozenset(
     {Has.FED_BY_ROWS, Has.D_AS_MULTIPLICAND, Has.ROWS_OF_D, *ROW_LOADS, *ROW_STORES, *MOVES}
 )
 """Features that are gone where code of lanes stands between two instructions."""
 _CHANGED_IN = 24
-"""Of so many fragments, the elements of one are changed on average."""
+"""The elements of one fragment in so many are changed, on average."""
 _FLOATS = {
     "f16": (0x3C00, 0x4000, 0xBC00, 0x3800),
     "f32": (0x3F80_0000, 0x4000_0000, 0xBF80_0000, 0x3F00_0000),

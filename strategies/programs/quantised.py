@@ -1,4 +1,4 @@
-"""Code of lanes as kernels have it around a multiplication: what is unpacked, and what is packed.
+"""Scalar code around a multiplication as quantised kernels have it: unpacking and packing.
 
 Before it, bytes and halves of bytes become multiplicands: unpacked, converted, scaled. Behind it,
 sums are scaled, clamped, converted and packed. No NaN is made whose bits PTX leaves open, or what

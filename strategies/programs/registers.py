@@ -1,4 +1,4 @@
-"""How registers of a known layout come from memory and go there: on their own, or in rows."""
+"""How registers of a known layout are loaded and stored: one by one, or in rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROW = ROW_BYTES
 _ROWS = (32, 40, 64, 16)
 """Rows of the memory from which ldmatrix reads."""
 _COMPUTED_IN = 3
-"""Of so many rows that instructions access, code of lanes computes the addresses of one."""
+"""The addresses of one instruction in so many that accesses rows are computed by scalar code."""
 _PITCHES = (_ROW, 2 * _ROW, 5 * _ROW)
 """Bytes from row to row that a store writes: side by side, apart, and as kernels pad them."""
 

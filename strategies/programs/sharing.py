@@ -21,11 +21,11 @@ from strategies.programs.builder import Dice
 from strategies.programs.single_instruction import one
 
 _PRODUCTS_IN = 10
-"""Of so many multiplications, one gets operands that share registers where nothing asks for it;
-with what is asked for, one of eight in a campaign has (164 of 1,321 in 25 rounds, 2026-11)."""
+"""One multiplication in so many gets operands that share registers without being asked for; with
+those that are asked for, it is one in eight of a campaign (164 of 1,321 in 25 rounds, 2026-11)."""
 _OTHERS_IN = 48
-"""Of so many loads that can, one has its address in its destination; of so many stores of
-rows and moves, one repeats registers or writes its source."""
+"""One load in so many that can has its address in its destination; one store of rows or move in
+so many repeats registers or writes its source."""
 _TRIED = 4
 """Ways of one kind that are tried until one leaves a defined program."""
 
@@ -56,7 +56,7 @@ class Sharing:
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Operands wherever they stand, by what they are named."""
     result: str = ""
-    """What the step writes, for itself and whoever reads that behind it."""
+    """What the step writes, for the step itself and for later steps that read it."""
     back: bool = False
     """Whether the result is copied behind the step to where it was, and nobody else reads it."""
     own: Mapping[str, object] = field(default_factory=dict)

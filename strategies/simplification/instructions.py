@@ -12,12 +12,7 @@ from hypothesis.errors import NoSuchExample, StopTest
 
 from oracle.instructions import INSTRUCTIONS
 from oracle.targets import TARGETS, VERSIONS, Module, Target
-from strategies.drafts import (
-    Draft,
-    as_operands,
-    described,
-    vector,
-)
+from strategies.drafts import Draft, as_operands, described, vector
 
 # What a slot holds when nobody asks for more: what every form has, the first layout of each matrix
 # on the page, and nothing where a qualifier is optional.

@@ -1,4 +1,4 @@
-"""What a program computed on the way, loaded from the image instead: what made it can go.
+"""Loads a computed value from the image instead, so that the steps that computed it can go.
 
 One multiplication by itself, registers that a step made, registers before a step changed them.
 """
@@ -15,24 +15,14 @@ from numpy.typing import NDArray
 
 from oracle.image import position
 from oracle.operands import Held, Registers, Use
-from oracle.ops import (
-    Product,
-    multiplies,
-    multiplies_fragments,
-    product_of,
-    stores_rows,
-)
+from oracle.ops import Product, multiplies, multiplies_fragments, product_of, stores_rows
 from oracle.places import Place
 from oracle.program import Program
 from oracle.registers import listed
 from oracle.steps import accesses_registers, is_plain_load
 from oracle.storage import Tile, write
 from oracle.tracing import trace
-from strategies.programs.single_instruction import (
-    buffers_of,
-    plain_access,
-    single_instruction,
-)
+from strategies.programs.single_instruction import buffers_of, plain_access, single_instruction
 from strategies.simplification.examples import (
     GUARD_BYTES,
     Example,

@@ -1,14 +1,19 @@
-"""Operands in registers of their own: one way of sharing less, and nothing else changed."""
+"""Gives operands registers of their own, one sharing at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.image import position
 from oracle.ops import COUNTS, multiplies
 from oracle.program import Program, fresh_bank, walk
 from oracle.registers import listed
-from oracle.steps import Step, set_registers
+from oracle.steps import Step, accesses_registers, set_registers
+from strategies.cells import Image
 from strategies.simplification.examples import Example, Site, Steps, edited, visit
 from strategies.simplification.structure import tidied
 
@@ -42,7 +47,8 @@ def less_shared(example: Example) -> Iterator[Example]:
 
 
 _PLAIN_METADATA = 0x4444_4444
-"""Of each chunk the first two, which every form with metadata allows (9.7.14.6.1)."""
+"""Metadata that choose the first two elements of each chunk, which every form with metadata
+allows (9.7.14.6.1)."""
 
 
 def metadata_names(program: Program) -> set[str]:
@@ -68,6 +74,35 @@ def plainer_metadata(example: Example) -> Iterator[Example]:
                 destination=made.name, count=holds.registers, constant=_PLAIN_METADATA
             )
             yield _edited(example, edited(steps, {site: (plain,)}))
+
+
+def metadata_words(program: Program) -> NDArray[np.intp]:
+    """Return the bytes of the image that lanes load as metadata, (words, 4)."""
+    names, found = metadata_names(program), [np.zeros((0, 4), np.intp)]
+    for step in walk(program.steps):
+        if not (accesses_registers(step) and step.loads and step.registers in names):
+            continue
+        if program.buffer(step.place.buffer).space == "global":
+            words = np.arange(step.lanes * step.count)[:, None]
+            found.append(position(program, step.place) + 4 * words + np.arange(4))
+    return np.unique(np.concatenate(found), axis=0)
+
+
+_COSTLY = np.array([(one.bit_count(), one) > (2, _PLAIN_METADATA & 0xFF) for one in range(256)])
+"""Of each byte whether it has more bits than plain metadata, or higher ones: in the order in which
+numbers become simpler, so that what became simpler than plain metadata never becomes plain."""
+
+
+def is_costly(image: Image) -> NDArray[np.bool_]:
+    """Return which bytes would be simpler if they were plain metadata."""
+    return np.asarray(_COSTLY[image])
+
+
+def with_plain_metadata(image: Image, bytes_: NDArray[np.intp]) -> Image:
+    """Return an image in which some bytes of metadata are plain."""
+    changed = image.copy()
+    changed[bytes_] = _PLAIN_METADATA & 0xFF
+    return changed
 
 
 def _set_apart(example: Example, text: str, own: str) -> Iterator[Example]:

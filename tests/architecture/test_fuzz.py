@@ -23,7 +23,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "kinds": set(),
     "output": {"kinds"},
     "options": set(),
-    "signals": set(),
     "runner": {"kinds", "output"},
     "diagnosis": BASE,
     "findings": BASE | {"diagnosis"},
@@ -32,7 +31,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "explain": FINDINGS,
     "measuring": BASE,
     "judging": FINDINGS | {"compilers"},
-    "conforming": FINDINGS,
     "checks": FINDINGS | {"shrinking", "compilers"},
     "campaign": FINDINGS,
     "bench": FINDINGS | {"checks", "campaign"},
@@ -41,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "console": FINDINGS | {"explain", "campaign", "screening", "options"},
     "commands": FINDINGS
     | {"explain", "compilers", "measuring", "checks", "campaign", "bench", "screening", "console"}
-    | {"fleet", "options", "signals", "judging", "conforming"},
+    | {"fleet", "options", "judging"},
     "cli": FINDINGS | {"commands", "options"},
     "__main__": {"cli"},
 }

@@ -65,3 +65,19 @@ def test_the_page_of_compilers_lists_the_releases_that_can_be_fetched(name: str)
     row = re.search(rf"^\| `?{name}`?(?!\w)[^|]*\|([^|]*)\|", page, re.MULTILINE)
     assert row is not None
     assert tuple(row[1].split()) == WHEELS[name].releases
+
+
+SCRIPT = re.compile(r"python3? (?:-m )?((?:docs|benchmarks|tests|runners)[/.][\w/.]+)([^`\n|']*)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_script_that_a_page_calls_is_there_and_has_its_options(page: Path) -> None:
+    text = page.read_text().replace("\\\n", " ")
+    for name, words in SCRIPT.findall(text):
+        script = ROOT / (name if name.endswith(".py") else f"{name.replace('.', '/')}.py")
+        source = script.read_text()
+        options = re.findall(r"(?<!\S)(--[a-z][\w-]*)", words)
+        assert [one for one in options if one not in source] == [], name
+    called = " ".join(re.findall(r"pytest[^`\n|]*", text))
+    named = re.findall(r"tests/[\w/.]+", called)
+    assert [one for one in named if not (ROOT / one.rstrip(".")).exists()] == []

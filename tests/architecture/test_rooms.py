@@ -17,6 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from oracle.instructions import INSTRUCTIONS
+from oracle.instructions.row import Instruction
+from oracle.targets import PtxVersion
+
 ROOT = Path(__file__).parents[2]
 MAY_IMPORT: dict[str, set[str]] = {
     "oracle": set(),
@@ -26,6 +30,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fuzz": {"oracle", "strategies", "runners", "corpus"},
 }
 MODULES = [path for room in MAY_IMPORT for path in sorted((ROOT / room).rglob("*.py"))]
+YOUNGER = [row for row in INSTRUCTIONS.values() if row.notes[0].since >= PtxVersion(7, 1)]
+"""Those that came after wmma, ldmatrix and mma.sync, which have words of their own everywhere."""
 # Distributions that are imported by another name than their own.
 IMPORT_NAMES = {"nvidia-ml-py": "pynvml", "nvidia-cuda-nvcc": ""}
 
@@ -105,6 +111,14 @@ def asked_array_types(path: Path) -> list[str]:
 def test_the_name_of_a_type_of_arrays_is_not_asked_for_attributes() -> None:
     # From NumPy 2.5 on, NDArray is the name of a `type` statement, which has none of an array's.
     assert not {relative(path): found for path in MODULES if (found := asked_array_types(path))}
+
+
+@pytest.mark.parametrize("row", YOUNGER, ids=lambda row: row.mnemonic)
+def test_an_instruction_is_named_in_at_most_eight_files(row: Instruction) -> None:
+    """What else is said of it is read from its rows: others are to name its kind, not the name."""
+    name = re.compile(re.escape(row.mnemonic.partition("::")[0]).replace(r"\.", "[._]"), re.I)
+    found = [relative(path) for path in MODULES if name.search(path.read_text(encoding="utf-8"))]
+    assert len(found) <= 8, found
 
 
 def test_the_oracle_knows_no_processes_no_network_and_no_console() -> None:

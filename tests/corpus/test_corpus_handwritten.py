@@ -7,7 +7,7 @@ import pytest
 from corpus_cases import new_corpus, tree
 
 from corpus import Kind
-from corpus.handwritten import import_case
+from corpus.exchange import read_case
 from oracle.errors import UsageError
 
 MODULE = """// wmma.store.d.sync; is only talked about
@@ -34,7 +34,7 @@ def written(folder: Path, document: object, **others: str) -> Path:
 
 def test_a_kind_and_a_module_are_enough(tmp_path: Path) -> None:
     corpus = new_corpus(tmp_path)
-    saved = import_case(corpus, written(tmp_path, {"kind": "crash"}))
+    saved = corpus.add(*read_case(written(tmp_path, {"kind": "crash"})))
     finding = corpus.get(saved.id).finding
     assert finding.kind is Kind.CRASH
     assert finding.instructions == (
@@ -51,7 +51,7 @@ def test_the_only_module_may_have_any_name(tmp_path: Path) -> None:
     """What is replayed and reproduced is `module.ptx`."""
     corpus, folder = new_corpus(tmp_path), written(tmp_path, {"kind": "crash"})
     (folder / "module.ptx").rename(folder / "mine.ptx")
-    entry = corpus.get(import_case(corpus, folder).id)
+    entry = corpus.get(corpus.add(*read_case(folder)).id)
     assert list(entry.finding.files) == ["module.ptx"]
     assert entry.read("module.ptx").decode() == MODULE
 
@@ -67,7 +67,7 @@ def test_what_is_written_goes_before_what_the_module_says(tmp_path: Path) -> Non
     }
     folder = written(tmp_path, document, notes_txt="more")
     (folder / ".swp").write_text("an editor's")
-    finding = corpus.get(import_case(corpus, folder).id).finding
+    finding = corpus.get(corpus.add(*read_case(folder)).id).finding
     assert finding.instructions == ("wmma.mma;",)
     assert (finding.target, finding.ptx_version, finding.comment) == ("sm_80", "8.7", "seen twice")
     assert sorted(finding.files) == ["module.ptx", "notes.txt"]
@@ -76,9 +76,9 @@ def test_what_is_written_goes_before_what_the_module_says(tmp_path: Path) -> Non
 def test_importing_twice_is_one_finding(tmp_path: Path) -> None:
     corpus = new_corpus(tmp_path)
     folder = written(tmp_path, {"kind": "crash"})
-    first = import_case(corpus, folder)
+    first = corpus.add(*read_case(folder))
     before = tree(corpus)
-    assert import_case(corpus, folder).id == first.id
+    assert corpus.add(*read_case(folder)).id == first.id
     assert tree(corpus) == before
 
 
@@ -95,7 +95,7 @@ def test_importing_twice_is_one_finding(tmp_path: Path) -> None:
 def test_a_case_that_is_none_is_a_sentence(document: object, says: str, tmp_path: Path) -> None:
     corpus = new_corpus(tmp_path)
     with pytest.raises(UsageError, match=rf"case\.json: .*{says}"):
-        import_case(corpus, written(tmp_path, document))
+        corpus.add(*read_case(written(tmp_path, document)))
     assert tree(corpus) == {}
 
 
@@ -104,21 +104,21 @@ def test_a_folder_without_its_parts_is_a_sentence(tmp_path: Path) -> None:
     folder = written(tmp_path, {"kind": "crash"})
     (folder / "sub").mkdir()
     with pytest.raises(UsageError, match="sub is not a plain file"):
-        import_case(corpus, folder)
+        corpus.add(*read_case(folder))
     (folder / "sub").rmdir()
     (folder / "module.ptx").unlink()
     with pytest.raises(UsageError, match="has no PTX module"):
-        import_case(corpus, folder)
+        corpus.add(*read_case(folder))
     (folder / "case.json").unlink()
     with pytest.raises(UsageError, match=r"has no case\.json; write one"):
-        import_case(corpus, folder)
+        corpus.add(*read_case(folder))
 
 
 @pytest.mark.parametrize("name", ["nowhere", "a-file"])
 def test_what_is_no_folder_is_a_sentence(tmp_path: Path, name: str) -> None:
     (tmp_path / "a-file").touch()
     with pytest.raises(UsageError, match=r"name a folder that has a case\.json"):
-        import_case(new_corpus(tmp_path), tmp_path / name)
+        new_corpus(tmp_path).add(*read_case(tmp_path / name))
 
 
 def test_a_module_without_matrix_instructions_needs_them_written(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_module_without_matrix_instructions_needs_them_written(tmp_path: Path)
     with pytest.raises(
         UsageError, match=r"no matrix instruction.* write family and instructions there"
     ):
-        import_case(new_corpus(tmp_path), folder)
+        new_corpus(tmp_path).add(*read_case(folder))
 
 
 @pytest.mark.parametrize("more", [0, 1])
@@ -135,9 +135,9 @@ def test_a_case_may_be_as_large_as_it_says_and_no_larger(
 ) -> None:
     folder = written(tmp_path, {"kind": "crash"})
     whole = sum(path.stat().st_size for path in folder.iterdir())
-    monkeypatch.setattr("corpus.handwritten._CASE_BYTES", whole - more)
+    monkeypatch.setattr("corpus.exchange._CASE_BYTES", whole - more)
     if more:
         with pytest.raises(UsageError, match="has more than 0 MiB"):
-            import_case(new_corpus(tmp_path), folder)
+            new_corpus(tmp_path).add(*read_case(folder))
     else:
-        import_case(new_corpus(tmp_path), folder)
+        new_corpus(tmp_path).add(*read_case(folder))

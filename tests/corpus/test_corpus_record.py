@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from corpus import Family, Kind
 from corpus.entry import finding_id
-from corpus.images import unpack
 from corpus.opening import FOLDER, Answers, is_record, named_corpus, read_answers, write_answers
-from corpus.programs import decode_program
+from corpus.programs import decode_program, unpack
 from fuzz.findings.case import ACTUAL, INPUT, PROGRAM
 from fuzz.findings.verdicts import judge
 from oracle.legality import explain
@@ -91,3 +91,22 @@ def test_the_latest_answer_is_that_of_the_newest_version_that_gave_one():
         version, answer = read_answers().latest(entry.id)
         assert answer == [one for one in read_answers().of(entry.id) if one][-1]
         assert version in read_answers().asked
+
+
+@pytest.mark.parametrize(
+    ("shown", "headline"),
+    [
+        (
+            "ldmatrix another type another type another type m8n16",
+            "ldmatrix m8n16 with types that it does not have",
+        ),
+        (
+            "wmma.load.c another type, missing qualifier",
+            "wmma.load.c with types that it does not have, missing qualifier",
+        ),
+        ("wmma.load, register of another type", "wmma.load, register of another type"),
+        ("wmma.mma .f16 x another type m16n16k16", "wmma.mma .f16 x another type m16n16k16"),
+    ],
+)
+def test_a_headline_says_once_that_types_are_not_documented(shown: str, headline: str) -> None:
+    assert Family.of(Kind.ACCEPTED, "key", shown=shown).headline(Kind.ACCEPTED) == headline

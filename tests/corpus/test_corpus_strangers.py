@@ -19,11 +19,10 @@ from corpus_cases import CASE, FILES, changed, new_corpus, only_folder, tree
 
 from corpus import Corpus, Entry, Problem, create_corpus, durable, open_corpus
 from corpus.durable import FILE_BYTES, explained
-from corpus.export import DIRECTORY_BYTES, export_zip, opened_archive
+from corpus.exchange import DIRECTORY_BYTES, export_zip, opened_archive, read_case
 from corpus.finding import encode
-from corpus.handwritten import import_case
-from corpus.images import pack, unpack
 from corpus.known import load_known, parse_range
+from corpus.programs import pack, unpack
 from corpus.upkeep import merge, prune
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 
@@ -324,7 +323,7 @@ def test_a_long_module_is_read_in_one_go(text: str, tmp_path: Path) -> None:
     (folder / "module.ptx").write_text(text)
     started = time.thread_time()
     with pytest.raises(UsageError):
-        import_case(new_corpus(tmp_path), folder)
+        new_corpus(tmp_path).add(*read_case(folder))
     assert time.thread_time() - started < 3
 
 

@@ -19,7 +19,7 @@ from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from fuzz.bench import pooling
+from fuzz import bench
 from fuzz.campaign import campaign, pool, worker
 from fuzz.campaign.triage import Triage
 from fuzz.cli import main
@@ -179,7 +179,7 @@ def _command(home: Path, words: list[str], env: dict[str, str], folder: Path, pr
     # Whoever runs the tests in the background lets them ignore it, and their children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     code = 1
-    pool.subprocess, pooling.multiprocessing = _Subprocess, _Multiprocessing
+    pool.subprocess, bench.multiprocessing = _Subprocess, _Multiprocessing
     os.fsync = lambda descriptor: None
     # Seconds by the clock, of which a busy machine gives a core few.
     campaign.SHRINK_SECONDS = 600.0

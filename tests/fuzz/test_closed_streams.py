@@ -22,7 +22,7 @@ def ended(home: Path, redirection: str, *arguments: str) -> tuple[int, str]:
     ("redirection", "arguments"),
     [
         (">&-", ("isa", "--json")), (">&-", ("explain", "x")), (">&-", ("doctor",)),
-        (">&- 2>&-", ("isa", "--json")), ("<&- >&-", ("isa",)),
+        (">&- 2>&-", ("isa", "--json")), ("<&- >&-", ("isa",)), ("<&-", ("legal", "-")),
     ],
 )  # fmt: skip
 def test_a_closed_stream_takes_what_is_written(
@@ -56,3 +56,26 @@ def test_a_full_disk_is_said(tmp_path: Path, arguments: tuple[str, ...]) -> None
     assert code == 3
     assert err.count("\n") == 1
     assert "no space is left" in err
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [("MemoryError()", "more memory is needed"), ("SystemError('no exception')", "more memory"),
+     ("ImportError('x.so: failed to map segment')", "more memory"), ("ValueError(7)", "fault")],
+)  # fmt: skip
+def test_what_cannot_be_imported_any_more_is_not_needed_to_say_so(
+    tmp_path: Path, raised: str, said: str
+) -> None:
+    """With `ulimit -v 150000` there were three tracebacks (2026-11-24)."""
+    script = f"""import sys
+from fuzz import cli
+sys.modules["fuzz.output"] = sys.modules["fuzz.commands.legality"] = None
+def ends(*_): raise {raised}
+cli.import_module = ends
+cli.main(["isa"])"""
+    done = subprocess.run(
+        [*COMMAND[:2], script], cwd=tmp_path, env=environment(tmp_path), check=False,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr.count("\n")) == (3, 1)
+    assert said in done.stderr

@@ -1,13 +1,18 @@
 """Help pages, completion by shells, and options from files."""
 
 import re
+from collections import defaultdict
+from contextlib import suppress
+from functools import reduce
 
+import click
 import pytest
 from click.testing import CliRunner
 from command_line import ROOT, warpfuzz
 
 from fuzz.cli import _INTERRUPTED, HEADINGS, Exit, app
 from fuzz.options import COMMANDS, Options
+from oracle.errors import WarpfuzzError
 
 
 @pytest.mark.parametrize("kind", COMMANDS, ids=lambda kind: kind.words)
@@ -65,6 +70,9 @@ def test_options_come_from_a_file_unless_they_are_typed(tmp_path, name):
         ("[isa]\nonyl = '*'", "'onyl' of"),
         ("isa = 3", "write a table of options"),
         ("[isa]\nonly = ", "is not TOML"),
+        ("[isa]\njson = 'no'", "write true or false"),
+        ("[isa]\nonly = ['a']", "write a text"),
+        ("[isa]\nonly = true", "write a text"),
     ],
 )
 def test_what_is_wrong_in_the_file_is_said(tmp_path, text, words):
@@ -74,6 +82,30 @@ def test_what_is_wrong_in_the_file_is_said(tmp_path, text, words):
     assert told.code == 2
     assert words in told.err
     assert "Traceback" not in told.err
+
+
+VALUES = ("1", "1.5", "nan", "true", "'x'", "''", "[]", "[1]", "['x', true]", "[[1]]", "{a = 1}",
+          "2027-01-31", "07:32:00")  # fmt: skip
+"""Of each type that TOML has (TOML 1.0)."""
+
+
+def test_no_option_takes_a_value_of_a_file_that_is_of_another_type(tmp_path):
+    """A list for a number was an internal error, and 1.5 cases were one (2026-11-24)."""
+    file, taken = tmp_path / "mine.toml", defaultdict(set)
+    for kind in COMMANDS:
+        *groups, last = kind.words.split()
+        command = reduce(lambda group, name: group.commands[name], (*groups, last), app)
+        words = ["sim" for _, one, _ in kind.declared() if not one.is_option]
+        for name, one, its_type in kind.declared():
+            for value in VALUES if one.is_option else ():
+                option = one.spelled(name)[2:].partition("/")[0]
+                file.write_text(f"[{'.'.join((*groups, last))}]\n{option} = {value}\n")
+                with suppress(click.UsageError, WarpfuzzError):
+                    command.make_context(last, ["--config", str(file), *words])
+                    taken[its_type].add(value)
+    assert taken["bool"] == {"true"}
+    assert taken["int | None"] <= {"1"}
+    assert taken["tuple[int, ...]"] <= {"[]", "[1]"}
 
 
 def test_a_missing_file_is_said(tmp_path):

@@ -84,6 +84,13 @@ def test_of_a_module_the_matrix_instructions_are_judged_and_nothing_else(tmp_pat
     assert len(warpfuzz(tmp_path, "legal", "list", "--json").rows) == 7
 
 
+def test_a_mark_of_the_byte_order_is_no_part_of_a_line(tmp_path):
+    """A legal first line of a file from Windows was called illegal (2026-11-24)."""
+    (tmp_path / "file").write_text(f"{LOAD};\r\n{LOAD};\r\n", encoding="utf-8-sig")
+    rows = warpfuzz(tmp_path, "legal", "file", "--json").rows
+    assert judged(rows) == [(f"{LOAD};", "legal")] * 2
+
+
 def test_a_folder_is_called_one(tmp_path):
     told = warpfuzz(tmp_path, "legal", ".")
     assert (told.code, told.err.startswith("warpfuzz: . is a folder; give a file")) == (2, True)

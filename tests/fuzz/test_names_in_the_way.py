@@ -75,6 +75,16 @@ def test_what_is_in_the_current_folder_disturbs_nothing(
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("command", [SCRIPT, MODULE])
+def test_a_current_folder_that_was_removed_is_said(tmp_path: Path, command: list[str]) -> None:
+    """It was a traceback, and code 1 (2026-11-24)."""
+    gone = 'mkdir "$0" && cd "$0" && rmdir "$0" && exec "$@"'
+    shell = ["sh", "-c", gone, str(tmp_path / "gone"), *command, *_EXPLAIN]
+    done = ended(shell, tmp_path, str(ROOT))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == "warpfuzz: the current folder was removed; go to another one\n"
+
+
 def test_a_process_that_the_command_spawns_does_not_begin_it_again(tmp_path: Path) -> None:
     """`warpfuzz bench` and `warpfuzz measure` died with several processes (2026-11-23)."""
     script = f"import runpy; runpy.run_path({SCRIPT[1]!r}, run_name='__mp_main__'); print('ready')"

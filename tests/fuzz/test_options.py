@@ -42,18 +42,28 @@ def test_an_option_of_several_commands_is_declared_once() -> None:
     assert shared <= several | OWN
 
 
-def test_an_empty_name_is_no_file_and_no_folder() -> None:
-    """`--corpus "$UNSET"` would be the current folder."""
-    paths = [
+def test_an_empty_name_is_no_file_and_no_folder_and_an_empty_text_no_value() -> None:
+    """`--corpus "$UNSET"` would be the current folder, and `--only "$UNSET"` every form."""
+    found = [
         one.parameter(name, annotation)
         for kind in COMMANDS
         for name, one, annotation in kind.declared()
-        if "Path" in annotation
+        if ("Path" in annotation or "str" in annotation) and name != "instruction"
     ]
-    assert len(paths) > 30
-    for path in paths:
-        with pytest.raises(click.BadParameter, match="it is empty"):
-            path.type.convert("", path, None)
+    assert len(found) > 140
+    for one in found:
+        with pytest.raises(click.BadParameter):
+            one.type.convert("", one, None)
+
+
+def test_a_text_that_is_kept_is_text() -> None:
+    """A state or a finding could not be written with it (2026-11-24)."""
+    run = {name: one.parameter(name, its_type) for name, one, its_type in Run.declared()}
+    for name, given in (("ptx_pass", "sed s/\udcff/x/"), ("only", "\udc80"), ("target", "\udcff")):
+        with pytest.raises(click.BadParameter, match="no text in UTF-8"):
+            run[name].type.convert(given, run[name], None)
+    for given in ("é", "a\nb", "sed s/\x01//"):
+        assert run["ptx_pass"].type.convert(given, run["ptx_pass"], None) == given
 
 
 def test_every_conflict_is_of_options_that_there_are() -> None:

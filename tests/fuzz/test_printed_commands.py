@@ -11,20 +11,31 @@ from __future__ import annotations
 
 import ast
 import html
+import os
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
 import click
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from corpus.opening import FOLDER as RECORD
 from fuzz.cli import app
+from fuzz.findings.making import check_trusted
 from fuzz.options import DEFAULT_CORPUS
-from oracle.errors import WarpfuzzError
+from fuzz.output import typed
+from fuzz.runner import RunnerChoice, opened
+from oracle.errors import UsageError, WarpfuzzError
 from oracle.isa import FORMS
+from runners.foreign import check_named
+from runners.front_ends.child import check_there, stages
+from runners.processes import quoted
+from runners.ptx_pass import PtxPass
 
 ROOT = Path(__file__).parents[2]
 PAGES = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")))
@@ -49,10 +60,7 @@ PLACES = {
     **dict.fromkeys(("findings", "all", "record"), "record"),
 }
 """What a person has in the place of a word of a page."""
-PATHS = (
-    "path", "str(corpus)", "str(entry.path) if path is None else path", "str(folder)",
-    "str(output)", "str(path)",
-)  # fmt: skip
+PATHS = ("path", "corpus", "path or entry.path", "folder", "output")
 TARGETS = ("compiled.architecture", "module.target.name", "target")
 EXPRESSIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(PATHS, ("a folder",)),
@@ -177,6 +185,61 @@ def checked(words: Sequence[str]) -> tuple[click.Command, click.Context]:
         assert found is not None
         command, context = found, found.make_context(name, rest, parent=context)
     return command, context
+
+
+PARTS = st.text(
+    st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1
+) | st.binary(min_size=1).map(lambda data: os.fsdecode(data.replace(b"\0", b"x")))
+
+
+@given(st.lists(PARTS, min_size=1))
+def test_a_shell_reads_the_words_of_a_command_as_they_were(words: list[str]) -> None:
+    """A folder with a line end or a sign for terminals in its name was shown as another one."""
+    line = typed(words)
+    assert line.isprintable()
+    read = subprocess.run(["bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, check=True)
+    assert read.stdout.split(b"\0")[:-1] == list(map(os.fsencode, words))
+
+
+PRECIOUS = r"sed s/\\.trans//"
+"""Of which Python's own notation is another command: with twice the backslashes."""
+
+
+def refused(command: str) -> Iterator[str]:
+    """Iterate over what messages say of a command that is not run, or fails."""
+    yield str(PtxPass(f"false {command}")("")).removeprefix("the PTX pass ")
+    for check in (
+        lambda: check_trusted(command, option="--ptx-pass", named_by="it", trust=False),
+        lambda: opened(RunnerChoice(name="sim", ptx_pass=f"./no-{command}")).__enter__(),
+        lambda: check_named(f"./no-{command}", ()),
+        lambda: check_there([["./no"]], command),
+        lambda: stages(f"| {command}"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            check()
+        yield str(caught.value)
+
+
+def test_a_message_shows_a_command_as_a_shell_takes_it_again() -> None:
+    """A refused pass was shown with its backslashes doubled: pasted, it changed nothing, and the
+    finding was gone (2026-11-24)."""
+    for said in refused(PRECIOUS):
+        shown = said[min(at for sign in "'\"" if (at := said.find(sign)) >= 0) :]
+        read = shlex.split(shown, posix=True)[0]
+        assert read.rstrip(":,").endswith(PRECIOUS), said
+
+
+@given(PARTS)
+def test_a_quoted_command_is_read_by_a_shell_as_it_is(command: str) -> None:
+    read = subprocess.run(["bash", "-c", f"printf %s {quoted(command)}"], capture_output=True)
+    assert read.stdout == os.fsencode(command)
+
+
+def test_a_path_is_never_taken_for_an_option() -> None:
+    """`warpfuzz replay -c` was printed for a corpus in the folder `-c` (2026-11-24)."""
+    assert typed(("warpfuzz", "replay", Path("-c"), "--runner", "-")) == (
+        "warpfuzz replay ./-c --runner -"
+    )
 
 
 @pytest.fixture(autouse=True)

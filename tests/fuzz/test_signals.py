@@ -10,7 +10,7 @@ import sys
 import pytest
 from command_line import ROOT
 
-from fuzz.signals import ended_by_signals
+from fuzz.console import ended_by_signals
 
 ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -38,7 +38,7 @@ _TWICE = """
 import os, signal, sys
 from itertools import count
 from types import SimpleNamespace
-from fuzz import signals
+from fuzz import console as signals
 number = int(sys.argv[1])
 signal.signal(number, signal.SIG_DFL)
 signals.time = SimpleNamespace(monotonic=count().__next__)

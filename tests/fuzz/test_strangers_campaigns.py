@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,11 @@ def test_a_command_is_trusted_where_it_was_given_and_nowhere_else(
 
     with pytest.raises(UsageError, match=r"the state names the command '\./pass'.*--trust"):
         check("./pass")
+    typed = """sed 's/\\.trans//' "a b\""""
+    with pytest.raises(UsageError) as refused:
+        check(typed)
+    shown = str(refused.value).partition("the command ")[2].partition(", which was never")[0]
+    assert shlex.split(shown) == [typed]
     check("./pass", trust=True)
     check("13.5")
     remember("./pass", None)

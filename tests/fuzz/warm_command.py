@@ -11,9 +11,9 @@ from pathlib import Path
 from value_runs import run
 
 import fuzz.checks.compilers
-import fuzz.checks.undefined
+import fuzz.checks.programs
 import fuzz.commands.run
-import fuzz.console.view  # noqa: F401
+import fuzz.console  # noqa: F401
 from oracle.isa import FORMS
 from oracle.legality import verdict_of
 from oracle.targets import parse_target, parse_version

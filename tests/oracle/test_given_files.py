@@ -63,3 +63,8 @@ def test_toml_that_no_person_writes_is_refused_soon(text: str) -> None:
         parse_toml(text.encode("latin-1")[:TOML_BYTES], "here.toml")
     assert time.thread_time() - started < 5
     assert len(str(raised.value)) < 500
+
+
+def test_a_mark_of_the_byte_order_is_no_part_of_a_file() -> None:
+    """Editors of Windows write one."""
+    assert parse_toml("a = 1\r\n".encode("utf-8-sig"), "here.toml") == {"a": 1}

@@ -93,3 +93,15 @@ def test_it_does_not_halve_what_halving_cannot_help() -> None:
         assert runner.failed == 1
         assert not found.complete
         assert found.culprits == ()
+
+
+def test_lines_of_what_was_said_stand_apart_in_one_line() -> None:
+    """An instruction stood glued behind the sentence of a race (2026-11-24)."""
+    failure = Failure(
+        trouble=Trouble.LAUNCH_FAILURE, message="it stops",
+        detail="line 9: race, and no barrier is between\n\n  ldmatrix.sync {%r0},  [%r1];\n",
+    )  # fmt: skip
+    assert failure.line == (
+        "launch failure: it stops: line 9: race, and no barrier is between; "
+        "ldmatrix.sync {%r0}, [%r1]"
+    )

@@ -130,7 +130,7 @@ def test_images_of_a_program_start_few_never_shrink_and_end(speed: Speed) -> Non
     counts = [images_per_program(number, speed) for number in range(2000)]
     assert counts == sorted(counts)
     assert counts[0] == 8
-    assert counts[-1] == {Speed.INTERPRETED: 256, Speed.NATIVE: 8192}[speed]
+    assert counts[-1] == {Speed.INTERPRETED: 256, Speed.NATIVE: 4096}[speed]
     # Every form has had a program before images grow.
     broad = counts.index(16) * PROGRAMS
     assert broad >= len(SELECTED)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from fuzz.bench import search as searching_module
-from fuzz.bench.faults import MEASURED_ROWS, Contents, Emitted, Mutant, chosen
-from fuzz.bench.search import Plan, search
+from fuzz.bench.search import MEASURED_ROWS, Contents, Emitted, Mutant, Plan, chosen, search
 from fuzz.compilers.matrix import survey_programs
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa import FORMS

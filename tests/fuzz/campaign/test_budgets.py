@@ -67,7 +67,7 @@ def test_a_campaign_that_its_cases_ended_is_at_its_end_when_it_is_resumed(tmp_pa
     before = warpfuzz(tmp_path, *options, "--cases", 24, "--json").summary
     resumed = warpfuzz(tmp_path, "run", "--resume", "--corpus", "c", "--json")
     assert (resumed.code, resumed.summary["cases"]) == (0, before["cases"])
-    assert "has reached its limit (--cases 24); a higher one goes on" in resumed.err
+    assert "has reached its limit (--cases 24); a higher one continues it" in resumed.err
     longer = resumed.summary["seconds"] + 1
     options = ("--cases", 10**30, "--findings", 10**30, "--time", f"{longer:.3f}")
     further = warpfuzz(tmp_path, "run", "--resume", *options, "--corpus", "c", "--json")

@@ -22,6 +22,7 @@ from fuzz.campaign.store import (
     PREVIOUS,
     STATE,
     STATISTICS,
+    SUMMARY,
     CampaignStore,
     FamilyRecord,
     State,
@@ -30,8 +31,8 @@ from fuzz.campaign.store import (
 )
 from fuzz.campaign.triage import Triage
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import Facts, RoundPlan, Stage, Suspect
-from fuzz.findings.families import WRONG_STEP
+from fuzz.checks.protocol import Facts, Found, RoundPlan, Stage
+from fuzz.findings.families import WRONG_STEP, FamilyState
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
 from oracle.image import different
@@ -118,6 +119,15 @@ def test_a_folder_has_one_campaign_at_a_time(tmp_path: Path) -> None:
     ):
         CampaignStore(tmp_path)
     CampaignStore(tmp_path).close()
+
+
+def test_a_folder_whose_name_is_no_text_has_figures_that_are(tmp_path: Path) -> None:
+    """The first finding of a campaign there was an internal error (2026-11-24)."""
+    with CampaignStore(tmp_path) as store:
+        store.summarise({"path": "a\udcff"})
+        store.record({"path": "a\udcff"})
+        for name in (SUMMARY, STATISTICS):
+            assert json.loads((store.folder / name).read_text()) == {"path": "a?"}
 
 
 def test_a_line_of_statistics_that_was_cut_off_spoils_no_other(tmp_path: Path) -> None:
@@ -209,13 +219,14 @@ def test_options_of_a_finding_do_not_name_the_folders_of_a_machine() -> None:
         r"perl -pe 's/\$a/b/'",
         "python -c 'print(1 // 2)'",
         "false",
+        'sed "s/a/$/"',
+        r"sed s/a/\&/",
     ],
 )
-def test_a_pass_is_named_whole_and_can_be_typed_as_it_is_shown(command: str) -> None:
-    r"""`sed -E 's/(…)\.row/…/'` was shown as "sed -E '" (2026-11-23)."""
+def test_a_pass_is_named_whole_and_as_it_was_typed(command: str) -> None:
+    r"""`sed -E 's/(…)\.row/…/'` was shown as "sed -E '", and other quotes than were typed."""
     choice = RunnerChoice(name="sim", ptx_pass=command)
-    _, shown = shlex.split(choice.options)
-    assert shlex.split(shown) == shlex.split(command)
+    assert shlex.split(choice.options) == ["--ptx-pass", command]
 
 
 def test_a_provisional_family_is_confirmed_ever_more_rarely_and_never_for_the_last_time(
@@ -233,7 +244,7 @@ def test_a_provisional_family_is_confirmed_ever_more_rarely_and_never_for_the_la
             confirmed.append(met)
             triage.turned[family.key] = "violation/what it is"
             triage.tries[family.key] = len(confirmed)
-        triage.suspect(Suspect(family=family, kind=Kind.VIOLATION, cases=1, stored=None))
+        triage.suspect(Found(family=family))
     assert confirmed == [1, 2, 4, 8, 16, 32, 64]
 
 
@@ -245,6 +256,33 @@ def test_what_a_family_turned_out_to_be_is_found_through_every_name_it_had(tmp_p
     )
     triage.turned.update({"looks": "beside others", "beside others": "store", "once": ""})
     assert [triage.turned_out(key) for key in ("looks", "once", "new")] == ["", "", None]
+
+
+@given(confirmed=st.lists(st.booleans(), max_size=6), hands=st.integers(1, 6))
+def test_replays_come_first_and_half_of_several_hands_make_findings_smaller(
+    confirmed: list[bool], hands: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    corpus = create_corpus(tmp_path_factory.mktemp("found") / "here", generator="test")
+    triage = Triage(corpus=corpus, known=Known(entries=()), shrinks=lambda _: True)
+    for number, done in enumerate(confirmed):
+        family = Family(key=f"violation/{number}", title="t")
+        case = Case(
+            kind=Kind.VIOLATION, family=family, instructions=(f"wmma.mma {number};",),
+            target="sm_90", ptx_version="8.0",
+        )  # fmt: skip
+        triage.members[family.key] = FamilyState(
+            kind=Kind.VIOLATION, family=family, text="", verdict="", message="",
+            saved=corpus.add(case, {}), confirmed=done,
+        )  # fmt: skip
+    shrinking = []
+    for _ in range(hands):
+        assert triage.untouched is (len(shrinking) < len(confirmed))
+        if (job := triage.next_job(1.0)) is not None:
+            shrinking.append(job.seconds is not None)
+    # In turn, beginning with a replay, as long as there are both.
+    both = min(2 * min(confirmed.count(False), confirmed.count(True)), hands)
+    assert shrinking[:both] == [False, True] * (both // 2) + [False] * (both % 2)
+    assert len(shrinking) == min(hands, len(confirmed))
 
 
 @pytest.mark.parametrize("skip", [0, 30])

@@ -56,7 +56,7 @@ def test_a_function_that_was_changed_in_memory_is_named_before_anything_is_run(
         sent = Carried(check=check()).pickled()
     received = unpickled(sent)
     with (
-        pytest.raises(UsageError, match=rf"{name} was changed in the memory") as caught,
+        pytest.raises(UsageError, match=rf"{name} was replaced in memory") as caught,
         received.on(0).opened(WorkerHeartbeat(Heartbeats(1), 0)),
     ):
         pass
@@ -67,7 +67,7 @@ def test_workers_refuse_a_patched_runner(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(SimulatedRunner, "run", another)
     with (
         ProcessPool(check(), workers=1) as pool,
-        pytest.raises(UsageError, match=r"SimulatedRunner\.run was changed"),
+        pytest.raises(UsageError, match=r"SimulatedRunner\.run was replaced"),
     ):
         pool.facts()
 
@@ -99,7 +99,7 @@ def test_a_runner_that_cannot_be_made_again_is_refused() -> None:
 
     __main__.own = own  # type: ignore[attr-defined]
     try:
-        with pytest.raises(UsageError, match="of the script that was started"):
+        with pytest.raises(UsageError, match="defined in the script that was started"):
             script.pickled()
     finally:
         own.__module__ = kept

@@ -28,7 +28,7 @@ from fuzz.checks.protocol import REFERENCE, Check, RoundJob, RoundReport, Stage,
 from fuzz.commands.run import _resolved, resumed
 from fuzz.console.dashboard import reference_lines
 from fuzz.options import DEVICE_REFERENCE, Run
-from fuzz.runner import OpenRunner, RunnerChoice, opened
+from fuzz.runner import RunnerChoice, opened
 from oracle.errors import InfrastructureError
 from runners import simulated_runner
 from runners.front_ends.protocol import FrontEndToolchain
@@ -130,11 +130,11 @@ def shown(made: list[RoundReport]) -> list[tuple[str, int, Images]]:
     found = []
     for report in made:
         for suspect in report.suspects.values():
-            assert suspect.stored is not None
-            number = suspect.stored.case.origin.image
+            assert suspect.case is not None
+            number = suspect.case.origin.image
             assert number is not None
             found.append(
-                (suspect.family.key, number, np.load(BytesIO(suspect.stored.files["input.npy"]))[0])
+                (suspect.family.key, number, np.load(BytesIO(suspect.files["input.npy"]))[0])
             )
     return found
 
@@ -159,9 +159,6 @@ class Watched:
     def __init__(self) -> None:
         self.verified: list[Batch] = []
 
-    def opened(self, ready: OpenRunner) -> Watched:
-        return self
-
     def after(self, report: RoundReport, verified: Sequence[Batch]) -> None:
         self.verified += verified
 
@@ -172,7 +169,7 @@ class Watched:
 @pytest.mark.parametrize("reference", [True, False])
 def test_what_the_device_has_compared_is_not_screened(reference: bool) -> None:
     idle = Watched()
-    check = replace(check_of(sound), idle=idle, reference=reference)
+    check = replace(check_of(sound), idle=lambda ready: idle, reference=reference)
     with check.opened(Silence()) as opened_check:
         plan = check.plan(opened_check.facts).round(0, ProgramCoverage())
         report = opened_check.round(RoundJob(number=0, plan=plan))

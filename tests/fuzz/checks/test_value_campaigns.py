@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from value_runs import entries, replayed, run
+from value_runs import campaign, entries, replayed, run
 
 from corpus import Entry, Kind
-from corpus.images import unpack
+from corpus.programs import unpack
+from fuzz.campaign.rounds import Budget
+from fuzz.checks.protocol import Examination, Job
 from fuzz.findings.case import ACTUAL, EXPECTED, INPUT, subject_of
 from fuzz.findings.replay import COPIES
 from fuzz.findings.verdicts import differences
+from fuzz.runner import RunnerChoice, opened
 from oracle.execution import execute
 from oracle.permission import permitted
 
@@ -97,6 +101,30 @@ def test_a_fault_is_found_and_stored_and_gone_without_it(
     assert len(found) == len(progress.families) > 0
     assert set(found.values()) == {"reproduced"}
     assert set(replayed(tmp_path, faults=(), ptx_pass="none").values()) == {"gone"}
+
+
+def test_when_its_time_is_over_a_campaign_goes_on_for_as_long_as_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """20 s more were said, and an examination that began in the last took 20 s (2026-11-24)."""
+    monkeypatch.setattr("fuzz.campaign.campaign._GRACE", 2.0)
+    given = []
+    with opened(RunnerChoice(name="sim", faults=("s4-as-u4",))) as ready:
+        late = campaign(ready, tmp_path, cases=10**6, only="wmma*s4*", images=16)
+        late.budget = Budget(seconds=0.01)
+        give = late.pool.give
+
+        def giving(job: Job) -> None:
+            if isinstance(job, Examination) and job.seconds is not None:
+                given.append((time.monotonic(), job.seconds))
+            give(job)
+
+        monkeypatch.setattr(late.pool, "give", giving)
+        status = late.run()
+    assert status.findings
+    assert not status.suspects
+    began = min(when for when, _ in given)
+    assert all(when + seconds < began + 2.1 for when, seconds in given)
 
 
 def test_a_transient_is_flaky_with_its_rate(tmp_path: Path) -> None:

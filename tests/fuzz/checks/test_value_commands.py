@@ -98,9 +98,12 @@ def test_the_report_says_what_was_compared(tmp_path: Path) -> None:
         (("--runner", "sim", "--target", "sm_61"), "no simulated device"),
         (("--runner", "sim", "--target", "sm_100", "--ptx-version", "8.0"), "does not know sm_100"),
         (("--runner", "sim", "--only", "wmma.store*"), "no matrix instruction of sm_90"),
-        (("--runner", "sim", "--ptx-pass", ""), "PTX pass is empty"),
+        (("--runner", "sim", "--ptx-pass", ""), "'--ptx-pass': it is empty"),
+        (("--runner", "sim", "--ptx-pass", " "), "PTX pass is empty"),
         (("--runner", "sim", "--ptx-pass", "nowhere/pass -x"), "there is no program nowhere/pass"),
         (("--runner", "sim", "--workers", "1000000"), "not in the range 1<=x<="),
+        (("--runner", "sim", "--gpus", "3"), "--gpus 3 is of a --fleet, and there is none"),
+        (("--runner", "sim", "--repeat", "5"), "--repeat 5.0 is of a --fleet"),
     ],
 )
 def test_what_does_not_go_together_is_a_usage_error(

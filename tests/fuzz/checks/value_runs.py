@@ -12,7 +12,7 @@ from corpus.known import Known
 from fuzz.campaign import campaign as coordinator
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.heartbeat import Broken, Heartbeats, WorkerHeartbeat
-from fuzz.campaign.pool import Event, Finished, GaveUp
+from fuzz.campaign.pool import Event, Finished
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import CampaignStore
@@ -62,7 +62,7 @@ class LocalPool:
         events: list[Event] = [Finished(job=job, report=report)]
         if report.lost:
             self.workers = 0
-            events.append(GaveUp(broken=Broken(cause=DeviceLostError, message=report.lost)))
+            events.append(Broken(cause=DeviceLostError, message=report.lost))
         return events
 
     def interrupt(self) -> None: ...

@@ -28,10 +28,9 @@ from corpus import Kind
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.checks.protocol import DeviceStatus, ScreeningReport, Stage
-from fuzz.console import dashboard
+from fuzz.console import dashboard, heartbeat
 from fuzz.console.dashboard import limiting_words
 from fuzz.console.report import print_report, recording_console
-from fuzz.console.view import heartbeat
 from fuzz.output import THEME
 from strategies.coverage import CoverageLine
 
@@ -174,7 +173,7 @@ def test_while_what_differed_waits_nobody_says_that_all_agree() -> None:
     assert sound.words.agreement in shown(sound, 160, 60)
     for status, said in (
         (replace(sound, waiting=2, unreplayed=2), "2 suspects to be replayed"),
-        (replace(sound, gone=1), "1 case differed once and not when replayed"),
+        (replace(sound, gone=1), "1 case differed once, but not when replayed"),
         (replace(sound, compared=0), "nothing is compared yet"),
     ):
         text = shown(status, 160, 60)

@@ -17,9 +17,8 @@ from corpus import Case, Family, Kind, Versions, create_corpus
 from fuzz.campaign.rounds import Budget
 from fuzz.checks.compiler_suspects import who_alone
 from fuzz.commands.corpus import list_findings
-from fuzz.console import watching
+from fuzz.console import heartbeat, watching
 from fuzz.console.report import print_report, recording_console
-from fuzz.console.view import heartbeat
 from fuzz.findings.families import (
     Asked,
     FamilyState,
@@ -28,7 +27,7 @@ from fuzz.findings.families import (
     finding_row,
     unknown_groups,
 )
-from fuzz.findings.spans import spanned
+from fuzz.kinds import spanned
 from fuzz.options import CorpusList
 
 ONE_CAUSE = {Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.FLAKY}
@@ -107,6 +106,9 @@ def test_a_deviation_and_a_violation_of_one_cause_are_one_line(
         (("wmma.load.a m8n8k4 f64", "wmma.load.a m16n16k16 f16"), "wmma.load.a of several forms"),
         (("wmma.mma m8n32k16 f16 f16", "wmma.mma m8n32k16 f16 f32"),
          "wmma.mma m8n32k16 f16 of several forms"),
+        (("mma.sp::ordered_metadata m16n8k64 f32", "mma.sp m16n8k64 f32"), "mma.sp m16n8k64 f32"),
+        (("mma.sp m16n8k64 f32", "mma.sp::ordered_metadata m16n8k64 f32"),
+         "mma.sp m16n8k64 f32 of several forms"),
     ],
 )  # fmt: skip
 def test_a_group_is_named_after_what_its_members_have_in_common(
@@ -114,8 +116,8 @@ def test_a_group_is_named_after_what_its_members_have_in_common(
 ) -> None:
     """README's demonstration named a fault of every form after one (2026-11-23)."""
     pair = [family(kind, f"{head}: other bits", 1) for kind, head in zip(BOTH, heads, strict=True)]
-    for one in pair:
-        one.family = Family(key=f"{one.kind}/{heads[0].split()[0]}", title=one.family.title)
+    for one, head in zip(pair, heads, strict=True):
+        one.family = Family(key=f"{one.kind}/{head.split()[0]} of all", title=one.family.title)
     (group,) = finding_groups(pair)
     assert group.title == f"violation: {named}: other bits"
     assert group.what == f"{named}: other bits"
@@ -141,7 +143,11 @@ def test_known_deviations_and_violations_of_one_cause_are_one_line() -> None:
 def _of_compilers(kind: Kind, what: str, *wrong: str) -> FamilyState:
     """Return a family that some of three compilers have, at -O0 or -O2."""
     asked = tuple(
-        Asked(version=version, level=level, wrong=f"{version} -O{level}" in wrong)
+        Asked(
+            version=version,
+            level=level,
+            outcome="violation" if f"{version} -O{level}" in wrong else "match",
+        )
         for version in ("llvm:14", "llvm:20", "llvm:22")
         for level in (0, 2)
     )

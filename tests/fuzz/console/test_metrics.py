@@ -19,10 +19,10 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from fuzz.campaign.heartbeat import device_status
-from fuzz.campaign.hosts import HostStatus
+from fuzz.campaign.status import HostStatus
 from fuzz.checks.protocol import DeviceStatus, ScreeningReport
 from fuzz.console import serving
-from fuzz.console.devices import readings
+from fuzz.console.dashboard import readings
 from fuzz.console.metrics import CampaignMetrics, ScreeningMetrics, parse_address, served
 from fuzz.console.screening import DeviceView
 from fuzz.screening.screen import Screen, Tally
@@ -169,7 +169,7 @@ def test_a_port_in_use_gets_a_sentence() -> None:
 def test_without_prometheus_client_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     monkeypatch.delitem(sys.modules, "fuzz.console.metrics", raising=False)
-    missing = pytest.raises(UsageError, match=r"warpfuzz\[metrics\]")
+    missing = pytest.raises(UsageError, match=r"\.\[metrics\]. in the clone")
     with missing, serving("9400", "CampaignMetrics"):
         pass
 

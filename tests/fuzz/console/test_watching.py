@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from corpus import Family, Kind
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
-from fuzz.console import watching
-from fuzz.console.view import HEARTBEAT_SECONDS, JsonWatching, LineWatching, heartbeat
+from fuzz.console import JsonWatching, LineWatching, heartbeat, watching
+from fuzz.output import HEARTBEAT_SECONDS
 
 
 class _Clock:

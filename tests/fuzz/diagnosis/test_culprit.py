@@ -28,7 +28,7 @@ from oracle.program import Program
 from oracle.steps import Barrier, Copy, plain_load, plain_store
 from oracle.targets import Module
 from runners.emission import emit
-from runners.faults import by_name
+from runners.faults import CATALOGUE, by_name
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, ForwardingRunner, Runner
 from runners.ptx_pass import RewritingRunner
@@ -44,6 +44,8 @@ HALF = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16")
 MODULE = Module.named("sm_90", "8.0")
 FORMS = tuple(form for form in ISA if is_valued(form, MODULE))
 WMMA = tuple(form for form in FORMS if form.mnemonic in ("wmma.mma", "ldmatrix"))
+(ROTATED,) = (one.name for one in CATALOGUE if re.search("^st.*-rotated-rows$", one.name))
+"""Takes the addresses of rows that are stored from other lanes."""
 ROUNDS = 12
 """Rounds of eight programs among which a fault has to show."""
 
@@ -98,7 +100,7 @@ def culprits(runner, name: str, count: int) -> set[str]:
         ("stuck-load-bit", "wmma.load.a"),
         ("lanes-b-crossed", "mma.sync"),
         ("lanes-block-halved", "mma.sync of floats"),
-        ("stmatrix-rotated-rows", "stmatrix"),
+        (ROTATED, by_name(ROTATED).guilty[0]),
         ("movmatrix-lost", "movmatrix"),
     ],
 )
@@ -406,9 +408,8 @@ def test_the_witness_of_a_culprit_comes_out_wrong() -> None:
 
 
 def test_a_step_on_registers_is_shrunk_to_itself_between_plain_accesses() -> None:
-    fault = "stmatrix-rotated-rows"
-    with opened(RunnerChoice(name="sim", target="sm_90", faults=(fault,))) as ready:
-        ((program, image),) = failing(ready.runner, fault, 1)
+    with opened(RunnerChoice(name="sim", target="sm_90", faults=(ROTATED,))) as ready:
+        ((program, image),) = failing(ready.runner, ROTATED, 1)
         culprit = culprit_of(
             ExperimentDevice(ready.runner, emit(program, module=MODULE)), program, image
         )

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from lane_programs import plain
 from repro_cases import VALUED, multiplication, row_load
 
-from fuzz.explain.derivations import derivation, raw
-from fuzz.explain.dot_products import Element, derive
+from fuzz.explain.derivations import Element, derivation, derive, raw
 from fuzz.explain.notation import decimal, exact, number, ordinal, pattern
 from oracle.formats import FORMATS, Format
 from oracle.forms import Form

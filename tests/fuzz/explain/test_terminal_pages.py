@@ -17,9 +17,8 @@ from rich.console import Console
 
 from corpus import Case, Family, Kind, OracleVerdict, RunnerVerdict, Versions, create_corpus
 from corpus.entry import Entry
-from corpus.images import pack, unpack
 from corpus.opening import named_entry
-from corpus.programs import decode_program, encode_program
+from corpus.programs import decode_program, encode_program, pack, unpack
 from fuzz.explain.facts import LEVELS, apart, level, outcomes_of, units
 from fuzz.explain.terminal import EQUAL, heat_map, page_of
 from fuzz.findings.case import (

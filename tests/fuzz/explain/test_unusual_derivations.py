@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fuzz.explain.dot_products import Element, derive
+from fuzz.explain.derivations import Element, derive
 from oracle import mma
 from oracle.arithmetic.dots import dot_product
 from oracle.isa import mma_form, mma_sync_form

@@ -11,7 +11,7 @@ from repro_cases import half, multiplication, stored
 from corpus import Entry, ShrinkStatus
 from fuzz.checks import examining
 from fuzz.checks.examining import BROKEN, Examiner
-from fuzz.checks.protocol import Examination, Examined
+from fuzz.checks.protocol import Examination
 from fuzz.runner import OpenRunner, RunnerChoice, open_runner
 
 PLANTED = ("accumulator-ignored",)
@@ -57,8 +57,8 @@ def test_a_finding_survives_the_end_of_its_examination(
     family = entry.finding.family
     job = Examination(corpus=entry.path.parents[1], id=entry.id, family=family, seconds=seconds)
     examined = Examiner(ready, Quiet()).examine(job)
-    assert isinstance(examined, Examined)
-    case = examined.stored.case
+    case = examined.case
+    assert case is not None
     assert case.family == examined.family == family
     assert case.shrink is ShrinkStatus.RAW
     assert case.details[BROKEN] == (

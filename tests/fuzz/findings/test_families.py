@@ -25,7 +25,7 @@ from fuzz.findings.verdicts import Difference, differences, kind_of_difference
 from fuzz.kinds import title_words
 from oracle.execution import execute
 from oracle.forms import Form
-from oracle.isa import LOAD_FORMS, mma_form
+from oracle.isa import FORMS, LOAD_FORMS, mma_form
 from oracle.legality import explain
 from oracle.ops import accesses_matrix
 from oracle.program import Program
@@ -167,8 +167,8 @@ def test_a_title_that_lists_instructions_ends_with_one_or_with_how_many_more(cou
         (
             Kind.INTERNAL, "wmma.load.c .f64: <builtin>, line N: Unknown symbol '*'; Call to '*'",
             "", "Call to '__a' fails\n<builtin>, line 23: Unknown symbol '__a'",
-            "ptxas internal error: wmma.load.c .f64: <builtin>, line 23: Unknown symbol '__a'; "
-            "Call to '__a'",
+            "rejected with an internal error of ptxas: wmma.load.c .f64: <builtin>, line 23: "
+            "Unknown symbol '__a'; Call to '__a'",
         ),
         (
             Kind.VIOLATION, "wmma.mma: fails", "only V11.8.89 to V12.4.131 -O1 -O2 -O3, V13.5.37",
@@ -221,11 +221,26 @@ def test_a_runner_that_raises_is_named_after_the_exception_alone(message: str, s
     assert family.title == f"launch failure: a program: {said}"
 
 
+@pytest.mark.parametrize("kind", [Kind.UNREADABLE, Kind.COMPILE_FAILURE])
+def test_what_nobody_can_read_is_one_finding_whatever_the_program_is_about(kind: Kind) -> None:
+    """A runner that gave back nothing was a finding for each instruction (2026-11-24)."""
+    failures = [
+        Failure(trouble=Trouble.CORRUPTED_REPLY, message=f"gave back {size} bytes", detail="x")
+        for size in (0, 512)
+    ]
+    families = {
+        family_of_failure(kind, form, failure) for form in FORMS[::50] for failure in failures
+    }
+    assert len(families) == 1
+
+
 def test_a_step_at_which_a_runner_of_ones_own_fails_is_named_with_what_the_runner_said() -> None:
     family = Family.of(Kind.LAUNCH_FAILURE, "x", shown="storing registers: fails")
     said = "the runner mine raised IndexError: 7"
-    title = title_words(Kind.LAUNCH_FAILURE, family, message=f"launch failure: {said}\nTraceback")
-    assert title == f"launch failure: storing registers: {said}"
+    raised = "ValueError: no warp"
+    for behind, shown in (("", ""), (f"\nTraceback\n{raised}\n", f": {raised}")):
+        title = title_words(Kind.LAUNCH_FAILURE, family, message=f"launch failure: {said}{behind}")
+        assert title == f"launch failure: storing registers: {said}{shown}"
 
 
 def test_code_of_which_no_instruction_is_known_to_be_wrong_keeps_the_name_of_its_end() -> None:

@@ -17,7 +17,7 @@ from command_line import ROOT, environment, warpfuzz
 from repro_cases import contents, half, multiplication, stored
 
 from corpus import Case, Family, Kind, create_corpus
-from corpus.images import pack
+from corpus.programs import pack
 from fuzz.output import Test as JUnitTest
 from fuzz.output import write_junit
 from oracle.execution import execute
@@ -125,6 +125,18 @@ def test_a_folder_of_something_else_is_told_what_can_be_replayed(tmp_path: Path)
     said = " ".join(told.err.split())
     for named in ("corpus.json", "finding.json", ".ptx file"):
         assert named in said
+
+
+def test_the_current_folder_may_be_the_finding(corpus: Path) -> None:
+    """Its name was said not to be its id (2026-11-24)."""
+    finding = min((corpus / "findings" / "findings").iterdir())
+    for here, name in (
+        (finding, "."),
+        (finding, f"../{finding.name}/"),
+        (corpus / "findings", "."),
+    ):
+        ended = warpfuzz(here, "replay", name, "--runner", "sim", "--json")
+        assert (ended.code, ended.summary["broken"]) == (1, [])
 
 
 def test_only_what_differs_from_the_baseline_counts(corpus: Path) -> None:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fuzz.fleet.cluster import ActorGoneError
+from fuzz.fleet.host import ActorGoneError
 
 
 class FakeCall:

@@ -26,30 +26,36 @@ from corpus import Case, Family, Kind, RunnerVerdict, create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.heartbeat import Broken
-from fuzz.campaign.hosts import Change, Changed, Hosts, Part
-from fuzz.campaign.pool import Event, Finished, GaveUp, Lost, Opened
+from fuzz.campaign.pool import Event, Finished, Lost
 from fuzz.campaign.rounds import Budget
-from fuzz.campaign.status import CampaignStatus, WorkerStatus, statistics, summary
+from fuzz.campaign.status import (
+    CampaignStatus,
+    Change,
+    Changed,
+    Hosts,
+    Part,
+    WorkerStatus,
+    read_figures,
+    statistics,
+    summary,
+)
 from fuzz.campaign.store import CampaignStore, State, decode
-from fuzz.campaign.stored_status import read_figures
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import (
     Check,
     DeviceStatus,
-    Examined,
     Facts,
+    Found,
+    FoundState,
     Job,
     RoundJob,
     RoundReport,
     Stage,
-    Stored,
-    Suspect,
 )
 from fuzz.cli import main
 from fuzz.commands.status import status_view
-from fuzz.console import dashboard, print_report
+from fuzz.console import JsonWatching, LineWatching, dashboard, heartbeat, print_report
 from fuzz.console.metrics import CampaignMetrics
-from fuzz.console.view import JsonWatching, LineWatching, heartbeat
 from fuzz.fleet import pool as fleet_pool
 from fuzz.fleet.host import Begun, Code, Host
 from fuzz.fleet.pool import FleetPool
@@ -81,13 +87,13 @@ def test_an_actor_is_waited_for_where_there_is_a_place_or_may_be_one(
     monkeypatch: pytest.MonkeyPatch, places: int, seconds: float
 ) -> None:
     monkeypatch.setattr(fleet_pool, "_PLACE_SECONDS", seconds)
-    answers = [[], [Opened(facts=FACTS)]]
+    answers = [[], [FACTS]]
     with FleetPool(CHECK, FakeCluster([places], lambda node: Host(place=node))) as pool:
         monkeypatch.setattr(pool, "poll", lambda seconds: answers.pop(0))
         assert pool.facts() == FACTS
 
 
-def found(number: int, *, complexity: int = 9) -> Stored:
+def found(number: int, *, complexity: int = 9) -> Found:
     name = f"family {number % FAMILIES}"
     case = Case(
         kind=Kind.VIOLATION, family=Family(key=name, title=name),
@@ -95,7 +101,7 @@ def found(number: int, *, complexity: int = 9) -> Stored:
         ptx_version="8.0", complexity=complexity, details={"runner": "sim"},
         runners=(RunnerVerdict(runner="sim", version="1", outcome="violation"),),
     )  # fmt: skip
-    return Stored(case=case, files={"module.ptx": name.encode()})
+    return Found(family=case.family, case=case, files={"module.ptx": name.encode()})
 
 
 def report_of(job: RoundJob) -> RoundReport:
@@ -106,14 +112,9 @@ def report_of(job: RoundJob) -> RoundReport:
     )  # fmt: skip
     report.coverage.programs = 1
     if job.number % 5 == 0:
-        stored = found(job.number // 5)
-        family = stored.case.family
-        report.suspects[family.key] = Suspect(
-            family=family,
-            kind=Kind.VIOLATION,
-            cases=1,
-            stored=None if family.key in job.settled else stored,
-        )
+        one = found(job.number // 5)
+        key = one.family.key
+        report.suspects[key] = Found(family=one.family) if key in job.settled else one
     return report
 
 
@@ -126,7 +127,7 @@ class Answering:
         self.workers = workers
         self._chance = random.Random(2026)
         self._jobs: list[Job] = []
-        self._events: list[Event] = [Opened(facts=self.facts)]
+        self._events: list[Event] = [self.facts]
 
     def places_for_rounds(self) -> int:
         return self.workers - sum(isinstance(job, RoundJob) for job in self._jobs)
@@ -150,8 +151,8 @@ class Answering:
         number = int(job.family.key.split()[1])
         # The finding came with the job: the corpus is another host's.
         assert (job.corpus / "findings" / job.id).is_dir() or list(job.corpus.rglob(job.id))
-        stored = found(number, complexity=9 if job.seconds is None else 1)
-        report = Examined(id=job.id, family=job.family, stored=stored)
+        one = found(number, complexity=9 if job.seconds is None else 1)
+        report = replace(one, state=FoundState.REPLAYED)
         return Finished(job=job, report=report)
 
     def interrupt(self) -> None:
@@ -345,7 +346,7 @@ def test_nodes_that_are_gone_and_back_are_told_of_wherever_somebody_looks(
     assert (fleet["nodes"], fleet["nodes_lost"], fleet["nodes_back"]) == (4, 3, 3)
     assert statistics(status)["fleet"]["actors_back"] == 3
     said: list[dict[str, dict[str, str]]] = []
-    monkeypatch.setattr("fuzz.console.view.emit", said.append)
+    monkeypatch.setattr("fuzz.console.emit", said.append)
     JsonWatching().update(status)
     events = [row["event"] for row in said if "event" in row]
     assert Counter((one["part"], one["change"]) for one in events) == {
@@ -396,7 +397,7 @@ class Broke(Answering):
     def __init__(self, check: Check, *, workers: int) -> None:
         super().__init__(check, workers=0)
         message = "the device does not multiply two ones"
-        self._events = [GaveUp(broken=Broken(cause=DeviceLostError, message=message))]
+        self._events = [Broken(cause=DeviceLostError, message=message)]
 
 
 @pytest.mark.usefixtures("_quick")
@@ -495,7 +496,7 @@ def test_actors_that_cannot_begin_end_it_with_what_was_said() -> None:
 def test_without_ray_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.delitem(sys.modules, "fuzz.fleet.ray_cluster", raising=False)
-    with pytest.raises(UsageError, match=r"warpfuzz\[fleet\]"):
+    with pytest.raises(UsageError, match=r"\.\[fleet\]. in the clone"):
         fleet_pool.cluster_at("auto", gpus=False, workers=None)
 
 
@@ -528,7 +529,7 @@ def test_a_host_gets_rounds_from_the_moment_that_it_said_what_it_has() -> None:
         opened = False
         for _ in range(50):
             assert (pool.places_for_rounds() > 0) == opened
-            opened = opened or any(isinstance(event, Opened) for event in pool.poll(0.0))
+            opened = opened or any(isinstance(event, Facts) for event in pool.poll(0.0))
         assert opened
 
 

@@ -12,9 +12,9 @@ from test_fleet_pool import CHECK, Answering, host_of, report_of
 
 from corpus import Family, Kind
 from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
-from fuzz.campaign.pool import Finished, Noticed
+from fuzz.campaign.pool import Finished
 from fuzz.checks.programs import ProgramCoverage, Programs
-from fuzz.checks.protocol import Outcomes, RoundJob, RoundReport
+from fuzz.checks.protocol import Found, FoundState, Outcomes, RoundJob, RoundReport
 from fuzz.commands import run
 from fuzz.fleet import pool as fleet_pool
 from fuzz.fleet.pool import FleetPool
@@ -46,10 +46,11 @@ def test_two_devices_that_disagree_are_a_finding_that_names_both() -> None:
     other = carried_out("store-one-row-off", against=outcomes, device="GPU 3 of b")
     found = other.disagreement
     assert found is not None
-    assert (found.kind, found.replayed) == (Kind.FLAKY, True)
+    assert found.state is FoundState.REPLAYED
     assert "GPU 0 of a and GPU 3 of b" in found.family.title
-    assert found.stored is not None
-    assert "GPU 3 of b does not agree with the oracle" in found.stored.case.details["devices"]
+    assert found.case is not None
+    assert found.case.kind is Kind.FLAKY
+    assert "GPU 3 of b does not agree with the oracle" in found.case.details["devices"]
     # It is beside what the round has found by itself, which nothing changes.
     plain = carried_out("store-one-row-off")
     assert other.suspects.keys() == plain.suspects.keys()
@@ -94,8 +95,8 @@ def test_a_fleet_repeats_rounds_on_another_actor_and_counts_them_once(
                     assert isinstance(event.report, RoundReport)
                     assert event.report.outcomes is None
                     finished.append(event.report.number)
-                elif isinstance(event, Noticed):
-                    noticed.append(event.suspect.family.title)
+                elif isinstance(event, Found):
+                    noticed.append(event.family.title)
     assert sorted(finished) == list(range(8))
     assert len(noticed) == int(share)
     for title in noticed:

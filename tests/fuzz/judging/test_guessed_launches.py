@@ -16,9 +16,9 @@ from fuzz.findings.launches import (
 from fuzz.judging.filling import image_of
 from fuzz.judging.guessing import guess
 from fuzz.judging.reducing import pieces_of
-from fuzz.judging.reference import rounded, without_rounding
+from fuzz.judging.reference import rounded, undecided, without_rounding
 from oracle.errors import UsageError
-from runners.simulated import SimulatedDevice
+from runners.simulated import Module, SimulatedDevice
 from strategies.contents.buffers import below, filled
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -92,6 +92,19 @@ GUESSES = {
                "add.u64 %rd1, %rd1, %rd2; ld.param.f64 %d1, [f]; st.global.u32 [%rd1], 5;"),
         (32, 1, 1), {"x": BufferRow(bytes=256, type="u32"), "f": 1.5},
     ),
+    "a structure that is reached by its address": (
+        module(".param .align 8 .b8 s[32]",
+               "mov.b64 %rd1, s; add.s64 %rd2, %rd1, 24; ld.param.u64 %rd3, [%rd2+-8];"
+               "ld.param.u32 %r1, [%rd1+8]; st.global.u16 [%rd3+510], 5;"),
+        (1, 1, 1), {"s+16": BufferRow(bytes=512, type="u16"), "s+8": 1},
+    ),
+    "sides of a cube": (
+        module(".param .u64 x, .param .u32 n",
+               "ld.param.u64 %rd1, [x]; ld.param.u32 %r1, [n]; mul.lo.u32 %r2, %r1, %r1;"
+               "mul.wide.u32 %rd2, %r2, %r1; add.u64 %rd1, %rd1, %rd2; mov.u32 %r1, %ctaid.x;"
+               "st.global.u8 [%rd1+-1], 5;", ".reqntid 8, 8, 2"),
+        (8, 8, 2), {"x": BufferRow(bytes=16**3, type="u8"), "n": 16},
+    ),
     "nothing but a number": (module(".param .u16 n", ""), (1, 1, 1), {"n": 1}),
 }  # fmt: skip
 
@@ -105,14 +118,95 @@ def test_what_the_text_tells_is_guessed(what: str) -> None:
     assert len(found.guessed) == 2 + len(arguments)
 
 
+def test_a_kernel_that_does_not_end_is_tried_once() -> None:
+    tried = []
+
+    class Counting(SimulatedDevice):
+        def load(self, ptx: str) -> Module:
+            tried.append(ptx)
+            return super().load(ptx)
+
+    ptx = module(".param .u64 x", "mov.u32 %r1, %tid.x; L: bra L;")
+    with pytest.raises(UsageError, match="hang: still running"):
+        guess(ptx, LaunchRows(), Counting("sm_80"))
+    assert len(tried) == 1
+
+
+def test_a_block_that_races_is_named_with_the_race() -> None:
+    ptx = module(".param .u64 x",
+                 ".shared .b32 s[64]; ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mov.u32 %r2, s;"
+                 "mul.lo.u32 %r3, %r1, 4; add.u32 %r3, %r2, %r3; st.shared.u32 [%r3], 5;"
+                 "bar.warp.sync 0xffffffff; ld.shared.u32 %r4, [%r2];"
+                 "st.global.u32 [%rd1], %r4;")  # fmt: skip
+    found = guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
+    assert found.setup.block == (32, 1, 1)
+    assert "a block of (64, 1, 1) is refused" in found.guessed[0]
+    assert "race: thread 32" in found.guessed[0]
+
+
 def test_two_pointers_in_one_address_are_not_guessed() -> None:
     ptx = module(".param .u64 x, .param .u64 y",
                  "ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y]; add.u64 %rd1, %rd1, %rd2;"
                  "st.global.u32 [%rd1], 5;")  # fmt: skip
-    with pytest.raises(UsageError, match="an address of the parameters x, y"):
+    with pytest.raises(UsageError, match="an address of the parameters x, y, and nothing says"):
         guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
     rows = LaunchRows(arguments={"x": BufferRow(bytes=64), "y": 60})
     assert guess(ptx, rows, SimulatedDevice("sm_80")).setup.arguments == rows.arguments
+
+
+BOTH = "ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y];"
+POINTERS = {
+    "one after the other": "add.u64 %rd3, %rd1, 16; ld.global.u32 %r1, [%rd3];"
+                           "add.u64 %rd3, %rd2, 16; st.global.u32 [%rd3], %r1;",
+    "one of two": "setp.eq.u64 %p, %rd1, 0; selp.u64 %rd3, %rd1, %rd2, %p;"
+                  "ld.global.u32 %r1, [%rd2]; st.global.u32 [%rd3], 5;",
+    "under a guard": "setp.ne.u64 %p, %rd1, 0; mov.u64 %rd3, %rd1; @%p mov.u64 %rd3, %rd2;"
+                     "st.global.u32 [%rd3], 5; st.global.u32 [%rd1], 6;",
+    "two ways": "setp.ne.u64 %p, %rd1, 0; mov.u64 %rd3, %rd1; @%p bra L; mov.u64 %rd3, %rd2;"
+                "L: add.u64 %rd3, %rd3, 4; st.global.u32 [%rd3], 5;",
+    "a loop": "mov.u32 %r1, 3; mov.u64 %rd3, %rd1; L: st.global.u32 [%rd3], 5;"
+              "add.u64 %rd3, %rd3, 4; sub.u32 %r1, %r1, 1; setp.ne.u32 %p, %r1, 0; @%p bra L;"
+              "mov.u64 %rd3, %rd2; st.global.u32 [%rd3], 5;",
+    "from one to the other": "sub.u64 %rd3, %rd2, %rd1; st.global.u32 [%rd1], 5;"
+                             "st.global.u32 [%rd2], 5; add.u64 %rd3, %rd1, %rd3;"
+                             "st.global.u32 [%rd3], 5;",
+}  # fmt: skip
+"""Uses of two pointers, whose addresses have a register in common."""
+
+
+@pytest.mark.parametrize("what", POINTERS)
+def test_registers_are_followed_to_the_pointers_that_they_hold(what: str) -> None:
+    ptx = module(".param .u64 x, .param .u64 y", BOTH + POINTERS[what])
+    found = guess(ptx, LaunchRows(), SimulatedDevice("sm_80")).setup
+    assert found.arguments == dict.fromkeys("xy", BufferRow(bytes=256, type="u32"))
+
+
+def test_what_a_file_gives_as_buffers_are_pointers() -> None:
+    ptx = module(".param .u64 x, .param .u64 y", BOTH + "sub.u64 %rd3, %rd2, %rd1;"
+                 "add.u64 %rd3, %rd3, %rd1; st.global.u32 [%rd3], 5;")  # fmt: skip
+    with pytest.raises(UsageError, match="the parameters x, y"):
+        guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
+    rows = LaunchRows(arguments={"x": BufferRow(bytes=64), "y": BufferRow(bytes=64)})
+    assert guess(ptx, rows, SimulatedDevice("sm_80")).setup.arguments == rows.arguments
+
+
+def test_what_a_kernel_touches_is_told_apart_from_what_it_gets() -> None:
+    ptx = module(".param .u64 x, .param .u64 y", BOTH + "st.global.u32 [%rd1+60], 5;"
+                 "st.global.u32 [%rd2+1020], 5;")  # fmt: skip
+    found = guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
+    assert found.guessed[-2:] == (
+        "x = 256 bytes of u32 (the kernel touches bytes below 64; 256 is the least)",
+        "y = 1024 bytes of u32 (the kernel touches bytes below 1024)",
+    )
+    rows = LaunchRows(arguments={one: BufferRow(bytes=512) for one in "xy"})
+    with pytest.raises(UsageError, match="a buffer may be too small"):
+        guess(ptx, rows, SimulatedDevice("sm_80"))
+
+
+def test_every_block_that_was_tried_is_named_where_all_are_refused() -> None:
+    ptx = module("", ".shared .b32 s; mov.u32 %r1, %tid.x; st.shared.u32 [s], %r1;")
+    with pytest.raises(UsageError, match=r"race.*\[64, 1, 1\].*too: .*\(32, 1, 1\).*\(256, 1, 1\)"):
+        guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
 
 
 def test_sums_and_products_without_a_rounding_get_one() -> None:
@@ -121,6 +215,10 @@ def test_sums_and_products_without_a_rounding_get_one() -> None:
         "add.rn.f32 a; mul.rn.ftz.sat.f32 b; sub.rn.f16x2 c; add.rn.f32 d; add.u32 e; fma.rn.f32 f;"
     )
     assert without_rounding(text) == 3
+    for text in ("atom.global.add.f32 a;", "red.relaxed.gpu.global.add.noftz.f16x2 a;"):
+        assert rounded(text) == text
+        assert "the order of " in undecided(text)
+    assert not undecided("atom.global.add.u32 a; red.shared.max.f32 b; add.f32 c;")
 
 
 @pytest.mark.parametrize("kind", ["u", "s", "b", "f"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -17,11 +18,13 @@ import pytest
 from command_line import ROOT, warpfuzz
 from planted_ptxas import planted_ptxas
 
-from fuzz.findings.launches import parse_launch, setup_of
-from fuzz.judging import judging, reducing
+from corpus import Kind
+from fuzz.findings.launches import Setup, parse_launch, setup_of
+from fuzz.judging import comparing, judging, reducing
 from fuzz.judging.comparing import _repeats
 from fuzz.judging.judging import _holds
 from fuzz.judging.reducing import Reducer
+from fuzz.judging.reference import Left, Reference, forgetting
 from runners.compilers import Found
 from runners.protocol import Failure, Trouble
 
@@ -266,6 +269,47 @@ def test_a_launch_file_says_it_otherwise(tmp_path: Path, kernel: Path) -> None:
     assert "grid = [3, 1, 1]" in ended.summary["launch"]
 
 
+def in_no_time() -> None:
+    """Have no time for more than one image on the simulated device (`prepare`)."""
+    comparing.REFERENCE_SECONDS = 0.0
+
+
+def test_images_for_which_there_is_no_time_are_counted(tmp_path: Path, kernel: Path) -> None:
+    words = ("judge", kernel, *FEW, "--ptx-pass", "cat")
+    ended = warpfuzz(tmp_path, *words, prepare=in_no_time)
+    assert ended.code == 0, ended.err
+    said = " ".join(ended.out.split())
+    assert "7 images not tried: the simulated device took" in said
+    assert "1 image by 1 code compared" in said
+
+
+def test_images_that_leave_their_buffers_are_counted_together(tmp_path: Path) -> None:
+    """Each does so at an address of its own."""
+    (tmp_path / "k.ptx").write_text(
+        f"""{HEAD}.visible .entry k(.param .u64 in)
+{{
+    .reg .b32 %r1;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [in];
+    ld.global.u32 %r1, [%rd1];
+    and.b32 %r1, %r1, 0x3000;
+    cvt.u64.u32 %rd2, %r1;
+    add.s64 %rd3, %rd1, %rd2;
+    st.global.u32 [%rd3], %r1;
+    ret;
+}}
+"""
+    )
+    (tmp_path / "l.toml").write_text(
+        'grid = 1\nblock = 1\n[arguments]\nin = { bytes = 512, type = "u32", below = 16384 }\n'
+    )
+    words = ("judge", "k.ptx", *FEW, "--launch", "l.toml", "--ptx-pass", "cat", "--json")
+    ended = warpfuzz(tmp_path, *words)
+    (count,) = ended.summary["left_out"].values()
+    assert count + ended.summary["images"] == 8
+    assert count > 3
+
+
 BROKEN_LAUNCHES = {
     "grid = 0": "grid",
     "block = 32\ncolour = 1": "colour",
@@ -408,16 +452,15 @@ def test_what_the_simulated_device_does_not_know_is_said(tmp_path: Path) -> None
     (tmp_path / "k.ptx").write_text(APPROXIMATE)
     ended = warpfuzz(tmp_path, "judge", "k.ptx", *FEW, "--ptx-pass", "cat")
     assert ended.code == 3
-    assert "ex2.approx.f32" in ended.out
-    assert "with each other alone" in ended.out
-    text = APPROXIMATE.replace(".visible", ".global .u32 count;\n.visible")
-    (tmp_path / "k.ptx").write_text(text)
-    assert warpfuzz(tmp_path, "judge", "k.ptx", *FEW, "--ptx-pass", "cat").code == 3
+    assert re.search(r"does not know the kernel \(line \d+: .*ex2.approx.f32", ended.err)
+    assert "nothing else to compare with" in ended.err
+
+
+def test_variables_that_a_launch_leaves_changed_need_the_simulated_device() -> None:
+    text = SUMS.replace(".visible", ".global .u32 count;\n.visible")
+    assert not forgetting(text)
     text = text.replace("    ret;", "    mov.u64 %rd9, count;\n    ret;")
-    (tmp_path / "k.ptx").write_text(text)
-    ended = warpfuzz(tmp_path, "judge", "k.ptx", *FEW, "--ptx-pass", "cat")
-    assert ended.code == 2
-    assert ".global .u32 count" in ended.err
+    assert ".global .u32 count changed to the next one" in forgetting(text)
 
 
 def test_the_commands_and_the_launch_of_the_page_are_taken(tmp_path: Path) -> None:
@@ -449,6 +492,35 @@ def test_a_result_repeats_where_every_copy_is_the_same_and_none_fails() -> None:
             return LOST if less is None else images
 
         assert _repeats(SimpleNamespace(answer=answer), "", None, before, before) == repeats
+
+
+@pytest.mark.parametrize(
+    ("answers", "kinds"),
+    [
+        (("7", "7"), []),
+        (("7", "8"), [Kind.DIFFER]),
+        (("7", "89"), [Kind.NOTE]),
+        (("787", "8"), [Kind.NOTE]),
+    ],
+)
+def test_what_changes_by_itself_is_no_difference_of_compilers(
+    answers: tuple[str, str], kinds: list[Kind]
+) -> None:
+    """Where the simulated device does not know the kernel, and nobody looks for races."""
+
+    def says(digits: str) -> SimpleNamespace:
+        left = itertools.cycle(digits)
+
+        def answer(_: str, __: object, images: np.ndarray) -> np.ndarray:
+            return np.full_like(images, int(next(left)))
+
+        return SimpleNamespace(answer=answer, names=(digits,))
+
+    came = comparing.compared(
+        [says(one) for one in answers], "", None, np.zeros((2, 8), np.uint8), None
+    )
+    assert [one.kind for one in came.verdicts] == kinds
+    assert all(one.steady == (one.kind is Kind.DIFFER) for one in came.verdicts)
 
 
 @pytest.mark.parametrize(
@@ -562,3 +634,60 @@ def test_what_is_left_has_one_thread_and_no_detours(tmp_path: Path) -> None:
     assert len(statements) <= 4, left
     assert "mul.hi.u32" in left
     assert "block = [1, 1, 1]" in (tmp_path / row["path"] / "launch.toml").read_text()
+
+
+BRANCHES = f"""{HEAD}.visible .entry k(.param .u64 in, .param .u64 out)
+{{
+    .reg .pred %p<3>;
+    .reg .b32 %r<2>, %unused;
+    .reg .b64 %rd<5>;
+    .reg .b32 %r2, %r3;
+    .shared .b32 word[1];
+    ld.param.u64 %rd1, [in];
+    ld.param.u64 %rd2, [out];
+    mul.wide.u32 %rd3, 3, 4;
+    add.s64 %rd4, %rd1, %rd3;
+    ld.global.s32 %r1, [%rd4+4];
+    setp.gt.s32 %p1, %r1, 0;
+    @%p1 bra A;
+    mul.hi.u32 %r2, %r1, %r1;
+    st.shared.u32 [word], %r2;
+A:
+    setp.gt.s32 %p2, %r1, 9;
+    @%p2 bra B;
+    @!%p1 ld.shared.u32 %r3, [word];
+    @!%p1 st.global.u32 [%rd2], %r3;
+B:
+    ret;
+}}
+"""
+
+
+def test_what_is_left_has_no_branches_no_copies_and_one_buffer() -> None:
+    setup = setup_of(
+        BRANCHES,
+        parse_launch(b"grid = 1\nblock = 1\n[arguments]\nin = { bytes = 256 }\n"
+                     b"out = { bytes = 256 }", "here"),
+    )  # fmt: skip
+    reference = Reference(target="sm_80")
+    before = np.arange(128, 128 + setup.image_bytes).astype(np.uint8)
+
+    def holds(ptx: str, setup: Setup, image: np.ndarray) -> bool:
+        """Whether a compiler is wrong that takes numbers for signed, under a predicate."""
+        there = re.search(r"@!%p\d .*st.global|@%p\d bra", ptx) and "ld.global" in ptx
+        wrong = ptx.replace("mul.hi.u32", "mul.hi.s32")
+        after = [reference.after(one, setup, image) for one in (ptx, wrong)]
+        if not there or any(isinstance(one, Left) for one in after):
+            return False
+        return not np.array_equal(*after)
+
+    small = Reducer(holds, BRANCHES, setup, before).reduced()
+    statements = [one for one in small.ptx.splitlines() if re.match(r"[@a-z].*[;:]", one)]
+    opcodes = [re.sub(r"@!%p\d ", "", one).split()[0] for one in statements]
+    memory = ["ld.param.u64", "ld.global.s32"]
+    assert opcodes == [*memory, "setp.gt.s32", "mul.hi.u32", "st.global.u32"]
+    assert ".entry k(.param .u64 in)\n" in small.ptx
+    assert list(small.setup.arguments) == ["in"]
+    assert small.image.size == small.setup.image_bytes
+    types = re.findall(r"\.reg (\.\w+)", small.ptx)
+    assert types == [".pred", ".b32", ".b64"]

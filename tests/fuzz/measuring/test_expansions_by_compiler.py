@@ -7,7 +7,7 @@ import pytest
 from command_line import warpfuzz
 
 import oracle
-from fuzz.measuring.measurement import joined_model
+from fuzz.measuring import joined_model
 from oracle.errors import UsageError
 from oracle.isa import MMA_SYNC_FORMS
 from oracle.models import NO_FIGURES, Compilers, forget_models, model_for, use_model

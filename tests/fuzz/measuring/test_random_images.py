@@ -7,9 +7,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from fuzz.measuring import measurement
-from fuzz.measuring.device import Device, confirm
-from fuzz.measuring.measurement import MeasuredResult, Measurer
+from fuzz import measuring
+from fuzz.measuring import Device, MeasuredResult, Measurer, confirm
 from fuzz.runner import RunnerChoice, opened
 from oracle.measuring.dots import Dots
 from oracle.measuring.units import units_of
@@ -20,13 +19,13 @@ from oracle.targets import Module
 @pytest.fixture(autouse=True)
 def few_probes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave no probes but those that tell how NaN are returned."""
-    every = measurement.float_probes
+    every = measuring.float_probes
 
     def few(types: str, depth: int) -> Dots:
         dots = every(types, depth)
         return dots.where(np.array(dots.family) == "NaN")
 
-    monkeypatch.setattr(measurement, "float_probes", few)
+    monkeypatch.setattr(measuring, "float_probes", few)
 
 
 def measured(fault: str) -> MeasuredResult:

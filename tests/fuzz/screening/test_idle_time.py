@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import OpenCheck, RoundJob, RoundPlan, RoundReport, Stage
 from fuzz.runner import RunnerChoice, opened
 from fuzz.screening import idle_time
-from fuzz.screening.idle_time import IdleTime
+from fuzz.screening.idle_time import IdleScreening
 from strategies.draws import Selection
 from strategies.program_coverage import ProgramCoverage
 
@@ -49,7 +50,7 @@ def check(*faults: str) -> Programs:
         choice=RunnerChoice(name="sim", target="sm_90", faults=faults),
         seed=5,
         selection=Selection(pattern="wmma*popc*"),
-        idle=IdleTime(seed=5),
+        idle=partial(IdleScreening, seed=5),
         images=4,
     )
 

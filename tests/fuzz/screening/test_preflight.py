@@ -13,22 +13,23 @@ from fuzz.console.screening import ScreenedDevice, Standing, standing
 from fuzz.options import Screen as Options
 from fuzz.runner import RunnerChoice, opened
 from fuzz.screening import screen
-from fuzz.screening.distilling import describe
-from fuzz.screening.preflight import Listed, batches, devices_in, group_of, scope_of
+from fuzz.screening.distilling import Listed, batches, describe, devices_in, group_of, scope_of
 from fuzz.screening.screen import Screen
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
+from oracle.isa import FORMS
 from oracle.program import requirements
 from oracle.targets import Module
 from runners import simulated_runner
 from runners.cuda.libraries import DriverLibrary
 from runners.emission import emit
+from runners.faults import CATALOGUE
 from runners.simulated import device, special
 
 NEWEST = {"sm_75": "9.5", "sm_80": "9.5", "sm_89": "9.5", "sm_90": "9.5"}
-HOPPER = {
-    "f16", "bf16", "tf32", "fp8", "f64", "integers", "bits", "sparse", "ldmatrix", "stmatrix",
-    "movmatrix",
-}  # fmt: skip
+MOVES = {form.mnemonic for form in FORMS if form.is_main and not form.is_product}
+HOPPER = {"f16", "bf16", "tf32", "fp8", "f64", "integers", "bits", "sparse", *MOVES}
+ROTATED = [one for one in CATALOGUE if one.name.endswith("-rotated-rows")]
+"""Rows that are loaded or stored, from or to the address of another lane."""
 
 
 MULTIPROCESSORS = 4
@@ -93,8 +94,8 @@ def until_wrong() -> None:
         ("f64", "f64-not-fused"),
         ("sparse", "sparse-accumulator-ignored"),
         ("integers", "integer-carry-broken"),
-        ("stmatrix", "stmatrix-rotated-rows"),
         ("ldmatrix", "ldmatrix-halves-exchanged"),
+        *((one.guilty[0], one.name) for one in ROTATED),
     ],
 )
 def test_what_is_wrong_in_one_kind_of_instruction_alone_is_found(

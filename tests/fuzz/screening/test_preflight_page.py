@@ -17,8 +17,7 @@ from command_line import ROOT, environment
 from fuzz.cli import Exit, app
 from fuzz.console.screening import ScreenedDevice, Standing, preflight_row
 from fuzz.runner import RunnerChoice, opened
-from fuzz.screening.distilling import describe
-from fuzz.screening.preflight import scope_of
+from fuzz.screening.distilling import describe, scope_of
 from fuzz.screening.screen import Screen
 from oracle.targets import Module
 

@@ -36,8 +36,7 @@ from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.screening import screen as screen_module
 from fuzz.screening.distilling import candidates, describe, set_program
 from fuzz.screening.examining import Examiner, ScreenFinding
-from fuzz.screening.screen import Pattern, Screen, Sighting
-from fuzz.screening.sets import ScreeningSet, write_set
+from fuzz.screening.screen import Pattern, Screen, ScreeningSet, Sighting, write_set
 from oracle.errors import InfrastructureError, UsageError
 from runners.kernels import KernelModule
 from runners.ledger import Rate
@@ -243,6 +242,8 @@ def test_a_set_for_another_architecture_is_refused(small_set: ScreeningSet) -> N
         (Rate(cases=3 * 10**9, wrong=0), "none in 3,000,000,000, below 1.0e-09"),
         (Rate(cases=8, wrong=8), "always (8 times)"),
         (Rate(cases=4_000_000, wrong=1), "1 of 4,000,000, 1 in 4,000,000"),
+        (Rate(cases=12_672, wrong=11_088), "11,088 of 12,672, 88 %"),
+        (Rate(cases=10_000, wrong=9_999), "9,999 of 10,000, over 99 %"),
     ],
 )
 def test_rates_are_said_with_their_bound(rate: Rate, text: str) -> None:

@@ -100,7 +100,10 @@ def test_what_one_of_both_was_not_asked_about_is_not_new() -> None:
     result = SimpleNamespace(old=old, new=new, variants=(parse_variant("process=last"),))
 
     def standing(*versions: str) -> gate.Standing:
-        asked = [Asked(version=one, level=2, wrong=one[:2] == "V2") for one in versions]
+        asked = [
+            Asked(version=one, level=2, outcome="violation" if one[:2] == "V2" else "match")
+            for one in versions
+        ]
         return gate._standing_of_family(SimpleNamespace(asked=asked, kind=Kind.VIOLATION), result)
 
     assert standing("V2.0.0", "V2.0.0+process=last") is gate.Standing.UNASKED
@@ -227,6 +230,20 @@ def test_slower_compilers_are_told_by_their_times() -> None:
     before, now = (gate.Row(standing=one, what="", source="") for one in
                    (gate.Standing.KEPT, gate.Standing.SLOWER))  # fmt: skip
     assert (before.counts, now.counts) == (False, True)
+
+
+def test_what_the_new_one_accepts_beyond_the_pages_is_told_and_does_not_decide() -> None:
+    wrong, right, as_wrong = (
+        SimpleNamespace(known=True, bad=bad, kind=Kind.ACCEPTED if bad else None)
+        for bad in (True, False, True)
+    )
+    row = SimpleNamespace(now=wrong, before=right, finding=SimpleNamespace(kind=Kind.ACCEPTED))
+    standing = gate._standing_of(row)
+    assert standing is gate.Standing.MORE
+    assert standing.is_news
+    assert not gate.Row(standing=standing, what="", source="record").counts
+    row.before = as_wrong
+    assert gate._standing_of(row) is gate.Standing.KEPT
 
 
 def test_a_line_that_decides_names_the_opcode() -> None:

@@ -6,7 +6,7 @@ import pytest
 from command_line import CudaSubprocess
 
 from corpus import Kind
-from fuzz.checks.compiler_rounds import MatrixRounds
+from fuzz.checks.compilers import MatrixRounds
 from fuzz.checks.protocol import RoundJob, RoundPlan
 from fuzz.checks.rounds import Work
 from fuzz.compilers.matrix import Matrix
@@ -89,7 +89,7 @@ def test_levels_of_the_driver_are_members_and_agree():
 def test_what_brings_the_device_down_with_every_compiler_is_said_so(tmp_path, trouble, kind):
     chosen = str(tmp_path / "chosen")
     report = round_of(programs=4, FAKE_TROUBLE=trouble, FAKE_CHOSEN=chosen)
-    kinds = {suspect.kind for suspect in report.suspects.values()}
+    kinds = {one.case and one.case.kind for one in report.suspects.values()}
     assert kinds <= {kind, Kind.FLAKY}
     assert kinds or report.counts["unconfirmed",]
 

@@ -353,7 +353,8 @@ def test_a_compiler_that_does_not_know_the_target_is_skipped_and_said(tmp_path):
         (("--device", "0"), "--device 0 names a GPU, and the runner is sim"),
         (("--runner", "cuda", "--device", "0", "--device", "1"), "names 2 GPUs"),
         (("--compilers", "driver"), "it needs --runner cuda; choose --runner cuda"),
-        (("--compilers", ""), "'' names no compiler"),
+        (("--compilers", ""), "'--compilers': it is empty"),
+        (("--compilers", ","), "'' names no compiler"),
     ],
 )
 def test_what_does_not_go_together_is_said(tmp_path, arguments, said):

@@ -8,7 +8,7 @@ import pytest
 from test_matrix_on_a_stand_in import DRIVERS, IMAGES, Quiet
 
 from corpus import Kind
-from fuzz.checks.compiler_rounds import MatrixRounds
+from fuzz.checks.compilers import MatrixRounds
 from fuzz.checks.protocol import RoundJob, RoundPlan, RoundReport
 from fuzz.checks.rounds import Work
 from fuzz.compilers.matrix import Matrix
@@ -62,9 +62,9 @@ def round_of(wrong: Any) -> tuple[RoundReport, int]:
 def test_what_comes_out_otherwise_in_the_same_launch_is_flaky(wrong: Any, kinds: set[Kind]) -> None:
     report, launches = round_of(wrong)
     assert launches >= 4
-    assert {one.kind for one in report.suspects.values()} == kinds
+    assert {one.case and one.case.kind for one in report.suspects.values()} == kinds
     # What is wrong in company every time, and right alone, is only counted.
     assert bool(report.counts["unconfirmed",]) is not bool(kinds)
     for one in report.suspects.values():
-        assert one.stored is not None
-        assert one.stored.files["expected.npy"] != one.stored.files["actual.npy"]
+        assert one.case is not None
+        assert one.files["expected.npy"] != one.files["actual.npy"]

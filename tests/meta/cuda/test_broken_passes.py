@@ -39,7 +39,7 @@ def test_what_runs_is_what_the_passes_wrote_in_their_order() -> None:
         ("false", "ended with status 1"),
         ("sh -c 'kill -SEGV $$'", "was killed by SIGSEGV"),
         ("sleep 1000", "did not end by its deadline"),
-        ("printf '\\377\\376'", "is no text"),
+        ("printf 'ab\\377\\376'", "is no text: byte 3 is not UTF-8"),
     ],
 )
 def test_a_pass_that_breaks_is_a_compile_failure(command: str, words: str) -> None:
@@ -72,6 +72,12 @@ def test_a_pass_that_writes_nonsense_is_refused_by_the_compiler() -> None:
         ("sed s/a/[*]?;/", "[*]?;"),
         ("sed -E s/a|b/c/", "c"),
         (r"sed s/a/\\\&/", "&"),
+        # Ends of lines and homes; the words of a shell's own were given to programs (2026-11-24).
+        ("sed s/a$/b/", "b"),
+        ("set c; echo $1$#", "c1\n"),
+        ("printf $#$?", "00"),
+        ("B=b printenv B", "b\n"),
+        ("HOME=/b; echo ~ ~/c", "/b /b/c\n"),
     ],
 )
 def test_a_pass_is_a_command_of_a_shell(command: str, makes: str) -> None:

@@ -12,6 +12,7 @@ import errno
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -26,14 +27,12 @@ from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import CampaignStore
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import (
-    Examined,
     Facts,
+    Found,
+    FoundState,
     Job,
-    NotExamined,
     RoundJob,
     RoundReport,
-    Stored,
-    Suspect,
 )
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError
@@ -48,7 +47,7 @@ FAMILIES = 12
 """A suspect in every 20th round belongs to one of so many."""
 
 
-def found(number: int, *, complexity: int = 9) -> Stored:
+def found(number: int, *, complexity: int = 9) -> Found:
     """What some round finds: of a few kinds, every eighth of which does not happen again."""
     name = f"family {number % FAMILIES}"
     case = Case(
@@ -57,7 +56,7 @@ def found(number: int, *, complexity: int = 9) -> Stored:
         ptx_version="8.0", complexity=complexity, details={"runner": "sim"},
         runners=(RunnerVerdict(runner="sim", version="1", outcome="violation"),),
     )  # fmt: skip
-    return Stored(case=case, files={"module.ptx": name.encode()})
+    return Found(family=case.family, case=case, files={"module.ptx": name.encode()})
 
 
 class Rough:
@@ -90,9 +89,9 @@ class Rough:
             return Finished(job=job, report=_report(job))
         number = int(job.family.key.split()[1])
         if job.seconds is None and number % 8 == 0:
-            return Finished(job=job, report=NotExamined(id=job.id, gone=True))
-        stored = found(number, complexity=9 if job.seconds is None else 1)
-        examined = Examined(id=job.id, family=job.family, stored=stored)
+            return Finished(job=job, report=Found(family=job.family, state=FoundState.GONE))
+        one = found(number, complexity=9 if job.seconds is None else 1)
+        examined = replace(one, state=FoundState.REPLAYED)
         return Finished(job=job, report=examined)
 
     def interrupt(self) -> None:
@@ -116,12 +115,9 @@ def _report(job: RoundJob) -> RoundReport:
     )  # fmt: skip
     report.coverage.programs = 1
     if job.number % 20 == 0:
-        stored = found(job.number // 20)
-        family = stored.case.family
-        settled = family.key in job.settled
-        report.suspects[family.key] = Suspect(
-            family=family, kind=Kind.VIOLATION, cases=1, stored=None if settled else stored
-        )
+        one = found(job.number // 20)
+        key = one.family.key
+        report.suspects[key] = Found(family=one.family) if key in job.settled else one
     return report
 
 

@@ -28,6 +28,20 @@ def nan_kept(ptx, entry, images):
     return after
 
 
+def writes_behind_d(ptx, entry, images):
+    after = nan_kept(ptx, entry, images)
+    after[::2, -1] ^= 1
+    return after
+
+
+def third_byte(ptx, entry, images):
+    from runners.simulated import SimulatedDevice
+
+    after = SimulatedDevice("sm_90").load(ptx).launch(entry, images)[0]
+    after.view("<u4")[after.view("<u4") != images.view("<u4")] ^= 0x10000
+    return after
+
+
 def hangs(ptx, entry, images):
     time.sleep(600)
 

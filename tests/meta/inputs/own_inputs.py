@@ -21,10 +21,9 @@ from hypothesis import strategies as st
 from repro_cases import half, multiplication, stored
 
 from corpus import Case, Entry, create_corpus, open_corpus
-from corpus.export import export_zip, json_lines, opened_archive
-from corpus.handwritten import import_case
-from corpus.images import unpack
+from corpus.exchange import export_zip, json_lines, opened_archive, read_case
 from corpus.known import PACKAGED, load_known
+from corpus.programs import unpack
 from corpus.upkeep import families, merge
 from fuzz.campaign.store import CampaignStore, State, encode
 from fuzz.checks.protocol import Counts, flattened
@@ -36,7 +35,7 @@ from fuzz.findings.making import ReplayOptions, commands_of
 from fuzz.findings.stored import Replays
 from fuzz.options import Legal, Run
 from fuzz.output import console
-from fuzz.screening.sets import Description, ScreeningSet, SetProgram, read_set, write_set
+from fuzz.screening.screen import Description, ScreeningSet, SetProgram, read_set, write_set
 from oracle.errors import InfrastructureError, WarpfuzzError
 from oracle.models import model_for
 from oracle.models.files import model_text, read_model
@@ -173,7 +172,7 @@ def _by_hand(path: Path, others: Mapping[str, bytes]) -> None:
     for name, data in {**others, path.name: path.read_bytes()}.items():
         (folder / name).write_bytes(data)
     corpus = create_corpus(path.with_name("corpus"), generator="test")
-    import_case(corpus, folder)
+    corpus.add(*read_case(folder))
     used(corpus.path)
 
 

@@ -288,15 +288,12 @@ def test_very_many_spaces_are_judged_at_once_as_one_is() -> None:
 
 
 def kinds(form: Form) -> tuple[str, ...]:
-    if form.mnemonic == "wmma.load":
-        return ("r", "p", "stride")
-    if form.mnemonic == "wmma.store":
-        return ("p", "r", "stride")
-    if form.mnemonic == "stmatrix":
-        return ("p", "r")
+    if form.is_product:
+        return ("d", "a", "b", "c")
     if form.mnemonic == "movmatrix":
         return ("to", "from")
-    return ("r", "p") if form.mnemonic == "ldmatrix" else ("d", "a", "b", "c")
+    moved = ("p", "r") if form.is_store else ("r", "p")
+    return (*moved, "stride") if form.opaque else moved
 
 
 def place(form: Form) -> dict[str, str]:

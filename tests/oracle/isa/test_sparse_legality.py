@@ -15,7 +15,7 @@ from oracle.legality import Verdict, explain
 from oracle.reasons import Rule
 from strategies.drafts import canonical, fits_declarations
 
-SPARSE = [form for form in FORMS if form.is_sparse]
+SPARSE = [form for form in FORMS if form.has_metadata]
 C = "{{%f0, %f1, %f2, %f3}}"
 F16 = f"mma.sp.sync.aligned.{{}}.row.col.f32.f16.f16.f32 {C}, {{}}, {{}}, {C}, {{}}, {{}};"
 TWO, FOUR = "{%r0, %r1}", "{%r0, %r1, %r2, %r3}"

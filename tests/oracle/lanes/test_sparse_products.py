@@ -14,16 +14,17 @@ import pytest
 from reference.dot_products import H100_F16, H100_F32, Rule, integer_dot, truncated_dot
 from reference.numbers import BF16, F16, F32, TF32, decode, encode
 
-from oracle import UsageError, mma_sp, mma_sync
+from oracle import UsageError, mma_sp, mma_sync, permitted
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.mma_sp import legal_pairs, metadata_lanes, selectors
-from oracle.sparse import defined_rows, rows_met
+from oracle.metadata import defined_rows, rows_met
 
 PLAIN = INSTRUCTIONS["mma.sp"].forms
 FORMS = [*PLAIN, *INSTRUCTIONS["mma.sp::ordered_metadata"].forms]
 LAYOUTS = {"f16": F16, "bf16": BF16, "tf32": TF32, "e4m3": F16, "e5m2": F16}
 F16_K32 = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
+DENSE = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 FP8 = "mma.sp.sync.aligned.m16n8k64.row.col.f32.{}.{}.f32"
 # Types and K of the shapes: lanes of each group of four that hold metadata (9.7.14.6.1).
 CONTRIBUTORS = {
@@ -195,6 +196,44 @@ def test_every_form_and_selector_gives_what_one_dot_product_at_a_time_gives(kind
             for row, column in zip(rng.integers(0, 16, 8), rng.integers(0, 8, 8), strict=True):
                 wanted = expected(form, given, selector, int(row), int(column))
                 assert found_at(form, d, row, column) == wanted, (form.opcode, selector, row)
+
+
+@pytest.mark.parametrize("form", FORMS[::5], ids=lambda form: form.opcode)
+def test_the_model_is_permitted_and_rows_whose_metadata_mean_nothing_may_be_anything(
+    form: Form,
+) -> None:
+    type_ = {"f16": np.float16, "f32": np.float32, "s32": np.int32}[form.d_type.name]
+    places = [(lane // 4 + 8 * (item // 2)) for lane in range(32) for item in range(4)]
+    outside = 0
+    for kind in ("bits", "near one", "wide", "cancelling"):
+        given = registers(form, 7, kind)
+        for selector in selectors(form):
+            for metadata in (given["metadata"], np.full(32, 0x1111_1111 * legal_pairs(form)[0])):
+                own = {**given, "metadata": metadata.astype(np.uint32)}
+                d = mma_sp(form.opcode, **own, selector=selector)
+                low, high, nan_ok = permitted(form.opcode, **own, selector=selector)
+                known = defined_rows(form, own["metadata"][None], selector)[0][places]
+                known = known.reshape(32, 4)
+                for words, right in ((d, True), (np.roll(d, 1, axis=0), False)):
+                    values = np.ascontiguousarray(words).view(type_)
+                    assert values.shape == low.shape == known.shape
+                    inside = (low <= values) & (values <= high) | np.isnan(values) & nan_ok
+                    assert inside.all() if right else inside[~known].all()
+                    outside += int((~inside).sum())
+    assert outside > 32
+
+
+def test_permitted_names_what_a_form_takes() -> None:
+    given = registers(FORMS[0], 1, "bits")
+    words = [given[name] for name in "abc"]
+    with pytest.raises(UsageError, match=r"takes metadata and a selector"):
+        permitted(FORMS[0].opcode, *words)
+    with pytest.raises(UsageError, match=r"has no metadata"):
+        permitted(DENSE, *words, given["metadata"], 0)
+    with pytest.raises(UsageError, match=r"the sparsity selector is 9"):
+        permitted(FORMS[0].opcode, *words, given["metadata"], 9)
+    with pytest.raises(UsageError, match=r"a form of wmma.mma, mma or mma.sp is needed"):
+        permitted("ldmatrix.sync.aligned.m8n8.x1.shared.b16", *words)
 
 
 def test_the_forms_and_their_selectors_are_those_of_the_page() -> None:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scalar_operands import operands
 
+from oracle.arithmetic.conversions import is_nan
 from oracle.errors import UsageError
+from oracle.formats import FORMATS
 from oracle.scalar import CLASSES, SCALARS, Immediate, ScalarInstruction
 from oracle.scalar.floats import NANS
 from oracle.scalar.row import by_opcode
@@ -126,3 +128,38 @@ def test_a_row_of_unknown_registers_or_written_twice_is_refused() -> None:
         )  # fmt: skip
     with pytest.raises(UsageError, match=r"several rows of not\.b32"):
         by_opcode(row, row)
+
+
+def test_what_reads_numbers_reads_no_bits_of_a_nan() -> None:
+    """Nor does its result depend on them, but where that is an open NaN itself."""
+    random = np.random.default_rng(32)
+
+    def elements(patterns: np.ndarray, fmt: str) -> np.ndarray:
+        kind = FORMATS[fmt.removesuffix("x2")]
+        return np.ascontiguousarray(patterns).view(f"u{kind.bits // 8}")
+
+    for row in ROWS:
+        if not row.numbers:
+            continue
+        given = operands(row, 8)
+        kind = FORMATS[row.numbers.removesuffix("x2")]
+        other = []
+        for values in given:
+            both = values.copy(), values.copy()
+            if values.dtype.itemsize * 8 >= kind.bits:
+                parts = [elements(one, row.numbers) for one in both]
+                chosen = random.random(parts[0].shape) < 0.3
+                for one in parts:
+                    low = random.integers(1, kind.infinity & -kind.infinity, one.shape, one.dtype)
+                    signs = random.choice(np.array([0, kind.magnitude + 1], one.dtype), one.shape)
+                    one[chosen] = (one.dtype.type(kind.infinity) | low | signs)[chosen]
+            other.append(both)
+        first, second = (row.evaluate(*some) for some in zip(*other, strict=True))
+        for place, (one, two) in enumerate(zip(first, second, strict=True)):
+            unlike = one != two
+            if place == 0 and row.nan:
+                fmt = {"tf32": "f32"}.get(row.nan, row.nan)
+                left, right = elements(one, fmt), elements(two, fmt)
+                same = FORMATS[fmt.removesuffix("x2")]
+                unlike = (left != right) & ~(is_nan(left, same) & is_nan(right, same))
+            assert not unlike.any(), row.opcode

@@ -10,12 +10,23 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from corpus.programs import decode_program, encode_program
+from fuzz.findings.verdicts import judge
 from oracle.errors import UsageError
 from oracle.execution import execute
 from oracle.isa import FORMS
-from oracle.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every, run_lanes
+from oracle.lane_code import (
+    Assign,
+    If,
+    LaneCode,
+    Leave,
+    Repeat,
+    Statement,
+    every,
+    may_be_open,
+    run_lanes,
+)
 from oracle.ops import Op
-from oracle.permission import permitted
+from oracle.permission import contradicting, permitted
 from oracle.program import Program, walk
 from oracle.targets import Module
 from runners.emission import emit
@@ -26,6 +37,7 @@ from strategies.draws import draw_one
 from strategies.features import Dimension, Feature, Focus, Has, features_of
 from strategies.programs import programs
 from strategies.programs.lane_code import always_wrong
+from strategies.simplification.lane_code import alone
 
 MODULE = Module.named("sm_90", "8.0")
 ALONE = programs(Focus(features=frozenset({Has.LANES_ALONE})), module=MODULE, forms=FORMS)
@@ -174,6 +186,9 @@ SUM = assigned("add.rn.f32", "r1", "r0", "r0")
         ([SUM, assigned("testp.notanumber.f32", "p0", "r1"),
           assigned("mov.b32", "r1", 0, guard="p0")], False),
         ([SUM, Repeat(count="r1", counter="r2", body=()), ZERO], True),
+        ([SUM, assigned("max.xorsign.abs.f32", "r1", "r1", 0x3F80_0000),
+          assigned("max.NaN.f32", "r1", "r1", "r1")], True),
+        ([SUM, assigned("max.NaN.xorsign.abs.f32", "r1", "r1", 0x3F80_0000)], False),
     ],
 )  # fmt: skip
 def test_bits_of_nan_are_open_until_something_takes_it_for_a_number(
@@ -182,6 +197,29 @@ def test_bits_of_nan_are_open_until_something_takes_it_for_a_number(
     inputs = np.where(LANES % 2, 0x7FC0_1234, 0x3F80_0000).astype(np.uint32).reshape(1, 32, 1)
     _, found = run_lanes(code_of(*code), inputs)
     assert found[0].tolist() == [unknown and bool(lane % 2) for lane in LANES]
+    # The text tells of all that numbers may do.
+    assert may_be_open(code_of(*code)) or not found.any()
+
+
+def test_what_lanes_take_of_an_open_nan_contradicts_nothing() -> None:
+    """The simulated device and the oracle give NaNs of `neg` other signs (2026-11-24)."""
+    code = (
+        assigned("neg.f16x2", "r1", "r0"),
+        assigned("min.ftz.xorsign.abs.f16x2", "r1", "r1", 0x3C00_3C00),
+    )
+    program = alone(code_of(*code), np.full((32, 1), 0xFE01_7E01, np.uint32))
+    images = program.image[None]
+    runner = SimulatedRunner()
+    compiled = runner.compile(emit(program.program, module=MODULE))
+    assert isinstance(compiled, Compiled)
+    ran = runner.run(compiled, images)
+    assert isinstance(ran, Ran)
+    expected = execute(program.program, images).images
+    assert not np.array_equal(ran.images, expected)
+    for other in (ran.images, expected):
+        wrong = contradicting(program.program, images, other, target="sm_90", expected=expected)
+        assert not len(wrong)
+        assert judge(program.program, images, other, target="sm_90") == (None,)
 
 
 def test_rows_are_where_the_code_puts_them() -> None:

@@ -137,7 +137,7 @@ def test_every_kind_of_product(reference):
 def test_any_metadata_and_selector(reference):
     dice, kinds = np.random.default_rng(28), {}
     for form in products("sm_90"):
-        if form.is_sparse and not form.satfinite:
+        if form.has_metadata and not form.satfinite:
             kinds[form.shape, form.types] = form
     assert len(kinds) == 28
     for form in kinds.values():

@@ -30,7 +30,7 @@ static u8 stacks[32][1 << 16];
 
 static void work() {
   if (program) execute(program, memory);
-  else fill_some(contents, first_number, number_of_images, memory, images_made, copies_made);
+  else for (u32 part = 0; part < 3; part++) fill_some(contents, first_number, number_of_images, 2 + part, memory, images_made, copies_made, part, 3);
   ended++;
   for (;;) meet();
 }

@@ -243,6 +243,47 @@ def set_cases() -> Cases:
     return cases
 
 
+def shifting_cases() -> Cases:
+    """vshl, vshr and vmad (9.7.18)."""
+    cases: Cases = {}
+    for turn, (kind, source, mode) in enumerate(product(TYPES, TYPES, ("clamp", "wrap"))):
+        a, b = [("", ""), (".b3", ".h1"), (".h0", ".b1")][turn % 3]
+        shifts: dict[str, Callable[[int, int], int]] = {
+            "vshl": lambda x, y, m=mode: x * 2 ** (min(y, 32) if m == "clamp" else y % 32),
+            "vshr": lambda x, y, m=mode: x // 2 ** (min(y, 32) if m == "clamp" else y % 32),
+        }
+        for name, f in shifts.items():
+            g = scalar_video(f, (kind, source, "u32"), a[1:], b[1:])
+            head, read = f"{name}.{kind}.{source}.u32", f"%a{a}, %b{b}"
+            cases[f"{head}.{mode} %o, {read};"] = ((32, 32), 32, lambda x, y, g=g: g(x, y, 0))
+            cases[f"{head}.{mode}.add %o, {read}, %c;"] = (
+                (32,) * 3, 32, lambda *w, g=g: g(*w, second="add"),
+            )  # fmt: skip
+            cases[f"{head}.{mode} %o.h1, {read}, %c;"] = (
+                (32,) * 3, 32, lambda *w, g=g: g(*w, d="h1"),
+            )  # fmt: skip
+        cases[f"{head}.sat.{mode} %o, {read};"] = (
+            (32, 32), 32, lambda x, y, g=g: g(x, y, 0, sat=True),
+        )  # fmt: skip
+        cases[f"{head}.{mode}.min %o, {read}, %c;"] = (
+            (32,) * 3, 32, lambda *w, g=g: g(*w, second="min"),
+        )  # fmt: skip
+    ends = product(("", ".po"), ("", ".sat"), ("", ".shr7", ".shr15"))
+    for turn, ((po, sat, scale), *kinds) in enumerate(product(ends, TYPES, TYPES)):
+        a, b = [("", ""), (".b3", ".h1"), (".h0", ".b1")][turn % 3]
+
+        def sums(x: int, y: int, z: int, kinds=kinds, how=(po, sat, scale), a=a, b=b) -> int:
+            signed = "s32" if "s32" in kinds else "u32"
+            product_ = selected(x, kinds[0], a[1:]) * selected(y, kinds[1], b[1:])
+            found = product_ + part(z, signed, 32, 0) + bool(how[0])
+            found //= 2 ** int(how[2][4:] or 0)
+            return clamped(found, signed, 32) if how[1] else found
+
+        opcode = f"vmad.{TYPES[turn % 2]}.{'.'.join(kinds)}{po}{sat}{scale}"
+        cases[f"{opcode} %o, %a{a}, %b{b}, %c;"] = ((32,) * 3, 32, sums)
+    return cases
+
+
 def packing_cases() -> Cases:
     """All of them."""
     cases: Cases = {"fns.b32 %o, %a, %b, %c;": ((32,) * 3, 32, nth)}
@@ -264,4 +305,4 @@ def packing_cases() -> Cases:
             (part(a, "s", 24, 0) * part(b, "s", 24, 0) >> 16) + part(c, "s", 32, 0), "s32", 32
         ),
     )  # fmt: skip
-    return cases | video_cases() | conversion_cases() | set_cases()
+    return cases | video_cases() | shifting_cases() | conversion_cases() | set_cases()

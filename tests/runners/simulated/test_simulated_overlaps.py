@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from simulated_kernels import kernel
 
 import oracle
+from oracle.isa import FORMS
 from runners.simulated import SimulatedDevice
 
 DEVICE = SimulatedDevice("sm_90")
@@ -265,8 +266,10 @@ def test_ldmatrix_reads_all_addresses_before_it_writes_one(number: int) -> None:
     np.testing.assert_array_equal(_moved(body, image)[ROWS:], registers.view(np.uint8).reshape(-1))
 
 
-def test_stmatrix_takes_a_register_as_often_as_it_is_listed() -> None:
-    opcode = "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16"
+def test_a_store_of_rows_takes_a_register_as_often_as_it_is_listed() -> None:
+    shape = "sync.aligned.m8n8.x4.trans.shared.b16"
+    (form,) = (one for one in FORMS if one.is_store and one.opcode.endswith(shape))
+    opcode, stored = form.opcode, getattr(oracle, form.mnemonic)
     image = _noise(2 * ROWS)
     loads = "\n".join(f"ld.shared.b32 %x{one}, [%rd8+{ROWS + 128 * one}];" for one in range(2))
     body = (
@@ -276,7 +279,7 @@ def test_stmatrix_takes_a_register_as_often_as_it_is_listed() -> None:
     words = image[ROWS:].view(np.uint32).reshape(4, 32)
     registers = np.ascontiguousarray(words[[1, 0, 1, 1]].T)
     addresses = np.arange(0, ROWS, 16, dtype=np.uint32)
-    expected = oracle.stmatrix(opcode, image[None, :ROWS], addresses[None], registers[None])
+    expected = stored(opcode, image[None, :ROWS], addresses[None], registers[None])
     np.testing.assert_array_equal(_moved(body, image)[:ROWS], expected[0])
 
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_kernels import VARIANTS, kernel, multiplication
 
+from oracle.isa import FORMS
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.parser import parse
 from runners.simulated.syntax import Address, Immediate, Name, Vector
@@ -97,6 +98,7 @@ def test_the_same_text_is_parsed_once() -> None:
         ("    mov.u32 %rd1, 1;", TrapKind.UNSUPPORTED),
         ("    add.u32 %r1, %r2;", TrapKind.UNSUPPORTED),
         ("    mov.u32 1, %r1;", TrapKind.UNSUPPORTED),
+        ("    tex.1d.v2.f32.s32 {%r1, %r2}, [%rd2, {%r1}];", TrapKind.UNSUPPORTED),
         ("    ld.global.b32 %r1, [%r2];", TrapKind.UNSUPPORTED),
         ("    fma.f32 %r1, %r1, %r1, %r1;", TrapKind.UNSUPPORTED),
         ("    mul.rz.f16x2 %r1, %r1, %r1;", TrapKind.UNSUPPORTED),
@@ -117,12 +119,15 @@ def test_a_bad_line_is_refused_by_its_number(line: str, kind: TrapKind) -> None:
     assert (trap.kind, trap.line) == (kind, number)
 
 
+(STORE_OF_A_ROW,) = (
+    form.opcode for form in FORMS if form.is_store and form.opcode.endswith(".m8n8.x1.shared.b16")
+)
 REFUSED = (
     "add.u32 %r1, %r2, cells", "shl.b32 %r1, cells, 2", "cvt.u64.u32 %rd1, cells",
     "cvta.to.shared.u64 %rd1, cells", "st.shared.u32 [%r1], cells",
     "ld.shared.u32 %r1, [16]", "ld.global.u32 %r1, [16]", "ld.u32 %r1, [16]",
     "atom.shared.add.u32 %r1, [0], %r2", "movmatrix.sync.aligned.m8n8.trans.b16 %r1, 5",
-    "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1], {0}",
+    f"{STORE_OF_A_ROW} [%r1], {{0}}",
     "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r1, %r2}, {0}, {%r3}, {%r1, %r2}",
 )  # fmt: skip
 TAKEN = (

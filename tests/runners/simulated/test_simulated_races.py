@@ -181,6 +181,28 @@ def test_a_race_is_refused_with_both_lines_and_threads(
     assert one != other
 
 
+@pytest.mark.parametrize("writer", [0, 1, 31])
+@pytest.mark.parametrize("lane_first", [True, False])
+def test_what_a_warp_does_as_a_whole_has_no_order_beside_one_of_its_threads(
+    writer: int, lane_first: bool
+) -> None:
+    # Nobody says which thread of it reads or writes what, so that it is not its first one either.
+    only = f"setp.eq.u32 %p0, %r0, {writer};"
+    filled = ("st.shared.u32 [%r7], %r4;", "mov.u32 %r10, tile;", only, "bar.warp.sync -1;")
+    one = "@%p0 st.shared.u32 [tile], 0;" if lane_first else "@%p0 ld.shared.u32 %r11, [tile];"
+    all_of_it = (
+        "wmma.load.a.sync.aligned.row.m8n8k32.shared.u4 {%r9}, [%r10];" if lane_first
+        else "wmma.store.d.sync.aligned.row.m8n8k32.shared.s32 [%r10], {%r4, %r5};"
+    )  # fmt: skip
+    pair = (one, all_of_it) if lane_first else (all_of_it, one)
+    end = "mov.u32 %r9, 0;", KEEP
+    run(*filled, pair[0], "bar.warp.sync -1;", pair[1], *end, block=(32, 1, 1))
+    with pytest.raises(SimulatedTrap, match=r"the warp of thread 0 of block 0 as a whole") as trap:
+        run(*filled, *pair, *end, block=(32, 1, 1))
+    assert trap.value.trap.kind is TrapKind.RACE
+    assert f"thread {writer} of block 0" in str(trap.value)
+
+
 def test_a_variable_of_the_module_is_not_changed_from_launch_to_launch() -> None:
     declared = HEAD.replace(".visible", ".global .u32 count;\n.visible")
     launch = Launch(
@@ -206,8 +228,37 @@ def test_a_copy_that_nobody_waited_for_is_not_read() -> None:
     wait = "cp.async.wait_all;"
     after = run(copy, wait, "bar.sync 0;", NEIGHBOUR, KEEP)
     assert np.array_equal(after[:128], np.arange(128) ^ 1)
-    with pytest.raises(SimulatedTrap, match="asynchronous copy"):
-        run(copy, "ld.shared.u32 %r9, [%r7];", KEEP)
+    for line in ("ld.shared.u32 %r9, [%r7];", "st.shared.u32 [%r7], 0;", copy):
+        with pytest.raises(SimulatedTrap, match="asynchronous copy"):
+            run(copy, line, KEEP)
+
+
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_a_wait_for_groups_of_copies_leaves_the_last_ones_under_way(left: int) -> None:
+    """Three copies of a thread, of which the third has no end of its group yet."""
+    copies = [
+        f"cp.async.ca.shared.global [%r7+{at}], [%rd1], 4;{end}"
+        for at, end in ((0, "cp.async.commit_group;"), (1024, "cp.async.commit_group;"), (2048, ""))
+    ]
+    for number in range(3):
+        lines = (
+            *copies, f"cp.async.wait_group {left};", "bar.sync 0;",
+            NEIGHBOUR.replace("[%r8]", f"[%r8+{1024 * number}]"), KEEP,
+        )  # fmt: skip
+        if number < 2 - left:
+            after = run(*lines, grid=(1, 1, 1), block=(128, 1, 1))
+            assert np.array_equal(after[:128], np.arange(128) ^ 1)
+        else:
+            with pytest.raises(SimulatedTrap, match="asynchronous copy"):
+                run(*lines, block=(96, 1, 1))
+
+
+def test_threads_at_barriers_of_different_numbers_wait_for_ever() -> None:
+    lines = ("setp.lt.u32 %p0, %r0, 32;", "@%p0 bar.sync {};", "@!%p0 bar.sync {};",
+             "xor.b32 %r9, %r4, 1;", KEEP)  # fmt: skip
+    with pytest.raises(SimulatedTrap, match=f"line {FIRST + 1}.*of different numbers"):
+        run(*(line.format(index) for index, line in enumerate(lines)))
+    assert np.array_equal(run(*(line.format(1) for line in lines))[:128], np.arange(128) ^ 1)
 
 
 MASKS = {

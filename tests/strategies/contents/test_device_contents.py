@@ -32,14 +32,15 @@ extern "C" void image(
     const uint64_t *words, uint64_t number, void *memory, uint8_t *image, uint8_t *copy) {
     const wf_contents c = wf_opened(words);
     wf_image lanes[32];
-    for (int l = 0; l < 32; l++) lanes[l] = wf_begun(&c, number, memory, l, 32);
-    for (int l = 31; l >= 0; l--) wf_words(&lanes[l]);
-    for (int l = 31; l >= 0; l--) wf_started(&lanes[l]);
+    for (int l = 0; l < 32; l++) lanes[l] = wf_begun(&c, memory, l, 32);
+    for (int l = 31; l >= 0; l--) wf_batched(&lanes[l], number, 1);
+    for (int l = 31; l >= 0; l--) wf_started(&lanes[l], 0);
     for (uint32_t f = 0; f < c.count; f++) {
+        for (int l = 31; l >= 0; l--) if (wf_has_sums(&lanes[l], f)) wf_factors(&lanes[l], f);
         for (int l = 31; l >= 0; l--) wf_everywhere(&lanes[l], f);
         for (int l = 31; l >= 0; l--) if (wf_has_placed(&lanes[l], f)) wf_placed(&lanes[l], f);
     }
-    for (int l = 31; l >= 0; l--) wf_copied(&lanes[l], image, copy);
+    for (int l = 31; l >= 0; l--) wf_copied(&lanes[l], 0, image, copy);
 }
 extern "C" uint64_t bytes(const uint64_t *words) {
     const wf_contents c = wf_opened(words);

@@ -438,7 +438,7 @@ def _trapping():
         raise LogicError(f"cuStreamSynchronize failed: {trap}") from None
 
 
-def _fill(contents, first, count, images, copies, memory) -> None:
+def _fill(contents, first, count, batch, images, copies, memory) -> None:
     size = int(_at(contents, 24).view(np.uint64)[2]) & 0xFFFFFFFF
     words = next(_memory[at] for at in _memory if at == contents).view(np.uint64)
     made = _host_reference().fill(words, size, first, count)

@@ -1,19 +1,8 @@
-"""The sparse A of mma.sp: which of its stored elements meets which row of B (9.7.14.6.1 and .2).
+"""What metadata choose: which stored elements of A meet which rows of B.
 
-A stored row has K / 2 elements, and an index of 2 bits for each *unit* of it: an element of 16 or 8
-bits, a pair of 4-bit elements, a half of a tf32 word. Two units come from each chunk of four, and
-an index says which. With lane = 4 g + t, row i = g + 8 h and w = `metadata_lanes`, unit u of a row
-has its index in
-
-======================  =====================================  ======================
-A of                    lane                                   bits
-======================  =====================================  ======================
-16 bits and more        4 g + w * selector + u div 8           16 h + 2 (u mod 8)
-8 and 4 bits            4 g + w * selector + h + 2 (u div 16)  2 (u mod 16)
-======================  =====================================  ======================
-
-and comes from unit 4 (u div 2) + index of the K. An H200 does so with indices of any kind, equal
-and descending ones too, which the ISA leaves undefined (measured 2026-11-23).
+A stored row of A is cut into units, each with an index of 2 bits. Unit u comes from unit
+4 (u div 2) + index of the whole row. Where the index is, what it may be and how large a unit is,
+says the row of the instruction (`oracle.instructions.row.Metadata`).
 """
 
 from __future__ import annotations
@@ -25,24 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.forms import Form
-from oracle.instructions.mma_sp import legal_pairs, metadata_lanes, units
+from oracle.isa import metadata_of
 
 
 @cache
-def _places(form: Form, selector: int) -> tuple[NDArray[np.intp], NDArray[np.uint32]]:
-    """Return lane and lowest bit of each index, (units, m)."""
-    row, unit = np.arange(form.shape.m), np.arange(units(form))[:, None]
-    half, lane = row // 8, row % 8 * 4 + metadata_lanes(form) * selector
-    if form.a_type.bits >= 16:
-        lane, bit = lane + unit // 8, 16 * half + 2 * (unit % 8)
-    else:
-        lane, bit = lane + half + 2 * (unit // 16), 0 * half + 2 * (unit % 16)
-    return lane.astype(np.intp), bit.astype(np.uint32)
+def index_bits(form: Form, selector: int) -> NDArray[np.int64]:
+    """Return 32 times the lane of each index, and its lowest bit in the lane, (m, units)."""
+    row = metadata_of(form)
+    units = form.matrix("a").columns * form.a_type.bits // row.unit_bits(form)
+    return np.array(
+        [
+            [row.index_bit(form, selector, line, unit) for unit in range(units)]
+            for line in range(form.shape.m)
+        ]
+    )
 
 
 def holders(form: Form, selector: int) -> NDArray[np.intp]:
     """Return the lanes whose metadata count, in order."""
-    return np.unique(_places(form, selector)[0])
+    return np.unique(index_bits(form, selector) // 32)
 
 
 def indices(form: Form, metadata: NDArray[np.uint32], selector: int) -> NDArray[np.uint8]:
@@ -57,15 +47,16 @@ def indices(form: Form, metadata: NDArray[np.uint32], selector: int) -> NDArray[
     -------
     uint8 (units, m, tiles): 0 to 3
     """
-    lane, bit = _places(form, selector)
-    return (metadata.T[lane] >> bit[:, :, None] & np.uint32(3)).astype(np.uint8)
+    lane, bit = np.divmod(index_bits(form, selector).T, 32)
+    words = metadata.T[lane] >> bit[:, :, None].astype(np.uint32)
+    return (words & np.uint32(3)).astype(np.uint8)
 
 
 def defined_rows(form: Form, metadata: NDArray[np.uint32], selector: int) -> NDArray[np.bool_]:
     """Return whether the ISA gives all metadata of a row of A a meaning, bool (tiles, m)."""
     found = indices(form, metadata, selector)
     pairs = found[0::2] | found[1::2] << np.uint8(2)
-    defined = np.isin(pairs, legal_pairs(form))
+    defined = np.isin(pairs, metadata_of(form).pairs(form))
     return np.asarray(defined.all(axis=0)).T
 
 

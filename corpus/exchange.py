@@ -1,4 +1,4 @@
-"""Findings on their way to somebody else, as one file, and back out of it.
+"""Findings as one file, to be sent to somebody, and read back.
 
 The same findings give the same bytes.
 """
@@ -13,16 +13,18 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from corpus import durable
-from corpus.durable import FILE_BYTES
+from corpus.durable import FILE_BYTES, read_plain
 from corpus.entry import DESCRIPTION, Entry, is_file_name, is_id
-from corpus.finding import encode
+from corpus.finding import BrokenEntryError, Case, Kind, encode, explain, read_document
 from corpus.opening import MANIFEST, manifest, open_corpus
 from corpus.store import FINDINGS, RAW, Corpus
 from oracle.errors import UsageError, WarpfuzzError
+from oracle.statements import directives, matrix_instructions, without_comments
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The earliest time that a ZIP file can name (APPNOTE.TXT, 4.4.6)."""
@@ -31,17 +33,9 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 def export_zip(corpus: Corpus, entries: Iterable[Entry], path: Path) -> None:
     """Write findings, and the raw ones that they were shrunk from, as a corpus in a ZIP file.
 
-    Unpacked, it is a corpus to open or to merge. Nothing is compressed, because what a
-    compressor writes depends on its version; times and owners are left out.
-
-    Parameters
-    ----------
-    corpus
-        The corpus that they are in.
-    entries
-        The findings, in any order.
-    path
-        The file; replaced as a whole if it is there.
+    Unpacked, it is a corpus to open or to merge. Nothing is compressed, because what a compressor
+    writes depends on its version; times and owners are left out. The file is replaced as a whole if
+    it is there.
     """
     chosen = {entry.id: (FINDINGS, entry) for entry in entries}
     for entry in [entry for _, entry in chosen.values()]:
@@ -100,13 +94,8 @@ def is_archive(path: Path) -> bool:
 def opened_archive(path: Path) -> Iterator[Corpus]:
     """Unpack an archive into a temporary folder, and open that as a corpus.
 
-    Raises
-    ------
-    UsageError
-        If it is no archive of a corpus: no ZIP file, one with other things in it, or with more
-        than `ARCHIVE_BYTES`.
-    InfrastructureError
-        If it cannot be read or unpacked.
+    Raises UsageError if it is no archive of a corpus: no ZIP file, one with other things in it, or
+    with more than `ARCHIVE_BYTES`, and InfrastructureError if it cannot be read or unpacked.
     """
     with (
         durable.explained("unpack", path),
@@ -182,3 +171,88 @@ def _too_much(path: Path) -> UsageError:
         f"{path} unpacks to more than {ARCHIVE_BYTES >> 20} MiB, or to a file of more than "
         f"{FILE_BYTES >> 20} MiB; unpack it yourself if you trust it, and merge the folder"
     )
+
+
+_MODULE = "module.ptx"
+CASE_FILE = "case.json"
+"""Name of the file that describes the case."""
+
+_CASE_BYTES = 16 << 20
+"""Most bytes of all files of a case together."""
+
+
+def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
+    """Read a case that a person wrote, and its files.
+
+    `case.json` holds the fields of `corpus.finding.Case`; only `kind` has to be there.
+    `instructions`, `target` and `ptx_version` are taken from the module and the family from the
+    first instruction's opcode, if they are left out. All other files of the folder belong to the
+    case.
+
+    Raises UsageError if the folder is not such a case, and InfrastructureError if it cannot be
+    read.
+    """
+    if not folder.is_dir():
+        what = "is a file" if folder.exists() else "does not exist"
+        raise UsageError(f"{folder} {what}; name a folder that has a {CASE_FILE} and a PTX module")
+    with durable.explained("read", folder):
+        contents = _contents(folder)
+    path = folder / CASE_FILE
+    if CASE_FILE not in contents:
+        raise UsageError(
+            f"{folder} has no {CASE_FILE}; write one, with at least "
+            f'{{"kind": "{Kind.VIOLATION}"}} (a folder with a {DESCRIPTION} is a stored finding: '
+            "merge its corpus)"
+        )
+    try:
+        document = read_document(contents.pop(CASE_FILE), path)
+        fields = {**_from_module(folder, contents), **document}
+        if missing := [name for name in ("family", "instructions") if name not in fields]:
+            raise UsageError(
+                f"{path}: the module has no matrix instruction to call the case after; write "
+                f'{" and ".join(missing)} there, such as {{"family": {{"key": "copy", '
+                '"title": "copy"}, "instructions": ["ld.global.u32", "st.global.u32"]}'
+            )
+        case = msgspec.convert(fields, Case)
+    except BrokenEntryError as error:
+        raise UsageError(str(error)) from error
+    except msgspec.ValidationError as error:
+        raise UsageError(
+            f"{path}: {explain(error)}; its fields are {', '.join(Case.__struct_fields__)}"
+        ) from error
+    if _MODULE not in contents:
+        # What is replayed and reproduced has this name.
+        (name, *_) = (name for name in contents if name.endswith(".ptx"))
+        contents[_MODULE] = contents.pop(name)
+    return case, contents
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    contents = {}
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith("."):
+            continue
+        if path.is_symlink() or not path.is_file():
+            raise UsageError(f"{path} is not a plain file; a case is a folder of plain files")
+        contents[path.name] = read_plain(path, most=_CASE_BYTES)
+        if sum(map(len, contents.values())) > _CASE_BYTES:
+            raise UsageError(
+                f"{folder} has more than {_CASE_BYTES >> 20} MiB; a case is a module, its inputs "
+                "and a description"
+            )
+    return contents
+
+
+def _from_module(folder: Path, contents: dict[str, bytes]) -> dict[str, Any]:
+    modules = [name for name in contents if name.endswith(".ptx")]
+    if not modules:
+        raise UsageError(f"{folder} has no PTX module; put the module there, as module.ptx, say")
+    text = without_comments(contents[modules[0]].decode(errors="replace"))
+    found: dict[str, Any] = {}
+    instructions = [instruction for _, instruction in matrix_instructions(text)]
+    if instructions:
+        opcode = instructions[0].split()[0]
+        found["instructions"] = instructions
+        found["family"] = {"key": opcode, "title": opcode}
+    named = zip(("target", "ptx_version"), directives(text), strict=True)
+    return found | {field: value for field, value in named if value is not None}
