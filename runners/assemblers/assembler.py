@@ -271,7 +271,8 @@ def identify(path: Path, origin: Origin = Origin.GIVEN, *, spelled: str = "") ->
         raise UsageError(f"{path} is not an assembler: {error}") from None
     version = version_told(told.output)
     if told.exit_code != 0 or version is None:
-        first = told.output.strip().partition("\n")[0][:80]
+        # A long path in the answer would push what went wrong out of the cut.
+        first = told.output.strip().partition("\n")[0].replace(str(path), path.name)[:80]
         raise UsageError(
             f"{path} is not an assembler: asked for --version it answered {first!r} "
             f"({told.ending}); {advice}"

@@ -157,7 +157,9 @@ def test_a_path_is_taken_as_given(tmp_path):
     ],
 )
 def test_a_path_that_is_no_assembler_is_a_usage_error(tmp_path, content, mode, says):
-    program = tmp_path / "program"
+    folder = tmp_path / ("a-long-name" * 8)
+    folder.mkdir()
+    program = folder / "program"
     if content is not None:
         program.write_text(content)
         program.chmod(mode)
