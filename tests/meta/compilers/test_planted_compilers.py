@@ -352,7 +352,7 @@ def test_a_compiler_that_does_not_know_the_target_is_skipped_and_said(tmp_path):
         (("--include-undefined",), "leave one of the two out"),
         (("--device", "0"), "--device 0 names a GPU, and the runner is sim"),
         (("--runner", "cuda", "--device", "0", "--device", "1"), "names 2 GPUs"),
-        (("--compilers", "driver"), "the driver's compiler needs --runner cuda; choose --runner cuda"),
+        (("--compilers", "driver"), "the driver's compiler needs --runner cuda; choose"),
         (("--compilers", ""), "'--compilers': it is empty"),
         (("--compilers", ","), "'' names no compiler"),
     ],
