@@ -23,7 +23,7 @@ from typing import Any, TextIO
 import click
 from click.core import ParameterSource
 
-from fuzz.options import COMMANDS, Options, PathName
+from fuzz.options import COMMANDS, PROGRAMS, Options, PathName
 from oracle.errors import DeviceLostError, UsageError, WarpfuzzError
 
 
@@ -188,6 +188,10 @@ def _command(kind: type[Options]) -> click.Command:
 
             check_output(f"--{name}", Path(str(values[name])))
         options = kind(given=frozenset(given), **values)
+        if given & PROGRAMS:
+            from fuzz.findings.making import remember
+
+            remember(options)
         module, _, function = options.carried_out_by().partition(":")
         found = getattr(import_module(module), function)(options)
         return Exit.FINDINGS if found else Exit.CLEAN

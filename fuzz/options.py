@@ -246,6 +246,11 @@ OPTIONS: Mapping[str, Declared] = {
     ),
 }
 """Options that several commands have."""
+PROGRAMS = {
+    *("runner", "ptx_pass", "front_end", "front_ends"),
+    *("assembler", "assemblers", "compilers", "old", "new"),
+}
+"""Options and arguments that may name a program: who types one gives his word for it."""
 COMMANDS: list[type[Options]] = []
 """In the order in which they are declared."""
 

@@ -27,7 +27,8 @@ class Verdict(StrEnum):
     """Well formed, but its behaviour is left undefined."""
     ILLEGAL = "illegal"
     NOT_JUDGED = "not judged"
-    """One of the ISA's instructions that are not known here, or a directive of a module."""
+    """One of the ISA's instructions that are not known here, or what stands between instructions:
+    a directive, a label, a brace."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +60,13 @@ _HEAD = re.compile(
     rf"(?:@\s*(?:!\s*)?{_IDENTIFIER}\s+)?([A-Za-z_][\w.:]*)(?=[\s{{\[]|\Z)", re.ASCII
 )
 _DIRECTIVE = re.compile(
-    r"\.(?:address_size|alias|align|branchtargets|callprototype|calltargets|common|const|entry"
-    r"|explicitcluster|extern|file|func|global|loc|local|maxclusterrank|maxnctapersm|maxnreg"
-    r"|maxntid|minnctapersm|noreturn|param|pragma|reg|reqnctapercluster|reqntid|section|shared"
-    r"|target|tex|version|visible|weak)\b",
+    r"\.(?:abi_preserve(?:_control)?|address_size|alias|align|blocksareclusters|branchtargets"
+    r"|callprototype|calltargets|common|const|entry|explicitcluster|extern|file|func|global|loc"
+    r"|local|maxclusterrank|maxnctapersm|maxnreg|maxntid|minnctapersm|noreturn|param|pragma|reg"
+    r"|reqnctapercluster|reqntid|section|shared|target|tex|version|visible|weak)\b",
     re.ASCII,
 )
+_LABELS = re.compile(rf"(?:{_IDENTIFIER}\s*:(?!:)\s*)+", re.ASCII)
 _OPERAND = re.compile(r"\{[^{}\[\]]*\}|\[[^{}\[\]]*\]|[^{}\[\],]+")
 _REGISTER = re.compile(_IDENTIFIER, re.ASCII)
 _INTEGER_OPERAND = re.compile(rf"([+-]?)\s*({_INTEGER})", re.ASCII)
@@ -127,17 +129,32 @@ def verdict_of(
     """Return the verdict of `explain` alone, which costs a tenth where the opcode is illegal."""
     text = _statement(instruction)
     match = _HEAD.match(text)
+    if _beside(text) is not None:
+        return Verdict.NOT_JUDGED
     if match is None:
-        return Verdict.NOT_JUDGED if _DIRECTIVE.match(text) else Verdict.ILLEGAL
+        return Verdict.ILLEGAL
     if match[1] not in forms_by_opcode():
         return Verdict.NOT_JUDGED if is_unjudged(match[1]) else Verdict.ILLEGAL
     return explain(instruction, target=target, ptx_version=ptx_version).verdict
 
 
 def _statement(instruction: str) -> str:
-    """Return the instruction without comments, spaces around it, and its semicolon."""
+    """Return the instruction without comments, spaces around it, labels, and its semicolon."""
     text = _COMMENT.sub(_without_comment, instruction)
-    return text.strip(_SPACES).removesuffix(";").rstrip(_SPACES)
+    text = text.strip(_SPACES).removesuffix(";").rstrip(_SPACES)
+    labels = _LABELS.match(text)
+    return text if labels is None else text[labels.end() :] or text
+
+
+def _beside(text: str) -> tuple[str, str] | None:
+    """Return what a statement is that is no instruction, and the section of the PTX ISA on it."""
+    if (directive := _DIRECTIVE.match(text)) is not None:
+        return f"{directive[0]} is a directive", DIRECTIVES
+    if text in ("{", "}"):
+        return f"{text!r} is a brace", _SYNTAX
+    if _LABELS.fullmatch(text):
+        return f"{text[:80]!r} is a label", _SYNTAX
+    return None
 
 
 def _without_comment(match: re.Match[str]) -> str:
@@ -147,8 +164,8 @@ def _without_comment(match: re.Match[str]) -> str:
 def _explain(instruction: str, module: Module) -> Explanation:
     text = _statement(instruction)
     match = _HEAD.match(text)
-    if match is None and (directive := _DIRECTIVE.match(text)) is not None:
-        return _not_judged(instruction, f"{directive[0]} is a directive", DIRECTIVES)
+    if (beside := _beside(text)) is not None:
+        return _not_judged(instruction, *beside)
     if match is not None and is_unjudged(match[1]):
         return _not_judged(instruction, f"{match[1][:80]!r} is an instruction", KEYWORDS)
     if match is None:

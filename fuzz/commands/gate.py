@@ -32,7 +32,7 @@ from fuzz.console import ended_by_signals, watching
 from fuzz.console.report import Cell, Section, page
 from fuzz.findings.case import is_runnable
 from fuzz.findings.families import PROVISIONAL, FamilyState
-from fuzz.findings.making import ReplayOptions, remember
+from fuzz.findings.making import ReplayOptions
 from fuzz.findings.stored import Replayed, Replays, is_expansion
 from fuzz.kinds import KINDS, title_of
 from fuzz.options import Gate
@@ -190,7 +190,6 @@ def gate(options: Gate) -> bool:
             f"--report {options.report}: the page is HTML; give a name that ends in .html"
         )
     known = known_with(options.known)
-    remember(*(one for one in (options.old, options.new) if ":" in one))
     old, new = (_toolchain(name, options) for name in (options.old, options.new))
     if old == new:
         raise UsageError(f"{options.old} and {options.new} are the same compiler, {new.named}")

@@ -24,7 +24,7 @@ from fuzz.checks.protocol import Check, Facts
 from fuzz.compilers.members import Member, members_of
 from fuzz.console import Several, ended_by_signals, print_report, serving, watching, write_report
 from fuzz.console.report import check_report
-from fuzz.findings.making import check_trusted, remember
+from fuzz.findings.making import check_trusted
 from fuzz.fleet.pool import FleetPool, cluster_at, joining, starting_actors
 from fuzz.options import Run, check_conflicts
 from fuzz.output import (
@@ -91,8 +91,6 @@ yet, as a job does that may be put back into the queue."""
 def run_campaign(options: Run) -> bool:
     """Run the campaign that is asked for; tell whether it found something that is not known."""
     check_conflicts(options, "run")
-    named = (options.ptx_pass, *options.front_ends, *options.assemblers)
-    remember(options.runner if is_command(options.runner or "") else None, *named)
     with ExitStack() as stack:
         return _run(options, stack)
 

@@ -392,8 +392,6 @@ def instruction_page(finding: Finding, module: str) -> str:
         "## What the PTX ISA says",
         "",
         *_expected(finding),
-        "## What the assembler does",
-        "",
         *_observed(finding),
         "## Seeing it again",
         "",
@@ -436,7 +434,8 @@ def _observed(finding: Finding) -> list[str]:
         lines += [f"{who}: **{escaped(one.outcome)}**", ""]
         if one.message:
             lines += fenced(one.message)
-    return lines
+    # A case that a person wrote need not say it.
+    return ["## What the assembler does", "", *lines] if lines else []
 
 
 def _facts(rows: Iterable[tuple[str, str]]) -> list[str]:

@@ -180,7 +180,8 @@ def _text_page(entry: Entry) -> list[RenderableType]:
 
 def _instruction_facts(finding: Finding) -> Iterator[tuple[str, str]]:
     if LAUNCH not in finding.files:  # The text of a kernel is that of its module.
-        yield "instruction", finding.text
+        for text in finding.instructions:
+            yield "instruction", text
         yield "ISA", finding.oracle.verdict
     for reason in finding.oracle.reasons:
         yield "", f"{reason.text} [PTX ISA {reason.section}]"

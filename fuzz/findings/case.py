@@ -220,6 +220,15 @@ def is_runnable(entry: Entry) -> bool:
     return is_value_finding(entry) or {MODULE, INPUT, EXPECTED} <= entry.finding.files.keys()
 
 
+def lacks_images(entry: Entry) -> bool:
+    """Whether a finding is of what a program did, and has nothing that it could run on.
+
+    What a compiler says of its module tells nothing of that.
+    """
+    of_results = (Kind.DEVIATION, Kind.LAUNCH_FAILURE, Kind.DIVERGENCE, Kind.VIOLATION)
+    return entry.finding.kind in of_results and not is_runnable(entry)
+
+
 def most_copies(program: Program) -> int:
     """Return how many copies of an image of a program may be run at once."""
     return max(1, _COPIED_BYTES // (program.image_bytes + program.shared_bytes))

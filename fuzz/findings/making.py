@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from corpus import Entry, Finding
+from fuzz.options import PROGRAMS, Options
 from fuzz.output import typed
-from fuzz.runner import RunnerChoice
+from fuzz.runner import BUILT_IN, RunnerChoice
 from oracle.errors import UsageError
 from oracle.targets import parse_target, parse_version
 from runners.assemblers.assembler import Assembler
@@ -316,7 +317,12 @@ def _passed(made: MadeWith) -> list[str]:
 
 def commands_of(entry: Entry) -> list[tuple[str, str]]:
     """Return the commands that a page of a finding names, each with what it does."""
+    # That module imports this one.
+    from fuzz.findings.case import lacks_images
+
     path, made = entry.path, MadeWith.of(entry)
+    if lacks_images(entry):
+        return [("without warpfuzz", typed(("warpfuzz", "repro", path)))]
     found = [("run it again", replay_command(entry))]
     # Others than a GPU run PTX: no ptxas has to do with what came out there.
     if (
@@ -328,13 +334,30 @@ def commands_of(entry: Entry) -> list[tuple[str, str]]:
     return [*found, ("without warpfuzz", typed(("warpfuzz", "repro", path)))]
 
 
-def remember(*commands: str | None) -> None:
-    """Keep that the user gave these commands here; a cache that cannot be written is none."""
-    for command in filter(None, commands):
+def remember(options: Options) -> None:
+    """Keep which commands the user gives here; a cache that cannot be written is none.
+
+    Of what does not name a program, such as a version, there is nothing to be kept.
+    """
+    for command in _given(options):
         with suppress(OSError):
             path = _mark(command)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
+
+
+def _given(options: Options) -> list[str]:
+    found: list[str] = []
+    for name in PROGRAMS & options.given:
+        value = getattr(options, name)
+        if name == "compilers":
+            found += str(value).split(",")
+        else:
+            found += value if isinstance(value, tuple) else (value,)
+    plain = {NOTHING, *BUILT_IN}
+    return [
+        one for one in found if one not in plain and not VERSION.fullmatch(split_variant(one)[0])
+    ]
 
 
 def check_trusted(command: str, *, option: str, named_by: str, trust: bool) -> None:

@@ -18,7 +18,16 @@ from numpy.typing import NDArray
 
 from corpus import Entry, Finding, Kind
 from corpus.programs import unpack
-from fuzz.findings.case import EXPECTED, INPUT, LAUNCH, MODULE, PROGRAM, most_copies, subject_of
+from fuzz.findings.case import (
+    EXPECTED,
+    INPUT,
+    LAUNCH,
+    MODULE,
+    PROGRAM,
+    lacks_images,
+    most_copies,
+    subject_of,
+)
 from fuzz.findings.launches import Setup, parse_launch, setup_of
 from fuzz.findings.replay import (
     Answer,
@@ -64,7 +73,7 @@ class ModuleProbe:
     An assembler that does not know the module's `.version` is asked in the highest one that it
     knows, where the ISA says the same of the instructions there; a refused `.version` would say
     nothing of them. Raises UsageError if the finding has no module, or there is no such target or
-    version.
+    version, and CannotBeAskedError if it is of what ran.
 
     Parameters
     ----------
@@ -88,6 +97,11 @@ class ModuleProbe:
             raise UsageError(
                 f"finding {entry.id} has no {MODULE} that a compiler could be given; import it "
                 "with one"
+            )
+        if lacks_images(entry):
+            raise CannotBeAskedError(
+                f"finding {entry.id} is a {entry.finding.kind}, which shows where its module runs, "
+                f"and there is nothing that it could run on; import it with {INPUT} and {EXPECTED}"
             )
         if target is not None:
             parse_target(target)

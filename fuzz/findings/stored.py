@@ -158,7 +158,7 @@ class Replays(ClosedAtTheEnd):
         self._answers = answers
         self._stack = ExitStack()
         self._opened: dict[RunnerChoice, OpenRunner | WarpfuzzError] = {}
-        self._found: dict[str, Assembler | WarpfuzzError] = {}
+        self._found: dict[str | None, Assembler | WarpfuzzError] = {}
         self._here: dict[str, Assembler] | None = None
 
     def close(self) -> None:
@@ -270,9 +270,10 @@ class Replays(ClosedAtTheEnd):
     def _askers(
         self, finding: Finding, options: ReplayOptions
     ) -> Sequence[tuple[Assembler, int | None]]:
-        """Return who is asked: an assembler that was named, or those that the finding tells of."""
+        """Return who is asked: an assembler that was named, or those that the finding names."""
         told = [verdict for verdict in finding.runners if verdict.runner == "ptxas"]
-        if options.assembler is not None:
+        if options.assembler is not None or not told:
+            # A case that a person wrote need not say which: then the newest, as for a module.
             assembler = self._named(options.assembler)
             pairs = [
                 (options.having(assembler, split_variant(one.version)[1]), _level(one.options))
@@ -282,14 +283,13 @@ class Replays(ClosedAtTheEnd):
             here = self._assemblers_here()
             names = [split_variant(one.version)[0] for one in told]
             missing = list(dict.fromkeys(one for one in names if one not in here))
-            if missing or not told:
-                needed = ", ".join(missing) or "of no known version"
+            if missing:
                 releases = " ".join(".".join(one.lstrip("V").split(".")[:2]) for one in missing)
                 # Without the finding's id: a corpus is told once of every version.
                 raise UsageError(
-                    f"made with ptxas {needed}, which is not here (found: "
+                    f"made with ptxas {', '.join(missing)}, which is not here (found: "
                     f"{', '.join(here) or 'none'}); fetch it (`warpfuzz compilers fetch "
-                    f"{releases or '13.5'}`), or choose another with --assembler"
+                    f"{releases}`), or choose another with --assembler"
                 )
             pairs = [
                 (options.having(here[name], split_variant(one.version)[1]), _level(one.options))
@@ -305,7 +305,7 @@ class Replays(ClosedAtTheEnd):
             self._here = {one.version: one for one in discover_assemblers().assemblers}
         return self._here
 
-    def _named(self, name: str) -> Assembler:
+    def _named(self, name: str | None) -> Assembler:
         if name not in self._found:
             try:
                 self._found[name] = find_assembler(name)

@@ -13,7 +13,7 @@ from campaign_fakes import fake_ptxas
 from planted_ptxas import planted_ptxas
 from repro_cases import half, multiplication, stored
 
-from corpus import Case, Entry, Family, Kind, RunnerVerdict, create_corpus
+from corpus import Case, Entry, Family, Kind, RunnerVerdict, create_corpus, open_corpus
 from fuzz.cli import _exit_code
 from fuzz.findings.making import (
     MadeWith,
@@ -187,6 +187,73 @@ def test_a_bisection_plants_what_the_finding_was_made_with(
     assert (code, row["course"], row["counts"]["compared"]) == (1, "always was so", 1)
     code, out, _ = ended(capsys, *words, "--fault", "none")
     assert (code, json.loads(out)["bisect"]["course"]) == (0, "never")
+
+
+def imported(folder: Path, capsys: pytest.CaptureFixture[str], **case: object) -> Entry:
+    """Import a case that a person wrote, without images."""
+    folder.mkdir()
+    text = f".version 8.0\n.target sm_90\n.visible .entry k()\n{{\n{ILLEGAL}\nret;\n}}\n"
+    (folder / "module.ptx").write_text(text)
+    (folder / "case.json").write_text(json.dumps(case))
+    code, out, _ = ended(capsys, "corpus", "import", folder, "--corpus", folder / "c", "--json")
+    assert code == 0
+    return open_corpus(folder / "c").get(json.loads(out)["id"])
+
+
+@pytest.mark.parametrize("kind", ["violation", "deviation", "launch failure", "divergence"])
+def test_what_a_program_did_is_not_gone_because_its_module_is_accepted(
+    tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entry = imported(tmp_path / "case", capsys, kind=kind, details={"runner": "sim"})
+    path = fake_ptxas(tmp_path / "ptxas")
+    for command, option in (("replay", "--assembler"), ("bisect", "--compilers")):
+        code, out, err = ended(capsys, command, entry.path, option, path)
+        assert (code, out) == (3, ""), (out, err)
+        assert "nothing that it could run on" in err
+    assert {what for what, _ in commands_of(entry)} == {"without warpfuzz"}
+
+
+def test_a_case_that_names_no_compiler_is_asked_of_the_newest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command of its page ended with 2: "made with ptxas of no known version"."""
+    entry = imported(tmp_path / "case", capsys, kind="accepted although undocumented")
+    path = planted_ptxas(tmp_path / "c", "1.0")
+    monkeypatch.setenv("PATH", f"{path.parent}:/usr/bin:/bin")
+    for what, command in commands_of(entry):
+        if what == "run it again":
+            code, out, err = ended(capsys, *shlex.split(command)[1:], "--json")
+            assert code in (0, 1), err
+            assert len(json.loads(out.splitlines()[0])["assemblers"]) == 1
+
+
+def test_a_page_lists_each_instruction_of_a_case_by_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    two = ["ld.global.u32 a, [b]", "st.global.u32 [b], a"]
+    entry = imported(tmp_path / "case", capsys, kind="crash", instructions=two)
+    code, out, _ = ended(capsys, "corpus", "show", entry.path)
+    assert code == 0
+    assert all(
+        any(line.endswith(text) for line in map(str.rstrip, out.splitlines())) for text in two
+    )
+    code, _, _ = ended(capsys, "repro", entry.path, "--output", tmp_path / "repro")
+    page = (tmp_path / "repro" / "README.md").read_text()
+    assert "What the assembler does" not in page  # nobody says it
+
+
+@pytest.mark.parametrize("command", ["judge", "screen", "replay"])
+def test_a_command_that_was_given_to_any_command_was_given_here(
+    tmp_path: Path, command: str, program: Entry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a pass of `judge` and `screen`, `replay` said that it "was never given here"."""
+    given = f"sed 's/{tmp_path.name}/{command}/'"
+    entry = stored(tmp_path / "passed", multiplication(half()), faults=(FAULT,), ptx_pass=given)
+    assert "never given here" in ended(capsys, "replay", entry.path)[2]
+    words: tuple[object, ...] = (command, program.path, "--runner", "sim", "--ptx-pass", given)
+    ended(capsys, *words)  # whatever comes of it
+    code, _, err = ended(capsys, "replay", entry.path)
+    assert code == 1, err
 
 
 def test_a_program_that_a_finding_names_runs_with_the_users_word_alone(

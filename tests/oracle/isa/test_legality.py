@@ -76,6 +76,12 @@ UNJUDGED = (
     "mma.sp.sync.aligned.m16n8k128.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0 {d};",
     "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e5m2.e3m2.f32 {d}, {a}, {b}, {c};",
     ".reg .b32 %r<9>;",
+    ".blocksareclusters",
+    ".abi_preserve 8;",
+    "{",
+    "}",
+    "$L__BB0_1:",
+    "A: B: @!%p ret;",
 )
 
 
@@ -93,8 +99,20 @@ def test_what_is_not_known_is_not_judged_and_nothing_is_said_against_it(
     assert verdict_of(text, target=target, ptx_version=version) is found.verdict
 
 
+def test_a_label_in_front_of_an_instruction_changes_no_verdict() -> None:
+    """A label made any instruction illegal on every target."""
+    legal = "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {a, b}, {c}, {d}, {a, b};"
+    for text in (legal, legal.replace("m8n8k4", "m8n8k5"), "add.s32 %r1, %r2, %r3;"):
+        plain = explain(text)
+        for label in ("L1: ", "$L__BB0_1:\t", "A: B : ", "%x:"):
+            labelled = explain(label + text)
+            assert (labelled.verdict, labelled.reasons) == (plain.verdict, plain.reasons)
+            assert labelled.instruction == label + text
+            assert verdict_of(label + text) is plain.verdict
+
+
 @pytest.mark.parametrize(
-    "text", ["wmma.mul.sync x;", "zork %r1;", "mma.x.sync;", ".zork 1;", "mma;"]
+    "text", ["wmma.mul.sync x;", "zork %r1;", "mma.x.sync;", ".zork 1;", "mma;", ":", "{{"]
 )
 def test_what_the_isa_does_not_have_stays_illegal(text: str) -> None:
     assert explain(text).verdict is Verdict.ILLEGAL
@@ -289,7 +307,8 @@ def test_very_many_spaces_are_judged_at_once_as_one_is() -> None:
 
 def kinds(form: Form) -> tuple[str, ...]:
     if form.is_product:
-        return ("d", "a", "b", "c")
+        sparse = form.mnemonic.startswith("mma.sp")
+        return ("d", "a", "b", "c", *(("metadata", "selector") if sparse else ()))
     if form.mnemonic == "movmatrix":
         return ("to", "from")
     moved = ("p", "r") if form.is_store else ("r", "p")
