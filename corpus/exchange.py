@@ -22,6 +22,7 @@ from corpus.durable import FILE_BYTES, read_plain
 from corpus.entry import DESCRIPTION, Entry, is_file_name, is_id
 from corpus.finding import BrokenEntryError, Case, Kind, encode, explain, read_document
 from corpus.opening import MANIFEST, manifest, open_corpus
+from corpus.programs import array_of
 from corpus.store import FINDINGS, RAW, Corpus
 from oracle.errors import UsageError, WarpfuzzError
 from oracle.statements import directives, matrix_instructions, without_comments
@@ -173,7 +174,9 @@ def _too_much(path: Path) -> UsageError:
     )
 
 
-_MODULE = "module.ptx"
+_MODULE, _PROGRAM = "module.ptx", "program.json"
+_IMAGES = ("input.npy", "expected.npy")
+"""Memory before and after, on which a module without a program runs."""
 CASE_FILE = "case.json"
 """Name of the file that describes the case."""
 
@@ -220,11 +223,37 @@ def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
         raise UsageError(
             f"{path}: {explain(error)}; its fields are {', '.join(Case.__struct_fields__)}"
         ) from error
+    _check_images(folder, contents)
     if _MODULE not in contents:
         # What is replayed and reproduced has this name.
         (name, *_) = (name for name in contents if name.endswith(".ptx"))
         contents[_MODULE] = contents.pop(name)
     return case, contents
+
+
+def _check_images(folder: Path, contents: dict[str, bytes]) -> None:
+    """Raise UsageError if there are images that the module cannot run on."""
+    if _PROGRAM in contents or not set(_IMAGES) <= contents.keys():
+        return
+    first: tuple[int, ...] = ()
+    for name in _IMAGES:
+        try:
+            image = array_of(contents[name])
+        except ValueError as error:
+            raise UsageError(
+                f"{folder / name} holds no array ({error}); write it with numpy.save"
+            ) from None
+        if image.dtype.str != "|u1" or image.ndim != 2 or len(image) != 1:
+            raise UsageError(
+                f"{folder / name} holds {image.dtype} of shape {image.shape}; both images are "
+                "uint8 of shape (1, bytes)"
+            )
+        first = first or image.shape
+        if image.shape != first:
+            raise UsageError(
+                f"{folder / name} has {image.shape[1]:,} bytes, and {_IMAGES[0]} {first[1]:,}; "
+                "they are the same memory, before and after"
+            )
 
 
 def _contents(folder: Path) -> dict[str, bytes]:

@@ -349,24 +349,27 @@ def unpack(entry: Entry, name: str) -> NDArray[Any]:
     Raises UsageError if the finding has no file of this name, and InfrastructureError if it is
     missing, was changed, or holds no array.
     """
+    try:
+        return array_of(entry.read(name))
+    except ValueError as error:
+        raise InfrastructureError(
+            f"{entry.path / name} holds no array ({error}); read it as bytes, or store arrays with "
+            "corpus.programs.pack"
+        ) from None
+
+
+def array_of(data: bytes) -> NDArray[Any]:
+    """Return the array that `pack` wrote; raises ValueError, with the reason, for other bytes."""
     import numpy as np
 
-    data = entry.read(name)
     length = int.from_bytes(data[len(_MAGIC) : len(_MAGIC) + 2], "little")
     start = len(_MAGIC) + 2 + length
     header = _HEADER.fullmatch(data[len(_MAGIC) + 2 : start])
     if not data.startswith(_MAGIC) or header is None or header[1].decode() not in _DTYPES:
-        raise _no_array(entry, name, "its header is not that of a plain array of numbers")
+        raise ValueError("its header is not that of a plain array of numbers")
     dtype = np.dtype(header[1].decode())
     shape = tuple(int(side) for side in header[2].split(b",") if side)
     addressable = math.prod(max(1, side) for side in shape) < 1 << 48
     if not addressable or math.prod(shape) * dtype.itemsize != len(data) - start:
-        raise _no_array(entry, name, f"{len(data) - start} bytes are no {shape} of {dtype}")
+        raise ValueError(f"{len(data) - start} bytes are no {shape} of {dtype}")
     return np.frombuffer(data, dtype, offset=start).reshape(shape).copy()
-
-
-def _no_array(entry: Entry, name: str, why: str) -> InfrastructureError:
-    return InfrastructureError(
-        f"{entry.path / name} holds no array ({why}); read it as bytes, or store arrays with "
-        "corpus.programs.pack"
-    )

@@ -44,6 +44,8 @@ _LARGEST_BLOCK, _LARGEST_GRID = 1024, 1 << 16
 blocks that the simulated device runs at once."""
 _MOST_SHARED = 0xC000
 """Shared memory of a block without asking the driver for more (the same tables)."""
+_MOST_PARAMETERS = 32764
+"""Bytes of a kernel's parameters (PTX ISA 5.1.6.1, Kernel Function Parameters)."""
 _WIDTHS = {"b": (8, 16, 32, 64), "u": (8, 16, 32, 64), "s": (8, 16, 32, 64), "f": (16, 32, 64)}
 TYPES = {f"{kind}{bits}": bits for kind, every in _WIDTHS.items() for bits in every} | {"bf16": 16}
 """Bits of the elements of buffers and of numbers, by their types."""
@@ -321,4 +323,9 @@ def parameters_of(ptx: str, entry: str) -> tuple[Parameter, ...]:
         size = each * int(match[4] or 1)
         found.append(Parameter(name=match[3], type=match[2], offset=end, size=size))
         end += size
+    if end > _MOST_PARAMETERS:
+        raise UsageError(
+            f"the parameters of {entry} have {end:,} bytes, and {_MOST_PARAMETERS:,} are the most "
+            "that a kernel takes"
+        )
     return tuple(found)

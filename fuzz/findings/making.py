@@ -347,7 +347,7 @@ def remember(options: Options) -> None:
 
 
 def _given(options: Options) -> list[str]:
-    found: list[str] = []
+    found: list[object] = []
     for name in PROGRAMS & options.given:
         value = getattr(options, name)
         if name == "compilers":
@@ -356,7 +356,12 @@ def _given(options: Options) -> list[str]:
             found += value if isinstance(value, tuple) else (value,)
     plain = {NOTHING, *BUILT_IN}
     return [
-        one for one in found if one not in plain and not VERSION.fullmatch(split_variant(one)[0])
+        one
+        for one in found
+        # `--new` of `run` is another thing than NEW of `gate`.
+        if isinstance(one, str)
+        and one not in plain
+        and not VERSION.fullmatch(split_variant(one)[0])
     ]
 
 

@@ -162,8 +162,13 @@ def judged(
     Raises
     ------
     UsageError
-        If the kernel races, or no image can be judged.
+        If the kernel races or has no buffer, or no image can be judged.
     """
+    if not setup.buffers:
+        raise UsageError(
+            f"the kernel has no result that could be judged: {setup.entry} is given no buffer that "
+            'it could write into; name one (--launch FILE, out = { bytes = 256, type = "u32" })'
+        )
     images = np.array([image_of(setup, seed=seed, number=number) for number in range(count)])
     expected, referee = None, "the others"
     left: Mapping[int, Left] = {}

@@ -3,11 +3,13 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from corpus_cases import new_corpus, tree
 
 from corpus import Kind
 from corpus.exchange import read_case
+from corpus.programs import pack
 from oracle.errors import UsageError
 
 MODULE = """// wmma.store.d.sync; is only talked about
@@ -141,3 +143,30 @@ def test_a_case_may_be_as_large_as_it_says_and_no_larger(
             new_corpus(tmp_path).add(*read_case(folder))
     else:
         new_corpus(tmp_path).add(*read_case(folder))
+
+
+IMAGE = np.zeros((1, 8), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (pack(IMAGE)[:-1], pack(IMAGE), "input.npy holds no array"),
+        (pack(IMAGE), b"", "expected.npy holds no array"),
+        (pack(IMAGE), pack(IMAGE[0]), r"expected.npy holds uint8 of shape \(8,\)"),
+        (pack(IMAGE.astype(np.uint16)), pack(IMAGE), "input.npy holds uint16"),
+        (pack(IMAGE), pack(IMAGE[:, :4]), "has 4 bytes, and input.npy 8"),
+    ],
+)
+def test_images_that_cannot_be_run_on_are_refused_before_they_are_stored(
+    tmp_path: Path, before: bytes, after: bytes, said: str
+) -> None:
+    """They were added, and every replay ended with 3."""
+    folder = written(tmp_path, {"kind": "violation"})
+    (folder / "input.npy").write_bytes(before)
+    (folder / "expected.npy").write_bytes(after)
+    with pytest.raises(UsageError, match=said):
+        read_case(folder)
+    for name in ("input.npy", "expected.npy"):
+        (folder / name).write_bytes(pack(IMAGE))
+    assert {"input.npy", "expected.npy"} <= read_case(folder)[1].keys()

@@ -339,6 +339,12 @@ REFUSED = {
     ),
     "an address": (SUMS.replace("[%rd7], %r16;", "[%rd7], %r8;"), "depends on an address"),
     "no module": ("text", "no .target"),
+    # It was compared, "whole and bit for bit", with code 0.
+    "no buffer": (f"{HEAD}.visible .entry k(.param .u32 n) {{ ret; }}", "k is given no buffer"),
+    # It took gigabytes and minutes, and SIGTERM did not end it.
+    "gigabytes of parameters": (
+        f"{HEAD}.visible .entry k(.param .b8 p[2000000000]) {{ ret; }}", "32,764 are the most",
+    ),
 }  # fmt: skip
 
 
