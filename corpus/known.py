@@ -213,7 +213,7 @@ def known_with(path: Path | None) -> Known:
 def mark_known(
     path: Path, case: Case, *, name: str, reason: str, evidence: str, until: date | None
 ) -> KnownEntry:
-    """Add an entry to a file of known discrepancies: what is of a finding's kind and family.
+    """Add an entry to a file of known discrepancies: what is of a finding's family.
 
     Parameters
     ----------
@@ -232,12 +232,11 @@ def mark_known(
             with durable.explained("read", path):
                 before = read_given(path, most=TOML_BYTES)
             parse_known(before, str(path))
-        family = case.family.key
-        match = (
-            {"family_regex": re.escape(family)} if set("*?") & set(family) else {"family": family}
-        )
-        fields = {"id": name, "kind": case.kind.value, "reason": reason, "evidence": evidence}
+        kinds, match = _whole_family(case)
+        several = ", ".join(map(_toml, kinds))
+        fields = {"id": name, "reason": reason, "evidence": evidence}
         lines = [f"{field} = {_toml(text)}" for field, text in fields.items()]
+        lines.insert(1, f"kind = [{several}]" if len(kinds) > 1 else f"kind = {several}")
         lines += [f"expires = {until.isoformat()}"] if until is not None else []
         lines += [f"match = {{ {field} = {_toml(text)} }}" for field, text in match.items()]
         added = "\n".join(("", "[[known]]", *lines, ""))
@@ -245,6 +244,20 @@ def mark_known(
         entry = parse_known(whole, str(path)).entries[-1]
         durable.write_output(path, whole)
     return entry
+
+
+def _whole_family(case: Case) -> tuple[list[Kind], dict[str, str]]:
+    """Return the kinds of the findings of a family, and what matches all of them.
+
+    Whether a wrong result is one that the ISA permits says nothing of its cause.
+    """
+    kept, key = case.family.identity(case.kind)
+    if kept is None:
+        kinds = [kind for kind in Kind if kind.shares_cause]
+        return kinds, {"family_regex": f"(?:{'|'.join(kinds)})/{re.escape(key)}"}
+    return [case.kind], {"family_regex": re.escape(key)} if set("*?") & set(key) else {
+        "family": key
+    }
 
 
 def _toml(text: str) -> str:

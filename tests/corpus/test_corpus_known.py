@@ -71,6 +71,25 @@ def test_what_is_marked_is_known_until_its_day_and_other_entries_stay(
         mark_known(path, case, name="n1", reason=reason, evidence=evidence, until=None)
 
 
+def test_what_is_marked_is_the_family_whatever_the_kind_of_the_finding(tmp_path: Path) -> None:
+    """Of one line of `corpus list`, the deviations were still new when it was marked."""
+    path = tmp_path / "known.toml"
+
+    def of(kind: Kind, about: str) -> Case:
+        return changed(CASE, kind=kind, family=Family.of(kind, about))
+
+    mark_known(
+        path, of(Kind.VIOLATION, "mma.s? [a]"), name="n", reason="r", evidence="e", until=None
+    )
+    known = load_known(path)
+    for kind in Kind:
+        matched = known.match(of(kind, "mma.s? [a]"))
+        assert (matched is not None) is kind.shares_cause
+        assert known.match(of(kind, "mma.sp [a]")) is None
+    mark_known(path, of(Kind.CRASH, "x"), name="m", reason="r", evidence="e", until=None)
+    assert load_known(path).match(of(Kind.VIOLATION, "x")) is None
+
+
 def test_all_that_is_marked_at_once_is_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "known.toml"
     names = [f"n{number}" for number in range(8)]
