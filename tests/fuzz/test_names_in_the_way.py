@@ -49,6 +49,17 @@ def test_what_is_on_the_path_is_named(tmp_path: Path, name: str, kind: str) -> N
         assert str(there) in done.stderr
 
 
+def test_a_package_with_files_of_the_same_names_is_in_the_way_too(tmp_path: Path) -> None:
+    """One with a `cli.py` ended with a traceback; one with a `__main__.py` would have run."""
+    there = package(tmp_path, "fuzz", "package")
+    for name in ("cli.py", "__main__.py"):
+        there.with_name(name).write_text("raise SystemExit(77)\n")
+    (there.parent / "commands").mkdir()
+    done = ended([*SCRIPT, "--version"], tmp_path, f"{tmp_path}:{ROOT}")
+    assert (done.returncode, done.stderr.count("\n")) == (3, 1), done.stderr
+    assert str(there) in done.stderr
+
+
 _EXPLAIN = ("explain", "ldmatrix")
 _RUN = ("run", "--runner", "sim", "--cases", "8", "--workers", "1", "--only", "*f64*")
 """Starts a process that imports everything, too."""
