@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind, durable
+from fuzz.campaign.status import untested_words
 from fuzz.findings.verdicts import differences, judge, worst_of
 from fuzz.kinds import BY_TROUBLE
 from fuzz.options import Conform
@@ -57,6 +58,7 @@ from oracle.steps import Barrier, Copy, Step
 from oracle.storage import Tile, write
 from oracle.targets import Module
 from runners import emission
+from runners.faults import by_name
 from runners.protocol import Failure, Images, Ran, Runner, Trouble
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import Selection
@@ -171,10 +173,13 @@ def read_expectations(path: Path) -> dict[str, str]:
     Raises UsageError if it cannot be read, or names no form or no outcome.
     """
     try:
-        table = parse_toml(read_given(path, most=TOML_BYTES), str(path)).get(_TABLE, {})
+        document = parse_toml(read_given(path, most=TOML_BYTES), str(path))
     except OSError as error:
         raise UsageError(f"the expectations {path} cannot be read: {reason_of(error)}") from None
     known = {form.opcode for form in FORMS}
+    if others := [name for name in document if name != _TABLE]:
+        raise UsageError(f"{others[0]!r:.100} of {path} means nothing; write a table, [{_TABLE}]")
+    table = document.get(_TABLE, {})
     if not isinstance(table, dict):
         raise UsageError(f"{_TABLE} of {path} is a value; write a table, [{_TABLE}]")
     for opcode, outcome in table.items():
@@ -421,8 +426,21 @@ def conform(options: Conform) -> bool:
         except (KeyboardInterrupt, SystemExit):
             report.bail_out(len(forms))
             raise
-        report.end(ready, module, time.monotonic() - started)
+        report.end(ready, module, time.monotonic() - started, _untested(options, module, forms))
     return report.failed > 0
+
+
+def _untested(options: Conform, module: Module, forms: Sequence[Form]) -> str:
+    """Say which planted faults applied to no form, half a sentence; "" where each did."""
+    idle = [
+        name
+        for name in options.faults
+        if not any(
+            by_name(name).applies(emission.emit(item(form, module).program, module=module).ptx)
+            for form in forms
+        )
+    ]
+    return untested_words(idle, len(forms))
 
 
 def _answers(
@@ -565,7 +583,7 @@ class _Report:
             many = f"{len(self.outcomes)} of {counted(self._count, 'form')}"
             say(f"{duration(now - self._began)}: {many} asked, {self.failed} failed", stderr=True)
 
-    def end(self, ready: OpenRunner, module: Module, seconds: float) -> None:
+    def end(self, ready: OpenRunner, module: Module, seconds: float, untested: str) -> None:
         options = self.options
         about = f"{ready.device}, PTX ISA {ready.ptx_version}"
         counts = Counter(self.outcomes.values())
@@ -577,6 +595,8 @@ class _Report:
             self._tap(
                 f"# {many} not tested, because the model has no figures of them, such as {left[0]}"
             )
+        if untested:
+            self._tap(f"# {untested}")
         path = options.expectations
         flips = [one for one, was in self.expected.items() if self._flips(one, was)]
         if path is not None and options.update_expectations:
@@ -604,6 +624,7 @@ class _Report:
                         "outcomes": dict(counts),
                         "flipped": flips,
                         "not_asked": left,
+                        "untested": untested or None,
                         "runner": options.runner,
                         "device": ready.device,
                         "target": ready.target,

@@ -351,6 +351,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_suite_begins(tmp_pa
         ("[forms]\n'wmma.lode' = 'wrong'", "'wmma.lode' of .* is no form"),
         (f"[forms]\n'{LOAD}' = 'fine'", "is 'fine'; outcomes are bits as the model, inside"),
         ("forms = 3", "write a table"),
+        ("[[form]]\nopcode = 'x'", "'form' of .* means nothing; write a table"),
     ],
 )
 def test_expectations_that_mean_nothing_are_refused(tmp_path, capfd, text, words):
@@ -358,6 +359,19 @@ def test_expectations_that_mean_nothing_are_refused(tmp_path, capfd, text, words
     file.write_text(text)
     assert _exit_code(["conform", "sim", "--expectations", str(file)]) == 2
     assert re.search(words, capfd.readouterr().err)
+
+
+def test_a_planted_fault_that_applies_to_no_form_is_said_to_be_untested(capfd):
+    """All forms were "bits as the model", and nothing said that the fault was not there."""
+    faults = ("--fault", "load-a-layout-flipped")
+    words = ("sim", "--only", "movmatrix", "--images", "1", *faults)
+    said = "applied to 0 of 1 program, so not tested: --fault load-a-layout-flipped"
+    _, out = conform(capfd, *words)
+    assert f"# {said}\n" in out
+    _, out = conform(capfd, *words, "--json")
+    assert json.loads(out.splitlines()[-1])["summary"]["untested"] == said
+    _, out = conform(capfd, "sim", "--only", LOAD, "--images", "1", *faults, "--json")
+    assert json.loads(out.splitlines()[-1])["summary"]["untested"] is None
 
 
 def test_where_nothing_is_implemented_nothing_was_compared(capfd):
