@@ -107,6 +107,17 @@ def _no_space() -> Failure:
     return Failure(trouble=Trouble.UNAVAILABLE, message=str(disk_full(Path(tempfile.gettempdir()))))
 
 
+def rewritten(module: KernelModule, rewriters: Sequence[Rewriter]) -> KernelModule | Failure:
+    """Return a module with other PTX, or why there is none; rewriters follow each other."""
+    ptx = module.ptx
+    for rewriter in rewriters:
+        changed = rewriter(ptx)
+        if isinstance(changed, Failure):
+            return changed
+        ptx = changed
+    return replace(module, ptx=ptx)
+
+
 class RewritingRunner(ForwardingRunner):
     """A runner that gets other PTX than was emitted; the rest of it is the runner's own.
 
@@ -124,25 +135,16 @@ class RewritingRunner(ForwardingRunner):
 
     def compile(self, module: KernelModule) -> Compiled | Failure:
         """Rewrite a module and compile it; the compiled module holds the rewritten text."""
-        rewritten = self._rewritten(module)
-        return rewritten if isinstance(rewritten, Failure) else self._runner.compile(rewritten)
+        made = rewritten(module, self._rewriters)
+        return made if isinstance(made, Failure) else self._runner.compile(made)
 
     def prepare(self, module: KernelModule) -> Compiled | Failure:
         """Rewrite a module and translate it, as a runner does that can screen.
 
         Raises UsageError if the runner cannot screen.
         """
-        rewritten = self._rewritten(module)
-        return rewritten if isinstance(rewritten, Failure) else self._screener.prepare(rewritten)
-
-    def _rewritten(self, module: KernelModule) -> KernelModule | Failure:
-        ptx = module.ptx
-        for rewriter in self._rewriters:
-            rewritten = rewriter(ptx)
-            if isinstance(rewritten, Failure):
-                return rewritten
-            ptx = rewritten
-        return replace(module, ptx=ptx)
+        made = rewritten(module, self._rewriters)
+        return made if isinstance(made, Failure) else self._screener.prepare(made)
 
     @property
     def _screener(self) -> Screener:

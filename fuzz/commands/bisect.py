@@ -43,6 +43,7 @@ from runners.assemblers.assembler import Assembler
 from runners.assemblers.disassembly import find_disassembler
 from runners.compilers import Candidate, Selected, fetched, fetched_compiler, parse_levels
 from runners.faults import Place, by_name
+from runners.front_ends.protocol import FrontEndCompiler
 from runners.protocol import Failure, Runner
 from runners.ptx_pass import Rewriter, RewritingRunner
 from runners.toolchains import DRIVER
@@ -333,7 +334,8 @@ def probing(entry: Entry, options: ReplayOptions, disassembler: Path | None) -> 
     else:
         # The compilers that are asked may be front ends themselves.
         choice = options.choice(entry, compiled=False)
-        # What changes the PTX stands before each compiler; what is wrong with the device, in it.
+        # What changes the PTX stands before each ptxas, and behind each compiler that writes PTX;
+        # what is wrong with the device, in it.
         in_device = [name for name in choice.faults if by_name(name).place is Place.DEVICE]
         with opened(replace(choice, faults=tuple(in_device), ptx_pass=None)) as ready:
             passes = rewriters(choice.faults, choice.ptx_pass)
@@ -390,7 +392,10 @@ class _Programs:
     def ask(self, member: Member, most: int) -> Counter[Sample]:
         question = self._question(self.module_for(member)[1])
         runner: Runner = MemberRunner(self._device, member)
-        if self._passes:
+        if isinstance(member.compiler, FrontEndCompiler):
+            # What warpfuzz writes does not count there.
+            member.compiler.rewriters = self._passes
+        elif self._passes:
             runner = RewritingRunner(runner, self._passes)
         return question.ask(runner, most)
 

@@ -251,8 +251,8 @@ class ReplayOptions:
                 raise UsageError(
                     f"finding {entry.id} came out on the simulated device, which runs the PTX "
                     "itself: no compiler made its code, so there is none to bisect; give --runner "
-                    "cuda on a machine with a GPU, or name compilers that write PTX with "
-                    "--compilers"
+                    "cuda on a machine with a GPU, or name a compiler that writes PTX with "
+                    "--front-end"
                 )
         if named is not None or front_end is None:
             given = variant_of(entry.finding) if self.variant is None else None

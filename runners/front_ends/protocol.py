@@ -30,7 +30,7 @@ from runners.cuda.compilation import DEFAULT_LEVEL, CompilerLimits
 from runners.front_ends.child import refused
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Runner, Trouble
-from runners.ptx_pass import RewritingRunner
+from runners.ptx_pass import Rewriter, RewritingRunner, rewritten
 from runners.toolchains import Toolchain, version_order
 from runners.wheels import fetched_folders
 
@@ -210,12 +210,17 @@ class FrontEndRunner(RewritingRunner):
 class FrontEndCompiler:
     """A front end as a compiler whose code is PTX (`runners.cuda.compilation.Compiler`)."""
 
+    rewriters: Sequence[Rewriter] = ()
+    """What happens to the PTX that the front end writes, in order."""
+
     def __init__(self, front_end: FrontEnd) -> None:
         self._front_end = front_end
 
     def compile(self, module: KernelModule, architecture: str) -> Compiled | Failure:
         """Return the PTX that the front end writes."""
         made = self._front_end(module)
+        if not isinstance(made, Failure):
+            made = rewritten(made, self.rewriters)
         if isinstance(made, Failure):
             return made
         code = made.ptx.encode()

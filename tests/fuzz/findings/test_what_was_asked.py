@@ -189,6 +189,23 @@ def test_a_bisection_plants_what_the_finding_was_made_with(
     assert (code, json.loads(out)["bisect"]["course"]) == (0, "never")
 
 
+def test_a_bisection_plants_behind_a_compiler_that_writes_the_ptx(
+    program: Entry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It planted in what warpfuzz writes, which nobody reads then: "right", while `replay` with the
+    same front end reproduced the finding."""
+    pytest.importorskip("llvmlite", reason="llvmlite is not here: no LLVM to compile with")
+    words = ("bisect", program.path, "--front-end", "llvm", "--opt", "2", "--json")
+    rows: tuple[tuple[tuple[str, ...], int, str], ...] = (
+        ((), 1, "always was so"), (("--fault", "none"), 0, "never"),
+    )  # fmt: skip
+    for more, code, course in rows:
+        ended_with, out, _ = ended(capsys, *words, *more)
+        assert (ended_with, json.loads(out)["bisect"]["course"]) == (code, course)
+    wrong = ended(capsys, "bisect", program.path)[2]
+    assert "--front-end" in wrong  # what is advised is an option that takes it
+
+
 def imported(folder: Path, capsys: pytest.CaptureFixture[str], **case: object) -> Entry:
     """Import a case that a person wrote, without images."""
     folder.mkdir()
