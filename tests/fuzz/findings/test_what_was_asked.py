@@ -261,10 +261,16 @@ def test_a_page_lists_each_instruction_of_a_case_by_itself(
 
 @pytest.mark.parametrize("command", ["judge", "screen", "replay"])
 def test_a_command_that_was_given_to_any_command_was_given_here(
-    tmp_path: Path, command: str, program: Entry, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    command: str,
+    program: Entry,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Of a pass of `judge` and `screen`, `replay` said that it "was never given here"."""
-    given = f"sed 's/{tmp_path.name}/{command}/'"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    given = f"sed 's/no such/{command}/'"
     entry = stored(tmp_path / "passed", multiplication(half()), faults=(FAULT,), ptx_pass=given)
     assert "never given here" in ended(capsys, "replay", entry.path)[2]
     words: tuple[object, ...] = (command, program.path, "--runner", "sim", "--ptx-pass", given)
