@@ -56,8 +56,7 @@ def discover_assemblers() -> Found:
     found: dict[str, Assembler] = {}
     problems = []
     seen: set[Path] = set()
-    in_cache = [(folder / "ptxas", Origin.CACHE) for folder, _ in fetched_folders("ptxas")]
-    for path, origin in [*places("ptxas"), *in_cache]:
+    for path, origin in _assembler_places():
         real = path.resolve()
         if real in seen or not path.is_file():
             continue
@@ -70,6 +69,16 @@ def discover_assemblers() -> Found:
             found.setdefault(assembler.version, assembler)
     newest_first = sorted(found.values(), key=lambda one: one.order, reverse=True)
     return Found(assemblers=tuple(newest_first), problems=tuple(problems))
+
+
+def _assembler_places() -> list[tuple[Path, Origin]]:
+    in_cache = [(folder / "ptxas", Origin.CACHE) for folder, _ in fetched_folders("ptxas")]
+    return [*places("ptxas"), *in_cache]
+
+
+def is_discovered(path: str) -> bool:
+    """Whether `discover_assemblers` looks at a file of this path: nobody has to name it."""
+    return any(str(place) == path for place, _ in _assembler_places())
 
 
 def discover_front_ends() -> list[FrontEndToolchain]:

@@ -468,6 +468,9 @@ class Summary(Struct, kw_only=True):
     seed: int
     stopped: str
     compared: Count = 0
+    accepted_or_rejected: Count = 0
+    failed: Count = 0
+    not_asked: Count = 0
     device: str = ""
     shard: str = ""
     unreplayed: Count = 0

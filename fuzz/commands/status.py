@@ -14,6 +14,7 @@ from fuzz.campaign.status import (
     Figures,
     HostStatus,
     Life,
+    Summary,
     fleet_row,
     fleet_words,
     missing_words,
@@ -21,6 +22,7 @@ from fuzz.campaign.status import (
 )
 from fuzz.checks.protocol import REFERENCE, flattened
 from fuzz.console.dashboard import device_text, reference_lines
+from fuzz.findings.replay import Way
 from fuzz.options import DEFAULT_CORPUS, Status
 from fuzz.output import console, counted, duration, emit, plain
 
@@ -110,7 +112,7 @@ def _lines(one: Figures) -> list[Text]:
         head.append_text(plain(f" · {summary.device}", style="quiet"))
     average = summary.cases / summary.seconds if summary.seconds else 0.0
     figures = Text("  ").append(f"{summary.cases:,}", style="count").append(" cases")
-    figures.append(f", {summary.compared:,} compared · ")
+    figures.append(f", {', '.join(_told_apart(summary))} · ")
     figures.append(f"{newest.rate:,.0f} a second now, " if runs else "")
     figures.append(f"{average:,.0f} a second on average · {counted(summary.rounds, 'round')}")
     lines = [head, figures, _findings(one)]
@@ -131,6 +133,17 @@ def _lines(one: Figures) -> list[Text]:
     if summary.fleet is not None:
         lines += _fleet(summary.fleet.hosts, runs=runs)
     return [*lines, *(plain("  ").append_text(device_text(device)) for device in newest.devices)]
+
+
+def _told_apart(summary: Summary) -> list[str]:
+    """Say what became of the cases, which come to all of them."""
+    ways = {
+        Way.JUDGED.value: summary.accepted_or_rejected,
+        Way.FAILED.value: summary.failed,
+        Way.NOT_ASKED.value: summary.not_asked,
+    }
+    others = [f"{count:,} {words}" for words, count in ways.items() if count]
+    return [f"{summary.compared:,} compared", *others]
 
 
 def _fleet(hosts: Sequence[HostStatus], *, runs: bool) -> list[Text]:

@@ -4,7 +4,8 @@ A corpus may come from anybody, and its findings and its campaign name assembler
 PTX passes: commands, which are shown, and run only with the user's word. The word is `--trust`,
 the same option given again, or that the same command was given in the same folder on this machine
 before, which is remembered outside of any corpus. A version, such as "13.5", is no command: it
-names one of the assemblers that this machine has anyway.
+names one of the assemblers that this machine has anyway, as does the path of one that is found here
+without being named.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from runners.compilers import (
     find_front_ends,
     front_ends_of,
     front_ends_selected,
+    is_discovered,
     named_assembler,
     select,
 )
@@ -334,19 +336,17 @@ def commands_of(entry: Entry) -> list[tuple[str, str]]:
     return [*found, ("without warpfuzz", typed(("warpfuzz", "repro", path)))]
 
 
-def remember(options: Options) -> None:
-    """Keep which commands the user gives here; a cache that cannot be written is none.
-
-    Of what does not name a program, such as a version, there is nothing to be kept.
-    """
-    for command in _given(options):
+def remember(*commands: str | None) -> None:
+    """Keep that the user gave these commands here; a cache that cannot be written is none."""
+    for command in filter(None, commands):
         with suppress(OSError):
             path = _mark(command)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
 
 
-def _given(options: Options) -> list[str]:
+def given_programs(options: Options) -> list[str]:
+    """Return what options name that may be a program: no version, and nothing built in."""
     found: list[object] = []
     for name in PROGRAMS & options.given:
         value = getattr(options, name)
@@ -371,7 +371,10 @@ def check_trusted(command: str, *, option: str, named_by: str, trust: bool) -> N
     `option` is what it is for, as a person types it: "--assembler". Raises UntrustedError if it
     may not; the command is shown.
     """
-    if trust or VERSION.fullmatch(split_variant(command)[0]) or _mark(command).exists():
+    plain = split_variant(command)[0]
+    if trust or VERSION.fullmatch(plain) or _mark(command).exists():
+        return
+    if option == "--assembler" and is_discovered(plain):
         return
     raise UntrustedError(
         f"{named_by} names the command {quoted(command):.500}, which was never given here: a "

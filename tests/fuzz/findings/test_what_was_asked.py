@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 from campaign_fakes import fake_ptxas
+from command_line import warpfuzz
 from planted_ptxas import planted_ptxas
 from repro_cases import half, multiplication, stored
 
@@ -19,12 +20,14 @@ from fuzz.findings.making import (
     MadeWith,
     ReplayOptions,
     UntrustedError,
+    check_trusted,
     commands_of,
     replay_command,
 )
 from fuzz.findings.probes import ModuleProbe
 from fuzz.findings.replay import CannotBeAskedError, Way
 from fuzz.findings.stored import Replays
+from oracle.errors import UsageError
 from runners.assemblers.assembler import identify
 from runners.compilers import named_assembler
 
@@ -277,6 +280,31 @@ def test_a_command_that_was_given_to_any_command_was_given_here(
     ended(capsys, *words)  # whatever comes of it
     code, _, err = ended(capsys, "replay", entry.path)
     assert code == 1, err
+
+
+def test_a_campaign_goes_on_with_the_assembler_that_is_taken_by_itself(tmp_path: Path) -> None:
+    """`run --runner ptxas` and `run --resume` ended with 2: its path "was never given here"."""
+    fakes = fake_ptxas(tmp_path / "bin").parent
+    begun = ("run", "--runner", "ptxas", "--workers", "1", "--corpus", "c", "--only", "ldmatrix")
+    path = f"{fakes}:/usr/bin:/bin"
+    assert warpfuzz(tmp_path, *begun, "--cases", "8", PATH=path).code in (0, 1)
+    resumed = warpfuzz(tmp_path, "run", "--resume", "--corpus", "c", "--cases", "16", PATH=path)
+    assert resumed.code in (0, 1), resumed.err
+    assert "16 instructions" in resumed.out
+
+
+def test_of_paths_those_of_assemblers_that_are_found_here_are_no_strangers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = str(fake_ptxas(tmp_path / "bin"))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    for trusted in (named, f"{named}+maxrregcount=32"):
+        check_trusted(trusted, option="--assembler", named_by="the state", trust=False)
+    for option, other in (
+        ("--assembler", f"{named}x"), ("--assembler", "ptxas"), ("--ptx-pass", named),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match="was never given here"):
+            check_trusted(other, option=option, named_by="the state", trust=False)
 
 
 def test_a_program_that_a_finding_names_runs_with_the_users_word_alone(

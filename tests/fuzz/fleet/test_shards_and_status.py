@@ -71,7 +71,8 @@ def written(folder: Path, *, stopped: str, lines: int = 2) -> Path:
     finding = {"verdict": "violation", "title": "a title", "group": "one", "cases": 3}
     with CampaignStore(folder) as store:
         store.summarise({"summary": {
-            "cases": 1000, "compared": 990, "seconds": 20.0, "rounds": 7, "seed": 3,
+            "cases": 1000, "compared": 990, "failed": 2, "not_asked": 8,
+            "seconds": 20.0, "rounds": 7, "seed": 3,
             "stopped": stopped, "findings": [finding, {**finding, "known": True}],
         }})  # fmt: skip
         for number in range(lines):
@@ -110,6 +111,9 @@ def test_the_status_of_campaigns_is_told_from_their_files(tmp_path: Path) -> Non
     assert len(figures.summary.unknown) == 1
     shown = warpfuzz(tmp_path, "status", "running", "ended", "silent")
     assert shown.code == 0
+    # The cases of a line come to all of them.
+    told = "1,000 cases, 990 compared, 2 not compiled or not run to the end, 8 could not be asked ·"
+    assert shown.out.count(told) == 3, shown.out
     for words in ("budget spent", "it was killed", "3,000 cases", "61 °C", "1 violation"):
         assert words in shown.out.replace("\xa0", " "), words
     rows = warpfuzz(tmp_path, "status", "--json", "--watch", "ended").rows
