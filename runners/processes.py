@@ -132,21 +132,25 @@ class Tool:
             stderr=stderr,
         )
 
-    def _own(self) -> list[int]:
-        """Return the processes that are the tool's, or were started by it, wherever they are."""
-        found = []
+    def _own(self) -> tuple[list[int], bool]:
+        """Return the processes that are the tool's, or were started by it, wherever they are.
+
+        And whether there are others of which it cannot be said yet.
+        """
+        found, unclear = [], False
         for pid in _since(self.process.pid):
             # Those that are gone, and those of others.
             with contextlib.suppress(OSError):
-                variables = Path(f"/proc/{pid}/environ").read_bytes()
+                variables = _variables(pid)
                 if self._mark.encode() in variables.split(b"\0"):
                     found.append(pid)
-        return found
+                unclear = unclear or (not variables and _may_have_variables(pid))
+        return found, unclear
 
     def written(self) -> int:
         """Return how many bytes its processes have written, those that have ended included."""
         total = 0
-        for pid in self._own():
+        for pid in self._own()[0]:
             with contextlib.suppress(OSError, ValueError):
                 counts = Path(f"/proc/{pid}/io").read_text().split()
                 total += int(counts[counts.index("wchar:") + 1])
@@ -156,16 +160,31 @@ class Tool:
         """Kill it and all that it has started; return whether it went away."""
         gone = kill_group(self.process)
         for _ in range(_ROUNDS):
-            left = self._own()
+            left, unclear = self._own()
             for pid in left:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
-            if not left:
+            if not left and not unclear:
                 break
+            if not left:
+                time.sleep(_LOOK_SECONDS)
         return gone
 
 
+def _variables(pid: int) -> bytes:
+    """Return the variables with which a process began; none while it becomes another program."""
+    return Path(f"/proc/{pid}/environ").read_bytes()
+
+
+def _may_have_variables(pid: int) -> bool:
+    """Whether a process has not ended and is none of the kernel (proc(5), /proc/pid/stat)."""
+    state, parent = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].split()[:2]
+    return state not in (b"Z", b"X") and parent != b"2"
+
+
 _numbers = itertools.count()
+_LOOK_SECONDS = 0.001
+"""Between two looks at a process that becomes another program, which takes less."""
 _ROUNDS = 20
 """Times that processes are looked for that a tool has left: one that is seen may fork once more."""
 

@@ -168,7 +168,8 @@ def _dialect(command: str, target: str, version: str) -> int:
         if isinstance(made, str) and ".entry nothing" in made:
             return major
         said = made.detail if isinstance(made, Failure) else "it wrote no entry"
-    raise InfrastructureError(f"({command}) compiles no empty kernel: {said.strip()[-400:]}")
+    said = said.strip()[-400:] or "it says nothing"
+    raise InfrastructureError(f"({command}) compiles no empty kernel: {said}")
 
 
 def _run(command: str, text: str, level: int, target: str, version: str) -> str | Failure:

@@ -44,6 +44,25 @@ def test_a_tool_that_prints_for_ever_is_stopped_before_the_disk_is_full() -> Non
     assert time.monotonic() - started < 60
 
 
+def test_a_process_that_becomes_another_program_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a session of its own one outlived its tool: while it executes, it has no variables."""
+    variables, looks = processes._variables, []
+
+    def none_yet(pid: int) -> bytes:
+        looks.append(pid)
+        return b"" if looks.count(pid) < 3 else variables(pid)
+
+    monkeypatch.setattr(processes, "_variables", none_yet)
+    told = tmp_path / "pid"
+    run_tool(["sh", "-c", f"setsid sh -c 'echo $$ > {told}; exec sleep 600' &"], deadline=60)
+    # It may be killed before it says which it is.
+    if told.exists() and (said := told.read_text()):
+        assert waited_for(lambda: gone(int(said)), 5.0)
+    assert max(map(looks.count, looks)) >= 3
+
+
 _FORKING = """
 import os, sys, time
 if os.fork():
