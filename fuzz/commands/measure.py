@@ -193,7 +193,12 @@ class _Report:
             + f". {images:,} random images agree. {seconds:.0f} s."
         )
         if output is not None:
-            command = typed(("warpfuzz", "run", "--model", output))
+            where: tuple[str, ...] = ()
+            choice = ready.choice
+            if choice.name != "cuda":
+                # By itself `run` takes a GPU, or else asks ptxas, and a simulated sm_90.
+                where = ("--runner", choice.name, "--target", ready.target)
+            command = typed(("warpfuzz", "run", *where, "--model", output))
             left_out = _left_out(model, ready.target)
             say(f"Written to {output}: `{command}` judges by it{left_out}")
             if model.confidence is not Confidence.MEASURED:
