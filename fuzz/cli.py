@@ -189,9 +189,9 @@ def _command(kind: type[Options]) -> click.Command:
             check_output(f"--{name}", Path(str(values[name])))
         options = kind(given=frozenset(given), **values)
         if given & PROGRAMS:
-            from fuzz.findings.making import given_programs, remember
+            from fuzz.findings.making import remember
 
-            remember(*given_programs(options))
+            remember(*options.programs())
         module, _, function = options.carried_out_by().partition(":")
         found = getattr(import_module(module), function)(options)
         return Exit.FINDINGS if found else Exit.CLEAN

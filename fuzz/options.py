@@ -307,6 +307,16 @@ class Options:
         """Return the values of these options."""
         return {name: getattr(self, name) for name in names}
 
+    def programs(self) -> list[str]:
+        """Return the values that were typed of options that may name a program."""
+        found: list[object] = []
+        for name in PROGRAMS & self.given:
+            value = getattr(self, name)
+            several = str(value).split(",") if name == "compilers" else value
+            found += several if isinstance(several, list | tuple) else (several,)
+        # `--new` of `run` is another thing than NEW of `gate`.
+        return [one for one in found if isinstance(one, str)]
+
     @classmethod
     def spelled(cls, name: str) -> str:
         """Return an option as a person types it."""

@@ -25,7 +25,14 @@ from fuzz import warpfuzz_version
 from fuzz.diagnosis.experiments import Culprit
 from fuzz.diagnosis.single_step import CODE
 from fuzz.findings.families import WRONG_STEP, family_of_culprit
+from fuzz.findings.making import EXPECTED as EXPECTED
+from fuzz.findings.making import INPUT as INPUT
+from fuzz.findings.making import MODULE as MODULE
+from fuzz.findings.making import PROGRAM as PROGRAM
 from fuzz.findings.making import details_of
+from fuzz.findings.making import is_runnable as is_runnable
+from fuzz.findings.making import is_value_finding as is_value_finding
+from fuzz.findings.making import lacks_images as lacks_images
 from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import Difference, differences
 from fuzz.runner import OpenRunner
@@ -40,10 +47,10 @@ from runners.protocol import NO_SM
 from strategies.cells import complexity
 from strategies.programs import GENERATOR_VERSION
 
-MODULE, REWRITTEN, PROGRAM = "module.ptx", "rewritten.ptx", "program.json"
+REWRITTEN = "rewritten.ptx"
 ORIGINAL = "original.ptx"
 """A judged kernel before it was made smaller."""
-INPUT, EXPECTED, ACTUAL = "input.npy", "expected.npy", "actual.npy"
+ACTUAL = "actual.npy"
 LAUNCH = "launch.toml"
 """How a kernel with parameters of its own is launched (`fuzz.findings.launches`)."""
 JUDGED = "judged as"
@@ -208,25 +215,6 @@ def confidence(program: Program, architecture: str) -> Confidence:
     model = model_for(architecture)
     forms = [form for form in requirements(program) if form.is_product]
     return weakest((Confidence.MEASURED, *(model.confidence_for(form) for form in forms)))
-
-
-def is_value_finding(entry: Entry) -> bool:
-    """Whether a finding has a program and an image, so that a runner can replay it."""
-    return PROGRAM in entry.finding.files and INPUT in entry.finding.files
-
-
-def is_runnable(entry: Entry) -> bool:
-    """Whether a runner can replay a finding: it has a program, or images that a person wrote."""
-    return is_value_finding(entry) or {MODULE, INPUT, EXPECTED} <= entry.finding.files.keys()
-
-
-def lacks_images(entry: Entry) -> bool:
-    """Whether a finding is of what a program did, and has nothing that it could run on.
-
-    What a compiler says of its module tells nothing of that.
-    """
-    of_results = (Kind.DEVIATION, Kind.LAUNCH_FAILURE, Kind.DIVERGENCE, Kind.VIOLATION)
-    return entry.finding.kind in of_results and not is_runnable(entry)
 
 
 def most_copies(program: Program) -> int:

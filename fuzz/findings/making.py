@@ -18,8 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from corpus import Entry, Finding
-from fuzz.options import PROGRAMS, Options
+from corpus import Entry, Finding, Kind
 from fuzz.output import typed
 from fuzz.runner import BUILT_IN, RunnerChoice
 from oracle.errors import UsageError
@@ -48,6 +47,11 @@ NOTHING = "none"
 """In place of a fault or a pass: nothing is planted."""
 FAULTS, PASS, FRONT_END, ASSEMBLER = "faults", "ptx pass", "front end", "assembler"
 """Names in the details of a finding."""
+
+
+MODULE, PROGRAM = "module.ptx", "program.json"
+INPUT, EXPECTED = "input.npy", "expected.npy"
+"""Files of a finding: what runs, and memory before and after."""
 
 
 class UntrustedError(UsageError):
@@ -317,11 +321,27 @@ def _passed(made: MadeWith) -> list[str]:
     return words
 
 
+def is_value_finding(entry: Entry) -> bool:
+    """Whether a finding has a program and an image, so that a runner can replay it."""
+    return PROGRAM in entry.finding.files and INPUT in entry.finding.files
+
+
+def is_runnable(entry: Entry) -> bool:
+    """Whether a runner can replay a finding: it has a program, or images that a person wrote."""
+    return is_value_finding(entry) or {MODULE, INPUT, EXPECTED} <= entry.finding.files.keys()
+
+
+def lacks_images(entry: Entry) -> bool:
+    """Whether a finding is of what a program did, and has nothing that it could run on.
+
+    What a compiler says of its module tells nothing of that.
+    """
+    of_results = (Kind.DEVIATION, Kind.LAUNCH_FAILURE, Kind.DIVERGENCE, Kind.VIOLATION)
+    return entry.finding.kind in of_results and not is_runnable(entry)
+
+
 def commands_of(entry: Entry) -> list[tuple[str, str]]:
     """Return the commands that a page of a finding names, each with what it does."""
-    # That module imports this one.
-    from fuzz.findings.case import lacks_images
-
     path, made = entry.path, MadeWith.of(entry)
     if lacks_images(entry):
         return [("without warpfuzz", typed(("warpfuzz", "repro", path)))]
@@ -337,32 +357,17 @@ def commands_of(entry: Entry) -> list[tuple[str, str]]:
 
 
 def remember(*commands: str | None) -> None:
-    """Keep that the user gave these commands here; a cache that cannot be written is none."""
+    """Keep that the user gave these commands here; a cache that cannot be written is none.
+
+    What is built in, or a version, is no command.
+    """
     for command in filter(None, commands):
+        if command in (NOTHING, *BUILT_IN) or VERSION.fullmatch(split_variant(command)[0]):
+            continue
         with suppress(OSError):
             path = _mark(command)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
-
-
-def given_programs(options: Options) -> list[str]:
-    """Return what options name that may be a program: no version, and nothing built in."""
-    found: list[object] = []
-    for name in PROGRAMS & options.given:
-        value = getattr(options, name)
-        if name == "compilers":
-            found += str(value).split(",")
-        else:
-            found += value if isinstance(value, tuple) else (value,)
-    plain = {NOTHING, *BUILT_IN}
-    return [
-        one
-        for one in found
-        # `--new` of `run` is another thing than NEW of `gate`.
-        if isinstance(one, str)
-        and one not in plain
-        and not VERSION.fullmatch(split_variant(one)[0])
-    ]
 
 
 def check_trusted(command: str, *, option: str, named_by: str, trust: bool) -> None:
