@@ -191,7 +191,7 @@ def _command(kind: type[Options]) -> click.Command:
         if given & PROGRAMS:
             from fuzz.findings.making import remember
 
-            remember(*options.programs())
+            remember(*options.named_programs())
         module, _, function = options.carried_out_by().partition(":")
         found = getattr(import_module(module), function)(options)
         return Exit.FINDINGS if found else Exit.CLEAN

@@ -307,7 +307,7 @@ class Options:
         """Return the values of these options."""
         return {name: getattr(self, name) for name in names}
 
-    def programs(self) -> list[str]:
+    def named_programs(self) -> list[str]:
         """Return the values that were typed of options that may name a program."""
         found: list[object] = []
         for name in PROGRAMS & self.given:
