@@ -43,7 +43,7 @@ from oracle.ops import (
 )
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Barrier, Elementwise, Step, changes_elements, is_lane_code
+from oracle.steps import Elementwise, Step, changes_elements, is_lane_code
 from oracle.tracing import Event, Trace, trace
 from strategies.programs.single_instruction import (
     Access,
@@ -65,7 +65,6 @@ _COMPUTED = "multiplicands that scalar code computes"
 """Where a multiplication is right with the same multiplicands, loaded."""
 _CONSTANT = "a constant multiplicand that scalar code computes"
 """Where a register of one of them holds one number in every lane."""
-_APART = f"lanes that {ENTERED} leaves apart"
 _MOST_STEPS = 256
 """Steps of a program that is looked into; loops are longer."""
 
@@ -130,12 +129,7 @@ class _Search:
         other = replace(program, steps=edited(program.steps, plain))
         # Lanes that such a loop leaves apart count the turns of a loop around it together.
         if other != program and self._device.right(other, image):
-            joined = {
-                site: (step, Barrier()) for site, step in visit(program.steps) if is_lane_code(step)
-            }
-            waiting = replace(program, steps=edited(program.steps, joined))
-            apart = self._device.right(waiting, image)
-            return Culprit(steps=(_APART if apart else f"{CONTROL.name} and {ENTERED}",))
+            return Culprit(steps=(f"{CONTROL.name} and {ENTERED}",))
         return CONTROL
 
     def _elementwise(self, traced: Trace) -> Culprit | None:

@@ -13,7 +13,7 @@ that takes everything in a row is right.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -77,8 +77,11 @@ _TWICE = "lop3 of one register twice"
 _LEFT, _ENTERED = " that lanes leave", " entered within its body"
 ENTERED = f"{_LOOP}{_ENTERED}"
 """What a loop is called that some lanes enter behind its first statements."""
+_COUNTED = f"{ENTERED} that counts to a constant"
 _ORDER = re.compile(r"^(setp?)\.[a-z]+(\.(and|or|xor))?(?=\.)")
 """A comparison's order, and how a predicate is combined with it."""
+_FLUSHING = re.compile(r"setp\.[a-z]+(\.(and|or|xor))?\.ftz\.f32")
+"""A comparison that takes subnormals for 0."""
 _COMPUTING = {"add", "sub", "mul", "fma", "min", "max", "abs", "neg", "copysign"}
 """Instructions whose results are numbers of the format of their sources."""
 _QUALIFIERS = "sat", "relu", "ftz"
@@ -137,16 +140,13 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
             return pair
         if _BRANCH in controls and controls[-1].startswith(_LOOP) and _sets_anew(step.code):
             return Culprit(steps=(_SET_ANEW,), witness=_shown(example), together=True)
-        if _right_if_flushed(device, example, step):
+        if _right_unless_flushed(device, example, step):
             return Culprit(steps=(_REPEATED,), witness=_shown(example), together=True)
+        if _right_if_counts_are_loaded(device, example, step):
+            return Culprit(steps=(_COUNTED,), witness=_shown(example), together=True)
         # What is executed although its predicate says no may be anything.
         named = [one for one in needed if not one.guard or _PREDICATE not in controls]
-        read = {source for one in named for source in one.sources}
-        orders = dict.fromkeys(
-            # What nobody reads does no more than stand between the others.
-            _ALL_LANES if one.row.warp and read.isdisjoint(one.destinations) else _named(one)
-            for one in _in_one_order(named)
-        )
+        orders = dict.fromkeys(_in_one_order(named))
         some = [*orders, *controls] or [*step.opcodes]
         names = some if len(some) <= _MOST_NAMED else controls or names
     return Culprit(steps=(" and ".join(names),), witness=_shown(example), together=True)
@@ -430,8 +430,6 @@ def _skeletons(code: tuple[Statement, ...]) -> Iterator[tuple[str, _Trial]]:
                     loop = replace(loop, entry=entry, skipped=1, body=(turn, more))
                 trial.code += [start, loop]
                 trial.seen("r50")
-                # Lanes may share a counter, and yet take as many turns as they should.
-                trial.seen("r51")
                 yield name, trial
 
 
@@ -581,9 +579,9 @@ _FIELDS |= {"f16x2": (2, 16, 10), "bf16x2": (2, 16, 7)}
 def _numbers(random: np.random.Generator, numbers: str, kind: str) -> NDArray[Any]:
     """Return drawn contents, (32,): where they are numbers, from 1/16 to 2, of both signs."""
     if kind == "pred":
-        return random.integers(0, 2, LANES) == 1
+        return np.asarray(random.integers(0, 2, LANES), bool)
     if numbers not in _FIELDS or (kind == "b32") != (numbers not in ("f64", "f16", "bf16")):
-        return random.integers(0, most_of(kind), LANES, np.uint64, endpoint=True)
+        return np.asarray(random.integers(0, most_of(kind), LANES, np.uint64, endpoint=True))
     count, bits, fraction = _FIELDS[numbers]
     one = (1 << (bits - 2 - fraction)) - 1  # the exponent of 1
     made: NDArray[np.uint64] = np.zeros(LANES, np.uint64)
@@ -658,64 +656,107 @@ def _given_instead(example: Example, step: LaneCode, one: Assign, time: Taken) -
     return alone(other, np.stack(columns, axis=-1))
 
 
-def _in_one_order(statements: Sequence[Assign]) -> list[Assign]:
-    """Return statements, each behind those whose results it reads, the others by their names.
+def _in_one_order(statements: Sequence[Assign]) -> list[str]:
+    """Return names of statements, each behind those whose results it reads, else by their names.
 
     A compiler joins what depends on nothing in any order: the names of one cause must not differ.
     """
-    left, made = [*statements], list[Assign]()
+    read = {source for one in statements for source in one.sources}
+    left, made = [(one, _named(one, read)) for one in statements], list[str]()
     while left:
         free = [
-            one
-            for index, one in enumerate(left)
-            if all({*one.sources}.isdisjoint(other.destinations) for other in left[:index])
+            (one, name)
+            for index, (one, name) in enumerate(left)
+            if all({*one.sources}.isdisjoint(other.destinations) for other, _ in left[:index])
         ]
-        made.append(min(free, key=lambda one: one.opcode))
-        left.remove(made[-1])
+        first = min(free, key=lambda each: each[1])
+        left.remove(first)
+        made.append(first[1])
     return made
 
 
-def _named(one: Assign) -> str:
-    """Return the name of an instruction among those that are wrong together."""
+def _named(one: Assign, read: Collection[str | int]) -> str:
+    """Return the name of an instruction among those that are wrong together, which read these."""
+    if one.row.warp and {*read}.isdisjoint(one.destinations):
+        # What nobody reads does no more than stand between the others.
+        return _ALL_LANES
     registers = [source for source in one.sources[:3] if isinstance(source, str)]
     if one.row.family == "lop3" and len({*registers}) < len(registers):
         return _TWICE
     return _any_order(one.opcode)
 
 
-def _right_if_flushed(device: ExperimentDevice, example: Example, step: LaneCode) -> bool:
-    """Whether code is right once its comparisons with .ftz are given nothing to flush.
+def _right_if_counts_are_loaded(device: ExperimentDevice, example: Example, step: LaneCode) -> bool:
+    """Whether code is right once loops that lanes enter within their bodies load what they count.
 
-    They are right by themselves: another comparison is made of the same numbers.
+    The count is the same number then, and one that a compiler does not know.
     """
-    numbers = iter(range(_KEPT, 1000))
-    edits: dict[Path, tuple[Statement, ...]] = {}
-    for path, one in places(step.code):
-        if not (isinstance(one, Assign) and one.opcode.startswith("setp.")):
-            continue
-        if ".ftz" not in one.opcode or not one.opcode.endswith(".f32"):
-            continue
-        flushed: dict[str, str] = {}
-        before: list[Statement] = []
-        for source in one.sources[:2]:
-            if isinstance(source, str) and source not in flushed:
-                number = next(numbers)
-                flushed[source] = name = f"r{number}"
-                before += [
-                    _assign("and.b32", name, source, 0x7F80_0000),
-                    _assign("setp.eq.u32", f"p{number}", name, 0),
-                    _assign("and.b32", name, source, 0x8000_0000),
-                    _assign("selp.b32", name, name, source, f"p{number}"),
-                ]
-        sources = tuple(flushed.get(str(source), source) for source in one.sources)
-        edits[path] = (*before, replace(one, sources=sources))
-    if not edits:
+    read = set[str]().union(*map(read_by, every(step.code)), step.results)
+    used = [name for name in step.inputs if name in read]
+    loops = [
+        (path, one.count)
+        for path, one in places(step.code)
+        if isinstance(one, Repeat) and one.entry and isinstance(one.count, int)
+    ]
+    if not loops or step.bits != 32:
         return False
+    columns = [_inputs(example).T[int(name[1:])] for name in used]
+    moved = [_assign("mov.b32", name, f"r{index}") for index, name in enumerate(used)]
+    code, first = step.code, list[Statement]()
+    for number, (path, count) in enumerate(loops, _KEPT):
+        first.append(_assign("mov.b32", f"r{number}", f"r{len(columns)}"))
+        columns.append(np.full(LANES, count, np.uint32))
+        loop, mask = dict(places(code))[path], (1 << max(1, count.bit_length())) - 1
+        assert isinstance(loop, Repeat)
+        code = changed(code, {path: (replace(loop, count=f"r{number}", mask=mask),)})
     try:
-        other = _with_code(example, step, changed(step.code, edits))
+        other = replace(
+            step, source="x", count=len(columns), code=(*first, *reversed(moved), *code)
+        )
     except UsageError:
         return False
-    return device.right(other.program, other.image)
+    loaded = alone(other, np.stack(columns, axis=-1))
+    return device.right(loaded.program, loaded.image)
+
+
+def _right_unless_flushed(device: ExperimentDevice, example: Example, step: LaneCode) -> bool:
+    """Whether code is right once its comparisons with .ftz do not flush.
+
+    That is asked twice: without .ftz, and given nothing to flush. They are right by themselves:
+    another comparison is made of the same numbers.
+    """
+    numbers = iter(range(_KEPT, 1000))
+    plain: dict[Path, tuple[Statement, ...]] = {}
+    flushed: dict[Path, tuple[Statement, ...]] = {}
+    for path, one in places(step.code):
+        if not (isinstance(one, Assign) and _FLUSHING.fullmatch(one.opcode)):
+            continue
+        plain[path] = (replace(one, opcode=one.opcode.replace(".ftz", "")),)
+        names: dict[str | int, str | int] = {}
+        before: list[Statement] = []
+        for source in dict.fromkeys(one.sources[:2]):
+            number = next(numbers)
+            name, least = f"r{number}", f"p{number}"
+            if isinstance(source, int):
+                names[source] = source if source & 0x7F80_0000 else source & 0x8000_0000
+                continue
+            names[source] = name
+            before += [
+                _assign("and.b32", name, source, 0x7F80_0000),
+                _assign("setp.eq.u32", least, name, 0),
+                _assign("and.b32", name, source, 0x8000_0000),
+                _assign("selp.b32", name, name, source, least),
+            ]
+        sources = tuple(names.get(source, source) for source in one.sources)
+        flushed[path] = (*before, replace(one, sources=sources))
+    for edits in (plain, flushed):
+        try:
+            other = _with_code(example, step, changed(step.code, edits))
+        except UsageError:
+            return False
+        if not edits or not device.right(other.program, other.image):
+            return False
+    return True
 
 
 def _any_order(opcode: str) -> str:

@@ -203,9 +203,7 @@ def _bypassing(steps: Steps, group: Sequence[tuple[Site, Step]], edits: Edits) -
     for site, other in sites[sites.index((gone, step)) + 1 :]:
         reading = [use for use in other.reads if use.name == made.name]
         # A vector has a number of registers, and is another operand's only if that has as many.
-        if reading and all(
-            use.holds.registers in sizes or not listed(operand) for use in reading
-        ):
+        if reading and all(use.holds.registers in sizes or not listed(operand) for use in reading):
             redirected[site] = (other.reading(made.name, operand),)
         if other.writes is not None and not written.isdisjoint(other.writes.registers):
             break
