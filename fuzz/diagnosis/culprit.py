@@ -111,7 +111,13 @@ class _Search:
             return wrong_addresses(self._device, program) or found
         if found is None or found.witness is None:
             return found
-        return wrong_copy(self._device, found.witness.program) or found
+        copied = wrong_copy(self._device, found.witness.program)
+        if copied is not None:
+            return copied
+        # Something else may be wrong with the program as well: apart it was no better there.
+        shown = found.witness
+        shared = shared_register_culprits(self._device, shown.program, shown.images)
+        return next((replace(one, witness=shown) for one in shared if one is not None), found)
 
     def _control(self, program: Program, image: NDArray[np.uint8], traced: Trace) -> Culprit | None:
         """Blame branches and loops if the steps that are taken come out right in a row."""
