@@ -37,8 +37,8 @@ _MOST_KEPT = 128
 """Images of a program from which on those that are wrong are only counted."""
 
 _MOST_REPEATED = 4
-"""Images that are run again by themselves: a device mostly gives an image that is alone the same
-multiprocessor, and only another one than before tells whose fault a wrong image is."""
+"""Images, each of another multiprocessor, that are run again by themselves: mostly on one and the
+same. Another one than before tells whose fault a wrong image is."""
 
 
 class FreshScreen(Screen):
@@ -163,24 +163,22 @@ class _Launch:
         )
 
     def _ask_elsewhere(self, ran: FreshRan, wrong: NDArray[np.intp]) -> None:
-        """Give the program up if another multiprocessor makes the same wrong bytes of an image."""
+        """Give the program up if images that are wrong are so on other multiprocessors, too."""
         _, first = np.unique(ran.sms[wrong], return_index=True)
+        elsewhere = []
         for place in wrong[np.sort(first)[:_MOST_REPEATED]].tolist():
-            number, sms = int(ran.numbers[place]), ran.sms[place]
-            again = self._alone(number)
-            if isinstance(again, Failure) or not len(again.numbers) or again.sms[0] == sms:
+            again = self._alone(int(ran.numbers[place]))
+            if isinstance(again, Failure) or not len(again.sms) or again.sms[0] == ran.sms[place]:
                 continue
-            if np.array_equal(again.after[0], ran.after[place]):
-                self.screen.give_up(
-                    self.item,
-                    Miscompiled(
-                        entry=self.item.source.entry,
-                        about=form_name(main_form(self.item.source.program)),
-                        image=number,
-                        sms=(int(sms), int(again.sms[0])),
-                    ),
-                )
-                return
+            elsewhere.append((place, int(again.sms[0]), again.differing))
+        if elsewhere and all(differing for _, _, differing in elsewhere):
+            place, sm, _ = elsewhere[0]
+            program = self.item.source.program
+            why = Miscompiled(
+                entry=self.item.source.entry, about=form_name(main_form(program)),
+                image=int(ran.numbers[place]), sms=(int(ran.sms[place]), sm),
+            )  # fmt: skip
+            self.screen.give_up(self.item, why)
 
     def _alone(self, number: int) -> FreshRan | Failure:
         """Run an image again, by itself; it comes back whether it is right or wrong."""

@@ -386,7 +386,7 @@ class Miscompiled:
     about: str
     """Its instruction, or that it is scalar code."""
     image: int
-    """Number of an image that came out in the same wrong way on two multiprocessors."""
+    """Number of an image that two multiprocessors got wrong."""
     sms: tuple[int, int]
     """Numbers of these."""
 
@@ -395,9 +395,9 @@ class Miscompiled:
         """What was seen, and what became of it."""
         first, second = self.sms
         return (
-            f"{self.entry} ({self.about}): image {self.image} has the same wrong bytes on "
-            f"multiprocessors {first} and {second}, so that its code is wrong, not one of them; it "
-            "is left out, and `warpfuzz run` shows what is wrong in such code"
+            f"{self.entry} ({self.about}): image {self.image} is wrong on multiprocessors {first} "
+            f"and {second}, so that its code is wrong, not one of them; it is left out, and "
+            "`warpfuzz run` shows what is wrong in such code"
         )
 
 

@@ -54,14 +54,20 @@ class Defective(SimulatedRunner):
 
 
 class Miscompiled(SimulatedRunner):
-    """A device whose code, not one of its multiprocessors, gets some contents wrong."""
+    """A device whose code, not one of its multiprocessors, gets some contents wrong.
+
+    Each time in another way, as code does that reads a register which it has not written.
+    """
+
+    times = 0
 
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         ran = super().run(compiled, images, entry=entry)
         if isinstance(ran, Failure):
             return ran
         wrong = ran.images.copy()
-        wrong[images[:, 0] % 8 == 1, -1] ^= 1
+        self.times += 1
+        wrong[images[:, 0] % 8 == 1, -1] ^= 1 + self.times % 255
         return replace(ran, images=wrong)
 
 
