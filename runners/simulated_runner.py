@@ -305,8 +305,7 @@ def host_reference() -> HostReference:
 def _failure(trap: SimulatedTrap, ptx: str) -> Failure:
     """Return a trap as a failure whose detail ends with the line of the PTX, where it has one."""
     line = trap.trap.line
-    what = f"line {line}: {trap.trap.message}" if line else trap.trap.message
-    said = [what, *(text.strip() for text in ptx.splitlines()[line - 1 : line] if line)]
+    said = [str(trap.trap), *(text.strip() for text in ptx.splitlines()[line - 1 : line] if line)]
     return Failure(
         trouble=_TROUBLES[trap.trap.kind],
         message=f"the simulated device stops: {trap.trap.kind}",
