@@ -127,7 +127,10 @@ def test_a_pass_that_breaks_a_kernel_is_found_and_made_small(tmp_path: Path, ker
     assert "block = [1, 1, 1]" in (folder / "launch.toml").read_text()
     assert ended.summary["cases"] == ended.summary["images"] == 8
     # It is replayed like a case of a person; without the pass it is gone.
-    again = warpfuzz(tmp_path, "replay", finding["path"], "--trust", "--json")
+    stranger = {"XDG_CACHE_HOME": str(tmp_path / "of somebody else")}
+    refused = warpfuzz(tmp_path, "replay", finding["path"], **stranger)
+    assert (refused.code, "not given in this folder" in " ".join(refused.err.split())) == (2, True)
+    again = warpfuzz(tmp_path, "replay", finding["path"], "--json")
     assert (again.code, again.rows[0]["verdict"]) == (1, "reproduced")
     mended = warpfuzz(tmp_path, "replay", finding["path"], "--ptx-pass", "none", "--json")
     assert (mended.code, mended.rows[0]["verdict"]) == (0, "gone")
