@@ -86,7 +86,6 @@ class Observer(Protocol):
 
     def update(self, status: CampaignStatus) -> None:
         """Take the campaign's present status."""
-        ...
 
 
 class Campaign:

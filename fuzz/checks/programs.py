@@ -150,11 +150,9 @@ class IdleWorker(Protocol):
 
         `verified` are its programs of which every image that was run came out as it must.
         """
-        ...
 
     def close(self) -> None:
         """Close what it has opened."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
