@@ -188,8 +188,8 @@ def _command(kind: type[Options]) -> click.Command:
 
             check_output(f"--{name}", Path(str(values[name])))
         options = kind(given=frozenset(given), **values)
-        module, _, function = options.carried_out_by().partition(":")
-        found = getattr(import_module(module), function)(options)
+        module, _, function = kind.runs.partition(":")
+        found = getattr(import_module(f"fuzz.commands.{module}"), function)(options)
         return Exit.FINDINGS if found else Exit.CLEAN
 
     config = click.Option(

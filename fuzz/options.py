@@ -290,10 +290,6 @@ class Options:
         """Return how this command declares an option, for another one."""
         return vars(cls)[name]
 
-    def carried_out_by(self) -> str:
-        """Return the module and the function for these options."""
-        return f"fuzz.commands.{self.runs}"
-
     def but(self, **changes: Any) -> Self:
         """Return the same with other values."""
         return type(self)(**{**vars(self), **changes})
@@ -836,11 +832,6 @@ class Screen(Options, words="screen", runs="screen:screen"):
     junit: Path | None = shared("junit", "Also write JUnit XML: one test for each multiprocessor.")
     report: Path | None = shared("report")
     metrics: str | None = shared("metrics")
-
-    def carried_out_by(self) -> str:
-        """Return the module and the function: others for a cluster."""
-        runs = self.runs if self.fleet is None else "screen_fleet:screen_fleet"
-        return f"fuzz.commands.{runs}"
 
 
 class Status(Options, words="status", runs="status:show_status"):
