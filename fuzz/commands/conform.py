@@ -37,6 +37,7 @@ from fuzz.output import (
     counted,
     duration,
     emit,
+    emit_summary,
     harmless,
     say,
     write_junit,
@@ -594,22 +595,18 @@ class _Report:
                 f"# {many} passed that {path} expects to fail; --update-expectations corrects that"
             )
         if options.json:
-            emit(
-                {
-                    "summary": {
-                        "cases": len(self.outcomes) - counts[NOT_IMPLEMENTED],
-                        "seconds": round(seconds, 3),
-                        "seed": None,
-                        "findings": self.rows,
-                        "outcomes": dict(counts),
-                        "flipped": flips,
-                        "not_asked": left,
-                        "runner": options.runner,
-                        "device": ready.device,
-                        "target": ready.target,
-                        "ptx_version": ready.ptx_version,
-                    }
-                }
+            emit_summary(
+                cases=len(self.outcomes) - counts[NOT_IMPLEMENTED],
+                seconds=round(seconds, 3),
+                seed=None,
+                findings=self.rows,
+                outcomes=dict(counts),
+                flipped=flips,
+                not_asked=left,
+                runner=options.runner,
+                device=ready.device,
+                target=ready.target,
+                ptx_version=ready.ptx_version,
             )
         self._write()
         if counts[NOT_IMPLEMENTED] == len(self.outcomes):

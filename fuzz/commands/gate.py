@@ -42,6 +42,7 @@ from fuzz.output import (
     counted,
     duration,
     emit,
+    emit_summary,
     fetcher,
     generator,
     plain,
@@ -569,27 +570,21 @@ def _report(result: _Result, options: Gate, seed: int, seconds: float) -> None:
     if options.json:
         for row in shown:
             emit(_json(row))
-        emit(
-            {
-                "summary": {
-                    "old": result.old.label,
-                    "new": result.new.label,
-                    "runner": result.runner,
-                    "variants": [f"{one}" for one in result.variants],
-                    "cases": 0 if status is None else status.cases,
-                    **({} if status is None else told_apart(status)),
-                    "recorded": result.recorded,
-                    "seconds": round(seconds, 3),
-                    "seed": seed,
-                    "standings": counts,
-                    "findings": [_json(row) for row in shown if row.standing.speaks_against],
-                    "left_out": result.unasked,
-                    "compile_time": [
-                        row.what for row in result.rows if row.source == "compile time"
-                    ],
-                    "verdict": verdict,
-                }
-            }
+        emit_summary(
+            old=result.old.label,
+            new=result.new.label,
+            runner=result.runner,
+            variants=[f"{one}" for one in result.variants],
+            cases=0 if status is None else status.cases,
+            **{} if status is None else told_apart(status),
+            recorded=result.recorded,
+            seconds=round(seconds, 3),
+            seed=seed,
+            standings=counts,
+            findings=[_json(row) for row in shown if row.standing.speaks_against],
+            left_out=result.unasked,
+            compile_time=[row.what for row in result.rows if row.source == "compile time"],
+            verdict=verdict,
         )
     else:
         _print(result, shown, verdict, seed, seconds)

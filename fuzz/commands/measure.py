@@ -26,7 +26,7 @@ from fuzz.measuring import (
     pool_of,
 )
 from fuzz.options import Measure, check_conflicts
-from fuzz.output import check_output, console, counted, emit, say, table, typed
+from fuzz.output import check_output, console, counted, emit, emit_summary, say, table, typed
 from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened
 from oracle.formats import FORMATS
 from oracle.isa import FORMS
@@ -176,13 +176,13 @@ class _Report:
         if output is not None:
             durable.write_output(output, model_text(model).encode())
         if self.options.json:
-            emit({"summary": {
-                "device": ready.device, "target": known.base, "figures": asked,
-                "as_in_model": same, "not_told_apart": open_, "refused": refused, "images": images,
-                "seconds": round(seconds, 1), "seed": self.options.seed,
-                "known_model": known.name, "model": model.digest[:12],
-                "output": None if output is None else str(output), "stopped": self.stopped,
-            }})  # fmt: skip
+            emit_summary(
+                device=ready.device, target=known.base, figures=asked, as_in_model=same,
+                not_told_apart=open_, refused=refused, images=images,
+                seconds=round(seconds, 1), seed=self.options.seed, known_model=known.name,
+                model=model.digest[:12], output=None if output is None else str(output),
+                stopped=self.stopped,
+            )  # fmt: skip
             return bool(refused) or differs
         if self.stopped:
             say(f"Stopped before the end, after {counted(len(results), 'unit')}.")

@@ -31,7 +31,7 @@ from fuzz.console.screening import (
     Standing,
     announce,
     device_row,
-    emit_summary,
+    emit_screening,
     finding_row,
     preflight_row,
     print_screening,
@@ -51,6 +51,7 @@ from fuzz.output import (
     console,
     counted,
     emit,
+    emit_summary,
     generator,
     plain,
     report_expired,
@@ -429,7 +430,7 @@ def _report(
             judged_by = model_for(targets[0]).name
         rows = [device_row(device) for device in devices]
         found = [finding_row(one) for device in devices for one in device.kept]
-        emit_summary(options, rows, found, seconds, seed=seed, model=judged_by)
+        emit_screening(options, rows, found, seconds, seed=seed, model=judged_by)
     else:
         print_screening(devices, seconds, options.corpus)
     if options.report is not None:
@@ -463,21 +464,17 @@ def make_set(options: Distill) -> None:
     seconds = time.monotonic() - begun
     if json:
         description = made.description
-        emit(
-            {
-                "summary": {
-                    "images": made.images,
-                    "programs": len(made.programs),
-                    "target": description.target,
-                    "ptx_version": description.ptx_version,
-                    "seed": description.seed,
-                    "generator": description.generator,
-                    "model": description.model,
-                    "covers": description.covers,
-                    "path": str(output),
-                    "seconds": round(seconds, 3),
-                }
-            }
+        emit_summary(
+            images=made.images,
+            programs=len(made.programs),
+            target=description.target,
+            ptx_version=description.ptx_version,
+            seed=description.seed,
+            generator=description.generator,
+            model=description.model,
+            covers=description.covers,
+            path=str(output),
+            seconds=round(seconds, 3),
         )
         return
     say(
@@ -619,7 +616,7 @@ def _report_fleet(
     if options.junit is not None:
         write_junit(options.junit, _fleet_tests(rows), suite="warpfuzz screen")
     if options.json:
-        emit_summary(options, rows, found, seconds)
+        emit_screening(options, rows, found, seconds)
         return
     for row in rows:
         rate = row.get("cases_per_second") or 0
