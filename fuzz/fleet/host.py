@@ -62,6 +62,20 @@ class Cluster(Protocol):
         """Leave the cluster."""
 
 
+def leave(
+    cluster: Cluster, actors: Sequence[Handle], begun: Sequence[Handle], seconds: float
+) -> None:
+    """End actors, and leave the cluster; those that have begun get some seconds to end in order."""
+    ending: Sequence[Reference] = [cluster.call(one, "end") for one in begun]
+    deadline = time.monotonic() + seconds
+    while ending and time.monotonic() < deadline:
+        ended = cluster.wait(ending, max(0.0, deadline - time.monotonic()))
+        ending = [one for one in ending if one not in ended]
+    for actor in actors:
+        cluster.kill(actor)
+    cluster.close()
+
+
 class ActorGoneError(Exception):
     """An actor is gone, or could not be started; the message says why."""
 
@@ -145,33 +159,20 @@ class Undone:
 Message = Facts | Done | Undone | Broken
 
 
-@dataclass(frozen=True, kw_only=True)
-class HostProgress:
-    """What the worker processes of an actor are doing, in one."""
-
-    round: int
-    stage: Stage
-    cases: int
-    seconds: float
-    """Seconds since the worker that has been silent longest gave a sign of life."""
-    stalled: bool
-    shares: Mapping[Stage, float]
-    workers: int
-
-    @classmethod
-    def of(cls, statuses: Sequence[WorkerStatus]) -> HostProgress:
-        """Return what the states of worker processes come to."""
-        own = [one for one in statuses if not one.examiner]
-        stages = Counter(one.stage for one in own)
-        return cls(
-            round=max((one.round for one in own), default=-1),
-            stage=stages.most_common(1)[0][0] if stages else Stage.WAIT,
-            cases=sum(one.cases for one in own),
-            seconds=max((one.seconds for one in own), default=0.0),
-            stalled=any(one.stalled for one in statuses),
-            shares=stage_shares(own),
-            workers=len(own),
-        )
+def together(statuses: Sequence[WorkerStatus]) -> WorkerStatus:
+    """Return what the worker processes of an actor are doing, in one."""
+    own = [one for one in statuses if not one.examiner]
+    stages = Counter(one.stage for one in own)
+    return WorkerStatus(
+        number=0,
+        device="",
+        round=max((one.round for one in own), default=-1),
+        stage=stages.most_common(1)[0][0] if stages else Stage.WAIT,
+        cases=sum(one.cases for one in own),
+        seconds=max((one.seconds for one in own), default=0.0),
+        stalled=any(one.stalled for one in statuses),
+        shares=stage_shares(own) if own else {},
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +180,7 @@ class News:
     """What happened since the last exchange."""
 
     messages: list[Message]
-    progress: HostProgress | None
+    progress: WorkerStatus | None
     """Now and then."""
     alive: bool
     """Whether any worker process is left."""
@@ -284,12 +285,12 @@ class Host:
         for folder in self._folders.values():
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _progress(self, pool: WorkerPool) -> HostProgress | None:
+    def _progress(self, pool: WorkerPool) -> WorkerStatus | None:
         now = time.monotonic()
         if now - self._told < _PROGRESS_SECONDS:
             return None
         self._told = now
-        return HostProgress.of(pool.statuses())
+        return together(pool.statuses())
 
     def _unpack(self, ticket: int, parcel: Parcel, messages: list[Message]) -> None:
         """Lay a finding out where worker processes can read it."""
