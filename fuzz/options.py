@@ -29,7 +29,6 @@ class _Range(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return the number that a text means."""
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value} is not a number; give one such as 1.5.", param, ctx)
@@ -50,7 +49,6 @@ class _Text(click.types.StringParamType):
     """Texts; an empty one is what is left of a variable that is not set."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the text."""
         if value == "":
             self.fail("it is empty; give a value, or leave it out.", param, ctx)
         if isinstance(value, str) and not value.isprintable() and not _is_text(value):

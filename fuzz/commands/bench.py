@@ -41,7 +41,6 @@ _FORMS_SHOWN = 4
 
 
 def _print_reach(reached: Sequence[Reach], gaps: Sequence[Reach], undrawn: Sequence[Form]) -> None:
-    """Print a table for each dimension, and what is missing."""
     for dimension, group in groupby(reached, key=lambda one: one.dimension):
         rows = list(group)
         there = sum(bool(one.count) for one in rows)
@@ -71,7 +70,6 @@ def _shown(rows: Sequence[Reach]) -> Sequence[Reach]:
 
 
 def _emit_measurement(measured: Measurement, plan: Plan, options: Bench) -> None:
-    """Write a line for each fault, and the summary."""
     rows = [_row(row, plan) for row in measured.rows]
     for row in rows:
         emit(row)
@@ -122,7 +120,6 @@ def _figures(column: Column) -> dict[str, object]:
 
 
 def _print_measurement(measured: Measurement, plan: Plan, options: Bench) -> None:
-    """Print a table of faults, and what they come to."""
     out = console()
     main = plan.columns[0]
     hidden = [row.subject for row in measured.rows if row.subject.unobservable]

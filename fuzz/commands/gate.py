@@ -156,7 +156,6 @@ class _Result:
 
     @property
     def compared(self) -> str:
-        """What was compared, in a sentence."""
         status = self.status
         if status is None:
             return "No fresh program was drawn."

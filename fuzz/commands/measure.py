@@ -118,7 +118,6 @@ class _Measured:
 
     @property
     def model(self) -> Model:
-        """The model of these results."""
         day = datetime.now(tz=UTC).date().isoformat()
         with_ = f", {self.compiler}" if self.compiler else ""
         source = f"warpfuzz measure, {self.ready.device}{with_}, {day}"
@@ -139,7 +138,6 @@ class _Report:
     def begin(
         self, ready: OpenRunner, known: Model, release: str, assembler: Assembler | None
     ) -> None:
-        """Say what is measured now."""
         compiler = "" if assembler is None else assembler.named
         self.measured.append(
             _Measured(ready=ready, known=known, release=release, compiler=compiler, results=[])
@@ -149,7 +147,6 @@ class _Report:
             say(f"Measuring {ready.device}{with_}.")
 
     def unit(self, result: MeasuredResult) -> None:
-        """Print one unit."""
         now = self.measured[-1]
         now.results.append(result)
         if self.options.json:

@@ -59,7 +59,6 @@ class _Results:
 
     @property
     def errors(self) -> list[WarpfuzzError]:
-        """Why findings could not be run."""
         return [one.error for one, _ in self.rows if one.error is not None]
 
     @property

@@ -280,7 +280,6 @@ def _compilers(
 
 
 def _shard(options: Run, state: State | None) -> Shard:
-    """Return the shard that is asked for."""
     shard = Shard.parse(options.shard or "")
     if options.seed is None and state is None:
         raise UsageError(

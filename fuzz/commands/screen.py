@@ -231,7 +231,6 @@ class _Job:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def made_for(self, ready: OpenRunner, module: Module, scope: Scope | None) -> _Making:
-        """Return what makes programs for a device."""
         key = (ready.oracle_target, module.target.name, str(module.version))
         with self.lock:
             if key not in self.making:
@@ -241,7 +240,6 @@ class _Job:
             return self.making[key]
 
     def is_over(self, device: ScreenedDevice) -> bool:
-        """Whether a device was screened for as long as was asked."""
         return time.monotonic() - device.started >= self.seconds
 
     def screen(self, device: ScreenedDevice) -> None:

@@ -207,7 +207,6 @@ class FleetPool(ClosedAtTheEnd):
         return tuple(self._remarks)
 
     def _ready(self) -> list[_Actor]:
-        """Return those that can be given jobs."""
         return [one for one in self._actors.values() if one.facts and not one.left_out]
 
     # Jobs
