@@ -27,9 +27,8 @@ from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
-from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
-from fuzz.campaign.store import CampaignStore
+from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Facts, RoundJob, RoundReport, Stage
 from fuzz.fleet.host import Begun, Code, Done, News

@@ -154,6 +154,9 @@ OPTIONS: Mapping[str, Declared] = {
     "corpus": option("Folder where findings are kept.", default=DEFAULT_CORPUS),
     "target": option("GPU architecture of the modules (.target), such as sm_90."),
     "ptx_version": option("PTX ISA version of the modules (.version), such as 8.0."),
+    "drawn_version": option(
+        "PTX ISA version (.version).  [default: one that knows the target]", "--ptx-version"
+    ),
     "only": option(
         "Test only instruction forms whose opcode contains this text, such as 'ldmatrix'. With a "
         "*, ? or [ it is a pattern for the whole opcode: 'wmma.load.*f64', '*.b1.*'.",
@@ -282,11 +285,6 @@ class Options:
         types = {**vars(cls).get("__annotations__", {}), "json": "bool"}
         found = ((name, getattr(cls, name, None)) for name in types)
         return [(name, one, types[name]) for name, one in found if isinstance(one, Declared)]
-
-    @classmethod
-    def declaration(cls, name: str) -> Any:
-        """Return how this command declares an option, for another one."""
-        return vars(cls)[name]
 
     def but(self, **changes: Any) -> Self:
         """Return the same with other values."""
@@ -734,9 +732,7 @@ class Bench(Options, words="bench", runs="bench:bench"):
     target: str | None = shared(
         "target", "GPU architecture (.target).  [default: sm_100a, which has every form]"
     )
-    ptx_version: str | None = shared(
-        "ptx_version", "PTX ISA version (.version).  [default: one that knows the target]"
-    )
+    ptx_version: str | None = shared("drawn_version")
 
 
 class Measure(Options, words="measure", runs="measure:measure_device"):
@@ -782,7 +778,7 @@ class Distill(Options, words="distill", runs="screen:make_set"):
     output: Path = shared("output", "The file.", required=True)
     seed: int = shared("seed")
     target: str = shared("target", "Architecture of the GPUs to screen.", default=DEFAULT_TARGET)
-    ptx_version: str | None = Bench.declaration("ptx_version")
+    ptx_version: str | None = shared("drawn_version")
     only: str = shared("only", "Only forms whose opcode matches: 'wmma.mma*f64', 'ldmatrix'.")
     model: str | None = shared("model")
 

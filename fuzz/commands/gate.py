@@ -20,9 +20,9 @@ from corpus.known import Known, known_with
 from corpus.opening import RECORD, named_corpus
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import ProcessPool
-from fuzz.campaign.rounds import Budget, parse_duration
+from fuzz.campaign.rounds import parse_duration
 from fuzz.campaign.status import CampaignStatus, told_apart
-from fuzz.campaign.store import CampaignStore
+from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.compilers import Compilers
 from fuzz.checks.protocol import Facts
 from fuzz.compilers.bisection import rate_of, repeats_for

@@ -23,11 +23,10 @@ from fuzz.measuring import (
     confirmed_there,
     joined_model,
     measured_model,
-    pool_of,
 )
 from fuzz.options import Measure, check_conflicts
 from fuzz.output import check_output, console, counted, emit, emit_summary, say, table, typed
-from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened
+from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened, runner_pool
 from oracle.formats import FORMATS
 from oracle.isa import FORMS
 from oracle.measuring.inference import Contradiction
@@ -95,7 +94,9 @@ def _measure(
             map_fits: Callable[..., Any] = map
             confirmer: Callable[..., Any] = partial(map, partial(confirm, device=device))
             if choice.name == "cuda" and workers > 1:
-                pool = stack.enter_context(pool_of(ready.choice, module, forms, workers))
+                pool = stack.enter_context(
+                    runner_pool(workers, ready.choice, Device, module, forms)
+                )
                 map_fits, confirmer = pool.map, partial(pool.map, confirmed_there)
             measurer = Measurer(
                 device, known, confirmer, images=options.images or _IMAGES.get(choice.name, 1_024),
