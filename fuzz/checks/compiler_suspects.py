@@ -19,6 +19,7 @@ from corpus import (
     ShrinkStatus,
     open_corpus,
 )
+from corpus.finding import RIGHT
 from corpus.programs import encode_program
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.examining import Examiner
@@ -285,7 +286,7 @@ class MatrixExaminer:
         for member in self._members:
             outcome = said.get((member.version, f"-O{member.level}"))
             if outcome is not None:
-                (right if outcome in ("match", "accepted") else wrong).append(member)
+                (right if outcome in RIGHT else wrong).append(member)
         return wrong, right
 
     def _refusal(
