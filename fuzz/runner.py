@@ -8,13 +8,12 @@ import platform
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corpus import Kind
 from fuzz import warpfuzz_version
@@ -43,6 +42,9 @@ from runners.protocol import Failure, Runner, Trouble
 from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner, is_for_a_shell
 from runners.toolchains import DRIVER, Toolchain
 from strategies.program_draws import Versions, versions_up_to
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 BUILT_IN = ("sim", "cuda")
 """Runners that warpfuzz has itself."""
