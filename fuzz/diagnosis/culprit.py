@@ -339,7 +339,6 @@ def _culprit_in_company(traced: Trace, event: Event) -> Culprit:
 
 
 def _looking(traced: Trace) -> Iterator[Form]:
-    """Iterate over the stores by which fragments are looked at."""
     for event in traced.events:
         store = None if event.step.writes is None else _stored(event.step.writes, "seen")
         if stores_fragment(store):
