@@ -53,6 +53,7 @@ from runners.protocol import (
     Ran,
     Trouble,
     check_images,
+    check_open,
 )
 
 GROUP = "warpfuzz.runners"
@@ -163,7 +164,7 @@ class ForeignRunner(ClosedAtTheEnd):
 
     def compile(self, module: KernelModule) -> Compiled:
         """Take a module as it is: the text goes to the runner with each batch."""
-        self._check_open()
+        check_open(self._closed)
         return Compiled(
             module=module,
             architecture=self._target,
@@ -177,7 +178,7 @@ class ForeignRunner(ClosedAtTheEnd):
 
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         """Run a batch, in parts if it is large; raises UsageError as the protocol says."""
-        self._check_open()
+        check_open(self._closed)
         kernel = compiled.module.kernel(entry)
         check_images(kernel, images)
         if failure := self._way.started():
@@ -226,10 +227,6 @@ class ForeignRunner(ClosedAtTheEnd):
         """End the process."""
         self._closed = True
         self._way.close()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise UsageError("the runner is closed; make a new one")
 
 
 class _Command:

@@ -28,6 +28,7 @@ from runners.protocol import (
     Ran,
     Trouble,
     check_images,
+    check_open,
 )
 from runners.ptx_text import is_ptx
 from runners.reference.fresh import FreshRan, FreshWork, PendingFresh, finished_by
@@ -121,7 +122,7 @@ class SimulatedRunner(ClosedAtTheEnd):
 
     def compile(self, module: KernelModule) -> Compiled | Failure:
         """Parse and check a module."""
-        self._check_open()
+        check_open(self._closed)
         compiled: Compiled | Failure
         if self.compiler is not None:
             compiled = self.compile_with(self.compiler, module)
@@ -186,7 +187,7 @@ class SimulatedRunner(ClosedAtTheEnd):
 
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         """Run a batch; raises UsageError as the protocol says."""
-        self._check_open()
+        check_open(self._closed)
         kernel = compiled.module.kernel(entry)
         check_images(kernel, images)
         module = self._load(compiled)
@@ -225,7 +226,7 @@ class SimulatedRunner(ClosedAtTheEnd):
         examine: bool = False,
     ) -> Screening:
         """Screen; raises as `runners.screening.Screener` says. There are no sensors."""
-        self._check_open()
+        check_open(self._closed)
         kernel = screening_kernel(compiled.module, entry, references, limit)
         module = self._load(compiled)
         if isinstance(module, Failure):
@@ -285,10 +286,6 @@ class SimulatedRunner(ClosedAtTheEnd):
                 after=ran.images[places],
             )
         )
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise UsageError("the runner is closed; make a new one")
 
     def close(self) -> None:
         """Forget the modules."""
