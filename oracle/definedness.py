@@ -152,7 +152,6 @@ class _Cell(NamedTuple):
     """The number that it holds in every lane, if that is known."""
 
     def join(self, other: _Cell | None) -> _Cell:
-        """Return what the register holds where it is this cell or another."""
         if self == other:
             return self
         if other is None or (self.holds, self.part) != (other.holds, other.part):
@@ -192,7 +191,6 @@ class _State:
         )
 
     def join(self, other: _State) -> _State:
-        """Return what is known where this state and another may be the one."""
         registers = {
             register: cell.join(other.registers.get(register))
             for register, cell in self.registers.items()
@@ -228,8 +226,6 @@ def _kind(step: Straight) -> str:
 
 
 class _Analysis:
-    """One pass over a program, collecting reasons."""
-
     def __init__(self, program: Program, target: int) -> None:
         self.program = program
         self.target = target
@@ -407,7 +403,6 @@ class _Analysis:
         section: str,
         at: str,
     ) -> None:
-        """Check that an operand holds what a step needs."""
         if held is None:
             self.report(
                 at,

@@ -360,7 +360,6 @@ class _Function(_Command):
         )
 
     def close(self) -> None:
-        """End the process; the next batch starts another."""
         if self._tool is not None:
             self._errors = tail(self._said.fileno())
             self._tool.kill()

@@ -46,8 +46,6 @@ _FLOAT_OPERATORS = (*_ORDERED, *(f"{name}u" for name in _ORDERED), "num", "nan")
 
 
 class _Compared(NamedTuple):
-    """A type that is compared."""
-
     name: str
     register: str
     operators: tuple[str, ...]

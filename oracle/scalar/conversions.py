@@ -196,7 +196,6 @@ def _pair(function: Function, bits: int, a: Bits, b: Bits) -> Bits:
 
 
 def _elements(function: Function, source: int, target: int, a: Bits) -> Bits:
-    """Convert each of the two elements of a register."""
     pair = np.ascontiguousarray(a).view(f"u{source // 8}")
     converted: Bits = function(pair).view(f"u{target // 4}")
     return converted

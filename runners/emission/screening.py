@@ -253,7 +253,6 @@ class _Harness:
             self.body.add(f"ld.{space}.v4.b32 {_part(number)}, {where}", guard=guard)
 
     def _copy(self, pointers: _Two, spaces: _Two, distances: list[int], guard: str) -> None:
-        """Append loads of some rounds and then their stores."""
         self._load(pointers[0], spaces[0], distances, guard)
         for number, distance in enumerate(distances):
             where = displaced(pointers[1], distance)

@@ -1,6 +1,7 @@
 """Corruptions of a unit's result, as faulty wires cause them."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ def stuck_bit(*, register: int, lane: int, bit: int, high: bool) -> Corruption:
 
 
 def _only_where(
-    struck: Callable[[NDArray[np.intp]], NDArray[np.bool_]], corruption: Corruption
+    struck: Callable[[NDArray[Any]], NDArray[np.bool_]], corruption: Corruption
 ) -> Corruption:
     def corrupt(words: list[Values], site: Site) -> list[Values]:
         here = struck(site.sms)

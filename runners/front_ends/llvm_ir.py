@@ -141,7 +141,6 @@ class LlvmWriter(LlvmText, NamedStepWriter):
             self.label(end)
 
     def _copy_loop(self, piece: Piece) -> None:
-        """Append a copy as a loop."""
         head, again, end = self.labels("copy", "again", "copied")
         counter = f"%i{self.count}"
         following = f"%j{self.count}"
@@ -216,7 +215,6 @@ class LlvmWriter(LlvmText, NamedStepWriter):
         self.label(end)
 
     def _op(self, step: AnyOp) -> None:
-        """Append a matrix instruction, as inline assembly where this LLVM has no intrinsic."""
         if multiplies(step):
             self._multiply(step)
         elif accesses_matrix(step):
@@ -314,7 +312,6 @@ class LlvmWriter(LlvmText, NamedStepWriter):
         self.fill(d, [self.cast(type_, one, raw) for one in self.parts(result, type_, count)])
 
     def _pack(self, step: Scalar) -> None:
-        """Append the conversion of pairs of registers."""
         source, destination = step.uses
         values = [value for _, value in self.values(source)]
         packed = []

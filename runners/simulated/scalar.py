@@ -45,8 +45,6 @@ _SLOT = re.compile(r"(\{?)([,|]?) *(\w+)(?::(\w+))?([+?]?)\}? *")
 
 
 class _Slot(NamedTuple):
-    """An operand of a row."""
-
     name: str
     optional: str
     """A comma or `|` that stands in front, where it may be left out."""
@@ -374,7 +372,6 @@ _NARROWER = tuple(
 
 
 def _rows(syntax: str, computes: Mapping[str, Compute], **options: Any) -> list[Op]:
-    """Return a row for each name and function, with the name in front of a common syntax."""
     return [Op(name + syntax, compute, **options) for name, compute in computes.items()]
 
 
