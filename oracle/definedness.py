@@ -28,6 +28,7 @@ from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.wmma import FRAGMENTS, STORAGE
 from oracle.isa import chunks_of, selectors_of
 from oracle.lane_code import LaneCode
+from oracle.matrices import replicated
 from oracle.operands import Fragment, Held, Registers, Use
 from oracle.ops import AnyOp, MatrixAccess, Op, RowAccess, accesses_matrix, accesses_rows
 from oracle.places import SPACES, Place, Uniform
@@ -218,7 +219,7 @@ def _repeats(constant: int, holds: Fragment) -> bool:
     """Tell whether every element of a register with this number is the same."""
     bits = holds.matrix.type.bits
     element = constant & ((1 << bits) - 1)
-    return constant == sum(element << shift for shift in range(0, holds.bits, bits))
+    return constant == replicated(element, bits, holds.bits)
 
 
 def _kind(step: Straight) -> str:

@@ -44,13 +44,11 @@ from runners.processes import (
 from runners.protocol import (
     NO_SM,
     Capabilities,
-    ClosedAtTheEnd,
-    Collected,
     Compiled,
     Failure,
     Images,
-    Pending,
     Ran,
+    RunnerAtOnce,
     Trouble,
     check_images,
     check_open,
@@ -128,7 +126,7 @@ def identity_of(name: str) -> str:
     return found.hexdigest()[:12]
 
 
-class ForeignRunner(ClosedAtTheEnd):
+class ForeignRunner(RunnerAtOnce):
     """A runner by its name; batches run when they are submitted.
 
     Parameters
@@ -151,7 +149,6 @@ class ForeignRunner(ClosedAtTheEnd):
     ) -> None:
         check_named(name, ())
         self._name, self._target = name, target
-        self._closed = False
         self._way = _Command(name, deadline) if is_command(name) else _Function(name, deadline)
 
     def capabilities(self) -> Capabilities | Failure:
@@ -171,10 +168,6 @@ class ForeignRunner(ClosedAtTheEnd):
             compiler=self._way.who,
             key=hashlib.sha256(f"{self._name} {module.digest}".encode()).hexdigest(),
         )
-
-    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
-        """Run a batch; raises UsageError as the protocol says."""
-        return Collected(outcome=self.run(compiled, images, entry=entry))
 
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         """Run a batch, in parts if it is large; raises UsageError as the protocol says."""

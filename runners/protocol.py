@@ -203,6 +203,20 @@ def check_open(closed: bool) -> None:
         raise UsageError("the runner is closed; make a new one")
 
 
+class RunnerAtOnce(ClosedAtTheEnd):
+    """A runner whose batches run when they are submitted."""
+
+    _closed = False
+
+    @abstractmethod
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
+        """Run a batch; raises UsageError as the protocol says."""
+
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
+        """Run a batch; raises UsageError as the protocol says."""
+        return Collected(outcome=self.run(compiled, images, entry=entry))
+
+
 class ForwardingRunner(ClosedAtTheEnd):
     """A runner that has another one do everything; who derives from it changes a part of that.
 

@@ -19,13 +19,12 @@ from runners.ledger import ledger_bytes, read_ledger
 from runners.protocol import (
     NO_SM,
     Capabilities,
-    ClosedAtTheEnd,
     Collected,
     Compiled,
     Failure,
     Images,
-    Pending,
     Ran,
+    RunnerAtOnce,
     Trouble,
     check_images,
     check_open,
@@ -58,7 +57,7 @@ _TROUBLES = {
 }
 
 
-class SimulatedRunner(ClosedAtTheEnd):
+class SimulatedRunner(RunnerAtOnce):
     """A simulated device; batches run when they are submitted.
 
     Parameters
@@ -99,7 +98,6 @@ class SimulatedRunner(ClosedAtTheEnd):
             target, layout_seed=layout_seed, faults=faults, chip=chip, otherwise=True
         )
         self._modules: OrderedDict[str, Module | Failure] = OrderedDict()
-        self._closed = False
 
     def capabilities(self) -> Capabilities:
         """Say what can run: every target whose code the simulated architecture takes."""
@@ -180,10 +178,6 @@ class SimulatedRunner(ClosedAtTheEnd):
                 self._modules.popitem(last=False)
         self._modules.move_to_end(key)
         return self._modules[key]
-
-    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
-        """Run a batch; raises UsageError as the protocol says."""
-        return Collected(outcome=self.run(compiled, images, entry=entry))
 
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         """Run a batch; raises UsageError as the protocol says."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from oracle.matrices import replicated
 from oracle.operations import Operation
 from oracle.ops import (
     AnyOp,
@@ -29,7 +30,7 @@ from oracle.steps import Branch, Copy, Elementwise, Loop, PlainAccess, Scalar
 from oracle.targets import Module
 from runners.emission.addresses import progression
 from runners.emission.copies import Piece, pieces
-from runners.emission.elementwise import replicated, signs
+from runners.emission.elementwise import signs
 from runners.front_ends.llvm_intrinsics import (
     SPACES,
     access_name,
