@@ -24,6 +24,7 @@ from functools import cache
 
 from oracle.forms import Form
 from oracle.instructions.row import (
+    PRODUCT,
     SATURATIONS,
     Block,
     Instruction,
@@ -73,10 +74,6 @@ _NOTES = (
     ),
     required("", 80),
     required(".e4m3 and .e5m2 alternate floating point type mma operation", 89, _FP8),
-)
-_PRODUCT = Quote(
-    "Perform a MxNxK matrix multiply and accumulate operation, D = A*B+C, where the A matrix is "
-    "MxK, the B matrix is KxN, and the C and D matrices are MxN.",
 )
 _STORED = Quote(
     "For each K-wide row of matrix A, 50% elements are zeros and the remaining K/2 non-zero "
@@ -148,7 +145,7 @@ def _row(mnemonic: str, notes: tuple[Note, ...], *quotes: Quote) -> Instruction:
         figures="mma.sp",
         blocks=_BLOCKS,
         notes=notes,
-        quotes=(_PRODUCT, _STORED, *quotes),
+        quotes=(PRODUCT, _STORED, *quotes),
         fertile=(
             ("shape", "dtype atype btype ctype"),
             ("shape", "atype btype", "dtype ctype"),

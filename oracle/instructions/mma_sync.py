@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oracle.instructions.row import (
     LAYOUTS,
+    PRODUCT,
     ROUNDINGS,
     SATURATIONS,
     Block,
@@ -107,10 +108,7 @@ MMA_SYNC = Instruction(
         required(".and operation in single-bit mma", 80, _AND),
     ),
     quotes=(
-        Quote(
-            "Perform a MxNxK matrix multiply and accumulate operation, D = A*B+C, where the A "
-            "matrix is MxK, the B matrix is KxN, and the C and D matrices are MxN.",
-        ),
+        PRODUCT,
         Quote(
             "For single-bit mma.sync, multiplication is replaced by a sequence of logical "
             "operations; specifically, mma.xor.popc and mma.and.popc computes the XOR, AND "

@@ -130,6 +130,13 @@ class Quote:
     """To which forms it applies (`describes`)."""
 
 
+PRODUCT = Quote(
+    "Perform a MxNxK matrix multiply and accumulate operation, D = A*B+C, where the A matrix is "
+    "MxK, the B matrix is KxN, and the C and D matrices are MxN.",
+)
+"""Of mma.sync and of its like with metadata."""
+
+
 @dataclass(frozen=True)
 class Block:
     """Forms under one heading of the page: every combination of what may stand in the slots."""

@@ -13,14 +13,10 @@ from numpy.typing import NDArray
 from oracle.arithmetic.conversions import flushed
 from oracle.formats import FORMATS, Format
 from oracle.scalar.floats import values
-from oracle.scalar.integers import Integer, anything
+from oracle.scalar.integers import COMPARED, Integer, anything
 from oracle.scalar.row import FIRST, Bits, Function, ScalarInstruction, Since, row, single
 
 Bools = NDArray[np.bool_]
-_ORDERED: dict[str, Callable[..., Bools]] = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less,
-    "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-}  # fmt: skip
 _UNSIGNED = {"lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal}
 _BOOLEANS: dict[str, Callable[..., Bools]] = {
     "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor,
@@ -38,11 +34,11 @@ def _compared_floats(name: str, x: Bits, y: Bits) -> Bools:
     if name in ("num", "nan"):
         return np.equal(nan, name == "nan")
     if name.endswith("u"):
-        return np.logical_or(_ORDERED[name[:2]](x, y), nan)
-    return np.logical_and(_ORDERED[name](x, y), ~nan)
+        return np.logical_or(COMPARED[name[:2]](x, y), nan)
+    return np.logical_and(COMPARED[name](x, y), ~nan)
 
 
-_FLOAT_OPERATORS = (*_ORDERED, *(f"{name}u" for name in _ORDERED), "num", "nan")
+_FLOAT_OPERATORS = (*COMPARED, *(f"{name}u" for name in COMPARED), "num", "nan")
 
 
 class _Compared(NamedTuple):
@@ -63,7 +59,7 @@ class _Compared(NamedTuple):
 
 
 def _of_integers(t: Integer, name: str, _: bool, a: Bits, b: Bits) -> Bools:
-    return (_ORDERED | _UNSIGNED)[name](t.of(a), t.of(b))
+    return (COMPARED | _UNSIGNED)[name](t.of(a), t.of(b))
 
 
 def _of_floats(fmt: Format, name: str, ftz: bool, a: Bits, b: Bits) -> Bools:
@@ -75,7 +71,7 @@ def _of_floats(fmt: Format, name: str, ftz: bool, a: Bits, b: Bits) -> Bools:
 
 def _types() -> Iterator[_Compared]:
     for letter, bits in product("bus", (16, 32, 64)):
-        operators = tuple(_ORDERED)[: 2 if letter == "b" else 6]
+        operators = tuple(COMPARED)[: 2 if letter == "b" else 6]
         if letter == "u":
             operators += tuple(_UNSIGNED)
         of = partial(_of_integers, Integer(bits, letter == "s"))

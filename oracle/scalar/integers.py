@@ -361,7 +361,7 @@ _VIDEO: dict[str, Function] = {
     "vmax": np.maximum,
 }
 """SIMD video instructions on elements with room for all results."""
-_COMPARED: dict[str, Function] = {
+COMPARED: dict[str, Callable[..., Bools]] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less,
     "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
 }  # fmt: skip
@@ -399,7 +399,7 @@ def _video() -> Iterator[ScalarInstruction]:
             for sat, t in (("", None), (".sat", Integer(bits, d))):
                 evaluate = pieces(_merged, bits, function, t, *sources)
                 table.append((f"{name}{elements}.{types}{sat}", elements - 1, evaluate))
-        for (name, function), a, b in product(_COMPARED.items(), signs, signs):
+        for (name, function), a, b in product(COMPARED.items(), signs, signs):
             sources = Integer(bits, a), Integer(bits, b)
             opcode = f"vset{elements}.{Integer(32, a).name}.{Integer(32, b).name}.{name}"
             evaluate = pieces(_merged, bits, function, None, *sources)
