@@ -546,6 +546,7 @@ def test_who_waits_for_a_place_or_for_work_is_not_stalled(
             (waiting,) = pool.statuses()
         assert (waiting.stalled, waiting.seconds) == (False, 0.0)
         assert waiting.device == "waiting for a place in the cluster"
+        monkeypatch.setattr(fleet_pool, "_IDLE_OF_AN_ACTOR", 1e6)  # nor is it asked for news
         pool.facts()
         with monkeypatch.context() as patched:
             patched.setattr(fleet_pool, "time", later)

@@ -99,7 +99,7 @@ def test_a_wrong_instruction_is_left_with_little_around_it(
 ) -> None:
     runner = Rewriting(pattern, other)
     subject = next(wrong(runner, strategy, range(1000)))
-    small = shrink(subject, runner_verdicts(runner), wanted=Kind.VIOLATION, seconds=20).subject
+    small = shrink(subject, runner_verdicts(runner), wanted=Kind.VIOLATION, seconds=300).subject
     steps = [*walk(small.program.steps)]
     code = [one for step in steps if isinstance(step, LaneCode) for one in every(step.code)]
     # Rows are copied to shared memory first, with a barrier.
