@@ -231,8 +231,7 @@ OPTIONS: Mapping[str, Declared] = {
         "Path of an nvdisasm, to show changed machine code.  [default: the one installed]"
     ),
     "at_least": option(
-        "Exit with 3 if fewer than N results were compared (with --assembler: judged).  "
-        "[default: 1]",
+        "Exit with 3 if fewer than N results were compared, or of assemblers judged.  [default: 1]",
         type=_COUNT,
     ),
     "known": option("TOML file of known discrepancies, added to those that ship with warpfuzz."),

@@ -211,8 +211,8 @@ class ForeignRunner(RunnerAtOnce):
         if found.size != images.size:
             return self._way.failed(
                 Trouble.CORRUPTED_REPLY,
-                f"gave back {size} bytes, and {images.size} are due: {len(images)} images of "
-                f"{kernel.image_bytes}",
+                f"gave back {size} bytes, and {images.size} are due: {len(images)} "
+                f"image{'s' * (len(images) != 1)} of {kernel.image_bytes}",
             )
         return found.reshape(images.shape)
 

@@ -294,7 +294,9 @@ class CampaignStatus:
         if self.compared or self.findings or not self.words.nothing_compared:
             return ""
         if not (self.rounds or self.cases or self.skipped or self.said):
-            why = "no round was finished in the time; give it longer (--time)"
+            waiting = sum(one.stage is Stage.RUN and not one.examiner for one in self.workers)
+            busy = f", and {counted(waiting, 'worker')} still waited for the runner" * bool(waiting)
+            why = f"no round was finished in the time{busy}; give it longer (--time)"
             if self.stopped == "stopped on request":
                 why = "it was stopped before a round was finished"
             elif self.stopped not in ("", "budget spent"):

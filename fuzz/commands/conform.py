@@ -151,6 +151,9 @@ def _said(failure: Failure) -> str:
     before, _, stack = failure.detail.partition("Traceback (most recent call last):")
     last = stack.rstrip().rpartition("\n")[2]
     words, said = " ".join(f"{before} {last}".split()), f"{failure}"
+    if failure.trouble is not Trouble.UNSUPPORTED:
+        # As the outcome is called, and the page calls it.
+        said = f"{kind_of_failure(failure)}: {failure.message}"
     return said if words in said else f"{said}: {words[-_SAID_CHARACTERS:]}"
 
 

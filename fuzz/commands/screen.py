@@ -37,6 +37,7 @@ from fuzz.console.screening import (
     tests_of,
     views,
 )
+from fuzz.findings.making import remember
 from fuzz.options import Distill, Screen, check_conflicts
 from fuzz.output import check_output, console, emit, generator, report_expired, say, write_junit
 from fuzz.runner import (
@@ -90,6 +91,7 @@ _PROGRAMS_WITHOUT_SET = 256
 def screen(options: Screen) -> bool:
     """Screen; tell whether something differed."""
     seconds = parse_duration(options.time)
+    remember(options.ptx_pass)
     check_report(options.report)
     made = read_set(options.path) if options.path is not None else None
     known = known_with(options.known)

@@ -225,6 +225,8 @@ def print_screening(devices: Sequence[ScreenedDevice], seconds: float, corpus: P
             say(f"{device.name}, multiprocessor {number}: {rate}", "worst")
         for refuted in screen.refuted:
             say(f"{device.name}: {refuted_words(device, refuted)}", "bad")
+        for miscompiled in screen.miscompiled.values():
+            say(f"{device.name}: {miscompiled.sentence}", "quiet")
         for item in screen.left_out:
             say(f"{device.name}: {item.source.entry} left out: {item.failures[-1]}", "bad")
     stored = [one for device in devices for one in device.kept]
@@ -332,6 +334,15 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
             {"program": item.source.entry, "why": str(item.failures[-1])}
             for item in screen.left_out
         ],
+        "wrong_code": [
+            {
+                "program": one.entry,
+                "image": one.image,
+                "multiprocessors": one.sms,
+                "why": one.sentence,
+            }
+            for one in screen.miscompiled.values()
+        ],
         "wrong_in_the_set": [
             {"program": one.entry, "images": one.images, "why": one.sentence}
             for one in screen.refuted
@@ -399,6 +410,9 @@ def tests_of(devices: Sequence[ScreenedDevice]) -> list[Test]:
         for one in screen.refuted:
             said = refuted_words(device, one)
             tests.append(Test(group, one.entry, 0.0, "error", "the set is wrong", said))
+        for program in screen.miscompiled.values():
+            said = program.sentence
+            tests.append(Test(group, program.entry, 0.0, "skipped", "its code is wrong", said))
         for item in screen.left_out:
             message, said = "it brought the device down and was left out", str(item.failures[-1])
             tests.append(Test(group, item.source.entry, 0.0, "failure", message, said))

@@ -346,9 +346,9 @@ def check_trusted(command: str, *, option: str, named_by: str, trust: bool) -> N
     if trust or VERSION.fullmatch(split_variant(command)[0]) or _mark(command).exists():
         return
     raise UntrustedError(
-        f"{named_by} names the command {quoted(command):.500}, which was never given here: a "
-        "corpus may come from anybody, so it is not run; give --trust if you know it, or "
-        f"{option} with it or with another one"
+        f"{named_by} names the command {quoted(command):.500}, which you have not given in "
+        "this folder before: a corpus may come from anybody, so it is not run; give --trust if you "
+        f"know it, or {option} with it or with another one"
     )
 
 

@@ -187,7 +187,7 @@ def judged(
     )
     if reference is None and not came.codes and came.verdicts:
         raise UsageError(
-            f"nobody's code runs to its end ({came.verdicts[0].difference}), and the simulated "
+            f"no build runs to its end ({came.verdicts[0].difference}), and the simulated "
             "device does not know the kernel: look at how it is launched (--launch FILE)"
         )
     told = Judged(
