@@ -25,6 +25,7 @@ from fuzz.output import (
     Test,
     counted,
     emit,
+    emit_summary,
     fetcher,
     generator,
     report_expired,
@@ -215,27 +216,23 @@ def _report(
     if options.json:
         for row in rows:
             emit(row)
-        emit(
-            {
-                "summary": {
-                    "cases": told.came.results,
-                    "seconds": round(seconds, 3),
-                    "seed": options.seed,
-                    "findings": rows,
-                    "kernel": str(options.kernel),
-                    "device": who.ready.device,
-                    "launch": told.setup.toml,
-                    "guessed": list(found.guessed),
-                    "reference": None if refusal else told.referee,
-                    "refused": refusal or None,
-                    "changed": list(notes),
-                    "images": told.images,
-                    "left_out": dict(left),
-                    "not_tried": told.untried,
-                    "agreeing": list(told.came.agreeing),
-                    "not_asked": [*told.came.unasked, *who.skipped],
-                }
-            }
+        emit_summary(
+            cases=told.came.results,
+            seconds=round(seconds, 3),
+            seed=options.seed,
+            findings=rows,
+            kernel=str(options.kernel),
+            device=who.ready.device,
+            launch=told.setup.toml,
+            guessed=list(found.guessed),
+            reference=None if refusal else told.referee,
+            refused=refusal or None,
+            changed=list(notes),
+            images=told.images,
+            left_out=dict(left),
+            not_tried=told.untried,
+            agreeing=list(told.came.agreeing),
+            not_asked=[*told.came.unasked, *who.skipped],
         )
         return
     for sentence in found.guessed:

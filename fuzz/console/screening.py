@@ -17,7 +17,7 @@ from fuzz.campaign.status import untested_words
 from fuzz.checks.protocol import DeviceStatus
 from fuzz.console.dashboard import readings, throttling
 from fuzz.options import Screen as Screening
-from fuzz.output import Test, console, counted, duration, emit, plain, say, typed
+from fuzz.output import Test, console, counted, duration, emit, emit_summary, plain, say, typed
 from fuzz.runner import RunnerChoice
 from fuzz.screening.distilling import Scope, coverage
 from fuzz.screening.examining import ScreenFinding
@@ -363,7 +363,7 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
     }
 
 
-def emit_summary(
+def emit_screening(
     options: Screening,
     rows: Sequence[Mapping[str, Any]],
     findings: Sequence[Mapping[str, object]],
@@ -371,18 +371,15 @@ def emit_summary(
     **others: object,
 ) -> None:
     """Write the summary of a screening, of this machine or of a fleet, as JSON."""
-    summary = {
+    fields: dict[str, object] = {
         "cases": sum(row["cases"] for row in rows),
         "wrong": sum(row["wrong"] for row in rows),
         "seconds": round(seconds, 3),
         "seed": options.seed,
         "pattern": options.pattern,
         "set": str(options.path) if options.path is not None else None,
-        **others,
-        "devices": rows,
-        "findings": findings,
     }
-    emit({"summary": summary})
+    emit_summary(**fields | others, devices=rows, findings=findings)
 
 
 def tests_of(devices: Sequence[ScreenedDevice]) -> list[Test]:

@@ -364,7 +364,6 @@ def _one_number(held: NDArray[Any]) -> bool:
 
 
 def _looking(traced: Trace) -> Iterator[Form]:
-    """Iterate over the stores by which fragments are looked at."""
     for event in traced.events:
         store = None if event.step.writes is None else _stored(event.step.writes, "seen")
         if stores_fragment(store):

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Case, Family, Kind, Saved, ShrinkStatus
-from corpus.finding import TITLE_CHARACTERS
+from corpus.finding import RIGHT, TITLE_CHARACTERS
 from corpus.known import KnownEntry
 from fuzz.diagnosis.experiments import Culprit, unit_of
 from fuzz.findings.verdicts import TELLING, Difference, Differences, differences, kind_of_difference
@@ -445,7 +445,7 @@ class Asked:
     @property
     def wrong(self) -> bool:
         """Whether it did not do as the oracle says."""
-        return self.outcome not in ("", "match", "accepted")
+        return self.outcome not in ("", *RIGHT)
 
     @property
     def compiler(self) -> str:

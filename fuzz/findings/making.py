@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus import Entry, Finding
+from corpus.finding import RIGHT
 from fuzz.output import typed
 from fuzz.runner import RunnerChoice
 from oracle.errors import UsageError
@@ -275,7 +276,7 @@ def variant_of(finding: Finding) -> Variant:
     named = finding.details.get(ASSEMBLER)
     names = {named} if isinstance(named, str) else {
         one.version for one in finding.runners
-        if one.runner == "ptxas" and one.outcome not in ("match", "accepted")
+        if one.runner == "ptxas" and one.outcome not in RIGHT
     }  # fmt: skip
     found = {split_variant(name)[1] for name in names}
     return found.pop() if len(found) == 1 else PLAIN

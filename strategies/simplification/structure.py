@@ -16,8 +16,8 @@ from oracle.places import Buffer, Uniform, Word
 from oracle.program import Program, walk
 from oracle.registers import Register, listed
 from oracle.steps import Barrier, Branch, Copy, Loop, Step, copies_bytes, is_plain_load
+from strategies.programs.memory import GUARD_BYTES
 from strategies.simplification.examples import (
-    GUARD_BYTES,
     Edits,
     Example,
     Site,
