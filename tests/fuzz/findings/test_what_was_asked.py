@@ -275,7 +275,7 @@ def test_a_command_that_was_given_to_any_command_was_given_here(
     monkeypatch.chdir(tmp_path)
     given = f"sed 's/no such/{command}/'"
     entry = stored(tmp_path / "passed", multiplication(half()), faults=(FAULT,), ptx_pass=given)
-    assert "never given here" in ended(capsys, "replay", entry.path)[2]
+    assert "not given in this folder before" in ended(capsys, "replay", entry.path)[2]
     words: tuple[object, ...] = (command, program.path, "--runner", "sim", "--ptx-pass", given)
     ended(capsys, *words)  # whatever comes of it
     code, _, err = ended(capsys, "replay", entry.path)
@@ -303,7 +303,7 @@ def test_of_paths_those_of_assemblers_that_are_found_here_are_no_strangers(
     for option, other in (
         ("--assembler", f"{named}x"), ("--assembler", "ptxas"), ("--ptx-pass", named),
     ):  # fmt: skip
-        with pytest.raises(UsageError, match="was never given here"):
+        with pytest.raises(UsageError, match="you have not given in this folder before"):
             check_trusted(other, option=option, named_by="the state", trust=False)
 
 
@@ -322,7 +322,7 @@ def test_a_program_that_a_finding_names_runs_with_the_users_word_alone(
                   tmp_path / "o.xml"), ("bisect", entry.path)):  # fmt: skip
         code, _, err = ended(capsys, *words)
         assert code == 2
-        assert "which was never given here" in " ".join(err.split())
+        assert "which you have not given in this folder before" in " ".join(err.split())
         assert not ran.exists()
     assert ended(capsys, "replay", entry.path, "--trust")[0] == 1
     assert ran.exists()

@@ -27,7 +27,6 @@ from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.heartbeat import Broken
 from fuzz.campaign.pool import Event, Finished, Lost
-from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import (
     CampaignStatus,
     Change,
@@ -39,7 +38,7 @@ from fuzz.campaign.status import (
     statistics,
     summary,
 )
-from fuzz.campaign.store import CampaignStore, State, decode
+from fuzz.campaign.store import Budget, CampaignStore, State, decode
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import (
     Check,
