@@ -69,14 +69,14 @@ EXPRESSIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("candidate.name", "self.name"), ("13.5",)),
     **dict.fromkeys(("entry.id", "finding.id"), (PLACES["ID"],)),
     "release": ("13.5",),
-    "releases": ("llvm:15 llvm:20",),
-    "releases or '13.5'": ("12.4 13.5",),
+    "releases": ("12.4 13.5", "llvm:15 llvm:20"),
     "focus.form.opcode": (FORMS[0].opcode,),
     **dict.fromkeys(("language", "name"), ("llvm",)),
     "which or WHEELS[name].releases[-1]": ("15",),
     "option": ("--resume", "--new"),
     "wanted or '13.0'": ("13.0",),
     "*_passed(made)": ("--ptx-pass 'my-pass --opt' --front-end llvm:python3",),
+    "*where": ("", "--runner sim --target sm_90"),
     "*status.words.replay": ("", "--ptx-pass my-pass", "--compiler 13.5 --baseline 12.4"),
 }
 """What may stand in printed commands in the place of expressions, by their source; of what stands

@@ -17,6 +17,7 @@ from command_line import ROOT, environment, warpfuzz
 from repro_cases import contents, half, multiplication, stored
 
 from corpus import Case, Family, Kind, create_corpus
+from corpus.exchange import read_case
 from corpus.programs import pack
 from fuzz.output import Test as JUnitTest
 from fuzz.output import write_junit
@@ -298,8 +299,12 @@ def test_an_import_that_is_refused_leaves_no_corpus(tmp_path: Path) -> None:
 
 def test_an_entry_with_images_of_other_shapes_is_told(tmp_path: Path) -> None:
     by_hand(tmp_path / "case", wrong=False)
-    (tmp_path / "case" / "expected.npy").write_bytes(pack(np.zeros((1, 3), np.uint8)))
-    assert warpfuzz(tmp_path, "corpus", "import", "case", "--corpus", "corpus").code == 0
+    case, files = read_case(tmp_path / "case")
+    other = pack(np.zeros((1, 3), np.uint8))
+    # An import refuses it; an earlier one, or somebody else's, may have stored it.
+    (tmp_path / "case" / "expected.npy").write_bytes(other)
+    assert warpfuzz(tmp_path, "corpus", "import", "case", "--corpus", "corpus").code == 2
+    create_corpus(tmp_path / "corpus", generator="test").add(case, {**files, "expected.npy": other})
     ran = warpfuzz(tmp_path, "replay", "corpus")
     assert (ran.code, "of shape (1, 3)" in ran.err) == (3, True)
 
