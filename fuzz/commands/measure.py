@@ -26,7 +26,8 @@ from fuzz.measuring import (
 )
 from fuzz.options import Measure, check_conflicts
 from fuzz.output import check_output, console, counted, emit, emit_summary, say, table, typed
-from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened, runner_pool
+from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened
+from fuzz.runner_pool import runner_pool
 from oracle.formats import FORMATS
 from oracle.isa import FORMS
 from oracle.measuring.inference import Contradiction

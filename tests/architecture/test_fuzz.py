@@ -17,13 +17,14 @@ from test_rooms import ROOT, imported
 
 FUZZ = ROOT / "fuzz"
 MODULES = sorted(FUZZ.rglob("*.py"))
-BASE = {"runner", "output", "kinds"}
+BASE = {"runner", "runner_pool", "output", "kinds"}
 FINDINGS = BASE | {"diagnosis", "findings"}
 MAY_IMPORT: dict[str, set[str]] = {
     "kinds": set(),
     "output": {"kinds"},
     "options": set(),
     "runner": {"kinds", "output"},
+    "runner_pool": {"runner"},
     "diagnosis": BASE,
     "findings": BASE | {"diagnosis"},
     "shrinking": FINDINGS,
