@@ -38,6 +38,8 @@
 /* What is not read again here. */
 #define WF_STORE(at, b) __stcs((uint4 *)(at), make_uint4((b).words[0], (b).words[1], (b).words[2], (b).words[3]))
 #define WF_EACH(n) _Pragma("unroll") for (int t = 0; t < (n); t++)
+/* Elements of which a lane works on so many at once. */
+#define WF_MANY(n) n
 #else
 #define WF_FUNCTION static inline
 #define WF_CALLED static inline
@@ -46,6 +48,7 @@
 #define WF_GET(at) (*(at))
 #define WF_STORE(at, b) (*(at) = (b))
 #define WF_EACH(n) for (int t = 0; t < (n); t++)
+#define WF_MANY(n) 1
 #endif
 
 #define WF_READ_ONLY 0x80000000u
@@ -359,9 +362,187 @@ WF_CALLED uint64_t wf_sum(const uint8_t *image, const uint8_t *factors, const ui
     return kind < 3 ? (uint64_t)total : wf_nearest(total, numbers + 11);
 }
 
+/* Fills whose code is native: native.h, which strategies/contents/native.py wrote of their expressions. */
+
+#ifdef __CUDACC__
+/* Shared memory: its loads are quicker, and addresses half as long. */
+typedef uint32_t wf_at;
+#define WF_AT(pointer) ((wf_at)__cvta_generic_to_shared(pointer))
+#define WF_IN(type, at) (*(type *)__cvta_shared_to_generic(at))
+#else
+typedef uintptr_t wf_at;
+#define WF_AT(pointer) ((wf_at)(pointer))
+#define WF_IN(type, at) (*(type *)(at))
+#endif
+
+/* What native code is given: its numbers, the filling, where random words, draws and the image lie. */
+struct wf_given {
+    const uint64_t *numbers;
+    const int32_t *filling;
+    const uint32_t *places;
+    const uint64_t *constants;
+    wf_at base, draws, image;
+    uint32_t lane, lanes;
+};
+
+#define WF_NATIVE_TAKES const uint64_t *numbers, const int32_t *filling, const uint32_t *places, const uint64_t *constants, wf_at base, wf_at draws, wf_at image, uint32_t lane, uint32_t lanes
+#define WF_NATIVE(name) WF_CALLED void name(WF_NATIVE_TAKES)
+#define WF_GIVEN const wf_given g = {numbers, filling, places, constants, base, draws, image, lane, lanes}; (void)g
+#define WF_PASSED numbers, filling, places, constants, base, draws, image, lane, lanes
+
 template <typename T> struct wf_sign;
 template <> struct wf_sign<uint32_t> { typedef int32_t type; };
 template <> struct wf_sign<uint64_t> { typedef int64_t type; };
+
+/* One of the numbers: of 32 bits two are in a word. */
+template <typename T>
+WF_FUNCTION T wf_numbered(const wf_given &g, uint32_t which) {
+    if (sizeof(T) == 8) return (T)WF_GET(g.numbers + which);
+    return (T)(WF_GET(g.numbers + which / 2) >> (which % 2 ? 32 : 0));
+}
+
+template <typename T>
+WF_FUNCTION T wf_drawn(const wf_given &g, T number, T last) {
+    return (T)WF_IN(const uint16_t, g.draws + ((uint32_t)number & 63) * 2) * (last + 1) >> 16;
+}
+
+template <typename T>
+WF_FUNCTION T wf_clipped(T x, T low, T high) {
+    typedef typename wf_sign<T>::type S;
+    return (S)x < (S)low ? low : (S)x > (S)high ? high : x;
+}
+
+template <typename T>
+WF_FUNCTION T wf_looked_up(const wf_given &g, T start, T last, T index) {
+    return (T)WF_GET(g.constants + (uint32_t)start + (uint32_t)wf_clipped<T>(index, 0, last));
+}
+
+WF_FUNCTION uint32_t wf_number_at(const wf_given &g, uint32_t place) {
+    int32_t some = WF_GET(g.filling + WF_NUMBERS);
+    return some < 0 ? place : WF_GET(g.places + (uint32_t)some + place);
+}
+
+/* The word of random bits in which an element begins, shifted so that it starts at bit 0. */
+WF_FUNCTION uint32_t wf_random(const wf_given &g, uint32_t at) {
+    return WF_IN(const uint32_t, g.base + (at & ~3u)) >> at % 4 * 8;
+}
+
+/* The bits of an element, of 32 at most. */
+WF_FUNCTION uint32_t wf_mask_of(const wf_given &g) {
+    uint32_t bits = (uint32_t)WF_GET(g.filling + WF_BITS);
+    return 0xFFFFFFFFu >> (32 - (bits == 1 ? 8 : bits < 32 ? bits : 32));
+}
+
+/* An element, or a line: T is of 64 bits where elements are. Of 4 bits (PAIRS) two share a byte. */
+template <typename T, int PAIRS>
+struct wf_one {
+    const wf_given &g;
+    uint32_t mask, number, at;
+
+    WF_MEMBER T random(uint32_t number, uint32_t at) const {
+        if (sizeof(T) == 8) return (T)((uint64_t)WF_IN(const uint32_t, g.base + at + 4) << 32 | WF_IN(const uint32_t, g.base + at));
+        uint32_t raw = wf_random(g, at);
+        return (T)((PAIRS ? raw >> number % 2 * 4 : raw) & mask);
+    }
+    WF_MEMBER T noise() const { return random(number, at); }
+    WF_MEMBER T line() const { return wf_line(g.filling, number, 0); }
+    WF_MEMBER T position() const { return wf_line(g.filling, number, 1); }
+    WF_MEMBER T beside(T line, T position) const {
+        uint32_t there = wf_number(g.filling, (uint32_t)line, (uint32_t)position);
+        return random(there, WF_GET(g.places + (uint32_t)WF_GET(g.filling + WF_PLACES) + (there >> PAIRS)) & ~WF_READ_ONLY);
+    }
+};
+
+template <typename T>
+WF_FUNCTION void wf_keep(const wf_given &g, uint32_t size, uint32_t at, T raw) {
+    if (sizeof(T) == 8) WF_IN(uint64_t, g.image + at) = raw;
+    else if (size == 2) WF_IN(uint16_t, g.image + at) = (uint16_t)raw;
+    else if (size == 4) WF_IN(uint32_t, g.image + at) = (uint32_t)raw;
+    else WF_IN(uint8_t, g.image + at) = (uint8_t)raw;
+}
+
+/* Gives each element what `make` makes of it, N at once. */
+template <typename T, int N, int PAIRS, typename Make>
+WF_FUNCTION void wf_each(const wf_given &g, Make make) {
+    const uint32_t count = (uint32_t)WF_GET(g.filling + WF_COUNT) >> PAIRS, size = wf_size(g.filling), mask = wf_mask_of(g);
+    const uint32_t *places = g.places + (uint32_t)WF_GET(g.filling + WF_PLACES);
+    WF_SOME for (uint32_t first = g.lane; first < count; first += N * g.lanes) {
+        uint32_t number[N], at[N];
+        T raw[N];
+        WF_EACH(N) number[t] = wf_number_at(g, first + t * g.lanes < count ? first + t * g.lanes : first);
+        WF_EACH(N) at[t] = WF_GET(places + number[t]);
+        WF_EACH(N) {
+            const wf_one<T, PAIRS> one = {g, mask, number[t] << PAIRS, at[t] & ~WF_READ_ONLY};
+            raw[t] = make(one);
+            if (PAIRS) {
+                const wf_one<T, PAIRS> other = {g, mask, number[t] * 2 + 1, at[t] & ~WF_READ_ONLY};
+                raw[t] = (raw[t] & 15) | make(other) << 4;
+            }
+        }
+        WF_EACH(N) if (!(at[t] & WF_READ_ONLY) && first + t * g.lanes < count) wf_keep<T>(g, size, at[t], raw[t]);
+    }
+}
+
+/* Random patterns and a mask, plus a number, of all elements in a word; no sum is carried on. */
+struct wf_window {
+    uint32_t mask, plus, tops;
+    WF_MEMBER uint32_t of(uint32_t word) const {
+        uint32_t x = word & mask;
+        return ((x & ~tops) + (plus & ~tops)) ^ ((x ^ plus) & tops);
+    }
+};
+
+WF_FUNCTION wf_window wf_window_of(const int32_t *f, uint32_t mask, uint32_t plus) {
+    uint32_t bits = WF_GET(f + WF_BITS) == 1 ? 8 : (uint32_t)WF_GET(f + WF_BITS), all = bits < 32 ? 0xFFFFFFFFu / ((1u << bits) - 1) : 1;
+    uint32_t kept = bits < 32 ? (1u << bits) - 1 : ~0u;
+    wf_window w = {(mask & kept) * all, (plus & kept) * all, all << (bits - 1)};
+    return w;
+}
+
+/* 16 bytes at a time where elements fill whole blocks, as these are next to each other in the row in
+ * whatever order the elements are. */
+WF_CALLED void wf_windowed(const int32_t *filling, const uint32_t *places, wf_at base, wf_at image, uint32_t lane, uint32_t lanes, uint32_t mask, uint32_t plus) {
+    const wf_window w = wf_window_of(filling, mask, plus);
+    uint32_t blocks = (uint32_t)WF_GET(filling + WF_BLOCKS), start = (uint32_t)WF_GET(filling + WF_FIRST) * 16;
+    if (blocks) {
+        for (uint32_t at = start + lane * 16; at < start + blocks * 16; at += lanes * 16) {
+            wf_block block = WF_IN(const wf_block, base + at);
+            WF_EACH(4) block.words[t] = w.of(block.words[t]);
+            WF_IN(wf_block, image + at) = block;
+        }
+        return;
+    }
+    const wf_given g = {0, filling, places, 0, base, 0, image, lane, lanes};
+    uint32_t count = (uint32_t)WF_GET(filling + WF_COUNT) >> (WF_GET(filling + WF_BITS) == 4), size = wf_size(filling);
+    places += (uint32_t)WF_GET(filling + WF_PLACES);
+    WF_SOME for (uint32_t first = lane; first < count; first += 4 * lanes) {
+        uint32_t at[4], raw[4];
+        WF_EACH(4) at[t] = WF_GET(places + wf_number_at(g, first + t * lanes < count ? first + t * lanes : first));
+        WF_EACH(4) raw[t] = w.of(WF_IN(const uint32_t, base + (at[t] & ~WF_READ_ONLY & ~3u))) >> at[t] % 4 * 8;
+        WF_EACH(4) if (!(at[t] & WF_READ_ONLY) && first + t * lanes < count) wf_keep<uint32_t>(g, size, at[t], raw[t]);
+    }
+}
+
+template <typename T, int PAIRS>
+WF_FUNCTION void wf_put(const wf_given &g, T line, T position, T value) {
+    uint32_t number = wf_number(g.filling, (uint32_t)line, (uint32_t)position);
+    uint32_t at = WF_GET(g.places + (uint32_t)WF_GET(g.filling + WF_PLACES) + (number >> PAIRS));
+    if (at & WF_READ_ONLY) return;
+    if (PAIRS) {
+        uint32_t pair = WF_IN(const uint8_t, g.image + at);
+        value = number % 2 ? (pair & 15) | (value & 15) << 4 : (pair & 240) | (value & 15);
+    }
+    wf_keep<T>(g, wf_size(g.filling), at, value);
+}
+
+/* Has `make` place elements over the others in each line. */
+template <typename T, int PAIRS, typename Make>
+WF_FUNCTION void wf_each_line(const wf_given &g, Make make) {
+    const wf_one<T, PAIRS> one = {g, wf_mask_of(g), 0, 0};
+    WF_SOME for (uint32_t line = g.lane; line < (uint32_t)WF_GET(g.filling + WF_LINES); line += g.lanes) make(one, (T)line);
+}
+
+#include "native.h"
 
 /* N elements of a filling that a lane computes together, so that code is decoded once for them. */
 template <typename T, int N>
@@ -508,7 +689,7 @@ WF_FUNCTION void wf_started(wf_image *i, uint32_t image) {
 WF_FUNCTION const uint64_t *wf_code(const wf_image *i, uint32_t f) { return i->contents.code + i->starts[1 + f]; }
 
 /* What a fill's third number of 16 bits says. */
-enum { WF_NARROW = 1, WF_SUMS = 2, WF_MASKED = 4 };
+enum { WF_NARROW = 1, WF_SUMS = 2, WF_MASKED = 4, WF_NATIVE_FILL = 8, WF_NATIVE_PLACED = 16 };
 
 WF_FUNCTION uint32_t wf_flags(const uint64_t *code) { return (uint32_t)(code[0] >> 32) & 0xFFFF; }
 
@@ -532,24 +713,6 @@ WF_FUNCTION void wf_factors(const wf_image *i, uint32_t f) {
             else ((int16_t *)i->factors)[at] = (int16_t)factor;
         }
         start += (uint32_t)WF_GET(one + WF_LINES) * s.pitch[t];
-    }
-}
-
-/* Random patterns and a mask, plus a number, where elements fill whole blocks: 16 bytes at a time,
- * as these are next to each other in the row in whatever order the elements are. */
-WF_FUNCTION void wf_masked(const wf_image *i, const int32_t *f, uint32_t mask, uint32_t plus) {
-    uint32_t bits = WF_GET(f + WF_BITS) == 1 ? 8 : (uint32_t)WF_GET(f + WF_BITS), all = bits < 32 ? 0xFFFFFFFFu / ((1u << bits) - 1) : 1;
-    uint32_t tops = all << (bits - 1), kept = bits < 32 ? (1u << bits) - 1 : ~0u;
-    mask = (mask & kept) * all;
-    plus = (plus & kept) * all;
-    for (uint32_t b = i->lane; b < (uint32_t)WF_GET(f + WF_BLOCKS); b += i->lanes) {
-        wf_block block = i->base[(uint32_t)WF_GET(f + WF_FIRST) + b];
-        WF_EACH(4) {
-            uint32_t x = block.words[t] & mask;
-            /* No sum is carried into the next element. */
-            block.words[t] = ((x & ~tops) + (plus & ~tops)) ^ ((x ^ plus) & tops);
-        }
-        i->image[(uint32_t)WF_GET(f + WF_FIRST) + b] = block;
     }
 }
 
@@ -586,12 +749,29 @@ WF_FUNCTION uint32_t wf_same(const wf_image *i, uint32_t which) {
     return (uint32_t)(which & 0x8000 ? WF_GET(i->contents.constants + (which & 0x7FFF)) : i->scalars[which & 0xFFF]);
 }
 
+/* Has a function of native.h fill. */
+WF_FUNCTION void wf_native_of(const wf_image *i, const int32_t *filling, const uint64_t *numbers, uint32_t which) {
+    wf_at base = WF_AT(i->base);
+    wf_native(numbers, filling, i->contents.places, i->contents.constants, base, base + i->contents.drawn * 16, WF_AT(i->image), i->lane, i->lanes, which);
+}
+
+/* The same for an image that may lie anywhere. */
+WF_FUNCTION void wf_masked(const wf_image *i, const int32_t *f, uint32_t mask, uint32_t plus) {
+    const wf_window w = wf_window_of(f, mask, plus);
+    for (uint32_t b = i->lane; b < (uint32_t)WF_GET(f + WF_BLOCKS); b += i->lanes) {
+        wf_block block = i->base[(uint32_t)WF_GET(f + WF_FIRST) + b];
+        WF_EACH(4) block.words[t] = w.of(block.words[t]);
+        i->image[(uint32_t)WF_GET(f + WF_FIRST) + b] = block;
+    }
+}
+
 WF_FUNCTION void wf_everywhere(const wf_image *i, uint32_t f) {
     const uint64_t *code = wf_code(i, f);
     const int32_t *filling = i->contents.fillings + f * WF_FIELDS;
     uint32_t flags = wf_flags(code), count = (uint32_t)code[0] & 0xFFFF;
     if ((code[0] >> 16 & 0xFFFF) == WF_LEAVE) return;
-    if (flags & WF_MASKED && WF_GET(filling + WF_BLOCKS))
+    if (flags & WF_NATIVE_FILL) wf_native_of(i, filling, code + 1, (uint32_t)(code[0] >> 16) & 0xFFFF);
+    else if (flags & WF_MASKED && WF_GET(filling + WF_BLOCKS))
         wf_masked(i, filling, count ? wf_same(i, (uint32_t)(code[2] >> 32) & 0xFFFF) : 0,
                   count == 2 ? 0 : wf_same(i, (uint32_t)(count ? code[3] >> 32 : code[0] >> 16) & 0xFFFF));
     else if (flags & WF_NARROW) wf_filled<uint32_t, 8>(i, filling, code);
@@ -603,6 +783,10 @@ WF_FUNCTION int wf_has_placed(const wf_image *i, uint32_t f) { return wf_code(i,
 WF_FUNCTION void wf_placed(const wf_image *i, uint32_t f) {
     const uint64_t *code = wf_code(i, f);
     uint32_t count = (uint32_t)(code[0] >> 48);
+    if (wf_flags(code) & WF_NATIVE_PLACED) {
+        wf_native_of(i, i->contents.fillings + f * WF_FIELDS, code + 1 + (code[0] & 0xFFFF), count - 1);
+        return;
+    }
     wf_values<uint64_t, 1> slots[WF_SLOTS];
     wf_elements<uint64_t, 1, 0> e;
     e.image = i;
