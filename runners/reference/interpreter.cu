@@ -373,38 +373,91 @@ APART u32 any_block(const Factor *a, const Factor *b, u32 count, u32 before, con
 // that those of products have the block's fraction bits.
 struct alignas(16) Factors { Factor first, second; };
 
+// What quick blocks need of the figures.
+struct Quick {
+  int zero_exponent, fraction;
+  u32 rounding, beyond, zero;   // beyond: the pattern of what is too large; zero: that of a sum of 0
+};
+
+// The larger of a sum and a number.
+HERE int larger(int x, int y, int z) {
+#ifdef __CUDACC__   // one instruction from sm_90 on
+  asm("{.reg .s32 s; add.s32 s, %1, %2; max.s32 %0, s, %3;}" : "=r"(z) : "r"(x), "r"(y), "r"(z));
+  return z;
+#else
+  return x + y > z ? x + y : z;
+#endif
+}
+
+// To the right by any number, and filled with the sign.
+HERE int to_the_right_signed(int x, u32 n) {
+#ifdef __CUDACC__
+  asm("shr.s32 %0, %0, %1;" : "+r"(x) : "r"(n));
+  return x;
+#else
+  return x >> (n < 31 ? n : 31);
+#endif
+}
+
+HERE u32 to_the_left_of(u32 x, u32 n) {
+#ifdef __CUDACC__
+  asm("shl.b32 %0, %0, %1;" : "+r"(x) : "r"(n));
+  return x;
+#else
+  return n < 32 ? x << n : 0;
+#endif
+}
+
+// `rounded` without branches, RZ and RN; a result of 0 has the sign that the figures say.
+template <u32 FORMAT>
+HERE u32 quick_end(u32 negative, u32 magnitude, int exponent, const Quick &q) {
+  const u32 bits = fraction_bits(FORMAT);
+  const int least = 1 - bias(FORMAT);
+  int lead = magnitude ? LEADING(magnitude) : 0, top = exponent + 31 - lead, up = top > least ? top : least;
+  u32 whole = magnitude << lead, drop = 31 - bits + (u32)(up - top);
+  u32 kept = to_the_right(whole, drop), rest = to_the_left_of(whole, 32 - drop);
+  kept += q.rounding == RN && rest > 0x80000000u - (kept & 1);
+  u32 pattern = kept + ((u32)(up + bias(FORMAT) - 1) << bits);
+  if (pattern >= (u32)infinity(FORMAT)) pattern = q.beyond;
+  u32 signed_ = pattern | (negative ? (u32)sign_bit(FORMAT) : 0);
+  return magnitude && pattern ? signed_ : q.zero;
+}
+
 template <int LENGTH, u32 FORMAT>
-HERE u32 quick_block(const Factors *a, const Factors *b, u32 before, int zero_exponent, int fraction, u32 rounding, u32 overflow, u32 zero) {
-  Number<u32> c = number(before, FORMAT);
-  int own = c.exponent + (int)fraction_bits(FORMAT), largest = zero_exponent;
-  if (c.significand && own > largest) largest = own;
-  int p[LENGTH], e[LENGTH];
-  u32 minus[LENGTH];   // all bits, or none
+HERE u32 quick_block(const Factors *a, const Factors *b, u32 before, const Quick &q) {
+  const u32 bits = fraction_bits(FORMAT);
+  u32 field = before >> bits & ((1u << exponent_bits(FORMAT)) - 1), significand = before & ((1u << bits) - 1);
+  significand |= (u32)(field != 0) << bits;
+  int own = (int)(field ? field : 1) - bias(FORMAT), largest = q.zero_exponent;
+  if (significand) largest = own;
+  // A negative product x is kept as -x - 1: its shift to the right then cuts off as it does of -x.
+  int p[LENGTH], negatives = 0;
   UNROLL
   for (int k = 0; k < LENGTH; k += 2) {
     Factors x = a[k / 2], y = b[k / 2];
     UNROLL
     for (int i = 0; i < 2; i++) {
       Factor u = i ? x.second : x.first, v = i ? y.second : y.first;
-      p[k + i] = signed_product(u.significand, v.significand, &minus[k + i]);
-      e[k + i] = u.exponent + v.exponent;
-      largest = e[k + i] > largest ? e[k + i] : largest;
+      u32 minus;
+      p[k + i] = signed_product(u.significand, v.significand, &minus);
+      p[k + i] += (int)minus;
+      negatives += (int)minus;
+      largest = larger(u.exponent, v.exponent, largest);
     }
   }
-  u32 sum = 0, twice = 0;
+  int sum = 0;
   UNROLL
-  for (int k = 0; k < LENGTH; k++) {
-    u32 term = to_the_right((u32)(p[k] < 0 ? -p[k] : p[k]), (u32)(largest - e[k]));
-    sum += term;
-    twice += term * minus[k];
+  for (int k = 0; k < LENGTH; k += 2) {
+    Factors x = a[k / 2], y = b[k / 2];
+    sum += to_the_right_signed(p[k], (u32)(largest - x.first.exponent - y.first.exponent));
+    sum += to_the_right_signed(p[k + 1], (u32)(largest - x.second.exponent - y.second.exponent));
   }
   // Fewer than fraction + 2 bits; those below the block's fraction bits are lost.
-  int lift = fraction - (int)fraction_bits(FORMAT), shift = largest - own;
-  u32 term = to_the_right(lift < 0 ? c.significand : c.significand << lift, (u32)(lift < 0 ? shift - lift : shift));
-  i64 total = (i64)(int)(sum + 2 * twice) + (c.negative ? -(int)term : (int)term);
+  int lift = q.fraction - (int)bits, shift = largest - own;
+  u32 term = to_the_right(lift < 0 ? significand : significand << lift, (u32)(lift < 0 ? shift - lift : shift));
+  i64 total = (i64)(sum - negatives) + (before & (u32)sign_bit(FORMAT) ? -(int)term : (int)term);
   u32 magnitude = total < 0 ? 0 - (u32)total : (u32)total;
-  u32 bits = rounded(total < 0, magnitude, largest - fraction, FORMAT, rounding, overflow);
-  return bits & (u32)(sign_bit(FORMAT) - 1) ? bits : zero;
+  return quick_end<FORMAT>(total < 0, magnitude, largest - q.fraction, q);
 }
 
 // Where a dot product keeps what it decoded, and sums.
@@ -442,8 +495,7 @@ HERE void add_some(const u32 *words, u8 *work, u32 start, u32 count, u32 found, 
   u32 mask = (u32)((1ull << (start + count)) - (1ull << start)), most = (u32)infinity(format);
   u32 fractions = 2 * (width(r.a_format) == 8 ? fraction_bits(F16) : fraction_bits(r.a_format));
   u32 row = LANE / n, column = LANE % n, rows = LANES / n, columns = LANES % n, *sums = s.sums + (is_part ? size : 0);
-  const int zero_exponent = (int)r.zero_exponent, fraction = (int)r.fraction;
-  const u32 rounding = r.rounding, overflow = r.overflow, zero = r.negative_zero ? (u32)sign_bit(format) : 0;
+  const Quick quick = {(int)r.zero_exponent, (int)r.fraction, r.rounding, most - (r.overflow == TO_LARGEST || (r.overflow == AS_IEEE && r.rounding == RZ)), r.negative_zero ? (u32)sign_bit(format) : 0};
   Factors own[LENGTH ? LENGTH / 2 : 1];
   if (!LINES) load_factors<LENGTH>(s.b + column * pitch + start, own);
   for (u32 output = LANE; output < size; output += LANES) {
@@ -457,7 +509,7 @@ HERE void add_some(const u32 *words, u8 *work, u32 start, u32 count, u32 found, 
       const Specials none = {0, 0, 0, 0};
       before = special_sum(found ? *x : none, found ? *y : none, mask, up, down, before, format);
     }
-    else if constexpr (LENGTH) before = quick_block<LENGTH, FORMAT>((const Factors *)left, own, before, zero_exponent, fraction, rounding, overflow, zero);
+    else if constexpr (LENGTH) before = quick_block<LENGTH, FORMAT>((const Factors *)left, own, before, quick);
     else before = any_block(left, right, count, before, words, fractions);
     sums[output] = before;
     row += rows;
