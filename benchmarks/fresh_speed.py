@@ -137,7 +137,7 @@ def by_form(session: Session, memory: int) -> dict[str, Any]:
     """Return what programs of some forms do, in millions of images a second."""
     found: dict[str, Any] = {}
     known = {form.opcode for form in FORMS}
-    both = tuple(int(session._driver.mem_alloc(memory)) for _ in range(2))
+    before, after = (session._driver.mem_alloc(memory) for _ in range(2))
     for opcode in OPCODES:
         if opcode not in known:
             found[opcode] = "not known"
@@ -146,7 +146,7 @@ def by_form(session: Session, memory: int) -> dict[str, Any]:
         made = Program(buffers=buffers_of(steps), steps=steps)
         images = min(1 << 16, memory // made.image_bytes)
         try:
-            one = Measured(session, made, images, (both[0], both[1]))
+            one = Measured(session, made, images, (int(before), int(after)))
             rates: dict[str, Any] = {"bytes": made.image_bytes, "differing": one.differing()}
             for name in ("fill", "run", "compare"):
                 rates[name] = one.rate(SHORT, getattr(one, name), launches=4)

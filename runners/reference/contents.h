@@ -265,8 +265,8 @@ WF_FUNCTION int wf_length(uint64_t value) {
 #endif
 }
 
-/* Minus a sum in units of 2^scale, as the nearest pattern, ties to even. */
-WF_FUNCTION uint64_t wf_nearest(int64_t total, const uint64_t *figures) {
+/* Minus a sum in units of 2^scale, as the nearest pattern, ties to even; it has 64 bits. */
+WF_CALLED uint64_t wf_nearest_wide(int64_t total, const uint64_t *figures) {
     int scale = (int)figures[0], fraction = (int)figures[3], bias = (int)figures[4];
     uint64_t sign = total >= 0 ? figures[5] : 0, infinity = (uint64_t)(2 * bias + 1) << fraction;
     uint64_t value = total < 0 ? 0 - (uint64_t)total : (uint64_t)total, low;
@@ -284,6 +284,21 @@ WF_FUNCTION uint64_t wf_nearest(int64_t total, const uint64_t *figures) {
     }
     value += (uint64_t)(exponent + bias - 1) << fraction;
     return sign | (exponent > bias || value > infinity ? infinity : value);
+}
+
+/* The same where a pattern has at most 32 bits: a lowest bit that says whether there are more is enough. */
+WF_FUNCTION uint32_t wf_nearest(int64_t total, const uint64_t *figures) {
+    int scale = (int)WF_GET(figures), fraction = (int)WF_GET(figures + 3), bias = (int)WF_GET(figures + 4);
+    uint32_t sign = total >= 0 ? (uint32_t)WF_GET(figures + 5) : 0, infinity = (uint32_t)(2 * bias + 1) << fraction;
+    uint64_t value = total < 0 ? 0 - (uint64_t)total : (uint64_t)total;
+    int length = wf_length(value), excess = length > 32 ? length - 32 : 0, top = length - 1 + scale, up = top < 1 - bias ? 1 - bias : top;
+    uint32_t whole = (uint32_t)(value >> excess) | ((value & (((uint64_t)1 << excess) - 1)) != 0);
+    if (!value) return sign;
+    whole <<= length < 32 ? 32 - length : 0;
+    uint32_t drop = (uint32_t)(31 - fraction + up - top), kept = drop < 32 ? whole >> drop : 0, rest = drop > 32 ? 0 : whole << (32 - drop);
+    kept += rest > 0x80000000u - (kept & 1);
+    kept += (uint32_t)(up + bias - 1) << fraction;
+    return sign | (up > bias || kept > infinity ? infinity : kept);
 }
 
 WF_FUNCTION uint64_t wf_upper(uint64_t x, uint64_t y) {
@@ -339,27 +354,52 @@ WF_FUNCTION wf_sums wf_sums_of(const int32_t *fillings, const int32_t *f, const 
     return s;
 }
 
+/* Sums of products of two lines of factors, four at a time where there are no runs. */
+template <typename F, typename Term>
+WF_FUNCTION int64_t wf_products(const F *own, const F *other, uint32_t depth, uint32_t run, Term term) {
+    int64_t total = 0;
+    uint32_t k = 0, left = run;
+    if (!run)
+        WF_SOME for (; k + 4 <= depth; k += 4, own += 4, other += 4) {
+            F x[4], y[4];
+            WF_EACH(4) x[t] = own[t];
+            WF_EACH(4) y[t] = other[t];
+            WF_EACH(4) total += term(x[t], y[t]);
+        }
+    WF_SOME for (; k < depth; k++) {
+        total += term(*own++, *other++);
+        if (run && --left == 0) left = run, other += run;
+    }
+    return total;
+}
+
+WF_FUNCTION int wf_ones(uint32_t bits) {
+#ifdef __CUDACC__
+    return __popc(bits);
+#else
+    return __builtin_popcount(bits);
+#endif
+}
+
 /* The sum for an element of C. */
 WF_CALLED uint64_t wf_sum(const uint8_t *image, const uint8_t *factors, const uint32_t *places, const int32_t *fillings, const int32_t *f, uint32_t number, const uint64_t *numbers) {
     const wf_sums s = wf_sums_of(fillings, f, numbers);
-    uint32_t kind = (uint32_t)numbers[0], line = wf_line(f, number, 0), position = wf_line(f, number, 1), left = s.run;
+    uint32_t kind = (uint32_t)numbers[0], line = wf_line(f, number, 0), position = wf_line(f, number, 1);
     uint32_t own = line * s.pitch[0], other = s.lines * s.pitch[0] + position * s.pitch[1];
+    const int16_t *x = (const int16_t *)factors + own, *y = (const int16_t *)factors + other;
+    if (kind == 3)
+        return wf_nearest(wf_products((const int32_t *)factors + own, (const int32_t *)factors + other, s.depth, s.run, [](int32_t a, int32_t b) { return (int64_t)a * b; }), numbers + 11);
+    if (kind == 0) return (uint64_t)wf_products(x, y, s.depth, s.run, [](int32_t a, int32_t b) { return a * b; });
+    if (kind == 1) return (uint64_t)wf_products(x, y, s.depth, s.run, [](int32_t a, int32_t b) { return wf_ones((uint32_t)(a & b)); });
+    if (kind == 2) return (uint64_t)wf_products(x, y, s.depth, s.run, [](int32_t a, int32_t b) { return wf_ones((uint32_t)(a ^ b)); });
     int64_t total = 0;
-    WF_SOME for (uint32_t k = 0; k < s.depth; k++, other++) {
-        if (kind == 3) total += (int64_t)((const int32_t *)factors)[own + k] * ((const int32_t *)factors)[other];
-        else if (kind == 4) {
-            uint64_t pair[2] = {wf_raw(image, places, s.a, wf_number(s.a, line, k)), wf_raw(image, places, s.b, wf_number(s.b, position, k))};
-            total += wf_product(pair, numbers);
-        }
-        else {
-            int x = ((const int16_t *)factors)[own + k], y = ((const int16_t *)factors)[other];
-            if (kind == 0) total += x * y;
-            else
-                for (int bits = kind == 1 ? x & y : x ^ y; bits; bits &= bits - 1) total++;
-        }
-        if (s.run && --left == 0) left = s.run, other += s.run;
+    uint32_t left = s.run, at = 0;
+    WF_SOME for (uint32_t k = 0; k < s.depth; k++, at++) {
+        uint64_t pair[2] = {wf_raw(image, places, s.a, wf_number(s.a, line, k)), wf_raw(image, places, s.b, wf_number(s.b, position, at))};
+        total += wf_product(pair, numbers);
+        if (s.run && --left == 0) left = s.run, at += s.run;
     }
-    return kind < 3 ? (uint64_t)total : wf_nearest(total, numbers + 11);
+    return wf_nearest_wide(total, numbers + 11);
 }
 
 /* Fills whose code is native: native.h, which strategies/contents/native.py wrote of their expressions. */
@@ -390,31 +430,19 @@ struct wf_given {
 #define WF_GIVEN const wf_given g = {numbers, filling, places, constants, base, draws, image, lane, lanes}; (void)g
 #define WF_PASSED numbers, filling, places, constants, base, draws, image, lane, lanes
 
-template <typename T> struct wf_sign;
-template <> struct wf_sign<uint32_t> { typedef int32_t type; };
-template <> struct wf_sign<uint64_t> { typedef int64_t type; };
+/* The first n of the numbers. */
+#define WF_NUMBERS(n) WF_GIVEN; uint32_t k[n]; WF_EACH(n) k[t] = (uint32_t)(WF_GET(numbers + t / 2) >> (t % 2 ? 32 : 0))
 
-/* One of the numbers: of 32 bits two are in a word. */
-template <typename T>
-WF_FUNCTION T wf_numbered(const wf_given &g, uint32_t which) {
-    if (sizeof(T) == 8) return (T)WF_GET(g.numbers + which);
-    return (T)(WF_GET(g.numbers + which / 2) >> (which % 2 ? 32 : 0));
+WF_FUNCTION uint32_t wf_drawn(const wf_given &g, uint32_t number, uint32_t last) {
+    return WF_IN(const uint16_t, g.draws + (number & 63) * 2) * (last + 1) >> 16;
 }
 
-template <typename T>
-WF_FUNCTION T wf_drawn(const wf_given &g, T number, T last) {
-    return (T)WF_IN(const uint16_t, g.draws + ((uint32_t)number & 63) * 2) * (last + 1) >> 16;
+WF_FUNCTION uint32_t wf_clipped(uint32_t x, uint32_t low, uint32_t high) {
+    return (int32_t)x < (int32_t)low ? low : (int32_t)x > (int32_t)high ? high : x;
 }
 
-template <typename T>
-WF_FUNCTION T wf_clipped(T x, T low, T high) {
-    typedef typename wf_sign<T>::type S;
-    return (S)x < (S)low ? low : (S)x > (S)high ? high : x;
-}
-
-template <typename T>
-WF_FUNCTION T wf_looked_up(const wf_given &g, T start, T last, T index) {
-    return (T)WF_GET(g.constants + (uint32_t)start + (uint32_t)wf_clipped<T>(index, 0, last));
+WF_FUNCTION uint32_t wf_looked_up(const wf_given &g, uint32_t start, uint32_t last, uint32_t index) {
+    return (uint32_t)WF_GET(g.constants + start + wf_clipped(index, 0, last));
 }
 
 WF_FUNCTION uint32_t wf_number_at(const wf_given &g, uint32_t place) {
@@ -427,59 +455,46 @@ WF_FUNCTION uint32_t wf_random(const wf_given &g, uint32_t at) {
     return WF_IN(const uint32_t, g.base + (at & ~3u)) >> at % 4 * 8;
 }
 
-/* The bits of an element, of 32 at most. */
+/* The bits of an element, of 8 to 32. */
 WF_FUNCTION uint32_t wf_mask_of(const wf_given &g) {
     uint32_t bits = (uint32_t)WF_GET(g.filling + WF_BITS);
-    return 0xFFFFFFFFu >> (32 - (bits == 1 ? 8 : bits < 32 ? bits : 32));
+    return 0xFFFFFFFFu >> (32 - (bits < 8 ? 8 : bits));
 }
 
-/* An element, or a line: T is of 64 bits where elements are. Of 4 bits (PAIRS) two share a byte. */
-template <typename T, int PAIRS>
+/* An element, or a line. */
 struct wf_one {
     const wf_given &g;
     uint32_t mask, number, at;
 
-    WF_MEMBER T random(uint32_t number, uint32_t at) const {
-        if (sizeof(T) == 8) return (T)((uint64_t)WF_IN(const uint32_t, g.base + at + 4) << 32 | WF_IN(const uint32_t, g.base + at));
-        uint32_t raw = wf_random(g, at);
-        return (T)((PAIRS ? raw >> number % 2 * 4 : raw) & mask);
-    }
-    WF_MEMBER T noise() const { return random(number, at); }
-    WF_MEMBER T line() const { return wf_line(g.filling, number, 0); }
-    WF_MEMBER T position() const { return wf_line(g.filling, number, 1); }
-    WF_MEMBER T beside(T line, T position) const {
-        uint32_t there = wf_number(g.filling, (uint32_t)line, (uint32_t)position);
-        return random(there, WF_GET(g.places + (uint32_t)WF_GET(g.filling + WF_PLACES) + (there >> PAIRS)) & ~WF_READ_ONLY);
+    WF_MEMBER uint32_t noise() const { return wf_random(g, at) & mask; }
+    WF_MEMBER uint32_t line() const { return wf_line(g.filling, number, 0); }
+    WF_MEMBER uint32_t position() const { return wf_line(g.filling, number, 1); }
+    WF_MEMBER uint32_t beside(uint32_t line, uint32_t position) const {
+        uint32_t place = (uint32_t)WF_GET(g.filling + WF_PLACES) + wf_number(g.filling, line, position);
+        return wf_random(g, WF_GET(g.places + place) & ~WF_READ_ONLY) & mask;
     }
 };
 
-template <typename T>
-WF_FUNCTION void wf_keep(const wf_given &g, uint32_t size, uint32_t at, T raw) {
-    if (sizeof(T) == 8) WF_IN(uint64_t, g.image + at) = raw;
-    else if (size == 2) WF_IN(uint16_t, g.image + at) = (uint16_t)raw;
-    else if (size == 4) WF_IN(uint32_t, g.image + at) = (uint32_t)raw;
+WF_FUNCTION void wf_keep(const wf_given &g, uint32_t size, uint32_t at, uint32_t raw) {
+    if (size == 2) WF_IN(uint16_t, g.image + at) = (uint16_t)raw;
+    else if (size == 4) WF_IN(uint32_t, g.image + at) = raw;
     else WF_IN(uint8_t, g.image + at) = (uint8_t)raw;
 }
 
 /* Gives each element what `make` makes of it, N at once. */
-template <typename T, int N, int PAIRS, typename Make>
+template <int N, typename Make>
 WF_FUNCTION void wf_each(const wf_given &g, Make make) {
-    const uint32_t count = (uint32_t)WF_GET(g.filling + WF_COUNT) >> PAIRS, size = wf_size(g.filling), mask = wf_mask_of(g);
+    const uint32_t count = (uint32_t)WF_GET(g.filling + WF_COUNT), size = wf_size(g.filling), mask = wf_mask_of(g);
     const uint32_t *places = g.places + (uint32_t)WF_GET(g.filling + WF_PLACES);
     WF_SOME for (uint32_t first = g.lane; first < count; first += N * g.lanes) {
-        uint32_t number[N], at[N];
-        T raw[N];
+        uint32_t number[N], at[N], raw[N];
         WF_EACH(N) number[t] = wf_number_at(g, first + t * g.lanes < count ? first + t * g.lanes : first);
         WF_EACH(N) at[t] = WF_GET(places + number[t]);
         WF_EACH(N) {
-            const wf_one<T, PAIRS> one = {g, mask, number[t] << PAIRS, at[t] & ~WF_READ_ONLY};
+            const wf_one one = {g, mask, number[t], at[t] & ~WF_READ_ONLY};
             raw[t] = make(one);
-            if (PAIRS) {
-                const wf_one<T, PAIRS> other = {g, mask, number[t] * 2 + 1, at[t] & ~WF_READ_ONLY};
-                raw[t] = (raw[t] & 15) | make(other) << 4;
-            }
         }
-        WF_EACH(N) if (!(at[t] & WF_READ_ONLY) && first + t * g.lanes < count) wf_keep<T>(g, size, at[t], raw[t]);
+        WF_EACH(N) if (!(at[t] & WF_READ_ONLY) && first + t * g.lanes < count) wf_keep(g, size, at[t], raw[t]);
     }
 }
 
@@ -519,30 +534,27 @@ WF_CALLED void wf_windowed(const int32_t *filling, const uint32_t *places, wf_at
         uint32_t at[4], raw[4];
         WF_EACH(4) at[t] = WF_GET(places + wf_number_at(g, first + t * lanes < count ? first + t * lanes : first));
         WF_EACH(4) raw[t] = w.of(WF_IN(const uint32_t, base + (at[t] & ~WF_READ_ONLY & ~3u))) >> at[t] % 4 * 8;
-        WF_EACH(4) if (!(at[t] & WF_READ_ONLY) && first + t * lanes < count) wf_keep<uint32_t>(g, size, at[t], raw[t]);
+        WF_EACH(4) if (!(at[t] & WF_READ_ONLY) && first + t * lanes < count) wf_keep(g, size, at[t], raw[t]);
     }
 }
 
-template <typename T, int PAIRS>
-WF_FUNCTION void wf_put(const wf_given &g, T line, T position, T value) {
-    uint32_t number = wf_number(g.filling, (uint32_t)line, (uint32_t)position);
-    uint32_t at = WF_GET(g.places + (uint32_t)WF_GET(g.filling + WF_PLACES) + (number >> PAIRS));
-    if (at & WF_READ_ONLY) return;
-    if (PAIRS) {
-        uint32_t pair = WF_IN(const uint8_t, g.image + at);
-        value = number % 2 ? (pair & 15) | (value & 15) << 4 : (pair & 240) | (value & 15);
-    }
-    wf_keep<T>(g, wf_size(g.filling), at, value);
+WF_FUNCTION void wf_put(const wf_given &g, uint32_t line, uint32_t position, uint32_t value) {
+    uint32_t at = WF_GET(g.places + (uint32_t)WF_GET(g.filling + WF_PLACES) + wf_number(g.filling, line, position));
+    if (!(at & WF_READ_ONLY)) wf_keep(g, wf_size(g.filling), at, value);
 }
 
 /* Has `make` place elements over the others in each line. */
-template <typename T, int PAIRS, typename Make>
+template <typename Make>
 WF_FUNCTION void wf_each_line(const wf_given &g, Make make) {
-    const wf_one<T, PAIRS> one = {g, wf_mask_of(g), 0, 0};
-    WF_SOME for (uint32_t line = g.lane; line < (uint32_t)WF_GET(g.filling + WF_LINES); line += g.lanes) make(one, (T)line);
+    const wf_one one = {g, wf_mask_of(g), 0, 0};
+    WF_SOME for (uint32_t line = g.lane; line < (uint32_t)WF_GET(g.filling + WF_LINES); line += g.lanes) make(one, line);
 }
 
 #include "native.h"
+
+template <typename T> struct wf_sign;
+template <> struct wf_sign<uint32_t> { typedef int32_t type; };
+template <> struct wf_sign<uint64_t> { typedef int64_t type; };
 
 /* N elements of a filling that a lane computes together, so that code is decoded once for them. */
 template <typename T, int N>

@@ -37,8 +37,12 @@ typedef long long i64;
 // On a device twice: loads from shared memory are quicker where the compiler knows of it.
 #ifdef __CUDACC__
 #define TWICE(call) do { if (__isShared(work)) { __builtin_assume(__isShared(work)); call; } else call; } while (0)
+#define IS_SHARED(work) __isShared(work)
+#define ONCE _Pragma("unroll 1")
 #else
 #define TWICE(call) call
+#define IS_SHARED(work) 1
+#define ONCE
 #endif
 #define EACH(i, n) for (u32 i = LANE; i < (n); i += LANES)
 
@@ -495,16 +499,18 @@ HERE void add_some(const u32 *words, u8 *work, u32 start, u32 count, u32 found, 
   u32 mask = (u32)((1ull << (start + count)) - (1ull << start)), most = (u32)infinity(format);
   u32 fractions = 2 * (width(r.a_format) == 8 ? fraction_bits(F16) : fraction_bits(r.a_format));
   u32 row = LANE / n, column = LANE % n, rows = LANES / n, columns = LANES % n, *sums = s.sums + (is_part ? size : 0);
+  const u32 limited = r.limited, m = r.m;
   const Quick quick = {(int)r.zero_exponent, (int)r.fraction, r.rounding, most - (r.overflow == TO_LARGEST || (r.overflow == AS_IEEE && r.rounding == RZ)), r.negative_zero ? (u32)sign_bit(format) : 0};
   Factors own[LENGTH ? LENGTH / 2 : 1];
   if (!LINES) load_factors<LENGTH>(s.b + column * pitch + start, own);
+  ONCE
   for (u32 output = LANE; output < size; output += LANES) {
     u32 before = sums[output], line = apart ? output : column, up = 0, down = 0;
     const Factor *left = s.a + row * pitch + start, *right = s.b + line * pitch + start;
     if (LINES) load_factors<LENGTH>(right, own);
-    const Specials *x = s.specials + row, *y = s.specials + r.m + line;
+    const Specials *x = s.specials + row, *y = s.specials + m + line;
     u32 special = found ? (x->nan | x->infinite | y->nan | y->infinite) & mask : 0;
-    if (!LENGTH && r.limited) up = too_large(left, right, count, fractions, 0), down = too_large(left, right, count, fractions, 1);
+    if (!LENGTH && limited) up = too_large(left, right, count, fractions, 0), down = too_large(left, right, count, fractions, 1);
     if ((before & most) == most || up || down || special) {
       const Specials none = {0, 0, 0, 0};
       before = special_sum(found ? *x : none, found ? *y : none, mask, up, down, before, format);
@@ -518,26 +524,34 @@ HERE void add_some(const u32 *words, u8 *work, u32 start, u32 count, u32 found, 
   }
 }
 
+// Quick blocks are for shared memory: there is code for that alone.
 template <int LENGTH, u32 FORMAT>
 APART void add_block(const u32 *words, u8 *work, u32 start, u32 count, u32 found, u32 is_part) {
   const Dot &r = *(const Dot *)words;
-  if (!LENGTH || r.apart || LANES % r.n) TWICE((add_some<LENGTH, FORMAT, 1>(words, work, start, count, found, is_part)));
-  else TWICE((add_some<LENGTH, FORMAT, 0>(words, work, start, count, found, is_part)));
+#ifdef __CUDACC__
+  __builtin_assume(__isShared(work));
+#endif
+  if (r.apart || LANES % r.n) add_some<LENGTH, FORMAT, 1>(words, work, start, count, found, is_part);
+  else add_some<LENGTH, FORMAT, 0>(words, work, start, count, found, is_part);
+}
+
+APART void add_any_block(const u32 *words, u8 *work, u32 start, u32 count, u32 found, u32 is_part) {
+  add_some<0, 0, 1>(words, work, start, count, found, is_part);
 }
 
 template <u32 FORMAT>
 HERE void add_any(const u32 *words, u8 *work, u32 start, u32 count, u32 found, u32 is_part) {
-  switch (((const Dot *)words)->quick ? count : 0) {
+  switch (((const Dot *)words)->quick && IS_SHARED(work) ? count : 0) {
     case 16: add_block<16, FORMAT>(words, work, start, count, found, is_part); break;
     case 8: add_block<8, FORMAT>(words, work, start, count, found, is_part); break;
     case 4: add_block<4, FORMAT>(words, work, start, count, found, is_part); break;
-    default: add_block<0, 0>(words, work, start, count, found, is_part);
+    default: add_any_block(words, work, start, count, found, is_part);
   }
 }
 
 // Decodes a multiplicand, line after line, k in the order of the blocks. A FORMAT of 0 stands for any.
 template <u32 FORMAT>
-HERE u32 decoded(const u32 *members, const u8 *from, u32 lines, u32 log_k, u32 any, u32 flush, u32 round_low, u32 shift, Factor *to) {
+APART u32 decoded(const u32 *members, const u8 *from, u32 lines, u32 log_k, u32 any, u32 flush, u32 round_low, u32 shift, Factor *to) {
   const u32 format = FORMAT ? FORMAT : any, k = 1u << log_k;
   u32 found = 0, member = members[LANE & (k - 1)];
   in_fours<u32>(lines << log_k, [=](u32 i) {
@@ -629,7 +643,7 @@ HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
   }
 }
 
-APART void all_dot_products(const u32 *words, const u32 *code, u8 *work) { TWICE(dot_products(words, code, work)); }
+APART void all_dot_products(const u32 *words, const u32 *code, u8 *work) { dot_products(words, code, work); }
 
 // The other products. Their words: m, n, k, addresses of A, B, C and D, and what the type needs.
 
@@ -796,8 +810,8 @@ HERE void copy_all(u32 from, u32 to, u32 size, u8 *work) {
   else copied<u8>(work + from, work + to, size);
 }
 
-APART void move_somewhere(const u32 *w, const u32 *code, u8 *work) { TWICE(move_all(w[0], w[1], code + w[2], work)); }
-APART void copy_somewhere(const u32 *w, u8 *work) { TWICE(copy_all(w[0], w[1], w[2], work)); }
+APART void move_somewhere(const u32 *w, const u32 *code, u8 *work) { move_all(w[0], w[1], code + w[2], work); }
+APART void copy_somewhere(const u32 *w, u8 *work) { copy_all(w[0], w[1], w[2], work); }
 
 // Code of lanes: instructions that each lane takes on a way of its own, on registers of its own. Their
 // words: number | sources << 8 | words << 16, a parameter, where the result goes, and for each source
@@ -1179,9 +1193,8 @@ extern "C" __global__ void __launch_bounds__(128, 4) compare(const u32 *code, co
   u32 warp = threadIdx.x / 32, warps = blockDim.x / 32, part = blockIdx.x * warps + warp;
   for (u64 i = part; i < count; i += gridDim.x * warps) {
     const u8 *image = images + i * image_bytes, *result = results + i * image_bytes;
-    // Twice, as above.
-    u32 is_wrong = memory ? differs(code, image, result, image_bytes, memory + (u64)part * work_bytes)
-                          : differs(code, image, result, image_bytes, own + warp * work_bytes);
+    if (i + gridDim.x * warps < count) EACH(line, (image_bytes + 127) / 128) asm volatile("prefetch.global.L2 [%0];" : : "l"(image + (u64)gridDim.x * warps * image_bytes + 128 * line));
+    u32 is_wrong = differs(code, image, result, image_bytes, memory ? memory + (u64)part * work_bytes : own + warp * work_bytes);
     if (is_wrong && LANE == 0) {
       u64 place = atomicAdd(found, 1ull);
       if (place < found[1]) found[2 + place] = first + i;

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -45,14 +45,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.formats import Kind
+from oracle.formats import FORMATS, Kind
 from oracle.program import Program
 from strategies.contents import native
 from strategies.contents.expressions import NOISE, Code, Fill, Node, Table
+from strategies.contents.fills import fills_of
 from strategies.contents.native import CONSTANT, RIGHT_OF_NUMBERS, SUM, Native
 from strategies.contents.native import Instruction as _Instruction
 from strategies.contents.native import Operand as _Value
-from strategies.contents.native_shapes import SHAPES
+from strategies.contents.operands import Operand, Types
 from strategies.contents.philox import sharing
 from strategies.contents.plans import BLOCK, Filling, Plan, Window, plan_of
 from strategies.contents.recipes import Recipe
@@ -72,7 +73,6 @@ _DRAW_BLOCKS = 8
 _NATIVE_BYTES = 32 << 10
 """Most bytes of the blocks of an image, twice, and its draws, for native code: it works in shared
 memory, of which a block has 48 KiB; what else an image needs there has less than 16 KiB."""
-_NUMBERS = {name: number for number, name in enumerate(SHAPES)}
 
 
 class _Kind(IntEnum):
@@ -436,13 +436,13 @@ class _Assembler:
         """Return the operand of a constant."""
         return CONSTANT | self.stored(value, (value,))
 
-    def tables(self, made: Native) -> tuple[tuple[int, object, tuple[int, ...]], ...]:
-        """Return which numbers of native code say where tables are, and their keys and values."""
+    def tables(self, made: Native) -> tuple[tuple[object, tuple[int, ...]], ...]:
+        """Return key and values of each table of native code."""
         keys = {start: key for key, start in self._known.items() if isinstance(key, tuple)}
         found = []
         for place in made.tables:
             start, last = made.numbers[place : place + 2]
-            found.append((place, keys[start], tuple(self.constants[start : start + last + 1])))
+            found.append((keys[start], tuple(self.constants[start : start + last + 1])))
         return tuple(found)
 
     def stored(self, key: object, values: tuple[int, ...]) -> int:
@@ -683,65 +683,76 @@ class _Known:
 
     number: int
     native: Native
-    tables: tuple[tuple[int, object, tuple[int, ...]], ...]
-    """Which of its numbers say where tables are, and their keys and values."""
+    tables: tuple[tuple[object, tuple[int, ...]], ...]
+    """Key and values of each of its tables."""
 
     def words(self, assembler: _Assembler) -> list[int]:
         """Return its numbers as words, with the places of tables."""
         numbers = list(self.native.numbers)
-        for place, key, values in self.tables:
+        for place, (key, values) in zip(self.native.tables, self.tables, strict=True):
             numbers[place] = assembler.stored(key, values)
-        return replace(self.native, numbers=tuple(numbers)).words
+        return self.native.words(numbers)
 
 
 @lru_cache(maxsize=1 << 14)
 def _native(fill: Fill, unit: _Unit, bits: int) -> tuple[_Known | None, _Known | None]:
     """Return native code for `everywhere` and for what is placed, if there is some."""
-    first, second = (
-        made and made[0].name in _NUMBERS and _Known(_NUMBERS[made[0].name], *made)
-        for made in _natives(fill, unit, bits)
-    )
-    return first or None, second or None
+    found = []
+    for made in _natives(fill, unit, bits):
+        number = None if made is None else _numbers().get(made[0].text)
+        found.append(None if made is None or number is None else _Known(number, *made))
+    return found[0], found[1]
 
 
-_Made = tuple[Native, tuple[tuple[int, object, tuple[int, ...]], ...]]
+_Made = tuple[Native, tuple[tuple[object, tuple[int, ...]], ...]]
 
 
 def _natives(fill: Fill, unit: _Unit, bits: int) -> tuple[_Made | None, _Made | None]:
-    """Return native code of a fill, and the tables of each half."""
-    halves: list[_Made | None] = []
-    for is_placed in (False, True):
-        own = _Assembler()
-        block = _Block(None, own, unit)
-        if not is_placed:
-            value = block.value(fill.everywhere, pattern=True)
-            made = native.everywhere(
-                block.instructions, value, own.constants,
-                is_wide=not block.is_narrow, is_pair=bits == 4,
-            )  # fmt: skip
-        else:
-            results = [
-                (
-                    None if one.line is None else block.value(one.line),
-                    block.value(one.position),
-                    block.value(one.value, pattern=True),
-                )
-                for one in fill.placed
-            ]
-            made = native.placed(
-                block.instructions, results, own.constants,
-                is_wide=not block.is_narrow, is_pair=bits == 4,
-            )  # fmt: skip
-        # Wide code is for elements of 64 bits.
-        is_apt = made is not None and made.is_wide == (unit.bits == 64)
-        halves.append((made, own.tables(made)) if made is not None and is_apt else None)
-    return halves[0], halves[1]
+    """Return native code of both halves of a fill, of a known shape or not, and their tables."""
+    if bits == 4:  # two elements share a byte
+        return None, None
+    own = _Assembler(), _Assembler()
+    first, second = (_Block(None, one, unit) for one in own)
+    value = first.value(fill.everywhere, pattern=True)
+    results = [
+        (
+            None if one.line is None else second.value(one.line),
+            second.value(one.position),
+            second.value(one.value, pattern=True),
+        )
+        for one in fill.placed
+    ]
+    halves = (
+        native.everywhere(first.instructions, value, own[0].constants) if first.is_narrow else None,
+        native.placed(second.instructions, results, own[1].constants) if second.is_narrow else None,
+    )
+    made = [half and (half, one.tables(half)) for half, one in zip(halves, own, strict=True)]
+    return made[0], made[1]
 
 
-def native_texts(fill: Fill, window: Window) -> list[str]:
-    """Return the shapes of a fill: see `native`."""
-    unit = _Unit(8 * window.unit_bytes, *window.shape)
-    return [made[0].text for made in _natives(fill, unit, window.bits) if made]
+_EXAMPLES = (("f16", "f32", 16), ("s8", "s32", 32))
+"""Multiplicands, accumulators and k of multiplications of whose fills there is native code: what
+fills others, of f64, of 4 bits, and those that metadata choose apart, has the same shapes mostly."""
+
+
+@cache
+def shapes() -> tuple[str, ...]:
+    """Return the texts of all shapes of which native.h has functions, in their order."""
+    found = dict[str, None]()
+    for multiplicand, accumulator, depth in _EXAMPLES:
+        a, c = FORMATS[multiplicand], FORMATS[accumulator]
+        types = Types(a=a, b=a, c=c, d=c, depth=depth)
+        for name, positions in (("a", depth), ("b", depth), ("c", 16)):
+            x = Operand(name=name, types=types, lines=16, positions=positions, is_of_sum=True)
+            unit = _Unit(x.type.bits, 16, positions)
+            for fill in (one for fills in fills_of(x).values() for one in fills):
+                found |= {made[0].text: None for made in _natives(fill, unit, x.type.bits) if made}
+    return tuple(sorted(found))
+
+
+@cache
+def _numbers() -> dict[str, int]:
+    return {text: number for number, text in enumerate(shapes())}
 
 
 _MASKS: tuple[list[int], ...] = (
@@ -794,3 +805,4 @@ def _sum(one: Sum) -> tuple[int, ...]:
     kind = 4 if one.a.bits == 64 else 3
     figures = (one.scale, one.span, one.lost, c.fraction_bits, c.bias, 1 << c.bits - 1)
     return kind, one.depth, one.run, *(part for window in windows for part in window), *figures
+
