@@ -260,7 +260,7 @@ struct Dot {
 
 enum { ZERO = -2000, INFINITE_FACTOR = -4000, NAN_FACTOR = -8000 };
 
-struct Factor { int significand, exponent; };
+struct alignas(8) Factor { int significand, exponent; };
 
 HERE Factor made(int significand, int exponent) {
   Factor x = {significand, exponent};
@@ -551,26 +551,43 @@ HERE void add_any(const u32 *words, u8 *work, u32 start, u32 count, u32 found, u
 
 // Decodes a multiplicand, line after line, k in the order of the blocks. A FORMAT of 0 stands for any.
 template <u32 FORMAT>
-APART u32 decoded(const u32 *members, const u8 *from, u32 lines, u32 log_k, u32 any, u32 flush, u32 round_low, u32 shift, Factor *to) {
-  const u32 format = FORMAT ? FORMAT : any, k = 1u << log_k;
+HERE u32 decoded_here(const u32 *members, const u8 *work, u32 from, u32 lines, u32 log_k, u32 any, u32 flush, u32 round_low, u32 shift, Factor *to) {
+  const u32 format = FORMAT ? FORMAT : any, k = 1u << log_k, total = lines << log_k;
   u32 found = 0, member = members[LANE & (k - 1)];
-  in_fours<u32>(lines << log_k, [=](u32 i) {
-    // The same for all of a lane: k is at most 32.
-    u32 own = LANES == 1 ? members[i & (k - 1)] : member;
-    return (u32)loaded(from, (i >> log_k) << log_k | own, width(format));
-  }, [=, &found](u32 i, u32 bits) {
-    Factor x = factor(bits, format, flush, round_low);
-    found |= x.exponent <= INFINITE_FACTOR;
-    x.significand = (int)((u32)x.significand << shift);
-    to[(i >> log_k) * (k + 2) + (i & (k - 1))] = x;
-  });
+  for (u32 first = 0; first < total; first += 4 * LANES) {   // there are as many for each lane
+    u32 some[4];
+    UNROLL
+    for (u32 t = 0; t < 4; t++)
+      if (first + t * LANES < total) {
+        u32 i = first + t * LANES + LANE;
+        // The same for all of a lane: k is at most 32.
+        some[t] = (u32)loaded(work + from, (i >> log_k) << log_k | (LANES == 1 ? members[i & (k - 1)] : member), width(format));
+      }
+    UNROLL
+    for (u32 t = 0; t < 4; t++)
+      if (first + t * LANES < total) {
+        u32 i = first + t * LANES + LANE;
+        Factor x = factor(some[t], format, flush, round_low);
+        found |= x.exponent <= INFINITE_FACTOR;
+        x.significand = (int)((u32)x.significand << shift);
+        to[(i >> log_k) * (k + 2) + (i & (k - 1))] = x;
+      }
+  }
   return found;
 }
 
-HERE u32 decoded_any(const u32 *members, const u8 *from, u32 lines, u32 log_k, u32 format, u32 flush, u32 round_low, u32 shift, Factor *to) {
-  if (format == F16) return decoded<F16>(members, from, lines, log_k, format, flush, 0, shift, to);
-  if (format == BF16) return decoded<BF16>(members, from, lines, log_k, format, flush, 0, shift, to);
-  return decoded<0>(members, from, lines, log_k, format, flush, round_low, shift, to);
+template <u32 FORMAT>
+APART u32 decoded(const u32 *members, u8 *work, u32 from, u32 lines, u32 log_k, u32 any, u32 flush, u32 round_low, u32 shift, u32 to) {
+  u32 found;
+  TWICE(found = decoded_here<FORMAT>(members, work, from, lines, log_k, any, flush, round_low, shift, (Factor *)(work + to)));
+  return found;
+}
+
+HERE u32 decoded_any(const u32 *members, u8 *work, u32 from, u32 lines, u32 log_k, u32 format, u32 flush, u32 round_low, u32 shift, const Factor *to) {
+  u32 where = (u32)((const u8 *)to - work);
+  if (format == F16) return decoded<F16>(members, work, from, lines, log_k, format, flush, 0, shift, where);
+  if (format == BF16) return decoded<BF16>(members, work, from, lines, log_k, format, flush, 0, shift, where);
+  return decoded<0>(members, work, from, lines, log_k, format, flush, round_low, shift, where);
 }
 
 HERE void find_specials(const Factor *factors, u32 lines, u32 k, Specials *to) {
@@ -595,8 +612,8 @@ HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
   u32 shift = r.quick ? r.fraction - fractions : 0;
   const Scratch s = scratch_of(r, work);
   u32 *sums = s.sums, *parts = s.parts;
-  u32 found = decoded_any(members, work + r.a, r.m, r.log_k, r.a_format, r.a_flushed, r.low_bits_rounded, shift, s.a);
-  found |= decoded_any(members, work + r.b, lines, r.log_k, r.b_format, r.b_flushed, r.low_bits_rounded, 0, s.b);
+  u32 found = decoded_any(members, work, r.a, r.m, r.log_k, r.a_format, r.a_flushed, r.low_bits_rounded, shift, s.a);
+  found |= decoded_any(members, work, r.b, lines, r.log_k, r.b_format, r.b_flushed, r.low_bits_rounded, 0, s.b);
   // Outputs are summed by the lanes that EACH gives them, in add_block, too.
   u32 is_plain = !r.last && width(r.format) == 32;   // C and D are as sums are
   if (is_plain && r.c_format == r.format && !r.c_flushed) copied<u32>(work + r.c, (u8 *)sums, 4 * size);
@@ -643,7 +660,7 @@ HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
   }
 }
 
-APART void all_dot_products(const u32 *words, const u32 *code, u8 *work) { dot_products(words, code, work); }
+APART void all_dot_products(const u32 *words, const u32 *code, u8 *work) { TWICE(dot_products(words, code, work)); }
 
 // The other products. Their words: m, n, k, addresses of A, B, C and D, and what the type needs.
 
@@ -810,8 +827,8 @@ HERE void copy_all(u32 from, u32 to, u32 size, u8 *work) {
   else copied<u8>(work + from, work + to, size);
 }
 
-APART void move_somewhere(const u32 *w, const u32 *code, u8 *work) { move_all(w[0], w[1], code + w[2], work); }
-APART void copy_somewhere(const u32 *w, u8 *work) { copy_all(w[0], w[1], w[2], work); }
+APART void move_somewhere(const u32 *w, const u32 *code, u8 *work) { TWICE(move_all(w[0], w[1], code + w[2], work)); }
+APART void copy_somewhere(const u32 *w, u8 *work) { TWICE(copy_all(w[0], w[1], w[2], work)); }
 
 // Code of lanes: instructions that each lane takes on a way of its own, on registers of its own. Their
 // words: number | sources << 8 | words << 16, a parameter, where the result goes, and for each source
@@ -1154,19 +1171,29 @@ HERE void fill_some(const wf_contents *contents, u64 first, u32 count, u32 batch
   }
 }
 
-// Executes the program on an image, and says whether another made something else of it.
-HERE u32 differs(const u32 *code, const u8 *image, const u8 *result, u32 image_bytes, u8 *work) {
+HERE void load_image(const u8 *image, u32 image_bytes, u8 *work) {
   in_fours<Sixteen>(image_bytes / 16, [=](u32 i) { return passing(image + 16 * i); }, [=](u32 i, Sixteen x) { ((Sixteen *)work)[i] = x; });
-#ifdef __CUDACC__   // for the comparison below
-  EACH(i, (image_bytes + 127) / 128) asm volatile("prefetch.global.L2 [%0];" : : "l"(result + 128 * i));
-#endif
-  MEET();
-  execute(code, work);
+}
+
+HERE u32 other_image(const u8 *result, u32 image_bytes, const u8 *work) {
   u32 found = 0;
   in_fours<Sixteen>(image_bytes / 16, [=](u32 i) { return passing(result + 16 * i); }, [=, &found](u32 i, Sixteen y) {
     Sixteen x = ((const Sixteen *)work)[i];
     found |= x.low != y.low || x.high != y.high;
   });
+  return found;
+}
+
+// Executes the program on an image, and says whether another made something else of it.
+HERE u32 differs(const u32 *code, const u8 *image, const u8 *result, u32 image_bytes, u8 *work) {
+  TWICE(load_image(image, image_bytes, work));
+#ifdef __CUDACC__   // for the comparison below
+  EACH(i, (image_bytes + 127) / 128) asm volatile("prefetch.global.L2 [%0];" : : "l"(result + 128 * i));
+#endif
+  MEET();
+  execute(code, work);
+  u32 found;
+  TWICE(found = other_image(result, image_bytes, work));
   found = ANY(found);
   MEET();
   return found;
