@@ -552,26 +552,24 @@ HERE void add_any(const u32 *words, u8 *work, u32 start, u32 count, u32 found, u
 // Decodes a multiplicand, line after line, k in the order of the blocks. A FORMAT of 0 stands for any.
 template <u32 FORMAT>
 HERE u32 decoded_here(const u32 *members, const u8 *work, u32 from, u32 lines, u32 log_k, u32 any, u32 flush, u32 round_low, u32 shift, Factor *to) {
-  const u32 format = FORMAT ? FORMAT : any, k = 1u << log_k, total = lines << log_k;
-  u32 found = 0, member = members[LANE & (k - 1)];
-  for (u32 first = 0; first < total; first += 4 * LANES) {   // there are as many for each lane
+  const u32 format = FORMAT ? FORMAT : any, k = 1u << log_k, total = lines << log_k, bits = width(format);
+  u32 found = 0;
+  for (u32 first = LANE; first < total; first += 4 * LANES) {
     u32 some[4];
     UNROLL
-    for (u32 t = 0; t < 4; t++)
-      if (first + t * LANES < total) {
-        u32 i = first + t * LANES + LANE;
-        // The same for all of a lane: k is at most 32.
-        some[t] = (u32)loaded(work + from, (i >> log_k) << log_k | (LANES == 1 ? members[i & (k - 1)] : member), width(format));
-      }
+    for (u32 t = 0; t < 4; t++) {
+      u32 i = first + t * LANES < total ? first + t * LANES : first;
+      some[t] = (u32)loaded(work + from, (i >> log_k) << log_k | members[i & (k - 1)], bits);
+    }
     UNROLL
-    for (u32 t = 0; t < 4; t++)
-      if (first + t * LANES < total) {
-        u32 i = first + t * LANES + LANE;
-        Factor x = factor(some[t], format, flush, round_low);
-        found |= x.exponent <= INFINITE_FACTOR;
-        x.significand = (int)((u32)x.significand << shift);
-        to[(i >> log_k) * (k + 2) + (i & (k - 1))] = x;
-      }
+    for (u32 t = 0; t < 4; t++) {
+      u32 i = first + t * LANES;
+      if (i >= total) break;
+      Factor x = factor(some[t], format, flush, round_low);
+      found |= x.exponent <= INFINITE_FACTOR;
+      x.significand = (int)((u32)x.significand << shift);
+      to[(i >> log_k) * (k + 2) + (i & (k - 1))] = x;
+    }
   }
   return found;
 }
