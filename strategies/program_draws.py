@@ -105,7 +105,7 @@ def images_per_program(number: int, speed: Speed) -> int:
     return most if doublings >= most.bit_length() else min(most, _FIRST_IMAGES << doublings)
 
 
-_FRESH_IMAGES = {Speed.INTERPRETED: 64, Speed.NATIVE: 1 << 19}
+_FRESH_IMAGES = {Speed.INTERPRETED: 64, Speed.NATIVE: 1 << 18}
 """Most images of a program that a device makes beyond those that the oracle judges. A campaign
 compiles 33 programs a second (H200 with 16 cores, 2026-11-23): with as many of each that is 8
 million a second. Those of the simulated device take as long as those that the oracle judges."""

@@ -49,8 +49,6 @@ class _Buffers:
         """What was found, once it is here."""
         self.found = driver.mem_alloc(self.head.nbytes)
         self.copied = driver.Event(driver.event_flags.BLOCKING_SYNC)
-        self.stream = driver.Stream()
-        """Of its own: the device goes on with the next launch where this one leaves it room."""
         self.first = self.count = 0
         """Numbers of its images."""
 
@@ -124,6 +122,7 @@ class FreshImages:
     def __init__(self, driver: Any, modules: Modules, device: str = "") -> None:
         self._driver, self._modules, self._name = driver, modules, device
         self._reference = DeviceReference(driver, modules)
+        self._stream = driver.Stream()
         self._buffers = _Buffers(driver), _Buffers(driver)
         self._chunk_bytes = share(driver, _CHUNK_BYTES)
 
@@ -187,18 +186,15 @@ class FreshImages:
             buffers, count = self._buffers[number % 2], min(most, end - first)
             images, copies = (int(buffers.memory(name, 0)) for name in _IMAGES)
             sms = buffers.memory("sms", 4 * most)
-            # What works in memory of the device's has that once.
-            apart = program.memory is None and contents.memory is None
-            stream = (buffers if apart else self._buffers[0]).stream
-            reference.fill(contents, first, count, images, copies, stream)
+            reference.fill(contents, first, count, images, copies, self._stream)
             grid = (-(-count // warps), 1)
             kernel.prepared_async_call(
-                grid, (LANES * warps, 1, 1), stream, copies, int(sms), count
+                grid, (LANES * warps, 1, 1), self._stream, copies, int(sms), count
             )
-            reference.add(program, images, copies, first, count, stream, buffers.found)
-            self._driver.memcpy_dtoh_async(buffers.head, buffers.found, stream)
-            self._driver.memcpy_dtoh_async(buffers.units(count), sms, stream)
-            buffers.copied.record(stream)
+            reference.add(program, images, copies, first, count, self._stream, buffers.found)
+            self._driver.memcpy_dtoh_async(buffers.head, buffers.found, self._stream)
+            self._driver.memcpy_dtoh_async(buffers.units(count), sms, self._stream)
+            buffers.copied.record(self._stream)
             buffers.first, buffers.count = first, count
             if before is not None:
                 self._look_at(before, work, program, result)

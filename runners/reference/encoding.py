@@ -114,10 +114,6 @@ def encode(program: Program, model: Model) -> Encoded:
     return writer.encoded
 
 
-_DEFERRING = PlainAccess, Copy, Barrier, Scalar, Elementwise, Op
-"""Steps that need not all registers written before them, or see to it themselves."""
-
-
 class _Writer:
     """The words of a program, and where everything lies in a warp's memory."""
 
@@ -132,9 +128,6 @@ class _Writer:
         for register in sorted(used):
             self._registers[register] = self._reserve(LANES * register.bits // 8)
         self._scratch = self._end
-        self._origins = np.arange(self._end)
-        """Where the value of each byte lies: a register that was only loaded, or copied from
-        another one, is not written before something else needs it there."""
 
     def _reserve(self, size: int) -> int:
         start = self._end
@@ -171,8 +164,6 @@ class _Writer:
         """Write steps, one after the other."""
         for step in steps:
             scratch = self._scratch
-            if not isinstance(step, _DEFERRING):
-                self._settle()
             match step:
                 case Branch():
                     self._branch(step)
@@ -182,7 +173,6 @@ class _Writer:
                     pass
                 case Copy():
                     source, destination = self._at(step.source), self._at(step.destination)
-                    self._free(destination + np.arange(step.size))
                     self.add(_Code.COPY, source, destination, step.size)
                 case PlainAccess():
                     self._plain_access(step)
@@ -200,24 +190,17 @@ class _Writer:
                     raise _unknown(step.action)
             self._scratch = scratch
 
-    def _block_apart(self, steps: tuple[Step, ...]) -> None:
-        """Write steps that are not always executed, or more than once."""
-        self.block(steps)
-        scratch = self._scratch
-        self._settle()
-        self._scratch = scratch
-
     def _branch(self, step: Branch) -> None:
         place, mask = self._uniform(step.condition)
         if not mask:
-            self._block_apart(step.then if place else step.otherwise)
+            self.block(step.then if place else step.otherwise)
             return
         start = self.add(_Code.BRANCH, place, mask, 0)
-        self._block_apart(step.then)
+        self.block(step.then)
         if step.otherwise:
             jump = self.add(_Code.JUMP, 0)
             self._words[start + 2] = len(self._words)
-            self._block_apart(step.otherwise)
+            self.block(step.otherwise)
             self._words[jump] = len(self._words)
         else:
             self._words[start + 2] = len(self._words)
@@ -227,7 +210,7 @@ class _Writer:
         start = self.add(_Code.LOOP, counter, place, mask, 0)
         body = len(self._words)
         self._loops += 1
-        self._block_apart(step.body)
+        self.block(step.body)
         self._loops -= 1
         self.add(_Code.NEXT, counter, body)
         self._words[start + 3] = len(self._words)
@@ -252,18 +235,15 @@ class _Writer:
         bases = np.array(self._bases(use))[None, :, None]
         registers = bases + size * lane + byte + 0 * register
         if step.loads:
-            self._defer(memory, registers)
+            self._transfer(memory, registers)
         else:
-            self._store(registers, memory)
+            self._transfer(registers, memory)
 
     def _scalar(self, step: Scalar) -> None:
         assert step.writes is not None
         to, size = self._bases(step.writes), LANES * step.bits // 8
         if step.operation == "set_registers":
             high = step.constant >> 32 if step.bits == 64 else step.constant
-            written = (np.array(to)[:, None] + np.arange(size)).ravel()
-            self._free(written)
-            self._origins[written] = written
             for place in to:
                 self.add(_Code.FILL, place, size // 4, step.constant & _MASK, high)
             return
@@ -272,9 +252,8 @@ class _Writer:
         (source,) = step.reads
         if step.operation == "move_registers":
             starts = (np.array(self._bases(source)), np.array(to))
-            self._defer(*(one[:, None] + np.arange(size) for one in starts))
+            self._transfer(*(one[:, None] + np.arange(size) for one in starts))
             return
-        self._settle()
         # All registers are read before one is written.
         made = self._take(len(to) * size)
         fields = format_word(format_named(step.type))
@@ -299,9 +278,8 @@ class _Writer:
         source, destination = step.uses
         operation, fmt = step.operation, step.matrix.type
         if operation is Operation.COPY:
-            self._defer(self._fragment(source), self._fragment(destination))
+            self._transfer(self._fragment(source), self._fragment(destination))
             return
-        self._settle()
         number, constant, sign = _OPERATIONS[operation], step.constant, 1 << (fmt.bits - 1)
         if operation is Operation.NOT:
             constant = 2 * sign - 1
@@ -338,7 +316,6 @@ class _Writer:
             table, registers = moves(form).ravel(), self._lanes(use)
             if is_packed(form):
                 row, element = np.divmod(table, ROW_BYTES)
-                self._settle()
                 firsts = 8 * starts[row] + form.element_bits * element
                 words = self.add(_Code.WIDEN, form.element_bits, len(table), 0)
                 self._add_table(words + 2, np.stack([firsts, registers], axis=1))
@@ -350,10 +327,7 @@ class _Writer:
             source, destination = step.uses
             table = moves(form, step.count).ravel()
             both = self._lanes(source)[table], self._lanes(destination)
-        if form.is_store:
-            self._store(both[1], both[0])
-        else:
-            self._defer(*both)
+        self._transfer(*(both if not form.is_store else both[::-1]))
 
     # Products
 
@@ -363,14 +337,11 @@ class _Writer:
             raise _unknown(form.opcode)
         uses = {use.field: use for use in step.uses}
         d, a, b, c = (self._matrix_of(form, uses[one]) for one in "dabc")
-        a, b, c = (self._origins[one] for one in (a, b, c))
-        self._free(d)
         places_ = [self._whole(one) for one in (a, b, c)]
         place, written = self._room(d, (a, b, c))
         if form.has_metadata:
             self._multiply_placed(step, uses["e"], [*places_, place])
             self._deliver(place, written)
-            self._origins[d] = d
             return
         sizes = [len(one) // form.groups for one in (a, b, c, d)]
         for group in range(form.groups):
@@ -379,14 +350,12 @@ class _Writer:
             ]
             self._product(form, form.shape, starts)
         self._deliver(place, written)
-        self._origins[d] = d
 
     def _multiply_placed(self, step: Op[Any], metadata: Use, places_: list[int]) -> None:
         """Write a product of an A that metadata place, some rows at a time: each has its own B."""
         form, shape = step.form, step.form.stored.shape
         assert step.selector is not None
         (words,) = self._bases(metadata)
-        self._settle(words + np.arange(4 * LANES))
         bits = 8 * words + index_bits(form, step.selector)
         size, units = metadata_of(form).unit_bits(form) // 8, bits.shape[1]
         part = replace(shape, m=LANES // shape.n)
@@ -538,37 +507,6 @@ class _Writer:
         if addresses is not None:
             self._transfer(place + np.arange(len(addresses)), addresses)
 
-    def _defer(self, source: Addresses, destination: Addresses) -> None:
-        """Write a move of bytes into registers, once it is needed."""
-        source, destination = (one.ravel() for one in np.broadcast_arrays(source, destination))
-        if len(np.unique(destination)) < len(destination):
-            raise NotEncodedError("a byte is written twice by one step")
-        source = self._origins[source]
-        self._free(destination)
-        self._origins[destination] = source
-
-    def _store(self, registers: Addresses, memory: Addresses) -> None:
-        """Write a move of bytes of registers into memory."""
-        self._free(memory.ravel())
-        self._transfer(self._origins[registers], memory)
-
-    def _free(self, written: Addresses) -> None:
-        """Before bytes are written: move their values to where they are needed yet."""
-        waiting = np.flatnonzero(self._origins != np.arange(len(self._origins)))
-        needed = np.isin(self._origins[waiting], written) & ~np.isin(waiting, written)
-        self._settle(waiting[needed])
-
-    def _settle(self, registers: Addresses | None = None) -> None:
-        """Write the moves of some registers, None: of all, that wait."""
-        waiting = np.flatnonzero(self._origins != np.arange(len(self._origins)))
-        if registers is not None:
-            waiting = waiting[np.isin(waiting, registers)]
-            others = np.setdiff1d(np.flatnonzero(np.isin(self._origins, waiting)), waiting)
-            waiting = np.union1d(waiting, others[self._origins[others] != others])
-        if waiting.size:
-            self._transfer(self._origins[waiting], waiting)
-            self._origins[waiting] = waiting
-
     def _transfer(self, source: Addresses, destination: Addresses) -> None:
         """Write a move of bytes, all read before one is written."""
         source, destination = (one.ravel() for one in np.broadcast_arrays(source, destination))
@@ -651,7 +589,6 @@ def _is_quick(rule: TruncatedDot, blocks: tuple[tuple[int, ...], ...]) -> bool:
         lengths <= {4, 8, 16}
         and rule.product_exponent.value == "sum"
         and rule.product_range.value == "unlimited"
-        and rule.rounding.value in ("rn", "rz")
         and rule.zero_exponent.value < 1 - accumulator.bias
         and fraction >= 2 * multiplicand.fraction_bits
         and max(lengths) << (fraction + 2) <= 1 << _QUICK_BITS

@@ -37,12 +37,8 @@ typedef long long i64;
 // On a device twice: loads from shared memory are quicker where the compiler knows of it.
 #ifdef __CUDACC__
 #define TWICE(call) do { if (__isShared(work)) { __builtin_assume(__isShared(work)); call; } else call; } while (0)
-#define IS_SHARED(work) __isShared(work)
-#define ONCE _Pragma("unroll 1")
 #else
 #define TWICE(call) call
-#define IS_SHARED(work) 1
-#define ONCE
 #endif
 #define EACH(i, n) for (u32 i = LANE; i < (n); i += LANES)
 
@@ -260,7 +256,7 @@ struct Dot {
 
 enum { ZERO = -2000, INFINITE_FACTOR = -4000, NAN_FACTOR = -8000 };
 
-struct alignas(8) Factor { int significand, exponent; };
+struct Factor { int significand, exponent; };
 
 HERE Factor made(int significand, int exponent) {
   Factor x = {significand, exponent};
@@ -377,91 +373,38 @@ APART u32 any_block(const Factor *a, const Factor *b, u32 count, u32 before, con
 // that those of products have the block's fraction bits.
 struct alignas(16) Factors { Factor first, second; };
 
-// What quick blocks need of the figures.
-struct Quick {
-  int zero_exponent, fraction;
-  u32 rounding, beyond, zero;   // beyond: the pattern of what is too large; zero: that of a sum of 0
-};
-
-// The larger of a sum and a number.
-HERE int larger(int x, int y, int z) {
-#ifdef __CUDACC__   // one instruction from sm_90 on
-  asm("{.reg .s32 s; add.s32 s, %1, %2; max.s32 %0, s, %3;}" : "=r"(z) : "r"(x), "r"(y), "r"(z));
-  return z;
-#else
-  return x + y > z ? x + y : z;
-#endif
-}
-
-// To the right by any number, and filled with the sign.
-HERE int to_the_right_signed(int x, u32 n) {
-#ifdef __CUDACC__
-  asm("shr.s32 %0, %0, %1;" : "+r"(x) : "r"(n));
-  return x;
-#else
-  return x >> (n < 31 ? n : 31);
-#endif
-}
-
-HERE u32 to_the_left_of(u32 x, u32 n) {
-#ifdef __CUDACC__
-  asm("shl.b32 %0, %0, %1;" : "+r"(x) : "r"(n));
-  return x;
-#else
-  return n < 32 ? x << n : 0;
-#endif
-}
-
-// `rounded` without branches, RZ and RN; a result of 0 has the sign that the figures say.
-template <u32 FORMAT>
-HERE u32 quick_end(u32 negative, u32 magnitude, int exponent, const Quick &q) {
-  const u32 bits = fraction_bits(FORMAT);
-  const int least = 1 - bias(FORMAT);
-  int lead = magnitude ? LEADING(magnitude) : 0, top = exponent + 31 - lead, up = top > least ? top : least;
-  u32 whole = magnitude << lead, drop = 31 - bits + (u32)(up - top);
-  u32 kept = to_the_right(whole, drop), rest = to_the_left_of(whole, 32 - drop);
-  kept += q.rounding == RN && rest > 0x80000000u - (kept & 1);
-  u32 pattern = kept + ((u32)(up + bias(FORMAT) - 1) << bits);
-  if (pattern >= (u32)infinity(FORMAT)) pattern = q.beyond;
-  u32 signed_ = pattern | (negative ? (u32)sign_bit(FORMAT) : 0);
-  return magnitude && pattern ? signed_ : q.zero;
-}
-
 template <int LENGTH, u32 FORMAT>
-HERE u32 quick_block(const Factors *a, const Factors *b, u32 before, const Quick &q) {
-  const u32 bits = fraction_bits(FORMAT);
-  u32 field = before >> bits & ((1u << exponent_bits(FORMAT)) - 1), significand = before & ((1u << bits) - 1);
-  significand |= (u32)(field != 0) << bits;
-  int own = (int)(field ? field : 1) - bias(FORMAT), largest = q.zero_exponent;
-  if (significand) largest = own;
-  // A negative product x is kept as -x - 1: its shift to the right then cuts off as it does of -x.
-  int p[LENGTH], negatives = 0;
+HERE u32 quick_block(const Factors *a, const Factors *b, u32 before, int zero_exponent, int fraction, u32 rounding, u32 overflow, u32 zero) {
+  Number<u32> c = number(before, FORMAT);
+  int own = c.exponent + (int)fraction_bits(FORMAT), largest = zero_exponent;
+  if (c.significand && own > largest) largest = own;
+  int p[LENGTH], e[LENGTH];
+  u32 minus[LENGTH];   // all bits, or none
   UNROLL
   for (int k = 0; k < LENGTH; k += 2) {
     Factors x = a[k / 2], y = b[k / 2];
     UNROLL
     for (int i = 0; i < 2; i++) {
       Factor u = i ? x.second : x.first, v = i ? y.second : y.first;
-      u32 minus;
-      p[k + i] = signed_product(u.significand, v.significand, &minus);
-      p[k + i] += (int)minus;
-      negatives += (int)minus;
-      largest = larger(u.exponent, v.exponent, largest);
+      p[k + i] = signed_product(u.significand, v.significand, &minus[k + i]);
+      e[k + i] = u.exponent + v.exponent;
+      largest = e[k + i] > largest ? e[k + i] : largest;
     }
   }
-  int sum = 0;
+  u32 sum = 0, twice = 0;
   UNROLL
-  for (int k = 0; k < LENGTH; k += 2) {
-    Factors x = a[k / 2], y = b[k / 2];
-    sum += to_the_right_signed(p[k], (u32)(largest - x.first.exponent - y.first.exponent));
-    sum += to_the_right_signed(p[k + 1], (u32)(largest - x.second.exponent - y.second.exponent));
+  for (int k = 0; k < LENGTH; k++) {
+    u32 term = to_the_right((u32)(p[k] < 0 ? -p[k] : p[k]), (u32)(largest - e[k]));
+    sum += term;
+    twice += term * minus[k];
   }
   // Fewer than fraction + 2 bits; those below the block's fraction bits are lost.
-  int lift = q.fraction - (int)bits, shift = largest - own;
-  u32 term = to_the_right(lift < 0 ? significand : significand << lift, (u32)(lift < 0 ? shift - lift : shift));
-  i64 total = (i64)(sum - negatives) + (before & (u32)sign_bit(FORMAT) ? -(int)term : (int)term);
+  int lift = fraction - (int)fraction_bits(FORMAT), shift = largest - own;
+  u32 term = to_the_right(lift < 0 ? c.significand : c.significand << lift, (u32)(lift < 0 ? shift - lift : shift));
+  i64 total = (i64)(int)(sum + 2 * twice) + (c.negative ? -(int)term : (int)term);
   u32 magnitude = total < 0 ? 0 - (u32)total : (u32)total;
-  return quick_end<FORMAT>(total < 0, magnitude, largest - q.fraction, q);
+  u32 bits = rounded(total < 0, magnitude, largest - fraction, FORMAT, rounding, overflow);
+  return bits & (u32)(sign_bit(FORMAT) - 1) ? bits : zero;
 }
 
 // Where a dot product keeps what it decoded, and sums.
@@ -499,23 +442,22 @@ HERE void add_some(const u32 *words, u8 *work, u32 start, u32 count, u32 found, 
   u32 mask = (u32)((1ull << (start + count)) - (1ull << start)), most = (u32)infinity(format);
   u32 fractions = 2 * (width(r.a_format) == 8 ? fraction_bits(F16) : fraction_bits(r.a_format));
   u32 row = LANE / n, column = LANE % n, rows = LANES / n, columns = LANES % n, *sums = s.sums + (is_part ? size : 0);
-  const u32 limited = r.limited, m = r.m;
-  const Quick quick = {(int)r.zero_exponent, (int)r.fraction, r.rounding, most - (r.overflow == TO_LARGEST || (r.overflow == AS_IEEE && r.rounding == RZ)), r.negative_zero ? (u32)sign_bit(format) : 0};
+  const int zero_exponent = (int)r.zero_exponent, fraction = (int)r.fraction;
+  const u32 rounding = r.rounding, overflow = r.overflow, zero = r.negative_zero ? (u32)sign_bit(format) : 0;
   Factors own[LENGTH ? LENGTH / 2 : 1];
   if (!LINES) load_factors<LENGTH>(s.b + column * pitch + start, own);
-  ONCE
   for (u32 output = LANE; output < size; output += LANES) {
     u32 before = sums[output], line = apart ? output : column, up = 0, down = 0;
     const Factor *left = s.a + row * pitch + start, *right = s.b + line * pitch + start;
     if (LINES) load_factors<LENGTH>(right, own);
-    const Specials *x = s.specials + row, *y = s.specials + m + line;
+    const Specials *x = s.specials + row, *y = s.specials + r.m + line;
     u32 special = found ? (x->nan | x->infinite | y->nan | y->infinite) & mask : 0;
-    if (!LENGTH && limited) up = too_large(left, right, count, fractions, 0), down = too_large(left, right, count, fractions, 1);
+    if (!LENGTH && r.limited) up = too_large(left, right, count, fractions, 0), down = too_large(left, right, count, fractions, 1);
     if ((before & most) == most || up || down || special) {
       const Specials none = {0, 0, 0, 0};
       before = special_sum(found ? *x : none, found ? *y : none, mask, up, down, before, format);
     }
-    else if constexpr (LENGTH) before = quick_block<LENGTH, FORMAT>((const Factors *)left, own, before, quick);
+    else if constexpr (LENGTH) before = quick_block<LENGTH, FORMAT>((const Factors *)left, own, before, zero_exponent, fraction, rounding, overflow, zero);
     else before = any_block(left, right, count, before, words, fractions);
     sums[output] = before;
     row += rows;
@@ -524,68 +466,45 @@ HERE void add_some(const u32 *words, u8 *work, u32 start, u32 count, u32 found, 
   }
 }
 
-// Quick blocks are for shared memory: there is code for that alone.
 template <int LENGTH, u32 FORMAT>
 APART void add_block(const u32 *words, u8 *work, u32 start, u32 count, u32 found, u32 is_part) {
   const Dot &r = *(const Dot *)words;
-#ifdef __CUDACC__
-  __builtin_assume(__isShared(work));
-#endif
-  if (r.apart || LANES % r.n) add_some<LENGTH, FORMAT, 1>(words, work, start, count, found, is_part);
-  else add_some<LENGTH, FORMAT, 0>(words, work, start, count, found, is_part);
-}
-
-APART void add_any_block(const u32 *words, u8 *work, u32 start, u32 count, u32 found, u32 is_part) {
-  add_some<0, 0, 1>(words, work, start, count, found, is_part);
+  if (!LENGTH || r.apart || LANES % r.n) TWICE((add_some<LENGTH, FORMAT, 1>(words, work, start, count, found, is_part)));
+  else TWICE((add_some<LENGTH, FORMAT, 0>(words, work, start, count, found, is_part)));
 }
 
 template <u32 FORMAT>
 HERE void add_any(const u32 *words, u8 *work, u32 start, u32 count, u32 found, u32 is_part) {
-  switch (((const Dot *)words)->quick && IS_SHARED(work) ? count : 0) {
+  switch (((const Dot *)words)->quick ? count : 0) {
     case 16: add_block<16, FORMAT>(words, work, start, count, found, is_part); break;
     case 8: add_block<8, FORMAT>(words, work, start, count, found, is_part); break;
     case 4: add_block<4, FORMAT>(words, work, start, count, found, is_part); break;
-    default: add_any_block(words, work, start, count, found, is_part);
+    default: add_block<0, 0>(words, work, start, count, found, is_part);
   }
 }
 
 // Decodes a multiplicand, line after line, k in the order of the blocks. A FORMAT of 0 stands for any.
 template <u32 FORMAT>
-HERE u32 decoded_here(const u32 *members, const u8 *work, u32 from, u32 lines, u32 log_k, u32 any, u32 flush, u32 round_low, u32 shift, Factor *to) {
-  const u32 format = FORMAT ? FORMAT : any, k = 1u << log_k, total = lines << log_k, bits = width(format);
-  u32 found = 0;
-  for (u32 first = LANE; first < total; first += 4 * LANES) {
-    u32 some[4];
-    UNROLL
-    for (u32 t = 0; t < 4; t++) {
-      u32 i = first + t * LANES < total ? first + t * LANES : first;
-      some[t] = (u32)loaded(work + from, (i >> log_k) << log_k | members[i & (k - 1)], bits);
-    }
-    UNROLL
-    for (u32 t = 0; t < 4; t++) {
-      u32 i = first + t * LANES;
-      if (i >= total) break;
-      Factor x = factor(some[t], format, flush, round_low);
-      found |= x.exponent <= INFINITE_FACTOR;
-      x.significand = (int)((u32)x.significand << shift);
-      to[(i >> log_k) * (k + 2) + (i & (k - 1))] = x;
-    }
-  }
+HERE u32 decoded(const u32 *members, const u8 *from, u32 lines, u32 log_k, u32 any, u32 flush, u32 round_low, u32 shift, Factor *to) {
+  const u32 format = FORMAT ? FORMAT : any, k = 1u << log_k;
+  u32 found = 0, member = members[LANE & (k - 1)];
+  in_fours<u32>(lines << log_k, [=](u32 i) {
+    // The same for all of a lane: k is at most 32.
+    u32 own = LANES == 1 ? members[i & (k - 1)] : member;
+    return (u32)loaded(from, (i >> log_k) << log_k | own, width(format));
+  }, [=, &found](u32 i, u32 bits) {
+    Factor x = factor(bits, format, flush, round_low);
+    found |= x.exponent <= INFINITE_FACTOR;
+    x.significand = (int)((u32)x.significand << shift);
+    to[(i >> log_k) * (k + 2) + (i & (k - 1))] = x;
+  });
   return found;
 }
 
-template <u32 FORMAT>
-APART u32 decoded(const u32 *members, u8 *work, u32 from, u32 lines, u32 log_k, u32 any, u32 flush, u32 round_low, u32 shift, u32 to) {
-  u32 found;
-  TWICE(found = decoded_here<FORMAT>(members, work, from, lines, log_k, any, flush, round_low, shift, (Factor *)(work + to)));
-  return found;
-}
-
-HERE u32 decoded_any(const u32 *members, u8 *work, u32 from, u32 lines, u32 log_k, u32 format, u32 flush, u32 round_low, u32 shift, const Factor *to) {
-  u32 where = (u32)((const u8 *)to - work);
-  if (format == F16) return decoded<F16>(members, work, from, lines, log_k, format, flush, 0, shift, where);
-  if (format == BF16) return decoded<BF16>(members, work, from, lines, log_k, format, flush, 0, shift, where);
-  return decoded<0>(members, work, from, lines, log_k, format, flush, round_low, shift, where);
+HERE u32 decoded_any(const u32 *members, const u8 *from, u32 lines, u32 log_k, u32 format, u32 flush, u32 round_low, u32 shift, Factor *to) {
+  if (format == F16) return decoded<F16>(members, from, lines, log_k, format, flush, 0, shift, to);
+  if (format == BF16) return decoded<BF16>(members, from, lines, log_k, format, flush, 0, shift, to);
+  return decoded<0>(members, from, lines, log_k, format, flush, round_low, shift, to);
 }
 
 HERE void find_specials(const Factor *factors, u32 lines, u32 k, Specials *to) {
@@ -610,8 +529,8 @@ HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
   u32 shift = r.quick ? r.fraction - fractions : 0;
   const Scratch s = scratch_of(r, work);
   u32 *sums = s.sums, *parts = s.parts;
-  u32 found = decoded_any(members, work, r.a, r.m, r.log_k, r.a_format, r.a_flushed, r.low_bits_rounded, shift, s.a);
-  found |= decoded_any(members, work, r.b, lines, r.log_k, r.b_format, r.b_flushed, r.low_bits_rounded, 0, s.b);
+  u32 found = decoded_any(members, work + r.a, r.m, r.log_k, r.a_format, r.a_flushed, r.low_bits_rounded, shift, s.a);
+  found |= decoded_any(members, work + r.b, lines, r.log_k, r.b_format, r.b_flushed, r.low_bits_rounded, 0, s.b);
   // Outputs are summed by the lanes that EACH gives them, in add_block, too.
   u32 is_plain = !r.last && width(r.format) == 32;   // C and D are as sums are
   if (is_plain && r.c_format == r.format && !r.c_flushed) copied<u32>(work + r.c, (u8 *)sums, 4 * size);
@@ -1169,29 +1088,19 @@ HERE void fill_some(const wf_contents *contents, u64 first, u32 count, u32 batch
   }
 }
 
-HERE void load_image(const u8 *image, u32 image_bytes, u8 *work) {
-  in_fours<Sixteen>(image_bytes / 16, [=](u32 i) { return passing(image + 16 * i); }, [=](u32 i, Sixteen x) { ((Sixteen *)work)[i] = x; });
-}
-
-HERE u32 other_image(const u8 *result, u32 image_bytes, const u8 *work) {
-  u32 found = 0;
-  in_fours<Sixteen>(image_bytes / 16, [=](u32 i) { return passing(result + 16 * i); }, [=, &found](u32 i, Sixteen y) {
-    Sixteen x = ((const Sixteen *)work)[i];
-    found |= x.low != y.low || x.high != y.high;
-  });
-  return found;
-}
-
 // Executes the program on an image, and says whether another made something else of it.
 HERE u32 differs(const u32 *code, const u8 *image, const u8 *result, u32 image_bytes, u8 *work) {
-  TWICE(load_image(image, image_bytes, work));
+  in_fours<Sixteen>(image_bytes / 16, [=](u32 i) { return passing(image + 16 * i); }, [=](u32 i, Sixteen x) { ((Sixteen *)work)[i] = x; });
 #ifdef __CUDACC__   // for the comparison below
   EACH(i, (image_bytes + 127) / 128) asm volatile("prefetch.global.L2 [%0];" : : "l"(result + 128 * i));
 #endif
   MEET();
   execute(code, work);
-  u32 found;
-  TWICE(found = other_image(result, image_bytes, work));
+  u32 found = 0;
+  in_fours<Sixteen>(image_bytes / 16, [=](u32 i) { return passing(result + 16 * i); }, [=, &found](u32 i, Sixteen y) {
+    Sixteen x = ((const Sixteen *)work)[i];
+    found |= x.low != y.low || x.high != y.high;
+  });
   found = ANY(found);
   MEET();
   return found;
@@ -1218,8 +1127,9 @@ extern "C" __global__ void __launch_bounds__(128, 4) compare(const u32 *code, co
   u32 warp = threadIdx.x / 32, warps = blockDim.x / 32, part = blockIdx.x * warps + warp;
   for (u64 i = part; i < count; i += gridDim.x * warps) {
     const u8 *image = images + i * image_bytes, *result = results + i * image_bytes;
-    if (i + gridDim.x * warps < count) EACH(line, (image_bytes + 127) / 128) asm volatile("prefetch.global.L2 [%0];" : : "l"(image + (u64)gridDim.x * warps * image_bytes + 128 * line));
-    u32 is_wrong = differs(code, image, result, image_bytes, memory ? memory + (u64)part * work_bytes : own + warp * work_bytes);
+    // Twice, as above.
+    u32 is_wrong = memory ? differs(code, image, result, image_bytes, memory + (u64)part * work_bytes)
+                          : differs(code, image, result, image_bytes, own + warp * work_bytes);
     if (is_wrong && LANE == 0) {
       u64 place = atomicAdd(found, 1ull);
       if (place < found[1]) found[2 + place] = first + i;

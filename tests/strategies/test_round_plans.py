@@ -143,7 +143,7 @@ def test_images_of_a_device_start_few_never_shrink_and_end(speed: Speed) -> None
     assert counts == sorted(counts)
     assert (counts[0], counts[-1]) == {
         Speed.INTERPRETED: (64, 64),
-        Speed.NATIVE: (1 << 15, 1 << 19),
+        Speed.NATIVE: (1 << 15, 1 << 18),
     }[speed]
 
 
