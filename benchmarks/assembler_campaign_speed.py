@@ -23,9 +23,8 @@ from corpus import create_corpus
 from corpus.known import load_known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import ProcessPool
-from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
-from fuzz.campaign.store import CampaignStore
+from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.instructions import Instructions
 from runners.compilers import find_assembler
 

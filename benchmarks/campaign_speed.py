@@ -26,9 +26,8 @@ from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import ProcessPool
-from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
-from fuzz.campaign.store import CampaignStore
+from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.program_rounds import smallest_program
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Stage

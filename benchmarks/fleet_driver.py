@@ -27,12 +27,11 @@ from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
-from fuzz.campaign.rounds import Budget
-from fuzz.campaign.status import CampaignStatus
-from fuzz.campaign.store import CampaignStore
+from fuzz.campaign.status import CampaignStatus, WorkerStatus
+from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Facts, RoundJob, RoundReport, Stage
-from fuzz.fleet.host import Begun, Code, Done, HostProgress, News
+from fuzz.fleet.host import Begun, Code, Done, News
 from fuzz.fleet.pool import FleetPool
 from fuzz.runner import RunnerChoice
 from strategies import coverage
@@ -71,9 +70,9 @@ class FakeHost:
             report = pickle.loads(self._template)
             report.number = job.number
             messages.append(Done(ticket=ticket, report=report))
-        progress = HostProgress(
-            round=1, stage=Stage.RUN, cases=0, seconds=0.0, stalled=False,
-            shares=dict.fromkeys(Stage, 0.1), workers=WORKERS,
+        progress = WorkerStatus(
+            number=0, device="", round=1, stage=Stage.RUN, cases=0, seconds=0.0, stalled=False,
+            shares=dict.fromkeys(Stage, 0.1),
         )  # fmt: skip
         return News(messages=messages, progress=progress, alive=True)
 

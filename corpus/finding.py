@@ -220,6 +220,10 @@ class OracleVerdict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     reasons: tuple[Reason, ...] = ()
 
 
+RIGHT = ("match", "accepted")
+"""Outcomes of those who agree with the oracle."""
+
+
 class RunnerVerdict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one assembler, compiler or device made of it."""
 

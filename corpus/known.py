@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from corpus import durable
-from corpus.finding import Case, Kind, NonEmpty, explain
+from corpus.finding import RIGHT, Case, Kind, NonEmpty, explain
 from oracle.errors import UsageError
 from oracle.given_files import TOML_BYTES, parse_toml, read_given
 from oracle.targets import TARGETS
@@ -141,8 +141,6 @@ def _regex(text: str) -> re.Pattern[str]:
     return re.compile(text, re.DOTALL)
 
 
-_RIGHT = ("match", "accepted")
-"""Outcomes of those who agree with the oracle."""
 COMPILERS = ("ptxas", "driver")
 """Names of compilers: NVIDIA's assembler, and what the driver has of it."""
 
@@ -153,7 +151,7 @@ def compilers_of(case: Case) -> Iterator[tuple[str, str]]:
     They are those that have verdicts of their own, and the one that a runner says it took.
     """
     for verdict in case.runners:
-        if verdict.runner in COMPILERS and verdict.outcome not in _RIGHT:
+        if verdict.runner in COMPILERS and verdict.outcome not in RIGHT:
             yield verdict.runner, verdict.version
     said = str(case.details.get("compiler", ""))
     if said.startswith("ptxas "):

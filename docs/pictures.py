@@ -20,9 +20,8 @@ from corpus import ShrinkStatus, create_corpus, open_corpus
 from corpus.known import known_with
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import ProcessPool
-from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
-from fuzz.campaign.store import CampaignStore
+from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.programs import Programs
 from fuzz.console import dashboard
 from fuzz.console.report import recording_console, save

@@ -168,11 +168,14 @@ _BUGS = (
     ),
     Bug(
         unit="a loop that lanes enter at two places", what="the lanes share one counter",
-        section="A loop that lanes enter at two places", ids=("614ed7e6",),
+        section="A loop that lanes enter at two places", ids=("614ed7e6", "12e24013"),
+        who="ptxas 11.8.89 to 12.1.105 at -O1 to -O3; 12.2.140 to 13.5.37, where it counts down "
+        "from a constant",
+        since="11.8.89 or earlier",
     ),
     Bug(
-        unit="stmatrix, bar.warp.sync",
-        what="after a loop that lanes enter at two places: the lanes do not converge",
+        unit="stmatrix, vote.sync, bar.warp.sync",
+        what="beside a loop that lanes enter at two places: the lanes do not converge",
         section="Lanes that a loop leaves apart", ids=("49dbfe8a",),
         who="ptxas 12.5.82 to 13.5.37 at -O1 to -O3", since="12.5.82",
     ),
@@ -202,6 +205,17 @@ _BUGS = (
         unit="lop3.b32, xor.b32", what="merged into one instruction that computes another function",
         section="lop3 of one source twice", ids=("bf0d6aa8",),
         who="ptxas 11.8.89 to 13.3.73 at -O1 to -O3", since="11.8.89 or earlier",
+    ),
+    Bug(
+        unit="mad.hi", what="left out behind one with another addend, in a loop that unrolls",
+        section="A mad.hi with another addend", ids=("a8aa182b",), since="12.0.140 or earlier",
+        who="ptxas 12.0.140 to 13.3.73 at -O2 and -O3, and the driver's compiler",
+    ),
+    Bug(
+        unit="cvt.rn, cvt.rz to tf32",
+        what="of a result of f16x2 or bf16x2: the upper half is what a register held before",
+        section="Half of a register is converted to tf32", ids=("9168abff",),
+        who="ptxas 12.3.107 to 13.5.37 at -O1 to -O3", since="12.3.107",
     ),
     Bug(
         unit="mad.hi", what="an addend that redux.sync computed is lost",
@@ -362,7 +376,8 @@ def record_page(entries: Iterable[Entry], answers: Answers) -> Iterator[str]:
             "",
             "## Wrong results",
             "",
-            "Programs on an H200, and the compilers and levels whose binaries give a wrong result.",
+            "Programs on an H200 or an H100, and the compilers and levels whose binaries give a "
+            "wrong result.",
             "",
             "| instruction | target | wrong with | finding |",
             "|---|---|---|---|",

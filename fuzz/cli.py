@@ -57,8 +57,6 @@ def _version(context: click.Context, parameter: click.Parameter, asked: bool) ->
 
 
 class _Group(click.Group):
-    """Commands under headings, each with its whole summary."""
-
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write them in the order of `HEADINGS`; those of a group in one list."""
         left = dict(self.commands)
@@ -76,11 +74,20 @@ def _summary(command: click.Command) -> str:
 
 
 class _Command(click.Command):
-    """A command with its options under headings."""
-
     def __init__(self, kind: type[Options], **others: Any) -> None:
         self.kind = kind
         super().__init__(kind.words.split()[-1], **others)
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        """Take what was typed; click takes the last of several patterns, and forgets the others."""
+        _, _, order = self.make_parser(context).parse_args(args=list(args))
+        if [one.name for one in order].count("only") > 1 and not context.resilient_parsing:
+            raise click.UsageError(
+                "--only is given several times; give it once, as a pattern with *, ? or [ that "
+                "all of these forms match, or test them one after another.",
+                context,
+            )
+        return super().parse_args(context, args)
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under the headings of the command; the others at the end."""
@@ -188,8 +195,8 @@ def _command(kind: type[Options]) -> click.Command:
 
             check_output(f"--{name}", Path(str(values[name])))
         options = kind(given=frozenset(given), **values)
-        module, _, function = options.carried_out_by().partition(":")
-        found = getattr(import_module(module), function)(options)
+        module, _, function = kind.runs.partition(":")
+        found = getattr(import_module(f"fuzz.commands.{module}"), function)(options)
         return Exit.FINDINGS if found else Exit.CLEAN
 
     config = click.Option(

@@ -264,12 +264,10 @@ class Named(Protocol):
     @property
     def version(self) -> str:
         """Version, such as "V13.5.37"."""
-        ...
 
     @property
     def level(self) -> int:
         """0 to 3."""
-        ...
 
 
 _Named = TypeVar("_Named", bound=Named)

@@ -6,18 +6,15 @@ programs of one multiplication each. Images are compared in this process, or in 
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from multiprocessing.util import Finalize
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.runner import RunnerChoice, open_runner
+from fuzz.runner import made_here
 from oracle.errors import InfrastructureError, UsageError
 from oracle.formats import Kind
 from oracle.forms import Form
@@ -226,30 +223,9 @@ def confirm(task: Task, device: Device) -> Outcome:
     )  # fmt: skip
 
 
-_DEVICE: list[Device] = []
-"""The device of this process of a pool; set once by `_open`."""
-
-
-def _open(choice: RunnerChoice, module: Module, forms: tuple[Form, ...]) -> None:
-    opened = open_runner(choice)
-    # A process of a pool ends without `atexit`; this is what it does run.
-    Finalize(None, opened.runner.close, exitpriority=10)
-    _DEVICE[:] = [Device(opened.runner, module, forms)]
-
-
 def confirmed_there(task: Task) -> Outcome:
     """Compare the device of this process of a pool with the model."""
-    return confirm(task, _DEVICE[0])
-
-
-def pool_of(
-    choice: RunnerChoice, module: Module, forms: tuple[Form, ...], workers: int
-) -> ProcessPoolExecutor:
-    """Return processes that can multiply forms, each with a runner of its own."""
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(
-        workers, mp_context=context, initializer=_open, initargs=(choice, module, forms)
-    )
+    return confirm(task, made_here())
 
 
 _EXACT_IMAGES = 64

@@ -29,7 +29,6 @@ class _Range(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return the number that a text means."""
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value} is not a number; give one such as 1.5.", param, ctx)
@@ -50,7 +49,6 @@ class _Text(click.types.StringParamType):
     """Texts; an empty one is what is left of a variable that is not set."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the text."""
         if value == "":
             self.fail("it is empty; give a value, or leave it out.", param, ctx)
         if isinstance(value, str) and not value.isprintable() and not _is_text(value):
@@ -156,6 +154,9 @@ OPTIONS: Mapping[str, Declared] = {
     "corpus": option("Folder where findings are kept.", default=DEFAULT_CORPUS),
     "target": option("GPU architecture of the modules (.target), such as sm_90."),
     "ptx_version": option("PTX ISA version of the modules (.version), such as 8.0."),
+    "drawn_version": option(
+        "PTX ISA version (.version).  [default: one that knows the target]", "--ptx-version"
+    ),
     "only": option(
         "Test only instruction forms whose opcode contains this text, such as 'ldmatrix'. With a "
         "*, ? or [ it is a pattern for the whole opcode: 'wmma.load.*f64', '*.b1.*'.",
@@ -231,8 +232,7 @@ OPTIONS: Mapping[str, Declared] = {
         "Path of an nvdisasm, to show changed machine code.  [default: the one installed]"
     ),
     "at_least": option(
-        "Exit with 3 if fewer than N results were compared (with --assembler: judged).  "
-        "[default: 1]",
+        "Exit with 3 if fewer than N results were compared, or of assemblers judged.  [default: 1]",
         type=_COUNT,
     ),
     "known": option("TOML file of known discrepancies, added to those that ship with warpfuzz."),
@@ -284,15 +284,6 @@ class Options:
         types = {**vars(cls).get("__annotations__", {}), "json": "bool"}
         found = ((name, getattr(cls, name, None)) for name in types)
         return [(name, one, types[name]) for name, one in found if isinstance(one, Declared)]
-
-    @classmethod
-    def declaration(cls, name: str) -> Any:
-        """Return how this command declares an option, for another one."""
-        return vars(cls)[name]
-
-    def carried_out_by(self) -> str:
-        """Return the module and the function for these options."""
-        return f"fuzz.commands.{self.runs}"
 
     def but(self, **changes: Any) -> Self:
         """Return the same with other values."""
@@ -740,9 +731,7 @@ class Bench(Options, words="bench", runs="bench:bench"):
     target: str | None = shared(
         "target", "GPU architecture (.target).  [default: sm_100a, which has every form]"
     )
-    ptx_version: str | None = shared(
-        "ptx_version", "PTX ISA version (.version).  [default: one that knows the target]"
-    )
+    ptx_version: str | None = shared("drawn_version")
 
 
 class Measure(Options, words="measure", runs="measure:measure_device"):
@@ -788,7 +777,7 @@ class Distill(Options, words="distill", runs="screen:make_set"):
     output: Path = shared("output", "The file.", required=True)
     seed: int = shared("seed")
     target: str = shared("target", "Architecture of the GPUs to screen.", default=DEFAULT_TARGET)
-    ptx_version: str | None = Bench.declaration("ptx_version")
+    ptx_version: str | None = shared("drawn_version")
     only: str = shared("only", "Only forms whose opcode matches: 'wmma.mma*f64', 'ldmatrix'.")
     model: str | None = shared("model")
 
@@ -836,11 +825,6 @@ class Screen(Options, words="screen", runs="screen:screen"):
     junit: Path | None = shared("junit", "Also write JUnit XML: one test for each multiprocessor.")
     report: Path | None = shared("report")
     metrics: str | None = shared("metrics")
-
-    def carried_out_by(self) -> str:
-        """Return the module and the function: others for a cluster."""
-        runs = self.runs if self.fleet is None else "screen_fleet:screen_fleet"
-        return f"fuzz.commands.{runs}"
 
 
 class Status(Options, words="status", runs="status:show_status"):

@@ -284,10 +284,15 @@ def encoded(row: object) -> str:
         return json.dumps(msgspec.to_builtins(row), separators=(",", ":")) + "\n"
 
 
-def emit(row: object) -> None:
-    """Write one JSON object on a line of its own, at once."""
-    sys.stdout.write(encoded(row))
+def emit(row: object = None, **fields: object) -> None:
+    """Write one JSON object on a line of its own, at once: a row, or these fields."""
+    sys.stdout.write(encoded(fields or row))
     sys.stdout.flush()
+
+
+def emit_summary(**fields: object) -> None:
+    """Write what a command came to, its last JSON object."""
+    emit(summary=fields)
 
 
 def generator() -> str:

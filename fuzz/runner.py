@@ -10,8 +10,10 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from corpus import Kind
 from fuzz import warpfuzz_version
@@ -40,6 +42,9 @@ from runners.protocol import Failure, Runner, Trouble
 from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner, is_for_a_shell
 from runners.toolchains import DRIVER, Toolchain
 from strategies.program_draws import Versions, versions_up_to
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 BUILT_IN = ("sim", "cuda")
 """Runners that warpfuzz has itself."""
@@ -307,6 +312,38 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
     except BaseException:
         runner.close()
         raise
+
+
+_MADE: list[Any] = []
+"""What a process of a pool has made of its runner; set once by `_make`."""
+
+
+def runner_pool(
+    workers: int, choice: RunnerChoice, make: Callable[..., Any], *given: object
+) -> Executor:
+    """Return processes that each have a runner, and what is made of it and of what is given."""
+    # Late: most commands and workers need none.
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    # Not forked: NumPy's threads would be cut off in the middle.
+    context = multiprocessing.get_context("spawn")
+    begin = partial(_make, choice, make, *given)
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=begin)
+
+
+def _make(choice: RunnerChoice, make: Callable[..., Any], *given: object) -> None:
+    from multiprocessing.util import Finalize
+
+    runner = open_runner(choice).runner
+    # A process of a pool ends without `atexit`; this is what it does run.
+    Finalize(None, runner.close, exitpriority=10)
+    _MADE[:] = [make(runner, *given)]
+
+
+def made_here() -> Any:
+    """Return what this process of a pool has made of its runner."""
+    return _MADE[0]
 
 
 def _check_variant(assembler: Assembler, runner: Runner, target: str) -> None:

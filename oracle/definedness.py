@@ -28,6 +28,7 @@ from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.wmma import FRAGMENTS, STORAGE
 from oracle.isa import chunks_of, selectors_of
 from oracle.lane_code import LaneCode
+from oracle.matrices import replicated
 from oracle.operands import Fragment, Held, Registers, Use
 from oracle.ops import AnyOp, MatrixAccess, Op, RowAccess, accesses_matrix, accesses_rows
 from oracle.places import SPACES, Place, Uniform
@@ -152,7 +153,6 @@ class _Cell(NamedTuple):
     """The number that it holds in every lane, if that is known."""
 
     def join(self, other: _Cell | None) -> _Cell:
-        """Return what the register holds where it is this cell or another."""
         if self == other:
             return self
         if other is None or (self.holds, self.part) != (other.holds, other.part):
@@ -192,7 +192,6 @@ class _State:
         )
 
     def join(self, other: _State) -> _State:
-        """Return what is known where this state and another may be the one."""
         registers = {
             register: cell.join(other.registers.get(register))
             for register, cell in self.registers.items()
@@ -220,7 +219,7 @@ def _repeats(constant: int, holds: Fragment) -> bool:
     """Tell whether every element of a register with this number is the same."""
     bits = holds.matrix.type.bits
     element = constant & ((1 << bits) - 1)
-    return constant == sum(element << shift for shift in range(0, holds.bits, bits))
+    return constant == replicated(element, bits, holds.bits)
 
 
 def _kind(step: Straight) -> str:
@@ -228,8 +227,6 @@ def _kind(step: Straight) -> str:
 
 
 class _Analysis:
-    """One pass over a program, collecting reasons."""
-
     def __init__(self, program: Program, target: int) -> None:
         self.program = program
         self.target = target
@@ -407,7 +404,6 @@ class _Analysis:
         section: str,
         at: str,
     ) -> None:
-        """Check that an operand holds what a step needs."""
         if held is None:
             self.report(
                 at,

@@ -68,13 +68,11 @@ class _Elements:
         return cls(decoded, np.where(present, grids, np.inf), classes)
 
     def scaled(self, frame: Ints) -> Floats:
-        """Return the elements in a frame."""
         exponent = np.maximum(self.decoded.exponent - frame, _FAR)
         scaled: Floats = np.ldexp(self.decoded.significand, exponent)
         return scaled
 
     def grids_in(self, frame: Ints) -> Floats:
-        """Return the grids of the elements in a frame."""
         grids: Floats = np.ldexp(self.grids, np.maximum(self.decoded.exponent - frame, 2 * _FAR))
         return grids
 

@@ -153,8 +153,6 @@ def enclosure(
 
 @dataclass(frozen=True, kw_only=True)
 class _Elements:
-    """Elements of one operand."""
-
     values: Floats
     """Finite elements; 0 for infinite and NaN ones."""
     classes: NDArray[np.float32]
@@ -193,7 +191,6 @@ class _Elements:
 
     @property
     def flushed(self) -> NDArray[np.float32]:
-        """Classes with every subnormal flushed."""
         return np.where(self.subnormal, np.float32(0), self.classes)
 
 

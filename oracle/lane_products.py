@@ -124,7 +124,6 @@ def mma_sp(
 
 
 def _selector(form: Form, selector: object) -> int:
-    """Return a sparsity selector that a form has."""
     known = selectors_of(form)
     try:
         number = -1 if isinstance(selector, bool) else index(selector)  # type: ignore[arg-type]

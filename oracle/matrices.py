@@ -118,3 +118,8 @@ class Matrix:
     def leading_instances(self, layout: str) -> int:
         """Return how many rows (row-major) or columns (column-major) the stride steps over."""
         return self.rows if layout == "row" else self.columns
+
+
+def replicated(element: int, element_bits: int, register_bits: int) -> int:
+    """Return a register in which every element has this bit pattern."""
+    return sum(element << shift for shift in range(0, register_bits, element_bits))

@@ -15,10 +15,11 @@ from oracle.elementwise import FLOATS
 from oracle.errors import UsageError
 from oracle.execution import chunks, has_figures, run
 from oracle.image import check_images, different, locate, writable
-from oracle.lane_code import LaneCode, may_be_open
+from oracle.lane_code import may_be_open
 from oracle.models import model_for
 from oracle.places import Place
 from oracle.program import Program, walk
+from oracle.steps import is_lane_code
 from oracle.tags import EXACT, UNKNOWN, byte_tags, element_size, starts, without_torn
 from oracle.targets import DEFAULT_TARGET
 
@@ -207,4 +208,4 @@ what is made smaller there are a few."""
 
 
 def _may_be_open(program: Program) -> bool:
-    return any(isinstance(one, LaneCode) and may_be_open(one) for one in walk(program.steps))
+    return any(is_lane_code(one) and may_be_open(one) for one in walk(program.steps))

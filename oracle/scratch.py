@@ -15,15 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from oracle.transposition import transpose
+from oracle.transposition import LINE_BYTES, transpose
 
 _REGION_BYTES = 16 << 20
 """Taken from the system at once: for arrays of 4 MiB and more NumPy asks for large pages (Linux,
 madvise)."""
 _LARGE_PAGE = 2 << 20
 """Bytes of a large page of x86-64, and of 64-bit Arm with small pages of 4 KiB."""
-_LINE_BYTES = 64
-"""A cache line of x86-64 and of most 64-bit Arm processors."""
 _TURNED = 512
 """Rows turned at once (of 32 to 2,048 the fastest for 8 to 64 bits, 2026-11-22)."""
 _SHIFT = 4096 + 256
@@ -73,7 +71,7 @@ class Scratch:
             Of one dtype. In the other, of `size` elements for each row too, the first axis is the
             last in memory, and those after it may lie in any order.
         """
-        gap = _LINE_BYTES // source.itemsize
+        gap = LINE_BYTES // source.itemsize
         apart = target.strides[0] == target.itemsize
         for start in range(0, len(source), _TURNED):
             here, there = source[start : start + _TURNED], target[start : start + _TURNED]

@@ -216,7 +216,6 @@ class _Recorder(Warps):
 
 
 def _columns(step: Straight) -> int:
-    """Return the columns of what a store writes."""
     if accesses_matrix(step):
         return step.form.matrix().columns
     (stored,) = step.reads

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_LINE_BYTES = 64
+LINE_BYTES = 64
 """A cache line of x86-64 and of most 64-bit Arm processors."""
 
 _BLOCK_BYTES = 1 << 18
@@ -78,7 +78,7 @@ def _spread(source: NDArray[Any], order: list[int]) -> NDArray[Any]:
     if axes[0] != 0:
         axes = [axis for axis in order if axis != axes[-1]] + axes[-1:]
     shape = [source.shape[axis] for axis in axes]
-    gap = max(1, _LINE_BYTES // source.itemsize)
+    gap = max(1, LINE_BYTES // source.itemsize)
     if axes[0] == 0:  # a gap after each matrix
         size = prod(shape[1:])
         spread = np.empty((shape[0], size + gap), source.dtype)[:, :size].reshape(shape)

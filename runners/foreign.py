@@ -44,15 +44,14 @@ from runners.processes import (
 from runners.protocol import (
     NO_SM,
     Capabilities,
-    ClosedAtTheEnd,
-    Collected,
     Compiled,
     Failure,
     Images,
-    Pending,
     Ran,
+    RunnerAtOnce,
     Trouble,
     check_images,
+    check_open,
 )
 
 GROUP = "warpfuzz.runners"
@@ -127,7 +126,7 @@ def identity_of(name: str) -> str:
     return found.hexdigest()[:12]
 
 
-class ForeignRunner(ClosedAtTheEnd):
+class ForeignRunner(RunnerAtOnce):
     """A runner by its name; batches run when they are submitted.
 
     Parameters
@@ -150,7 +149,6 @@ class ForeignRunner(ClosedAtTheEnd):
     ) -> None:
         check_named(name, ())
         self._name, self._target = name, target
-        self._closed = False
         self._way = _Command(name, deadline) if is_command(name) else _Function(name, deadline)
 
     def capabilities(self) -> Capabilities | Failure:
@@ -163,7 +161,7 @@ class ForeignRunner(ClosedAtTheEnd):
 
     def compile(self, module: KernelModule) -> Compiled:
         """Take a module as it is: the text goes to the runner with each batch."""
-        self._check_open()
+        check_open(self._closed)
         return Compiled(
             module=module,
             architecture=self._target,
@@ -171,13 +169,9 @@ class ForeignRunner(ClosedAtTheEnd):
             key=hashlib.sha256(f"{self._name} {module.digest}".encode()).hexdigest(),
         )
 
-    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
-        """Run a batch; raises UsageError as the protocol says."""
-        return Collected(outcome=self.run(compiled, images, entry=entry))
-
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         """Run a batch, in parts if it is large; raises UsageError as the protocol says."""
-        self._check_open()
+        check_open(self._closed)
         kernel = compiled.module.kernel(entry)
         check_images(kernel, images)
         if failure := self._way.started():
@@ -217,8 +211,8 @@ class ForeignRunner(ClosedAtTheEnd):
         if found.size != images.size:
             return self._way.failed(
                 Trouble.CORRUPTED_REPLY,
-                f"gave back {size} bytes, and {images.size} are due: {len(images)} images of "
-                f"{kernel.image_bytes}",
+                f"gave back {size} bytes, and {images.size} are due: {len(images)} "
+                f"image{'s' * (len(images) != 1)} of {kernel.image_bytes}",
             )
         return found.reshape(images.shape)
 
@@ -226,10 +220,6 @@ class ForeignRunner(ClosedAtTheEnd):
         """End the process."""
         self._closed = True
         self._way.close()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise UsageError("the runner is closed; make a new one")
 
 
 class _Command:
@@ -363,7 +353,6 @@ class _Function(_Command):
         )
 
     def close(self) -> None:
-        """End the process; the next batch starts another."""
         if self._tool is not None:
             self._errors = tail(self._said.fileno())
             self._tool.kill()

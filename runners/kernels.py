@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from oracle.errors import UsageError
+from oracle.matrices import LANES as LANES
 from oracle.program import Program
 
-LANES = 32
-"""Threads of a warp (PTX ISA 2.2.1)."""
 MAX_WARPS_PER_BLOCK = 8
 """Most warps of one block. 8 warps of 255 registers a lane still fit the 65,536 registers of a
 block on every target from sm_70 on (CUDA C++ Programming Guide, Technical Specifications)."""

@@ -56,15 +56,20 @@ class Finished:
         return describe_status(self.status)
 
 
+def signal_name(number: int) -> str:
+    """Return the name of a signal, such as "SIGSEGV"."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
 def describe_status(status: int | None) -> str:
     """Say how a process ended: "ended with status 1", "was killed by SIGSEGV"."""
     if status is None:
         return "did not end by its deadline"
     if status < 0:
-        try:
-            return f"was killed by {signal.Signals(-status).name}"
-        except ValueError:
-            return f"was killed by signal {-status}"
+        return f"was killed by {signal_name(-status)}"
     return f"ended with status {status}"
 
 

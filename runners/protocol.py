@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import IntEnum
-from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
@@ -181,12 +180,7 @@ class Runner(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 class ClosedAtTheEnd(ABC):
@@ -199,13 +193,28 @@ class ClosedAtTheEnd(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def check_open(closed: bool) -> None:
+    """Raise UsageError if a runner is closed."""
+    if closed:
+        raise UsageError("the runner is closed; make a new one")
+
+
+class RunnerAtOnce(ClosedAtTheEnd):
+    """A runner whose batches run when they are submitted."""
+
+    _closed = False
+
+    @abstractmethod
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
+        """Run a batch; raises UsageError as the protocol says."""
+
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
+        """Run a batch; raises UsageError as the protocol says."""
+        return Collected(outcome=self.run(compiled, images, entry=entry))
 
 
 class ForwardingRunner(ClosedAtTheEnd):

@@ -19,15 +19,15 @@ from runners.ledger import ledger_bytes, read_ledger
 from runners.protocol import (
     NO_SM,
     Capabilities,
-    ClosedAtTheEnd,
     Collected,
     Compiled,
     Failure,
     Images,
-    Pending,
     Ran,
+    RunnerAtOnce,
     Trouble,
     check_images,
+    check_open,
 )
 from runners.ptx_text import is_ptx
 from runners.reference.fresh import FreshRan, FreshWork, PendingFresh, finished_by
@@ -57,7 +57,7 @@ _TROUBLES = {
 }
 
 
-class SimulatedRunner(ClosedAtTheEnd):
+class SimulatedRunner(RunnerAtOnce):
     """A simulated device; batches run when they are submitted.
 
     Parameters
@@ -98,7 +98,6 @@ class SimulatedRunner(ClosedAtTheEnd):
             target, layout_seed=layout_seed, faults=faults, chip=chip, otherwise=True
         )
         self._modules: OrderedDict[str, Module | Failure] = OrderedDict()
-        self._closed = False
 
     def capabilities(self) -> Capabilities:
         """Say what can run: every target whose code the simulated architecture takes."""
@@ -121,7 +120,7 @@ class SimulatedRunner(ClosedAtTheEnd):
 
     def compile(self, module: KernelModule) -> Compiled | Failure:
         """Parse and check a module."""
-        self._check_open()
+        check_open(self._closed)
         compiled: Compiled | Failure
         if self.compiler is not None:
             compiled = self.compile_with(self.compiler, module)
@@ -180,13 +179,9 @@ class SimulatedRunner(ClosedAtTheEnd):
         self._modules.move_to_end(key)
         return self._modules[key]
 
-    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
-        """Run a batch; raises UsageError as the protocol says."""
-        return Collected(outcome=self.run(compiled, images, entry=entry))
-
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         """Run a batch; raises UsageError as the protocol says."""
-        self._check_open()
+        check_open(self._closed)
         kernel = compiled.module.kernel(entry)
         check_images(kernel, images)
         module = self._load(compiled)
@@ -225,7 +220,7 @@ class SimulatedRunner(ClosedAtTheEnd):
         examine: bool = False,
     ) -> Screening:
         """Screen; raises as `runners.screening.Screener` says. There are no sensors."""
-        self._check_open()
+        check_open(self._closed)
         kernel = screening_kernel(compiled.module, entry, references, limit)
         module = self._load(compiled)
         if isinstance(module, Failure):
@@ -285,10 +280,6 @@ class SimulatedRunner(ClosedAtTheEnd):
                 after=ran.images[places],
             )
         )
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise UsageError("the runner is closed; make a new one")
 
     def close(self) -> None:
         """Forget the modules."""

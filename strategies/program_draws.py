@@ -35,7 +35,14 @@ from strategies.coverage import epoch_known
 from strategies.draws import Selection, derived_seed, draw_one
 from strategies.features import Focus, Has, main_form
 from strategies.program_coverage import Batch, ProgramCoverage
-from strategies.programs import GENERATOR_VERSION, is_valued, programs, undefined_programs
+from strategies.programs import (
+    GENERATOR_VERSION,
+    VALUED_FORMS,
+    is_valued,
+    programs,
+    undefined_programs,
+)
+from strategies.programs.forms import operand_of, served_by
 
 PROGRAMS = 8
 """Programs of one round that are about forms; all of a round are in one module."""
@@ -220,15 +227,26 @@ _RANDOM_CLASSES = 4
 def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[Form, ...]:
     """Return the forms that programs can be about: what a target has, and whose values are known.
 
+    Where only loads and stores of wmma are selected, the multiplications of fragments that they
+    load and store.
+
     Raises
     ------
     UsageError
         If there is none.
     """
     row, number = parse_target(target), parse_version(version)
-    forms = tuple(
-        form for form in selection.forms() if form.is_main and is_valued(form, Module(row, number))
-    )
+    module, selected = Module(row, number), selection.forms()
+    forms = tuple(form for form in selected if form.is_main and is_valued(form, module))
+    if not forms:
+        accesses = [form for form in selected if form.is_access and is_available(form, module)]
+        served = set(map(served_by, accesses))
+        forms = tuple(
+            form
+            for form in VALUED_FORMS
+            if is_valued(form, module)
+            and any((name, operand_of(form, name)) in served for name in "abcd")
+        )
     if not forms and unjudged_forms(selection, target=target, version=version):
         raise UsageError(
             f"the model {model_for(target).name} has no figures of what {selection.pattern!r} "

@@ -6,17 +6,18 @@ import math
 import time
 from collections import deque
 from collections.abc import Collection, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Protocol
+
+import msgspec
 
 from corpus import Corpus
 from corpus.known import Known
 from fuzz.campaign.heartbeat import Broken
 from fuzz.campaign.pool import Event, Finished, Lost, WorkerPool
-from fuzz.campaign.rounds import Budget, Rounds
+from fuzz.campaign.rounds import Rounds
 from fuzz.campaign.status import CampaignStatus, Changed, Hosts, statistics, summary
-from fuzz.campaign.store import MOST, CampaignStore, Limits, State
+from fuzz.campaign.store import MOST, Budget, CampaignStore, State
 from fuzz.campaign.triage import Triage
 from fuzz.checks.protocol import (
     REFERENCE,
@@ -86,7 +87,6 @@ class Observer(Protocol):
 
     def update(self, status: CampaignStatus) -> None:
         """Take the campaign's present status."""
-        ...
 
 
 class Campaign:
@@ -122,9 +122,8 @@ class Campaign:
             options=dict(campaign_options(check, facts)),
             started=datetime.now(UTC).isoformat(timespec="seconds"),
         )
-        self._state.limits = Limits(
-            **{name: limit and min(limit, MOST) for name, limit in asdict(budget).items()}
-        )
+        limits = msgspec.structs.asdict(budget).items()
+        self._state.limits = Budget(**{name: limit and min(limit, MOST) for name, limit in limits})
         self._rounds = Rounds(self._state)
         self._reached = Reached(self.plan.coverage)
         self.triage = Triage(corpus=corpus, known=known, shrinks=self.plan.shrinks)

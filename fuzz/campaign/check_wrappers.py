@@ -97,28 +97,22 @@ class AroundCheck:
 
     @property
     def seed(self) -> int:
-        """Seed of the campaign."""
         return self.check.seed
 
     @property
     def patience(self) -> float:
-        """Seconds of silence after which a worker is killed."""
         return self.check.patience
 
     def on(self, device: int) -> Self:
-        """Return the same for a worker that has this device."""
         return replace(self, check=self.check.on(device))
 
     def opened(self, heartbeat: Heartbeat) -> AbstractContextManager[OpenCheck]:
-        """Open what a worker needs. Raises as that of the check does."""
         return self.check.opened(heartbeat)
 
     def plan(self, facts: Facts) -> Plan:
-        """Return the coordinator's side. Raises as that of the check does."""
         return self.check.plan(facts)
 
     def options(self, facts: Facts) -> Options:
-        """Return what decides which cases there are."""
         return self.check.options(facts)
 
 
@@ -217,7 +211,6 @@ class Sharded(AroundCheck):
 
     @contextmanager
     def opened(self, heartbeat: Heartbeat) -> Iterator[OpenCheck]:
-        """Open what a worker needs. Raises as that of the whole check does."""
         with self.check.opened(heartbeat) as whole:
 
             def carry_out(job: RoundJob) -> RoundReport:
@@ -228,7 +221,6 @@ class Sharded(AroundCheck):
             yield replace(whole, round=carry_out)
 
     def plan(self, facts: Facts) -> Plan:
-        """Return the coordinator's side. Raises as that of the whole check does."""
         whole = self.check.plan(facts)
         return replace(
             whole,
@@ -238,5 +230,4 @@ class Sharded(AroundCheck):
         )
 
     def options(self, facts: Facts) -> Options:
-        """Return what decides which cases there are."""
         return {**self.check.options(facts), "--shard": str(self.shard)}

@@ -69,42 +69,33 @@ class WorkerPool(Protocol):
     @property
     def workers(self) -> int:
         """How many carry out rounds, those that are starting included."""
-        ...
 
     def places_for_rounds(self) -> int:
         """Return how many more rounds can be given."""
-        ...
 
     def places_for_examinations(self, *, everybody: bool) -> int:
         """Return how many more examinations can be given.
 
         With `everybody`, those who carry out rounds may be asked as well.
         """
-        ...
 
     def give(self, job: Job) -> None:
         """Give a job to somebody who has a place for it."""
-        ...
 
     def poll(self, seconds: float) -> list[Event]:
         """Wait until something happens, but not longer than this; return it."""
-        ...
 
     def interrupt(self) -> None:
         """Ask for rounds to come to an end where they are."""
-        ...
 
     def statuses(self) -> Sequence[WorkerStatus]:
         """Describe everybody."""
-        ...
 
     def remarks(self) -> Sequence[str]:
         """Return sentences about those who differ, or cannot take part."""
-        ...
 
     def close(self) -> None:
         """End everybody at once."""
-        ...
 
 
 class _Member:

@@ -1,56 +1,19 @@
-"""The rounds of a campaign: committed, being run, or to be run again.
-
-A `Budget` says how long it goes on.
-"""
+"""The rounds of a campaign: committed, being run, or to be run again."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fuzz.campaign.store import State
 from fuzz.checks.protocol import RoundJob, RoundPlan, RoundReport
-from fuzz.output import counted
 from oracle.errors import UsageError
 from strategies.coverage import epoch_known
 
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _MOST_SECONDS = 1e12
 """Above a million weeks; far longer times overflow what the system waits for."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Budget:
-    """Limits of a campaign; whichever is reached first ends it."""
-
-    seconds: float | None = None
-    cases: int | None = None
-    findings: int | None = None
-    """Families that nobody has explained yet."""
-    quiet: float | None = None
-    """Seconds without anything new: a family, or something reached for the first time."""
-
-    def words(self) -> str:
-        """Return the limits of time and cases, as options: "--time 60, --cases 2000"."""
-        limits = (("--time", self.seconds), ("--cases", self.cases))
-        return ", ".join(f"{name} {limit:.15g}" for name, limit in limits if limit is not None)
-
-    def spent(self, seconds: float, cases: int) -> bool:
-        """Tell whether a limit is reached."""
-        return (self.seconds is not None and seconds >= self.seconds) or (
-            self.cases is not None and cases >= self.cases
-        )
-
-    def reason(self, seconds: float, cases: int, *, found: int, quiet: float) -> str:
-        """Return which limit is reached, in words; empty if none is."""
-        if self.spent(seconds, cases):
-            return "budget spent"
-        if self.findings is not None and found >= self.findings:
-            return f"{counted(found, 'family', 'families')} found"
-        if self.quiet is not None and quiet >= self.quiet:
-            return f"nothing new for {self.quiet:g} s"
-        return ""
 
 
 def parse_duration(text: str) -> float:

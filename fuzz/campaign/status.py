@@ -171,10 +171,7 @@ class Hosts:
                 nodes=self._nodes.get(host, 0),
                 nodes_missing=self._missing.get((host, Part.NODE), 0),
                 actors_missing=self._missing.get((host, Part.ACTOR), 0),
-                nodes_lost=record.nodes_lost,
-                nodes_back=record.nodes_back,
-                actors_lost=record.actors_lost,
-                actors_back=record.actors_back,
+                **msgspec.structs.asdict(record),
             )
             for host, record in sorted(self.state.hosts.items())
         ]
@@ -294,7 +291,9 @@ class CampaignStatus:
         if self.compared or self.findings or not self.words.nothing_compared:
             return ""
         if not (self.rounds or self.cases or self.skipped or self.said):
-            why = "no round was finished in the time; give it longer (--time)"
+            waiting = sum(one.stage is Stage.RUN and not one.examiner for one in self.workers)
+            busy = f", and {counted(waiting, 'worker')} still waited for the runner" * bool(waiting)
+            why = f"no round was finished in the time{busy}; give it longer (--time)"
             if self.stopped == "stopped on request":
                 why = "it was stopped before a round was finished"
             elif self.stopped not in ("", "budget spent"):
@@ -351,6 +350,10 @@ def fleet(status: CampaignStatus) -> dict[str, Any]:
     return {"fleet": {**fleet_row(status.hosts), "hosts": [one.row() for one in status.hosts]}}
 
 
+_READINGS = ("name", "uuid", "host", "temperature", "sm_clock", "busy", "power", "errors")
+"""What statistics keep of a device."""
+
+
 def statistics(status: CampaignStatus) -> dict[str, Any]:
     """Return a line of the statistics."""
     shares = stage_shares(status.workers)
@@ -375,16 +378,7 @@ def statistics(status: CampaignStatus) -> dict[str, Any]:
         "seconds_since_new": round(status.seconds_since_new, 1),
         "reached": {line.name: line.reached for line in status.coverage},
         "devices": [
-            {
-                "name": device.name,
-                "uuid": device.uuid,
-                "host": device.host,
-                "temperature": device.temperature,
-                "sm_clock": device.sm_clock,
-                "busy": device.busy,
-                "power": device.power,
-                "errors": dict(device.errors),
-            }
+            {name: getattr(device, name) for name in _READINGS}
             for device in status.devices
             if device.uuid or device.temperature is not None
         ],

@@ -22,6 +22,7 @@ from msgspec import Meta, Struct, field
 
 from corpus import Kind, ShrinkStatus, durable
 from corpus.durable import open_plain, read_plain
+from fuzz.output import counted
 from oracle.errors import InfrastructureError
 from runners.protocol import ClosedAtTheEnd
 from strategies.coverage import LONGEST_EPOCH
@@ -58,13 +59,36 @@ class FamilyRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     finished: bool = False
 
 
-class Limits(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What ends a campaign, as `fuzz.campaign.rounds.Budget` has it; None: no such limit."""
+class Budget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Limits of a campaign; whichever is reached first ends it. None: no such limit."""
 
     seconds: Annotated[float, Meta(ge=0)] | None = None
     cases: Count | None = None
     findings: Count | None = None
+    """Families that nobody has explained yet."""
     quiet: Annotated[float, Meta(ge=0)] | None = None
+    """Seconds without anything new: a family, or something reached for the first time."""
+
+    def words(self) -> str:
+        """Return the limits of time and cases, as options: "--time 60, --cases 2000"."""
+        limits = (("--time", self.seconds), ("--cases", self.cases))
+        return ", ".join(f"{name} {limit:.15g}" for name, limit in limits if limit is not None)
+
+    def spent(self, seconds: float, cases: int) -> bool:
+        """Tell whether a limit is reached."""
+        return (self.seconds is not None and seconds >= self.seconds) or (
+            self.cases is not None and cases >= self.cases
+        )
+
+    def reason(self, seconds: float, cases: int, *, found: int, quiet: float) -> str:
+        """Return which limit is reached, in words; empty if none is."""
+        if self.spent(seconds, cases):
+            return "budget spent"
+        if self.findings is not None and found >= self.findings:
+            return f"{counted(found, 'family', 'families')} found"
+        if self.quiet is not None and quiet >= self.quiet:
+            return f"nothing new for {self.quiet:g} s"
+        return ""
 
 
 class HostRecord(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -88,7 +112,7 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
     started: str
     seconds: Annotated[float, Meta(ge=0, le=1e10)] = 0.0
     """How long it ran, over all resumptions."""
-    limits: Limits = field(default_factory=Limits)
+    limits: Budget = Budget()
     """Limits of the last run, which a resumption without limits of its own takes over."""
     ended: str = ""
     """Why it ended; empty while it goes on, and if it was killed."""

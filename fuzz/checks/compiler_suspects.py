@@ -17,11 +17,10 @@ from corpus import (
     Origin,
     RunnerVerdict,
     ShrinkStatus,
-    Versions,
     open_corpus,
 )
+from corpus.finding import RIGHT
 from corpus.programs import encode_program
-from fuzz import warpfuzz_version
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.examining import Examiner
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
@@ -29,7 +28,15 @@ from fuzz.compilers.matrix import Matrix, Note
 from fuzz.compilers.members import COMPILE_SECONDS, Member, MemberRunner, Place
 from fuzz.diagnosis.culprit import culprit_of
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
-from fuzz.findings.case import MODULE, PROGRAM, Evidence, case_of, is_value_finding
+from fuzz.findings.case import (
+    MODULE,
+    PROGRAM,
+    TEXT_CHARACTERS,
+    Evidence,
+    case_of,
+    is_value_finding,
+    made_by,
+)
 from fuzz.findings.families import family_of_flaky, form_name, under_a_condition, what_was_said
 from fuzz.findings.replay import Attempt, Subject, attempt, conclusion
 from fuzz.findings.stored import EXPANSION
@@ -45,13 +52,10 @@ from runners.emission import emit
 from runners.kernels import KernelModule
 from runners.protocol import Failure
 from strategies.features import main_form
-from strategies.programs import GENERATOR_VERSION
 
 _INSTRUCTION = re.compile(
     rf"^\s*((?:{'|'.join(map(re.escape, INSTRUCTIONS))})\.[^;]+);", re.MULTILINE
 )
-_TEXT_CHARACTERS = 4000
-"""Characters that are kept of a tool's output; the rest rarely helps."""
 
 
 def family_of(
@@ -179,11 +183,11 @@ class Refusal:
                     version=member.version,
                     options=f"-O{member.level}",
                     outcome=verdict.outcome.name.lower(),
-                    message=("\n".join(verdict.messages) or verdict.ending)[:_TEXT_CHARACTERS],
+                    message=("\n".join(verdict.messages) or verdict.ending)[:TEXT_CHARACTERS],
                 )
                 for member, verdict in self.verdicts.items()
             ),
-            versions=_versions(),
+            versions=made_by(),
             origin=origin,
             details={"refused by": described(self.refusing, list(self.verdicts))},
         )
@@ -213,7 +217,7 @@ def note_case(note: Note, *, target: str, version: str) -> tuple[Case, Mapping[s
             )
             for options in (" ".join(f"-O{level}" for level in note.levels),)
         ),
-        versions=_versions(),
+        versions=made_by(),
     )
     files = {MODULE: module.ptx.encode(), PROGRAM: encode_program(note.program)}
     return case, files
@@ -222,10 +226,6 @@ def note_case(note: Note, *, target: str, version: str) -> tuple[Case, Mapping[s
 def instructions_of(ptx: str) -> tuple[str, ...]:
     """Return the matrix instructions of a module with their operands, in order."""
     return tuple(f"{' '.join(match.split())};" for match in _INSTRUCTION.findall(ptx))
-
-
-def _versions() -> Versions:
-    return Versions(warpfuzz=warpfuzz_version(), generator=GENERATOR_VERSION)
 
 
 def verdicts_on(
@@ -286,7 +286,7 @@ class MatrixExaminer:
         for member in self._members:
             outcome = said.get((member.version, f"-O{member.level}"))
             if outcome is not None:
-                (right if outcome in ("match", "accepted") else wrong).append(member)
+                (right if outcome in RIGHT else wrong).append(member)
         return wrong, right
 
     def _refusal(

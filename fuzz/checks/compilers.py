@@ -456,7 +456,6 @@ class Compilers:
     """Seconds of silence after which a worker is killed."""
 
     def on(self, device: int) -> Compilers:
-        """Return the same for a worker that has this device."""
         return replace(self, choice=replace(self.choice, device=device))
 
     @contextmanager
@@ -494,7 +493,6 @@ class Compilers:
                 )
 
     def plan(self, facts: Facts) -> Plan:
-        """Return what programs there are."""
         name = self.choice.name
         nowhere = name == NOWHERE
         members = [one for one in self.members if one.name in facts.members]
@@ -553,7 +551,6 @@ class Compilers:
         )
 
     def options(self, facts: Facts) -> Options:
-        """Return the options that decide which cases there are."""
         return {
             "--runner": self.choice.name,
             "--seed": self.seed,

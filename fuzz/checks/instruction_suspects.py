@@ -16,11 +16,10 @@ from corpus import (
     Reason,
     RunnerVerdict,
     ShrinkStatus,
-    Versions,
     open_corpus,
 )
-from fuzz import warpfuzz_version
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
+from fuzz.findings.case import MODULE, made_by
 from fuzz.findings.families import core_of, family_of, rules_of
 from fuzz.findings.verdicts import expectation_of, kind_of
 from oracle.legality import Explanation, explain
@@ -30,7 +29,7 @@ from runners.assemblers.judgements import Judgement, Outcome
 from runners.assemblers.judging import DEADLINE_SECONDS, judge_module
 from strategies.drafts import Draft
 from strategies.draws import Selection, derived_seed
-from strategies.instruction_draws import GENERATOR_VERSION, round_drafts
+from strategies.instruction_draws import round_drafts
 from strategies.simplification.instructions import plainest, plainest_module
 
 HANG_SECONDS = 1.0
@@ -38,7 +37,6 @@ HANG_SECONDS = 1.0
 `DEADLINE_SECONDS` before it is said to hang, and so does the plainest like it."""
 _REPLAYS = 2
 """Times that a disagreement is assembled again before it is called one."""
-_MODULE = "module.ptx"
 
 
 @dataclass(frozen=True)
@@ -116,11 +114,11 @@ def stored(
             )
             for which, judged in one.judgements.items()
         ),
-        versions=Versions(warpfuzz=warpfuzz_version(), generator=GENERATOR_VERSION),
+        versions=made_by(),
         origin=origin,
         shrink=status,
     )
-    return Found(family=case.family, case=case, files={_MODULE: judgement.module.encode()})
+    return Found(family=case.family, case=case, files={MODULE: judgement.module.encode()})
 
 
 class Examiner:
@@ -166,7 +164,7 @@ class Examiner:
         if draft is None:
             return None
         self._drafts[entry.id] = draft
-        module = entry.read(_MODULE).decode()
+        module = entry.read(MODULE).decode()
         judgements = {}
         versions = [assembler.label for assembler in self._assemblers]
         for verdict in case.runners:

@@ -168,12 +168,11 @@ class Instructions:
     patience: float = _STALL_SECONDS
 
     def on(self, device: int) -> Instructions:
-        """Return the same: there is no device."""
+        # There is no device.
         return self
 
     @contextmanager
     def opened(self, heartbeat: Heartbeat) -> Iterator[OpenCheck]:
-        """Return a worker's side."""
         thresholds = gc.get_threshold()
         gc.freeze()
         gc.set_threshold(_GARBAGE, *thresholds[1:])
@@ -194,7 +193,6 @@ class Instructions:
             gc.unfreeze()
 
     def plan(self, facts: Facts) -> Plan:
-        """Return what there is to be asked."""
         forms = self.selection.forms()
         if not forms:
             raise UsageError(
@@ -248,7 +246,6 @@ class Instructions:
         )
 
     def options(self, facts: Facts) -> Options:
-        """Return the options that decide which cases there are."""
         return {
             "--runner": "ptxas",
             "--seed": self.seed,

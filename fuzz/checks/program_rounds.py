@@ -298,8 +298,55 @@ class ProgramRounds(Rounds):
             expected=execute(batch.program, images[some], target=target).images,
             target=target,
         )
-        count = len(wrong) + unseen
-        self._differing(batch, compiled, own, seen, sms[some], numbers[some], count)
+        judgement = judge(
+            batch.program, seen.images, seen.actual, target=seen.target, expected=seen.expected
+        )
+        kinds = list(filter(None, judgement))
+        looks = self._looks(batch, seen, kinds)
+
+        def again() -> NDArray[np.bool_] | None:
+            ran = self._runner.run(compiled, seen.images, entry=batch.entry)
+            return None if isinstance(ran, Failure) else seen.wrong_in(ran.images)
+
+        @cache
+        def alone() -> tuple[CompiledOnce, KernelModule]:
+            return CompiledOnce(self._runner), self._emitted(batch)
+
+        culprits: Sequence[Culprit | None] = [None] * len(kinds)
+        # What is counted with others like it anyway needs no experiments, each of which compiles.
+        if any(family.key not in self._job.settled for family in looks.values()):
+            device = ExperimentDevice(self._runner, alone()[1], remembered=self._remembered)
+            culprits = shared_register_culprits(device, batch.program, seen.images, again)
+        places: dict[tuple[Kind, str], list[int]] = {}
+        for place, (kind, culprit) in enumerate(zip(kinds, culprits, strict=True)):
+            key = "" if culprit is None else culprit.key
+            places.setdefault((kind, key), []).append(place)
+        rest = len(wrong) + unseen - len(kinds)
+        groups: list[_Group] = []
+        for (kind, _), chosen in sorted(places.items(), key=lambda item: -item[0][0].severity):
+            # What was not judged counts with the first.
+            count = len(chosen) + rest * (chosen[0] == 0)
+            culprit = culprits[chosen[0]]
+            self._report.counts["verdicts", kind.value] += count
+            family = looks[kind]
+            if culprit is not None:
+                family = family_of_culprit(kind, culprit, seen.differences(chosen[0]))
+            groups.append((Found(family=family, cases=count), chosen))
+        new = [not self._told(found.family) for found, _ in groups]
+        if any(new):
+            groups = self._by_themselves(batch, seen.images, groups, new, *alone())
+        for found, (place, *_) in groups:
+            told = self._told(found.family)
+            shown = Attempt(
+                kind=kinds[place],
+                actual=seen.actual[place][None],
+                expected=seen.expected[place],
+                sms=(int(sms[some[place]]),),
+                failed=1,
+                compiled=None if told else self._alone(own, *alone()),
+            )
+            image, number = seen.images[place], int(numbers[some[place]])
+            self._seen(batch, image, number, found.family, shown, found.cases)
 
     def _isolated(
         self,
@@ -372,78 +419,6 @@ class ProgramRounds(Rounds):
         family = family_of_failure(kind, None if alone else batch.form, failure)
         shown = Attempt(kind=kind, failure=failure, failed=1)
         self._seen(batch, image, index, family, shown, 1)
-
-    def _differing(
-        self,
-        batch: Batch,
-        compiled: Compiled,
-        own: Compiled | None,
-        seen: WrongImages,
-        sms: NDArray[np.uint32],
-        numbers: NDArray[np.intp] | NDArray[np.uint64],
-        wrong: int,
-    ) -> None:
-        """Report images that came out wrong, by family.
-
-        Parameters
-        ----------
-        own
-            What the program is compiled to in a module of its own; None where that is to be seen.
-        sms, numbers
-            Of shape (count,), of each of these: the multiprocessor that ran it, and its number in
-            the round.
-        wrong
-            How many came out wrong.
-        """
-        judgement = judge(
-            batch.program, seen.images, seen.actual, target=seen.target, expected=seen.expected
-        )
-        kinds = list(filter(None, judgement))
-        looks = self._looks(batch, seen, kinds)
-
-        def again() -> NDArray[np.bool_] | None:
-            ran = self._runner.run(compiled, seen.images, entry=batch.entry)
-            return None if isinstance(ran, Failure) else seen.wrong_in(ran.images)
-
-        @cache
-        def alone() -> tuple[CompiledOnce, KernelModule]:
-            return CompiledOnce(self._runner), self._emitted(batch)
-
-        culprits: Sequence[Culprit | None] = [None] * len(kinds)
-        # What is counted with others like it anyway needs no experiments, each of which compiles.
-        if any(family.key not in self._job.settled for family in looks.values()):
-            device = ExperimentDevice(self._runner, alone()[1], remembered=self._remembered)
-            culprits = shared_register_culprits(device, batch.program, seen.images, again)
-        places: dict[tuple[Kind, str], list[int]] = {}
-        for place, (kind, culprit) in enumerate(zip(kinds, culprits, strict=True)):
-            key = "" if culprit is None else culprit.key
-            places.setdefault((kind, key), []).append(place)
-        rest = wrong - len(kinds)
-        groups: list[_Group] = []
-        for (kind, _), chosen in sorted(places.items(), key=lambda item: -item[0][0].severity):
-            # What was not judged counts with the first.
-            count = len(chosen) + rest * (chosen[0] == 0)
-            culprit = culprits[chosen[0]]
-            self._report.counts["verdicts", kind.value] += count
-            family = looks[kind]
-            if culprit is not None:
-                family = family_of_culprit(kind, culprit, seen.differences(chosen[0]))
-            groups.append((Found(family=family, cases=count), chosen))
-        new = [not self._told(found.family) for found, _ in groups]
-        if any(new):
-            groups = self._by_themselves(batch, seen.images, groups, new, *alone())
-        for found, (place, *_) in groups:
-            told = self._told(found.family)
-            shown = Attempt(
-                kind=kinds[place],
-                actual=seen.actual[place][None],
-                expected=seen.expected[place],
-                sms=(int(sms[place]),),
-                failed=1,
-                compiled=None if told else self._alone(own, *alone()),
-            )
-            image, number = seen.images[place], int(numbers[place])
-            self._seen(batch, image, number, found.family, shown, found.cases)
 
     def _looks(
         self,

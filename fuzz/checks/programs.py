@@ -150,11 +150,9 @@ class IdleWorker(Protocol):
 
         `verified` are its programs of which every image that was run came out as it must.
         """
-        ...
 
     def close(self) -> None:
         """Close what it has opened."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,12 +179,10 @@ class Programs:
 
     @property
     def patience(self) -> float:
-        """Seconds of silence after which a worker is killed."""
         most = max(_STALL_SECONDS.values())
         return self.stall_seconds or _STALL_SECONDS.get(self.choice.name, most)
 
     def on(self, device: int) -> Programs:
-        """Return the same for a worker that has this device."""
         return replace(self, choice=replace(self.choice, device=device))
 
     @contextmanager
@@ -250,7 +246,6 @@ class Programs:
         )
 
     def plan(self, facts: Facts) -> Plan:
-        """Return what programs there are for a runner."""
         choice = self.choice
         device = Speed.NATIVE if choice.name == "cuda" else Speed.INTERPRETED
         # Beside a reference the oracle vouches for the program: a few images do.
@@ -310,7 +305,6 @@ class Programs:
         )
 
     def options(self, facts: Facts) -> Options:
-        """Return the options that decide which cases there are."""
         choice = self.choice
         return {
             "--runner": choice.name,

@@ -95,19 +95,15 @@ class Heartbeat(Protocol):
     @property
     def interrupted(self) -> bool:
         """Whether to come to an end with what is being done."""
-        ...
 
     def enter(self, stage: Stage, *, round: int | None = None) -> None:  # noqa: A002
         """Say that a stage begins; the one before it has ended."""
-        ...
 
     def count(self, cases: int) -> None:
         """Add cases that were compared."""
-        ...
 
     def beat(self) -> None:
         """Give a sign of life."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -431,28 +427,22 @@ class Check(Protocol):
     @property
     def seed(self) -> int:
         """Seed of the campaign: the same seed gives the same cases."""
-        ...
 
     @property
     def patience(self) -> float:
         """Seconds of silence after which a worker is killed."""
-        ...
 
     def on(self, device: int) -> Check:
         """Return the same for a worker that has this device."""
-        ...
 
     def opened(self, heartbeat: Heartbeat) -> AbstractContextManager[OpenCheck]:
         """Open what a worker needs.
 
         Raises WarpfuzzError if something is asked for that cannot be, or something is missing.
         """
-        ...
 
     def plan(self, facts: Facts) -> Plan:
         """Return the coordinator's side. Raises UsageError if nothing is selected that there is."""
-        ...
 
     def options(self, facts: Facts) -> Options:
         """Return what decides which cases there are, for a resumption."""
-        ...

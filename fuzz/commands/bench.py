@@ -26,7 +26,7 @@ from fuzz.bench.campaigns import (
 )
 from fuzz.bench.search import Column, Contents, Measurement, Plan, Row, chosen, measure
 from fuzz.options import Bench, Faults, check_conflicts
-from fuzz.output import console, counted, emit, say, table
+from fuzz.output import console, counted, emit, emit_summary, say, table
 from fuzz.runner import RunnerChoice, cores, version_for
 from oracle.errors import UsageError
 from oracle.forms import Form
@@ -41,7 +41,6 @@ _FORMS_SHOWN = 4
 
 
 def _print_reach(reached: Sequence[Reach], gaps: Sequence[Reach], undrawn: Sequence[Form]) -> None:
-    """Print a table for each dimension, and what is missing."""
     for dimension, group in groupby(reached, key=lambda one: one.dimension):
         rows = list(group)
         there = sum(bool(one.count) for one in rows)
@@ -71,32 +70,26 @@ def _shown(rows: Sequence[Reach]) -> Sequence[Reach]:
 
 
 def _emit_measurement(measured: Measurement, plan: Plan, options: Bench) -> None:
-    """Write a line for each fault, and the summary."""
     rows = [_row(row, plan) for row in measured.rows]
     for row in rows:
         emit(row)
     main, *baselines = plan.columns
-    emit(
-        {
-            "summary": {
-                "cases": measured.cases,
-                "seconds": round(measured.seconds, 3),
-                "seed": options.seed,
-                "seeds": options.seeds,
-                "limit": plan.limit,
-                "baseline_limit": plan.baseline_limit,
-                "target": plan.target,
-                "ptx_version": plan.version,
-                "contents": main.value,
-                "median": measured.median(main),
-                "baseline_medians": {one.value: measured.median(one) for one in baselines},
-                "missed": measured.missed(main),
-                "faults": [
-                    {name: row[name] for name in ("name", "found", "cases", "seconds")}
-                    for row in rows
-                ],
-            }
-        }
+    emit_summary(
+        cases=measured.cases,
+        seconds=round(measured.seconds, 3),
+        seed=options.seed,
+        seeds=options.seeds,
+        limit=plan.limit,
+        baseline_limit=plan.baseline_limit,
+        target=plan.target,
+        ptx_version=plan.version,
+        contents=main.value,
+        median=measured.median(main),
+        baseline_medians={one.value: measured.median(one) for one in baselines},
+        missed=measured.missed(main),
+        faults=[
+            {name: row[name] for name in ("name", "found", "cases", "seconds")} for row in rows
+        ],
     )
 
 
@@ -127,7 +120,6 @@ def _figures(column: Column) -> dict[str, object]:
 
 
 def _print_measurement(measured: Measurement, plan: Plan, options: Bench) -> None:
-    """Print a table of faults, and what they come to."""
     out = console()
     main = plan.columns[0]
     hidden = [row.subject for row in measured.rows if row.subject.unobservable]
@@ -336,18 +328,14 @@ def _coverage(options: Bench) -> bool:
     if options.json:
         for one in reached:
             emit({"dimension": one.dimension, "name": one.name, "programs": one.count})
-        emit(
-            {
-                "summary": {
-                    "cases": options.programs,
-                    "seconds": round(seconds, 3),
-                    "seed": options.seed,
-                    "faults": [],
-                    "programs": options.programs,
-                    "missing": [{"dimension": one.dimension, "name": one.name} for one in gaps],
-                    "not_drawn": [form.opcode for form in undrawn],
-                }
-            }
+        emit_summary(
+            cases=options.programs,
+            seconds=round(seconds, 3),
+            seed=options.seed,
+            faults=[],
+            programs=options.programs,
+            missing=[{"dimension": one.dimension, "name": one.name} for one in gaps],
+            not_drawn=[form.opcode for form in undrawn],
         )
     else:
         _print_reach(reached, gaps, undrawn)

@@ -14,14 +14,12 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from itertools import product
-from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,11 +35,19 @@ from fuzz.output import (
     counted,
     duration,
     emit,
+    emit_summary,
     harmless,
     say,
     write_junit,
 )
-from fuzz.runner import OpenRunner, RunnerChoice, kind_of_failure, open_runner, opened
+from fuzz.runner import (
+    OpenRunner,
+    RunnerChoice,
+    kind_of_failure,
+    made_here,
+    opened,
+    runner_pool,
+)
 from oracle.errors import InfrastructureError, UsageError
 from oracle.execution import execute, has_figures
 from oracle.forms import ROW_BYTES, Form
@@ -151,6 +157,9 @@ def _said(failure: Failure) -> str:
     before, _, stack = failure.detail.partition("Traceback (most recent call last):")
     last = stack.rstrip().rpartition("\n")[2]
     words, said = " ".join(f"{before} {last}".split()), f"{failure}"
+    if failure.trouble is not Trouble.UNSUPPORTED:
+        # As the outcome is called, and the page calls it.
+        said = f"{kind_of_failure(failure)}: {failure.message}"
     return said if words in said else f"{said}: {words[-_SAID_CHARACTERS:]}"
 
 
@@ -431,16 +440,9 @@ def _answers(
     """Iterate over what came of forms, in their order, and the seconds that each took."""
     workers = min(options.workers, len(forms))
     if workers == 1:
-        for form in forms:
-            yield _timed(runner, form, module, options.images)
+        yield from map(_timer(runner, module, options.images), forms)
         return
-    # Not forked: NumPy's threads would be cut off in the middle.
-    pool = ProcessPoolExecutor(
-        workers,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_open,
-        initargs=(choice, module, options.images),
-    )
+    pool = runner_pool(workers, choice, _timer, module, options.images)
     asked_all = False
     try:
         yield from pool.map(_timed_there, forms)
@@ -455,26 +457,17 @@ def _answers(
         pool.shutdown(cancel_futures=True)
 
 
-def _timed(runner: Runner, form: Form, module: Module, count: int) -> tuple[Asked, float]:
-    begun = time.monotonic()
-    came = asked(runner, item(form, module), module, count=count)
-    return came, time.monotonic() - begun
+def _timer(runner: Runner, module: Module, count: int) -> Callable[[Form], tuple[Asked, float]]:
+    def timed(form: Form) -> tuple[Asked, float]:
+        begun = time.monotonic()
+        came = asked(runner, item(form, module), module, count=count)
+        return came, time.monotonic() - begun
 
-
-_THERE: list[tuple[Runner, Module, int]] = []
-"""Runner of this worker process, module and images of each form; set once by `_open`."""
-
-
-def _open(choice: RunnerChoice, module: Module, count: int) -> None:
-    runner = open_runner(choice).runner
-    # A process of a pool ends without `atexit`; this is what it does run.
-    Finalize(None, runner.close, exitpriority=10)
-    _THERE[:] = [(runner, module, count)]
+    return timed
 
 
 def _timed_there(form: Form) -> tuple[Asked, float]:
-    runner, module, count = _THERE[0]
-    return _timed(runner, form, module, count)
+    return cast(tuple[Asked, float], made_here()(form))
 
 
 @dataclass(kw_only=True)
@@ -594,22 +587,18 @@ class _Report:
                 f"# {many} passed that {path} expects to fail; --update-expectations corrects that"
             )
         if options.json:
-            emit(
-                {
-                    "summary": {
-                        "cases": len(self.outcomes) - counts[NOT_IMPLEMENTED],
-                        "seconds": round(seconds, 3),
-                        "seed": None,
-                        "findings": self.rows,
-                        "outcomes": dict(counts),
-                        "flipped": flips,
-                        "not_asked": left,
-                        "runner": options.runner,
-                        "device": ready.device,
-                        "target": ready.target,
-                        "ptx_version": ready.ptx_version,
-                    }
-                }
+            emit_summary(
+                cases=len(self.outcomes) - counts[NOT_IMPLEMENTED],
+                seconds=round(seconds, 3),
+                seed=None,
+                findings=self.rows,
+                outcomes=dict(counts),
+                flipped=flips,
+                not_asked=left,
+                runner=options.runner,
+                device=ready.device,
+                target=ready.target,
+                ptx_version=ready.ptx_version,
             )
         self._write()
         if counts[NOT_IMPLEMENTED] == len(self.outcomes):

@@ -61,19 +61,17 @@ def list_findings(options: CorpusList) -> None:
     if options.json:
         for group in groups:
             emit(
-                {
-                    "kind": group.kind.value,
-                    "family": group.key,
-                    "title": _title(group),
-                    "members": len(group.members),
-                    "kinds": _kinds(group),
-                    "compilers": _who(group) or None,
-                    "ids": [one.id for one in group.members],
-                    "id": group.smallest.id,
-                    "text": group.smallest.finding.text,
-                    "path": str(group.smallest.path),
-                    "known": listed.match(group.smallest.finding) is not None,
-                }
+                kind=group.kind.value,
+                family=group.key,
+                title=_title(group),
+                members=len(group.members),
+                kinds=_kinds(group),
+                compilers=_who(group) or None,
+                ids=[one.id for one in group.members],
+                id=group.smallest.id,
+                text=group.smallest.finding.text,
+                path=str(group.smallest.path),
+                known=listed.match(group.smallest.finding) is not None,
             )
         report_problems(problems)
         return
@@ -234,13 +232,11 @@ def compare_corpora(options: CorpusDiff) -> bool:
     difference = compare(named_corpus(left), named_corpus(right))
     if options.json:
         emit(
-            {
-                "only_left": [entry.id for entry in difference.only_left],
-                "only_right": [entry.id for entry in difference.only_right],
-                "common": list(difference.common),
-                "families_only_left": [group.key for group in difference.families_only_left],
-                "families_only_right": [group.key for group in difference.families_only_right],
-            }
+            only_left=[entry.id for entry in difference.only_left],
+            only_right=[entry.id for entry in difference.only_right],
+            common=list(difference.common),
+            families_only_left=[group.key for group in difference.families_only_left],
+            families_only_right=[group.key for group in difference.families_only_right],
         )
     else:
         for mark, entries in (("-", difference.only_left), ("+", difference.only_right)):

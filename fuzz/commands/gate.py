@@ -20,9 +20,9 @@ from corpus.known import Known, known_with
 from corpus.opening import RECORD, named_corpus
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import ProcessPool
-from fuzz.campaign.rounds import Budget, parse_duration
+from fuzz.campaign.rounds import parse_duration
 from fuzz.campaign.status import CampaignStatus, told_apart
-from fuzz.campaign.store import CampaignStore
+from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.compilers import Compilers
 from fuzz.checks.protocol import Facts
 from fuzz.compilers.bisection import rate_of, repeats_for
@@ -42,6 +42,7 @@ from fuzz.output import (
     counted,
     duration,
     emit,
+    emit_summary,
     fetcher,
     generator,
     plain,
@@ -155,7 +156,6 @@ class _Result:
 
     @property
     def compared(self) -> str:
-        """What was compared, in a sentence."""
         status = self.status
         if status is None:
             return "No fresh program was drawn."
@@ -569,27 +569,21 @@ def _report(result: _Result, options: Gate, seed: int, seconds: float) -> None:
     if options.json:
         for row in shown:
             emit(_json(row))
-        emit(
-            {
-                "summary": {
-                    "old": result.old.label,
-                    "new": result.new.label,
-                    "runner": result.runner,
-                    "variants": [f"{one}" for one in result.variants],
-                    "cases": 0 if status is None else status.cases,
-                    **({} if status is None else told_apart(status)),
-                    "recorded": result.recorded,
-                    "seconds": round(seconds, 3),
-                    "seed": seed,
-                    "standings": counts,
-                    "findings": [_json(row) for row in shown if row.standing.speaks_against],
-                    "left_out": result.unasked,
-                    "compile_time": [
-                        row.what for row in result.rows if row.source == "compile time"
-                    ],
-                    "verdict": verdict,
-                }
-            }
+        emit_summary(
+            old=result.old.label,
+            new=result.new.label,
+            runner=result.runner,
+            variants=[f"{one}" for one in result.variants],
+            cases=0 if status is None else status.cases,
+            **{} if status is None else told_apart(status),
+            recorded=result.recorded,
+            seconds=round(seconds, 3),
+            seed=seed,
+            standings=counts,
+            findings=[_json(row) for row in shown if row.standing.speaks_against],
+            left_out=result.unasked,
+            compile_time=[row.what for row in result.rows if row.source == "compile time"],
+            verdict=verdict,
         )
     else:
         _print(result, shown, verdict, seed, seconds)

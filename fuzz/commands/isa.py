@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from fuzz.options import Isa
-from fuzz.output import console, emit, table
+from fuzz.output import console, counted, emit, table
 from oracle.forms import Form
 from oracle.isa import is_available, notes_of
 from oracle.targets import Module, parse_target, parse_version
@@ -35,7 +35,7 @@ def list_forms(options: Isa) -> None:
     console().print(shown)
     counts = Counter(form.mnemonic for form in forms)
     parts = ", ".join(f"{count} {mnemonic}" for mnemonic, count in counts.items())
-    console().print(f"{len(forms)} forms: {parts or 'none'}")
+    console().print(f"{counted(len(forms), 'form')}: {parts or 'none'}")
 
 
 def _available(form: Form, target: str | None, ptx_version: str | None) -> bool:

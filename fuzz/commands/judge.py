@@ -15,6 +15,7 @@ from corpus import Corpus, Kind, create_corpus
 from corpus.known import known_with
 from fuzz.compilers.members import Member, members_of
 from fuzz.findings.launches import LaunchRows, entry_of, own_text, parse_launch
+from fuzz.findings.making import remember
 from fuzz.judging.comparing import REFERENCE_SECONDS
 from fuzz.judging.guessing import Guess, guess
 from fuzz.judging.judging import Court, Found, Judged, court, judged
@@ -24,6 +25,7 @@ from fuzz.output import (
     Test,
     counted,
     emit,
+    emit_summary,
     fetcher,
     generator,
     report_expired,
@@ -37,6 +39,7 @@ from oracle.given_files import read_given, reason_of
 from oracle.targets import parse_target
 from runners.compilers import all_fetched, fetched_compiler, parse_levels, select
 from runners.faults import by_name
+from runners.foreign import is_command
 from runners.processes import quoted
 from runners.protocol import Failure
 from runners.ptx_pass import PtxPass
@@ -48,6 +51,7 @@ _COMPILERS = "installed,driver"
 def judge_kernel(options: Judge) -> bool:
     """Judge a kernel; tell whether compilers disagree about it."""
     started = time.monotonic()
+    remember(options.ptx_pass, options.runner if is_command(options.runner or "") else None)
     written = _text(options.kernel, "kernel")
     rows = LaunchRows()
     if options.launch is not None:
@@ -212,27 +216,23 @@ def _report(
     if options.json:
         for row in rows:
             emit(row)
-        emit(
-            {
-                "summary": {
-                    "cases": told.came.results,
-                    "seconds": round(seconds, 3),
-                    "seed": options.seed,
-                    "findings": rows,
-                    "kernel": str(options.kernel),
-                    "device": who.ready.device,
-                    "launch": told.setup.toml,
-                    "guessed": list(found.guessed),
-                    "reference": None if refusal else told.referee,
-                    "refused": refusal or None,
-                    "changed": list(notes),
-                    "images": told.images,
-                    "left_out": dict(left),
-                    "not_tried": told.untried,
-                    "agreeing": list(told.came.agreeing),
-                    "not_asked": [*told.came.unasked, *who.skipped],
-                }
-            }
+        emit_summary(
+            cases=told.came.results,
+            seconds=round(seconds, 3),
+            seed=options.seed,
+            findings=rows,
+            kernel=str(options.kernel),
+            device=who.ready.device,
+            launch=told.setup.toml,
+            guessed=list(found.guessed),
+            reference=None if refusal else told.referee,
+            refused=refusal or None,
+            changed=list(notes),
+            images=told.images,
+            left_out=dict(left),
+            not_tried=told.untried,
+            agreeing=list(told.came.agreeing),
+            not_asked=[*told.came.unasked, *who.skipped],
         )
         return
     for sentence in found.guessed:
@@ -258,13 +258,13 @@ def _report(
     for one in told.found:
         _print(one)
     if not told.came.codes:
-        say(f"No code ran to its end, so that no image was compared, in {seconds:.1f} s.")
+        say(f"No build ran to its end, so that no image was compared, in {seconds:.1f} s.")
         return
-    agreeing = ", ".join(told.came.agreeing) or "none of them"
+    agreeing = ", ".join(told.came.agreeing) or "none"
     referee = "with each other" if refusal else f"with {told.referee}"
     say(
-        f"{counted(told.images, 'image')} by {counted(told.came.codes, 'code')} "
-        f"compared, whole and bit for bit, {referee}, in {seconds:.1f} s; agreeing: {agreeing}."
+        f"{counted(told.images, 'image')} compared, whole and bit for bit, {referee}, in "
+        f"{seconds:.1f} s; different builds that ran: {told.came.codes}; agreeing: {agreeing}."
     )
 
 

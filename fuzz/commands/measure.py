@@ -23,11 +23,10 @@ from fuzz.measuring import (
     confirmed_there,
     joined_model,
     measured_model,
-    pool_of,
 )
 from fuzz.options import Measure, check_conflicts
-from fuzz.output import check_output, console, counted, emit, say, table, typed
-from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened
+from fuzz.output import check_output, console, counted, emit, emit_summary, say, table, typed
+from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened, runner_pool
 from oracle.formats import FORMATS
 from oracle.isa import FORMS
 from oracle.measuring.inference import Contradiction
@@ -95,7 +94,9 @@ def _measure(
             map_fits: Callable[..., Any] = map
             confirmer: Callable[..., Any] = partial(map, partial(confirm, device=device))
             if choice.name == "cuda" and workers > 1:
-                pool = stack.enter_context(pool_of(ready.choice, module, forms, workers))
+                pool = stack.enter_context(
+                    runner_pool(workers, ready.choice, Device, module, forms)
+                )
                 map_fits, confirmer = pool.map, partial(pool.map, confirmed_there)
             measurer = Measurer(
                 device, known, confirmer, images=options.images or _IMAGES.get(choice.name, 1_024),
@@ -118,7 +119,6 @@ class _Measured:
 
     @property
     def model(self) -> Model:
-        """The model of these results."""
         day = datetime.now(tz=UTC).date().isoformat()
         with_ = f", {self.compiler}" if self.compiler else ""
         source = f"warpfuzz measure, {self.ready.device}{with_}, {day}"
@@ -139,7 +139,6 @@ class _Report:
     def begin(
         self, ready: OpenRunner, known: Model, release: str, assembler: Assembler | None
     ) -> None:
-        """Say what is measured now."""
         compiler = "" if assembler is None else assembler.named
         self.measured.append(
             _Measured(ready=ready, known=known, release=release, compiler=compiler, results=[])
@@ -149,7 +148,6 @@ class _Report:
             say(f"Measuring {ready.device}{with_}.")
 
     def unit(self, result: MeasuredResult) -> None:
-        """Print one unit."""
         now = self.measured[-1]
         now.results.append(result)
         if self.options.json:
@@ -176,13 +174,13 @@ class _Report:
         if output is not None:
             durable.write_output(output, model_text(model).encode())
         if self.options.json:
-            emit({"summary": {
-                "device": ready.device, "target": known.base, "figures": asked,
-                "as_in_model": same, "not_told_apart": open_, "refused": refused, "images": images,
-                "seconds": round(seconds, 1), "seed": self.options.seed,
-                "known_model": known.name, "model": model.digest[:12],
-                "output": None if output is None else str(output), "stopped": self.stopped,
-            }})  # fmt: skip
+            emit_summary(
+                device=ready.device, target=known.base, figures=asked, as_in_model=same,
+                not_told_apart=open_, refused=refused, images=images,
+                seconds=round(seconds, 1), seed=self.options.seed, known_model=known.name,
+                model=model.digest[:12], output=None if output is None else str(output),
+                stopped=self.stopped,
+            )  # fmt: skip
             return bool(refused) or differs
         if self.stopped:
             say(f"Stopped before the end, after {counted(len(results), 'unit')}.")

@@ -27,6 +27,7 @@ from fuzz.output import (
     console,
     counted,
     emit,
+    emit_summary,
     harmless,
     report_expired,
     report_problems,
@@ -58,7 +59,6 @@ class _Results:
 
     @property
     def errors(self) -> list[WarpfuzzError]:
-        """Why findings could not be run."""
         return [one.error for one, _ in self.rows if one.error is not None]
 
     @property
@@ -200,22 +200,18 @@ def _summarise(told: _Results, answers: Answers | None, options: Replay, seconds
     ways = by_way(told.count)
     standings = Counter(one.standing for one, _ in told.rows if one.standing is not None)
     if options.json:
-        emit(
-            {
-                "summary": {
-                    "cases": options.times * (len(told.rows) - len(told.errors)),
-                    "seconds": round(seconds, 3),
-                    "seed": None,
-                    "baseline": options.baseline,
-                    "findings": [_row(one, known) for one, known in told.rows if one.counts],
-                    "counts": {way.value: count for way, count in ways.items()},
-                    "standings": {one.value: standings[one] for one in ReplayStatus}
-                    if answers is not None
-                    else None,
-                    "left_out": [str(reason) for reason in told.errors],
-                    "broken": [problem.sentence for problem in told.broken],
-                }
-            }
+        emit_summary(
+            cases=options.times * (len(told.rows) - len(told.errors)),
+            seconds=round(seconds, 3),
+            seed=None,
+            baseline=options.baseline,
+            findings=[_row(one, known) for one, known in told.rows if one.counts],
+            counts={way.value: count for way, count in ways.items()},
+            standings={one.value: standings[one] for one in ReplayStatus}
+            if answers is not None
+            else None,
+            left_out=[str(reason) for reason in told.errors],
+            broken=[problem.sentence for problem in told.broken],
         )
         return
     if options.quiet:
@@ -332,7 +328,10 @@ def _replay_module(options: Replay) -> bool:
                 say(f"  {message}")
     if options.json:
         seconds = round(time.monotonic() - started, 3)
-        emit(
-            {"summary": {"cases": options.times, "seconds": seconds, "seed": None, "findings": []}}
+        emit_summary(
+            cases=options.times,
+            seconds=seconds,
+            seed=None,
+            findings=[],
         )
     return bad

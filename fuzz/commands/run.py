@@ -10,16 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from msgspec import to_builtins
-
 from corpus import Corpus, create_corpus
 from corpus.known import known_with
 from fuzz.campaign.campaign import Campaign, campaign_options, check_options
 from fuzz.campaign.check_wrappers import Shard, Sharded
 from fuzz.campaign.pool import ProcessPool
-from fuzz.campaign.rounds import Budget, parse_duration
+from fuzz.campaign.rounds import parse_duration
 from fuzz.campaign.status import CampaignStatus, summary
-from fuzz.campaign.store import ABANDONED, CampaignStore, Limits, State, holds_campaign
+from fuzz.campaign.store import ABANDONED, Budget, CampaignStore, State, holds_campaign
 from fuzz.checks.protocol import Check, Facts
 from fuzz.compilers.members import Member, members_of
 from fuzz.console import Several, ended_by_signals, print_report, serving, watching, write_report
@@ -280,7 +278,6 @@ def _compilers(
 
 
 def _shard(options: Run, state: State | None) -> Shard:
-    """Return the shard that is asked for."""
     shard = Shard.parse(options.shard or "")
     if options.seed is None and state is None:
         raise UsageError(
@@ -382,9 +379,9 @@ def budget_of(options: Run, state: State | None = None) -> Budget:
         findings=options.findings,
         quiet=None if quiet is None else parse_duration(quiet),
     )
-    if budget == Budget() and state is not None and state.limits != Limits():
-        return Budget(**to_builtins(state.limits))
-    return replace(budget, seconds=_DEFAULT_SECONDS) if budget == Budget() else budget
+    if budget == Budget() and state is not None:
+        budget = state.limits
+    return Budget(seconds=_DEFAULT_SECONDS) if budget == Budget() else budget
 
 
 def _say_how_sure(facts: Facts) -> None:

@@ -1,14 +1,19 @@
-"""`warpfuzz screen`: whether one of these GPUs is wrong, and where; `distill` makes a set."""
+"""`warpfuzz screen`: whether one of these GPUs, or of a cluster, is wrong, and where.
+
+`distill` makes a set.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from rich.live import Live
 from rich.progress import Progress
@@ -26,7 +31,7 @@ from fuzz.console.screening import (
     Standing,
     announce,
     device_row,
-    emit_summary,
+    emit_screening,
     finding_row,
     preflight_row,
     print_screening,
@@ -37,8 +42,24 @@ from fuzz.console.screening import (
     tests_of,
     views,
 )
+from fuzz.findings.making import remember
+from fuzz.fleet.pool import cluster_at, joining, starting_actors
+from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
 from fuzz.options import Distill, Screen, check_conflicts
-from fuzz.output import check_output, console, emit, generator, report_expired, say, write_junit
+from fuzz.output import (
+    Test,
+    check_output,
+    console,
+    counted,
+    emit,
+    emit_summary,
+    generator,
+    plain,
+    report_expired,
+    say,
+    starting,
+    write_junit,
+)
 from fuzz.runner import (
     OpenRunner,
     RunnerChoice,
@@ -90,6 +111,9 @@ _PROGRAMS_WITHOUT_SET = 256
 def screen(options: Screen) -> bool:
     """Screen; tell whether something differed."""
     seconds = parse_duration(options.time)
+    remember(options.ptx_pass)
+    if options.fleet is not None:
+        return _screen_fleet(options, options.fleet)
     check_report(options.report)
     made = read_set(options.path) if options.path is not None else None
     known = known_with(options.known)
@@ -209,7 +233,6 @@ class _Job:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def made_for(self, ready: OpenRunner, module: Module, scope: Scope | None) -> _Making:
-        """Return what makes programs for a device."""
         key = (ready.oracle_target, module.target.name, str(module.version))
         with self.lock:
             if key not in self.making:
@@ -219,7 +242,6 @@ class _Job:
             return self.making[key]
 
     def is_over(self, device: ScreenedDevice) -> bool:
-        """Whether a device was screened for as long as was asked."""
         return time.monotonic() - device.started >= self.seconds
 
     def screen(self, device: ScreenedDevice) -> None:
@@ -408,7 +430,7 @@ def _report(
             judged_by = model_for(targets[0]).name
         rows = [device_row(device) for device in devices]
         found = [finding_row(one) for device in devices for one in device.kept]
-        emit_summary(options, rows, found, seconds, seed=seed, model=judged_by)
+        emit_screening(options, rows, found, seconds, seed=seed, model=judged_by)
     else:
         print_screening(devices, seconds, options.corpus)
     if options.report is not None:
@@ -442,21 +464,17 @@ def make_set(options: Distill) -> None:
     seconds = time.monotonic() - begun
     if json:
         description = made.description
-        emit(
-            {
-                "summary": {
-                    "images": made.images,
-                    "programs": len(made.programs),
-                    "target": description.target,
-                    "ptx_version": description.ptx_version,
-                    "seed": description.seed,
-                    "generator": description.generator,
-                    "model": description.model,
-                    "covers": description.covers,
-                    "path": str(output),
-                    "seconds": round(seconds, 3),
-                }
-            }
+        emit_summary(
+            images=made.images,
+            programs=len(made.programs),
+            target=description.target,
+            ptx_version=description.ptx_version,
+            seed=description.seed,
+            generator=description.generator,
+            model=description.model,
+            covers=description.covers,
+            path=str(output),
+            seconds=round(seconds, 3),
         )
         return
     say(
@@ -467,3 +485,167 @@ def make_set(options: Distill) -> None:
     for name, covered in made.description.covers.items():
         missing = f"; not {', '.join(covered.missing[:4])}" if covered.missing else ""
         say(f"  {name}: {covered.reached:,} of {covered.total:,}{missing}")
+
+
+_PASSED_ON = ("time", "pattern", "seed", "target", "ptx_pass", "assembler", "level")
+"""Options that each GPU's screening is given as they are."""
+
+
+# Every GPU of a cluster at once
+
+
+def _screen_fleet(options: Screen, fleet: str) -> bool:
+    """Screen; tell whether something differed that is not known."""
+    check_conflicts(options, "screen --fleet")
+    runner = hardware_runner(options.runner)
+    words, files = _fleet_arguments(options, runner)
+    known = known_with(options.known)
+    corpus = create_corpus(options.corpus, generator=generator())
+    with starting(lines=True) as tell:
+        tell(joining(fleet))
+        cluster = cluster_at(
+            fleet, gpus=runner == "cuda", workers=None if runner == "cuda" else 1,
+            most=options.gpus, host=ScreenHost,
+        )  # fmt: skip
+        tell(starting_actors(cluster))
+    begun = time.monotonic()
+    with (
+        closing(FleetScreening(cluster=cluster, words=words, files=files)) as screening,
+        ended_by_signals(screening.stop.set),
+    ):
+        _watch_fleet(screening, begun, json=options.json)
+    devices = screening.devices
+    rows = []
+    for device in devices:
+        for finding, data in device.harvest.findings if device.harvest else ():
+            saved = corpus.deposit(finding, data)
+            match = known.match(finding)
+            rows.append(
+                {
+                    "id": saved.id,
+                    "family": finding.family.key,
+                    "kind": finding.kind.value,
+                    "verdict": finding.kind.value,
+                    "known": match is not None,
+                    "path": str(saved.path),
+                    "title": finding.family.title,
+                    "device": device.name,
+                }
+            )
+    _report_fleet(options, devices, rows, time.monotonic() - begun)
+    report_expired(known)
+    failed = [f"{device.name}: {device.error}" for device in devices if device.error]
+    idle = [row for row in _fleet_rows(devices) if not row["error"] and not row["cases"]]
+    why = STOPPED_BEFORE if screening.stop.is_set() else NOTHING_COMPARED
+    failed += [f"{row['device']}: {why}" for row in idle]
+    if failed:
+        raise InfrastructureError(
+            f"{len(failed)} of {counted(len(devices), 'GPU')} could not be screened to the end: "
+            f"{failed[0]}"
+        )
+    return any(not row["known"] for row in rows)
+
+
+def _fleet_arguments(options: Screen, runner: str) -> tuple[Sequence[str], Mapping[str, bytes]]:
+    words, files = ["--runner", runner], {}
+    for name, value in options.picked(*_PASSED_ON).items():
+        if value is not None:
+            words += [options.spelled(name), str(value)]
+    for fault in options.faults:
+        words += ["--fault", fault]
+    for option, path in (("", options.path), ("--model", options.model)):
+        if path is None:
+            continue
+        # Its own name stands in what is said of it.
+        name = f"{option.lstrip('-') or 'set'}-{Path(path).name}"
+        try:
+            files[name] = Path(path).read_bytes()
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read ({error.strerror}); give a file") from None
+        words += [*filter(None, (option,)), f"@{name}"]
+    return words, files
+
+
+def _watch_fleet(screening: FleetScreening, begun: float, *, json: bool) -> None:
+    """Print a line for each GPU now and then, and a word about each that is gone."""
+    shown, told, placed = begun, set(), set()
+    for devices in screening.run():
+        for device in devices:
+            if device.begun is not None and id(device) not in placed:
+                placed.add(id(device))
+                say(plain(f"{device.name}: begins"), stderr=json)
+            if device.error and id(device) not in told:
+                told.add(id(device))
+                say(plain(f"{device.name}: {device.error}", style="bad"), stderr=json)
+        now = time.monotonic()
+        if now - shown >= _LINE_SECONDS:
+            shown = now
+            for device in devices:
+                if not device.done:
+                    say(plain(f"{device.name}: {device.line or 'begins'}"), stderr=json)
+
+
+def _fleet_rows(devices: Sequence[FleetDevice]) -> list[dict[str, Any]]:
+    return [row for device in devices for row in _rows_of_device(device)]
+
+
+def _rows_of_device(device: FleetDevice) -> list[dict[str, Any]]:
+    host = device.begun.host if device.begun is not None else ""
+    summary = device.harvest.summary if device.harvest is not None else None
+    if summary is None:
+        nothing = {"device": device.name, "host": host, "cases": 0, "wrong": 0}
+        return [{**nothing, "multiprocessors": [], "error": device.error}]
+    return [
+        {
+            **row,
+            "device": f"{device.name}: {row['device'].partition(': ')[2] or row['device']}",
+            "host": host,
+            "error": row.get("error") or device.error or None,
+        }
+        for row in summary["devices"]
+    ]
+
+
+def _report_fleet(
+    options: Screen,
+    devices: Sequence[FleetDevice],
+    found: Sequence[Mapping[str, Any]],
+    seconds: float,
+) -> None:
+    rows = _fleet_rows(devices)
+    if options.junit is not None:
+        write_junit(options.junit, _fleet_tests(rows), suite="warpfuzz screen")
+    if options.json:
+        emit_screening(options, rows, found, seconds)
+        return
+    for row in rows:
+        rate = row.get("cases_per_second") or 0
+        busy = f", busy {100 * row['busy']:.0f} %" if row.get("busy") else ""
+        line = plain(f"{row['device']}: {row['cases']:,} images, {rate_words(rate)}{busy}; ")
+        wrong = "worst" if row["wrong"] else "legal"
+        line.append(f"{row['wrong']:,} wrong", style=wrong)
+        for sm in row["multiprocessors"]:
+            if sm["wrong"]:
+                line.append(
+                    f"; multiprocessor {sm['number']}: {sm['wrong']:,} of {sm['cases']:,}",
+                    style="worst",
+                )
+        say(line)
+    for finding in found:
+        say(plain(f"{finding['device']}: {finding['title']}"))
+        say(plain(f"  {finding['path']}"))
+
+
+def _fleet_tests(rows: Sequence[Mapping[str, Any]]) -> list[Test]:
+    tests = []
+    for row in rows:
+        if row["error"]:
+            message = "it could not be screened"
+            tests.append(
+                Test("warpfuzz.screen", row["device"], 0.0, "error", message, row["error"])
+            )
+        for sm in row["multiprocessors"]:
+            name, group = f"multiprocessor {sm['number']}", f"warpfuzz.screen.{row['device']}"
+            result = "failure" if sm["wrong"] else "passed"
+            tests.append(Test(group, name, 0.0, result, f"{sm['wrong']:,} of {sm['cases']:,}"))
+    return tests

@@ -121,7 +121,6 @@ class Conclusion:
 
     @property
     def _of_driver(self) -> str:
-        """What the driver's compiler does at its levels."""
         said: dict[str, list[int]] = {}
         for level, cell in self.driver.items():
             said.setdefault(self._state(cell), []).append(level)

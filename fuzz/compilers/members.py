@@ -55,11 +55,9 @@ class Device(Runner, Protocol):
 
     def compile_with(self, compiler: Compiler, module: KernelModule) -> Compiled | Failure:
         """Compile a module without loading it; several threads may do so."""
-        ...
 
     def architecture(self, target: str) -> str | Failure:
         """Return the architecture for which modules of a target are compiled."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,8 +17,8 @@ from rich.live import Live
 from rich.text import Text
 
 from fuzz.campaign.campaign import Observer
-from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, missing_words, stage_shares, statistics
+from fuzz.campaign.store import Budget
 from fuzz.console.dashboard import dashboard, examined_words, limiting_words
 from fuzz.console.report import print_report, write_report
 from fuzz.findings.families import (

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus, missing_words, stage_shares
+from fuzz.campaign.store import Budget
 from fuzz.checks.protocol import REFERENCE, Counts, DeviceStatus, ScreeningReport, Stage, Words
 from fuzz.findings.families import FindingGroup, finding_groups, group_name
 from fuzz.output import bar, counted, duration, harmless, in_ascii, kind_name, kind_style, plain
@@ -293,8 +293,8 @@ def _counts(status: CampaignStatus) -> Text:
     for shown in sorted(status.words.counters, key=lambda one: not one.odd):
         count = status.counts[shown.words]
         if count or not shown.odd:
-            noun = shown.one if count == 1 else shown.many or f"{shown.one}s"
-            line.append(f" · {count:,} {noun}", style="odd" if shown.odd else "")
+            words = counted(count, shown.one, shown.many)
+            line.append(f" · {words}", style="odd" if shown.odd else "")
     return line.append(f" · {counted(status.rounds, 'round')}")
 
 

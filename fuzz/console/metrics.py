@@ -11,6 +11,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
@@ -49,157 +50,136 @@ class CampaignMetrics(Collector):
                 "seed": str(status.seed), "version": warpfuzz_version(),
             },
         )  # fmt: skip
-        yield _counters(
-            "warpfuzz_cases", "Cases of finished rounds, by outcome.", "outcome",
+        yield _labelled(
+            _COUNTER, "warpfuzz_cases", "Cases of finished rounds, by outcome.", "outcome",
             told_apart(status),
         )  # fmt: skip
-        yield _gauge("warpfuzz_cases_per_second", "Cases per second, lately.", status.recent_rate)
-        yield _counter("warpfuzz_rounds", "Finished rounds.", status.rounds)
-        yield _gauge(
-            "warpfuzz_rounds_skipped", "Rounds that no worker could run.", len(status.skipped)
+        yield _GAUGE(
+            "warpfuzz_cases_per_second", "Cases per second, lately.", value=status.recent_rate
         )
-        yield _counters(
-            "warpfuzz_counter", "Further counters of the campaign.", "counter",
+        yield _COUNTER("warpfuzz_rounds", "Finished rounds.", value=status.rounds)
+        yield _GAUGE(
+            "warpfuzz_rounds_skipped", "Rounds that no worker could run.",
+            value=len(status.skipped),
+        )  # fmt: skip
+        yield _labelled(
+            _COUNTER, "warpfuzz_counter", "Further counters of the campaign.", "counter",
             {"/".join(words): count for words, count in status.counts.items()},
         )  # fmt: skip
-        yield _gauges(
-            "warpfuzz_stage_ratio", "Fraction of the workers' time that each stage took.", "stage",
+        yield _labelled(
+            _GAUGE, "warpfuzz_stage_ratio",
+            "Fraction of the workers' time that each stage took.", "stage",
             {stage.value: share for stage, share in stage_shares(status.workers).items()},
         )  # fmt: skip
-        yield _findings(status)
-        yield _gauge(
-            "warpfuzz_findings_waiting",
-            "Findings that are still to be replayed or shrunk.",
-            status.waiting,
-        )
-        yield _counter(
-            "warpfuzz_unconfirmed_cases",
-            "Cases that differed once, but not when replayed.",
-            status.gone,
-        )
-        yield _gauge(
-            "warpfuzz_newest_age_seconds", "Time since something new was found or covered.",
-            status.seconds_since_new,
+        yield _labelled(
+            _GAUGE, "warpfuzz_findings", "Findings; those with the same cause count once.",
+            "verdict known",
+            Counter(
+                (group.kind.value, "yes" if group.known is not None else "no")
+                for group in finding_groups(status.families)
+            ),
         )  # fmt: skip
-        yield _gauge("warpfuzz_run_seconds", "Time since the campaign began.", status.seconds)
+        yield _GAUGE(
+            "warpfuzz_findings_waiting", "Findings that are still to be replayed or shrunk.",
+            value=status.waiting,
+        )  # fmt: skip
+        yield _COUNTER(
+            "warpfuzz_unconfirmed_cases", "Cases that differed once, but not when replayed.",
+            value=status.gone,
+        )  # fmt: skip
+        yield _GAUGE(
+            "warpfuzz_newest_age_seconds", "Time since something new was found or covered.",
+            value=status.seconds_since_new,
+        )  # fmt: skip
+        yield _GAUGE("warpfuzz_run_seconds", "Time since the campaign began.", value=status.seconds)
         yield _workers(status)
         yield from _fleet(status.hosts)
         for name, words, values in (
             ("warpfuzz_reached", "Values of each dimension of coverage that were reached.",
-             {line.name: line.reached for line in status.coverage}),
+            {line.name: line.reached for line in status.coverage}),
             ("warpfuzz_reachable", "Values of each dimension of coverage that exist.",
-             {line.name: line.total for line in status.coverage}),
+            {line.name: line.total for line in status.coverage}),
         ):  # fmt: skip
-            yield _gauges(name, words, "dimension", values)
+            yield _labelled(_GAUGE, name, words, "dimension", values)
         yield from _devices(status.devices)
         screening = status.screening
         yield from _screening(
-            [("", "", screening.comparisons, screening.wrong)] if screening is not None else []
+            {("", ""): (screening.comparisons, screening.wrong)} if screening is not None else {}
         )
 
 
 def _workers(status: CampaignStatus) -> Metric:
-    workers = GaugeMetricFamily(
-        "warpfuzz_workers",
-        "Workers (with --fleet: actors), by what they do.",
-        labels=["host", "state"],
-    )
     here = "no place yet" if status.hosts else socket.gethostname()
     states = Counter(
         (one.host or here, "stalled" if one.stalled else one.stage.value) for one in status.workers
     )
     states += Counter({(one.host, "gone"): one.actors_missing for one in status.hosts})
-    for labels, count in states.items():
-        workers.add_metric(labels, count)
-    return workers
+    words = "Workers (with --fleet: actors), by what they do."
+    return _labelled(_GAUGE, "warpfuzz_workers", words, "host state", states)
 
 
 def _fleet(hosts: Sequence[HostStatus]) -> Iterator[Metric]:
-    nodes = GaugeMetricFamily(
-        "warpfuzz_nodes", "Nodes of the fleet, by whether they are there.",
-        labels=["host", "state"],
-    )  # fmt: skip
-    for one in hosts:
-        nodes.add_metric([one.host, "there"], one.nodes)
-        nodes.add_metric([one.host, "gone"], one.nodes_missing)
-    yield nodes
+    nodes = {
+        (one.host, state): count
+        for one in hosts
+        for state, count in (("there", one.nodes), ("gone", one.nodes_missing))
+    }
+    words = "Nodes of the fleet, by whether they are there."
+    yield _labelled(_GAUGE, "warpfuzz_nodes", words, "host state", nodes)
     for name, words in (
         ("nodes_lost", "Nodes that were lost."), ("nodes_back", "Nodes that came back."),
         ("actors_lost", "Actors that were lost."), ("actors_back", "Actors that came back."),
     ):  # fmt: skip
-        family = CounterMetricFamily(f"warpfuzz_{name}", words, labels=["host"])
-        for one in hosts:
-            family.add_metric([one.host], getattr(one, name))
-        yield family
-
-
-def _findings(status: CampaignStatus) -> Metric:
-    found = GaugeMetricFamily(
-        "warpfuzz_findings",
-        "Findings; those with the same cause count once.",
-        labels=["verdict", "known"],
-    )
-    counts = Counter(
-        (group.kind.value, "yes" if group.known is not None else "no")
-        for group in finding_groups(status.families)
-    )
-    for labels, count in counts.items():
-        found.add_metric(labels, count)
-    return found
+        counts = {one.host: getattr(one, name) for one in hosts}
+        yield _labelled(_COUNTER, f"warpfuzz_{name}", words, "host", counts)
 
 
 def _devices(devices: Sequence[DeviceStatus]) -> Iterator[Metric]:
-    where = ["host", "gpu", "device"]
-    names = {
-        "warpfuzz_device_temperature_celsius": "Temperature of the GPU.",
-        "warpfuzz_device_power_watts": "Power draw of the GPU.",
-        "warpfuzz_device_busy_ratio": "Fraction of the last sampling period in which a kernel ran.",
+    where = "host gpu device"
+    own = {(one.host or socket.gethostname(), one.uuid, one.name): one for one in devices}
+    for name, words, values in (
+        ("temperature_celsius", "Temperature of the GPU.",
+        {at: one.temperature for at, one in own.items()}),
+        ("power_watts", "Power draw of the GPU.", {at: one.power for at, one in own.items()}),
+        ("busy_ratio", "Fraction of the last sampling period in which a kernel ran.",
+        {at: None if one.busy is None else one.busy / 100 for at, one in own.items()}),
+    ):  # fmt: skip
+        known = {at: value for at, value in values.items() if value is not None}
+        yield _labelled(_GAUGE, f"warpfuzz_device_{name}", words, where, known)
+    clocks = {
+        (*at, clock): megahertz * _MEGA
+        for at, one in own.items()
+        for clock, megahertz in (("sm", one.sm_clock), ("memory", one.memory_clock))
+        if megahertz is not None
     }
-    plain = {
-        name: GaugeMetricFamily(name, words, labels=where) for name, words in names.items()
-    }  # fmt: skip
-    clocks = GaugeMetricFamily(
-        "warpfuzz_device_clock_hertz", "Clocks of the GPU.", labels=[*where, "clock"]
+    yield _labelled(
+        _GAUGE, "warpfuzz_device_clock_hertz", "Clocks of the GPU.", f"{where} clock", clocks
     )
-    errors = CounterMetricFamily(
-        "warpfuzz_device_errors",
-        "Errors that the device counts, such as ECC.",
-        labels=[*where, "error"],
-    )
-    throttled = GaugeMetricFamily(
-        "warpfuzz_device_throttled", "1 where the clocks are held back for this reason.",
-        labels=[*where, "reason"],
+    yield _labelled(
+        _COUNTER, "warpfuzz_device_errors", "Errors that the device counts, such as ECC.",
+        f"{where} error",
+        {(*at, error): count for at, one in own.items() for error, count in one.errors.items()},
     )  # fmt: skip
-    for device in devices:
-        own = [device.host or socket.gethostname(), device.uuid, device.name]
-        busy = None if device.busy is None else device.busy / 100
-        for name, value in zip(names, (device.temperature, device.power, busy), strict=True):
-            if value is not None:
-                plain[name].add_metric(own, value)
-        for clock, megahertz in (("sm", device.sm_clock), ("memory", device.memory_clock)):
-            if megahertz is not None:
-                clocks.add_metric([*own, clock], megahertz * _MEGA)
-        for error, count in device.errors.items():
-            errors.add_metric([*own, error], count)
-        if device.throttle_reasons is not None:
-            for bit, reason in THROTTLING.items():
-                throttled.add_metric([*own, reason], float(bool(device.throttle_reasons & bit)))
-    yield from (*plain.values(), clocks, errors, throttled)
+    yield _labelled(
+        _GAUGE, "warpfuzz_device_throttled", "1 where the clocks are held back for this reason.",
+        f"{where} reason",
+        {
+            (*at, reason): float(bool(one.throttle_reasons & bit))
+            for at, one in own.items()
+            if one.throttle_reasons is not None
+            for bit, reason in THROTTLING.items()
+        },
+    )  # fmt: skip
 
 
-def _screening(rows: Sequence[tuple[str, str, int, int]]) -> Iterator[Metric]:
-    """Iterate over what was screened: (UUID, name, comparisons, wrong ones) of each device."""
-    images = CounterMetricFamily(
-        "warpfuzz_screening_comparisons", "Images that the GPUs compared while screening.",
-        labels=["gpu", "device"],
-    )  # fmt: skip
-    wrong = CounterMetricFamily(
-        "warpfuzz_screening_wrong", "Screened images that were wrong.", labels=["gpu", "device"]
-    )
-    for uuid, name, compared, differed in rows:
-        images.add_metric([uuid, name], compared)
-        wrong.add_metric([uuid, name], differed)
-    yield from (images, wrong)
+def _screening(rows: Mapping[tuple[str, str], tuple[int, int]]) -> Iterator[Metric]:
+    """Iterate over what was screened: comparisons, and wrong ones, by UUID and name."""
+    for place, (name, words) in enumerate((
+        ("comparisons", "Images that the GPUs compared while screening."),
+        ("wrong", "Screened images that were wrong."),
+    )):  # fmt: skip
+        counts = {at: row[place] for at, row in rows.items()}
+        yield _labelled(_COUNTER, f"warpfuzz_screening_{name}", words, "gpu device", counts)
 
 
 class ScreeningMetrics(Collector):
@@ -210,40 +190,31 @@ class ScreeningMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Iterate over the figures."""
-        views = self._views()
-        totals = [(view.device, view.screen.tally.total) for view in views]
-        yield from _screening(
-            [(device.uuid, device.name, rate.cases, rate.wrong) for device, rate in totals]
-        )
-        rate = GaugeMetricFamily(
-            "warpfuzz_screening_comparisons_per_second", "Screened images per second, on average.",
-            labels=["gpu", "device"],
+        views = {(one.device.uuid, one.device.name): one for one in self._views()}
+        totals = {at: view.screen.tally.total for at, view in views.items()}
+        yield from _screening({at: (one.cases, one.wrong) for at, one in totals.items()})
+        yield _labelled(
+            _GAUGE, "warpfuzz_screening_comparisons_per_second",
+            "Screened images per second, on average.", "gpu device",
+            {at: view.per_second for at, view in views.items()},
         )  # fmt: skip
-        for view in views:
-            rate.add_metric([view.device.uuid, view.device.name], view.per_second)
-        yield rate
-        yield from _devices([view.device for view in views])
+        yield from _devices([view.device for view in views.values()])
 
 
-def _gauge(name: str, words: str, value: float) -> Metric:
-    return GaugeMetricFamily(name, words, value=value)
+_GAUGE, _COUNTER = GaugeMetricFamily, CounterMetricFamily
 
 
-def _counter(name: str, words: str, value: float) -> Metric:
-    return CounterMetricFamily(name, words, value=value)
-
-
-def _gauges(name: str, words: str, label: str, values: Mapping[str, float]) -> Metric:
-    family = GaugeMetricFamily(name, words, labels=[label])
-    for key, value in values.items():
-        family.add_metric([key], value)
-    return family
-
-
-def _counters(name: str, words: str, label: str, values: Mapping[str, int]) -> Metric:
-    family = CounterMetricFamily(name, words, labels=[label])
-    for key, value in values.items():
-        family.add_metric([key], value)
+def _labelled(
+    kind: type[GaugeMetricFamily] | type[CounterMetricFamily],
+    name: str,
+    words: str,
+    labels: str,
+    values: Mapping[Any, float],
+) -> Metric:
+    """Return values by their labels: a text, or a tuple of as many as there are."""
+    family = kind(name, words, labels=labels.split())
+    for own, value in values.items():
+        family.add_metric((own,) if isinstance(own, str) else own, value)
     return family
 
 

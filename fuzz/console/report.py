@@ -19,7 +19,6 @@ from rich.text import Text
 
 from corpus import Kind, durable, open_corpus
 from fuzz import warpfuzz_version
-from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import (
     CampaignStatus,
     fleet_row,
@@ -27,6 +26,7 @@ from fuzz.campaign.status import (
     missing_words,
     read_statistics,
 )
+from fuzz.campaign.store import Budget
 from fuzz.checks.protocol import BY_MEMBER, Counts
 from fuzz.console.dashboard import dashboard, not_compared, reference_lines, screened_words
 from fuzz.findings.families import FamilyState, FindingGroup, finding_groups, group_counts
@@ -382,7 +382,7 @@ def told_apart_words(status: CampaignStatus) -> str:
     compared = f"{counted(status.compared, status.words.case)} compared"
     words = ", ".join((compared, *not_compared(status)))
     shown = [
-        f"{count:,} {one.one if count == 1 else one.many or one.one + 's'}"
+        counted(count, one.one, one.many)
         for one in status.words.counters
         if (count := status.counts[one.words]) or not one.odd
     ]

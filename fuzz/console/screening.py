@@ -17,7 +17,7 @@ from fuzz.campaign.status import untested_words
 from fuzz.checks.protocol import DeviceStatus
 from fuzz.console.dashboard import readings, throttling
 from fuzz.options import Screen as Screening
-from fuzz.output import Test, console, counted, duration, emit, plain, say, typed
+from fuzz.output import Test, console, counted, duration, emit, emit_summary, plain, say, typed
 from fuzz.runner import RunnerChoice
 from fuzz.screening.distilling import Scope, coverage
 from fuzz.screening.examining import ScreenFinding
@@ -225,6 +225,8 @@ def print_screening(devices: Sequence[ScreenedDevice], seconds: float, corpus: P
             say(f"{device.name}, multiprocessor {number}: {rate}", "worst")
         for refuted in screen.refuted:
             say(f"{device.name}: {refuted_words(device, refuted)}", "bad")
+        for miscompiled in screen.miscompiled.values():
+            say(f"{device.name}: {miscompiled.sentence}", "quiet")
         for item in screen.left_out:
             say(f"{device.name}: {item.source.entry} left out: {item.failures[-1]}", "bad")
     stored = [one for device in devices for one in device.kept]
@@ -332,6 +334,15 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
             {"program": item.source.entry, "why": str(item.failures[-1])}
             for item in screen.left_out
         ],
+        "wrong_code": [
+            {
+                "program": one.entry,
+                "image": one.image,
+                "multiprocessors": one.sms,
+                "why": one.sentence,
+            }
+            for one in screen.miscompiled.values()
+        ],
         "wrong_in_the_set": [
             {"program": one.entry, "images": one.images, "why": one.sentence}
             for one in screen.refuted
@@ -352,7 +363,7 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
     }
 
 
-def emit_summary(
+def emit_screening(
     options: Screening,
     rows: Sequence[Mapping[str, Any]],
     findings: Sequence[Mapping[str, object]],
@@ -360,18 +371,15 @@ def emit_summary(
     **others: object,
 ) -> None:
     """Write the summary of a screening, of this machine or of a fleet, as JSON."""
-    summary = {
+    fields: dict[str, object] = {
         "cases": sum(row["cases"] for row in rows),
         "wrong": sum(row["wrong"] for row in rows),
         "seconds": round(seconds, 3),
         "seed": options.seed,
         "pattern": options.pattern,
         "set": str(options.path) if options.path is not None else None,
-        **others,
-        "devices": rows,
-        "findings": findings,
     }
-    emit({"summary": summary})
+    emit_summary(**fields | others, devices=rows, findings=findings)
 
 
 def tests_of(devices: Sequence[ScreenedDevice]) -> list[Test]:
@@ -399,6 +407,9 @@ def tests_of(devices: Sequence[ScreenedDevice]) -> list[Test]:
         for one in screen.refuted:
             said = refuted_words(device, one)
             tests.append(Test(group, one.entry, 0.0, "error", "the set is wrong", said))
+        for program in screen.miscompiled.values():
+            said = program.sentence
+            tests.append(Test(group, program.entry, 0.0, "skipped", "its code is wrong", said))
         for item in screen.left_out:
             message, said = "it brought the device down and was left out", str(item.failures[-1])
             tests.append(Test(group, item.source.entry, 0.0, "failure", message, said))

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
 from fuzz.diagnosis.lane_code import ENTERED, entered_at_the_start, wrong_addresses, wrong_code
 from fuzz.diagnosis.multiplication import wrong_alone
-from fuzz.diagnosis.shared_registers import expanded_alike, shared_register_culprits
+from fuzz.diagnosis.shared_registers import BYTES, expanded_alike, shared_register_culprits
 from fuzz.diagnosis.single_step import (
     ADDRESSES,
     CODE,
@@ -62,6 +63,8 @@ _MULTIPLICATIONS = 512
 _IN_COMPANY = "beside other steps only"
 _COMPUTED = "multiplicands that scalar code computes"
 """Where a multiplication is right with the same multiplicands, loaded."""
+_CONSTANT = "a constant multiplicand that scalar code computes"
+"""Where a register of one of them holds one number in every lane."""
 _MOST_STEPS = 256
 """Steps of a program that is looked into; loops are longer."""
 
@@ -108,7 +111,13 @@ class _Search:
             return wrong_addresses(self._device, program) or found
         if found is None or found.witness is None:
             return found
-        return wrong_copy(self._device, found.witness.program) or found
+        copied = wrong_copy(self._device, found.witness.program)
+        if copied is not None:
+            return copied
+        # Something else may be wrong with the program as well: apart it was no better there.
+        shown = found.witness
+        shared = shared_register_culprits(self._device, shown.program, shown.images)
+        return next((replace(one, witness=shown) for one in shared if one is not None), found)
 
     def _control(self, program: Program, image: NDArray[np.uint8], traced: Trace) -> Culprit | None:
         """Blame branches and loops if the steps that are taken come out right in a row."""
@@ -330,16 +339,31 @@ def _culprit_in_company(traced: Trace, event: Event) -> Culprit:
     step, condition, within = event.step, _IN_COMPANY, ""
     if multiplies_registers(step):
         within = expanded_alike(step.form)
-        makers = (traced.maker(event, use.name) for use in step.reads if use.field in ("a", "b"))
-        if any(is_lane_code(maker.step) for maker in makers if maker is not None):
+        made = [
+            event.inputs[use.field]
+            for use in step.reads
+            if use.field in ("a", "b")
+            and is_lane_code(getattr(traced.maker(event, use.name), "step", None))
+        ]
+        if made:
             condition = _COMPUTED
+        if within == BYTES and any(_one_number(held) for held in made):
+            # Compilers expand both instructions alike.
+            return Culprit(
+                steps=("mma",), within=within, condition=_CONSTANT, form=step.form, together=True
+            )
     return Culprit(
         steps=_names(step), within=within, condition=condition, form=step.instruction, together=True
     )
 
 
+def _one_number(held: NDArray[Any]) -> bool:
+    """Whether any of the registers that all lanes hold, (32, ...), is the same in each of them."""
+    words = np.ascontiguousarray(held).view(np.uint8).reshape(len(held), -1, 4)
+    return bool((words == words[:1]).all(axis=(0, 2)).any())
+
+
 def _looking(traced: Trace) -> Iterator[Form]:
-    """Iterate over the stores by which fragments are looked at."""
     for event in traced.events:
         store = None if event.step.writes is None else _stored(event.step.writes, "seen")
         if stores_fragment(store):

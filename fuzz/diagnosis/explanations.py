@@ -222,12 +222,12 @@ def _transposed(step: RowAccess) -> Step:
     return replace(step, form=form)
 
 
-def _rows_behind(step: RowAccess) -> Step:
-    return step.changed(addresses=tuple(address + 16 for address in step.memory.addresses))
+def _rows_at(address_of: Callable[[Sequence[int], int], int]) -> Change:
+    def change(step: RowAccess) -> Step:
+        there = step.memory.addresses
+        return step.changed(addresses=tuple(address_of(there, lane) for lane in range(len(there))))
 
-
-def _pairs_exchanged(step: RowAccess) -> Step:
-    return step.changed(addresses=tuple(step.memory.addresses[lane ^ 1] for lane in range(32)))
+    return _each(loads_rows, change)
 
 
 def _inverted(step: Branch) -> Step:
@@ -257,8 +257,11 @@ _CHANGES: tuple[tuple[str, Change], ...] = (
     *((f"{name} from another address", _access(name, _further)) for name in "abc"),
     *(("d to another line", _access("d", _moved(lines))) for lines in (1, -1)),
     ("rows transposed, or not", _each(loads_rows, _transposed)),
-    ("rows from 16 bytes behind", _each(loads_rows, _rows_behind)),
-    ("the row addresses of neighbouring lanes exchanged", _each(loads_rows, _pairs_exchanged)),
+    ("rows from 16 bytes behind", _rows_at(lambda there, lane: there[lane] + 16)),
+    (
+        "the row addresses of neighbouring lanes exchanged",
+        _rows_at(lambda there, lane: there[lane ^ 1]),
+    ),
     ("a branch the other way", _each(_branches, _inverted)),
     ("an element-wise operation left out", _each(changes_elements, _left_out)),
 )
@@ -304,9 +307,9 @@ class _Exchanged(Warps):
 
 
 class _Flushed(Warps):
-    """Subnormals of A and B count as zero."""
+    """Subnormals of some operands count as zero."""
 
-    flushed = "ab"
+    flushed: str
 
     def multiply(self, step: Product, *operands: Planes) -> Planes:
         a, b, c = (
@@ -318,20 +321,8 @@ class _Flushed(Warps):
         return {"bits": multiply(step.form, a, b, c, model=self.model)}
 
 
-class _FlushedA(_Flushed):
-    flushed = "a"
-
-
-class _FlushedB(_Flushed):
-    flushed = "b"
-
-
-class _FlushedC(_Flushed):
-    flushed = "c"
-
-
-class _FlushedAll(_Flushed):
-    flushed = "abc"
+def _flushing(operands: str) -> type[Warps]:
+    return type(f"_Flushed{operands.upper()}", (_Flushed,), {"flushed": operands})
 
 
 class _FlushedResult(Warps):
@@ -350,12 +341,10 @@ def _flushed(bits: NDArray[Any], type_: Format) -> NDArray[Any]:
 
 
 _ARITHMETIC: tuple[tuple[str, type[Warps]], ...] = (
-    ("subnormals flushed to zero", _Flushed),
-    ("subnormals flushed to zero", _FlushedA),
-    ("subnormals flushed to zero", _FlushedB),
-    ("subnormals flushed to zero", _FlushedC),
-    ("subnormals flushed to zero", _FlushedAll),
-    ("subnormals flushed to zero", _FlushedResult),
+    *(
+        ("subnormals flushed to zero", warps)
+        for warps in (*map(_flushing, ("ab", "a", "b", "c", "abc")), _FlushedResult)
+    ),
     ("C ignored", _WithoutC),
     ("the product left out", _WithoutProduct),
     ("the product added twice", _Twice),

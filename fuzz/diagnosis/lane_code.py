@@ -13,9 +13,10 @@ that takes everything in a row is right.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -35,6 +36,7 @@ from oracle.lane_code import (
     Repeat,
     Statement,
     Taken,
+    class_of,
     every,
     inside,
     most_of,
@@ -52,7 +54,7 @@ from oracle.tracing import Trace
 from runners.protocol import Images
 from strategies.programs.lane_code import settled
 from strategies.simplification.examples import Example
-from strategies.simplification.lane_code import alone, changed, places
+from strategies.simplification.lane_code import Path, alone, changed, places
 
 _MOST_NAMED = 4
 """Instructions that a name lists."""
@@ -70,14 +72,20 @@ _Offer = TypeVar("_Offer")
 _PREDICATE, _LOOP, _BRANCH = "a predicate", "a loop of lanes", "a branch of lanes"
 _ALL_LANES = "an instruction of all lanes"
 _SET_ANEW = "a branch of lanes on a predicate that a loop in it sets anew"
+_REPEATED = "setp.*.ftz.f32 and a comparison of what it does not flush"
+_TWICE = "lop3 of one register twice"
 _LEFT, _ENTERED = " that lanes leave", " entered within its body"
 ENTERED = f"{_LOOP}{_ENTERED}"
 """What a loop is called that some lanes enter behind its first statements."""
+_COUNTED = f"{ENTERED} that counts to a constant"
 _ORDER = re.compile(r"^(setp?)\.[a-z]+(\.(and|or|xor))?(?=\.)")
 """A comparison's order, and how a predicate is combined with it."""
+_FLUSHING = re.compile(r"setp\.[a-z]+(\.(and|or|xor))?\.ftz\.f32")
+"""A comparison that takes subnormals for 0."""
 _COMPUTING = {"add", "sub", "mul", "fma", "min", "max", "abs", "neg", "copysign"}
 """Instructions whose results are numbers of the format of their sources."""
-_CHANGING = {"ftz", "sat", "relu"}
+_QUALIFIERS = "sat", "relu", "ftz"
+"""What changes results, those first that change more of them."""
 _LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
 _HELPERS = "cvt.u16.u32", "cvt.u32.u16", "mov.b64.pack", "mov.b64.unpack"
 """What brings registers that have not 32 bits in and out of a trial."""
@@ -132,16 +140,13 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
             return pair
         if _BRANCH in controls and controls[-1].startswith(_LOOP) and _sets_anew(step.code):
             return Culprit(steps=(_SET_ANEW,), witness=_shown(example), together=True)
+        if _right_unless_flushed(device, example, step):
+            return Culprit(steps=(_REPEATED,), witness=_shown(example), together=True)
+        if _right_if_counts_are_loaded(device, example, step):
+            return Culprit(steps=(_COUNTED,), witness=_shown(example), together=True)
         # What is executed although its predicate says no may be anything.
         named = [one for one in needed if not one.guard or _PREDICATE not in controls]
-        read = {source for one in named for source in one.sources}
-        orders = dict.fromkeys(
-            # What nobody reads does no more than stand between the others.
-            _ALL_LANES
-            if one.row.warp and read.isdisjoint(one.destinations)
-            else _any_order(one.opcode)
-            for one in named
-        )
+        orders = dict.fromkeys(_in_one_order(named))
         some = [*orders, *controls] or [*step.opcodes]
         names = some if len(some) <= _MOST_NAMED else controls or names
     return Culprit(steps=(" and ".join(names),), witness=_shown(example), together=True)
@@ -465,16 +470,20 @@ def _pair(
     if len(needed) != 2 or not {*needed[0].destinations} & {*needed[1].sources}:
         return None
     first, second = needed
-    for qualifiers in dict.fromkeys(("", _qualifiers(first.row))):
+    again = partial(_still_wrong, device, example, step)
+    drawn = partial(_wrong_on_drawn, device, first, second)
+    own = sorted(_qualifiers(first.row), key=_QUALIFIERS.index)
+    for qualifiers in ({*()}, *({one} for one in own)):
         makers = [
             one for one in SCALARS.values()
             if (one.numbers, one.sources, one.destinations)
             == (first.row.numbers, first.row.sources, first.row.destinations)
-            and first.row.numbers and one.family in _COMPUTING and _qualifiers(one) == qualifiers
-            and one.exists(device.module)
+            and first.row.numbers and one.family in _COMPUTING and one.exists(device.module)
+            and (qualifiers <= _qualifiers(one) if qualifiers else not _qualifiers(one))
         ]  # fmt: skip
         some = makers[:: -(-len(makers) // _AT_ONCE) or 1]
-        if not some or len(_still_wrong(device, example, step, first, some)) < len(some) / 2:
+        # Few may be wrong on the one image that shows these two.
+        if not any(some and 2 * len(wrong(first, some)) >= len(some) for wrong in (again, drawn)):
             continue
         readers = [
             one for one in SCALARS.values()
@@ -483,17 +492,20 @@ def _pair(
         ]  # fmt: skip
         if len(readers) > _MOST_ALIKE:
             readers = [one for one in readers if one.family == second.row.family]
-        some = readers[:: -(-len(readers) // _MOST_ALIKE)]
-        read = _still_wrong(device, example, step, second, [*dict.fromkeys((*some, second.row))])
-        names = [one.opcode for one in read] if len(read) <= _MOST_NAMED else [second.row.family]
-        within = f"a result of {qualifiers}{first.row.numbers}"
+        some = readers[:: -(-len(readers) // _MOST_ALIKE) or 1]
+        some = [*dict.fromkeys((*some, second.row))]
+        read = {one.opcode for wrong in (again, drawn) for one in wrong(second, some)}
+        names = [one.opcode for one in some if one.opcode in read]
+        if len(names) > _MOST_NAMED:
+            names = [second.row.family]
+        within = f"a result of {''.join(f'{one}.' for one in qualifiers)}{first.row.numbers}"
         return Culprit(steps=tuple(names), within=within, witness=_shown(example), together=True)
     return None
 
 
-def _qualifiers(row: ScalarInstruction) -> str:
-    """Return what changes results of an instruction, as they are written: "ftz.sat."."""
-    return "".join(f"{one}." for one in row.opcode.split(".") if one in _CHANGING)
+def _qualifiers(row: ScalarInstruction) -> set[str]:
+    """Return what changes results of an instruction: {"ftz", "sat"}."""
+    return {*row.opcode.split(".")} & {*_QUALIFIERS}
 
 
 def _still_wrong(
@@ -518,6 +530,70 @@ def _still_wrong(
     ]
 
 
+def _wrong_on_drawn(
+    device: ExperimentDevice,
+    first: Assign,
+    second: Assign,
+    one: Assign,
+    rows: Sequence[ScalarInstruction],
+) -> list[ScalarInstruction]:
+    """Return which instructions are wrong in the place of one of two, on drawn numbers."""
+    tried = []
+    for row in rows:
+        maker, reader = (row, second.row) if one is first else (first.row, row)
+        tried.append((row, [_drawn_pair(maker, reader, first, second)]))
+    there = _each_wrong(device, [trials for _, trials in tried])
+    return [row for (row, _), witness in zip(tried, there, strict=True) if witness is not None]
+
+
+def _drawn_pair(
+    maker: ScalarInstruction, reader: ScalarInstruction, first: Assign, second: Assign
+) -> _Trial:
+    """Return a trial of an instruction on drawn numbers, and one that reads what that made."""
+    trial, random = _Trial(), np.random.default_rng(0)
+    made = f"{_LETTERS[maker.destinations[0]]}50"
+    sources = [trial.given(_numbers(random, maker.numbers, kind), kind) for kind in maker.sources]
+    trial.code.append(Assign(opcode=maker.opcode, destinations=(made,), sources=tuple(sources)))
+    others: list[str | int] = []
+    for index, (kind, source) in enumerate(zip(reader.sources, second.sources, strict=True)):
+        at = reader.immediates.get(index)
+        if source in first.destinations:
+            others.append(made)
+        elif at is not None and at.required:
+            others.append(source if isinstance(source, int) else at.low)
+        else:
+            others.append(trial.given(_numbers(random, "", kind), kind))
+    names = tuple(f"{_LETTERS[kind]}{51 + index}" for index, kind in enumerate(reader.destinations))
+    one = Assign(opcode=reader.opcode, destinations=names, sources=tuple(others))
+    trial.code += settled(one)
+    for name in names:
+        trial.seen(name)
+    return trial
+
+
+_FIELDS = {"f32": (1, 32, 23), "f16": (1, 16, 10), "bf16": (1, 16, 7), "f64": (1, 64, 52)}
+_FIELDS |= {"f16x2": (2, 16, 10), "bf16x2": (2, 16, 7)}
+"""Of formats: how many numbers a register holds, bits of one, and of its fraction."""
+
+
+def _numbers(random: np.random.Generator, numbers: str, kind: str) -> NDArray[Any]:
+    """Return drawn contents, (32,): where they are numbers, from 1/16 to 2, of both signs."""
+    if kind == "pred":
+        return np.asarray(random.integers(0, 2, LANES), bool)
+    if numbers not in _FIELDS or (kind == "b32") != (numbers not in ("f64", "f16", "bf16")):
+        return np.asarray(random.integers(0, most_of(kind), LANES, np.uint64, endpoint=True))
+    count, bits, fraction = _FIELDS[numbers]
+    one = (1 << (bits - 2 - fraction)) - 1  # the exponent of 1
+    made: NDArray[np.uint64] = np.zeros(LANES, np.uint64)
+    for _ in range(count):
+        sign, exponent = random.integers(0, 2, LANES), random.integers(one - 4, one + 1, LANES)
+        part = random.integers(0, 1 << fraction, LANES, np.uint64)
+        part |= exponent.astype(np.uint64) << np.uint64(fraction)
+        part |= sign.astype(np.uint64) << np.uint64(bits - 1)
+        made = (made << np.uint64(bits)) | part if count > 1 else part
+    return made
+
+
 def _with_code(example: Example, step: LaneCode, code: tuple[Statement, ...]) -> Example:
     steps = [replace(one, code=code) if one is step else one for one in example.program.steps]
     return example.with_program(example.program.buffers, steps)
@@ -525,49 +601,162 @@ def _with_code(example: Example, step: LaneCode, code: tuple[Statement, ...]) ->
 
 def _given_instead(example: Example, step: LaneCode, one: Assign, time: Taken) -> Example | None:
     """Return code with what an instruction gives in its place, loaded from memory."""
-    if step.bits != 32:
-        return None
     read = set[str]().union(*map(read_by, every(step.code)), step.results)
     used = [name for name in step.inputs if name in read]
-    columns = [_inputs(example).T[int(name[1:])] for name in used]
+    words, parts = _inputs(example).T, step.bits // 32
+    columns = [words[parts * int(name[1:]) + part] for name in used for part in range(parts)]
     # What is loaded in its place needs room: of the inputs none stays that nothing reads.
-    moved = [_assign("mov.b32", name, f"r{index}") for index, name in enumerate(used)]
+    moved = [
+        _assign(_GIVES[name[0]], name, *(f"r{parts * index + part}" for part in range(parts)))
+        for index, name in enumerate(used)
+    ]
     first: list[Assign] = []
     here: list[Assign] = []
     seen: list[str] = []
+    last: list[Statement] = []
     numbers = iter(range(_KEPT, 1000))
+    wide = class_of(step.results[0]) == "b64"
     for source in dict.fromkeys(each for each in one.sources if isinstance(each, str)):
         out = tuple(f"r{next(numbers)}" for _ in range(_words(source)))
         first += [_assign("add.s32", each, ZERO, 0) for each in out]
         settling = f"max.NaN.{one.row.numbers}"
         number = source[0] == "r" and settling in SCALARS
         here += [_assign(settling, *out, source, source)] if number else _out(source, out)
-        seen += out
+        if wide:
+            seen.append(f"d{next(numbers)}")
+            last.append(_assign(_GIVES["d"], seen[-1], out[0], out[-1]))
+        else:
+            seen += out
     for name, held in zip(one.destinations, time.results, strict=False):
-        wide = held[0].astype(np.uint64)
+        pattern = held[0].astype(np.uint64)
         kept = [f"r{next(numbers)}" for _ in range(_words(name))]
         for part, register in enumerate(kept):
             first.append(_assign("mov.b32", register, f"r{len(columns)}"))
-            columns.append((wide >> np.uint64(32 * part)).astype("<u4"))
+            columns.append((pattern >> np.uint64(32 * part)).astype("<u4"))
         given = [*kept, 0] if name[0] == "p" else kept
         here.append(_assign(_GIVES[name[0]], name, *given, guard=one.guard))
     path = next(path for path, other in places(step.code) if other is one)
-    results, last = [*dict.fromkeys(step.results)], list[Statement]()
+    results = [*dict.fromkeys(step.results)]
     if len(results) + len(seen) > MOST_LISTED:
         # There are no more results: it has to be enough that one depends on what is seen.
         *results, into = results
-        results.append(f"r{next(numbers)}")
-        last = [_assign("mov.b32", results[-1], into)]
-        last += [_assign("add.s32", results[-1], results[-1], each) for each in seen]
+        results.append(f"{into[0]}{next(numbers)}")
+        add = "add.s64" if wide else "add.s32"
+        for each in seen:
+            last.append(_assign(add, results[-1], into, each))
+            into = results[-1]
         seen = []
     try:
         other = replace(
-            step, source="x", count=len(columns), results=(*results, *seen),
+            step, source="x", count=len(columns), bits=32, results=(*results, *seen),
             code=(*first, *reversed(moved), *changed(step.code, {path: tuple(here)}), *last),
         )  # fmt: skip
     except UsageError:
         return None
     return alone(other, np.stack(columns, axis=-1))
+
+
+def _in_one_order(statements: Sequence[Assign]) -> list[str]:
+    """Return names of statements, each behind those whose results it reads, else by their names.
+
+    A compiler joins what depends on nothing in any order: the names of one cause must not differ.
+    """
+    read = {source for one in statements for source in one.sources}
+    left, made = [(one, _named(one, read)) for one in statements], list[str]()
+    while left:
+        free = [
+            (one, name)
+            for index, (one, name) in enumerate(left)
+            if all({*one.sources}.isdisjoint(other.destinations) for other, _ in left[:index])
+        ]
+        first = min(free, key=lambda each: each[1])
+        left.remove(first)
+        made.append(first[1])
+    return made
+
+
+def _named(one: Assign, read: Collection[str | int]) -> str:
+    """Return the name of an instruction among those that are wrong together, which read these."""
+    if one.row.warp and {*read}.isdisjoint(one.destinations):
+        # What nobody reads does no more than stand between the others.
+        return _ALL_LANES
+    registers = [source for source in one.sources[:3] if isinstance(source, str)]
+    if one.row.family == "lop3" and len({*registers}) < len(registers):
+        return _TWICE
+    return _any_order(one.opcode)
+
+
+def _right_if_counts_are_loaded(device: ExperimentDevice, example: Example, step: LaneCode) -> bool:
+    """Whether code is right once loops that lanes enter within their bodies load what they count.
+
+    The count is the same number then, and one that a compiler does not know.
+    """
+    read = set[str]().union(*map(read_by, every(step.code)), step.results)
+    used = [name for name in step.inputs if name in read]
+    loops = [
+        (path, one.count)
+        for path, one in places(step.code)
+        if isinstance(one, Repeat) and one.entry and isinstance(one.count, int)
+    ]
+    if not loops or step.bits != 32:
+        return False
+    columns = [_inputs(example).T[int(name[1:])] for name in used]
+    moved = [_assign("mov.b32", name, f"r{index}") for index, name in enumerate(used)]
+    code, first = step.code, list[Statement]()
+    for number, (path, count) in enumerate(loops, _KEPT):
+        first.append(_assign("mov.b32", f"r{number}", f"r{len(columns)}"))
+        columns.append(np.full(LANES, count, np.uint32))
+        loop, mask = dict(places(code))[path], (1 << max(1, count.bit_length())) - 1
+        assert isinstance(loop, Repeat)
+        code = changed(code, {path: (replace(loop, count=f"r{number}", mask=mask),)})
+    try:
+        other = replace(
+            step, source="x", count=len(columns), code=(*first, *reversed(moved), *code)
+        )
+    except UsageError:
+        return False
+    loaded = alone(other, np.stack(columns, axis=-1))
+    return device.right(loaded.program, loaded.image)
+
+
+def _right_unless_flushed(device: ExperimentDevice, example: Example, step: LaneCode) -> bool:
+    """Whether code is right once its comparisons with .ftz do not flush.
+
+    That is asked twice: without .ftz, and given nothing to flush. They are right by themselves:
+    another comparison is made of the same numbers.
+    """
+    numbers = iter(range(_KEPT, 1000))
+    plain: dict[Path, tuple[Statement, ...]] = {}
+    flushed: dict[Path, tuple[Statement, ...]] = {}
+    for path, one in places(step.code):
+        if not (isinstance(one, Assign) and _FLUSHING.fullmatch(one.opcode)):
+            continue
+        plain[path] = (replace(one, opcode=one.opcode.replace(".ftz", "")),)
+        names: dict[str | int, str | int] = {}
+        before: list[Statement] = []
+        for source in dict.fromkeys(one.sources[:2]):
+            number = next(numbers)
+            name, least = f"r{number}", f"p{number}"
+            if isinstance(source, int):
+                names[source] = source if source & 0x7F80_0000 else source & 0x8000_0000
+                continue
+            names[source] = name
+            before += [
+                _assign("and.b32", name, source, 0x7F80_0000),
+                _assign("setp.eq.u32", least, name, 0),
+                _assign("and.b32", name, source, 0x8000_0000),
+                _assign("selp.b32", name, name, source, least),
+            ]
+        sources = tuple(names.get(source, source) for source in one.sources)
+        flushed[path] = (*before, replace(one, sources=sources))
+    for edits in (plain, flushed):
+        try:
+            other = _with_code(example, step, changed(step.code, edits))
+        except UsageError:
+            return False
+        if not edits or not device.right(other.program, other.image):
+            return False
+    return True
 
 
 def _any_order(opcode: str) -> str:

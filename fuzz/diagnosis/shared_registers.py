@@ -37,14 +37,14 @@ C_IN_PLACE = "d in the registers of c"
 """Name of the condition that each register which C and D share is the same element of both."""
 _ORDER = (IN_PLACE, OVER_METADATA, C_ELSEWHERE, C_IN_PLACE)
 """What is believed first of an image that several explain."""
-_BYTES = "8-bit floats"
+BYTES = "8-bit floats"
 """Both formats of bytes, in any combination: compilers expand them alike."""
 
 
 def expanded_alike(form: Form, condition: str = "") -> str:
     """Return the types that a compiler expands alike: findings of these are of one cause."""
     if not form.opaque and form.a_type.is_float and form.a_type.bits == 8:
-        return _BYTES
+        return BYTES
     # What is read too late of C does not depend on what was multiplied before.
     return "" if form.opaque and condition == C_ELSEWHERE else unit_of(form)
 

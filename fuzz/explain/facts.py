@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +28,7 @@ from oracle.targets import parse_target, split_compiler
 from oracle.tracing import Event, Trace, Written, trace
 from runners.cuda.compilation import DEFAULT_LEVEL
 from runners.front_ends.sources import Source
+from runners.kernels import Kernel
 from strategies.features import main_form
 from strategies.matrices import Result, results
 
@@ -190,19 +191,54 @@ def facts_of(finding: Finding) -> Iterator[tuple[str, str]]:
         yield "comment", finding.comment
 
 
-def compiled_with(finding: Finding) -> dict[str, object]:
-    """Return the options of ptxas beside the level, as a document has them; none without any."""
-    variant = variant_of(finding)
-    own = {"options": variant.flags, "arch": variant.architecture("")}
-    return {name: value for name, value in own.items() if value}
-
-
 def _replays(details: Mapping[str, object]) -> str:
     runs, copies, rate = (details.get(name) for name in ("runs", "copies", "rate"))
     text = f"{details.get('failed runs', 0)} of {runs} {'run' if runs == 1 else 'runs'} failed"
     if isinstance(rate, float) and isinstance(copies, int) and copies > 1:
         text += f", {100 * rate:.3g} % of the {copies:,} warps of each"
     return text
+
+
+def document_of(
+    finding: Finding,
+    kernel: Kernel,
+    buffers: Sequence[Mapping[str, object]],
+    *,
+    copies: int = 1,
+    level: object,
+    results: Sequence[Mapping[str, object]] = (),
+    first: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Return what `repro.json` holds of any case with images.
+
+    Parameters
+    ----------
+    copies
+        Warps of a launch that work on copies of the image.
+    level
+        -O level.
+    results
+        Where results lie in the image.
+    first
+        A difference.
+    """
+    variant = variant_of(finding)
+    own = {"options": variant.flags, "arch": variant.architecture("")}
+    return {
+        "finding": finding.id,
+        "kind": finding.kind.value,
+        "title": finding.family.title,
+        "entry": kernel.entry,
+        "image_bytes": kernel.image_bytes,
+        "warps_per_block": kernel.warps_per_block,
+        "copies": copies,
+        "opt": level,
+        **{name: value for name, value in own.items() if value},
+        "target": finding.target,
+        "results": results,
+        "buffers": buffers,
+        "first": first,
+    }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -358,44 +394,21 @@ class ValueFacts:
 
     def document(self) -> dict[str, Any]:
         """Return what `repro.json` holds."""
-        finding, module = self.finding, self.subject.module
-        kernel = module.kernel()
-        return {
-            "finding": finding.id,
-            "kind": finding.kind.value,
-            "title": finding.family.title,
-            "entry": kernel.entry,
-            "image_bytes": kernel.image_bytes,
-            "warps_per_block": kernel.warps_per_block,
-            "copies": self.subject.copies,
-            "opt": self.level,
-            **compiled_with(finding),
-            "target": finding.target,
-            "results": [
-                {
-                    "name": one.name,
-                    "type": one.type,
-                    "bits": one.bits,
-                    "start": one.start,
-                    "rows": one.rows,
-                    "columns": one.columns,
-                    "row_bytes": one.row_bytes,
-                    "column_bytes": one.column_bytes,
-                }
-                # A later result owns the bytes that two of them have.
-                for one in reversed(self.results)
-            ],
-            "buffers": [
-                {
-                    "name": buffer.name,
-                    "offset": self.program.offset(buffer.name),
-                    "size": buffer.size,
-                }
-                for buffer in self.program.buffers
-                if buffer.space == "global"
-            ],
-            "first": None if self.shown is None else self._described(self.shown),
-        }
+        buffers = [
+            {"name": one.name, "offset": self.program.offset(one.name), "size": one.size}
+            for one in self.program.buffers
+            if one.space == "global"
+        ]
+        return document_of(
+            self.finding,
+            self.subject.module.kernel(),
+            buffers,
+            copies=self.subject.copies,
+            level=self.level,
+            # A later result owns the bytes that two of them have.
+            results=[asdict(one) for one in reversed(self.results)],
+            first=None if self.shown is None else self._described(self.shown),
+        )
 
     def _described(self, one: Difference) -> dict[str, str]:
         return {

@@ -13,7 +13,7 @@ import msgspec
 
 from corpus import Entry, durable
 from corpus.programs import unpack
-from fuzz.explain.facts import ValueFacts, compiled_with
+from fuzz.explain.facts import ValueFacts, document_of
 from fuzz.explain.machine_code import MachineCode, asked_by_bisection, machine_code
 from fuzz.explain.markdown import instruction_page, value_page
 from fuzz.findings.case import ACTUAL, MODULE, ORIGINAL, REWRITTEN, is_runnable, is_value_finding
@@ -303,21 +303,8 @@ def _of_images(entry: Entry) -> Mapping[str, bytes]:
     probe, finding, files = HandProbe(entry), entry.finding, entry.finding.files
     kernel, ptx, setup = probe.module.kernel(), probe.module.ptx, probe.setup
     rewritten = entry.read(REWRITTEN).decode(errors="replace") if REWRITTEN in files else ptx
-    document = {
-        "finding": finding.id,
-        "kind": finding.kind.value,
-        "title": finding.family.title,
-        "entry": kernel.entry,
-        "image_bytes": kernel.image_bytes,
-        "warps_per_block": kernel.warps_per_block,
-        "copies": 1,
-        "opt": finding.details.get("opt", 3),
-        **compiled_with(finding),
-        "target": finding.target,
-        "results": [],
-        "buffers": [{"name": "image", "offset": 0, "size": kernel.image_bytes}],
-        "first": None,
-    }
+    whole = {"name": "image", "offset": 0, "size": kernel.image_bytes}
+    document = document_of(finding, kernel, [whole], level=finding.details.get("opt", 3))
     how = "one warp"
     if setup is not None:
         document["launch"] = {

@@ -189,7 +189,6 @@ def _table(finding: Finding, asked: Sequence[Asked]) -> Iterator[str]:
 def _builds(
     facts: ValueFacts, asked: Sequence[Asked], disassembler: Disassembler
 ) -> tuple[Built, Built]:
-    """Return a wrong and a right build."""
     bad, good = pair_of(asked)
     if bad is None:
         match = re.fullmatch(r"ptxas (\S+) -O(\d)", str(facts.finding.details.get("compiler", "")))

@@ -52,7 +52,7 @@ _COPIED_BYTES = 1 << 28
 """Most bytes of all copies of an image that are run at once; the oracle takes several times that.
 Images have 1 MiB at most (2026-11), and `fuzz.checks.examining` runs 256 copies."""
 _SHOWN_DIFFERENCES = 8
-_TEXT_CHARACTERS = 4000
+TEXT_CHARACTERS = 4000
 """Characters that are kept of a tool's output; the rest rarely helps."""
 
 
@@ -125,7 +125,7 @@ def case_of(
         / (subject.copies * len(evidence.attempts)),
         "sms": " ".join(
             map(str, sorted({sm for attempt in evidence.attempts for sm in attempt.sms} - {NO_SM}))
-        )[:_TEXT_CHARACTERS],
+        )[:TEXT_CHARACTERS],
     }
     if evidence.culprit:
         details[WRONG_STEP] = evidence.culprit
@@ -164,7 +164,7 @@ def case_of(
                 device=opened.device,
             ),
         ),
-        versions=Versions(warpfuzz=warpfuzz_version(), generator=GENERATOR_VERSION),
+        versions=made_by(),
         origin=origin,
         shrink=status,
         complexity=complexity(subject.program, subject.image),
@@ -172,9 +172,14 @@ def case_of(
     )
 
 
+def made_by() -> Versions:
+    """Return what makes findings of drawn programs and instructions here."""
+    return Versions(warpfuzz=warpfuzz_version(), generator=GENERATOR_VERSION)
+
+
 def _message(shown: Attempt, found: Sequence[Difference]) -> str:
     if shown.failure is not None:
-        return f"{shown.failure}\n{shown.failure.detail}".strip()[:_TEXT_CHARACTERS]
+        return f"{shown.failure}\n{shown.failure.detail}".strip()[:TEXT_CHARACTERS]
     return "\n".join(map(str, found[:_SHOWN_DIFFERENCES]))
 
 

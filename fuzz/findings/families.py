@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Case, Family, Kind, Saved, ShrinkStatus
-from corpus.finding import TITLE_CHARACTERS
+from corpus.finding import RIGHT, TITLE_CHARACTERS
 from corpus.known import KnownEntry
 from fuzz.diagnosis.experiments import Culprit, unit_of
 from fuzz.findings.verdicts import TELLING, Difference, Differences, differences, kind_of_difference
@@ -354,15 +354,19 @@ _RAISED = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.
 """The line of an exception in a traceback (Python library reference, `traceback`)."""
 
 
+_FOLDERS = re.compile(r"(?<!\S)/(?:[^\s/]+/)*(?=[^\s/])")
+"""Where a file lies on this machine, before its name."""
+
+
 def what_was_said(failure: Failure) -> str:
-    """Return the first words of a failure that tell an error, less their numbers and names."""
+    """Return the first words of a failure that tell an error, less numbers, names and folders."""
     lines = [line.strip() for line in failure.detail.splitlines() if line.strip()]
     first = next(filter(_ERROR.search, lines), "".join(lines[:1]))
     if raised := _RAISED.search(failure.detail):
         # What a Python program says last, or has said already: the way there is no name.
         first = "" if raised[1] in failure.message else raised[1]
     words = _VALUES.sub("%...", f"{failure.message} {first}".strip())
-    return _NUMBERS.sub("#", words)[:200]
+    return _NUMBERS.sub("#", _FOLDERS.sub("", words))[:200]
 
 
 def under_a_condition(failure: Failure) -> str:
@@ -441,7 +445,7 @@ class Asked:
     @property
     def wrong(self) -> bool:
         """Whether it did not do as the oracle says."""
-        return self.outcome not in ("", "match", "accepted")
+        return self.outcome not in ("", *RIGHT)
 
     @property
     def compiler(self) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus import Entry, Finding
+from corpus.finding import RIGHT
 from fuzz.output import typed
 from fuzz.runner import RunnerChoice
 from oracle.errors import UsageError
@@ -275,7 +276,7 @@ def variant_of(finding: Finding) -> Variant:
     named = finding.details.get(ASSEMBLER)
     names = {named} if isinstance(named, str) else {
         one.version for one in finding.runners
-        if one.runner == "ptxas" and one.outcome not in ("match", "accepted")
+        if one.runner == "ptxas" and one.outcome not in RIGHT
     }  # fmt: skip
     found = {split_variant(name)[1] for name in names}
     return found.pop() if len(found) == 1 else PLAIN
@@ -346,9 +347,9 @@ def check_trusted(command: str, *, option: str, named_by: str, trust: bool) -> N
     if trust or VERSION.fullmatch(split_variant(command)[0]) or _mark(command).exists():
         return
     raise UntrustedError(
-        f"{named_by} names the command {quoted(command):.500}, which was never given here: a "
-        "corpus may come from anybody, so it is not run; give --trust if you know it, or "
-        f"{option} with it or with another one"
+        f"{named_by} names the command {quoted(command):.500}, which you have not given in "
+        "this folder before: a corpus may come from anybody, so it is not run; give --trust if you "
+        f"know it, or {option} with it or with another one"
     )
 
 

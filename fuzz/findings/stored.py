@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar, cast
 
 from corpus import Entry, Finding, Kind
 from corpus.opening import Answers
@@ -35,6 +36,7 @@ from runners.compilers import discover_assemblers, find_assembler
 from runners.protocol import ClosedAtTheEnd
 from runners.variants import PLAIN, split_variant
 
+_Made = TypeVar("_Made")
 _LEVEL = re.compile(r"-O(\d)")
 EXPANSION = "expansion"
 """What the family of a note about machine instructions begins with."""
@@ -157,8 +159,8 @@ class Replays(ClosedAtTheEnd):
         self._baseline = baseline
         self._answers = answers
         self._stack = ExitStack()
-        self._opened: dict[RunnerChoice, OpenRunner | WarpfuzzError] = {}
-        self._found: dict[str, Assembler | WarpfuzzError] = {}
+        self._made: dict[object, object] = {}
+        """Runners by their choice, and assemblers by their name; or why there is none."""
         self._here: dict[str, Assembler] | None = None
 
     def close(self) -> None:
@@ -208,16 +210,19 @@ class Replays(ClosedAtTheEnd):
         )
 
     def _runner(self, choice: RunnerChoice) -> OpenRunner:
-        # What is missing is missing for every finding, and a GPU takes its time to say so.
-        if choice not in self._opened:
+        # A GPU takes its time to say that it is not there.
+        return self._once(choice, lambda: self._stack.enter_context(opened(choice)))
+
+    def _once(self, key: object, make: Callable[[], _Made]) -> _Made:
+        """Return what was made before: what is missing is missing for every finding."""
+        if key not in self._made:
             try:
-                self._opened[choice] = self._stack.enter_context(opened(choice))
+                self._made[key] = make()
             except WarpfuzzError as error:
-                self._opened[choice] = error
-        ready = self._opened[choice]
-        if isinstance(ready, WarpfuzzError):
-            raise ready
-        return ready
+                self._made[key] = error
+        if isinstance(found := self._made[key], WarpfuzzError):
+            raise found
+        return cast(_Made, found)
 
     def _module(self, entry: Entry, times: int) -> Replayed:
         options = self._options
@@ -272,8 +277,8 @@ class Replays(ClosedAtTheEnd):
     ) -> Sequence[tuple[Assembler, int | None]]:
         """Return who is asked: an assembler that was named, or those that the finding tells of."""
         told = [verdict for verdict in finding.runners if verdict.runner == "ptxas"]
-        if options.assembler is not None:
-            assembler = self._named(options.assembler)
+        if (name := options.assembler) is not None:
+            assembler = self._once(name, partial(find_assembler, name))
             pairs = [
                 (options.having(assembler, split_variant(one.version)[1]), _level(one.options))
                 for one in told
@@ -304,17 +309,6 @@ class Replays(ClosedAtTheEnd):
         if self._here is None:
             self._here = {one.version: one for one in discover_assemblers().assemblers}
         return self._here
-
-    def _named(self, name: str) -> Assembler:
-        if name not in self._found:
-            try:
-                self._found[name] = find_assembler(name)
-            except WarpfuzzError as error:
-                self._found[name] = error
-        found = self._found[name]
-        if isinstance(found, WarpfuzzError):
-            raise found
-        return found
 
 
 def _asked(entry: Entry, ready: OpenRunner, *, times: int) -> Answer:

@@ -36,39 +36,44 @@ class Cluster(Protocol):
     @property
     def workers(self) -> int:
         """Processes of each actor that carry out rounds."""
-        ...
 
     def places(self) -> int:
         """Return how many actors there is room for, on all nodes that live."""
-        ...
 
     def hosts(self) -> Mapping[str, str]:
         """Return the names of the hosts of all nodes that live and have a place, by their ids."""
-        ...
 
     def start(self) -> Handle:
         """Ask for an actor; it waits for a place where there is none."""
-        ...
 
     def call(self, actor: Handle, method: str, *arguments: object) -> Reference:
         """Call a method of an actor."""
-        ...
 
     def wait(self, calls: Sequence[Reference], seconds: float) -> Sequence[Reference]:
         """Wait until a call has ended, but not longer than this; return all that have."""
-        ...
 
     def result(self, call: Reference) -> Any:
         """Return what a call gave. Raises ActorGoneError if the actor is gone."""
-        ...
 
     def kill(self, actor: Handle) -> None:
         """End an actor; nothing happens where it is gone."""
-        ...
 
     def close(self) -> None:
         """Leave the cluster."""
-        ...
+
+
+def leave(
+    cluster: Cluster, actors: Sequence[Handle], begun: Sequence[Handle], seconds: float
+) -> None:
+    """End actors, and leave the cluster; those that have begun get some seconds to end in order."""
+    ending: Sequence[Reference] = [cluster.call(one, "end") for one in begun]
+    deadline = time.monotonic() + seconds
+    while ending and time.monotonic() < deadline:
+        ended = cluster.wait(ending, max(0.0, deadline - time.monotonic()))
+        ending = [one for one in ending if one not in ended]
+    for actor in actors:
+        cluster.kill(actor)
+    cluster.close()
 
 
 class ActorGoneError(Exception):
@@ -154,33 +159,20 @@ class Undone:
 Message = Facts | Done | Undone | Broken
 
 
-@dataclass(frozen=True, kw_only=True)
-class HostProgress:
-    """What the worker processes of an actor are doing, in one."""
-
-    round: int
-    stage: Stage
-    cases: int
-    seconds: float
-    """Seconds since the worker that has been silent longest gave a sign of life."""
-    stalled: bool
-    shares: Mapping[Stage, float]
-    workers: int
-
-    @classmethod
-    def of(cls, statuses: Sequence[WorkerStatus]) -> HostProgress:
-        """Return what the states of worker processes come to."""
-        own = [one for one in statuses if not one.examiner]
-        stages = Counter(one.stage for one in own)
-        return cls(
-            round=max((one.round for one in own), default=-1),
-            stage=stages.most_common(1)[0][0] if stages else Stage.WAIT,
-            cases=sum(one.cases for one in own),
-            seconds=max((one.seconds for one in own), default=0.0),
-            stalled=any(one.stalled for one in statuses),
-            shares=stage_shares(own),
-            workers=len(own),
-        )
+def together(statuses: Sequence[WorkerStatus]) -> WorkerStatus:
+    """Return what the worker processes of an actor are doing, in one."""
+    own = [one for one in statuses if not one.examiner]
+    stages = Counter(one.stage for one in own)
+    return WorkerStatus(
+        number=0,
+        device="",
+        round=max((one.round for one in own), default=-1),
+        stage=stages.most_common(1)[0][0] if stages else Stage.WAIT,
+        cases=sum(one.cases for one in own),
+        seconds=max((one.seconds for one in own), default=0.0),
+        stalled=any(one.stalled for one in statuses),
+        shares=stage_shares(own) if own else {},
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +180,7 @@ class News:
     """What happened since the last exchange."""
 
     messages: list[Message]
-    progress: HostProgress | None
+    progress: WorkerStatus | None
     """Now and then."""
     alive: bool
     """Whether any worker process is left."""
@@ -293,12 +285,12 @@ class Host:
         for folder in self._folders.values():
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _progress(self, pool: WorkerPool) -> HostProgress | None:
+    def _progress(self, pool: WorkerPool) -> WorkerStatus | None:
         now = time.monotonic()
         if now - self._told < _PROGRESS_SECONDS:
             return None
         self._told = now
-        return HostProgress.of(pool.statuses())
+        return together(pool.statuses())
 
     def _unpack(self, ticket: int, parcel: Parcel, messages: list[Message]) -> None:
         """Lay a finding out where worker processes can read it."""

@@ -24,7 +24,6 @@ from fuzz.checks.protocol import (
     Outcomes,
     RoundJob,
     RoundReport,
-    Stage,
 )
 from fuzz.fleet.host import (
     ActorGoneError,
@@ -34,11 +33,12 @@ from fuzz.fleet.host import (
     Done,
     Handle,
     Host,
-    HostProgress,
     News,
     Parcel,
     Reference,
     Undone,
+    leave,
+    together,
 )
 from fuzz.output import counted
 from oracle.errors import InfrastructureError, UsageError
@@ -84,6 +84,7 @@ _SHOWN = 160
 """Characters of why an actor is gone that a line shows."""
 _ACTORS_OF_AN_EXAMINATION = 8
 """Examinations at once: one for so many actors while rounds go on."""
+_STARTING = together(())
 
 
 @dataclass(kw_only=True, eq=False)
@@ -98,7 +99,7 @@ class _Actor:
     heard: float
     begun: Begun | None = None
     facts: Facts | None = None
-    progress: HostProgress | None = None
+    progress: WorkerStatus = _STARTING
     left_out: str = ""
     """Why it gets no jobs; it keeps its GPU, so that no other actor comes to it."""
     interrupted: bool = False
@@ -206,7 +207,6 @@ class FleetPool(ClosedAtTheEnd):
         return tuple(self._remarks)
 
     def _ready(self) -> list[_Actor]:
-        """Return those that can be given jobs."""
         return [one for one in self._actors.values() if one.facts and not one.left_out]
 
     # Jobs
@@ -456,8 +456,7 @@ class FleetPool(ClosedAtTheEnd):
         """Let go of an actor that is gone; another one takes its place when there is any."""
         self._cluster.kill(actor.handle)
         del self._actors[actor.slot]
-        if actor.progress is not None:
-            self._cases[actor.slot] += actor.progress.cases
+        self._cases[actor.slot] += actor.progress.cases
         if actor.begun is None:
             self._begin_deaths += 1
             self._why = why
@@ -557,17 +556,15 @@ class FleetPool(ClosedAtTheEnd):
             device = f"left out: {actor.left_out}"
         else:
             device = f"{actor.name}: {actor.facts.device if actor.facts else 'starting'}"
-        stalled = silence > SHOWN_STALLED_SECONDS or (progress is not None and progress.stalled)
-        return WorkerStatus(
+        stalled = silence > SHOWN_STALLED_SECONDS or progress.stalled
+        return replace(
+            progress,
             number=actor.slot,
             host=begun.host if begun is not None else "",
             device=device,
-            round=progress.round if progress is not None else -1,
-            stage=progress.stage if progress is not None else Stage.WAIT,
-            seconds=max(silence, progress.seconds if progress is not None else 0.0),
-            cases=self._cases[actor.slot] + (progress.cases if progress is not None else 0),
+            seconds=max(silence, progress.seconds),
+            cases=self._cases[actor.slot] + progress.cases,
             stalled=stalled and not actor.left_out,
-            shares=progress.shares if progress is not None else {},
         )
 
     def close(self) -> None:
@@ -575,19 +572,10 @@ class FleetPool(ClosedAtTheEnd):
         if self._closed:
             return
         self._closed = True
-        ending = [
-            self._cluster.call(one.handle, "end")
-            for one in self._actors.values()
-            if one.begun is not None
-        ]
-        deadline = time.monotonic() + _END_SECONDS
-        while ending and time.monotonic() < deadline:
-            ended = self._cluster.wait(ending, max(0.0, deadline - time.monotonic()))
-            ending = [one for one in ending if one not in ended]
-        for actor in self._actors.values():
-            self._cluster.kill(actor.handle)
+        actors = [*self._actors.values()]
         self._actors.clear()
-        self._cluster.close()
+        begun = [one.handle for one in actors if one.begun is not None]
+        leave(self._cluster, [one.handle for one in actors], begun, _END_SECONDS)
 
 
 def joining(address: str) -> str:

@@ -88,8 +88,6 @@ class RayCluster:
         here, pickled = str(Path.cwd()), cloudpickle.dumps(host)
 
         class Actor:
-            """What Ray makes on a node."""
-
             def __init__(self) -> None:
                 # Ray puts the driver's current folder before what is installed (2.60), and a
                 # package there may have the name of one of warpfuzz's.
@@ -128,7 +126,6 @@ class RayCluster:
         return max(1, min(shares, default=1))
 
     def places(self) -> int:
-        """Return how many actors there is room for, on all nodes that live."""
         places = sum(map(self._room, self._nodes()))
         return places if self._most is None else min(places, self._most)
 
@@ -138,7 +135,6 @@ class RayCluster:
         return min(room, int(row.get("GPU", 0))) if self._gpus else room
 
     def hosts(self) -> Mapping[str, str]:
-        """Return the names of the hosts of all nodes that live and have a place, by their ids."""
         return {
             node["NodeID"]: node["NodeManagerHostname"]
             for node in self._alive()
@@ -146,15 +142,12 @@ class RayCluster:
         }
 
     def start(self) -> Handle:
-        """Ask for an actor; it waits for a place where there is none."""
         return self._actor.remote()
 
     def call(self, actor: Handle, method: str, *arguments: object) -> Reference:
-        """Call a method of an actor."""
         return actor.call.remote(method, *arguments)
 
     def wait(self, calls: Sequence[Reference], seconds: float) -> Sequence[Reference]:
-        """Wait until a call has ended, but not longer than this; return all that have."""
         try:
             ready, rest = ray.wait(list(calls), num_returns=1, timeout=seconds)
             if ready and rest:
@@ -165,14 +158,12 @@ class RayCluster:
         return list(ready)
 
     def result(self, call: Reference) -> Any:
-        """Return what a call gave. Raises ActorGoneError if the actor is gone."""
         try:
             return ray.get(call)
         except RayError as error:
             raise ActorGoneError(_said(error)) from error
 
     def kill(self, actor: Handle) -> None:
-        """End an actor; nothing happens where it is gone."""
         ray.kill(actor)
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus import Finding, open_corpus
-from fuzz.fleet.host import ActorGoneError, Begun, Cluster, Code, Handle
+from fuzz.fleet.host import ActorGoneError, Begun, Cluster, Code, Handle, leave
 from runners.processes import describe_status, helper, helper_environment
 
 _NEWS_SECONDS = 1.0
@@ -242,14 +242,5 @@ class FleetScreening:
 
     def close(self) -> None:
         """End all actors, and leave the cluster."""
-        calls = [
-            self.cluster.call(one.actor, "end") for one in self.devices if one.begun is not None
-        ]
-        if calls:
-            deadline = time.monotonic() + 2 * _NEWS_SECONDS
-            while calls and time.monotonic() < deadline:
-                ended = self.cluster.wait(calls, _NEWS_SECONDS)
-                calls = [call for call in calls if call not in ended]
-        for one in self.devices:
-            self.cluster.kill(one.actor)
-        self.cluster.close()
+        begun = [one.actor for one in self.devices if one.begun is not None]
+        leave(self.cluster, [one.actor for one in self.devices], begun, 2 * _NEWS_SECONDS)

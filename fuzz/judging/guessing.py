@@ -30,7 +30,7 @@ from fuzz.findings.launches import (
     setup_of,
     shape_of,
 )
-from fuzz.judging.filling import image_of
+from fuzz.judging.reference import image_of
 from oracle.errors import UsageError
 from oracle.instructions import INSTRUCTIONS
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind

@@ -327,7 +327,6 @@ class Reducer:
         return self._try([*self._pieces[:place], *inside, *self._pieces[end:]])
 
     def _guards(self) -> Sequence[str]:
-        """Return the first guards that there are."""
         found = (_INSTRUCTION.fullmatch(words) for words, _ in self._pieces)
         return list(dict.fromkeys(one["guard"] for one in found if one and one["guard"]))[:_OTHERS]
 
@@ -438,7 +437,6 @@ class Reducer:
         return types.get(register) or types.get(register.rstrip("0123456789"), "")
 
     def _shrink_launch(self) -> None:
-        """Start fewer blocks, and blocks of fewer threads."""
         for name in ("grid", "block"):
             for axis in (2, 1, 0):
                 while (extent := getattr(self._setup, name)[axis]) > 1:

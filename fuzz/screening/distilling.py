@@ -413,7 +413,7 @@ def coverage(
         forms = [form for form in requirements(programs[entry]) if form.is_main]
         for group in {group_of(form) for form in forms}:
             rows[group]["images"] += images
-            rows[group]["wrong"] += tally.programs[entry]
+            rows[group]["wrong"] += int(tally.programs.get(entry, np.zeros(1)).sum())
         for form in forms:
             ran.setdefault(group_of(form), set()).add(form)
     for group, forms_there in ran.items():

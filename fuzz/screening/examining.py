@@ -119,13 +119,14 @@ class Examiner:
             return []  # only counted: there are enough like it
         else:
             first = {one.sm: one for one in reversed(sighting.differing)}
-            local = list(first.values()) if _is_local(screen) else [sighting.differing[0]]
+            is_local = _is_local(screen, sighting.item)
+            local = list(first.values()) if is_local else [sighting.differing[0]]
             found = [self._differing(screen, sighting.item, one) for one in local]
         return [one for one in found if one is not None]
 
     def _differing(self, screen: Screen, item: Item, one: Differing) -> ScreenFinding | None:
         there = self.findings.get(self._multiprocessor(Kind.FLAKY, one.sm, ())[0])
-        if there is not None and _is_local(screen):
+        if there is not None and _is_local(screen, item):
             return self._joined(there, item, one.sm)
         if item.source.entry in self._examined or len(self._examined) >= _MOST_EXAMINED:
             return None
@@ -189,7 +190,7 @@ class Examiner:
             return None  # by the bounds alone: the model has no figures of the compiler
         kind = verdict if steady else Kind.FLAKY
         name = form_name(form)
-        if _is_local(screen) and not any(others.wrong for _, others in again):
+        if _is_local(screen, item) and not any(others.wrong for _, others in again):
             key, family = self._multiprocessor(kind, one.sm, [name])
         else:
             found = differences(source.program, expected, one.actual)
@@ -272,8 +273,12 @@ _NOT_SAID = (_MULTIPROCESSOR, _INSTRUCTIONS, _CLOCK, _SET, "model")
 """Details that the sentence about a finding leaves to its title and its page."""
 
 
-def _is_local(screen: Screen) -> bool:
-    return screen.tally.faulty.size <= _MOST_FAULTY
+def _is_local(screen: Screen, item: Item) -> bool:
+    """Whether few multiprocessors are wrong: in a program, and in all that are so themselves."""
+    wrong = {name: each > 0 for name, each in screen.tally.programs.items()}
+    few = [each for each in wrong.values() if each.sum() <= _MOST_FAULTY]
+    own = wrong[item.source.entry]
+    return int(own.sum()) <= _MOST_FAULTY and int(np.any(few, axis=0).sum()) <= _MOST_FAULTY
 
 
 def _words(replay: _Again, sm: int) -> str:

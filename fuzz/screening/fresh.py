@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fuzz.checks.fresh_rounds import made_again, sample
 from fuzz.findings.families import form_name
-from fuzz.screening.screen import Item, Screen
+from fuzz.screening.screen import Item, Miscompiled, Screen
 from oracle.errors import InfrastructureError, UsageError
 from oracle.models import model_for
 from runners.cuda.messages import DeviceHealth
@@ -34,6 +35,10 @@ _MOST_IMAGES = 1 << 22
 
 _MOST_KEPT = 128
 """Images of a program from which on those that are wrong are only counted."""
+
+_MOST_REPEATED = 4
+"""Images, each of another multiprocessor, that are run again by themselves: mostly on one and the
+same. Another one than before tells whose fault a wrong image is."""
 
 
 class FreshScreen(Screen):
@@ -133,6 +138,11 @@ class _Launch:
         if len(again.mistaken):
             self._try_again(source.recipe, int(ran.numbers[again.mistaken[0]]))
         wrong, before = again.wrong, source.references
+        if source.entry not in self.screen.miscompiled and len(wrong):
+            self._ask_elsewhere(ran, wrong)
+        if source.entry in self.screen.miscompiled:
+            none = np.zeros_like(ran.finished)
+            return Ledger(finished=ran.finished, wrong=none, differing=())
         count = len(before.images)
         shown = wrong if count < _MOST_KEPT else wrong[:0]
         if len(shown):
@@ -152,9 +162,31 @@ class _Launch:
             ),
         )
 
-    def _try_again(self, recipe: Recipe, number: int) -> None:
+    def _ask_elsewhere(self, ran: FreshRan, wrong: NDArray[np.intp]) -> None:
+        """Give the program up if images that are wrong are so on other multiprocessors, too."""
+        _, first = np.unique(ran.sms[wrong], return_index=True)
+        elsewhere = []
+        for place in wrong[np.sort(first)[:_MOST_REPEATED]].tolist():
+            again = self._alone(int(ran.numbers[place]))
+            if isinstance(again, Failure) or not len(again.sms) or again.sms[0] == ran.sms[place]:
+                continue
+            elsewhere.append((place, int(again.sms[0]), again.differing))
+        if elsewhere and all(differing for _, _, differing in elsewhere):
+            place, sm, _ = elsewhere[0]
+            program = self.item.source.program
+            why = Miscompiled(
+                entry=self.item.source.entry, about=form_name(main_form(program)),
+                image=int(ran.numbers[place]), sms=(int(ran.sms[place]), sm),
+            )  # fmt: skip
+            self.screen.give_up(self.item, why)
+
+    def _alone(self, number: int) -> FreshRan | Failure:
+        """Run an image again, by itself; it comes back whether it is right or wrong."""
         work = replace(self.work, first=number, count=1, sampled=(number,))
-        ran = self.screen.device.fresh(self.plain, work).collect()
+        return self.screen.device.fresh(self.plain, work).collect()
+
+    def _try_again(self, recipe: Recipe, number: int) -> None:
+        ran = self._alone(number)
         program, target = self.item.source.program, self.screen.oracle_target
         if isinstance(ran, Failure) or not len(
             made_again(recipe, program, ran, target=target).mistaken

@@ -257,8 +257,8 @@ class Tally:
     it, of the images that were kept."""
     images: Counter[str] = field(default_factory=Counter)
     """By program: how many images were compared."""
-    programs: Counter[str] = field(default_factory=Counter)
-    """By program: how many images differed."""
+    programs: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    """By program of which images differed: (ROWS,) how many on each multiprocessor."""
     instructions: Counter[str] = field(default_factory=Counter)
     """By what the program is about: how many images differed."""
 
@@ -269,7 +269,8 @@ class Tally:
         self.images[source.entry] += int(ledger.finished.sum())
         wrong = int(ledger.wrong.sum())
         if wrong:
-            self.programs[source.entry] += wrong
+            before = self.programs.get(source.entry, np.zeros(ROWS, np.int64))
+            self.programs[source.entry] = before + ledger.wrong
             self.instructions[form_name(main_form(source.program))] += wrong
 
     @property
@@ -377,6 +378,30 @@ class Sighting:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Miscompiled:
+    """A program whose code is wrong on every multiprocessor: that says nothing of the GPU."""
+
+    entry: str
+    """Name of the program."""
+    about: str
+    """Its instruction, or that it is scalar code."""
+    image: int
+    """Number of an image that two multiprocessors got wrong."""
+    sms: tuple[int, int]
+    """Numbers of these."""
+
+    @property
+    def sentence(self) -> str:
+        """What was seen, and what became of it."""
+        first, second = self.sms
+        return (
+            f"{self.entry} ({self.about}): image {self.image} is wrong on multiprocessors {first} "
+            f"and {second}, so that its code is wrong, not one of them; it is left out, and "
+            "`warpfuzz run` shows what is wrong in such code"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Refuted:
     """A program of a set that expects what the oracle does not."""
 
@@ -433,6 +458,8 @@ class Screen:
         """Programs that were given up, because they brought the device down."""
         self.refuted: list[Refuted] = []
         """Programs that are judged by the oracle since it was found to expect something else."""
+        self.miscompiled: dict[str, Miscompiled] = {}
+        """By name: programs that were given up, because their code is wrong."""
         self._description = description
         self._pattern = pattern
         self._random = random.Random(seed)
@@ -465,6 +492,12 @@ class Screen:
             self._items.remove(oldest)
             self.tally.images.pop(oldest.source.entry, None)
             self.tally.programs.pop(oldest.source.entry, None)
+
+    def give_up(self, item: Item, why: Miscompiled) -> None:
+        """Take out a program whose code is wrong."""
+        self.miscompiled[why.entry] = why
+        if item in self._items:
+            self._items.remove(item)
 
     @property
     def oracle_target(self) -> str:

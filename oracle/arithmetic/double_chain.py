@@ -167,7 +167,6 @@ def _at(parts: Parts, index: tuple[int | slice | None, ...]) -> Parts:
 
 
 def _ordinary_chain(left: Bits, right: Bits, total: Bits, rounding: str, scratch: Scratch) -> None:
-    """Add the products of ordinary operands to `total`."""
     mode, a, c = rounding, left.view(np.float64), total.view(np.float64)
     if rounding == "rm":  # -(-a b - c), rounded upward
         mode, a = "rp", np.negative(a, out=scratch.array("f64 -a", a.shape, np.float64))

@@ -30,7 +30,7 @@ Places = tuple[NDArray[np.intp], ...]
 """Indices along each axis, as of np.nonzero."""
 
 _SIGN = 1 << 63
-_QUIET = 0x0008_0000_0000_0000
+QUIET = 0x0008_0000_0000_0000
 """Quiet bit of a binary64 NaN (IEEE 754-2019, 6.2.1)."""
 _SIGN_AND_FRACTION = -(1 << 63) | (1 << 52) - 1
 _HALF = 1022 << 52
@@ -257,6 +257,6 @@ def _overwrite_special(out: Bits, at: Places, a: Bits, b: Bits, c: Bits, nan: Na
     result[np.isnan(total)] = nan.invalid
     for name in reversed(nan.order or "abc"):
         is_nan = np.isnan(values[name])
-        given = picked[name][is_nan] | np.uint64(_QUIET)
+        given = picked[name][is_nan] | np.uint64(QUIET)
         result[is_nan] = given if nan.order else nan.canonical
     out[at] = result

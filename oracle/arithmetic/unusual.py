@@ -49,7 +49,6 @@ def unusual_dot(
 
 
 def _add_block(a: _Elements, b: _Elements, c: Array, block: slice, rule: TruncatedDot) -> Array:
-    """Return the accumulator's patterns after one block."""
     fmt = rule.accumulator_format
     addend = _Elements(c, fmt)
     zero = rule.zero_exponent.value

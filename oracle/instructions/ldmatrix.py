@@ -10,8 +10,9 @@ from oracle.instructions.row import (
     Instruction,
     Note,
     Quote,
+    introduced,
+    required,
 )
-from oracle.targets import PtxVersion
 
 _TYPED = ".shape.num{.trans}{.ss}.type"
 _PACKED = f"space: {SHARED_SPACES}; dst_fmt: b8x16; src_fmt: b6x16_p32|b4x16_p64"
@@ -36,24 +37,12 @@ LDMATRIX = Instruction(
         ),
     ),
     notes=(
-        Note("Introduced in PTX ISA version 6.5.", since=PtxVersion(6, 5)),
+        introduced("", (6, 5)),
         EXPLICIT_CTA,
-        Note(
-            "Support for .m16n16, .m8n16 shapes introduced in PTX ISA version 8.6.",
-            since=PtxVersion(8, 6),
-            where=_WIDE,
-        ),
-        Note(
-            "Support for .b8 type with ldmatrix is introduced in PTX ISA version 8.6.",
-            since=PtxVersion(8, 6),
-            where="type: b8",
-        ),
-        Note(
-            "Support for .src_fmt, .dst_fmt qualifiers introduced in PTX ISA version 8.6.",
-            since=PtxVersion(8, 6),
-            where="dst_fmt: b8x16",
-        ),
-        Note("Requires sm_75 or higher.", target=75),
+        introduced("Support for .m16n16, .m8n16 shapes", (8, 6), _WIDE),
+        introduced("Support for .b8 type with ldmatrix is", (8, 6), "type: b8"),
+        introduced("Support for .src_fmt, .dst_fmt qualifiers", (8, 6), "dst_fmt: b8x16"),
+        required("", 75),
         # Three lists of the page, word for word the same, one for the shapes, one for .b8 and one
         # for the formats; each of those forms has one of the shapes.
         Note(

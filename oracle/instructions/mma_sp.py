@@ -23,9 +23,18 @@ from __future__ import annotations
 from functools import cache
 
 from oracle.forms import Form
-from oracle.instructions.row import SATURATIONS, Block, Instruction, Metadata, Note, Quote
+from oracle.instructions.row import (
+    PRODUCT,
+    SATURATIONS,
+    Block,
+    Instruction,
+    Metadata,
+    Note,
+    Quote,
+    introduced,
+    required,
+)
 from oracle.matrices import LANES
-from oracle.targets import PtxVersion
 
 _LAYOUTS = "alayout: row; blayout: col; shape:"
 _FP8 = "atype: e4m3|e5m2"
@@ -59,23 +68,12 @@ _BLOCKS = (
     ),
 )
 _NOTES = (
-    Note("Introduced in PTX ISA version 7.1.", since=PtxVersion(7, 1)),
-    Note(
-        "Support for .e4m3 and .e5m2 alternate floating point type mma operation introduced in "
-        "PTX ISA version 8.4.",
-        since=PtxVersion(8, 4),
-        where=_FP8,
+    introduced("", (7, 1)),
+    introduced(
+        "Support for .e4m3 and .e5m2 alternate floating point type mma operation", (8, 4), _FP8
     ),
-    Note("Requires sm_80 or higher.", target=80),
-    Note(
-        ".e4m3 and .e5m2 alternate floating point type mma operation requires sm_89 or higher.",
-        target=89,
-        where=_FP8,
-    ),
-)
-_PRODUCT = Quote(
-    "Perform a MxNxK matrix multiply and accumulate operation, D = A*B+C, where the A matrix is "
-    "MxK, the B matrix is KxN, and the C and D matrices are MxN.",
+    required("", 80),
+    required(".e4m3 and .e5m2 alternate floating point type mma operation", 89, _FP8),
 )
 _STORED = Quote(
     "For each K-wide row of matrix A, 50% elements are zeros and the remaining K/2 non-zero "
@@ -147,7 +145,7 @@ def _row(mnemonic: str, notes: tuple[Note, ...], *quotes: Quote) -> Instruction:
         figures="mma.sp",
         blocks=_BLOCKS,
         notes=notes,
-        quotes=(_PRODUCT, _STORED, *quotes),
+        quotes=(PRODUCT, _STORED, *quotes),
         fertile=(
             ("shape", "dtype atype btype ctype"),
             ("shape", "atype btype", "dtype ctype"),
@@ -161,7 +159,7 @@ MMA_SP_ORDERED = _row(
     "mma.sp::ordered_metadata",
     (
         *_NOTES,
-        Note("mma.sp::ordered_metadata introduced in PTX ISA version 8.5.", since=PtxVersion(8, 5)),
+        introduced("mma.sp::ordered_metadata", (8, 5)),
     ),
     Quote(
         "Instruction mma.sp::ordered_metadata requires the indices in the sparsity metadata to be "

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from oracle.instructions.row import LAYOUTS, ROUNDINGS, SATURATIONS, Block, Instruction, Note, Quote
-from oracle.targets import PtxVersion
+from oracle.instructions.row import (
+    LAYOUTS,
+    PRODUCT,
+    ROUNDINGS,
+    SATURATIONS,
+    Block,
+    Instruction,
+    Note,
+    Quote,
+    introduced,
+    required,
+)
 
 _PLAIN = "alayout: row; blayout: col; shape:"
 
@@ -16,12 +26,8 @@ def _introduced(
     """Return the two notes on some multiplicands in some shapes (none: in all)."""
     listed = ", ".join(f".{shape}" for shape in shapes)
     operation = f"{what} type mma operation{f' with {listed}' if listed else ''}"
-    since = PtxVersion(*version)
     where = f"atype: {types}" + (f"; shape: {'|'.join(shapes)}" if shapes else "")
-    return (
-        Note(f"{operation} introduced in PTX ISA version {since}.", since=since, where=where),
-        Note(f"{operation} requires sm_{target} or higher.", target=target, where=where),
-    )
+    return introduced(operation, version, where), required(operation, target, where)
 
 
 _AND = "op: and"
@@ -77,18 +83,18 @@ MMA_SYNC = Instruction(
         ),
     ),
     notes=(
-        Note("Introduced in PTX ISA version 6.4.", since=PtxVersion(6, 4)),
-        Note("Requires sm_70 or higher.", target=70),
+        introduced("", (6, 4)),
+        required("", 70),
         *_introduced(".f16 floating point", (6, 5), 75, "f16", "m16n8k8"),
         *_introduced(".f16 floating point", (7, 0), 80, "f16", "m16n8k16"),
         *_introduced(".bf16 alternate floating point", (7, 0), 80, "bf16"),
         *_introduced(".tf32 alternate floating point", (7, 0), 80, "tf32"),
         *_introduced(".e4m3/.e5m2 alternate floating point", (8, 4), 89, "e4m3|e5m2"),
-        Note(
-            "Support for shape .m16n8k16 and .f16 dtype/ctype with .e4m3/.e5m2 alternate "
-            "floating point type mma operation introduced in PTX ISA version 8.7.",
-            since=PtxVersion(8, 7),
-            where="atype: e4m3|e5m2; shape: m16n8k16 or atype: e4m3|e5m2; dtype: f16",
+        introduced(
+            "Support for shape .m16n8k16 and .f16 dtype/ctype with .e4m3/.e5m2 alternate floating "
+            "point type mma operation",
+            (8, 7),
+            "atype: e4m3|e5m2; shape: m16n8k16 or atype: e4m3|e5m2; dtype: f16",
         ),
         *_introduced(".f64 floating point", (7, 0), 80, "f64", "m8n8k4"),
         *_introduced(".f64 floating point", (7, 8), 90, "f64", "m16n8k4", "m16n8k8", "m16n8k16"),
@@ -98,22 +104,11 @@ MMA_SYNC = Instruction(
         *_introduced(".u4/.s4 integer", (7, 0), 80, "u4|s4", "m16n8k32", "m16n8k64"),
         *_introduced(".b1 single-bit integer", (7, 0), 75, "b1", "m8n8k128"),
         *_introduced(".b1 single-bit integer", (7, 0), 80, "b1", "m16n8k128", "m16n8k256"),
-        Note(
-            "Support for .and operation in single-bit mma introduced in PTX ISA version 7.1.",
-            since=PtxVersion(7, 1),
-            where=_AND,
-        ),
-        Note(
-            ".and operation in single-bit mma requires sm_80 or higher.",
-            target=80,
-            where=_AND,
-        ),
+        introduced("Support for .and operation in single-bit mma", (7, 1), _AND),
+        required(".and operation in single-bit mma", 80, _AND),
     ),
     quotes=(
-        Quote(
-            "Perform a MxNxK matrix multiply and accumulate operation, D = A*B+C, where the A "
-            "matrix is MxK, the B matrix is KxN, and the C and D matrices are MxN.",
-        ),
+        PRODUCT,
         Quote(
             "For single-bit mma.sync, multiplication is replaced by a sequence of logical "
             "operations; specifically, mma.xor.popc and mma.and.popc computes the XOR, AND "

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from oracle.instructions.row import Block, Instruction, Note, Quote
-from oracle.targets import PtxVersion
+from oracle.instructions.row import Block, Instruction, Quote, introduced, required
 
 MOVMATRIX = Instruction(
     mnemonic="movmatrix",
@@ -13,8 +12,8 @@ MOVMATRIX = Instruction(
     syntax="sync aligned shape trans type",
     blocks=(Block(".shape.trans.type", "shape: m8n8; trans: trans; type: b16"),),
     notes=(
-        Note("Introduced in PTX ISA version 7.8.", since=PtxVersion(7, 8)),
-        Note("Requires sm_75 or higher.", target=75),
+        introduced("", (7, 8)),
+        required("", 75),
     ),
     quotes=(
         Quote(

@@ -82,6 +82,19 @@ class Note:
         return None
 
 
+def introduced(what: str, version: tuple[int, int], where: str = "") -> Note:
+    """Return the note that something is there since a version; "": the instruction."""
+    since = PtxVersion(*version)
+    subject = f"{what} introduced" if what else "Introduced"
+    return Note(f"{subject} in PTX ISA version {since}.", since=since, where=where)
+
+
+def required(what: str, target: int, where: str = "") -> Note:
+    """Return the note that something needs a target; "": the instruction."""
+    subject = f"{what} requires" if what else "Requires"
+    return Note(f"{subject} sm_{target} or higher.", target=target, where=where)
+
+
 def _has_specific_shapes(module: Module) -> bool:
     """Tell whether the target has the shapes, types and formats that ldmatrix got in 8.6.
 
@@ -102,11 +115,7 @@ SPECIFIC_TARGETS = (
     "higher in the same family."
 )
 """How the pages list the targets of a note that is `specific`."""
-EXPLICIT_CTA = Note(
-    "Support for ::cta sub-qualifier introduced in PTX ISA version 7.8.",
-    since=PtxVersion(7, 8),
-    where="space: shared::cta",
-)
+EXPLICIT_CTA = introduced("Support for ::cta sub-qualifier", (7, 8), "space: shared::cta")
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +128,13 @@ class Quote:
     """Where it stands, if not in the instruction's own section."""
     where: str = ""
     """To which forms it applies (`describes`)."""
+
+
+PRODUCT = Quote(
+    "Perform a MxNxK matrix multiply and accumulate operation, D = A*B+C, where the A matrix is "
+    "MxK, the B matrix is KxN, and the C and D matrices are MxN.",
+)
+"""Of mma.sync and of its like with metadata."""
 
 
 @dataclass(frozen=True)

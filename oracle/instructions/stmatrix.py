@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from oracle.instructions.row import SHARED_SPACES, SPECIFIC_TARGETS, Block, Instruction, Note, Quote
-from oracle.targets import PtxVersion
+from oracle.instructions.row import (
+    SHARED_SPACES,
+    SPECIFIC_TARGETS,
+    Block,
+    Instruction,
+    Note,
+    Quote,
+    introduced,
+    required,
+)
 
 _LINE = ".shape.num{.trans}{.ss}.type"
 _B8 = "type: b8"
@@ -23,13 +31,9 @@ STMATRIX = Instruction(
         ),
     ),
     notes=(
-        Note("Introduced in PTX ISA version 7.8.", since=PtxVersion(7, 8)),
-        Note(
-            "Support for .m16n8 shape and .b8 type introduced in PTX ISA version 8.6.",
-            since=PtxVersion(8, 6),
-            where=_B8,
-        ),
-        Note("Requires sm_90 or higher.", target=90),
+        introduced("", (7, 8)),
+        introduced("Support for .m16n8 shape and .b8 type", (8, 6), _B8),
+        required("", 90),
         Note(
             f"Shape .m16n8 and type .b8 {SPECIFIC_TARGETS}",
             specific=True,

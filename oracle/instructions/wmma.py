@@ -12,6 +12,8 @@ from oracle.instructions.row import (
     Instruction,
     Note,
     Quote,
+    introduced,
+    required,
 )
 from oracle.targets import PtxVersion
 
@@ -33,35 +35,18 @@ syntax)."""
 _AND = "op: and"
 
 _COMMON = (
-    Note("Introduced in PTX ISA version 6.0.", since=PtxVersion(6, 0)),
-    Note(
-        ".m8n32k16 and .m32n8k16 introduced in PTX ISA version 6.1.",
-        since=PtxVersion(6, 1),
-        where="shape: m8n32k16|m32n8k16",
+    introduced("", (6, 0)),
+    introduced(".m8n32k16 and .m32n8k16", (6, 1), "shape: m8n32k16|m32n8k16"),
+    introduced(
+        "Integer, sub-byte integer and single-bit wmma", (6, 3), f"{_INTEGER} or {_SUB_BYTE_OR_BIT}"
     ),
-    Note(
-        "Integer, sub-byte integer and single-bit wmma introduced in PTX ISA version 6.3.",
-        since=PtxVersion(6, 3),
-        where=f"{_INTEGER} or {_SUB_BYTE_OR_BIT}",
-    ),
-    Note(
-        "Floating point wmma requires sm_70 or higher.",
-        target=70,
-        where="type: f16|f32|f64|bf16|tf32",
-    ),
-    Note("Integer wmma requires sm_72 or higher.", target=72, where=_INTEGER),
-    Note(
-        "Sub-byte and single-bit wmma requires sm_75 or higher.",
-        target=75,
-        where=_SUB_BYTE_OR_BIT,
-    ),
+    required("Floating point wmma", 70, "type: f16|f32|f64|bf16|tf32"),
+    required("Integer wmma", 72, _INTEGER),
+    required("Sub-byte and single-bit wmma", 75, _SUB_BYTE_OR_BIT),
 )
 """Notes that the three pages share."""
-_WIDE_FLOATS = Note(
-    "Double precision and alternate floating point precision wmma introduced in PTX ISA "
-    "version 7.0.",
-    since=PtxVersion(7, 0),
-    where=_SINCE_AMPERE,
+_WIDE_FLOATS = introduced(
+    "Double precision and alternate floating point precision wmma", (7, 0), _SINCE_AMPERE
 )
 _ACCESSED = (("matrix", "shape", "type"),)
 
@@ -106,19 +91,10 @@ WMMA_LOAD = Instruction(
     ),
     notes=(
         *_COMMON,
-        Note(
-            ".m8n8k4 and .m16n16k8 on wmma introduced in PTX ISA version 7.0.",
-            since=PtxVersion(7, 0),
-            where="shape: m8n8k4|m16n16k8",
-        ),
+        introduced(".m8n8k4 and .m16n16k8 on wmma", (7, 0), "shape: m8n8k4|m16n16k8"),
         _WIDE_FLOATS,
         EXPLICIT_CTA,
-        Note(
-            "Double precision and alternate floating point precision wmma requires sm_80 or "
-            "higher.",
-            target=80,
-            where=_SINCE_AMPERE,
-        ),
+        required("Double precision and alternate floating point precision wmma", 80, _SINCE_AMPERE),
     ),
     fertile=_ACCESSED,
 )
@@ -139,22 +115,10 @@ WMMA_STORE = Instruction(
     ),
     notes=(
         *_COMMON,
-        Note(
-            ".m16n16k8 introduced in PTX ISA version 7.0.",
-            since=PtxVersion(7, 0),
-            where="shape: m16n16k8",
-        ),
-        Note(
-            "Double precision wmma introduced in PTX ISA version 7.0.",
-            since=PtxVersion(7, 0),
-            where="type: f64",
-        ),
+        introduced(".m16n16k8", (7, 0), "shape: m16n16k8"),
+        introduced("Double precision wmma", (7, 0), "type: f64"),
         EXPLICIT_CTA,
-        Note(
-            "Double precision wmma and shape .m16n16k8 requires sm_80 or higher.",
-            target=80,
-            where="shape: m16n16k8 or type: f64",
-        ),
+        required("Double precision wmma and shape .m16n16k8", 80, "shape: m16n16k8 or type: f64"),
     ),
     fertile=_ACCESSED,
 )
@@ -218,11 +182,7 @@ WMMA_MMA = Instruction(
     notes=(
         *_COMMON,
         _WIDE_FLOATS,
-        Note(
-            "Support for .and operation in single-bit wmma introduced in PTX ISA version 7.1.",
-            since=PtxVersion(7, 1),
-            where=_AND,
-        ),
+        introduced("Support for .and operation in single-bit wmma", (7, 1), _AND),
         Note(
             "Support for .satfinite on floating point wmma.mma is deprecated in PTX ISA "
             "version 6.4 and is removed from PTX ISA version 6.5.",
@@ -235,11 +195,7 @@ WMMA_MMA = Instruction(
             target=80,
             where=_SINCE_AMPERE,
         ),
-        Note(
-            ".and operation in single-bit wmma requires sm_80 or higher.",
-            target=80,
-            where=_AND,
-        ),
+        required(".and operation in single-bit wmma", 80, _AND),
     ),
     quotes=(
         Quote(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.arithmetic.double_chain import chain
+from oracle.arithmetic.fma import QUIET
 from oracle.formats import FORMATS
 from oracle.measuring.dots import Dots, Sheet
 from oracle.measuring.inference import Contradiction, Finding, Fit, contradiction_of, nans_of
@@ -22,7 +23,6 @@ Array = NDArray[Any]
 _F64 = FORMATS["f64"]
 _SEED = 0x6636_3434
 _NAN = 0x7FF0_0000_0000_0001
-_QUIET = 0x0008_0000_0000_0000
 _SUBNORMALS = tuple(f"{matrix}_subnormals" for matrix in "abcd")
 
 
@@ -90,7 +90,7 @@ def _nans(sheet: Sheet) -> None:
     k = sheet.depth
     one = np.float64(1.0).view(np.uint64)
     for places in product((False, True), repeat=3):
-        for quiet, sign in product((0, _QUIET), (0, 1 << 63)):
+        for quiet, sign in product((0, QUIET), (0, 1 << 63)):
             rows = [np.full((1, k), one), np.full((1, k), one), np.full((1,), one)]
             for number, (row, there) in enumerate(zip(rows, places, strict=True)):
                 if there:

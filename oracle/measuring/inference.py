@@ -352,7 +352,6 @@ class _Search:
         return list(made.values())[::-1]
 
     def best(self, beam: Sequence[Values]) -> tuple[dict[str, Any], int]:
-        """Return the hypothesis that explains most probes, and how many it does not."""
         counts = [int(np.count_nonzero(self.evidence.differing(values))) for values in beam]
         index = int(np.argmin(counts))
         return dict(beam[index]), counts[index]
@@ -383,7 +382,6 @@ class _Search:
         return found
 
     def contradiction(self, best: dict[str, Any]) -> Contradiction:
-        """Return the first probe that the best hypothesis does not explain."""
         evidence = self.evidence
         made = computed(evidence.types, best, evidence.dots)
         differing = int(np.count_nonzero(made != evidence.returned))

@@ -130,7 +130,6 @@ def units_of(module: Module, only: str = "*") -> tuple[MeasuredUnit, ...]:
 
 
 def _unit_of(form: Form) -> tuple[str, str]:
-    """Return name and types of the unit of a form."""
     types = form.types
     if form.a_type.name == "f64":
         return f"{types} .{form.rounding or 'rn'}", types

@@ -395,6 +395,5 @@ def _written(name: str, value: object) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a TOML basic string."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in escaped) + '"'

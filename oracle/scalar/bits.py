@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import product
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oracle.scalar.integers import INTEGERS, WORDS, Integer, anything, patterns
-from oracle.scalar.row import CLASSES, Bits, Function, Immediate, ScalarInstruction, single
-from oracle.targets import PtxVersion
+from oracle.scalar.row import CLASSES, Bits, Function, Immediate, ScalarInstruction, row, single
 
 _BYTE = Immediate(0, 255)
 """Positions and lengths of bit fields: "restricted to the 8-bit value range 0..255"."""
@@ -194,23 +191,7 @@ def _is_zero(a: Bits) -> Bits:
     return zero
 
 
-def _row(
-    opcode: str, section: str, sources: str, evaluate: Function, *, destination: str = "b32",
-    immediates: dict[int, Immediate] | None = None,
-    version: tuple[int, int] = (2, 0), target: int = 20,
-    defined: Callable[..., NDArray[np.bool_]] | None = None,
-) -> ScalarInstruction:  # fmt: skip
-    return ScalarInstruction(
-        opcode=opcode,
-        destinations=(destination,),
-        sources=tuple(sources.split()),
-        evaluate=single(evaluate),
-        immediates=immediates or {},
-        defined=defined,
-        section=section,
-        version=PtxVersion(*version),
-        target=target,
-    )
+_SM_20 = ((2, 0), 20)
 
 
 def _logic() -> Iterator[ScalarInstruction]:
@@ -218,60 +199,41 @@ def _logic() -> Iterator[ScalarInstruction]:
     for at, (name, function) in enumerate(binary.items(), 1):
         for register in ("pred", "b16", "b32", "b64"):
             constants = {} if register == "pred" else anything(2, register)
-            yield _row(
-                f"{name}.{register}", f"9.7.8.{at}", f"{register} {register}", function,
-                destination=register, immediates=constants, version=(1, 0), target=0,
+            yield row(
+                f"{name}.{register}", f"9.7.8.{at}", register, f"{register} {register}",
+                single(function), immediates=constants,
             )  # fmt: skip
     for register in ("pred", "b16", "b32", "b64"):
-        yield _row(
-            f"not.{register}", "9.7.8.4", register, np.invert,
-            destination=register, version=(1, 0), target=0,
-        )  # fmt: skip
+        yield row(f"not.{register}", "9.7.8.4", register, register, single(np.invert))
         if register != "pred":
-            yield _row(
-                f"cnot.{register}", "9.7.8.5", register, _is_zero,
-                destination=register, version=(1, 0), target=0,
-            )  # fmt: skip
+            yield row(f"cnot.{register}", "9.7.8.5", register, register, single(_is_zero))
     table = {3: Immediate(0, 255, True)}
-    yield _row(
-        "lop3.b32", "9.7.8.6", "b32 b32 b32 b32", _looked_up,
-        immediates=anything(3) | table, version=(4, 3), target=50,
+    yield row(
+        "lop3.b32", "9.7.8.6", "b32", "b32 b32 b32 b32", single(_looked_up), ((4, 3), 50),
+        immediates=anything(3) | table,
     )  # fmt: skip
     for name, combine in (("or", np.logical_or), ("and", np.logical_and)):
-        yield ScalarInstruction(
-            opcode=f"lop3.{name}.b32",
-            destinations=("b32", "pred"),
-            sources=("b32", "b32", "b32", "b32", "pred"),
-            evaluate=partial(_looked_up_and_tested, combine),
-            immediates=table,
-            section="9.7.8.6",
-            version=PtxVersion(8, 2),
-            target=70,
-        )
+        yield row(
+            f"lop3.{name}.b32", "9.7.8.6", "b32 pred", "b32 b32 b32 b32 pred",
+            partial(_looked_up_and_tested, combine), ((8, 2), 70), immediates=table,
+        )  # fmt: skip
 
 
 def _shifts() -> Iterator[ScalarInstruction]:
     for (direction, left), (mode, clamp) in product(
         (("l", True), ("r", False)), (("clamp", True), ("wrap", False))
     ):
-        yield _row(
-            f"shf.{direction}.{mode}.b32", "9.7.8.7", "b32 b32 b32",
-            partial(_funnel, left, clamp),
-            immediates=anything(2) | {2: Immediate(0, 40)}, version=(3, 1), target=32,
+        yield row(
+            f"shf.{direction}.{mode}.b32", "9.7.8.7", "b32", "b32 b32 b32",
+            single(_funnel, left, clamp), ((3, 1), 32),
+            immediates=anything(2) | {2: Immediate(0, 40)},
         )  # fmt: skip
     for bits in _SIZES:
-        register = f"b{bits}"
-        by = {1: Immediate(0, bits + 8)}
-        options: dict[str, Any] = {
-            "destination": register,
-            "immediates": by,
-            "version": (1, 0),
-            "target": 0,
-        }
-        yield _row(f"shl.{register}", "9.7.8.8", f"{register} b32", shifted_left, **options)
+        r, by = f"b{bits}", {1: Immediate(0, bits + 8)}
+        yield row(f"shl.{r}", "9.7.8.8", r, f"{r} b32", single(shifted_left), immediates=by)
         for letter in "bus":
-            function = partial(shifted_right, Integer(bits, letter == "s"))
-            yield _row(f"shr.{letter}{bits}", "9.7.8.9", f"{register} b32", function, **options)
+            evaluate = single(shifted_right, Integer(bits, letter == "s"))
+            yield row(f"shr.{letter}{bits}", "9.7.8.9", r, f"{r} b32", evaluate, immediates=by)
 
 
 def _fields() -> Iterator[ScalarInstruction]:
@@ -279,51 +241,49 @@ def _fields() -> Iterator[ScalarInstruction]:
         if t.bits == 16:
             continue
         r = t.register
-        yield _row(
-            f"bfe.{t.name}", "9.7.1.19", f"{r} b32 b32", partial(_field, t),
-            destination=r, immediates={1: _BYTE, 2: _BYTE},
+        yield row(
+            f"bfe.{t.name}", "9.7.1.19", r, f"{r} b32 b32", single(_field, t), _SM_20,
+            immediates={1: _BYTE, 2: _BYTE},
         )  # fmt: skip
-        for amount in (False, True):
-            name = "bfind.shiftamt" if amount else "bfind"
-            yield _row(f"{name}.{t.name}", "9.7.1.16", r, partial(_first, t, amount))
+        for amount, name in enumerate(("bfind", "bfind.shiftamt")):
+            evaluate = single(_first, t, bool(amount))
+            yield row(f"{name}.{t.name}", "9.7.1.16", "b32", r, evaluate, _SM_20)
     for r in ("b32", "b64"):
-        yield _row(f"popc.{r}", "9.7.1.14", r, _population)
-        yield _row(f"clz.{r}", "9.7.1.15", r, _zeros)
-        yield _row(f"brev.{r}", "9.7.1.18", r, _reversed, destination=r)
-        yield _row(
-            f"bfi.{r}", "9.7.1.20", f"{r} {r} b32 b32", _inserted,
-            destination=r, immediates={2: _BYTE, 3: _BYTE},
+        yield row(f"popc.{r}", "9.7.1.14", "b32", r, single(_population), _SM_20)
+        yield row(f"clz.{r}", "9.7.1.15", "b32", r, single(_zeros), _SM_20)
+        yield row(f"brev.{r}", "9.7.1.18", r, r, single(_reversed), _SM_20)
+        yield row(
+            f"bfi.{r}", "9.7.1.20", r, f"{r} {r} b32 b32", single(_inserted), _SM_20,
+            immediates={2: _BYTE, 3: _BYTE},
         )  # fmt: skip
+    newer, length = ((7, 6), 70), Immediate(0, 40)
     for mode, clamp in (("clamp", True), ("wrap", False)):
-        newer: dict[str, Any] = {"version": (7, 6), "target": 70}
         for t in WORDS:
-            yield _row(
-                f"szext.{mode}.{t.name}", "9.7.1.21", "b32 b32", partial(_extended, t, clamp),
-                immediates={1: Immediate(0, 40)}, **newer,
+            yield row(
+                f"szext.{mode}.{t.name}", "9.7.1.21", "b32", "b32 b32",
+                single(_extended, t, clamp), newer, immediates={1: length},
             )  # fmt: skip
-        yield _row(
-            f"bmsk.{mode}.b32", "9.7.1.22", "b32 b32", partial(_mask, clamp),
-            immediates={0: Immediate(0, 40), 1: Immediate(0, 40)}, **newer,
+        yield row(
+            f"bmsk.{mode}.b32", "9.7.1.22", "b32", "b32 b32", single(_mask, clamp), newer,
+            immediates={0: length, 1: length},
         )  # fmt: skip
     # A base above 31 is undefined. The offset is .s32, and its magnitude is counted down; what that
     # of the least number is, the page leaves open, as that of abs (9.7.1.10) does.
-    yield _row(
-        "fns.b32", "9.7.1.17", "b32 b32 b32", _nth,
-        immediates={1: Immediate(0, 31, True)}, version=(6, 0), target=30,
+    yield row(
+        "fns.b32", "9.7.1.17", "b32", "b32 b32 b32", single(_nth), ((6, 0), 30),
+        immediates={1: Immediate(0, 31, True)},
         defined=lambda mask, base, offset: offset != 0x8000_0000,
     )  # fmt: skip
 
 
 def _permutations() -> Iterator[ScalarInstruction]:
-    constants = anything(2)
-    yield _row(
-        "prmt.b32", "9.7.9.7", "b32 b32 b32", _permuted,
-        immediates=constants | {2: Immediate(0, 0xFFFF)},
-    )  # fmt: skip
+    modes: dict[str, tuple[Function, int]] = {"": (_permuted, 0xFFFF)}
     for mode in PERMUTATIONS:
-        yield _row(
-            f"prmt.b32.{mode}", "9.7.9.7", "b32 b32 b32", partial(_permuted_by_mode, mode),
-            immediates=constants | {2: Immediate(0, 3)},
+        modes[f".{mode}"] = partial(_permuted_by_mode, mode), 3
+    for name, (function, most) in modes.items():
+        yield row(
+            f"prmt.b32{name}", "9.7.9.7", "b32", "b32 b32 b32", single(function), _SM_20,
+            immediates=anything(2) | {2: Immediate(0, most)},
         )  # fmt: skip
 
 
@@ -343,24 +303,14 @@ def _unpacked(kind: type[np.generic], a: Bits) -> tuple[Bits, ...]:
 
 
 def _moves() -> Iterator[ScalarInstruction]:
-    for register in CLASSES:
-        constants = {} if register == "pred" else anything(1, register)
-        yield _row(
-            f"mov.{register}", "9.7.9.3", register, _copied,
-            destination=register, immediates=constants, version=(1, 0), target=0,
-        )  # fmt: skip
+    for r in CLASSES:
+        constants = {} if r == "pred" else anything(1, r)
+        yield row(f"mov.{r}", "9.7.9.3", r, r, single(_copied), immediates=constants)
     for wide, narrow, count in (("b32", "b16", 2), ("b64", "b32", 2), ("b64", "b16", 4)):
-        for form, results, sources, evaluate in (
-            ("pack", (wide,), (narrow,) * count, single(_packed, CLASSES[wide])),
-            ("unpack", (narrow,) * count, (wide,), partial(_unpacked, CLASSES[narrow])),
-        ):
-            yield ScalarInstruction(
-                opcode=f"mov.{wide}.{form}{count if count > 2 else ''}",
-                destinations=results,
-                sources=sources,
-                evaluate=evaluate,
-                section="9.7.9.4",
-            )
+        parts, more = " ".join([narrow] * count), count if count > 2 else ""
+        packs, unpacks = single(_packed, CLASSES[wide]), partial(_unpacked, CLASSES[narrow])
+        yield row(f"mov.{wide}.pack{more}", "9.7.9.4", wide, parts, packs)
+        yield row(f"mov.{wide}.unpack{more}", "9.7.9.4", parts, wide, unpacks)
 
 
 ROWS = (*_moves(), *_logic(), *_shifts(), *_fields(), *_permutations())

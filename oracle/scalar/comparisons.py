@@ -13,15 +13,10 @@ from numpy.typing import NDArray
 from oracle.arithmetic.conversions import flushed
 from oracle.formats import FORMATS, Format
 from oracle.scalar.floats import values
-from oracle.scalar.integers import Integer, anything
-from oracle.scalar.row import Bits, Function, ScalarInstruction, single
-from oracle.targets import PtxVersion
+from oracle.scalar.integers import COMPARED, Integer, anything
+from oracle.scalar.row import FIRST, Bits, Function, ScalarInstruction, Since, row, single
 
 Bools = NDArray[np.bool_]
-_ORDERED: dict[str, Callable[..., Bools]] = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less,
-    "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-}  # fmt: skip
 _UNSIGNED = {"lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal}
 _BOOLEANS: dict[str, Callable[..., Bools]] = {
     "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor,
@@ -39,16 +34,14 @@ def _compared_floats(name: str, x: Bits, y: Bits) -> Bools:
     if name in ("num", "nan"):
         return np.equal(nan, name == "nan")
     if name.endswith("u"):
-        return np.logical_or(_ORDERED[name[:2]](x, y), nan)
-    return np.logical_and(_ORDERED[name](x, y), ~nan)
+        return np.logical_or(COMPARED[name[:2]](x, y), nan)
+    return np.logical_and(COMPARED[name](x, y), ~nan)
 
 
-_FLOAT_OPERATORS = (*_ORDERED, *(f"{name}u" for name in _ORDERED), "num", "nan")
+_FLOAT_OPERATORS = (*COMPARED, *(f"{name}u" for name in COMPARED), "num", "nan")
 
 
 class _Compared(NamedTuple):
-    """A type that is compared."""
-
     name: str
     register: str
     operators: tuple[str, ...]
@@ -56,7 +49,7 @@ class _Compared(NamedTuple):
     """Operator, whether subnormals count as zeros, and patterns: truths."""
     fmt: Format | None = None
     pair: bool = False
-    since: tuple[tuple[int, int], int] = ((1, 0), 0)
+    since: Since = FIRST
     """Version and target of `setp`."""
 
     @property
@@ -66,7 +59,7 @@ class _Compared(NamedTuple):
 
 
 def _of_integers(t: Integer, name: str, _: bool, a: Bits, b: Bits) -> Bools:
-    return (_ORDERED | _UNSIGNED)[name](t.of(a), t.of(b))
+    return (COMPARED | _UNSIGNED)[name](t.of(a), t.of(b))
 
 
 def _of_floats(fmt: Format, name: str, ftz: bool, a: Bits, b: Bits) -> Bools:
@@ -78,7 +71,7 @@ def _of_floats(fmt: Format, name: str, ftz: bool, a: Bits, b: Bits) -> Bools:
 
 def _types() -> Iterator[_Compared]:
     for letter, bits in product("bus", (16, 32, 64)):
-        operators = tuple(_ORDERED)[: 2 if letter == "b" else 6]
+        operators = tuple(COMPARED)[: 2 if letter == "b" else 6]
         if letter == "u":
             operators += tuple(_UNSIGNED)
         of = partial(_of_integers, Integer(bits, letter == "s"))
@@ -87,7 +80,7 @@ def _types() -> Iterator[_Compared]:
     for name in ("f16", "bf16", "f32", "f64"):
         fmt = FORMATS[name]
         of = partial(_of_floats, fmt)
-        first = since.get(name, ((1, 0), 0))
+        first = since.get(name, FIRST)
         yield _Compared(name, f"b{fmt.bits}", _FLOAT_OPERATORS, of, fmt, False, first)
         if fmt.bits == 16:
             yield _Compared(f"{name}x2", "b32", _FLOAT_OPERATORS, of, fmt, True, first)
@@ -148,35 +141,24 @@ def _destinations(type_: _Compared) -> dict[str, int]:
 def _comparisons() -> Iterator[ScalarInstruction]:
     for type_ in _types():
         (version, target), part = type_.since, 7 if type_.half else 6
+        newer = max(version, (6, 5)) if type_.half else version
         flushes = ("", "ftz") if type_.name in ("f16", "f16x2", "f32") else ("",)
         constants = {} if type_.fmt else anything(2, type_.register)
         for name, boolean, ftz in product(type_.operators, ("", *_BOOLEANS), flushes):
             words = ".".join(word for word in (name, boolean, ftz) if word)
-            sources = (type_.register, type_.register, *(["pred"] if boolean else []))
+            sources = f"{type_.register} {type_.register}{' pred' if boolean else ''}"
             given = type_, name, bool(ftz), boolean
             outputs = 2 if type_.pair or (boolean and not type_.half) else 1
-            yield ScalarInstruction(
-                opcode=f"setp.{words}.{type_.name}",
-                destinations=("pred",) * outputs,
-                sources=sources,
-                evaluate=partial(_predicates, outputs, *given),
-                immediates=constants,
-                section=f"9.7.{part}.2",
-                version=PtxVersion(*version),
-                target=target,
-            )
+            yield row(
+                f"setp.{words}.{type_.name}", f"9.7.{part}.2", " ".join(["pred"] * outputs),
+                sources, partial(_predicates, outputs, *given), type_.since, immediates=constants,
+            )  # fmt: skip
             for destination, true in _destinations(type_).items():
                 register = "b16" if destination.endswith("16") else "b32"
-                yield ScalarInstruction(
-                    opcode=f"set.{words}.{destination}.{type_.name}",
-                    destinations=(register,),
-                    sources=sources,
-                    evaluate=single(_word, *given, true, register),
-                    immediates=constants,
-                    section=f"9.7.{part}.1",
-                    version=PtxVersion(*(max(version, (6, 5)) if type_.half else version)),
-                    target=target,
-                )
+                yield row(
+                    f"set.{words}.{destination}.{type_.name}", f"9.7.{part}.1", register, sources,
+                    single(_word, *given, true, register), (newer, target), immediates=constants,
+                )  # fmt: skip
 
 
 def _selected(a: Bits, b: Bits, c: Bits) -> Bits:
@@ -223,39 +205,20 @@ def _selections() -> Iterator[ScalarInstruction]:
             (f"slct.{type_}.f32", "b32", "9.7.6.4", partial(_selected_by_sign, False)),
             (f"slct.ftz.{type_}.f32", "b32", "9.7.6.4", partial(_selected_by_sign, True)),
         ]
+        constants = {} if "f" in type_ else anything(2, r)
         for opcode, last, section, function in table:
-            yield ScalarInstruction(
-                opcode=opcode,
-                destinations=(r,),
-                sources=(r, r, last),
-                evaluate=single(function),
-                immediates={} if "f" in type_ else anything(2, r),
-                section=section,
-            )
+            yield row(opcode, section, r, f"{r} {r} {last}", single(function), immediates=constants)
 
 
 def _floats() -> Iterator[ScalarInstruction]:
+    since = ((2, 0), 20)
     for fmt in (FORMATS["f32"], FORMATS["f64"]):
         r = f"b{fmt.bits}"
         for name in ("finite", "infinite", "number", "notanumber", "normal", "subnormal"):
-            yield ScalarInstruction(
-                opcode=f"testp.{name}.{fmt.name}",
-                destinations=("pred",),
-                sources=(r,),
-                evaluate=single(_tested, name, fmt),
-                section="9.7.3.1",
-                version=PtxVersion(2, 0),
-                target=20,
-            )
-        yield ScalarInstruction(
-            opcode=f"copysign.{fmt.name}",
-            destinations=(r,),
-            sources=(r, r),
-            evaluate=single(_with_sign_of, fmt),
-            section="9.7.3.2",
-            version=PtxVersion(2, 0),
-            target=20,
-        )
+            test = single(_tested, name, fmt)
+            yield row(f"testp.{name}.{fmt.name}", "9.7.3.1", "pred", r, test, since)
+        sign = single(_with_sign_of, fmt)
+        yield row(f"copysign.{fmt.name}", "9.7.3.2", r, f"{r} {r}", sign, since)
 
 
 ROWS = (*_comparisons(), *_selections(), *_floats())

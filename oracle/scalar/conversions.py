@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +28,16 @@ from oracle.scalar.floats import (
     values,
 )
 from oracle.scalar.integers import INTEGERS, Integer, anything, patterns
-from oracle.scalar.row import Bits, Function, ScalarInstruction, in_pieces, single
-from oracle.targets import PtxVersion
+from oracle.scalar.row import (
+    FIRST,
+    Bits,
+    Function,
+    ScalarInstruction,
+    Since,
+    in_pieces,
+    row,
+    single,
+)
 
 Floats = NDArray[np.float64]
 _BYTES = (Integer(8, False), Integer(8, True))
@@ -117,21 +126,10 @@ def _float_to_float(
 
 def _row(
     opcode: str, destination: int, sources: tuple[int, ...], function: Function,
-    since: tuple[tuple[int, int], int] = ((1, 0), 0), *, nan: str = "", section: str = "9.7.9.21",
-    constants: int = 0,
+    since: Since = FIRST, *, section: str = "9.7.9.21", **more: Any,
 ) -> ScalarInstruction:  # fmt: skip
-    version, target = since
-    return ScalarInstruction(
-        opcode=opcode,
-        destinations=(f"b{destination}",),
-        sources=tuple(f"b{bits}" for bits in sources),
-        evaluate=single(in_pieces(function)),
-        immediates=anything(constants),
-        nan=nan,
-        section=section,
-        version=PtxVersion(*version),
-        target=target,
-    )
+    given, evaluate = " ".join(f"b{bits}" for bits in sources), single(in_pieces(function))
+    return row(opcode, section, f"b{destination}", given, evaluate, since, **more)
 
 
 def _integers() -> Iterator[ScalarInstruction]:
@@ -148,7 +146,7 @@ def _mixed() -> Iterator[ScalarInstruction]:
     for fmt, t in product(_FLOATS, _INTEGERS):
         if fmt.name == "bf16" and t.bits == 8:
             continue  # for registers of 8 bits alone (ptxas 13.5)
-        since = _NEW if fmt.name == "bf16" else ((1, 0), 0)
+        since = _NEW if fmt.name == "bf16" else FIRST
         size = _size(t, fmt)
         flushes = (False, True) if fmt.name == "f32" else (False,)
         for rounding in ROUNDINGS:
@@ -172,7 +170,7 @@ def _floats() -> Iterator[ScalarInstruction]:
             roundings = ("",)
         else:
             roundings = ROUNDINGS
-        since = _NEW if "bf16" in names else ((1, 0), 0)
+        since = _NEW if "bf16" in names else FIRST
         flushes = (False, True) if "f32" in names and "bf16" not in names else (False,)
         clamps = ("",) if "bf16" in names else ("", "sat")
         if (target.name, source.name) in (("f16", "f32"), ("bf16", "f32")):
@@ -198,7 +196,6 @@ def _pair(function: Function, bits: int, a: Bits, b: Bits) -> Bits:
 
 
 def _elements(function: Function, source: int, target: int, a: Bits) -> Bits:
-    """Convert each of the two elements of a register."""
     pair = np.ascontiguousarray(a).view(f"u{source // 8}")
     converted: Bits = function(pair).view(f"u{target // 4}")
     return converted
@@ -212,7 +209,7 @@ def _narrowing() -> Iterator[ScalarInstruction]:
         for rounding, relu, finite in product(("rn", "rz"), ("", "relu"), ("", "satfinite")):
             if name == "tf32" and finite:
                 continue  # sm_100
-            first = {"f16": ((1, 0), 0), "bf16": ((7, 0), 80), "tf32": ((7, 8), 90)}[name]
+            first = {"f16": FIRST, "bf16": ((7, 0), 80), "tf32": ((7, 8), 90)}[name]
             since = ((8, 1), 80) if finite else max(first, ((7, 0), 80)) if relu else first
             words = ".".join(filter(None, ("cvt", rounding, relu, finite)))
             convert = partial(_float_to_float, f32, target, rounding, False, relu, bool(finite))
@@ -266,7 +263,8 @@ def _packs() -> Iterator[ScalarInstruction]:
         words, count = (f"{t.name}.s32", 2) if bits == 16 else (f"{t.name}.s32.b32", 3)
         yield _row(
             f"cvt.pack.sat.{words}", 32, (32,) * count, partial(_packed, t),
-            ((6, 5), 75 if bits < 8 else 72), section="9.7.9.22", constants=count,
+            ((6, 5), 75 if bits < 8 else 72), section="9.7.9.22",
+            immediates=anything(count),
         )  # fmt: skip
 
 

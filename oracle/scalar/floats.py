@@ -28,8 +28,16 @@ from oracle.arithmetic.error_free import odd_sum
 from oracle.arithmetic.fma import Decoded, fma
 from oracle.formats import FORMATS, Format
 from oracle.models import NanRule
-from oracle.scalar.row import Bits, Function, ScalarInstruction, in_pieces, pieces, single
-from oracle.targets import PtxVersion
+from oracle.scalar.row import (
+    Bits,
+    Function,
+    ScalarInstruction,
+    Since,
+    in_pieces,
+    pieces,
+    row,
+    single,
+)
 
 Floats = NDArray[np.float64]
 ROUNDINGS = ("rn", "rz", "rm", "rp")
@@ -213,28 +221,20 @@ def _signed(fmt: Format, negate: bool, ftz: bool, a: Bits) -> Bits:
 
 def _rows(
     name: str, section: str, fmt: Format, sources: int, function: Function,
-    since: tuple[tuple[int, int], int], *, nan: bool = True,
+    since: Since, *, nan: bool = True,
 ) -> Iterator[ScalarInstruction]:  # fmt: skip
     """Make the row of a function of one format's patterns, and that of pairs of 16 bits.
 
     `since` is a version and a target; `nan` tells whether NaNs come out whose bits are open.
     """
-    version, target = since
     function = in_pieces(function)
     kinds = [(fmt.name, f"b{fmt.bits}", single(function))]
     if fmt.bits == 16:
         kinds.append((f"{fmt.name}x2", "b32", pieces(function, 16)))
     for type_, register, evaluate in kinds:
-        yield ScalarInstruction(
-            opcode=f"{name}.{type_}",
-            destinations=(register,),
-            sources=(register,) * sources,
-            evaluate=evaluate,
-            nan=type_ if nan else "",
-            section=section,
-            version=PtxVersion(*version),
-            target=target,
-        )
+        given = " ".join([register] * sources)
+        open_nan = type_ if nan else ""
+        yield row(f"{name}.{type_}", section, register, given, evaluate, since, nan=open_nan)
 
 
 _ARITHMETIC: dict[str, tuple[int, Callable[..., Floats], Function]] = {

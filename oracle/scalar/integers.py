@@ -7,13 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.scalar.row import Bits, Function, Immediate, ScalarInstruction, pieces, single
-from oracle.targets import PtxVersion
+from oracle.scalar.row import (
+    FIRST,
+    Bits,
+    Function,
+    Immediate,
+    ScalarInstruction,
+    Since,
+    pieces,
+    row,
+    single,
+)
 
 Bools = NDArray[np.bool_]
 
@@ -159,70 +168,48 @@ _TABLE: tuple[tuple[str, str, tuple[Integer, ...], int, Function], ...] = (
 """Opcode without its type, section, types, sources, what it computes."""
 
 
+def _of_one_type(
+    name: str, section: str, t: Integer, sources: int,
+    evaluate: Callable[..., tuple[Bits, ...]], since: Since = FIRST, **more: Any,
+) -> ScalarInstruction:  # fmt: skip
+    """Return a row of an instruction whose operands have one type, and may be any constants."""
+    given = " ".join([t.register] * sources)
+    more = {"immediates": anything(sources, t.register)} | more
+    return row(f"{name}.{t.name}", section, t.register, given, evaluate, since, **more)
+
+
 def _plain() -> Iterator[ScalarInstruction]:
     for name, section, types, count, function in _TABLE:
         for t in types:
-            yield ScalarInstruction(
-                opcode=f"{name}.{t.name}",
-                destinations=(t.register,),
-                sources=(t.register,) * count,
-                evaluate=single(function, t),
-                immediates=anything(count, t.register),
-                section=section,
-            )
+            yield _of_one_type(name, section, t, count, single(function, t))
     for t, (mode, function) in product(INTEGERS, {"lo": _low_product, "hi": _high_product}.items()):
-        yield ScalarInstruction(
-            opcode=f"mad.{mode}.{t.name}",
-            destinations=(t.register,),
-            sources=(t.register,) * 3,
-            evaluate=single(_plus, t, function),
-            immediates=anything(3, t.register),
-            section="9.7.1.4",
-        )
+        yield _of_one_type(f"mad.{mode}", "9.7.1.4", t, 3, single(_plus, t, function))
     for t in SIGNED:
         # The page leaves open what |MININT| is.
-        yield ScalarInstruction(
-            opcode=f"abs.{t.name}",
-            destinations=(t.register,),
-            sources=(t.register,),
-            evaluate=single(_magnitude, t),
+        yield _of_one_type(
+            "abs", "9.7.1.10", t, 1, single(_magnitude, t), immediates={},
             defined=lambda a, t=t: t.of(a) != t.low,
-            section="9.7.1.10",
-        )
+        )  # fmt: skip
     for t in INTEGERS:
         # Divided by 0, and MININT divided by -1, is left open, and so is the remainder of negative
         # numbers: a divisor has to be a positive constant.
         divisor = {1: Immediate(1, t.high, True)}
-        table: list[tuple[str, str, Function]] = [("div", "9.7.1.8", _quotient)]
+        yield _of_one_type("div", "9.7.1.8", t, 2, single(_quotient, t), immediates=divisor)
         if not t.signed:
-            table.append(("rem", "9.7.1.9", _remainder))
-        for name, section, function in table:
-            yield ScalarInstruction(
-                opcode=f"{name}.{t.name}",
-                destinations=(t.register,),
-                sources=(t.register,) * 2,
-                evaluate=single(function, t),
-                immediates=divisor,
-                section=section,
-            )
+            yield _of_one_type("rem", "9.7.1.9", t, 2, single(_remainder, t), immediates=divisor)
 
 
 def _widening() -> Iterator[ScalarInstruction]:
     for t in (one for one in INTEGERS if one.bits < 64):
-        wide = f"b{2 * t.bits}"
-        constants = anything(2, t.register)
+        wide, both = f"b{2 * t.bits}", f"{t.register} {t.register}"
         for name, section, function, sources in (
-            ("mul", "9.7.1.3", single(_wide_product, t), (t.register,) * 2),
-            ("mad", "9.7.1.4", single(_plus, t, _wide_product), (t.register, t.register, wide)),
+            ("mul", "9.7.1.3", single(_wide_product, t), both),
+            ("mad", "9.7.1.4", single(_plus, t, _wide_product), f"{both} {wide}"),
         ):
-            yield ScalarInstruction(
-                opcode=f"{name}.wide.{t.name}",
-                destinations=(wide,),
-                sources=sources,
-                evaluate=function,
-                immediates=constants,
-                section=section,
-            )
+            yield row(
+                f"{name}.wide.{t.name}", section, wide, sources, function,
+                immediates=anything(2, t.register),
+            )  # fmt: skip
 
 
 def _saturated(sign: int, a: Bits, b: Bits) -> Bits:
@@ -265,17 +252,9 @@ def _words() -> Iterator[ScalarInstruction]:
             evaluate = single(_dot2, a_type, b_type, mode)
             table.append((f"dp2a.{mode}.{types}", "9.7.1.24", 3, evaluate))
     for opcode, section, count, evaluate in table:
-        dots = opcode.startswith("dp")
-        yield ScalarInstruction(
-            opcode=opcode,
-            destinations=("b32",),
-            sources=("b32",) * count,
-            evaluate=evaluate,
-            immediates=anything(count),
-            section=section,
-            version=PtxVersion(5, 0) if dots else PtxVersion(1, 0),
-            target=61 if dots else 0,
-        )
+        since = ((5, 0), 61) if opcode.startswith("dp") else FIRST
+        sources = " ".join(["b32"] * count)
+        yield row(opcode, section, "b32", sources, evaluate, since, immediates=anything(count))
 
 
 def _elements(word: Bits, bits: int, signed: bool) -> NDArray[np.int64]:
@@ -308,15 +287,7 @@ def _packed() -> Iterator[ScalarInstruction]:
         table.append((f"{name}.relu.s16x2", section, halves))
         table.append((f"{name}.relu.s32", section, single(_relu, S32, function)))
     for opcode, section, evaluate in table:
-        yield ScalarInstruction(
-            opcode=opcode,
-            destinations=("b32",),
-            sources=("b32",) * 2,
-            evaluate=evaluate,
-            section=section,
-            version=PtxVersion(8, 0),
-            target=90,
-        )
+        yield row(opcode, section, "b32", "b32 b32", evaluate, ((8, 0), 90))
 
 
 def _sum_with_carry(a: Bits, b: Bits, carry: Bools) -> tuple[Bits, Bools]:
@@ -353,33 +324,21 @@ def _extended() -> Iterator[ScalarInstruction]:
     sections = {"add.cc": 1, "addc": 2, "addc.cc": 2, "sub.cc": 3, "subc": 4, "subc.cc": 4}
     for t, (name, carry_in, carry_out) in product(types, names):
         function = _sum_with_carry if name.startswith("add") else _difference_with_borrow
-        yield ScalarInstruction(
-            opcode=f"{name}.{t.name}",
-            destinations=(t.register,),
-            sources=(t.register,) * 2,
-            evaluate=_carrying(function, None, t, carry_in, carry_out),
-            immediates=anything(2, t.register),
-            carry_in=carry_in,
-            carry_out=carry_out,
-            section=f"9.7.2.{sections[name]}",
-            version=PtxVersion(4, 3) if t.bits == 64 else PtxVersion(1, 2),
-        )
+        yield _of_one_type(
+            name, f"9.7.2.{sections[name]}", t, 2,
+            _carrying(function, None, t, carry_in, carry_out),
+            ((4, 3) if t.bits == 64 else (1, 2), 0), carry_in=carry_in, carry_out=carry_out,
+        )  # fmt: skip
     products = {"lo": _low_product, "hi": _high_product}
     for t, mode, (form, carry_in, carry_out) in product(
         types, products, (("mad.{}.cc", False, True), ("madc.{}", True, False),
                           ("madc.{}.cc", True, True)),
     ):  # fmt: skip
-        yield ScalarInstruction(
-            opcode=f"{form.format(mode)}.{t.name}",
-            destinations=(t.register,),
-            sources=(t.register,) * 3,
-            evaluate=_carrying(_sum_with_carry, products[mode], t, carry_in, carry_out),
-            immediates=anything(3, t.register),
-            carry_in=carry_in,
-            carry_out=carry_out,
-            section=f"9.7.2.{6 if carry_in else 5}",
-            version=PtxVersion(4, 3) if t.bits == 64 else PtxVersion(3, 0),
-        )
+        yield _of_one_type(
+            form.format(mode), f"9.7.2.{6 if carry_in else 5}", t, 3,
+            _carrying(_sum_with_carry, products[mode], t, carry_in, carry_out),
+            ((4, 3) if t.bits == 64 else (3, 0), 0), carry_in=carry_in, carry_out=carry_out,
+        )  # fmt: skip
 
 
 def _average(a: Bits, b: Bits) -> Bits:
@@ -402,7 +361,7 @@ _VIDEO: dict[str, Function] = {
     "vmax": np.maximum,
 }
 """SIMD video instructions on elements with room for all results."""
-_COMPARED: dict[str, Function] = {
+COMPARED: dict[str, Callable[..., Bools]] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less,
     "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
 }  # fmt: skip
@@ -440,7 +399,7 @@ def _video() -> Iterator[ScalarInstruction]:
             for sat, t in (("", None), (".sat", Integer(bits, d))):
                 evaluate = pieces(_merged, bits, function, t, *sources)
                 table.append((f"{name}{elements}.{types}{sat}", elements - 1, evaluate))
-        for (name, function), a, b in product(_COMPARED.items(), signs, signs):
+        for (name, function), a, b in product(COMPARED.items(), signs, signs):
             sources = Integer(bits, a), Integer(bits, b)
             opcode = f"vset{elements}.{Integer(32, a).name}.{Integer(32, b).name}.{name}"
             evaluate = pieces(_merged, bits, function, None, *sources)
@@ -453,15 +412,7 @@ def _video() -> Iterator[ScalarInstruction]:
             single(_accumulated, _absolute_difference, bits, unsigned, unsigned),
         ))  # fmt: skip
     for opcode, section, evaluate in table:
-        yield ScalarInstruction(
-            opcode=opcode,
-            destinations=("b32",),
-            sources=("b32",) * 3,
-            evaluate=evaluate,
-            section=f"9.7.18.2.{section}",
-            version=PtxVersion(3, 0),
-            target=30,
-        )
+        yield row(opcode, f"9.7.18.2.{section}", "b32", "b32 b32 b32", evaluate, ((3, 0), 30))
 
 
 ROWS = (*_plain(), *_widening(), *_words(), *_packed(), *_extended(), *_video())

@@ -124,6 +124,30 @@ class ScalarInstruction:
         return f"{opcode} {written}, {read};"
 
 
+Since = tuple[tuple[int, int], int]
+"""First version of the PTX ISA, and least number of a target."""
+FIRST: Since = ((1, 0), 0)
+
+
+def row(
+    opcode: str, section: str, destinations: str, sources: str,
+    evaluate: Callable[..., tuple[Bits, ...]], since: Since = FIRST, **more: Any,
+) -> ScalarInstruction:  # fmt: skip
+    """Return an instruction with its classes of registers in a text: "b32 b32 pred".
+
+    Parameters
+    ----------
+    more
+        Its other fields, by their names.
+    """
+    version, target = since
+    return ScalarInstruction(
+        opcode=opcode, section=section, destinations=tuple(destinations.split()),
+        sources=tuple(sources.split()), evaluate=evaluate, version=PtxVersion(*version),
+        target=target, **more,
+    )  # fmt: skip
+
+
 _PIECE = 1 << 12
 """Elements computed together: a dozen working arrays of 32 KiB stay in the cache."""
 

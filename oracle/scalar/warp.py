@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.scalar.integers import S32, U32, patterns
-from oracle.scalar.row import Bits, Function, Immediate, ScalarInstruction, single
-from oracle.targets import PtxVersion
+from oracle.scalar.row import Bits, Function, Immediate, ScalarInstruction, Since, row, single
 
 _LANES = np.arange(32, dtype=np.uint32)
 _ALL = 0xFFFF_FFFF
 """Membermask of a whole warp."""
+_SM_30 = ((6, 0), 30)
 
 
 def _source_lane(mode: str, b: Bits, clamp: Bits) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
@@ -89,53 +89,35 @@ def _reduced(name: str, signed: bool, a: Bits, _: Bits) -> Bits:
 
 def _row(
     opcode: str, section: str, destinations: str, sources: str,
-    evaluate: Callable[..., tuple[Bits, ...]], version: tuple[int, int], target: int,
+    evaluate: Callable[..., tuple[Bits, ...]], since: Since,
+    immediates: dict[int, Immediate] | None = None,
 ) -> ScalarInstruction:  # fmt: skip
-    names = (*sources.split(), "b32")
-    return ScalarInstruction(
-        opcode=opcode,
-        destinations=tuple(destinations.split()),
-        sources=names,
-        evaluate=evaluate,
-        immediates={len(names) - 1: Immediate(_ALL, _ALL, True)},
-        warp=True,
-        section=section,
-        version=PtxVersion(*version),
-        target=target,
-    )
+    members = {len(sources.split()): Immediate(_ALL, _ALL, True)}
+    return row(
+        opcode, section, destinations, f"{sources} b32", evaluate, since,
+        immediates=(immediates or {}) | members, warp=True,
+    )  # fmt: skip
 
 
 def _shuffles() -> Iterator[ScalarInstruction]:
+    # Five bits of each part of c count; the mask of segments stands in bits 8 to 12.
+    constants = {1: Immediate(0, 31), 2: Immediate(0, 0x1F1F)}
     for mode in ("up", "down", "bfly", "idx"):
-        # Five bits of each part of c count; the mask of segments stands in bits 8 to 12.
-        yield ScalarInstruction(
-            opcode=f"shfl.sync.{mode}.b32",
-            destinations=("b32", "pred"),
-            sources=("b32",) * 4,
-            evaluate=partial(_shuffled, mode),
-            immediates={
-                1: Immediate(0, 31),
-                2: Immediate(0, 0x1F1F),
-                3: Immediate(_ALL, _ALL, True),
-            },
-            warp=True,
-            section="9.7.9.6",
-            version=PtxVersion(6, 0),
-            target=30,
-        )
+        evaluate, opcode = partial(_shuffled, mode), f"shfl.sync.{mode}.b32"
+        yield _row(opcode, "9.7.9.6", "b32 pred", "b32 b32 b32", evaluate, _SM_30, constants)
 
 
 def _votes() -> Iterator[ScalarInstruction]:
     modes: dict[str, Function] = {"all": _all, "any": _any, "uni": _uniform}
     for mode, function in modes.items():
         evaluate = single(_voted, function)
-        yield _row(f"vote.sync.{mode}.pred", "9.7.13.9", "pred", "pred", evaluate, (6, 0), 30)
+        yield _row(f"vote.sync.{mode}.pred", "9.7.13.9", "pred", "pred", evaluate, _SM_30)
     ballot = single(_voted, _ballot)
-    yield _row("vote.sync.ballot.b32", "9.7.13.9", "b32", "pred", ballot, (6, 0), 30)
+    yield _row("vote.sync.ballot.b32", "9.7.13.9", "b32", "pred", ballot, _SM_30)
     for register in ("b32", "b64"):
         any_, all_ = f"match.any.sync.{register}", f"match.all.sync.{register}"
-        yield _row(any_, "9.7.13.10", "b32", register, single(_equal), (6, 0), 70)
-        yield _row(all_, "9.7.13.10", "b32 pred", register, _all_equal, (6, 0), 70)
+        yield _row(any_, "9.7.13.10", "b32", register, single(_equal), ((6, 0), 70))
+        yield _row(all_, "9.7.13.10", "b32 pred", register, _all_equal, ((6, 0), 70))
 
 
 def _reductions() -> Iterator[ScalarInstruction]:
@@ -143,7 +125,7 @@ def _reductions() -> Iterator[ScalarInstruction]:
     for name, type_ in (*numbers, ("and", "b32"), ("or", "b32"), ("xor", "b32")):
         evaluate = single(_reduced, name, type_ == "s32")
         opcode = f"redux.sync.{name}.{type_}"
-        yield _row(opcode, "9.7.13.12", "b32", "b32", evaluate, (7, 0), 80)
+        yield _row(opcode, "9.7.13.12", "b32", "b32", evaluate, ((7, 0), 80))
 
 
 ROWS = (*_shuffles(), *_votes(), *_reductions())

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from oracle.errors import InfrastructureError
 from runners.folders import writing
-from runners.processes import WRITTEN_LIMIT, Tool, end_group, leashed
+from runners.processes import WRITTEN_LIMIT, Tool, end_group, leashed, signal_name
 
 OUTPUT_NAME = "output.txt"
 # 8,192 rejected instructions print 1.5 MB (measured with ptxas 13.5, 2026-11).
@@ -54,14 +54,6 @@ class Finished:
         if self.signal is not None:
             return f"killed by {signal_name(self.signal)}"
         return f"exit code {self.exit_code}"
-
-
-def signal_name(number: int) -> str:
-    """Return the name of a signal, such as "SIGSEGV"."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def run(

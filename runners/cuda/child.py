@@ -149,7 +149,6 @@ class _Server:
             going = request is not None and self._answer(request)
 
     def _finish_first(self) -> bool:
-        """Send the next answer; return whether to go on."""
         first = self._waiting.popleft()
         if isinstance(first, Loading):
             self._line.send(self._session.modules.end_loading(first))

@@ -7,7 +7,6 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping
 from typing import Any
 
-from oracle.errors import UsageError
 from runners.cuda.messages import (
     DeviceFacts,
     Failed,
@@ -21,7 +20,7 @@ from runners.cuda.messages import (
 from runners.cuda.process import ChildGoneError, ChildProcess, GarbledError
 from runners.cuda.slots import Lease, SlotPool
 from runners.cuda.tasks import KernelTask, LoadTask, ScreenTask, T, Task
-from runners.protocol import Compiled, Failure, Trouble
+from runners.protocol import Compiled, Failure, Trouble, check_open
 
 _RESTARTS = 4
 """Attempts to bring a device back that has worked before."""
@@ -135,8 +134,7 @@ class Supervisor:
 
     def _ensure_child(self) -> Failure | None:
         """Start a child unless there is one; return why there is none."""
-        if self._closed:
-            raise UsageError("the runner is closed; make a new one")
+        check_open(self._closed)
         if self._child is None and self._lost is None:
             attempts = _RESTARTS if self.starts else 1
             pause = _PAUSE

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 _PREFIXES = {"b16": "%h", "b32": "%r", "b64": "%rd", "pred": "%p"}
@@ -42,6 +44,18 @@ class Body:
         self._labels += 1
         return tuple(f"{word}_{self._labels}" for word in words)
 
+    @contextmanager
+    def repeated(self, word: str, times: int) -> Iterator[None]:
+        """Append what is appended meanwhile as a loop, under a label that begins with a word."""
+        (again,) = self.labels(word)
+        count, predicate = self.scratch("b32"), self.scratch("pred")
+        self.add(f"mov.b32 {count}, {times}")
+        self.label(again)
+        yield
+        self.add(f"sub.u32 {count}, {count}, 1")
+        self.add(f"setp.ne.u32 {predicate}, {count}, 0")
+        self.add(f"bra {again}", guard=f"@{predicate}")
+
     def use(self, register: str) -> str:
         """Return a register of the prologue, noting that it is needed."""
         self.used.add(register)
@@ -57,3 +71,8 @@ class Body:
             f"    .reg .{type_} {_PREFIXES[type_]}<{count}>;"
             for type_, count in self._scratch.items()
         ]
+
+
+def braced(registers: Sequence[str]) -> str:
+    """Return registers as a vector operand."""
+    return "{" + ", ".join(registers) + "}"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from oracle.places import Place
 from oracle.program import Program
 from oracle.steps import Copy
 from runners.emission.addresses import address, displaced
-from runners.emission.body import Body
+from runners.emission.body import Body, braced
 from runners.kernels import LANES
 
 _WIDTHS = (16, 8, 4, 2, 1)
@@ -74,7 +74,7 @@ def _write_units(body: Body, program: Program, piece: Piece) -> None:
     # A byte travels in a 16-bit register, as in what nvcc emits.
     size = "b32" if width >= 4 else "b16"
     registers = tuple(body.scratch(size) for _ in range(max(1, width // 4)))
-    vector = "{" + ", ".join(registers) + "}" if len(registers) > 1 else registers[0]
+    vector = braced(registers) if len(registers) > 1 else registers[0]
     type_ = {16: "v4.b32", 8: "v2.b32", 4: "b32", 2: "b16", 1: "b8"}[width]
 
     def move(distance: int, guard: str = "") -> None:
@@ -84,7 +84,10 @@ def _write_units(body: Body, program: Program, piece: Piece) -> None:
 
     rounds, rest = divmod(piece.units, LANES)
     if rounds > _UNROLLED:
-        _write_loop(body, pointers, rounds, LANES * width, move)
+        with body.repeated("COPY", rounds):
+            move(0)
+            for pointer in pointers:
+                body.add(f"add.s64 {pointer}, {pointer}, {LANES * width}")
         rounds = 0
     for index in range(rounds):
         move(index * LANES * width)
@@ -92,19 +95,3 @@ def _write_units(body: Body, program: Program, piece: Piece) -> None:
         predicate = body.scratch("pred")
         body.add(f"setp.lt.u32 {predicate}, {body.use('%lane')}, {rest}")
         move(rounds * LANES * width, guard=f"@{predicate}")
-
-
-def _write_loop(
-    body: Body, pointers: list[str], rounds: int, distance: int, move: Callable[[int], None]
-) -> None:
-    """Append a loop that leaves the pointers behind what it copied."""
-    (again,) = body.labels("COPY")
-    count, predicate = body.scratch("b32"), body.scratch("pred")
-    body.add(f"mov.b32 {count}, {rounds}")
-    body.label(again)
-    move(0)
-    for pointer in pointers:
-        body.add(f"add.s64 {pointer}, {pointer}, {distance}")
-    body.add(f"sub.u32 {count}, {count}, 1")
-    body.add(f"setp.ne.u32 {predicate}, {count}, 0")
-    body.add(f"bra {again}", guard=f"@{predicate}")

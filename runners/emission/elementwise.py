@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from oracle.formats import Format
+from oracle.matrices import replicated
 from oracle.operations import Operation
 from oracle.steps import Elementwise
 from runners.emission.body import Body
@@ -53,11 +54,6 @@ def _instruction(step: Elementwise, bits: int) -> tuple[str, int | None]:
             return f"and.b{bits}", signs(type_, bits) ^ ((1 << bits) - 1)
         case _:
             return f"{operation}.b{bits}", constant
-
-
-def replicated(element: int, element_bits: int, register_bits: int) -> int:
-    """Return a register in which every element has this bit pattern."""
-    return sum(element << shift for shift in range(0, register_bits, element_bits))
 
 
 def signs(type_: Format, bits: int) -> int:

@@ -34,7 +34,6 @@ class _Writer:
         self._registers = {LANE: body.use("%lane")}
 
     def register(self, name: str) -> str:
-        """Return the PTX register of one of the code's."""
         if name == ZERO:
             return self.body.use("%zero")
         if name not in self._registers:

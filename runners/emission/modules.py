@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -118,19 +119,25 @@ def module_of(
     )
 
 
-def _kernel(program: Program, entry: str) -> Kernel:
+def warps_of_block(program: Program, entry: str) -> int:
+    """Return how many warps of a program a block has at most, by the shared memory they need.
+
+    Raises UsageError if one needs more than a block has.
+    """
     if program.shared_bytes > STATIC_SHARED_BYTES:
         raise UsageError(
             f"one warp of {entry} needs {program.shared_bytes} bytes of shared memory; a block "
             f"has at most {STATIC_SHARED_BYTES}, so make the shared buffers smaller"
         )
-    warps = MAX_WARPS_PER_BLOCK
-    if program.shared_bytes:
-        warps = min(warps, STATIC_SHARED_BYTES // program.shared_bytes)
+    room = STATIC_SHARED_BYTES // program.shared_bytes if program.shared_bytes else math.inf
+    return int(min(MAX_WARPS_PER_BLOCK, room))
+
+
+def _kernel(program: Program, entry: str) -> Kernel:
     return Kernel(
         entry=entry,
         image_bytes=program.image_bytes,
-        warps_per_block=warps,
+        warps_per_block=warps_of_block(program, entry),
         shared_bytes=program.shared_bytes,
     )
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 
-from oracle.errors import UsageError
 from oracle.ops import accesses_matrix
 from oracle.program import Program, walk
 from oracle.targets import Module
 from runners import ledger
 from runners.emission.addresses import displaced
-from runners.emission.body import Body
-from runners.emission.modules import STATIC_SHARED_BYTES, declarations, module_of, zero
+from runners.emission.body import Body, braced
+from runners.emission.modules import (
+    STATIC_SHARED_BYTES,
+    declarations,
+    module_of,
+    warps_of_block,
+    zero,
+)
 from runners.emission.steps import StepWriter
 from runners.kernels import LANES, MAX_WARPS_PER_BLOCK, KernelModule, ScreeningKernel
 
@@ -50,15 +56,8 @@ def _kernel(program: Program, entry: str) -> ScreeningKernel:
     # programs, H200, 2026-11-22).
     if room and _fits_shared(program):
         scratch, warps = "shared", min(MAX_WARPS_PER_BLOCK, room)
-    elif program.shared_bytes > STATIC_SHARED_BYTES:
-        raise UsageError(
-            f"one warp of {entry} needs {program.shared_bytes} bytes of shared memory; a block "
-            f"has at most {STATIC_SHARED_BYTES}, so make the shared buffers smaller"
-        )
     else:
-        scratch, both, warps = "global", program.shared_bytes, MAX_WARPS_PER_BLOCK
-        if both:
-            warps = min(warps, STATIC_SHARED_BYTES // both)
+        scratch, both, warps = "global", program.shared_bytes, warps_of_block(program, entry)
     return ScreeningKernel(
         entry=entry,
         image_bytes=program.image_bytes,
@@ -236,19 +235,11 @@ class _Harness:
         for pointer, source in zip(pointers, sources, strict=True):
             body.add(f"add.u64 {pointer}, {source}, %own")
         groups, rounds = divmod(self.kernel.image_bytes // _ROUND, _UNROLLED)
-        if groups > 1:
-            (again,) = body.labels("ROUNDS")
-            count, predicate = body.scratch("b32"), body.scratch("pred")
-            body.add(f"mov.b32 {count}, {groups}")
-            body.label(again)
         if groups:
-            write(pointers, spaces, [number * _ROUND for number in range(_UNROLLED)], "")
-            for pointer in pointers:
-                body.add(f"add.u64 {pointer}, {pointer}, {_UNROLLED * _ROUND}")
-        if groups > 1:
-            body.add(f"sub.u32 {count}, {count}, 1")
-            body.add(f"setp.ne.u32 {predicate}, {count}, 0")
-            body.add(f"bra {again}", guard=f"@{predicate}")
+            with body.repeated("ROUNDS", groups) if groups > 1 else nullcontext():
+                write(pointers, spaces, [number * _ROUND for number in range(_UNROLLED)], "")
+                for pointer in pointers:
+                    body.add(f"add.u64 {pointer}, {pointer}, {_UNROLLED * _ROUND}")
         write(pointers, spaces, [number * _ROUND for number in range(rounds)], "")
         rest = self.kernel.image_bytes % _ROUND // _UNIT
         if rest:
@@ -256,32 +247,24 @@ class _Harness:
             body.add(f"setp.lt.u32 {predicate}, %lane, {rest}")
             write(pointers, spaces, [rounds * _ROUND], f"@{predicate}")
 
+    def _load(self, pointer: str, space: str, distances: list[int], guard: str) -> None:
+        for number, distance in enumerate(distances):
+            where = displaced(pointer, distance)
+            self.body.add(f"ld.{space}.v4.b32 {_part(number)}, {where}", guard=guard)
+
     def _copy(self, pointers: _Two, spaces: _Two, distances: list[int], guard: str) -> None:
-        """Append loads of some rounds and then their stores."""
+        self._load(pointers[0], spaces[0], distances, guard)
         for number, distance in enumerate(distances):
-            self.body.add(
-                f"ld.{spaces[0]}.v4.b32 {_part(number)}, {displaced(pointers[0], distance)}",
-                guard=guard,
-            )
-        for number, distance in enumerate(distances):
-            self.body.add(
-                f"st.{spaces[1]}.v4.b32 {displaced(pointers[1], distance)}, {_part(number)}",
-                guard=guard,
-            )
+            where = displaced(pointers[1], distance)
+            self.body.add(f"st.{spaces[1]}.v4.b32 {where}, {_part(number)}", guard=guard)
 
     def _compare(self, pointers: _Two, spaces: _Two, distances: list[int], guard: str) -> None:
         """Append loads of some rounds of one side, and the comparison with the other."""
         body = self.body
+        self._load(pointers[0], spaces[0], distances, guard)
         for number, distance in enumerate(distances):
-            body.add(
-                f"ld.{spaces[0]}.v4.b32 {_part(number)}, {displaced(pointers[0], distance)}",
-                guard=guard,
-            )
-        for number, distance in enumerate(distances):
-            body.add(
-                f"ld.{spaces[1]}.v4.b32 {_vector(_OTHER)}, {displaced(pointers[1], distance)}",
-                guard=guard,
-            )
+            where = displaced(pointers[1], distance)
+            body.add(f"ld.{spaces[1]}.v4.b32 {braced(_OTHER)}, {where}", guard=guard)
             for one, other in zip(_words(number), _OTHER, strict=True):
                 body.add(f"xor.b32 {other}, {other}, {one}", guard=guard)
                 body.add(f"or.b32 %difference, %difference, {other}", guard=guard)
@@ -296,11 +279,7 @@ def _words(number: int) -> tuple[str, ...]:
 
 
 def _part(number: int) -> str:
-    return _vector(_words(number))
-
-
-def _vector(registers: tuple[str, ...]) -> str:
-    return "{" + ", ".join(registers) + "}"
+    return braced(_words(number))
 
 
 def _end() -> list[str]:

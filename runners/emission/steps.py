@@ -19,7 +19,7 @@ from runners.emission.addresses import (
     progression,
     stride_operand,
 )
-from runners.emission.body import Body
+from runners.emission.body import Body, braced
 from runners.emission.copies import write_copy
 from runners.emission.elementwise import elementwise
 from runners.emission.lane_code import write_lane_code
@@ -77,7 +77,7 @@ class StepWriter:
                 assert_never(step)
 
     def _vector(self, use: Use) -> str:
-        return _vector(self._registers.of(use))
+        return braced(self._registers.of(use))
 
     def _op(self, step: AnyOp) -> None:
         """Append a matrix instruction: its vectors, and its address before or behind them."""
@@ -151,7 +151,7 @@ class StepWriter:
             indices = [*(index for index in indices if index != last), last]
         for index in indices:
             part = registers[index : index + together]
-            value = _vector(part) if together > 1 else part[0]
+            value = braced(part) if together > 1 else part[0]
             kind = f"v{together}.b{step.bits}" if together > 1 else f"b{step.bits}"
             where = displaced(operand[1:-1], width * index)
             if step.stores:
@@ -230,10 +230,6 @@ class StepWriter:
         self.write(step.body, f"{number}.body.")
         body.add(f"bra {again}")
         body.label(end)
-
-
-def _vector(registers: tuple[str, ...]) -> str:
-    return "{" + ", ".join(registers) + "}"
 
 
 def _lane_offsets(body: Body, offsets: list[int]) -> str:

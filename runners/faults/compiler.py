@@ -1,11 +1,9 @@
 """Faults in the PTX text: bugs of a compiler, an assembler or a pass."""
 
-import re
-
 from runners.faults import rewriters as rw
 from runners.faults.fault import Fault
-from runners.faults.rewriters import Rewriter, rewriter
-from runners.faults.statements import Edit
+from runners.faults.fault import text as _text
+from runners.faults.fault import whole as _whole
 
 _ELEMENTWISE = (
     r"^(?:(?:add|sub|mul|fma)(?:\.r[nzmp])?\.(?:f16x2|bf16x2|f32|f64)|neg\.s32|mul\.lo\.s32|add\.s32"
@@ -23,26 +21,6 @@ def _load(role: str, *, wide: bool = False) -> str:
     """Return the pattern of wmma.load of a matrix, of elements with 8 bits or more if `wide`."""
     types = r".*\.(?:f16|bf16|tf32|f32|f64|s8|u8|s32)$" if wide else ""
     return rf"^wmma\.load\.{role}\.{types}"
-
-
-def _text(
-    name: str, pattern: str, edit: Edit, meaning: str, stands_for: str, *,
-    guilty: tuple[str, ...] = (), rare: bool = False,
-) -> Fault:  # fmt: skip
-    """Return a fault that edits every statement whose opcode a pattern finds."""
-    whole = rewriter(pattern, edit)
-    return _whole(name, pattern, whole, meaning, stands_for, guilty=guilty, rare=rare)
-
-
-def _whole(
-    name: str, pattern: str, rewrite: Rewriter, meaning: str, stands_for: str, *,
-    guilty: tuple[str, ...] = (), rare: bool = False,
-) -> Fault:  # fmt: skip
-    """Return a fault that rewrites the text, where edits of single statements do not do."""
-    return Fault(
-        name=name, meaning=meaning, stands_for=stands_for, opcodes=re.compile(pattern),
-        guilty=guilty, rewriter=rewrite, rare=rare,
-    )  # fmt: skip
 
 
 _LAYOUTS = (
@@ -85,15 +63,10 @@ _ADDRESSES = (
     _text("store-stride-ignored", _STORE, rw.stride_dropped,
           "wmma.store uses the default stride whatever is given",
           "an operand dropped where it looks like a default"),
-    _text("load-a-offset", _load("a"), rw.address_moved(1),
-          "wmma.load.a starts one word too late",
-          "an immediate offset folded wrongly"),
-    _text("load-b-offset", _load("b"), rw.address_moved(1),
-          "wmma.load.b starts one word too late",
-          "an immediate offset folded wrongly"),
-    _text("load-c-offset", _load("c"), rw.address_moved(1),
-          "wmma.load.c starts one word too late",
-          "an immediate offset folded wrongly"),
+    *(_text(f"load-{matrix}-offset", _load(matrix), rw.address_moved(1),
+            f"wmma.load.{matrix} starts one word too late",
+            "an immediate offset folded wrongly")
+      for matrix in "abc"),
     _text("store-offset", _STORE, rw.address_moved(0),
           "wmma.store.d starts one word too late",
           "an immediate offset folded wrongly"),
@@ -103,7 +76,7 @@ _ADDRESSES = (
     _whole("load-b-from-a", _load("b"), rw.by_entry(rw.second_load_reads_first),
            "wmma.load.b reads where the first wmma.load.a read",
            "a base register that was not reloaded"),
-    _text("copy-vector-end", r"^st\..*\.v[24]\.", rw.vector_end_repeated,
+    _text("copy-vector-end", r"^st\..*\.v[24]\.", rw.vector_end_repeated(),
           "a vector store repeats its last but one register in the last one's place",
           "a register tuple allotted one too short",
           guilty=("storing registers",)),
@@ -113,15 +86,10 @@ _ADDRESSES = (
 )  # fmt: skip
 
 _REGISTERS = (
-    _text("mma-a-register-slip", _MMA, rw.register_repeated(1),
-          "wmma.mma reads A's first register where the second belongs",
-          "an operand register allotted wrongly"),
-    _text("mma-b-register-slip", _MMA, rw.register_repeated(2),
-          "wmma.mma reads B's first register where the second belongs",
-          "an operand register allotted wrongly"),
-    _text("mma-c-register-slip", _MMA, rw.register_repeated(3),
-          "wmma.mma reads C's first register where the second belongs",
-          "an operand register allotted wrongly"),
+    *(_text(f"mma-{matrix}-register-slip", _MMA, rw.register_repeated(index),
+            f"wmma.mma reads {matrix.upper()}'s first register where the second belongs",
+            "an operand register allotted wrongly")
+      for index, matrix in enumerate("abc", 1)),
     _text("mma-d-registers-rotated", _MMA, rw.registers_rotated(0),
           "wmma.mma writes D's registers one place on",
           "a register tuple with the wrong base"),
@@ -173,18 +141,12 @@ _QUALIFIERS = (
           rw.opcode_changed(r"(?:\.rn)?\.f64\.f64\.f64\.f64$", ".rz.f64.f64.f64.f64"),
           "f64 wmma.mma rounds to zero where it should round to nearest",
           "a wrong default for a rounding mode"),
-    _text("s8-as-u8", r"^wmma\.(?:mma|load).*\.s8\b", rw.opcode_changed(r"\.s8\b", ".u8"),
-          "s8 multiplicands are taken for u8",
-          "signedness lost in an operand's type"),
-    _text("u8-as-s8", r"^wmma\.(?:mma|load).*\.u8\b", rw.opcode_changed(r"\.u8\b", ".s8"),
-          "u8 multiplicands are taken for s8",
-          "signedness lost in an operand's type"),
-    _text("s4-as-u4", r"^wmma\.(?:mma|load).*\.s4\b", rw.opcode_changed(r"\.s4\b", ".u4"),
-          "s4 multiplicands are taken for u4",
-          "signedness lost in an emulated type"),
-    _text("u4-as-s4", r"^wmma\.(?:mma|load).*\.u4\b", rw.opcode_changed(r"\.u4\b", ".s4"),
-          "u4 multiplicands are taken for s4",
-          "signedness lost in an emulated type"),
+    *(_text(f"{one}-as-{other}", rf"^wmma\.(?:mma|load).*\.{one}\b",
+            rw.opcode_changed(rf"\.{one}\b", f".{other}"),
+            f"{one} multiplicands are taken for {other}",
+            f"signedness lost in an {place}")
+      for bits, place in ((8, "operand's type"), (4, "emulated type"))
+      for one, other in ((f"s{bits}", f"u{bits}"), (f"u{bits}", f"s{bits}"))),
     _text("xor-as-and", r"^wmma\.mma\.xor", rw.opcode_changed(r"\.xor\b", ".and"),
           "single-bit wmma.mma counts the bits of AND for XOR",
           "a logical operation encoded wrongly"),

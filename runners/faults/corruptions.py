@@ -1,5 +1,8 @@
 """Corruptions of a unit's result, as faulty wires cause them."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,30 +32,27 @@ def stuck_bit(*, register: int, lane: int, bit: int, high: bool) -> Corruption:
     return corrupt
 
 
-def on_one_multiprocessor(sm: int, corruption: Corruption) -> Corruption:
-    """Corrupt only what runs on one multiprocessor."""
-
+def _only_where(
+    struck: Callable[[NDArray[Any]], NDArray[np.bool_]], corruption: Corruption
+) -> Corruption:
     def corrupt(words: list[Values], site: Site) -> list[Values]:
-        here = site.sms == sm
+        here = struck(site.sms)
         if not here.any():
             return words
         pairs = zip(_whole(words, site), corruption(words, site), strict=True)
         return [np.where(here, broken, sound) for sound, broken in pairs]
 
     return corrupt
+
+
+def on_one_multiprocessor(sm: int, corruption: Corruption) -> Corruption:
+    """Corrupt only what runs on one multiprocessor."""
+    return _only_where(lambda sms: sms == sm, corruption)
 
 
 def on_loaded_multiprocessors(warps: int, corruption: Corruption) -> Corruption:
     """Corrupt only what runs on multiprocessors that have at least so many warps."""
-
-    def corrupt(words: list[Values], site: Site) -> list[Values]:
-        here = np.bincount(site.sms)[site.sms] >= warps
-        if not here.any():
-            return words
-        pairs = zip(_whole(words, site), corruption(words, site), strict=True)
-        return [np.where(here, broken, sound) for sound, broken in pairs]
-
-    return corrupt
+    return _only_where(lambda sms: np.bincount(sms)[sms] >= warps, corruption)
 
 
 def _random_words(site: Site, seed: int, count: int) -> NDArray[np.uint64]:

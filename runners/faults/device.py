@@ -1,9 +1,6 @@
 """The faults inside the simulated device: its units, its loads and stores, its wires."""
 
-import re
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from runners.faults.corruptions import (
     lanes_crossed,
@@ -14,10 +11,12 @@ from runners.faults.corruptions import (
     stuck_bit,
     transient,
 )
-from runners.faults.fault import Fault
+from runners.faults.fault import Change, Fault
+from runners.faults.fault import changed as _with
+from runners.faults.fault import unit as _unit
+from runners.faults.fault import wire as _wire
 from runners.simulated.binary import Rounding
 from runners.simulated.fused import NanRule
-from runners.simulated.silicon import Corruption, Damage
 from runners.simulated.units import (
     BitOperation,
     BitUnit,
@@ -29,43 +28,12 @@ from runners.simulated.units import (
     QuadUnit,
     RowUnit,
     TransferUnit,
-    Unit,
 )
-
-Change = Callable[[Any], Unit]
-
-
-def _with(**fields: Any) -> Change:
-    """Return what replaces fields of a unit."""
-    return lambda unit: replace(unit, **fields)
 
 
 def _flushing(matrix: Matrix) -> Change:
     """Return what makes a unit flush subnormal elements of one more matrix."""
     return lambda unit: replace(unit, flushed=unit.flushed | {matrix})
-
-
-def _unit(
-    name: str, pattern: str, unit: type[Unit], change: Change, meaning: str, stands_for: str
-) -> Fault:
-    """Return a fault of the units that carry out what a pattern of opcodes finds."""
-    opcodes = re.compile(pattern)
-    return Fault(
-        name=name, meaning=meaning, stands_for=stands_for, opcodes=opcodes,
-        damage=Damage(opcodes=opcodes, unit=unit, change=change),
-    )  # fmt: skip
-
-
-def _wire(
-    name: str, pattern: str, corrupt: Corruption, meaning: str, stands_for: str, *,
-    rare: bool = False,
-) -> Fault:  # fmt: skip
-    """Return a fault of the wires that bring the results of what a pattern of opcodes finds."""
-    opcodes = re.compile(pattern)
-    return Fault(
-        name=name, meaning=meaning, stands_for=stands_for, opcodes=opcodes, rare=rare,
-        damage=Damage(opcodes=opcodes, corrupt=corrupt),
-    )  # fmt: skip
 
 
 # Which wmma.mma the rows are about, by the qualifiers that end the opcode.

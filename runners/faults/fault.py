@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from oracle.errors import UsageError
-from runners.faults.statements import statements
-from runners.simulated.silicon import Damage
+from runners.faults.rewriters import Rewriter, rewriter
+from runners.faults.statements import Edit, statements
+from runners.simulated.silicon import Corruption, Damage
+from runners.simulated.units import Unit
 
 
 class Place(StrEnum):
@@ -45,7 +48,7 @@ class Fault:
     """Words for what is wrong, of which the line of a finding has to have one: mnemonics with the
     matrix that is loaded, or the steps that make what it touches. Given here where the opcodes do
     not tell."""
-    rewriter: Callable[[str], str] | None = None
+    rewriter: Rewriter | None = None
     damage: Damage | None = None
     rare: bool = False
     """Whether so few images on so few multiprocessors show it that screening has to look for it."""
@@ -81,3 +84,49 @@ class Fault:
         if self.rewriter is not None:
             return self.rewrite(ptx) != ptx
         return any(True for _ in statements(ptx, self.opcodes))
+
+
+Change = Callable[[Any], Unit]
+
+
+def changed(**fields: Any) -> Change:
+    """Return what replaces fields of a unit."""
+    return lambda unit: replace(unit, **fields)
+
+
+def whole(
+    name: str, pattern: str, rewrite: Rewriter, meaning: str, stands_for: str, **more: Any
+) -> Fault:
+    """Return a fault that rewrites the text, where edits of single statements do not do."""
+    return Fault(
+        name=name, meaning=meaning, stands_for=stands_for, opcodes=re.compile(pattern),
+        rewriter=rewrite, **more,
+    )  # fmt: skip
+
+
+def text(name: str, pattern: str, edit: Edit, meaning: str, stands_for: str, **more: Any) -> Fault:
+    """Return a fault that edits every statement whose opcode a pattern finds."""
+    return whole(name, pattern, rewriter(pattern, edit), meaning, stands_for, **more)
+
+
+def unit(
+    name: str, pattern: str, kind: type[Unit], change: Change, meaning: str, stands_for: str,
+    **more: Any,
+) -> Fault:  # fmt: skip
+    """Return a fault of the units that carry out what a pattern of opcodes finds."""
+    opcodes = re.compile(pattern)
+    return Fault(
+        name=name, meaning=meaning, stands_for=stands_for, opcodes=opcodes,
+        damage=Damage(opcodes=opcodes, unit=kind, change=change), **more,
+    )  # fmt: skip
+
+
+def wire(
+    name: str, pattern: str, corrupt: Corruption, meaning: str, stands_for: str, **more: Any
+) -> Fault:
+    """Return a fault of the wires that bring the results of what a pattern of opcodes finds."""
+    opcodes = re.compile(pattern)
+    return Fault(
+        name=name, meaning=meaning, stands_for=stands_for, opcodes=opcodes,
+        damage=Damage(opcodes=opcodes, corrupt=corrupt), **more,
+    )  # fmt: skip

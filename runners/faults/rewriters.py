@@ -250,28 +250,29 @@ def stored_one_row_off(statement: Statement) -> str:
     )
 
 
-def register_repeated(index: int) -> Edit:
-    """Read the first register of a fragment where the second should be read."""
-
+def _registers_changed(index: int, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> Edit:
     def edit(statement: Statement) -> str | None:
         registers = statement.vector(index)
         if len(registers) < 2:
             return None
-        return statement.with_vector(index, (registers[0], registers[0], *registers[2:])).text
+        return statement.with_vector(index, change(registers)).text
 
     return edit
+
+
+def register_repeated(index: int) -> Edit:
+    """Read the first register of a fragment where the second should be read."""
+    return _registers_changed(index, lambda given: (given[0], given[0], *given[2:]))
 
 
 def registers_rotated(index: int) -> Edit:
     """Write the registers of a fragment one place on."""
+    return _registers_changed(index, lambda given: (*given[1:], given[0]))
 
-    def edit(statement: Statement) -> str | None:
-        registers = statement.vector(index)
-        if len(registers) < 2:
-            return None
-        return statement.with_vector(index, (*registers[1:], registers[0])).text
 
-    return edit
+def vector_end_repeated() -> Edit:
+    """Store the last but one register of a vector in the last one's place."""
+    return _registers_changed(1, lambda given: (*given[:-1], given[-2]))
 
 
 def multiplicands_exchanged(statement: Statement) -> str | None:
@@ -343,14 +344,6 @@ def lanes_exchanged(statement: Statement) -> str:
         "mov.b64 %planted_wide0, {%planted2, %planted3};\n    "
         f"{moved.text}"
     )
-
-
-def vector_end_repeated(statement: Statement) -> str | None:
-    """Store the last but one register of a vector in the last one's place."""
-    registers = statement.vector(1)
-    if len(registers) < 2:
-        return None
-    return statement.with_vector(1, (*registers[:-1], registers[-2])).text
 
 
 def first_register_missed(statement: Statement) -> str | None:

@@ -1,44 +1,18 @@
 """The faults of mma.sp: what its metadata choose, how products are added, registers it shares."""
 
-import re
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
+from runners.faults import fault
 from runners.faults.fault import Fault
-from runners.faults.rewriters import accumulator_ignored, rewriter, written_before_read
-from runners.faults.statements import Edit
+from runners.faults.fault import changed as _with
+from runners.faults.rewriters import accumulator_ignored, written_before_read
 from runners.simulated.mma_sp import SparseUnit
-from runners.simulated.silicon import Damage
-from runners.simulated.units import FloatUnit, IntegerUnit, Unit
+from runners.simulated.units import FloatUnit, IntegerUnit
 
 _GUILTY = ("mma.sp",)
-
-
-def _with(**fields: Any) -> Callable[[Any], Unit]:
-    """Return what replaces fields of a unit."""
-    return lambda unit: replace(unit, **fields)
-
-
-def _unit(
-    name: str, pattern: str, unit: type[Unit], change: Callable[[Any], Unit], meaning: str,
-    stands_for: str,
-) -> Fault:  # fmt: skip
-    """Return a fault of the units that carry out what a pattern of opcodes finds."""
-    opcodes = re.compile(pattern)
-    return Fault(
-        name=name, meaning=meaning, stands_for=stands_for, opcodes=opcodes, guilty=_GUILTY,
-        damage=Damage(opcodes=opcodes, unit=unit, change=change),
-    )  # fmt: skip
-
-
-def _text(name: str, edit: Edit, meaning: str, stands_for: str) -> Fault:
-    """Return a fault that edits every mma.sp in the text."""
-    return Fault(
-        name=name, meaning=meaning, stands_for=stands_for, opcodes=re.compile(_SPARSE),
-        guilty=_GUILTY, rewriter=rewriter(_SPARSE, edit),
-    )  # fmt: skip
-
+_unit = partial(fault.unit, guilty=_GUILTY)
+_text = partial(fault.text, guilty=_GUILTY)
 
 _SPARSE = r"^mma\.sp"
 # Of metadata that fill the words of all lanes, there is one selector.
@@ -94,10 +68,10 @@ _ARITHMETIC = (
 )  # fmt: skip
 
 _REGISTERS = (
-    _text("sparse-accumulator-ignored", accumulator_ignored,
+    _text("sparse-accumulator-ignored", _SPARSE, accumulator_ignored,
           "mma.sp reads zero for C",
           "ptxas 12.4.131, where 8-bit floats add their product to itself"),
-    _text("sparse-written-before-read", written_before_read,
+    _text("sparse-written-before-read", _SPARSE, written_before_read,
           "mma.sp writes half of D before it has read what its other half needs",
           "an expansion into two instructions that overlooks shared registers"),
 )  # fmt: skip

@@ -237,7 +237,6 @@ class CudaCppWriter(CudaCppText, NamedStepWriter):
         self.add("}")
 
     def _pack(self, step: Scalar) -> None:
-        """Append the conversion of pairs of registers."""
         source, destination = map(self.variable, step.uses)
         function, type_ = _PACKED[step.type]
         low, high = (f"__uint_as_float({source}[2 * i{rest}])" for rest in ("", " + 1"))

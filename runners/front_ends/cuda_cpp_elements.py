@@ -7,9 +7,10 @@ come out of such PTX. `int` must not overflow: it is added and multiplied as `un
 
 from __future__ import annotations
 
+from oracle.matrices import replicated
 from oracle.operations import Operation
 from oracle.steps import Elementwise
-from runners.emission.elementwise import replicated, signs
+from runners.emission.elementwise import signs
 
 HELPERS = """\
 // A number that no compiler knows.

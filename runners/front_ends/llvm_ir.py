@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from oracle.matrices import replicated
 from oracle.operations import Operation
 from oracle.ops import (
     AnyOp,
@@ -29,7 +30,7 @@ from oracle.steps import Branch, Copy, Elementwise, Loop, PlainAccess, Scalar
 from oracle.targets import Module
 from runners.emission.addresses import progression
 from runners.emission.copies import Piece, pieces
-from runners.emission.elementwise import replicated, signs
+from runners.emission.elementwise import signs
 from runners.front_ends.llvm_intrinsics import (
     SPACES,
     access_name,
@@ -141,7 +142,6 @@ class LlvmWriter(LlvmText, NamedStepWriter):
             self.label(end)
 
     def _copy_loop(self, piece: Piece) -> None:
-        """Append a copy as a loop."""
         head, again, end = self.labels("copy", "again", "copied")
         counter = f"%i{self.count}"
         following = f"%j{self.count}"
@@ -216,7 +216,6 @@ class LlvmWriter(LlvmText, NamedStepWriter):
         self.label(end)
 
     def _op(self, step: AnyOp) -> None:
-        """Append a matrix instruction, as inline assembly where this LLVM has no intrinsic."""
         if multiplies(step):
             self._multiply(step)
         elif accesses_matrix(step):
@@ -314,7 +313,6 @@ class LlvmWriter(LlvmText, NamedStepWriter):
         self.fill(d, [self.cast(type_, one, raw) for one in self.parts(result, type_, count)])
 
     def _pack(self, step: Scalar) -> None:
-        """Append the conversion of pairs of registers."""
         source, destination = step.uses
         values = [value for _, value in self.values(source)]
         packed = []

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Self, Unpack
+from typing import Any, ClassVar, Unpack
 
 from oracle.errors import UsageError
 from oracle.ops import AnyOp, Op
@@ -29,13 +29,13 @@ from oracle.targets import VERSIONS, PtxVersion, parse_target
 from runners.cuda.compilation import DEFAULT_LEVEL, CompilerLimits
 from runners.front_ends.child import refused
 from runners.kernels import KernelModule
-from runners.protocol import Compiled, Failure, Runner, Trouble
+from runners.protocol import ClosedAtTheEnd, Compiled, Failure, Runner, Trouble
 from runners.ptx_pass import RewritingRunner
 from runners.toolchains import Toolchain, version_order
 from runners.wheels import fetched_folders
 
 
-class FrontEnd(ABC):
+class FrontEnd(ClosedAtTheEnd):
     """A compiler that writes PTX from the programs of a module, at one -O level.
 
     Parameters
@@ -96,14 +96,8 @@ class FrontEnd(ABC):
             return refused(self._refuser, "refused a module", answer["error"])
         return str(answer["ptx"])
 
-    def close(self) -> None:  # noqa: B027 (a command holds nothing open)
-        """End what it has running."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def close(self) -> None:
+        """End what it has running; a command holds nothing open."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -125,7 +125,6 @@ class _Linker:
         self._local_bytes = 0
 
     def kernel(self, entry: Function) -> Kernel:
-        """Return the kernel of an entry."""
         parameters, end = [], 0
         bound: dict[Variable, Location] = {}
         for parameter in entry.parameters:
@@ -265,7 +264,6 @@ class _Linker:
         return found
 
     def _call(self, operands: Operands, frame: Frame, callers: tuple[str, ...]) -> None:
-        """Put a called function in place."""
         instruction = operands.instruction
         groups = [each.parts for each in instruction.operands if isinstance(each, Group)]
         names = [each for each in instruction.operands if isinstance(each, Name)]

@@ -127,7 +127,6 @@ class _Refusal(Exception):  # noqa: N818 (what it carries is a sentence)
 
 
 def _integer(text: str) -> int:
-    """Return the value of an integer constant: hexadecimal, octal, binary or decimal."""
     match = _INTEGER.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
         what = "no integer constant" if len(text) <= _LONGEST else "too long for a constant"
@@ -248,12 +247,10 @@ class _Reader:
         return self.place < len(self.text) and self.text[self.place] in characters
 
     def unexpected(self) -> NoReturn:
-        """Refuse what stands here."""
         found = _ANYTHING.match(self.text, self.place)
         self.refuse(self.end if found is None else f"unexpected {found[0][:40]!r}")
 
     def refuse(self, message: str, kind: TrapKind = TrapKind.PARSE) -> NoReturn:
-        """Refuse the text at this place."""
         raise _Refusal(message, kind)
 
     def sequence(self, take: Callable[[], AnItem], end: str) -> tuple[AnItem, ...]:
@@ -265,7 +262,6 @@ class _Reader:
         return tuple(found)
 
     def expression(self) -> int:
-        """Take an integer constant expression."""
         self._depth += 1
         if self._depth > _DEEPEST["parentheses"]:
             self.refuse("parentheses are too deep", TrapKind.UNSUPPORTED)
@@ -459,13 +455,11 @@ class _Module(_Reader):
         self.target = ""
 
     def here(self) -> int:
-        """Return the line of the place."""
         self._line += self.text.count("\n", self._counted, self.place)
         self._counted = self.place
         return self._line
 
     def listing(self) -> Listing:
-        """Return the module."""
         while self.place < len(self.text):
             self._item()
         if self.version is None:
@@ -530,14 +524,12 @@ class _Module(_Reader):
             self.refuse(f"{directive} is not known here", TrapKind.UNSUPPORTED)
 
     def _type(self) -> tuple[str, int]:
-        """Take a type; return it and the elements of a vector."""
         match = self.need(_TYPE)
         if match[2] not in TYPE_BITS:
             self.refuse(f"type .{match[2]} is not known", TrapKind.UNSUPPORTED)
         return match[2], int(match[1][1]) if match[1] else 1
 
     def _register(self, scope: Scope, line: int, kind: str, parts: int) -> None:
-        """Take a register, or registers that are numbered, into a scope."""
         name = self.need(_NAME)[0]
         count = _integer(self.need(_COUNT)[1]) if self.stands("<") else None
         if scope.declares(name) or name in scope.families:

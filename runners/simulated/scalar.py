@@ -45,8 +45,6 @@ _SLOT = re.compile(r"(\{?)([,|]?) *(\w+)(?::(\w+))?([+?]?)\}? *")
 
 
 class _Slot(NamedTuple):
-    """An operand of a row."""
-
     name: str
     optional: str
     """A comma or `|` that stands in front, where it may be left out."""
@@ -374,7 +372,6 @@ _NARROWER = tuple(
 
 
 def _rows(syntax: str, computes: Mapping[str, Compute], **options: Any) -> list[Op]:
-    """Return a row for each name and function, with the name in front of a common syntax."""
     return [Op(name + syntax, compute, **options) for name, compute in computes.items()]
 
 
@@ -408,11 +405,8 @@ ROWS = (
     Op("rem.type d, a, b", integers.remainder, type=_WORDS, otherwise=integers.remainder_otherwise),
     Op("add.type d, a, b", np.add, type="u16x2 s16x2"),
     *_rows(".type d, a, b", _ORDERED, type="u16x2 s16x2"),
-    *_rows(
-        ".relu.type d, a, b",
-        {n: integers.with_relu(f) for n, f in _ORDERED.items()},
-        type="s32 s16x2",
-    ),
+    *_rows(".relu.type d, a, b", {n: integers.with_relu(f) for n, f in _ORDERED.items()},
+           type="s32 s16x2"),
     *_rows(".sat.s32 d, a, b", {n: integers.clamped(f) for n, f in _LINEAR.items()}),
     Op("mad.lo.type d, a, b, c", lambda _, a, b, c: a * b + c, type=_WORDS),
     Op("mad.hi.type d, a, b, c", integers.add_to_high_product, type=_WORDS),
@@ -441,11 +435,7 @@ ROWS = (
     Op("not.type d, a", np.invert, type=f"pred {_RAW}"),
     Op("cnot.type d, a", lambda _, a: (a == 0).astype(a.dtype), type=_RAW),
     Op("shl.type d, a, b:u32", lambda _, a, b: a << integers.amount(a, b), type=_RAW),
-    Op(
-        "shr.type d, a, b:u32",
-        lambda _, a, b: a >> integers.amount(a, b),
-        type=f"{_RAW} {_WORDS}",
-    ),
+    Op("shr.type d, a, b:u32", lambda _, a, b: a >> integers.amount(a, b), type=f"{_RAW} {_WORDS}"),
     Op("popc.type d:u32, a", lambda _, a: integers.population(a).astype(np.uint32), type=_LONG_RAW),
     Op("clz.type d:u32, a", integers.leading_zeros, type=_LONG_RAW),
     Op("bfind{.shiftamt}.type d:u32, a", integers.find_highest, type=_LONG),
@@ -455,11 +445,8 @@ ROWS = (
     Op("szext.mode.type d, a, b:u32", integers.extend, type=_WORD),
     Op("bmsk.mode.b32 d, a, b", integers.bit_mask),
     Op("lop3.b32 d, a, b, c, table:imm8", integers.look_up),
-    Op(
-        "lop3.bool.b32 d|p:pred, a, b, c, table:imm8, e:pred",
-        integers.look_up_and_ask,
-        bool="and or",
-    ),
+    Op("lop3.bool.b32 d|p:pred, a, b, c, table:imm8, e:pred", integers.look_up_and_ask,
+       bool="and or"),
     Op("fns.b32 d, a, b, c:s32", integers.find_nth),
     Op("shf.side.mode.b32 d, a, b, c", integers.funnel, side="l r"),
     Op("prmt.b32{.mode} d, a, b, c", integers.permute, mode=integers.PERMUTATIONS),
@@ -501,19 +488,11 @@ ROWS = (
         )
     ),
     # Conversions (9.7.9.23).
-    Op(
-        "cvt.to.origin d:to+, a:origin+",
-        floating.integer_to_integer,
-        to=_INTEGERS,
-        origin=_INTEGERS,
-    ),
+    Op("cvt.to.origin d:to+, a:origin+", floating.integer_to_integer, to=_INTEGERS,
+       origin=_INTEGERS),
     *(
-        Op(
-            "cvt{.sat}.to.origin d:to+, a:origin+",
-            floating.integer_to_integer,
-            to=to,
-            origin=" ".join(each for each in _INTEGERS.split() if floating.exceeds(each, to)),
-        )
+        Op("cvt{.sat}.to.origin d:to+, a:origin+", floating.integer_to_integer, to=to,
+           origin=" ".join(each for each in _INTEGERS.split() if floating.exceeds(each, to)))
         for to in _INTEGERS.split()
     ),
     *(
@@ -531,13 +510,8 @@ ROWS = (
         for sat in ("{.sat}" if "bf16" not in (to, origin) else "",)
     ),
     *(
-        Op(
-            f"cvt.rnd{{.satfinite}}{{.relu}}.to.origin d:to, a:origin{more}",
-            compute,
-            to=to,
-            origin="f32",
-            rnd=rounding,
-        )
+        Op(f"cvt.rnd{{.satfinite}}{{.relu}}.to.origin d:to, a:origin{more}", compute, to=to,
+           origin="f32", rnd=rounding)
         for to, rounding, compute, more in (
             ("f16 bf16", "rn rz", floating.narrowed, ""),
             ("tf32", "rna rn rz", floating.narrowed, ""),
@@ -545,34 +519,18 @@ ROWS = (
         )
     ),
     *(
-        Op(
-            f"cvt.rnd.satfinite{{.relu}}.to.origin d:to, a:origin{more}",
-            compute,
-            to="e4m3x2 e5m2x2",
-            origin=origin,
-            rnd="rn",
-            needs=dict.fromkeys((origin, "f16"), 89),
-        )
+        Op(f"cvt.rnd.satfinite{{.relu}}.to.origin d:to, a:origin{more}", compute,
+           to="e4m3x2 e5m2x2", origin=origin, rnd="rn", needs=dict.fromkeys((origin, "f16"), 89))
         for origin, compute, more in (
             ("f32", floating.narrowed_pair, ", b:origin"),
             ("f16x2", floating.narrowed_halves, ""),
         )
     ),
-    Op(
-        "cvt.rnd{.relu}.to.origin d:to, a:origin",
-        floating.widened_bytes,
-        to="f16x2",
-        origin="e4m3x2 e5m2x2",
-        rnd="rn",
-        needs={"e4m3": 89, "e5m2": 89},
-    ),
+    Op("cvt.rnd{.relu}.to.origin d:to, a:origin", floating.widened_bytes, to="f16x2",
+       origin="e4m3x2 e5m2x2", rnd="rn", needs={"e4m3": 89, "e5m2": 89}),
     Op("cvt.pack.sat.to.origin d:b32, a:s32, b:s32", integers.pack, to="u16 s16", origin="s32"),
-    Op(
-        "cvt.pack.sat.to.origin.b32 d:b32, a:s32, b:s32, c:b32",
-        integers.pack,
-        to="u2 s2 u4 s4 u8 s8",
-        origin="s32",
-    ),
+    Op("cvt.pack.sat.to.origin.b32 d:b32, a:s32, b:s32, c:b32", integers.pack,
+       to="u2 s2 u4 s4 u8 s8", origin="s32"),
     # Video (9.7.18).
     *(
         Op(f"{name}.{kinds}{more} d:u32, a:u32, b:u32{c}", decode=_video, **_VIDEO)
@@ -588,46 +546,25 @@ ROWS = (
         for name in names
     ),
     # The page does not say how many bits of a left shift are clamped or compared.
-    Op(
-        "vshl.dtype.atype.u32.mode{.second} d:u32, a:u32, b:u32{, c:u32}",
-        decode=_video,
-        **_VIDEO | {"second": "add"},
-    ),
+    Op("vshl.dtype.atype.u32.mode{.second} d:u32, a:u32, b:u32{, c:u32}", decode=_video,
+       **_VIDEO | {"second": "add"}),
     # The lanes of a warp (9.7.9.6, 9.7.13).
-    Op(
-        "shfl.sync.mode.b32 d{|p:pred}, a, b, c, m",
-        integers.shuffle,
-        lanes=True,
-        mode="up down bfly idx",
-    ),
+    Op("shfl.sync.mode.b32 d{|p:pred}, a, b, c, m", integers.shuffle, lanes=True,
+       mode="up down bfly idx"),
     Op("vote.sync.mode.pred p:pred, a:pred, m", integers.vote, lanes=True, mode="all any uni"),
     Op("vote.sync.ballot.b32 d, a:pred, m", integers.ballot, lanes=True),
     Op("activemask.b32 d", integers.ballot, lanes=True, otherwise=integers.alone),
     Op("elect.sync d:u32|p:pred, m", integers.elect, lanes=True, otherwise=integers.elect_highest),
-    Op(
-        "elect.sync p:pred, m",
-        lambda q, part: integers.elect(q, part)[1],
-        lanes=True,
-        otherwise=lambda q, part: integers.elect_highest(q, part)[1],
-    ),
+    Op("elect.sync p:pred, m", lambda q, part: integers.elect(q, part)[1], lanes=True,
+       otherwise=lambda q, part: integers.elect_highest(q, part)[1]),
     Op("redux.sync.name.type d, a, m", integers.reduce, lanes=True, name="add min max", type=_WORD),
     Op("redux.sync.name.b32 d, a, m", integers.reduce, lanes=True, name="and or xor"),
-    Op(
-        "match.mode.sync.type d:u32, a, m",
-        integers.match,
-        lanes=True,
-        mode="any all",
-        type=_LONG_RAW,
-    ),
-    Op(
-        "match.mode.sync.type d:u32|p:pred, a, m",
-        integers.match,
-        lanes=True,
-        mode="all",
-        type=_LONG_RAW,
-    ),
+    Op("match.mode.sync.type d:u32, a, m", integers.match, lanes=True, mode="any all",
+       type=_LONG_RAW),
+    Op("match.mode.sync.type d:u32|p:pred, a, m", integers.match, lanes=True, mode="all",
+       type=_LONG_RAW),
     Op("bar.warp.sync m", lanes=True),
-)
+)  # fmt: skip
 """Every instruction that is known. Where several fit, the first is taken."""
 _BY_STEM: dict[str, list[Op]] = {}
 for _row in ROWS:

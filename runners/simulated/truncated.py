@@ -272,7 +272,6 @@ def _largest_exponents(
 
 
 def _add_block(a: _Factors, b: _Factors, c_words: Words, unit: FloatUnit) -> Words:
-    """Return the accumulator's words after one block."""
     accumulator = unit.accumulator
     c = _take_apart(c_words, accumulator, flush=False)
     exponents, top = _largest_exponents(a, b, c, unit)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from runners.simulated.floating import COMPARE
 from runners.simulated.integers import Qualifiers
 from runners.simulated.warps import Values
 
@@ -24,15 +25,11 @@ _COMPUTE: dict[str, Callable[[Any, Any], Any]] = {
     "vshr": lambda a, b: a >> b,
 }
 _SECOND = {"add": np.add, "min": np.minimum, "max": np.maximum}
-_COMPARE = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less,
-    "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-}  # fmt: skip
 SCALAR = ("vadd", "vsub", "vabsdiff", "vmin", "vmax")
 PACKED = tuple(
     f"{name}{count}" for name in _COMPUTE if not name.startswith("vsh") for count in (2, 4)
 )
-COMPARISONS = " ".join(_COMPARE)
+COMPARISONS = " ".join(COMPARE)
 
 _PARTS = {
     1: (r"b[0-3]|h[01]|", r"b[0-3]|h[01]|"),
@@ -70,7 +67,7 @@ def _numbers(words: Values, kind: str, bits: int, place: int) -> Any:
 def _computed(q: Qualifiers, a: Any, b: Any, bits: int) -> Any:
     """Compute one number, and clamp it to a width."""
     if q["cmp"]:
-        return _COMPARE[q["cmp"]](a, b).astype(np.int64)
+        return COMPARE[q["cmp"]](a, b).astype(np.int64)
     found = _COMPUTE[q["op"].rstrip("24")](a, b)
     if not q["sat"]:
         return found

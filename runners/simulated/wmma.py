@@ -108,8 +108,6 @@ def fragment_architecture(role: str, shape: str, kind: str) -> int | None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Transfer:
-    """A decoded wmma.load or wmma.store."""
-
     kind: str
     by_rows: bool
     count: int
@@ -127,7 +125,6 @@ class _Transfer:
         return elements.reshape(self.run, self.count, -1).swapaxes(0, 1)
 
     def elements_of(self, runs: Elements) -> Elements:
-        """Undo `runs_of`."""
         ordered = runs if self.by_rows else runs.swapaxes(0, 1)
         return ordered.reshape(-1, runs.shape[-1])
 

@@ -94,7 +94,6 @@ class _Walker:
         """Fragments that come from the image, by their registers in order."""
 
     def walk(self, steps: tuple[Step, ...]) -> None:
-        """Follow steps."""
         for step in steps:
             self._step(step)
 

@@ -82,7 +82,6 @@ class _Access:
         return unit_bytes(self.matrix, shared=self.shared, line_bytes=line_bytes)
 
     def add(self, fragment: str, region: Region) -> None:
-        """Append the step."""
         spans = (region.span,)
         self.builder.scope.access(**{"writes" if self.stores else "reads": spans})
         self.builder.add(
@@ -307,7 +306,6 @@ def _beside(access: _Access) -> list[tuple[Region, int]]:
 
 
 def _place(access: _Access, placement: int, hint: str) -> Region:
-    """Choose where the matrix lies."""
     builder, dice = access.builder, access.dice
     memory = builder.memory
     alignment = dice.one_of(_ALIGNMENTS)

@@ -133,7 +133,6 @@ class _ProgramDraw:
         builder.wanted |= {_NEEDS[feature] for feature in wanted & _NEEDS.keys()}
 
     def program(self) -> Program:
-        """Draw the program."""
         builder, wanted = self.builder, self.wanted
         dice = builder.dice()
         if any(feature in OF_CODE for feature in wanted):
@@ -270,7 +269,6 @@ class _ProgramDraw:
         around(builder, kinds, part, lambda: self._other(first))
 
     def _other(self, form: Form) -> None:
-        """Append what stands in the other arm of a branch."""
         builder = self.builder
         if not form.opaque:
             _copy(builder)

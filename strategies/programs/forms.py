@@ -10,7 +10,7 @@ from oracle.forms import Form
 from oracle.isa import FORMS, MMA_FORMS, is_available
 from oracle.matrices import Matrix
 from oracle.models import model_for
-from oracle.operands import Held
+from oracle.operands import Fragment, Held
 from oracle.ops import operands_of
 from oracle.targets import Module, PtxVersion
 
@@ -31,6 +31,12 @@ ACCESS_FORMS: Mapping[tuple[Matrix, str, str], Form] = {
 def access_form(matrix: Matrix, layout: str, space: str) -> Form:
     """Return the wmma.load of a matrix; of a D, the wmma.store."""
     return ACCESS_FORMS[matrix, layout, space]
+
+
+def served_by(form: Form) -> tuple[str, Held]:
+    """Return of which operand of a multiplication a wmma.load or wmma.store has the fragment."""
+    matrix = form.matrix()
+    return matrix.operand, Fragment.of(matrix, form.layout)
 
 
 @cache

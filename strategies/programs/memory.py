@@ -11,7 +11,8 @@ from oracle.steps import Copy
 from oracle.storage import Tile
 
 GUARD_BYTES = 32
-"""Bytes behind a matrix and the next line, which nothing may touch."""
+"""Bytes behind a matrix and its next line, and behind rows and registers, which nothing may touch:
+a store that is a line or an element off stays in its own image."""
 
 
 @dataclass(kw_only=True)

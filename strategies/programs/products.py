@@ -158,7 +158,6 @@ def complete_registers(builder: Builder) -> None:
 
 
 def _fragments(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveValue]:
-    """Load or choose the fragments of a multiplication."""
     dice = builder.dice()
     reuse = {operand: not fresh and dice.once_in(4) for operand in "ab"}
     # Where all are loaded first, there is no D yet.
@@ -212,7 +211,6 @@ def _changed(builder: Builder, value: LiveValue, operand: str, dice: Dice) -> Li
 
 
 def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveValue]:
-    """Load or choose the registers of a multiplication."""
     dice, scope = builder.dice(), builder.scope
     found: dict[str, LiveValue] = {}
     for operand, feature in zip("ab", _REUSED, strict=True):

@@ -40,7 +40,6 @@ class _Chain:
         self.code: list[Statement] = []
 
     def has(self, opcode: str) -> bool:
-        """Tell whether the module can have an instruction."""
         return SCALARS[opcode].exists(self._module)
 
     def make(self, opcode: str, *sources: str | int, settles: bool = False) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from oracle.definedness import undefined
+from oracle.matrices import replicated
 from oracle.operands import Use
 from oracle.ops import Product, is_main, multiplies, multiplies_registers, stores_rows
 from oracle.program import Program, fresh_bank, space_of, walk
@@ -308,8 +309,3 @@ def _filled(registers: Vector, own: Vector) -> Vector:
     """Return a vector as long as `own` that begins with some registers, and has own ones behind."""
     found = [*registers[: len(own)]]
     return [*found, *(one for one in own if one not in found)][: len(own)]
-
-
-def replicated(element: int, element_bits: int, register_bits: int) -> int:
-    """Return a register in which every element has this bit pattern."""
-    return sum(element << shift for shift in range(0, register_bits, element_bits))

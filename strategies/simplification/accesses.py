@@ -19,7 +19,7 @@ from oracle.ops import (
     memory_of,
     multiplies_fragments,
 )
-from oracle.places import Buffer, Place, Word
+from oracle.places import WORD_BYTES, Buffer, Place, Word
 from oracle.program import Program
 from oracle.steps import Copy, PlainAccess, Step, accesses_registers, copies_bytes
 from strategies.matrices import places_of
@@ -40,7 +40,6 @@ from strategies.simplification.examples import (
 from strategies.simplification.structure import tidied
 
 _ROW_FORMS = {form.opcode: form for form in FORMS if memory_of(form) is Rows}
-_WORD_BYTES = 4
 
 
 def plainer_transfers(example: Example) -> Iterator[Example]:
@@ -145,7 +144,7 @@ def _first_word(example: Example, site: Site, step: Step, word: Word) -> Iterato
     first = replace(word, place=replace(word.place, offset=0))
     changes = {name: first for name, value in step.fields.items() if value == word}
     target = _changed(example, {site: (step.changed(**changes),)})
-    yield bytes_moved(example, [(word.place, first.place, _WORD_BYTES)], target)
+    yield bytes_moved(example, [(word.place, first.place, WORD_BYTES)], target)
     yield target
 
 

@@ -20,6 +20,7 @@ from oracle.storage import Tile, read, write
 from strategies.cells import Image
 from strategies.matrices import places_of
 from strategies.programs.forms import ACCESS_FORMS
+from strategies.programs.memory import GUARD_BYTES
 
 Site = tuple[int | str, ...]
 """Where a step stands: (3,), or (3, "then", 0) for the first step in the arm of a branch."""
@@ -121,11 +122,6 @@ def shows_something(program: Program, like: Program, *, any_warp_level: bool = F
     main = any(map(_computes, walk(like.steps)))
     needed = _moves if not main else _is_warp_level if any_warp_level else _computes
     return any(map(needed, steps)) and any(step.stores for step in steps)
-
-
-GUARD_BYTES = 32
-"""Bytes kept behind rows and registers, and behind a matrix and its next line, so that a store that
-is a line or an element off stays in its own image."""
 
 
 def room_for(tile: Tile) -> int:

@@ -32,7 +32,8 @@ from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.steps import Step, accesses_registers, is_lane_code, plain_load, plain_store
 from oracle.tracing import trace
-from strategies.simplification.examples import GUARD_BYTES, Example, Site, edited, visit
+from strategies.programs.memory import GUARD_BYTES
+from strategies.simplification.examples import Example, Site, edited, visit
 
 _LEAST_STEPS = 3
 """Steps of a program of nothing but code: a load, the code, a store."""

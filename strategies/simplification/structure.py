@@ -16,8 +16,8 @@ from oracle.places import Buffer, Uniform, Word
 from oracle.program import Program, walk
 from oracle.registers import Register, listed
 from oracle.steps import Barrier, Branch, Copy, Loop, Step, copies_bytes, is_plain_load
+from strategies.programs.memory import GUARD_BYTES
 from strategies.simplification.examples import (
-    GUARD_BYTES,
     Edits,
     Example,
     Site,
@@ -196,15 +196,14 @@ def _bypassing(steps: Steps, group: Sequence[tuple[Site, Step]], edits: Edits) -
     made, operand = step.writes, step.carried
     if made is None or operand is None:
         return
-    (source,) = (use for use in step.reads if use.name == operand)
+    # A sparse multiplication of numbers by themselves reads one vector in several places.
+    sizes = {use.holds.registers for use in step.reads if use.name == operand}
     redirected, written = dict(edits), set(made.registers)
     sites = list(visit(steps))
     for site, other in sites[sites.index((gone, step)) + 1 :]:
         reading = [use for use in other.reads if use.name == made.name]
         # A vector has a number of registers, and is another operand's only if that has as many.
-        if reading and all(
-            use.holds.registers == source.holds.registers or not listed(operand) for use in reading
-        ):
+        if reading and all(use.holds.registers in sizes or not listed(operand) for use in reading):
             redirected[site] = (other.reading(made.name, operand),)
         if other.writes is not None and not written.isdisjoint(other.writes.registers):
             break

@@ -212,6 +212,35 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
                 ("cvt.rn.ftz.f16.f32", None),
                 ("cvt.rna.satfinite.tf32.f32", "nan-to-tf32-becomes-infinity"),
                 ("cvt.rn.tf32.f32", None),
+                ("cvt.rn.tf32.f32 of a result of f16x2", "half-converted-to-tf32"),
+                ("cvt.rn.tf32.f32 of a result of f32", None),
+                ("cvt.rn.f16.f32 of a result of f16x2", None),
+                (
+                    "abs.f16x2 or abs.ftz.f16x2 or abs.bf16x2 of a result of sat.f32",
+                    "absolute-values-left-out-behind-sat",
+                ),
+                ("abs.f16x2 or neg.f16x2 of a result of sat.f32", None),
+                (
+                    "setp.*.ftz.f32 and a comparison of what it does not flush",
+                    "repeated-comparison-without-ftz",
+                ),
+                ("lop3 of one register twice and xor.b32", None),
+                ("lop3.b32 and xor.b32", None),
+                (
+                    "mma of 8-bit floats/a constant multiplicand that scalar code computes",
+                    "constant-multiplicand-of-bytes-unpacked-from-another-number",
+                ),
+                ("mma.sync of 8-bit floats/multiplicands that scalar code computes", None),
+                (
+                    "a loop of lanes entered within its body that counts to a constant",
+                    "counter-shared-by-lanes-that-enter-within-a-loop",
+                ),
+                ("a loop of lanes entered within its body", None),
+                (
+                    "branch or loop and a loop of lanes entered within its body",
+                    "lanes-left-apart-by-a-loop",
+                ),
+                ("branch or loop", None),
             )
         ),
         # What a version mended is to be reported of the next.
@@ -223,6 +252,13 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
         (ANEW, ["V13.1.115"], [], DRIVER, "predicate-of-a-branch-believed-in-a-loop"),
         ("sub.sat.s32", ["V12.9.86"], [], "ptxas V12.9.86", "least-number-added-by-sub-sat"),
         ("sub.sat.s32", [], [], DRIVER, None),
+        (
+            "lop3 of one register twice and xor.b32",
+            ["V13.3.73"],
+            [],
+            DRIVER,
+            "lop3-of-one-register-merged",
+        ),
         (
             "shl.b64 and shr.u64 and sub.s64",
             ["V13.2.86"],

@@ -52,7 +52,7 @@ def test_a_command_is_trusted_where_it_was_given_and_nowhere_else(
     typed = """sed 's/\\.trans//' "a b\""""
     with pytest.raises(UsageError) as refused:
         check(typed)
-    shown = str(refused.value).partition("the command ")[2].partition(", which was never")[0]
+    shown = str(refused.value).partition("the command ")[2].partition(", which you have not")[0]
     assert shlex.split(shown) == [typed]
     check("./pass", trust=True)
     check("13.5")

@@ -5,8 +5,8 @@ from command_line import warpfuzz
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzz.campaign.rounds import Budget, parse_duration
-from fuzz.campaign.store import Limits, State
+from fuzz.campaign.rounds import parse_duration
+from fuzz.campaign.store import Budget, State
 from fuzz.commands.run import budget_of
 from fuzz.options import Run
 from oracle.errors import UsageError
@@ -52,10 +52,10 @@ limits = st.none() | st.integers(1, 10**12)
 
 @given(limits, limits, limits, limits)
 def test_a_resumption_without_limits_has_those_of_the_campaign(seconds, cases, findings, quiet):
-    before = Limits(seconds=seconds, cases=cases, findings=findings, quiet=quiet)
+    before = Budget(seconds=seconds, cases=cases, findings=findings, quiet=quiet)
     state = State(options={}, started="", limits=before)
     budget = budget_of(Run(), state)
-    if before == Limits():
+    if before == Budget():
         assert budget == budget_of(Run()) == Budget(seconds=60)
     else:
         assert budget == Budget(seconds=seconds, cases=cases, findings=findings, quiet=quiet)

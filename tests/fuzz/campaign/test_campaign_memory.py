@@ -13,9 +13,8 @@ from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import Event, Finished
-from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
-from fuzz.campaign.store import CampaignStore
+from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Facts, Job, RoundJob, RoundReport
 from fuzz.runner import RunnerChoice

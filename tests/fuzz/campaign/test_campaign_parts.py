@@ -17,12 +17,13 @@ from corpus import Case, Family, Kind, ShrinkStatus, create_corpus, durable
 from corpus.known import Known
 from fuzz.campaign.campaign import check_options
 from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
-from fuzz.campaign.rounds import Budget, Rounds
+from fuzz.campaign.rounds import Rounds
 from fuzz.campaign.store import (
     PREVIOUS,
     STATE,
     STATISTICS,
     SUMMARY,
+    Budget,
     CampaignStore,
     FamilyRecord,
     State,

@@ -11,7 +11,7 @@ from value_runs import campaign, entries, replayed, run
 
 from corpus import Entry, Kind
 from corpus.programs import unpack
-from fuzz.campaign.rounds import Budget
+from fuzz.campaign.store import Budget
 from fuzz.checks.protocol import Examination, Job
 from fuzz.findings.case import ACTUAL, EXPECTED, INPUT, subject_of
 from fuzz.findings.replay import COPIES

@@ -11,7 +11,7 @@ from corpus.programs import decode_program, encode_program
 from oracle.errors import InfrastructureError, UsageError
 from oracle.forms import Form
 from oracle.image import position
-from oracle.isa import FORMS
+from oracle.isa import FORMS, is_available
 from oracle.program import Program
 from oracle.storage import read
 from oracle.targets import Module
@@ -84,8 +84,27 @@ def test_a_round_depends_on_its_key_alone() -> None:
     assert rounds[0] == rounds[2] != rounds[1]
 
 
-def test_a_selection_without_multiplications_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"no matrix instruction of sm_\d+ and PTX ISA"):
-        selected_forms(Selection(pattern="wmma.store*"), target="sm_90", version="8.0")
+@pytest.mark.parametrize(("target", "version"), [("sm_70", "6.0"), ("sm_90", "8.0")])
+def test_programs_of_selected_loads_and_stores_are_about_what_these_serve(
+    target: str, version: str
+) -> None:
+    module = Module.named(target, version)
+    accesses = [form for form in FORMS if form.is_access and is_available(form, module)]
+    assert accesses
+    for access in accesses:
+        found = selected_forms(Selection(pattern=access.opcode), target=target, version=version)
+        assert found
+        for form in found:
+            assert form.mnemonic == "wmma.mma"
+            matrix = form.matrix(access.matrix().operand)
+            assert (matrix.shape, matrix.type) == (access.shape, access.type())
+            layouts = {"a": form.a_layout, "b": form.b_layout}
+            assert layouts.get(matrix.operand, access.layout) == access.layout
+
+
+def test_a_selection_of_which_the_target_has_nothing_is_refused() -> None:
+    for pattern in ("wmma.load*f64", "wmma.nothing*"):
+        with pytest.raises(UsageError, match=r"no matrix instruction of sm_\d+ and PTX ISA"):
+            selected_forms(Selection(pattern=pattern), target="sm_75", version="8.0")
     with pytest.raises(UsageError, match=r"no matrix instruction of sm_\d+ and PTX ISA"):
         selected_forms(Selection(pattern="bf16"), target="sm_75", version="8.0")

@@ -13,9 +13,8 @@ from fuzz.campaign import campaign as coordinator
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.heartbeat import Broken, Heartbeats, WorkerHeartbeat
 from fuzz.campaign.pool import Event, Finished
-from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
-from fuzz.campaign.store import CampaignStore
+from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.campaign.worker import Worker
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Job

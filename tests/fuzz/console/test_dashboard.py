@@ -25,8 +25,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from corpus import Kind
-from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, summary
+from fuzz.campaign.store import Budget
 from fuzz.checks.protocol import DeviceStatus, ScreeningReport, Stage
 from fuzz.console import dashboard, heartbeat
 from fuzz.console.dashboard import limiting_words

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from test_dashboard import shown
 
 from corpus import Case, Family, Kind, Versions, create_corpus
-from fuzz.campaign.rounds import Budget
+from fuzz.campaign.store import Budget
 from fuzz.checks.compiler_suspects import who_alone
 from fuzz.commands.corpus import list_findings
 from fuzz.console import heartbeat, watching

@@ -12,6 +12,7 @@ from console_statuses import family, on_a_gpu
 from test_terminal_pages import OPCODES, stored
 
 from corpus import Kind, Saved
+from fuzz.checks.protocol import Stage
 from fuzz.commands.run import _check_compared
 from fuzz.console import print_report, write_report
 from fuzz.console.report import families_table, recording_console
@@ -94,6 +95,13 @@ def test_a_finding_that_is_gone_does_not_cost_the_report(tmp_path: Path) -> None
 def test_a_campaign_that_ends_within_its_first_round_says_so() -> None:
     nothing = replace(on_a_gpu(), compared=0, cases=0, rounds=0, families=(), said="")
     assert "no round was finished in the time" in nothing.nothing_compared
+    stages = [(Stage.RUN, False), (Stage.RUN, True), (Stage.DRAW, False)]
+    workers = tuple(
+        replace(nothing.workers[0], stage=stage, examiner=examiner) for stage, examiner in stages
+    )
+    stuck = replace(nothing, workers=workers).nothing_compared
+    assert "in the time, and 1 worker still waited for the runner; give it longer" in stuck
+    assert "waited" not in replace(nothing, workers=workers[2:]).nothing_compared
     early = replace(nothing, stopped="stopped on request")
     assert "it was stopped before a round was finished" in early.nothing_compared
     with pytest.raises(InfrastructureError, match="it was stopped before"):

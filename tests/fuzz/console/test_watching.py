@@ -15,8 +15,8 @@ from console_statuses import FEW, family, known_entry, on_a_gpu, statuses
 from hypothesis import HealthCheck, given, settings
 
 from corpus import Family, Kind
-from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
+from fuzz.campaign.store import Budget
 from fuzz.console import JsonWatching, LineWatching, heartbeat, watching
 from fuzz.output import HEARTBEAT_SECONDS
 
@@ -170,7 +170,7 @@ _PROGRAM = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
 from console_statuses import FEW, on_a_gpu
-from fuzz.campaign.rounds import Budget
+from fuzz.campaign.store import Budget
 from fuzz.console import watching
 with watching(Budget(), json=False) as watcher:
     print(type(watcher).__name__)

@@ -260,6 +260,38 @@ def test_the_operand_is_named_that_is_right_in_registers_of_its_own(
     assert culprit_of(sound, program, image) is None
 
 
+def test_the_operand_is_named_although_something_else_is_wrong_behind_it() -> None:
+    """On an H100 a line was "mma.sync": apart, the program was wrong for another reason."""
+    other = mma_sync_form("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16")
+    first, module = sharing(FP8, REVERSED), Module.named("sm_90", "8.7")
+    counts = {f"x{name}": other.vector(name).registers for name in "abcd"}
+    program = Program(
+        buffers=(*first.buffers, *(Buffer(name=x, space="global", size=512) for x in counts)),
+        steps=(
+            *first.steps,
+            *(
+                plain_load(registers=x, count=counts[x], place=Place(buffer=x))
+                for x in ("xa", "xb", "xc")
+            ),
+            Op.of(form=other, d="xd", a="xa", b="xb", c="xc"),
+            plain_store(registers="xd", count=counts["xd"], place=Place(buffer="xd")),
+        ),
+    )
+
+    def exchanged(ptx: str) -> str:
+        return re.sub(r"(mma\S*f16\.f16\.f16\.f16 \{)(%\w+), (%\w+)\}", r"\1\3, \2}", ptx)
+
+    image = small_numbers(program, FP8)
+    start = program.offset("xc")
+    image[start : start + 256] = np.random.default_rng(1).integers(1, 60, 256)
+    broken = RewritingRunner(SimulatedRunner("sm_90"), [expanding(disordered), exchanged])
+    device = ExperimentDevice(broken, emit(program, module=module))
+    assert shared_register_culprits(device, program, image[None]) == [None]
+    culprit = culprit_of(device, program, image)
+    assert culprit is not None
+    assert culprit.key == f"mma.sync of 8-bit floats/{C_ELSEWHERE}"
+
+
 def small_numbers(program: Program, form: Form) -> np.ndarray:
     if form.mnemonic == "wmma.mma":
         return drawn_image(program, form)

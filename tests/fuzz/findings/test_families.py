@@ -264,3 +264,19 @@ def test_an_instruction_is_named_with_the_shape_that_it_has(form: Form) -> None:
         named = core_of(Kind.REJECTED, other, explain(other.text, target="sm_90"))
         assert f" {words}" in named
         assert (words == "another shape") == ("another shape" in named)
+
+
+@pytest.mark.parametrize("folder", ["", "/", "/root/.cache/13.5.37/", "/opt/a-1/b/"])
+def test_a_family_does_not_depend_on_where_a_compiler_lies(folder: str) -> None:
+    """It began with the user's cache: two hosts had two lines of one defect (2026-11-27)."""
+    failure = Failure(
+        trouble=Trouble.COMPILE_FAILURE,
+        message=f"{folder}ptxas ended with status 255 on the module",
+        detail="ptxas fatal   : (C7907) Internal compiler error.",
+    )
+    family = family_of_failure(Kind.COMPILE_FAILURE, None, failure)
+    said = "ptxas ended with status # on the module ptxas fatal   : (C#) Internal compiler error."
+    assert family.key == f"compile failure/a program/{said}"
+    message = f"compile failure: {failure.message}\n{failure.detail}"
+    words = title_words(Kind.COMPILE_FAILURE, family, message=message)
+    assert words.endswith(said.replace("#", "255", 1).replace("#", "7907"))

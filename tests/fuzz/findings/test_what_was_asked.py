@@ -204,7 +204,7 @@ def test_a_program_that_a_finding_names_runs_with_the_users_word_alone(
                   tmp_path / "o.xml"), ("bisect", entry.path)):  # fmt: skip
         code, _, err = ended(capsys, *words)
         assert code == 2
-        assert "which was never given here" in " ".join(err.split())
+        assert "which you have not given in this folder before" in " ".join(err.split())
         assert not ran.exists()
     assert ended(capsys, "replay", entry.path, "--trust")[0] == 1
     assert ran.exists()

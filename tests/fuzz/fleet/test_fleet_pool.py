@@ -27,7 +27,6 @@ from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.heartbeat import Broken
 from fuzz.campaign.pool import Event, Finished, Lost
-from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import (
     CampaignStatus,
     Change,
@@ -39,7 +38,7 @@ from fuzz.campaign.status import (
     statistics,
     summary,
 )
-from fuzz.campaign.store import CampaignStore, State, decode
+from fuzz.campaign.store import Budget, CampaignStore, State, decode
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import (
     Check,
@@ -546,6 +545,7 @@ def test_who_waits_for_a_place_or_for_work_is_not_stalled(
             (waiting,) = pool.statuses()
         assert (waiting.stalled, waiting.seconds) == (False, 0.0)
         assert waiting.device == "waiting for a place in the cluster"
+        monkeypatch.setattr(fleet_pool, "_IDLE_OF_AN_ACTOR", 1e6)  # nor is it asked for news
         pool.facts()
         with monkeypatch.context() as patched:
             patched.setattr(fleet_pool, "time", later)

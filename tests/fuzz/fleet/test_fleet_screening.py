@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from fake_cluster import FakeCluster
 
-from fuzz.commands.screen_fleet import _rows, _watch
+from fuzz.commands.screen import _fleet_rows, _watch_fleet
 from fuzz.fleet.host import Begun, Code
 from fuzz.fleet.screening import FleetScreening, Harvest, ScreenHost, ScreenNews
 
@@ -48,7 +48,7 @@ def test_what_became_of_a_gpu_is_said_once(capsys: pytest.CaptureFixture[str]) -
         [1, 1], lambda node: (Older if node == "node1" else Screening)(place=node)
     )
     screening = FleetScreening(cluster=cluster, words=("--time", "9"), files={})
-    _watch(screening, time.monotonic(), json=False)
+    _watch_fleet(screening, time.monotonic(), json=False)
     screening.close()
     said = capsys.readouterr().out
     assert said.count("warpfuzz 0.0") == 1
@@ -65,9 +65,9 @@ def test_every_gpu_is_screened_once_and_a_node_that_dies_is_named() -> None:
         if number == 2:
             cluster.remove(1)
     screening.close()
-    rows = {row["device"]: row for row in _rows(screening.devices)}
+    rows = {row["device"]: row for row in _fleet_rows(screening.devices)}
     assert Screening.started == 3
     assert rows["node0 GPU 0: a device"]["cases"] == 9
     assert "its node died" in rows["node1 GPU 0"]["error"]
     assert "warpfuzz 0.0" in rows["node2 GPU 0"]["error"]
-    assert sum(row["cases"] for row in _rows(screening.devices)) == 18
+    assert sum(row["cases"] for row in _fleet_rows(screening.devices)) == 18

@@ -22,9 +22,8 @@ from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import WorkerPool
-from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
-from fuzz.campaign.store import CampaignStore, State
+from fuzz.campaign.store import Budget, CampaignStore, State
 from fuzz.checks.programs import Programs
 from fuzz.fleet.pool import FleetPool, cluster_at
 from fuzz.runner import RunnerChoice, opened

@@ -13,10 +13,9 @@ from fuzz.findings.launches import (
     parse_launch,
     setup_of,
 )
-from fuzz.judging.filling import image_of
 from fuzz.judging.guessing import guess
 from fuzz.judging.reducing import pieces_of
-from fuzz.judging.reference import rounded, undecided, without_rounding
+from fuzz.judging.reference import image_of, rounded, undecided, without_rounding
 from oracle.errors import UsageError
 from runners.simulated import Module, SimulatedDevice
 from strategies.contents.buffers import below, filled

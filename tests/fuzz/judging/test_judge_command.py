@@ -127,7 +127,10 @@ def test_a_pass_that_breaks_a_kernel_is_found_and_made_small(tmp_path: Path, ker
     assert "block = [1, 1, 1]" in (folder / "launch.toml").read_text()
     assert ended.summary["cases"] == ended.summary["images"] == 8
     # It is replayed like a case of a person; without the pass it is gone.
-    again = warpfuzz(tmp_path, "replay", finding["path"], "--trust", "--json")
+    stranger = {"XDG_CACHE_HOME": str(tmp_path / "of somebody else")}
+    refused = warpfuzz(tmp_path, "replay", finding["path"], **stranger)
+    assert (refused.code, "not given in this folder" in " ".join(refused.err.split())) == (2, True)
+    again = warpfuzz(tmp_path, "replay", finding["path"], "--json")
     assert (again.code, again.rows[0]["verdict"]) == (1, "reproduced")
     mended = warpfuzz(tmp_path, "replay", finding["path"], "--ptx-pass", "none", "--json")
     assert (mended.code, mended.rows[0]["verdict"]) == (0, "gone")
@@ -252,7 +255,7 @@ def test_a_pass_that_changes_nothing_is_clean_and_the_guesses_are_said(
     assert ended.code == 0, ended.err
     assert "guessed: block = [64, 1, 1]" in ended.out
     assert "guessed: in = 512 bytes of u32" in ended.out
-    assert "8 images by 1 code compared, whole and bit for bit, with the simulated" in ended.out
+    assert "8 images compared, whole and bit for bit, with the simulated" in ended.out
     assert not (tmp_path / "warpfuzz-corpus").exists()
 
 
@@ -280,7 +283,7 @@ def test_images_for_which_there_is_no_time_are_counted(tmp_path: Path, kernel: P
     assert ended.code == 0, ended.err
     said = " ".join(ended.out.split())
     assert "7 images not tried: the simulated device took" in said
-    assert "1 image by 1 code compared" in said
+    assert "1 image compared, whole and bit for bit" in said
 
 
 def test_images_that_leave_their_buffers_are_counted_together(tmp_path: Path) -> None:
@@ -391,7 +394,7 @@ def test_where_no_code_runs_to_its_end_nothing_was_compared(tmp_path: Path, kern
     words = ("judge", kernel, *FEW, "--ptx-pass", r"sed 's/\[%rd7\]/[%rd7+4096]/'")
     ended = warpfuzz(tmp_path, *words, prepare=reduce_little)
     assert ended.code == 1, ended.err
-    assert "No code ran to its end, so that no image was compared" in ended.out
+    assert "No build ran to its end, so that no image was compared" in ended.out
     assert "agreeing" not in ended.out
 
 

@@ -9,8 +9,7 @@ import pytest
 from own_kernels import KERNELS, Own
 
 from fuzz.findings.launches import parse_launch, setup_of
-from fuzz.judging.filling import image_of
-from fuzz.judging.reference import Left, Reference
+from fuzz.judging.reference import Left, Reference, image_of
 
 REFERENCE = Reference(target="sm_90")
 

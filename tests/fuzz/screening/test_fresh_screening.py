@@ -53,6 +53,24 @@ class Defective(SimulatedRunner):
         return replace(ran, images=wrong)
 
 
+class Miscompiled(SimulatedRunner):
+    """A device whose code, not one of its multiprocessors, gets some contents wrong.
+
+    Each time in another way, as code does that reads a register which it has not written.
+    """
+
+    times = 0
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
+        ran = super().run(compiled, images, entry=entry)
+        if isinstance(ran, Failure):
+            return ran
+        wrong = ran.images.copy()
+        self.times += 1
+        wrong[images[:, 0] % 8 == 1, -1] ^= 1 + self.times % 255
+        return replace(ran, images=wrong)
+
+
 def batch() -> Batch:
     forms = selected_forms(
         Selection(pattern="wmma.mma*s8*"), target=MODULE.target.name, version=str(MODULE.version)
@@ -103,6 +121,35 @@ def test_a_multiprocessor_that_is_wrong_is_named_and_its_image_is_made_again() -
     assert np.array_equal(
         references.images[place], expand(one.recipe, one.program, 1, first=number)[0]
     )
+
+
+def test_a_program_whose_code_is_wrong_is_left_out_and_says_nothing_of_the_device() -> None:
+    with screening(lambda choice: Miscompiled()) as (screen, sightings):
+        while not screen.miscompiled:
+            screen.step()
+        screen.finish()
+        (one,) = screen.miscompiled.values()
+    assert not sightings
+    assert not screen.tally.faulty.size
+    assert not screen.programs
+    first, second = one.sms
+    assert first != second
+    assert f"{one.entry} (wmma.mma" in one.sentence
+    made = batch()
+    image = expand(made.recipe, made.program, 1, first=one.image)[0]
+    assert image[0] % 8 == 1
+
+
+def test_a_program_that_is_wrong_everywhere_hides_no_multiprocessor_that_is_wrong() -> None:
+    with screening(lambda choice: Defective()) as (screen, sightings):
+        while not sightings:
+            screen.step()
+        everywhere = np.ones_like(screen.tally.wrong, dtype=np.int64)
+        screen.tally.programs["another"] = everywhere
+        screen.tally.wrong += everywhere.astype(screen.tally.wrong.dtype)
+        examiner = Examiner(description=screen._description, device="GPU 3")
+        (found,) = examiner.examine(screen, sightings[0])
+    assert f"multiprocessor {WRONG}" in found.title
 
 
 def test_a_wrong_reference_ends_the_screening_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from small_sets import MODULE
 from corpus import Kind, create_corpus
 from corpus.known import known_with
 from fuzz import options
-from fuzz.commands import run, screen_fleet
+from fuzz.commands import run
 from fuzz.commands import screen as screen_command
 from fuzz.console.screening import (
     ScreenedDevice,
@@ -281,7 +281,7 @@ def _no_cluster() -> None:
     def refuse(address: str, *, gpus: bool, **_: object) -> object:
         raise InfrastructureError(f"{address} has no GPU" if gpus else "simulated")
 
-    run.cluster_at = screen_fleet.cluster_at = refuse
+    run.cluster_at = screen_command.cluster_at = refuse
 
 
 @pytest.mark.parametrize("width", [80, 200])

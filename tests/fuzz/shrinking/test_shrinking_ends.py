@@ -13,8 +13,7 @@ from shrinking_cases import WANTED, subjects, verdicts_of
 
 from corpus import Kind, ShrinkStatus
 from fuzz.findings.replay import Subject
-from fuzz.shrinking import runner_verdicts, shrink
-from fuzz.shrinking.trials import Trials
+from fuzz.shrinking import Trials, runner_verdicts, shrink
 from oracle.program import walk
 from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Trouble
 from runners.simulated_runner import SimulatedRunner

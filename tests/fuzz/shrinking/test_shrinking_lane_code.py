@@ -18,7 +18,9 @@ from fuzz.shrinking import runner_verdicts, shrink
 from oracle.execution import execute
 from oracle.isa import FORMS
 from oracle.lane_code import Assign, If, LaneCode, Repeat, Statement, every
-from oracle.program import walk
+from oracle.ops import product_of
+from oracle.places import Place
+from oracle.program import Program, walk
 from oracle.steps import Barrier, Loop
 from oracle.targets import Module
 from runners.emission import emit
@@ -28,7 +30,10 @@ from runners.simulated_runner import SimulatedRunner
 from strategies.draws import draw_one
 from strategies.features import Focus, Has, main_form
 from strategies.programs import programs
+from strategies.programs.single_instruction import buffers_of, plain_access
+from strategies.simplification.examples import Example
 from strategies.simplification.lane_code import alone
+from strategies.simplification.structure import dropped
 
 MODULE = Module.named("sm_90", "8.0")
 ALONE = programs(Focus(features=frozenset({Has.LANES_ALONE})), module=MODULE, forms=FORMS)
@@ -99,7 +104,7 @@ def test_a_wrong_instruction_is_left_with_little_around_it(
 ) -> None:
     runner = Rewriting(pattern, other)
     subject = next(wrong(runner, strategy, range(1000)))
-    small = shrink(subject, runner_verdicts(runner), wanted=Kind.VIOLATION, seconds=20).subject
+    small = shrink(subject, runner_verdicts(runner), wanted=Kind.VIOLATION, seconds=300).subject
     steps = [*walk(small.program.steps)]
     code = [one for step in steps if isinstance(step, LaneCode) for one in every(step.code)]
     # Rows are copied to shared memory first, with a barrier.
@@ -167,6 +172,11 @@ ANEW = (
         ),
     ),
 )  # fmt: skip
+ANSWERED = (_assign("setp.ge.ftz.f32", "p0", "r0", "r7"), *DEAD[1:])
+MERGED = (
+    _assign("lop3.b32", "r8", "r0", "r0", "r7", 0x8),
+    _assign("xor.b32", "r1", "r8", "r7"),
+)
 COPIED = (
     _assign("setp.lt.f32", "p0", "r0", "r7"),
     _assign("redux.sync.add.u32", "r9", "r3", 0xFFFF_FFFF),
@@ -201,6 +211,21 @@ NEVER = If(predicate="p1", then=(_assign("not.b32", "r1", "r1"),))
             DEAD,
             "setp.*.ftz.f32 and a predicate and a branch of lanes",
         ),
+        # What it makes of the comparison then does not flush, whatever stands around it.
+        (
+            r"(setp\.(\w+)\.ftz\.f32 (%p\d+), ([^;]+);\s+@!\3 bra \w+;"
+            r"(?:\s+[^@\s][^;]*;)*)\s+@!\3 ",
+            r"\1 setp.\2.f32 %record, \4; @!%record ",
+            ANSWERED,
+            "setp.*.ftz.f32 and a comparison of what it does not flush",
+        ),
+        # ptxas merges a lop3 of one register twice and what is done with its result.
+        (
+            r"(lop3\.b32 (%r\d+), (%r\d+), \3, (%r\d+), 0x8;\s+)xor\.b32 (%r\d+), \2, \4;",
+            r"\1and.b32 \5, \4, \3;",
+            MERGED,
+            "lop3 of one register twice and xor.b32",
+        ),
         # ptxas up to 13.1 takes a predicate that a branch has asked about for the same in a loop
         # that sets it.
         (
@@ -232,11 +257,78 @@ def test_what_is_wrong_together_only_is_named_with_eight_registers_given(
     step = LaneCode(source="x", count=8, destination="y", results=("r1",) * 8, code=code)
     inputs = np.random.default_rng(1).integers(1, 50, (32, 8), np.uint32)
     inputs[:, [0, 7]] = (inputs[:, [0, 7]] / 100).astype(np.float32).view(np.uint32)
+    inputs[::4, 0], inputs[::4, 7] = 1, 2  # subnormal
     example = alone(step, inputs)
     device = ExperimentDevice(runner, emit(example.program, module=MODULE))
     culprit = culprit_of(device, example.program, example.image)
     assert culprit is not None
     assert culprit.name == name
+
+
+@pytest.mark.parametrize(
+    ("code", "pattern", "other", "name"),
+    [
+        # No image tells that of most other instructions: both give 0 and 1.
+        (
+            (
+                _assign("max.NaN.f32", "r1", 0, 1),
+                _assign("shr.u64", "d1", 1, "r1"),
+            ),
+            r"((?:add|sub|mul|min|max)\S*f32 (%r\d+), [^;]+;\s+(?:mov\S+ \S+ \w+;\s+)?"
+            r"sh[lr]\.[bsu]64 \S+ \S+ )\2;",
+            r"\1 0;",
+            "shl.b64 or shr.b64 or shr.u64 or shr.s64 of a result of f32",
+        ),
+        # In any order, and with a copy before it.
+        (
+            (
+                _assign("shr.u64", "d1", "d0", 0),
+                _assign("shr.u64", "d3", "d1", 29),
+                _assign("shl.b64", "d2", "d1", 35),
+                _assign("sub.s64", "d1", "d2", "d3"),
+            ),
+            r"(shr\.u64 (%\w+), (%\w+), 0x1d;\s+shl\.b64 (%\w+), \3, 0x23;\s+)"
+            r"sub\.s64 (%\w+), \4, \2;",
+            r"\1or.b64 \5, \4, \2;",
+            "shl.b64 and shr.u64 and sub.s64",
+        ),
+    ],
+)
+def test_what_is_wrong_together_is_named_in_code_of_64_bits(
+    code: tuple[Statement, ...], pattern: str, other: str, name: str
+) -> None:
+    runner = Rewriting(pattern, other)
+    step = LaneCode(source="x", count=1, bits=64, destination="y", results=("d1",), code=code)
+    example = alone(step, np.full((32, 2), 0xFFFF_FFFF, np.uint32))
+    device = ExperimentDevice(runner, emit(example.program, module=MODULE))
+    culprit = culprit_of(device, example.program, example.image)
+    assert culprit is not None
+    assert culprit.name == name
+
+
+def test_a_counter_that_lanes_share_is_named_by_the_loop() -> None:
+    """Every ptxas from 12.3 to 13.5 counts down from a constant in a register of the warp."""
+    step = LaneCode(
+        source="x", count=1, destination="y", results=("r1",),
+        code=(
+            _assign("setp.lt.u32", "p0", "r0", 20),
+            _assign("mov.b32", "r1", 3),
+            Repeat(
+                count=1, counter="r2", down=True, entry="p0", skipped=1,
+                body=(_assign("add.s32", "r1", "r1", 5), _assign("xor.b32", "r1", "r1", "r0")),
+            ),
+            _assign("add.s32", "r1", "r1", "r2"),
+        ),
+    )  # fmt: skip
+    example = alone(step, np.arange(32, dtype=np.uint32)[:, None])
+    runner = Rewriting(
+        r"(?s)(mov\.b32 (%r\d+), 0x1;\s[^{}]*bra ENTRY_\d+;.*LEFT_\d+:\s)",
+        r"\1 sub.s32 \2, \2, 1;",
+    )
+    device = ExperimentDevice(runner, emit(example.program, module=MODULE))
+    culprit = culprit_of(device, example.program, example.image)
+    assert culprit is not None
+    assert culprit.name == "a loop of lanes entered within its body that counts to a constant"
 
 
 def test_what_is_wrong_together_is_named_where_there_is_no_room_for_results() -> None:
@@ -279,6 +371,23 @@ def test_a_loop_that_is_wrong_around_one_that_lanes_enter_within_its_body_is_nam
     culprit = culprit_of(device, program, example.image)
     assert culprit is not None
     assert culprit.name == "branch or loop and a loop of lanes entered within its body"
+
+
+def test_a_product_of_which_two_operands_are_one_vector_can_be_left_out() -> None:
+    """What reads its result reads what it would have added to, in every place."""
+    opcode = "mma.sp.sync.aligned.m16n8k64.row.col.f32.e4m3.e5m2.f32"
+    (form,) = (one for one in FORMS if one.opcode == opcode)
+    one = product_of(form)
+    first = one.changed(b="c", d="made")
+    second = one.changed(b="made", c="made", d="out")
+    reads = {use.name: use for use in first.reads}.values()
+    loads = [plain_access(use, Place(buffer=use.name)) for use in reads]
+    (out,) = (use for use in second.uses if use.written)
+    steps = (*loads, first, second, plain_access(out, Place(buffer="out"), store=True))
+    program = Program(buffers=buffers_of((*loads, steps[-1])), steps=steps)
+    example = Example(program=program, image=np.zeros(program.image_bytes, np.uint8))
+    left = [each.program.steps for each in dropped(example, [((len(loads),), first)])]
+    assert any(second.changed(b="c", c="c") in kept and first not in kept for kept in left)
 
 
 def test_a_product_that_is_right_with_the_same_multiplicands_loaded_is_named_with_the_code() -> (

@@ -21,7 +21,7 @@ from planted_ptxas import planted_ptxas
 from corpus import Kind
 from corpus.opening import FOLDER as RECORD
 from corpus.opening import named_corpus
-from fuzz.campaign.rounds import Budget
+from fuzz.campaign.store import Budget
 from fuzz.commands import gate
 from fuzz.findings.families import Asked
 from runners.variants import parse_variant
@@ -300,7 +300,7 @@ exec '{sys.executable}' -c '
 import sys
 sys.path[:0] = ["{Path(__file__).parent}", "{ROOT}"]
 from fuzz.commands import gate
-from fuzz.campaign.rounds import Budget
+from fuzz.campaign.store import Budget
 gate.RECORD, gate._MODULES, gate._TURNS = "little", 1, 1
 gate.Budget = lambda seconds: Budget(cases={FEW_CASES})
 from fuzz.cli import main

@@ -15,7 +15,7 @@ from oracle.errors import UsageError
 from oracle.execution import execute
 from oracle.formats import FORMATS
 from oracle.isa import mma_form
-from oracle.matrices import Matrix
+from oracle.matrices import Matrix, replicated
 from oracle.operations import Operation
 from oracle.ops import Op
 from oracle.places import Buffer, Place
@@ -23,7 +23,6 @@ from oracle.program import Program, walk
 from oracle.steps import Copy, Elementwise
 from oracle.targets import Module
 from runners.emission import emit, emit_all, emit_screening
-from runners.emission.elementwise import replicated
 from runners.protocol import Compiled, Ran
 from runners.simulated_runner import SimulatedRunner
 
