@@ -87,7 +87,9 @@ class Measured:
 
     def fill(self, first: int, contents: Any = None) -> None:
         """Make images."""
-        self.reference.fill(contents or self.contents, first, self._images, *self._both, self._stream)
+        self.reference.fill(
+            contents or self.contents, first, self._images, *self._both, self._stream
+        )
 
     def run(self, first: int) -> None:
         """Run the program on copies."""

@@ -731,8 +731,8 @@ def _natives(fill: Fill, unit: _Unit, bits: int) -> tuple[_Made | None, _Made | 
 
 
 _EXAMPLES = (("f16", "f32", 16), ("s8", "s32", 32))
-"""Multiplicands, accumulators and k of multiplications of whose fills there is native code: what
-fills others, of f64, of 4 bits, and those that metadata choose apart, has the same shapes mostly."""
+"""Multiplicands, accumulators and k of multiplications of whose fills there is native code. What
+fills others has the same shapes mostly, but for f64, 4 bits, and B of which metadata choose."""
 
 
 @cache
@@ -805,4 +805,3 @@ def _sum(one: Sum) -> tuple[int, ...]:
     kind = 4 if one.a.bits == 64 else 3
     figures = (one.scale, one.span, one.lost, c.fraction_bits, c.bias, 1 << c.bits - 1)
     return kind, one.depth, one.run, *(part for window in windows for part in window), *figures
-

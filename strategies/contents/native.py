@@ -2,9 +2,8 @@
 
 Fills differ less in what they compute than in their numbers: formats, positions of bits, draws,
 tables. What such fills have in common, a shape, is a function of `runners/reference/native.h`, and
-a fill of a known shape is its number and its own numbers (`device`). Any other fill is instructions,
-and all fills could be: both ways give the same bits. `native_header` writes
-that header.
+a fill of a known shape is its number and its own numbers (`device`). Any other fill is
+instructions, as all fills could be: both ways give the same bits. `native_header` writes native.h.
 """
 
 from __future__ import annotations
