@@ -726,7 +726,10 @@ def _natives(fill: Fill, unit: _Unit, bits: int) -> tuple[_Made | None, _Made | 
         native.everywhere(first.instructions, value, own[0].constants) if first.is_narrow else None,
         native.placed(second.instructions, results, own[1].constants) if second.is_narrow else None,
     )
-    made = [half and (half, one.tables(half)) for half, one in zip(halves, own, strict=True)]
+    made = [
+        None if half is None else (half, one.tables(half))
+        for half, one in zip(halves, own, strict=True)
+    ]
     return made[0], made[1]
 
 

@@ -1,5 +1,6 @@
-"""Writes the native code of fills, which runners/reference/contents.h includes: `python -m
-strategies.contents.native_header runners/reference/native.h`.
+"""Writes the native code of fills, which runners/reference/contents.h includes.
+
+`python -m strategies.contents.native_header runners/reference/native.h` does.
 """
 
 from __future__ import annotations
