@@ -120,8 +120,8 @@ class DeviceReference:
         stream: Any = None,
     ) -> None:
         """Queue the making of images, numbered from `first` on, at two addresses each."""
-        # Fewer at a time where there are few: all warps are to have some.
-        batch = max(1, count // (2 * contents.resident))
+        # Fewer at a time where there are few: all warps are to have some, and to end together.
+        batch = max(1, count // (_PARTS * contents.resident))
         self._fill.prepared_async_call(
             (min(-(-count // contents.warps), contents.blocks), 1),
             (LANES * contents.warps, 1, 1),

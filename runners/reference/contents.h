@@ -38,6 +38,8 @@
 /* What is not read again here. */
 #define WF_STORE(at, b) __stcs((uint4 *)(at), make_uint4((b).words[0], (b).words[1], (b).words[2], (b).words[3]))
 #define WF_EACH(n) _Pragma("unroll") for (int t = 0; t < (n); t++)
+/* Elements of which a lane works on so many at once. */
+#define WF_MANY(n) n
 #else
 #define WF_FUNCTION static inline
 #define WF_CALLED static inline
@@ -46,6 +48,7 @@
 #define WF_GET(at) (*(at))
 #define WF_STORE(at, b) (*(at) = (b))
 #define WF_EACH(n) for (int t = 0; t < (n); t++)
+#define WF_MANY(n) 1
 #endif
 
 #define WF_READ_ONLY 0x80000000u
@@ -262,8 +265,8 @@ WF_FUNCTION int wf_length(uint64_t value) {
 #endif
 }
 
-/* Minus a sum in units of 2^scale, as the nearest pattern, ties to even. */
-WF_FUNCTION uint64_t wf_nearest(int64_t total, const uint64_t *figures) {
+/* Minus a sum in units of 2^scale, as the nearest pattern, ties to even; it has 64 bits. */
+WF_CALLED uint64_t wf_nearest_wide(int64_t total, const uint64_t *figures) {
     int scale = (int)figures[0], fraction = (int)figures[3], bias = (int)figures[4];
     uint64_t sign = total >= 0 ? figures[5] : 0, infinity = (uint64_t)(2 * bias + 1) << fraction;
     uint64_t value = total < 0 ? 0 - (uint64_t)total : (uint64_t)total, low;
@@ -281,6 +284,21 @@ WF_FUNCTION uint64_t wf_nearest(int64_t total, const uint64_t *figures) {
     }
     value += (uint64_t)(exponent + bias - 1) << fraction;
     return sign | (exponent > bias || value > infinity ? infinity : value);
+}
+
+/* The same where a pattern has at most 32 bits: a lowest bit that says whether there are more is enough. */
+WF_FUNCTION uint32_t wf_nearest(int64_t total, const uint64_t *figures) {
+    int scale = (int)WF_GET(figures), fraction = (int)WF_GET(figures + 3), bias = (int)WF_GET(figures + 4);
+    uint32_t sign = total >= 0 ? (uint32_t)WF_GET(figures + 5) : 0, infinity = (uint32_t)(2 * bias + 1) << fraction;
+    uint64_t value = total < 0 ? 0 - (uint64_t)total : (uint64_t)total;
+    int length = wf_length(value), excess = length > 32 ? length - 32 : 0, top = length - 1 + scale, up = top < 1 - bias ? 1 - bias : top;
+    uint32_t whole = (uint32_t)(value >> excess) | ((value & (((uint64_t)1 << excess) - 1)) != 0);
+    if (!value) return sign;
+    whole <<= length < 32 ? 32 - length : 0;
+    uint32_t drop = (uint32_t)(31 - fraction + up - top), kept = drop < 32 ? whole >> drop : 0, rest = drop > 32 ? 0 : whole << (32 - drop);
+    kept += rest > 0x80000000u - (kept & 1);
+    kept += (uint32_t)(up + bias - 1) << fraction;
+    return sign | (up > bias || kept > infinity ? infinity : kept);
 }
 
 WF_FUNCTION uint64_t wf_upper(uint64_t x, uint64_t y) {
@@ -336,28 +354,203 @@ WF_FUNCTION wf_sums wf_sums_of(const int32_t *fillings, const int32_t *f, const 
     return s;
 }
 
+/* Sums of products of two lines of factors, four at a time where there are no runs. */
+template <typename F, typename Term>
+WF_FUNCTION int64_t wf_products(const F *own, const F *other, uint32_t depth, uint32_t run, Term term) {
+    int64_t total = 0;
+    uint32_t k = 0, left = run;
+    if (!run)
+        WF_SOME for (; k + 4 <= depth; k += 4, own += 4, other += 4) {
+            F x[4], y[4];
+            WF_EACH(4) x[t] = own[t];
+            WF_EACH(4) y[t] = other[t];
+            WF_EACH(4) total += term(x[t], y[t]);
+        }
+    WF_SOME for (; k < depth; k++) {
+        total += term(*own++, *other++);
+        if (run && --left == 0) left = run, other += run;
+    }
+    return total;
+}
+
+WF_FUNCTION int wf_ones(uint32_t bits) {
+#ifdef __CUDACC__
+    return __popc(bits);
+#else
+    return __builtin_popcount(bits);
+#endif
+}
+
 /* The sum for an element of C. */
 WF_CALLED uint64_t wf_sum(const uint8_t *image, const uint8_t *factors, const uint32_t *places, const int32_t *fillings, const int32_t *f, uint32_t number, const uint64_t *numbers) {
     const wf_sums s = wf_sums_of(fillings, f, numbers);
-    uint32_t kind = (uint32_t)numbers[0], line = wf_line(f, number, 0), position = wf_line(f, number, 1), left = s.run;
+    uint32_t kind = (uint32_t)numbers[0], line = wf_line(f, number, 0), position = wf_line(f, number, 1);
     uint32_t own = line * s.pitch[0], other = s.lines * s.pitch[0] + position * s.pitch[1];
+    const int16_t *x = (const int16_t *)factors + own, *y = (const int16_t *)factors + other;
+    if (kind == 3)
+        return wf_nearest(wf_products((const int32_t *)factors + own, (const int32_t *)factors + other, s.depth, s.run, [](int32_t a, int32_t b) { return (int64_t)a * b; }), numbers + 11);
+    if (kind == 0) return (uint64_t)wf_products(x, y, s.depth, s.run, [](int32_t a, int32_t b) { return a * b; });
+    if (kind == 1) return (uint64_t)wf_products(x, y, s.depth, s.run, [](int32_t a, int32_t b) { return wf_ones((uint32_t)(a & b)); });
+    if (kind == 2) return (uint64_t)wf_products(x, y, s.depth, s.run, [](int32_t a, int32_t b) { return wf_ones((uint32_t)(a ^ b)); });
     int64_t total = 0;
-    WF_SOME for (uint32_t k = 0; k < s.depth; k++, other++) {
-        if (kind == 3) total += (int64_t)((const int32_t *)factors)[own + k] * ((const int32_t *)factors)[other];
-        else if (kind == 4) {
-            uint64_t pair[2] = {wf_raw(image, places, s.a, wf_number(s.a, line, k)), wf_raw(image, places, s.b, wf_number(s.b, position, k))};
-            total += wf_product(pair, numbers);
-        }
-        else {
-            int x = ((const int16_t *)factors)[own + k], y = ((const int16_t *)factors)[other];
-            if (kind == 0) total += x * y;
-            else
-                for (int bits = kind == 1 ? x & y : x ^ y; bits; bits &= bits - 1) total++;
-        }
-        if (s.run && --left == 0) left = s.run, other += s.run;
+    uint32_t left = s.run, at = 0;
+    WF_SOME for (uint32_t k = 0; k < s.depth; k++, at++) {
+        uint64_t pair[2] = {wf_raw(image, places, s.a, wf_number(s.a, line, k)), wf_raw(image, places, s.b, wf_number(s.b, position, at))};
+        total += wf_product(pair, numbers);
+        if (s.run && --left == 0) left = s.run, at += s.run;
     }
-    return kind < 3 ? (uint64_t)total : wf_nearest(total, numbers + 11);
+    return wf_nearest_wide(total, numbers + 11);
 }
+
+/* Fills whose code is native: native.h, which strategies/contents/native.py wrote of their expressions. */
+
+#ifdef __CUDACC__
+/* Shared memory: its loads are quicker, and addresses half as long. */
+typedef uint32_t wf_at;
+#define WF_AT(pointer) ((wf_at)__cvta_generic_to_shared(pointer))
+#define WF_IN(type, at) (*(type *)__cvta_shared_to_generic(at))
+#else
+typedef uintptr_t wf_at;
+#define WF_AT(pointer) ((wf_at)(pointer))
+#define WF_IN(type, at) (*(type *)(at))
+#endif
+
+/* What native code is given: its numbers, the filling, where random words, draws and the image lie. */
+struct wf_given {
+    const uint64_t *numbers;
+    const int32_t *filling;
+    const uint32_t *places;
+    const uint64_t *constants;
+    wf_at base, draws, image;
+    uint32_t lane, lanes;
+};
+
+#define WF_NATIVE_TAKES const uint64_t *numbers, const int32_t *filling, const uint32_t *places, const uint64_t *constants, wf_at base, wf_at draws, wf_at image, uint32_t lane, uint32_t lanes
+#define WF_NATIVE(name) WF_CALLED void name(WF_NATIVE_TAKES)
+#define WF_GIVEN const wf_given g = {numbers, filling, places, constants, base, draws, image, lane, lanes}; (void)g
+#define WF_PASSED numbers, filling, places, constants, base, draws, image, lane, lanes
+
+/* The first n of the numbers. */
+#define WF_NUMBERS(n) WF_GIVEN; uint32_t k[n]; WF_EACH(n) k[t] = (uint32_t)(WF_GET(numbers + t / 2) >> (t % 2 ? 32 : 0))
+
+WF_FUNCTION uint32_t wf_drawn(const wf_given &g, uint32_t number, uint32_t last) {
+    return WF_IN(const uint16_t, g.draws + (number & 63) * 2) * (last + 1) >> 16;
+}
+
+WF_FUNCTION uint32_t wf_clipped(uint32_t x, uint32_t low, uint32_t high) {
+    return (int32_t)x < (int32_t)low ? low : (int32_t)x > (int32_t)high ? high : x;
+}
+
+WF_FUNCTION uint32_t wf_looked_up(const wf_given &g, uint32_t start, uint32_t last, uint32_t index) {
+    return (uint32_t)WF_GET(g.constants + start + wf_clipped(index, 0, last));
+}
+
+WF_FUNCTION uint32_t wf_number_at(const wf_given &g, uint32_t place) {
+    int32_t some = WF_GET(g.filling + WF_NUMBERS);
+    return some < 0 ? place : WF_GET(g.places + (uint32_t)some + place);
+}
+
+/* The word of random bits in which an element begins, shifted so that it starts at bit 0. */
+WF_FUNCTION uint32_t wf_random(const wf_given &g, uint32_t at) {
+    return WF_IN(const uint32_t, g.base + (at & ~3u)) >> at % 4 * 8;
+}
+
+/* The bits of an element, of 8 to 32. */
+WF_FUNCTION uint32_t wf_mask_of(const wf_given &g) {
+    uint32_t bits = (uint32_t)WF_GET(g.filling + WF_BITS);
+    return 0xFFFFFFFFu >> (32 - (bits < 8 ? 8 : bits));
+}
+
+/* An element, or a line. */
+struct wf_one {
+    const wf_given &g;
+    uint32_t mask, number, at;
+
+    WF_MEMBER uint32_t noise() const { return wf_random(g, at) & mask; }
+    WF_MEMBER uint32_t line() const { return wf_line(g.filling, number, 0); }
+    WF_MEMBER uint32_t position() const { return wf_line(g.filling, number, 1); }
+    WF_MEMBER uint32_t beside(uint32_t line, uint32_t position) const {
+        uint32_t place = (uint32_t)WF_GET(g.filling + WF_PLACES) + wf_number(g.filling, line, position);
+        return wf_random(g, WF_GET(g.places + place) & ~WF_READ_ONLY) & mask;
+    }
+};
+
+WF_FUNCTION void wf_keep(const wf_given &g, uint32_t size, uint32_t at, uint32_t raw) {
+    if (size == 2) WF_IN(uint16_t, g.image + at) = (uint16_t)raw;
+    else if (size == 4) WF_IN(uint32_t, g.image + at) = raw;
+    else WF_IN(uint8_t, g.image + at) = (uint8_t)raw;
+}
+
+/* Gives each element what `make` makes of it, N at once. */
+template <int N, typename Make>
+WF_FUNCTION void wf_each(const wf_given &g, Make make) {
+    const uint32_t count = (uint32_t)WF_GET(g.filling + WF_COUNT), size = wf_size(g.filling), mask = wf_mask_of(g);
+    const uint32_t *places = g.places + (uint32_t)WF_GET(g.filling + WF_PLACES);
+    WF_SOME for (uint32_t first = g.lane; first < count; first += N * g.lanes) {
+        uint32_t number[N], at[N], raw[N];
+        WF_EACH(N) number[t] = wf_number_at(g, first + t * g.lanes < count ? first + t * g.lanes : first);
+        WF_EACH(N) at[t] = WF_GET(places + number[t]);
+        WF_EACH(N) {
+            const wf_one one = {g, mask, number[t], at[t] & ~WF_READ_ONLY};
+            raw[t] = make(one);
+        }
+        WF_EACH(N) if (!(at[t] & WF_READ_ONLY) && first + t * g.lanes < count) wf_keep(g, size, at[t], raw[t]);
+    }
+}
+
+/* Random patterns and a mask, plus a number, of all elements in a word; no sum is carried on. */
+struct wf_window {
+    uint32_t mask, plus, tops;
+    WF_MEMBER uint32_t of(uint32_t word) const {
+        uint32_t x = word & mask;
+        return ((x & ~tops) + (plus & ~tops)) ^ ((x ^ plus) & tops);
+    }
+};
+
+WF_FUNCTION wf_window wf_window_of(const int32_t *f, uint32_t mask, uint32_t plus) {
+    uint32_t bits = WF_GET(f + WF_BITS) == 1 ? 8 : (uint32_t)WF_GET(f + WF_BITS), all = bits < 32 ? 0xFFFFFFFFu / ((1u << bits) - 1) : 1;
+    uint32_t kept = bits < 32 ? (1u << bits) - 1 : ~0u;
+    wf_window w = {(mask & kept) * all, (plus & kept) * all, all << (bits - 1)};
+    return w;
+}
+
+/* 16 bytes at a time where elements fill whole blocks, as these are next to each other in the row in
+ * whatever order the elements are. */
+WF_CALLED void wf_windowed(const int32_t *filling, const uint32_t *places, wf_at base, wf_at image, uint32_t lane, uint32_t lanes, uint32_t mask, uint32_t plus) {
+    const wf_window w = wf_window_of(filling, mask, plus);
+    uint32_t blocks = (uint32_t)WF_GET(filling + WF_BLOCKS), start = (uint32_t)WF_GET(filling + WF_FIRST) * 16;
+    if (blocks) {
+        for (uint32_t at = start + lane * 16; at < start + blocks * 16; at += lanes * 16) {
+            wf_block block = WF_IN(const wf_block, base + at);
+            WF_EACH(4) block.words[t] = w.of(block.words[t]);
+            WF_IN(wf_block, image + at) = block;
+        }
+        return;
+    }
+    const wf_given g = {0, filling, places, 0, base, 0, image, lane, lanes};
+    uint32_t count = (uint32_t)WF_GET(filling + WF_COUNT) >> (WF_GET(filling + WF_BITS) == 4), size = wf_size(filling);
+    places += (uint32_t)WF_GET(filling + WF_PLACES);
+    WF_SOME for (uint32_t first = lane; first < count; first += 4 * lanes) {
+        uint32_t at[4], raw[4];
+        WF_EACH(4) at[t] = WF_GET(places + wf_number_at(g, first + t * lanes < count ? first + t * lanes : first));
+        WF_EACH(4) raw[t] = w.of(WF_IN(const uint32_t, base + (at[t] & ~WF_READ_ONLY & ~3u))) >> at[t] % 4 * 8;
+        WF_EACH(4) if (!(at[t] & WF_READ_ONLY) && first + t * lanes < count) wf_keep(g, size, at[t], raw[t]);
+    }
+}
+
+WF_FUNCTION void wf_put(const wf_given &g, uint32_t line, uint32_t position, uint32_t value) {
+    uint32_t at = WF_GET(g.places + (uint32_t)WF_GET(g.filling + WF_PLACES) + wf_number(g.filling, line, position));
+    if (!(at & WF_READ_ONLY)) wf_keep(g, wf_size(g.filling), at, value);
+}
+
+/* Has `make` place elements over the others in each line. */
+template <typename Make>
+WF_FUNCTION void wf_each_line(const wf_given &g, Make make) {
+    const wf_one one = {g, wf_mask_of(g), 0, 0};
+    WF_SOME for (uint32_t line = g.lane; line < (uint32_t)WF_GET(g.filling + WF_LINES); line += g.lanes) make(one, line);
+}
+
+#include "native.h"
 
 template <typename T> struct wf_sign;
 template <> struct wf_sign<uint32_t> { typedef int32_t type; };
@@ -508,7 +701,7 @@ WF_FUNCTION void wf_started(wf_image *i, uint32_t image) {
 WF_FUNCTION const uint64_t *wf_code(const wf_image *i, uint32_t f) { return i->contents.code + i->starts[1 + f]; }
 
 /* What a fill's third number of 16 bits says. */
-enum { WF_NARROW = 1, WF_SUMS = 2, WF_MASKED = 4 };
+enum { WF_NARROW = 1, WF_SUMS = 2, WF_MASKED = 4, WF_NATIVE_FILL = 8, WF_NATIVE_PLACED = 16 };
 
 WF_FUNCTION uint32_t wf_flags(const uint64_t *code) { return (uint32_t)(code[0] >> 32) & 0xFFFF; }
 
@@ -532,24 +725,6 @@ WF_FUNCTION void wf_factors(const wf_image *i, uint32_t f) {
             else ((int16_t *)i->factors)[at] = (int16_t)factor;
         }
         start += (uint32_t)WF_GET(one + WF_LINES) * s.pitch[t];
-    }
-}
-
-/* Random patterns and a mask, plus a number, where elements fill whole blocks: 16 bytes at a time,
- * as these are next to each other in the row in whatever order the elements are. */
-WF_FUNCTION void wf_masked(const wf_image *i, const int32_t *f, uint32_t mask, uint32_t plus) {
-    uint32_t bits = WF_GET(f + WF_BITS) == 1 ? 8 : (uint32_t)WF_GET(f + WF_BITS), all = bits < 32 ? 0xFFFFFFFFu / ((1u << bits) - 1) : 1;
-    uint32_t tops = all << (bits - 1), kept = bits < 32 ? (1u << bits) - 1 : ~0u;
-    mask = (mask & kept) * all;
-    plus = (plus & kept) * all;
-    for (uint32_t b = i->lane; b < (uint32_t)WF_GET(f + WF_BLOCKS); b += i->lanes) {
-        wf_block block = i->base[(uint32_t)WF_GET(f + WF_FIRST) + b];
-        WF_EACH(4) {
-            uint32_t x = block.words[t] & mask;
-            /* No sum is carried into the next element. */
-            block.words[t] = ((x & ~tops) + (plus & ~tops)) ^ ((x ^ plus) & tops);
-        }
-        i->image[(uint32_t)WF_GET(f + WF_FIRST) + b] = block;
     }
 }
 
@@ -586,12 +761,29 @@ WF_FUNCTION uint32_t wf_same(const wf_image *i, uint32_t which) {
     return (uint32_t)(which & 0x8000 ? WF_GET(i->contents.constants + (which & 0x7FFF)) : i->scalars[which & 0xFFF]);
 }
 
+/* Has a function of native.h fill. */
+WF_FUNCTION void wf_native_of(const wf_image *i, const int32_t *filling, const uint64_t *numbers, uint32_t which) {
+    wf_at base = WF_AT(i->base);
+    wf_native(numbers, filling, i->contents.places, i->contents.constants, base, base + i->contents.drawn * 16, WF_AT(i->image), i->lane, i->lanes, which);
+}
+
+/* The same for an image that may lie anywhere. */
+WF_FUNCTION void wf_masked(const wf_image *i, const int32_t *f, uint32_t mask, uint32_t plus) {
+    const wf_window w = wf_window_of(f, mask, plus);
+    for (uint32_t b = i->lane; b < (uint32_t)WF_GET(f + WF_BLOCKS); b += i->lanes) {
+        wf_block block = i->base[(uint32_t)WF_GET(f + WF_FIRST) + b];
+        WF_EACH(4) block.words[t] = w.of(block.words[t]);
+        i->image[(uint32_t)WF_GET(f + WF_FIRST) + b] = block;
+    }
+}
+
 WF_FUNCTION void wf_everywhere(const wf_image *i, uint32_t f) {
     const uint64_t *code = wf_code(i, f);
     const int32_t *filling = i->contents.fillings + f * WF_FIELDS;
     uint32_t flags = wf_flags(code), count = (uint32_t)code[0] & 0xFFFF;
     if ((code[0] >> 16 & 0xFFFF) == WF_LEAVE) return;
-    if (flags & WF_MASKED && WF_GET(filling + WF_BLOCKS))
+    if (flags & WF_NATIVE_FILL) wf_native_of(i, filling, code + 1, (uint32_t)(code[0] >> 16) & 0xFFFF);
+    else if (flags & WF_MASKED && WF_GET(filling + WF_BLOCKS))
         wf_masked(i, filling, count ? wf_same(i, (uint32_t)(code[2] >> 32) & 0xFFFF) : 0,
                   count == 2 ? 0 : wf_same(i, (uint32_t)(count ? code[3] >> 32 : code[0] >> 16) & 0xFFFF));
     else if (flags & WF_NARROW) wf_filled<uint32_t, 8>(i, filling, code);
@@ -603,6 +795,10 @@ WF_FUNCTION int wf_has_placed(const wf_image *i, uint32_t f) { return wf_code(i,
 WF_FUNCTION void wf_placed(const wf_image *i, uint32_t f) {
     const uint64_t *code = wf_code(i, f);
     uint32_t count = (uint32_t)(code[0] >> 48);
+    if (wf_flags(code) & WF_NATIVE_PLACED) {
+        wf_native_of(i, i->contents.fillings + f * WF_FIELDS, code + 1 + (code[0] & 0xFFFF), count - 1);
+        return;
+    }
     wf_values<uint64_t, 1> slots[WF_SLOTS];
     wf_elements<uint64_t, 1, 0> e;
     e.image = i;

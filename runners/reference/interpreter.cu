@@ -1110,14 +1110,13 @@ HERE u32 differs(const u32 *code, const u8 *image, const u8 *result, u32 image_b
 
 // Makes images from `first` on, each twice: for the interpreter, and for the program under test.
 // The warps of a block make images of one class, mostly, and have instructions in common. `memory` is
-// for warps whose images are too large for shared memory, or null.
+// for warps whose images are too large for shared memory, or null; none of those has native code.
 extern "C" __global__ void __launch_bounds__(128, 4) fill(const u64 *words, u64 first, u64 count, u32 batch, u8 *images, u8 *copies, u8 *memory) {
   extern __shared__ __align__(16) u8 own[];
   const wf_contents contents = wf_opened((const uint64_t *)words);
   u32 size = wf_bytes(&contents), warp = threadIdx.x / 32, warps = blockDim.x / 32, part = blockIdx.x * warps + warp;
-  // Twice: the compiler has other loads for shared memory, where it knows of it.
-  if (memory) fill_some(&contents, first, (u32)count, batch, memory + (u64)part * size, images, copies, part, gridDim.x * warps);
-  else fill_some(&contents, first, (u32)count, batch, own + warp * size, images, copies, part, gridDim.x * warps);
+  u8 *mine = memory ? memory + (u64)part * size : own + warp * size;
+  fill_some(&contents, first, (u32)count, batch, mine, images, copies, part, gridDim.x * warps);
 }
 
 // Executes the program on images and compares what it makes with what another made, a warp for each of

@@ -45,9 +45,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.formats import Kind
+from oracle.formats import FORMATS, Kind
 from oracle.program import Program
+from strategies.contents import native
 from strategies.contents.expressions import NOISE, Code, Fill, Node, Table
+from strategies.contents.fills import fills_of
+from strategies.contents.native import CONSTANT, RIGHT_OF_NUMBERS, SUM, Native
+from strategies.contents.native import Instruction as _Instruction
+from strategies.contents.native import Operand as _Value
+from strategies.contents.operands import Operand, Types
 from strategies.contents.philox import sharing
 from strategies.contents.plans import BLOCK, Filling, Plan, Window, plan_of
 from strategies.contents.recipes import Recipe
@@ -57,14 +63,16 @@ LEAVE = 0xFFFF
 SLOTS = 16
 """Values that a device keeps for an element."""
 NOWHERE = 1023
-_CONSTANT = 0x8000
 _RECIPROCAL_BITS = 40
-_CODES = {Code.SUM: 8}
-_RIGHT_OF_NUMBERS = 22
-"""Codes that differ from `Code`'s: those from 10 on have two operands."""
 _READ_ONLY = 1 << 31
 _HEADER = 12
 """Words of 64 bits in front of the arrays."""
+_PARTS = 7
+"""Of a row of `fillings`: whether the bytes of its elements lie apart."""
+_DRAW_BLOCKS = 8
+_NATIVE_BYTES = 32 << 10
+"""Most bytes of the blocks of an image, twice, and its draws, for native code: it works in shared
+memory, of which a block has 48 KiB; what else an image needs there has less than 16 KiB."""
 
 
 class _Kind(IntEnum):
@@ -89,6 +97,12 @@ class _Flag(IntFlag):
     MASKED = 4
     """Its instructions are NOISE, AND of a number that is the same for all elements, and maybe ADD
     of another one; or there are none, and the value is such a number."""
+    NATIVE = 8
+    """`everywhere` is native code (`native`): its number stands for the operand, and words with its
+    numbers for the instructions."""
+    NATIVE_PLACED = 16
+    """What is placed is: the number of elements is that of the code plus 1, and words with its
+    numbers stand for them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -151,9 +165,16 @@ class DeviceContents:
         return np.frombuffer(np.array(header, "<u8").tobytes() + b"".join(parts), "<u8")
 
 
-def device_contents(recipe: Recipe, program: Program) -> DeviceContents:
-    """Return what a device needs to make the images of a recipe."""
+def device_contents(recipe: Recipe, program: Program, *, is_native: bool = True) -> DeviceContents:
+    """Return what a device needs to make the images of a recipe.
+
+    Parameters
+    ----------
+    is_native
+        Whether native code is used where there is some; images are the same without.
+    """
     plan = plan_of(program)
+    is_native &= (2 * len(plan.blocks) + _DRAW_BLOCKS) * BLOCK <= _NATIVE_BYTES
     numbers: dict[Window, int] = {one.window: i for i, one in enumerate(plan.fillings)}
     live = _live(plan)
     fillings, places, size = [], list[NDArray[np.uint32]](), 0
@@ -167,6 +188,7 @@ def device_contents(recipe: Recipe, program: Program) -> DeviceContents:
         *(len(one.fills[class_]) for one in plan.fillings for class_ in recipe.classes)
     )
     code = _Assembler()
+    is_whole = [is_native and not row[_PARTS] for row in fillings]
     starts = np.zeros((turns, len(recipe.classes), 1 + len(fillings)), np.int32)
     scalars = 0
     for slot, class_ in enumerate(recipe.classes):
@@ -177,7 +199,9 @@ def device_contents(recipe: Recipe, program: Program) -> DeviceContents:
                 fills = one.fills[class_]
                 fill = fills[turn % len(fills)]
                 is_done = fill.everywhere is NOISE and untouched[number]
-                starts[turn, slot, 1 + number] = made.start(fill, one.window, is_done=is_done)
+                starts[turn, slot, 1 + number] = made.start(
+                    fill, one.window, is_done=is_done, is_native=is_whole[number]
+                )
             starts[turn, slot, 0] = made.image()
         scalars = max(scalars, len(made.scalars))
     blocks = np.arange(program.image_bytes // BLOCK)
@@ -381,6 +405,16 @@ def _around(values: Iterable[int]) -> _Bounds:
     return min(found), max(found)
 
 
+@dataclass(frozen=True)
+class _Code:
+    """Code of half a fill."""
+
+    words: list[int]
+    result: int
+    """Of `everywhere` the operand, of what is placed the number."""
+    flags: _Flag
+
+
 @dataclass(eq=False)
 class _Assembler:
     """Collects code and constants."""
@@ -391,31 +425,36 @@ class _Assembler:
     """Most bytes that factors of a sum take."""
     _known: dict[object, int] = field(default_factory=dict)
 
+    def append(self, everywhere: _Code, placed: _Code) -> int:
+        """Append the code of a fill; return where it starts."""
+        start, flags = len(self.words), everywhere.flags | placed.flags
+        head = _packed(len(everywhere.words), everywhere.result, flags, placed.result)
+        self.words += [head, *everywhere.words, *placed.words]
+        return start
+
     def constant(self, value: int) -> int:
         """Return the operand of a constant."""
-        return _CONSTANT | self.stored(value, (value,))
+        return CONSTANT | self.stored(value, (value,))
+
+    def tables(self, made: Native) -> tuple[tuple[object, tuple[int, ...]], ...]:
+        """Return key and values of each table of native code."""
+        keys = {start: key for key, start in self._known.items() if isinstance(key, tuple)}
+        found = []
+        for place in made.tables:
+            start, last = made.numbers[place : place + 2]
+            found.append((keys[start], tuple(self.constants[start : start + last + 1])))
+        return tuple(found)
 
     def stored(self, key: object, values: tuple[int, ...]) -> int:
         """Return where constants are."""
         if key not in self._known:
             self._known[key] = len(self.constants)
             self.constants += values
-            if len(self.constants) > _CONSTANT:
+            if len(self.constants) > CONSTANT:
                 raise AssertionError("contents need more constants than operands can name")
         return self._known[key]
 
 
-@dataclass(eq=False)
-class _Instruction:
-    code: int
-    operands: list[_Value]
-    cut: int = 0
-    """Bits that are kept of the result; 0: all."""
-    slot: int = NOWHERE
-
-
-_Value = int | _Instruction
-"""An operand, or what computes it."""
 _Key = tuple[Node, int]
 """A scalar, and the bits of its patterns."""
 
@@ -431,19 +470,24 @@ class _Class:
         self._starts: dict[object, tuple[int, dict[_Key, _Unit]]] = {}
         self._images: dict[tuple[_Key, ...], int] = {}
 
-    def start(self, fill: Fill, window: Window, *, is_done: bool) -> int:
+    def start(self, fill: Fill, window: Window, *, is_done: bool, is_native: bool) -> int:
         """Return where the code of a fill starts.
 
         Parameters
         ----------
         is_done
             Whether the elements have their values already.
+        is_native
+            Whether native code can be used.
         """
         unit = _Unit(8 * window.unit_bytes, *window.shape)
-        key = fill, unit, is_done
+        key = fill, unit, window.bits, is_done, is_native
         if key not in self._starts:
             before, self.needed = self.needed, {}
-            self._starts[key] = self._append(fill, unit, is_done=is_done), self.needed
+            bits = window.bits
+            code = self._everywhere(fill, unit, bits, is_done=is_done, is_native=is_native)
+            placed = self._placed(fill, unit, bits, is_native=is_native)
+            self._starts[key] = self._assembler.append(code, placed), self.needed
             self.needed = before
         start, needed = self._starts[key]
         self.needed |= needed
@@ -461,25 +505,34 @@ class _Class:
             self._assembler.words += [len(block.instructions), *block.words()]
         return self._images[key]
 
-    def _append(self, fill: Fill, unit: _Unit, *, is_done: bool) -> int:
-        everywhere = _Block(self, self._assembler, unit)
-        words, result = list[int](), LEAVE
-        if not is_done:
-            value = everywhere.value(fill.everywhere, pattern=True)
-            words = everywhere.words(value)
-            result = everywhere.operand(value, len(words))
-        placed = list[int]()
+    def _everywhere(
+        self, fill: Fill, unit: _Unit, bits: int, *, is_done: bool, is_native: bool
+    ) -> _Code:
+        if is_done:
+            return _Code([], LEAVE, _Block(self, self._assembler, unit).flags)
+        if is_native:
+            made = _native(fill, unit, bits)[0]
+            if made is not None:
+                return _Code(made.words(self._assembler), made.number, _Flag.NATIVE)
+        block = _Block(self, self._assembler, unit)
+        value = block.value(fill.everywhere, pattern=True)
+        words = block.words(value)
+        return _Code(words, block.operand(value, len(words)), block.flags)
+
+    def _placed(self, fill: Fill, unit: _Unit, bits: int, *, is_native: bool) -> _Code:
+        if is_native:
+            made = _native(fill, unit, bits)[1]
+            if made is not None:
+                return _Code(made.words(self._assembler), made.number + 1, _Flag.NATIVE_PLACED)
+        words = list[int]()
         for one in fill.placed:
             block = _Block(self, self._assembler, unit)
             line = LEAVE if one.line is None else block.value(one.line)
             results = line, block.value(one.position), block.value(one.value, pattern=True)
             code = block.words(*results)
             operands = (block.operand(value, len(code)) for value in results)
-            placed += [_packed(len(code), *operands), *code]
-        start = len(self._assembler.words)
-        head = _packed(len(words), result, everywhere.flags, len(fill.placed))
-        self._assembler.words += [head, *words, *placed]
-        return start
+            words += [_packed(len(code), *operands), *code]
+        return _Code(words, len(fill.placed), _Flag(0))
 
     def number_of(self, key: _Key) -> int:
         """Return the number of a scalar."""
@@ -490,11 +543,11 @@ class _Class:
 
 
 class _Block:
-    """Instructions in a row, of an element or of an image."""
+    """Instructions in a row, of an element or of an image; without a class all that it needs."""
 
     def __init__(
         self,
-        class_: _Class,
+        class_: _Class | None,
         assembler: _Assembler,
         unit: _Unit = _Unit(64, 1, 1),
         *,
@@ -513,7 +566,7 @@ class _Block:
         """What these instructions are."""
         flags = _Flag.NARROW if self.is_narrow else _Flag(0)
         codes = [one.code for one in self.instructions]
-        if _CODES[Code.SUM] in codes:
+        if SUM in codes:
             flags |= _Flag.SUMS
         if self.is_narrow and codes in _MASKS:
             is_chain = all(
@@ -540,12 +593,12 @@ class _Block:
         if node.code is Code.WIDE or (node.code is Code.NARROW and not _is_cut(node, unit)):
             return self.value(node.arguments[0], pattern=node.is_pattern)
         key = node, unit.bits if _has_patterns(node) else 0
-        if _is_uniform(node) and not self._is_of_image:
+        if self._class is not None and _is_uniform(node) and not self._is_of_image:
             self._class.needed.setdefault(key, unit)
             return _Kind.SCALAR << 12 | self._class.number_of(key)
         if key not in self._known:
             made = self._known[key] = self._computed(node)
-            if self._is_of_image:
+            if self._class is not None and self._is_of_image:
                 made.slot = self._class.number_of(key)
         return self._known[key]
 
@@ -560,7 +613,7 @@ class _Block:
             start = self._assembler.stored(node.value, _sum(node.value))
             size = _factor_bytes(node.value, unit.lines, unit.positions)
             self._assembler.factors = max(self._assembler.factors, size)
-            return self._add(_CODES[node.code], _NONE, start)
+            return self._add(SUM, _NONE, start)
         if isinstance(node.value, Table):
             values = _patterns(node.value, unit) if node.is_pattern else node.value.values
             key = node.value, node.is_pattern and unit.bits
@@ -575,7 +628,7 @@ class _Block:
         if node.code in (Code.LEFT, Code.RIGHT):
             self.is_narrow &= _argument_bounds(node, node.arguments[1], unit)[1] < 32
         if node.code is Code.RIGHT and not node.is_pattern:
-            code = _RIGHT_OF_NUMBERS
+            code = RIGHT_OF_NUMBERS
         return self._add(code, *operands, cut=cut)
 
     def _argument(self, node: Node, argument: Node) -> _Value:
@@ -583,7 +636,7 @@ class _Block:
         low, high = _argument_bounds(node, argument, self.unit)
         if node.is_pattern and node.code in _WHOLE and not 0 <= low <= high <= self.unit.mask:
             made = value = self._add(Code.NARROW, value, cut=self.unit.bits)
-            if self._is_of_image:
+            if self._class is not None and self._is_of_image:
                 made.slot = self._class.number_of((argument, -self.unit.bits))
         return value
 
@@ -622,6 +675,87 @@ class _Block:
         if self._places[id(value)] == number - 1:
             return _Kind.LAST << 12
         return (_Kind.SCALAR if self._is_of_image else _Kind.SLOT) << 12 | value.slot
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Native code of half a fill, for any program."""
+
+    number: int
+    native: Native
+    tables: tuple[tuple[object, tuple[int, ...]], ...]
+    """Key and values of each of its tables."""
+
+    def words(self, assembler: _Assembler) -> list[int]:
+        """Return its numbers as words, with the places of tables."""
+        numbers = list(self.native.numbers)
+        for place, (key, values) in zip(self.native.tables, self.tables, strict=True):
+            numbers[place] = assembler.stored(key, values)
+        return self.native.words(numbers)
+
+
+@lru_cache(maxsize=1 << 14)
+def _native(fill: Fill, unit: _Unit, bits: int) -> tuple[_Known | None, _Known | None]:
+    """Return native code for `everywhere` and for what is placed, if there is some."""
+    found = []
+    for made in _natives(fill, unit, bits):
+        number = None if made is None else _numbers().get(made[0].text)
+        found.append(None if made is None or number is None else _Known(number, *made))
+    return found[0], found[1]
+
+
+_Made = tuple[Native, tuple[tuple[object, tuple[int, ...]], ...]]
+
+
+def _natives(fill: Fill, unit: _Unit, bits: int) -> tuple[_Made | None, _Made | None]:
+    """Return native code of both halves of a fill, of a known shape or not, and their tables."""
+    if bits == 4:  # two elements share a byte
+        return None, None
+    own = _Assembler(), _Assembler()
+    first, second = (_Block(None, one, unit) for one in own)
+    value = first.value(fill.everywhere, pattern=True)
+    results = [
+        (
+            None if one.line is None else second.value(one.line),
+            second.value(one.position),
+            second.value(one.value, pattern=True),
+        )
+        for one in fill.placed
+    ]
+    halves = (
+        native.everywhere(first.instructions, value, own[0].constants) if first.is_narrow else None,
+        native.placed(second.instructions, results, own[1].constants) if second.is_narrow else None,
+    )
+    made = [
+        None if half is None else (half, one.tables(half))
+        for half, one in zip(halves, own, strict=True)
+    ]
+    return made[0], made[1]
+
+
+_EXAMPLES = (("f16", "f32", 16), ("s8", "s32", 32))
+"""Multiplicands, accumulators and k of multiplications of whose fills there is native code. What
+fills others has the same shapes mostly, but for f64, 4 bits, and B of which metadata choose."""
+
+
+@cache
+def shapes() -> tuple[str, ...]:
+    """Return the texts of all shapes of which native.h has functions, in their order."""
+    found = dict[str, None]()
+    for multiplicand, accumulator, depth in _EXAMPLES:
+        a, c = FORMATS[multiplicand], FORMATS[accumulator]
+        types = Types(a=a, b=a, c=c, d=c, depth=depth)
+        for name, positions in (("a", depth), ("b", depth), ("c", 16)):
+            x = Operand(name=name, types=types, lines=16, positions=positions, is_of_sum=True)
+            unit = _Unit(x.type.bits, 16, positions)
+            for fill in (one for fills in fills_of(x).values() for one in fills):
+                found |= {made[0].text: None for made in _natives(fill, unit, x.type.bits) if made}
+    return tuple(sorted(found))
+
+
+@cache
+def _numbers() -> dict[str, int]:
+    return {text: number for number, text in enumerate(shapes())}
 
 
 _MASKS: tuple[list[int], ...] = (

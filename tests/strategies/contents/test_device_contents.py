@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from oracle.program import Program
 from runners.reference.fresh import fill_bytes
 from strategies.contents import Recipe, ValueClass, expand
-from strategies.contents.device import device_contents
+from strategies.contents.device import device_contents, shapes
+from strategies.contents.native import header
 from strategies.contents.philox import philox
 from strategies.draws import Selection
 from strategies.program_draws import round_batches, selected_forms
@@ -64,7 +65,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     return ctypes.CDLL(str(built))
 
 
-Make = Callable[[Recipe, Program, int], np.ndarray]
+Make = Callable[..., np.ndarray]
 
 
 def aligned(size: int) -> np.ndarray:
@@ -74,8 +75,10 @@ def aligned(size: int) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def made(library: ctypes.CDLL) -> Make:
-    def make(recipe: Recipe, program: Program, number: int) -> np.ndarray:
-        words = device_contents(recipe, program).words
+    def make(
+        recipe: Recipe, program: Program, number: int, *, is_native: bool = True
+    ) -> np.ndarray:
+        words = device_contents(recipe, program, is_native=is_native).words
         library.bytes.restype = ctypes.c_uint64
         size = library.bytes(ctypes.c_void_p(words.ctypes.data))
         assert size == fill_bytes(words)
@@ -126,7 +129,14 @@ def test_all_classes_are_the_same_on_the_device(made: Make, opcode: str, first: 
     program, mix = plain(opcode), recipe(*ValueClass, seed=first + 5)
     images = expand(mix, program, 40, first=first)
     for number, image in enumerate(images):
-        assert np.array_equal(image, made(mix, program, first + number)), number
+        for is_native in (True, False):
+            found = made(mix, program, first + number, is_native=is_native)
+            assert np.array_equal(image, found), (number, is_native)
+
+
+def test_the_native_code_is_that_of_the_shapes() -> None:
+    # python -m strategies.contents.native_header PATH writes it anew
+    assert HEADER.with_name("native.h").read_text() == header(shapes())
 
 
 @pytest.mark.parametrize("target", ["sm_75", "sm_90"])
