@@ -217,6 +217,29 @@ _BUGS = (
         section="Half of a register is converted to tf32", ids=("9168abff",),
         who="ptxas 12.3.107 to 13.5.37 at -O1 to -O3", since="12.3.107",
     ),
+    *(
+        Bug(
+            unit=unit, what=what, section=section, ids=ids, since="11.7.99 or earlier",
+            who="ptxas 11.7.99 to 13.5.37 at -O1 to -O3, and the driver's compiler",
+        )
+        for unit, what, section, ids in (
+            (
+                "madc.hi of 64 bits",
+                "with a carry that is known to be 0: the product and the addend are lost",
+                "madc.hi of 64 bits adds its second factor", ("eb66768c",),
+            ),
+            (
+                "shl.b64 of a product with a constant",
+                "by a constant of 64 or more: not shifted, rather than 0",
+                "A product with a constant is not shifted by 64", ("b7c3cc9b",),
+            ),
+            (
+                "neg.ftz.f32, abs.ftz.f32",
+                "taken for one without .ftz in a branch before it: subnormals are not flushed",
+                "neg.ftz.f32 is taken for neg.f32", ("3a59b494",),
+            ),
+        )
+    ),
     Bug(
         unit="mad.hi", what="an addend that redux.sync computed is lost",
         section="mad.hi loses an addend", since="11.8.89 or earlier",

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
-from fuzz.diagnosis.lane_code import ENTERED, entered_at_the_start, wrong_addresses, wrong_code
+from fuzz.diagnosis.lane_code import APART, entered_at_the_start, wrong_addresses, wrong_code
 from fuzz.diagnosis.multiplication import wrong_alone
 from fuzz.diagnosis.shared_registers import BYTES, expanded_alike, shared_register_culprits
 from fuzz.diagnosis.single_step import (
@@ -133,9 +133,8 @@ class _Search:
             if is_lane_code(step)
         }
         other = replace(program, steps=edited(program.steps, plain))
-        # Lanes that such a loop leaves apart count the turns of a loop around it together.
         if other != program and self._device.right(other, image):
-            return Culprit(steps=(f"{CONTROL.name} and {ENTERED}",))
+            return Culprit(steps=(APART,))
         return CONTROL
 
     def _elementwise(self, traced: Trace) -> Culprit | None:

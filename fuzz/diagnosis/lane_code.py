@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Witness
-from fuzz.diagnosis.single_step import CODE
+from fuzz.diagnosis.single_step import CODE, CONTROL
 from oracle.errors import UsageError
 from oracle.lane_code import (
     LANE,
@@ -78,6 +78,8 @@ _LEFT, _ENTERED = " that lanes leave", " entered within its body"
 ENTERED = f"{_LOOP}{_ENTERED}"
 """What a loop is called that some lanes enter behind its first statements."""
 _COUNTED = f"{ENTERED} that counts to a constant"
+APART = f"{CONTROL.name} and {ENTERED}"
+"""Lanes that such a loop leaves apart count the turns of a loop around it together."""
 _ORDER = re.compile(r"^(setp?)\.[a-z]+(\.(and|or|xor))?(?=\.)")
 """A comparison's order, and how a predicate is combined with it."""
 _FLUSHING = re.compile(r"setp\.[a-z]+(\.(and|or|xor))?\.ftz\.f32")
@@ -138,12 +140,18 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
         controls = _needed_controls(device, example, step)
         if not controls and (pair := _pair(device, example, step, needed)) is not None:
             return pair
-        if _BRANCH in controls and controls[-1].startswith(_LOOP) and _sets_anew(step.code):
+        if (
+            controls
+            and controls[-1].startswith(_LOOP)
+            and ((_BRANCH in controls and _sets_anew(step.code)) or _sets_anew_what_left(step.code))
+        ):
             return Culprit(steps=(_SET_ANEW,), witness=_shown(example), together=True)
         if _right_unless_flushed(device, example, step):
             return Culprit(steps=(_REPEATED,), witness=_shown(example), together=True)
         if _right_if_counts_are_loaded(device, example, step):
             return Culprit(steps=(_COUNTED,), witness=_shown(example), together=True)
+        if _right_if_counts_are_loaded(device, example, step, around=True):
+            return Culprit(steps=(APART,), witness=_shown(example), together=True)
         # What is executed although its predicate says no may be anything.
         named = [one for one in needed if not one.guard or _PREDICATE not in controls]
         orders = dict.fromkeys(_in_one_order(named))
@@ -686,18 +694,22 @@ def _named(one: Assign, read: Collection[str | int]) -> str:
     return _any_order(one.opcode)
 
 
-def _right_if_counts_are_loaded(device: ExperimentDevice, example: Example, step: LaneCode) -> bool:
+def _right_if_counts_are_loaded(
+    device: ExperimentDevice, example: Example, step: LaneCode, *, around: bool = False
+) -> bool:
     """Whether code is right once loops that lanes enter within their bodies load what they count.
 
-    The count is the same number then, and one that a compiler does not know.
+    The count is the same number then, and one that a compiler does not know. `around`: loops around
+    such loops load theirs as well.
     """
     read = set[str]().union(*map(read_by, every(step.code)), step.results)
     used = [name for name in step.inputs if name in read]
     loops = [
         (path, one.count)
         for path, one in places(step.code)
-        if isinstance(one, Repeat) and one.entry and isinstance(one.count, int)
-    ]
+        if isinstance(one, Repeat) and isinstance(one.count, int)
+        and (one.entry or (around and _entered(every(one.body))))
+    ]  # fmt: skip
     if not loops or step.bits != 32:
         return False
     columns = [_inputs(example).T[int(name[1:])] for name in used]
@@ -813,6 +825,20 @@ def _sets_anew(code: tuple[Statement, ...]) -> bool:
     )
 
 
+def _sets_anew_what_left(code: tuple[Statement, ...]) -> bool:
+    """Whether a loop sets the predicate with which lanes have left a loop around it before."""
+    return any(
+        one.predicate.removeprefix("!") in written_by(other)
+        for around in every(code)
+        if isinstance(around, Repeat)
+        for index, one in enumerate(around.body)
+        if isinstance(one, Leave)
+        for loop in every(around.body[index + 1 :])
+        if isinstance(loop, Repeat)
+        for other in every(loop.body)
+    )
+
+
 def entered_at_the_start(code: tuple[Statement, ...]) -> tuple[Statement, ...]:
     """Return code whose loops no lane enters within their bodies."""
     made: list[Statement] = []
@@ -825,6 +851,10 @@ def entered_at_the_start(code: tuple[Statement, ...]) -> tuple[Statement, ...]:
 
 def _called(*statements: Statement) -> str:
     """Name a loop by what else than turns it has."""
-    entered = any(isinstance(one, Repeat) and one.entry for one in statements)
     left = any(isinstance(one, Leave) for one in statements)
-    return f"{_LOOP}{_LEFT * left}{_ENTERED * entered}"
+    return f"{_LOOP}{_LEFT * left}{_ENTERED * _entered(statements)}"
+
+
+def _entered(statements: Iterable[Statement]) -> bool:
+    """Whether lanes enter any loop of these within its body."""
+    return any(isinstance(one, Repeat) and bool(one.entry) for one in statements)

@@ -17,7 +17,7 @@ from fuzz.findings.replay import Subject, attempt
 from fuzz.shrinking import runner_verdicts, shrink
 from oracle.execution import execute
 from oracle.isa import FORMS
-from oracle.lane_code import Assign, If, LaneCode, Repeat, Statement, every
+from oracle.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every
 from oracle.ops import product_of
 from oracle.places import Place
 from oracle.program import Program, walk
@@ -157,6 +157,22 @@ DEAD = (
     _assign("setp.lt.ftz.f32", "p0", "r0", "r7"),
     If(predicate="p0", then=(_assign("mul.hi.s32", "r1", "r6", "r7", guard="!p0"),)),
 )
+LEFT = (
+    _assign("setp.lt.f32", "p0", "r0", "r7"),
+    Repeat(
+        count=1, counter="r9",
+        body=(
+            Leave(predicate="p0"),
+            Repeat(
+                count=2, counter="r10", entry="!p0", skipped=0,
+                body=(
+                    If(predicate="p0", then=(_assign("add.s32", "r1", "r1", 5),)),
+                    _assign("not.pred", "p0", "p0"),
+                ),
+            ),
+        ),
+    ),
+)  # fmt: skip
 ANEW = (
     _assign("setp.lt.f32", "p0", "r0", "r7"),
     If(
@@ -232,6 +248,13 @@ NEVER = If(predicate="p1", then=(_assign("not.b32", "r1", "r1"),))
             r"(?s)(@!(%p\d+) bra \w+;\s.*TURN_\d+:.*)not\.pred \2, \2;",
             r"\1",
             ANEW,
+            "a branch of lanes on a predicate that a loop in it sets anew",
+        ),
+        # It does the same of one with which lanes leave a loop.
+        (
+            r"(?s)(@(%p\d+) bra LEFT_\d+;\s.*TURN_\d+:.*)not\.pred \2, \2;",
+            r"\1",
+            LEFT,
             "a branch of lanes on a predicate that a loop in it sets anew",
         ),
         # ptxas reads a predicate for its copy, though that has been set anew since.
@@ -329,6 +352,39 @@ def test_a_counter_that_lanes_share_is_named_by_the_loop() -> None:
     culprit = culprit_of(device, example.program, example.image)
     assert culprit is not None
     assert culprit.name == "a loop of lanes entered within its body that counts to a constant"
+
+
+def test_a_count_that_lanes_share_around_a_loop_that_they_enter_within_is_named_by_that() -> None:
+    """Every ptxas from 11.8 to 13.5 counts turns for the whole warp, which is apart by then."""
+    step = LaneCode(
+        source="x", count=1, destination="y", results=("r1",),
+        code=(
+            _assign("setp.lt.u32", "p0", "r0", 20),
+            _assign("mov.b32", "r1", 3),
+            Repeat(
+                count=2, counter="r2", down=True,
+                body=(
+                    Repeat(
+                        count=1, counter="r3", entry="p0", skipped=1,
+                        body=(
+                            _assign("add.s32", "r1", "r1", 5),
+                            _assign("xor.b32", "r1", "r1", "r0"),
+                        ),
+                    ),
+                ),
+            ),
+            _assign("add.s32", "r1", "r1", "r2"),
+        ),
+    )  # fmt: skip
+    example = alone(step, np.arange(32, dtype=np.uint32)[:, None])
+    runner = Rewriting(
+        r"(?s)(mov\.b32 (%r\d+), 0x2;\s[^{}]*bra ENTRY_\d+;.*LEFT_1:\s)",
+        r"\1 sub.s32 \2, \2, 1;",
+    )
+    device = ExperimentDevice(runner, emit(example.program, module=MODULE))
+    culprit = culprit_of(device, example.program, example.image)
+    assert culprit is not None
+    assert culprit.name == "branch or loop and a loop of lanes entered within its body"
 
 
 def test_what_is_wrong_together_is_named_where_there_is_no_room_for_results() -> None:
