@@ -217,6 +217,7 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
                 ("mul.wide.u32 and shl.b64", "shift-of-a-product-left-out"),
                 ("mul.lo.u32 and shl.b32", None),
                 ("neg.ftz.f32 and a branch of lanes", "neg-ftz-taken-for-neg"),
+                ("abs.ftz.f32 and a branch of lanes", "neg-ftz-taken-for-neg"),
                 ("neg.f32 and a branch of lanes", None),
                 ("neg.ftz.f32", None),
                 ("set.*.u32.f32 and shr.b64", None),
