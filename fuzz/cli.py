@@ -78,17 +78,6 @@ class _Command(click.Command):
         self.kind = kind
         super().__init__(kind.words.split()[-1], **others)
 
-    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        """Take what was typed; click takes the last of several patterns, and forgets the others."""
-        _, _, order = self.make_parser(context).parse_args(args=list(args))
-        if [one.name for one in order].count("only") > 1 and not context.resilient_parsing:
-            raise click.UsageError(
-                "--only is given several times; give it once, as a pattern with *, ? or [ that "
-                "all of these forms match, or test them one after another.",
-                context,
-            )
-        return super().parse_args(context, args)
-
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under the headings of the command; the others at the end."""
         left = {

@@ -18,6 +18,8 @@ from fuzz.findings.families import form_name
 from fuzz.screening.screen import Item, Miscompiled, Screen
 from oracle.errors import InfrastructureError, UsageError
 from oracle.models import model_for
+from oracle.program import walk
+from oracle.steps import is_lane_code
 from runners.cuda.messages import DeviceHealth
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit
@@ -92,9 +94,13 @@ class FreshScreen(Screen):
         return work
 
     def _first_work(self, item: Item) -> FreshWork | None:
-        """Return the images that the oracle has judged; None if the reference cannot go on."""
+        """Return the images that the oracle has judged; None if they are to be repeated.
+
+        So they are where the reference cannot go on, and of scalar code: what a compiler gets wrong
+        in it would be taken for the device's fault (five of 256 programs, H100, 2026-11-27).
+        """
         source = item.source
-        if source.recipe is None:
+        if source.recipe is None or any(map(is_lane_code, walk(source.program.steps))):
             return None
         try:
             encoded = encode(source.program, model_for(self.oracle_target))

@@ -196,9 +196,3 @@ def test_isa_in_a_pipe_has_a_whole_form_on_each_line(tmp_path):
     assert lines[-1] == f"{len(opcodes)} forms: {len(opcodes)} wmma.mma"
     one = warpfuzz(tmp_path, "isa", "--only", "movmatrix")
     assert one.out.splitlines()[-1] == "1 form: 1 movmatrix"
-
-
-def test_a_second_pattern_is_refused_where_the_first_would_be_forgotten(tmp_path):
-    told = warpfuzz(tmp_path, "isa", "--only", "ldmatrix", "--only", "movmatrix")
-    assert (told.code, told.out) == (2, "")
-    assert "--only is given several times" in told.err
