@@ -111,7 +111,7 @@ def test_when_its_time_is_over_a_campaign_goes_on_for_as_long_as_is_said(
     given = []
     with opened(RunnerChoice(name="sim", faults=("s4-as-u4",))) as ready:
         late = campaign(ready, tmp_path, cases=10**6, only="wmma*s4*", images=16)
-        late.budget = Budget(seconds=0.01)
+        late.budget = Budget(seconds=0.5)
         give = late.pool.give
 
         def giving(job: Job) -> None:
