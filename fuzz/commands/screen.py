@@ -31,7 +31,7 @@ from fuzz.console.screening import (
     Standing,
     announce,
     device_row,
-    emit_screening,
+    emit_screening_summary,
     finding_row,
     preflight_row,
     print_screening,
@@ -430,7 +430,7 @@ def _report(
             judged_by = model_for(targets[0]).name
         rows = [device_row(device) for device in devices]
         found = [finding_row(one) for device in devices for one in device.kept]
-        emit_screening(options, rows, found, seconds, seed=seed, model=judged_by)
+        emit_screening_summary(options, rows, found, seconds, seed=seed, model=judged_by)
     else:
         print_screening(devices, seconds, options.corpus)
     if options.report is not None:
@@ -616,7 +616,7 @@ def _report_fleet(
     if options.junit is not None:
         write_junit(options.junit, _fleet_tests(rows), suite="warpfuzz screen")
     if options.json:
-        emit_screening(options, rows, found, seconds)
+        emit_screening_summary(options, rows, found, seconds)
         return
     for row in rows:
         rate = row.get("cases_per_second") or 0

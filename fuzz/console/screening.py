@@ -363,7 +363,7 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
     }
 
 
-def emit_screening(
+def emit_screening_summary(
     options: Screening,
     rows: Sequence[Mapping[str, Any]],
     findings: Sequence[Mapping[str, object]],

@@ -50,7 +50,7 @@ from oracle.program import Program
 from strategies.contents import native
 from strategies.contents.expressions import NOISE, Code, Fill, Node, Table
 from strategies.contents.fills import fills_of
-from strategies.contents.native import CONSTANT, RIGHT_OF_NUMBERS, SUM, Native
+from strategies.contents.native import CONSTANT, NOWHERE, RIGHT_OF_NUMBERS, SUM, Native
 from strategies.contents.native import Instruction as _Instruction
 from strategies.contents.native import Operand as _Value
 from strategies.contents.operands import Operand, Types
@@ -62,7 +62,6 @@ from strategies.contents.sums import Sum
 LEAVE = 0xFFFF
 SLOTS = 16
 """Values that a device keeps for an element."""
-NOWHERE = 1023
 _RECIPROCAL_BITS = 40
 _READ_ONLY = 1 << 31
 _HEADER = 12

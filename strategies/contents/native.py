@@ -17,6 +17,8 @@ from strategies.contents.expressions import Code
 
 SUM, RIGHT_OF_NUMBERS = 8, 22
 """Codes of a device that differ from `Code`'s: SUM is 8, RIGHT of a number 22."""
+NOWHERE = 1023
+"""Slot of a result that is not kept."""
 CONSTANT = 0x8000
 """Operands from here on are constants."""
 _MASK = (1 << 32) - 1
@@ -30,8 +32,8 @@ class Instruction:
     operands: list[Operand]
     cut: int = 0
     """Bits that are kept of the result; 0: all."""
-    slot: int = 1023
-    """Where the result is kept; 1023: nowhere."""
+    slot: int = NOWHERE
+    """Where the result is kept."""
 
 
 Operand = int | Instruction
