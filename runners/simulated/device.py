@@ -214,8 +214,11 @@ class Module:
         count = images.shape[0]
         scratch = np.zeros(scratch_bytes, np.uint8)
         arrays = (images.reshape(-1), expected.reshape(-1), ledger, scratch)
+        passes = -(-limit // max(1, threads // LANES * blocks))
         blocks *= MULTIPROCESSORS
-        return self._run(kernel, arrays, (count, limit), blocks=blocks, threads=threads)[2]
+        return self._run(
+            kernel, arrays, (count, limit), blocks=blocks, threads=threads, passes=passes
+        )[2]
 
     def launch_grid(
         self,
@@ -290,6 +293,7 @@ class Module:
         *,
         blocks: int,
         threads: int,
+        passes: int = 1,
     ) -> list[NDArray[np.uint8]]:
         """Launch a kernel on copies of flat arrays; return what these hold afterwards."""
         if threads % LANES or not LANES <= threads <= _LARGEST_BLOCK:
@@ -299,6 +303,7 @@ class Module:
         warps = self._warps(
             kernel, segments, parameters, grid=(blocks, 1, 1), block=(threads, 1, 1)
         )
+        warps.passes = passes
         run(kernel, warps)
         return [segment.data[: segment.size] for segment in segments]
 

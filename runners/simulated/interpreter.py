@@ -16,13 +16,19 @@ from runners.simulated.traps import SimulatedTrap, TrapKind, refuse
 from runners.simulated.warps import LANES, Mask, Warps
 
 LARGEST_STEP_COUNT = 200_000
-"""Steps of one launch after which it counts as hung: seconds of work, where a drawn kernel of
-dozens of instructions with short loops takes hundreds."""
+"""Steps of one pass through a kernel after which it counts as hung: seconds of work, where a drawn
+kernel of dozens of instructions with short loops takes hundreds."""
 
 LONGEST_SECONDS = 5.0
-"""Processor time of one launch after which it counts as hung, so that it ends within the 10 s that
-a batch on a GPU may take, too. The longest launches of a screening take 0.4 s (2026-11-23).
+"""Processor time of a small launch after which it counts as hung, so that it ends within the 10 s
+that a batch on a GPU may take, too.
 Not the time of day, in which a machine that has much else to do would call any kernel hung."""
+
+STEP_SECONDS = 1e-5
+"""Processor time of a larger launch after which it counts as hung, for each warp, each step of the
+kernel and each image that a warp takes. Those of a preflight take 2.6e-6 s at most, and 3.7 s
+together (44 launches on two cores with seven processes, 2026-11-27): time that others' work costs,
+in caches and in what a host takes away, is counted, too."""
 
 _NOWHERE = np.iinfo(np.int64).max
 """Where threads are that have exited."""
@@ -50,7 +56,9 @@ class _Threads:
     def __init__(self, kernel: Kernel, warps: Warps) -> None:
         self._steps, self._warps = kernel.steps, warps
         self._end = len(kernel.steps)
-        self._most_steps = warps.most_steps or LARGEST_STEP_COUNT
+        self._most_steps = warps.most_steps or LARGEST_STEP_COUNT * warps.passes
+        size = warps.indices.size * len(kernel.steps) * warps.passes
+        self._most_seconds = max(LONGEST_SECONDS, STEP_SECONDS * size)
         self._begun, self._since = time.thread_time(), time.monotonic()
         self._at: Places | None = None
         """None where all are together."""
@@ -101,8 +109,8 @@ class _Threads:
             warps.steps += 1
             # Of the clocks, first the one that costs a tenth.
             if warps.steps > self._most_steps or (
-                time.monotonic() - self._since > LONGEST_SECONDS
-                and time.thread_time() - self._begun > LONGEST_SECONDS
+                time.monotonic() - self._since > self._most_seconds
+                and time.thread_time() - self._begun > self._most_seconds
             ):
                 self._hang(step)
             if step.operation is None or (step.waits is not None and not whole):
@@ -113,7 +121,7 @@ class _Threads:
 
     def _hang(self, step: Step) -> NoReturn:
         steps = self._warps.steps
-        said = f"{LONGEST_SECONDS:g} s, at step {steps}"
+        said = f"{self._most_seconds:.3g} s, at step {steps}"
         if steps > self._most_steps:
             said = f"{self._most_steps} steps"
         everybody = tuple(int(i) for i in self._warps.indices)

@@ -113,6 +113,8 @@ class Warps:
     """Blocks of the launch along x, y and z."""
     dynamic_bytes: int = 0
     """Dynamic shared memory of a block."""
+    passes: int = 1
+    """Most images that a warp takes, one after another: how often it goes through the kernel."""
     most_steps: int | None = None
     """Steps after which the launch counts as hung; None: as many as any launch may take."""
     exited: Callable[[], Mask] = lambda: None

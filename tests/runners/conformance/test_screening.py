@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from itertools import count
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from image_contents import contents
@@ -14,8 +19,10 @@ from oracle.program import Program
 from runners.emission import emit, emit_screening
 from runners.kernels import KernelModule, ScreeningKernel
 from runners.ledger import IMAGES_AT, RECORD, RECORDS, RECORDS_AT
-from runners.protocol import Compiled, Failure
+from runners.protocol import Compiled, Failure, Trouble
 from runners.screening import References, Screened, Screener
+from runners.simulated import interpreter
+from runners.simulated_runner import SimulatedRunner
 
 pytestmark = pytest.mark.stand_in
 
@@ -140,3 +147,28 @@ def test_images_lie_behind_the_records_as_the_driver_aligns_them() -> None:
     end = RECORDS_AT + RECORDS * RECORD.itemsize
     assert 0 <= IMAGES_AT - end < 256
     assert IMAGES_AT % 256 == 0
+
+
+def test_a_simulated_launch_of_many_images_is_called_a_hang_by_its_size_and_not_by_the_hour(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At high load 1,048 images on each multiprocessor took 2.5 s and more, of 5 s (2026-11-27)."""
+    program, references = _references()
+    module = emit_screening({"screen": program})
+    # Each step takes 20 ms: 5 s are over after 500 steps, by both clocks.
+    clock = SimpleNamespace(
+        thread_time=count(step=0.02).__next__, monotonic=count(step=0.02).__next__
+    )
+    monkeypatch.setattr(interpreter, "time", clock)
+    with SimulatedRunner() as runner:
+        ran = _screened(runner.screen(_compiled(runner, module), references, limit=50).collect())
+        assert not ran.ledger.wrong.any()
+        # One that does not end is stopped all the same.
+        label = re.search(r"(?m)^(\w+):$", module.ptx)
+        assert label is not None
+        endless = module.ptx[: label.end()] + f"\n    bra {label[1]};" + module.ptx[label.end() :]
+        compiled = _compiled(runner, replace(module, ptx=endless))
+        failure = runner.screen(compiled, references, limit=50).collect()
+    assert isinstance(failure, Failure)
+    assert failure.trouble is Trouble.HANG
+    assert "still running after" in failure.detail
