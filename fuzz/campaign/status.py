@@ -311,6 +311,15 @@ def untested_words(faults: Collection[str], programs: int) -> str:
     return f"applied to 0 of {counted(programs, 'program')}, so not tested: {listed}"
 
 
+def check_tested(untested: str) -> None:
+    """Raise InfrastructureError if there are such words: without findings, they are the result."""
+    if untested:
+        raise InfrastructureError(
+            f"{untested}; `warpfuzz faults` says what each fault changes: select instructions of "
+            "that kind, or give it longer"
+        )
+
+
 def stage_shares(workers: Sequence[WorkerStatus]) -> dict[Stage, float]:
     """Return the fraction of their time that each stage took those who carry out rounds, 0 to 1."""
     rounds = [worker for worker in workers if not worker.examiner]
@@ -407,6 +416,7 @@ def summary(status: CampaignStatus) -> dict[str, Any]:
         ],
         "unconfirmed": status.gone,
         "stopped": status.stopped,
+        "untested": status.untested or None,
         "findings": finding_rows(status.families),
     }
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind, durable
-from fuzz.campaign.status import untested_words
+from fuzz.campaign.status import check_tested, untested_words
 from fuzz.findings.verdicts import differences, judge, worst_of
 from fuzz.kinds import BY_TROUBLE
 from fuzz.options import Conform
@@ -589,6 +589,10 @@ class _Report:
             )
         if untested:
             self._tap(f"# {untested}")
+            said = "a planted fault was not tested"
+            self.tests.append(
+                Test("warpfuzz.conform", "the planted faults", 0.0, "error", said, untested)
+            )
         path = options.expectations
         flips = [one for one, was in self.expected.items() if self._flips(one, was)]
         if path is not None and options.update_expectations:
@@ -625,6 +629,8 @@ class _Report:
             raise InfrastructureError(
                 f"nothing was compared: {ready.device} implements none of the forms that are asked"
             )
+        if not self.failed:
+            check_tested(untested)
 
     def bail_out(self, count: int) -> None:
         """Say that it was stopped before all forms were asked, and keep what was said of those."""

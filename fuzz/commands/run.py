@@ -16,7 +16,7 @@ from fuzz.campaign.campaign import Campaign, campaign_options, check_options
 from fuzz.campaign.check_wrappers import Shard, Sharded
 from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.rounds import parse_duration
-from fuzz.campaign.status import CampaignStatus, summary
+from fuzz.campaign.status import CampaignStatus, check_tested, summary
 from fuzz.campaign.store import ABANDONED, Budget, CampaignStore, State, holds_campaign
 from fuzz.checks.protocol import Check, Facts
 from fuzz.compilers.members import Member, members_of
@@ -466,3 +466,5 @@ def _check_compared(status: CampaignStatus, least: int | None) -> None:
         )
     if status.nothing_compared:
         raise InfrastructureError(status.nothing_compared)
+    if not status.findings:
+        check_tested(status.untested)

@@ -21,6 +21,7 @@ from rich.progress import Progress
 from corpus import Corpus, create_corpus
 from corpus.known import Known, known_with
 from fuzz.campaign.rounds import parse_duration
+from fuzz.campaign.status import check_tested
 from fuzz.console import ended_by_signals, serving
 from fuzz.console.dashboard import readings
 from fuzz.console.report import check_report, recording_console, save
@@ -157,6 +158,8 @@ def screen(options: Screen) -> bool:
             f"{refuted[0]}; nothing else is wrong. Distill the set again, or copy it again from "
             "where it came from"
         )
+    for device in () if wrong else devices:
+        check_tested(f"{device.name}: {device.untested}" if device.untested else "")
     return wrong
 
 

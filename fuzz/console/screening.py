@@ -62,7 +62,8 @@ def _device(view: DeviceView) -> list[Text]:
     lines = [head]
     if told := readings(view.device):
         lines.append(told)
-    programs = f"{screen.ran:,} of {counted(max(screen.programs, screen.ran), 'program')} run"
+    ran = len(screen.ran)
+    programs = f"{ran:,} of {counted(max(screen.programs, ran), 'program')} run"
     counts = f"  {programs}, {counted(screen.launches, 'launch', 'launches')}"
     if screen.left_out:
         counts += f", {len(screen.left_out)} left out"
@@ -140,12 +141,12 @@ class ScreenedDevice:
 
     @property
     def untested(self) -> str:
-        """Which planted faults applied to no program, half a sentence; empty where each did."""
+        """Which planted faults applied to no program that ran; empty where each did."""
         if self.screen is None or not self.choice.faults:
             return ""
         ready = self.screen.ready
         module = Module.named(ready.target, ready.ptx_version)
-        programs = list(self.programs.values())
+        programs = [self.programs[entry] for entry in sorted(self.screen.ran)]
         idle = [
             name
             for name in self.choice.faults
@@ -218,7 +219,7 @@ def print_screening(devices: Sequence[ScreenedDevice], seconds: float, corpus: P
         screen = device.screen
         if screen is None:
             continue
-        if device.untested:
+        if device.cases and device.untested:
             say(f"{device.name}: {device.untested}", "bad")
         for number in screen.tally.faulty.tolist():
             rate = screen.tally.rate(number)
@@ -274,6 +275,8 @@ def standing(device: ScreenedDevice) -> tuple[Standing, str]:
         return Standing.NOT_SCREENED, (
             f"nothing of {', '.join(missing)} was compared: {', or '.join(whys)}"
         )
+    if device.untested:
+        return Standing.NOT_SCREENED, device.untested
     return Standing.SOUND, ""
 
 
@@ -324,7 +327,7 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
         "cases_per_second": round(total.cases / device.seconds) if device.seconds else None,
         "busy": round(screen.busy / device.seconds, 4) if device.seconds else None,
         "programs": screen.programs,
-        "programs_run": screen.ran,
+        "programs_run": len(screen.ran),
         "launches": screen.launches,
         "device_reference": None
         if screen.fresh is None
@@ -395,6 +398,9 @@ def tests_of(devices: Sequence[ScreenedDevice]) -> list[Test]:
             )
         if screen is None:
             continue
+        if device.cases and device.untested:
+            message = "a planted fault was not tested"
+            tests.append(Test(group, "the planted faults", 0.0, "error", message, device.untested))
         multiprocessors = screen.tally.multiprocessors
         sentences = "\n".join(one.sentence for one in device.kept)
         for number in multiprocessors.tolist():

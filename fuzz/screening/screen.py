@@ -450,8 +450,8 @@ class Screen:
         self.tally = Tally()
         self.health: DeviceHealth | None = None
         self.launches = 0
-        self.ran = 0
-        """Programs of which a launch came to its end."""
+        self.ran: set[str] = set()
+        """Names of programs of which a launch came to its end."""
         self.busy = 0.0
         """Seconds in which a launch ran."""
         self.left_out: list[Item] = []
@@ -635,7 +635,7 @@ class Screen:
             # It was compared with what is known to be wrong.
             return
         self.launches += 1
-        self.ran += not item.per_second
+        self.ran.add(item.source.entry)
         self.busy += outcome.seconds
         self.health = outcome.health or self.health
         ledger = outcome.ledger

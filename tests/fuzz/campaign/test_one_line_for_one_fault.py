@@ -55,12 +55,15 @@ def test_a_fault_that_applies_to_no_program_is_not_called_harmless(tmp_path: Pat
     command = (*run, "--only", "ldmatrix*", "--fault", "lanes-a-register-slip")
     ran = warpfuzz(tmp_path, *command, COLUMNS="300")
     said = re.search(r"Applied to 0 of [\d,]+ programs, so not tested: (.*?); every image", ran.out)
-    assert ran.code == 0
+    assert ran.code == 3
+    assert "so not tested: --fault lanes-a-register-slip; `warpfuzz faults` says" in ran.err
     assert said is not None
     assert said[1] == "--fault lanes-a-register-slip"
     page = (tmp_path / "page.html").read_text()
     assert "so not tested: --fault lanes-a-register-slip; every image" in page
     ran = warpfuzz(tmp_path, *command, "--fault", "trans-lost", "--json")
+    assert ran.summary["untested"].endswith("not tested: --fault lanes-a-register-slip")
+    assert ran.code == (1 if ran.findings else 3)
     faults = ran.summary["faults"]
     assert faults["lanes-a-register-slip"] == 0 < faults["trans-lost"]
     assert faults["trans-lost"] <= ran.summary["programs"]["compiled"]

@@ -46,9 +46,10 @@ def small() -> None:
 def until_all_is_seen() -> None:
     """Go by what was seen in place of the time (`prepare`)."""
     small()
-    command._Job.is_over = lambda job, device: standing(device)[0] in (
-        Standing.SOUND, Standing.WRONG,
-    )  # fmt: skip
+    command._Job.is_over = lambda job, device: (
+        standing(device)[0] in (Standing.SOUND, Standing.WRONG)
+        or standing(device)[1] == device.untested != ""
+    )
 
 
 def preflight(home: Path, *words: object) -> Ended:
@@ -106,6 +107,15 @@ def test_what_is_wrong_in_one_kind_of_instruction_alone_is_found(
     assert ended.code == 1, ended.err
     (row,) = ended.rows
     assert row["groups"][group]["wrong"] > 0
+
+
+def test_a_fault_that_applies_to_no_program_makes_no_device_sound(tmp_path: Path) -> None:
+    # It is one of an ldmatrix that sm_90 does not have.
+    ended = preflight(tmp_path, "--target", "sm_90", "--fault", "ldmatrix-packed-backwards")
+    assert ended.code == 3, ended.err
+    (row,) = ended.rows
+    assert row["status"] == "not screened"
+    assert row["why"].endswith("so not tested: --fault ldmatrix-packed-backwards")
 
 
 def test_what_was_not_reached_in_the_time_is_no_sound_device(tmp_path: Path) -> None:

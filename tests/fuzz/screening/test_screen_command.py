@@ -32,6 +32,9 @@ from fuzz.console.screening import (
     refuted_words,
     screening_view,
 )
+from fuzz.console.screening import (
+    tests_of as junit_tests,
+)
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.screening import screen as screen_module
 from fuzz.screening.distilling import candidates, describe, set_program
@@ -388,7 +391,8 @@ def test_a_fault_that_applies_to_no_program_is_not_called_harmless(
 ) -> None:
     faults = ("movmatrix-lost", "store-missing")
     with screening(small_set) as (screen, _):
-        screen.step()
+        while len(screen.ran) < len(small_set.programs):
+            screen.step()
         choice = RunnerChoice(name="sim", faults=faults)
         device = ScreenedDevice(name="GPU 2", choice=choice, screen=screen, seconds=1.0)
         device.programs = {one.entry: one.program for one in small_set.programs}
@@ -397,6 +401,21 @@ def test_a_fault_that_applies_to_no_program_is_not_called_harmless(
     sentence = f"applied to 0 of {count} programs, so not tested: --fault movmatrix-lost"
     assert device_row(device)["untested"] == sentence
     assert f"GPU 2: {sentence}\n" in capsys.readouterr().out
+    assert next(test.result for test in junit_tests([device])) == "error"
+    # What was taken in and has not run yet tests nothing.
+    screen.ran = set()
+    assert "applied to 0 of 0 programs" in device.untested
+
+
+def test_a_screening_whose_fault_applies_to_no_program_has_tested_nothing(
+    small_set: ScreeningSet, tmp_path: Path
+) -> None:
+    write_set(tmp_path / "small.set", small_set)
+    words = ("screen", "small.set", "--runner", "sim", "--time", "0.3")
+    ended = warpfuzz(tmp_path, *words, "--fault", "movmatrix-lost", "--junit", "out.xml")
+    assert ended.code == 3
+    assert "so not tested: --fault movmatrix-lost" in ended.err
+    assert 'errors="1"' in (tmp_path / "out.xml").read_text()
 
 
 def test_a_set_by_another_model_is_right_where_the_device_computes_so(

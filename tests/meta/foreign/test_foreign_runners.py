@@ -366,11 +366,13 @@ def test_a_planted_fault_that_applies_to_no_form_is_said_to_be_untested(capfd):
     faults = ("--fault", "load-a-layout-flipped")
     words = ("sim", "--only", "movmatrix", "--images", "1", *faults)
     said = "applied to 0 of 1 program, so not tested: --fault load-a-layout-flipped"
-    _, out = conform(capfd, *words)
+    code, out = conform(capfd, *words)
+    assert code == 3
     assert f"# {said}\n" in out
     _, out = conform(capfd, *words, "--json")
     assert json.loads(out.splitlines()[-1])["summary"]["untested"] == said
-    _, out = conform(capfd, "sim", "--only", LOAD, "--images", "1", *faults, "--json")
+    code, out = conform(capfd, "sim", "--only", LOAD, "--images", "1", *faults, "--json")
+    assert code == 1
     assert json.loads(out.splitlines()[-1])["summary"]["untested"] is None
 
 
