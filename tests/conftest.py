@@ -9,10 +9,13 @@ import gc
 import importlib.util
 import multiprocessing
 import os
+import shutil
 import sys
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+import platformdirs
 import pytest
 from _pytest.assertion.rewrite import AssertionRewritingHook
 
@@ -40,6 +43,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or _default)
 os.fsync = lambda descriptor: None
 
 _ROOMS = ("oracle", "strategies", "runners", "corpus", "fuzz")
+_FETCHED = ("assemblers", "front-ends")
+"""Folders of a cache that hold what was fetched (`runners.wheels`)."""
 _CORES = len(os.sched_getaffinity(0))
 
 
@@ -56,6 +61,7 @@ def pytest_configure(config):
     """
     if hasattr(config, "workerinput"):
         return
+    _have_a_cache(config)
     tests = Path(__file__).parent
     files = [path for room in _ROOMS for path in (tests.parent / room).rglob("*.py")]
     if config.getoption("dist", "no") != "no":
@@ -66,6 +72,22 @@ def pytest_configure(config):
         process.start()
     for process in processes:
         process.join()
+
+
+def _have_a_cache(config):
+    """Give all tests, and what they start, a cache that is gone afterwards.
+
+    What was remembered of commands and assemblers is nothing to tests, and what they leave is
+    nothing to the user. Compilers that he has fetched are there, because they take minutes.
+    """
+    users = platformdirs.user_cache_path("warpfuzz")
+    folder = Path(tempfile.mkdtemp(prefix="tests-of-warpfuzz-"))
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    (folder / "warpfuzz").mkdir()
+    for name in _FETCHED:
+        if (users / name).is_dir():
+            (folder / "warpfuzz" / name).symlink_to(users / name)
+    os.environ["XDG_CACHE_HOME"] = str(folder)
 
 
 def _compile(files):

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -22,6 +26,7 @@ from fuzz.findings.making import (
     UntrustedError,
     check_trusted,
     commands_of,
+    remember,
     replay_command,
 )
 from fuzz.findings.probes import ModuleProbe
@@ -30,6 +35,8 @@ from fuzz.findings.stored import Replays
 from oracle.errors import UsageError
 from runners.assemblers.assembler import identify
 from runners.compilers import named_assembler
+from runners.folders import cache_folder
+from runners.wheels import WHEELS
 
 FAULT = "accumulator-ignored"
 ILLEGAL = "wmma.load.a.sync.aligned.row.m16n16k16.global.f64 {%d0, %d1}, [%addr];"
@@ -280,6 +287,19 @@ def test_a_command_that_was_given_to_any_command_was_given_here(
     ended(capsys, *words)  # whatever comes of it
     code, _, err = ended(capsys, "replay", entry.path)
     assert code == 1, err
+
+
+def test_no_test_leaves_marks_in_the_cache_of_the_user(tmp_path: Path) -> None:
+    """`--ptx-pass` in a process of the tests left some of them in ~/.cache (2026-11-26)."""
+    home = Path(pwd.getpwuid(os.getuid()).pw_dir) / ".cache"
+    here = cache_folder()
+    script = "from runners.folders import cache_folder; print(cache_folder())"
+    there = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert there.stdout.strip() == str(here)
+    assert not here.resolve().is_relative_to(home)
+    assert {row.folder for row in WHEELS.values()} == {"assemblers", "front-ends"}
+    remember(f"sed s/{tmp_path.name}//")
+    assert any((here / "trusted").iterdir())
 
 
 def test_a_campaign_goes_on_with_the_assembler_that_is_taken_by_itself(tmp_path: Path) -> None:
