@@ -28,7 +28,7 @@ from fuzz.campaign.store import (
     was_killed,
 )
 from fuzz.checks.protocol import FAULTS, Counts, DeviceStatus, ScreeningReport, Stage, Words, nested
-from fuzz.findings.families import FamilyState, finding_groups, finding_rows
+from fuzz.findings.families import FamilyState, FindingGroup, finding_groups, finding_rows
 from fuzz.output import counted
 from oracle.errors import InfrastructureError, UsageError
 from strategies.coverage import CoverageLine
@@ -278,6 +278,11 @@ class CampaignStatus:
         return [family for family in self.families if family.known is None]
 
     @property
+    def suspected(self) -> list[FindingGroup]:
+        """Suspects by what they look like: a violation and a deviation of one cause are one."""
+        return finding_groups(self.suspects)
+
+    @property
     def untested(self) -> str:
         """Which planted faults applied to no program, half a sentence; empty where each did."""
         names = [
@@ -410,9 +415,16 @@ def summary(status: CampaignStatus) -> dict[str, Any]:
         "left_out": list(status.left_out),
         "remarks": list(status.remarks),
         **fleet(status),
-        "unreplayed": status.unreplayed,
+        "unreplayed": len(status.suspected),
         "suspects": [
-            {"id": one.id, "looks_like": one.words, "cases": one.cases} for one in status.suspects
+            {
+                "id": one.shown.id,
+                "looks_like": one.title,
+                "cases": one.cases,
+                "kinds": {kind.value: count for kind, count in one.kinds.items()},
+                "ids": one.ids,
+            }
+            for one in status.suspected
         ],
         "unconfirmed": status.gone,
         "stopped": status.stopped,

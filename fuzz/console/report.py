@@ -152,9 +152,10 @@ def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
     if status.families:
         command = typed(("warpfuzz", "replay", corpus, *status.words.replay))
         line(f"Stored in {corpus}. Replay: {command}")
-    for suspect in status.suspects:
+    for suspect in status.suspected:
+        ids = " and ".join(suspect.ids) or "not stored"
         line(
-            f"Suspect, not replayed yet: {suspect.id or 'not stored'}, looks like {suspect.words}",
+            f"Suspect, not replayed yet: {ids}, looks like {suspect.title}{suspect.each_kind}",
             style="odd",
         )
     if status.suspects:
@@ -170,8 +171,8 @@ def _found(status: CampaignStatus) -> str:
     words = counted(unknown, "finding") if unknown else "no findings"
     if known:
         words += f", and {known:,} known"
-    if status.unreplayed:
-        words += f", and {counted(status.unreplayed, 'suspect')} not replayed yet"
+    if status.suspects:
+        words += f", and {counted(len(status.suspected), 'suspect')} not replayed yet"
     if status.gone:
         words += f"; {counted(status.gone, 'case')} differed once, but not when replayed"
     return words
@@ -182,7 +183,7 @@ def _concluded(status: CampaignStatus) -> str:
         sentence = status.nothing_compared
     else:
         agrees = status.compared or status.answered
-        found = status.families or status.unreplayed or status.gone or not agrees
+        found = status.families or status.suspects or status.gone or not agrees
         sentence = "the campaign ran against" if found else f"{status.words.agreement}:"
         if status.untested:
             sentence = f"{status.untested}; {sentence}"

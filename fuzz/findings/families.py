@@ -662,6 +662,11 @@ class FindingGroup:
         return f" ({PROVISIONAL})" if self.shown.provisional else ""
 
     @property
+    def ids(self) -> list[str]:
+        """Ids of the stored findings of its members."""
+        return list(dict.fromkeys(one.id for one in self.members if one.id is not None))
+
+    @property
     def each_kind(self) -> str:
         """How many cases are of each kind, in words; "" where all are of one."""
         return in_words(self.kinds)

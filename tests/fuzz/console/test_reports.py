@@ -12,6 +12,7 @@ from console_statuses import family, on_a_gpu
 from test_terminal_pages import OPCODES, stored
 
 from corpus import Kind, Saved
+from fuzz.campaign.status import summary
 from fuzz.checks.protocol import Stage
 from fuzz.commands.run import _check_compared
 from fuzz.console import print_report, write_report
@@ -78,6 +79,24 @@ def test_what_was_not_replayed_is_called_a_suspect_and_nothing_else() -> None:
     )
     assert "warpfuzz run --resume --corpus corpus" in text
     assert f"The campaign ran against {status.words.subject}" in text
+
+
+def test_a_suspect_of_two_kinds_is_one_suspect() -> None:
+    """It was listed once as a violation and once as a deviation (2026-11-26)."""
+    kinds = ((Kind.DEVIATION, 5), (Kind.VIOLATION, 7))
+    both = [family(kind, "ldmatrix: other result", cases) for kind, cases in kinds]
+    status = on_a_gpu(stopped="budget spent", families=(), suspects=both, unreplayed=2)
+    recorder = recording_console(columns=200)
+    print_report(status, Path("corpus"), recorder)
+    text = recorder.export_text()
+    assert ": no findings, and 1 suspect not replayed yet." in text
+    looks = "looks like violation: ldmatrix: other result (violation 7, deviation 5)"
+    assert text.count("Suspect, not") == text.count(looks) == 1
+    said = summary(status)
+    (suspect,) = said["suspects"]
+    assert said["unreplayed"] == 1
+    assert (suspect["cases"], suspect["kinds"]) == (12, {"violation": 7, "deviation": 5})
+    assert suspect["id"] in suspect["ids"]
 
 
 def test_a_finding_that_is_gone_does_not_cost_the_report(tmp_path: Path) -> None:
