@@ -741,7 +741,10 @@ class Bench(Options, words="bench", runs="bench:bench"):
         "one."
     )
     images: int = shared("images", "How many images each campaign of --lines runs.", default=4_000)
-    coverage: bool = option("Only draw programs, and count which features of programs they cover.")
+    coverage: bool = option(
+        "Only draw programs, and count which features of programs they cover; the exit code is 1 "
+        "if any is missing, however few are drawn."
+    )
     programs: int = option("How many programs --coverage draws.", type=_COUNT, default=15_000)
     target: str | None = shared(
         "target", "GPU architecture (.target).  [default: sm_100a, which has every form]"

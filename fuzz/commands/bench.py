@@ -339,7 +339,16 @@ def _coverage(options: Bench) -> bool:
         )
     else:
         _print_reach(reached, gaps, undrawn)
-        console().print(f"{options.programs:,} programs, seed {options.seed}, in {seconds:,.0f} s")
+        sentence = (
+            f"{counted(options.programs, 'program')}, seed {options.seed}, in {seconds:,.0f} s: "
+            f"{len(reached) - len(gaps):,} of {len(reached):,} features reached"
+        )
+        if gaps:
+            sentence += (
+                f"; {len(gaps):,} missing, so the exit code is 1. More programs reach more "
+                "(--programs)"
+            )
+        console().print(sentence)
     return bool(gaps)
 
 

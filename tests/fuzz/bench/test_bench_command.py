@@ -127,6 +127,11 @@ def test_what_no_program_is_about_is_not_missing(tmp_path: Path) -> None:
     assert undrawn.isdisjoint(row["name"] for row in ended.rows[:-1])
     shown = warpfuzz(tmp_path, *options)
     assert sum("missing:" in line for line in shown.out.splitlines()) < 20
+    # A person is told why it ends with 1: nothing went wrong.
+    reached, every = len(ended.rows[:-1]) - len(ended.summary["missing"]), len(ended.rows[:-1])
+    last = " ".join(shown.out.split())
+    assert f"{reached:,} of {every:,} features reached; {every - reached:,} missing" in last
+    assert "so the exit code is 1. More programs reach more (--programs)" in last
     assert f"{len(undrawn)} forms of the target left out" in shown.out
 
 
