@@ -59,7 +59,7 @@ def tracked(
 ) -> Iterator[T]:
     """Iterate, with a progress bar where somebody can see it; nothing of it stays."""
     out = out or console(stderr=True)
-    if json or not out.is_terminal or out.is_dumb_terminal:
+    if json or not is_watched(out):
         yield from things
         return
     progress = Progress(console=out, transient=True)
@@ -79,7 +79,7 @@ def starting(*, lines: bool) -> Iterator[Callable[[str], None]]:
     With `lines`, it says so where no terminal is, too, in a line each; on a terminal nothing stays.
     """
     out = console(stderr=True)
-    if out.is_terminal and not out.is_dumb_terminal:
+    if is_watched(out):
         status = out.status("")
 
         def show(words: str) -> None:
@@ -107,9 +107,8 @@ def fetcher(
 ) -> Iterator[Callable[[str], T]]:
     """Give a function that fetches a compiler by its name and shows how far it is."""
     out = console(stderr=json)
-    hidden = not out.is_terminal or out.is_dumb_terminal
     # Where nobody watches, not even an empty line is left of the bar.
-    bar = Progress(console=out, transient=True, disable=hidden)
+    bar = Progress(console=out, transient=True, disable=not is_watched(out))
 
     def fetch_one(name: str) -> T:
         task = bar.add_task(f"fetching {name if ':' in name else f'ptxas {name}'}", total=None)
@@ -160,6 +159,8 @@ class _Console(Console):
 
     has_lines = False
     """Whether nobody looks at it who has a width."""
+    on_terminal = False
+    """Whether it is one; FORCE_COLOR and TTY_COMPATIBLE let Rich take a file for one, too."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -197,14 +198,20 @@ def console(**options: Any) -> Console:
     given as such.
     """
     made = _Console(theme=THEME, highlight=False, markup=False, emoji=False, **options)
+    made.on_terminal = made.is_terminal and (made.file.isatty() or "force_terminal" in options)
     # Rich takes a COLUMNS of 0 for a width of nothing.
-    unknown = not made.is_terminal and "COLUMNS" not in os.environ and "width" not in options
+    unknown = not made.on_terminal and "COLUMNS" not in os.environ and "width" not in options
     if unknown or made.width < 1:
         made.width = _WIDTH_WITHOUT_TERMINAL
         made.has_lines = not made.is_terminal
     if made.width > _MOST_COLUMNS:
         made.width = _MOST_COLUMNS
     return made
+
+
+def is_watched(out: Console) -> bool:
+    """Whether a console can show what moves: a terminal that can take back what it has shown."""
+    return getattr(out, "on_terminal", out.is_terminal) and not out.is_dumb_terminal
 
 
 HEARTBEAT_SECONDS = 30.0

@@ -26,7 +26,7 @@ from fuzz.bench.campaigns import (
 )
 from fuzz.bench.search import Column, Contents, Measurement, Plan, Row, chosen, measure
 from fuzz.options import Bench, Faults, check_conflicts
-from fuzz.output import console, counted, emit, emit_summary, say, table
+from fuzz.output import console, counted, emit, emit_summary, is_watched, say, table
 from fuzz.runner import RunnerChoice, cores, version_for
 from oracle.errors import UsageError
 from oracle.forms import Form
@@ -361,7 +361,7 @@ def _module(options: Bench) -> tuple[str, str]:
 def _watched(what: str, sizes: Sequence[int], *, json: bool) -> Iterator[Watcher]:
     """Show a bar, where a person watches."""
     out = console(stderr=True)
-    if json or not out.is_terminal:
+    if json or not is_watched(out):
         yield lambda number, done, left: None
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

@@ -55,6 +55,7 @@ from fuzz.output import (
     emit,
     emit_summary,
     generator,
+    is_watched,
     plain,
     report_expired,
     say,
@@ -387,7 +388,7 @@ def _watch(
                     announce(device.news.pop(0), out, json=json)
             show()
 
-    if out.is_terminal and not options.json and not out.is_dumb_terminal:
+    if is_watched(out) and not options.json:
         with Live(console=out, auto_refresh=False, transient=True) as live:
             wait(
                 _VIEW_SECONDS,
@@ -456,7 +457,7 @@ def make_set(options: Distill) -> None:
     )
     begun = time.monotonic()
     out = console(stderr=True)
-    with Progress(console=out, transient=True, disable=json or not out.is_terminal) as bars:
+    with Progress(console=out, transient=True, disable=json or not is_watched(out)) as bars:
         task = bars.add_task("", total=1)
 
         def watch(what: str, done: int, total: int) -> None:

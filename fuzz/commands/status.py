@@ -24,7 +24,7 @@ from fuzz.checks.protocol import REFERENCE, flattened
 from fuzz.console.dashboard import device_text, reference_lines
 from fuzz.findings.replay import Way
 from fuzz.options import DEFAULT_CORPUS, Status
-from fuzz.output import console, counted, duration, emit, plain
+from fuzz.output import console, counted, duration, emit, is_watched, plain
 
 _WATCH_SECONDS = 2.0
 """Between two looks; campaigns write figures every 10 s."""
@@ -34,7 +34,7 @@ _STYLES = {Life.RUNNING: "legal", Life.ENDED: "", Life.SILENT: "worst"}
 def show_status(options: Status) -> None:
     """Show campaigns; with `watch` again and again until none of them runs any more."""
     out, corpora = console(), options.corpora or (DEFAULT_CORPUS,)
-    if options.watch and not options.json and out.is_terminal and not out.is_dumb_terminal:
+    if options.watch and not options.json and is_watched(out):
         with Live(console=out, auto_refresh=False, transient=True) as live:
             while True:
                 found = [read_figures(corpus) for corpus in corpora]

@@ -29,7 +29,7 @@ from fuzz.findings.families import (
     group_counts,
     group_name,
 )
-from fuzz.output import HEARTBEAT_SECONDS, console, counted, duration, emit, harmless
+from fuzz.output import HEARTBEAT_SECONDS, console, counted, duration, emit, harmless, is_watched
 from oracle.errors import UsageError
 
 __all__ = [
@@ -280,9 +280,7 @@ def watching(budget: Budget, *, json: bool) -> Watching:
     if json:
         return JsonWatching()
     out = console()
-    # A dumb terminal cannot take back what it has shown.
-    live = out.is_terminal and not out.is_dumb_terminal
-    return LiveWatching(budget, out) if live else LineWatching(out)
+    return LiveWatching(budget, out) if is_watched(out) else LineWatching(out)
 
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -13,7 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fuzz.output import console, fetcher, tracked
+from fuzz.campaign.store import Budget
+from fuzz.console import LineWatching, watching
+from fuzz.output import console, fetcher, say, starting, tracked
 
 
 @given(st.lists(st.integers()), st.booleans())
@@ -28,7 +30,7 @@ def test_a_pipe_sees_no_bar_and_all_things_pass(
 def test_a_terminal_sees_a_bar_beside_the_output(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm-256color")
     assert list(tracked([1, 2], "doing", json=False)) == [1, 2]
     out, err = capsys.readouterr()
@@ -36,6 +38,26 @@ def test_a_terminal_sees_a_bar_beside_the_output(
     assert "doing" in err
     assert list(tracked([1, 2], "doing", json=True)) == [1, 2]
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("variable", ["FORCE_COLOR", "TTY_COMPATIBLE"])
+def test_a_file_in_colour_is_no_terminal(
+    variable: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Logs of CI had the live view in them, with every movement of the cursor (2026-11-26)."""
+    monkeypatch.setenv(variable, "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert list(tracked([1, 2], "doing", json=False)) == [1, 2]
+    with starting(lines=True) as tell:
+        tell("beginning")
+    with fetcher(lambda name, progress: progress(1, 2), json=True) as fetch_one:
+        fetch_one("llvm:15")
+    assert capsys.readouterr() == ("", "beginning\n")
+    with watching(Budget(), json=False) as watcher:
+        assert isinstance(watcher, LineWatching)
+    say("red", "bad")
+    assert capsys.readouterr().out.endswith("\x1b[31mred\x1b[0m\n")
+    assert console().width == 160
 
 
 class Leaving(StringIO):
@@ -75,7 +97,7 @@ def test_fetching_shows_a_bar_on_a_terminal_alone(
     with fetcher(fetch, json=False) as fetch_one:
         assert fetch_one("13.5") == "13.5 is here"
     assert capsys.readouterr() == ("", "")
-    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm-256color")
     with fetcher(fetch, json=True) as fetch_one:
         assert fetch_one("llvm:15") == "llvm:15 is here"
