@@ -73,9 +73,19 @@ def explained(doing: str, path: Path) -> Iterator[None]:
         if error.errno == errno.EFBIG and error.filename is None:
             # Of a file that is written, and not of one that was opened.
             reason, remedy = "files may not become so large", "raise the limit (ulimit -f)"
+        if error.errno == errno.ENOENT and (gone := _missing(path)) is not None:
+            raise InfrastructureError(
+                f"cannot {doing} {path}: {gone} is not there; if it was, something has removed or "
+                "moved it, with all that it held"
+            ) from error
         raise InfrastructureError(
             f"cannot {doing} {path}: {reason}; {remedy} (what was reported as saved is intact)"
         ) from error
+
+
+def _missing(path: Path) -> Path | None:
+    """Return the first part of a path that is not there; None if all is."""
+    return next((one for one in (*reversed(path.parents), path) if not os.path.lexists(one)), None)
 
 
 def is_folder(path: Path) -> bool:

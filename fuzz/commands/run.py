@@ -12,6 +12,7 @@ from typing import Any
 
 from corpus import Corpus, create_corpus
 from corpus.known import known_with
+from corpus.opening import MANIFEST
 from fuzz.campaign.campaign import Campaign, campaign_options, check_options
 from fuzz.campaign.check_wrappers import Shard, Sharded
 from fuzz.campaign.pool import ProcessPool
@@ -156,6 +157,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
             # No clock is needed: workers that do not come to an end in time are killed.
             with ended_by_signals(campaign.stop):
                 campaign.run()
+            _check_kept(corpus)
         except (WarpfuzzError, OSError) as error:
             # What was found until then is reported all the same.
             failure = error
@@ -451,6 +453,16 @@ def _report(status: CampaignStatus, options: Run, budget: Budget) -> None:
         print_report(status, options.corpus, console())
     if options.report is not None:
         write_report(status, options.corpus, options.report, budget=budget)
+
+
+def _check_kept(corpus: Corpus) -> None:
+    """Raise InfrastructureError if parts of a corpus went while the campaign wrote to it."""
+    for path in (corpus.path / MANIFEST, corpus.findings):
+        if not path.exists():
+            raise InfrastructureError(
+                f"{path} is not there: something has removed it while the campaign ran, and what "
+                "was stored may be lost; begin again with another folder (--corpus)"
+            )
 
 
 def _check_compared(status: CampaignStatus, least: int | None) -> None:

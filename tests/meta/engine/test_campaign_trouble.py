@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -49,6 +51,30 @@ def test_a_signal_ends_a_campaign_cleanly_and_soon(tmp_path: Path, number: int) 
     assert summary["stopped"] == "stopped on request"
     assert summary["cases"] == state(tmp_path)["cases"]
     assert took < 120
+
+
+@pytest.mark.parametrize("part", ["", "corpus.json", "findings"])
+def test_a_corpus_that_is_removed_under_a_campaign_is_no_clean_end(
+    tmp_path: Path, part: str
+) -> None:
+    """One whose findings were removed ended with 0 (2026-11-27)."""
+    with started(tmp_path, "--cases", 10**9, "--workers", 1, *CALM) as process:
+        wait_for_cases(tmp_path, process, 8)
+        gone = tmp_path / CORPUS / part
+        if gone.is_dir():
+            # What is written meanwhile may have to be removed again.
+            while gone.exists():
+                shutil.rmtree(gone, ignore_errors=True)
+        else:
+            gone.unlink()
+        # One whose state cannot be kept may have ended already.
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGINT)
+        ended = process.ended()
+    assert ended.code == 3
+    said = " ".join(ended.err.split())
+    assert f"{Path(CORPUS, part)} is not there" in said
+    assert "is intact" not in said
 
 
 def test_what_an_interrupted_campaign_did_not_replay_is_no_finding(tmp_path: Path) -> None:
