@@ -331,34 +331,36 @@ class _Differences:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         found = self._facts.differences
         together = any(one.bits > 32 for one in found) and options.max_width < _WIDE
-        headings = ("expected", "actual") * 2
+        # What the ISA forbids comes first.
+        listed = sorted(found, key=self._facts.is_permitted)[:_ROWS]
+        # Bytes and registers without a type have no other notation than their bits.
+        valued = any(self._facts.type_of(one) is not None for one in listed)
+        headings = ("expected", "actual") * (2 if valued else 1)
         shown = table(
             "place",
-            *(("", "bits", "value") if together else headings),
+            *(("", "bits", "value")[: 2 + valued] if together else headings),
             "difference",
             padding=_PADDING,
             justify="left" if together else "right",
         )
         shown.columns[0].justify, shown.columns[0].no_wrap = "left", True
         shown.columns[-1].justify = "right"
-        # What the ISA forbids comes first.
-        for one in sorted(found, key=self._facts.is_permitted)[:_ROWS]:
-            shown.add_row(*self._row(one, together=together))
+        for one in listed:
+            shown.add_row(*self._row(one, together=together, valued=valued))
         yield shown
         if len(found) > _ROWS:
             yield Text(f"… and {len(found) - _ROWS:,} more", style="quiet")
 
-    def _row(self, one: Difference, *, together: bool) -> list[RenderableType]:
-        type_ = self._facts.type_of(one)
-        bits = [hexadecimal(value, one.bits) for value in (one.expected, one.actual)]
-        values = [
-            "" if type_ is None else decimal(value, type_) for value in (one.expected, one.actual)
-        ]
+    def _row(self, one: Difference, *, together: bool, valued: bool) -> list[RenderableType]:
+        type_, both = self._facts.type_of(one), (one.expected, one.actual)
+        notations = [[hexadecimal(value, one.bits) for value in both]]
+        if valued:
+            notations.append(["" if type_ is None else decimal(value, type_) for value in both])
         place = plain(one.where)
         distance = Text(apart(one, type_))
         if together:
-            return [place, "expected\nactual", "\n".join(bits), "\n".join(values), distance]
-        return [place, *bits, *values, distance]
+            return [place, "expected\nactual", *map("\n".join, notations), distance]
+        return [place, *(text for pair in notations for text in pair), distance]
 
 
 # Inputs

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from repro_cases import row_load
+from repro_cases import stored as of_a_fault
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -33,7 +35,7 @@ from fuzz.findings.verdicts import Difference, differences
 from fuzz.output import THEME
 from oracle.execution import execute
 from oracle.formats import FORMATS, format_named
-from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
+from oracle.isa import LOAD_FORMS, STORE_FORMS, ldmatrix_form, mma_form
 from oracle.ops import Op
 from oracle.places import Buffer, Place
 from oracle.program import Program
@@ -278,6 +280,18 @@ def test_a_page_fits_and_names_do_not_leak(width: int, tmp_path: Path) -> None:
     assert "\x1b" not in text
     assert "[bold]y[/]" in text
     assert "a\nb" not in text
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_a_page_has_no_column_for_values_that_have_no_type(width: int, tmp_path: Path) -> None:
+    """Two columns "expected" and "actual" were empty (2026-11-26)."""
+    rows = row_load(ldmatrix_form("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16"))
+    text = page(of_a_fault(tmp_path / "rows", rows, faults=("trans-lost",)), width)
+    (heading,) = re.findall("(?m)^place .*", text)
+    assert heading.split() == ["place", "expected", "actual", "difference"]
+    text = page(stored(tmp_path / "values", OPCODES[0], {(0, 0): 1}), width)
+    (heading,) = re.findall("(?m)^place .*", text)
+    assert heading.split() == ["place", *("expected", "actual") * 2, "difference"]
 
 
 def test_a_page_has_colours_only_where_they_are_wanted(
