@@ -18,7 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
-from fuzz.diagnosis.lane_code import APART, entered_at_the_start, wrong_addresses, wrong_code
+from fuzz.diagnosis.lane_code import (
+    APART,
+    ENTERED,
+    entered_at_the_start,
+    wrong_addresses,
+    wrong_code,
+)
 from fuzz.diagnosis.multiplication import wrong_alone
 from fuzz.diagnosis.shared_registers import BYTES, expanded_alike, shared_register_culprits
 from fuzz.diagnosis.single_step import (
@@ -43,7 +49,7 @@ from oracle.ops import (
 )
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Elementwise, Step, changes_elements, is_lane_code
+from oracle.steps import Branch, Elementwise, Loop, Step, changes_elements, is_lane_code
 from oracle.tracing import Event, Trace, trace
 from strategies.programs.single_instruction import (
     Access,
@@ -133,9 +139,19 @@ class _Search:
             if is_lane_code(step)
         }
         other = replace(program, steps=edited(program.steps, plain))
-        if other != program and self._device.right(other, image):
+        if other == program or not self._device.right(other, image):
+            return CONTROL
+        # Of a branch around such a loop nobody knows more.
+        steps = list(walk(program.steps))
+        looped = any(
+            is_lane_code(one) and entered_at_the_start(one.code) != one.code
+            for loop in steps
+            if isinstance(loop, Loop)
+            for one in walk(loop.body)
+        )
+        if looped and not any(isinstance(one, Branch) for one in steps):
             return Culprit(steps=(APART,))
-        return CONTROL
+        return Culprit(steps=(f"{CONTROL.name} and {ENTERED}",))
 
     def _elementwise(self, traced: Trace) -> Culprit | None:
         """Blame an element-wise step if it is wrong between a load and a store.

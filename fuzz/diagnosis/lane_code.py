@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Witness
-from fuzz.diagnosis.single_step import CODE, CONTROL
+from fuzz.diagnosis.single_step import CODE
 from oracle.errors import UsageError
 from oracle.lane_code import (
     LANE,
@@ -78,7 +78,7 @@ _LEFT, _ENTERED = " that lanes leave", " entered within its body"
 ENTERED = f"{_LOOP}{_ENTERED}"
 """What a loop is called that some lanes enter behind its first statements."""
 _COUNTED = f"{ENTERED} that counts to a constant"
-APART = f"{CONTROL.name} and {ENTERED}"
+APART = f"a loop of all lanes and {ENTERED}"
 """Lanes that such a loop leaves apart count the turns of a loop around it together."""
 _ORDER = re.compile(r"^(setp?)\.[a-z]+(\.(and|or|xor))?(?=\.)")
 """A comparison's order, and how a predicate is combined with it."""

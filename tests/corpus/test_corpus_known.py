@@ -269,9 +269,11 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
                 ),
                 ("a loop of lanes entered within its body", None),
                 (
-                    "branch or loop and a loop of lanes entered within its body",
+                    "a loop of all lanes and a loop of lanes entered within its body",
                     "lanes-left-apart-by-a-loop",
                 ),
+                ("branch or loop and a loop of lanes entered within its body", None),
+                ("a branch of lanes and a loop of lanes entered within its body", None),
                 ("branch or loop", None),
             )
         ),
