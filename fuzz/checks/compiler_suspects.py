@@ -20,7 +20,7 @@ from corpus import (
     open_corpus,
 )
 from corpus.finding import RIGHT
-from corpus.programs import encode_program
+from corpus.programs import decode_program, encode_program
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.examining import Examiner
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
@@ -28,6 +28,7 @@ from fuzz.compilers.matrix import Matrix, Note
 from fuzz.compilers.members import COMPILE_SECONDS, Member, MemberRunner, Place
 from fuzz.diagnosis.culprit import culprit_of
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
+from fuzz.diagnosis.lane_code import refused_code
 from fuzz.findings.case import (
     MODULE,
     PROGRAM,
@@ -37,14 +38,25 @@ from fuzz.findings.case import (
     is_value_finding,
     made_by,
 )
-from fuzz.findings.families import family_of_flaky, form_name, under_a_condition, what_was_said
+from fuzz.findings.case import (
+    instructions_of as opcodes_of,
+)
+from fuzz.findings.families import (
+    WRONG_STEP,
+    family_of_flaky,
+    form_name,
+    under_a_condition,
+    what_was_said,
+)
 from fuzz.findings.replay import Attempt, Subject, attempt, conclusion
 from fuzz.findings.stored import EXPANSION
 from fuzz.kinds import BY_OUTCOME, KINDS, Named, described, versions_described
 from fuzz.runner import OpenRunner
 from fuzz.shrinking import Verdicts, runner_verdicts
+from oracle.errors import UsageError
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
+from oracle.program import Program
 from oracle.targets import Module
 from runners.assemblers.judgements import Outcome, Verdict
 from runners.assemblers.judging import judge_module
@@ -53,6 +65,11 @@ from runners.kernels import KernelModule
 from runners.protocol import Failure
 from strategies.features import main_form
 
+_OPCODE = re.compile(r"^ +(?:@!?\S+ )?([a-z]\w*(?:\.[\w:]+)+) ", re.MULTILINE)
+_CODE_SECONDS = 15.0
+"""Time for making scalar code that crashes a compiler smaller: a run of one takes 0.1 s."""
+_REFUSED_BY = "refused by"
+"""Detail of a case: compilers."""
 _INSTRUCTION = re.compile(
     rf"^\s*((?:{'|'.join(map(re.escape, INSTRUCTIONS))})\.[^;]+);", re.MULTILINE
 )
@@ -147,6 +164,8 @@ class Refusal:
     """What its program is about; None if it takes a module of several programs."""
     verdicts: Mapping[Member, Verdict]
     """What each member that was asked does with it."""
+    opcodes: tuple[str, ...] = ()
+    """Of the program's matrix instructions; without any, of its scalar code."""
 
     @property
     def kind(self) -> Kind | None:
@@ -173,7 +192,7 @@ class Refusal:
         return Case(
             kind=kind,
             family=family,
-            instructions=instructions_of(self.module.ptx),
+            instructions=instructions_of(self.module.ptx) or self.opcodes or _opcodes(self.module),
             target=self.module.target,
             ptx_version=self.module.version,
             oracle=OracleVerdict(verdict="legal"),
@@ -189,7 +208,7 @@ class Refusal:
             ),
             versions=made_by(),
             origin=origin,
-            details={"refused by": described(self.refusing, list(self.verdicts))},
+            details={_REFUSED_BY: described(self.refusing, list(self.verdicts))},
         )
 
 
@@ -226,6 +245,11 @@ def note_case(note: Note, *, target: str, version: str) -> tuple[Case, Mapping[s
 def instructions_of(ptx: str) -> tuple[str, ...]:
     """Return the matrix instructions of a module with their operands, in order."""
     return tuple(f"{' '.join(match.split())};" for match in _INSTRUCTION.findall(ptx))
+
+
+def _opcodes(module: KernelModule) -> tuple[str, ...]:
+    """Return every opcode of a module once."""
+    return tuple(dict.fromkeys(_OPCODE.findall(module.ptx)))
 
 
 def verdicts_on(
@@ -298,17 +322,56 @@ class MatrixExaminer:
             ptx=text, target=finding.target, version=finding.ptx_version, kernels=()
         )
         verdicts = verdicts_on(module, wrong, right, architecture=self._place.architecture)
-        again = Refusal(module=module, form=None, verdicts=verdicts)
+        again = Refusal(module=module, form=None, verdicts=verdicts, opcodes=finding.instructions)
         if again.kind is not finding.kind or finding.origin is None:
             return Found(family=job.family, state=FoundState.GONE)
-        case = again.case(finding.kind, job.family, finding.origin)
-        case = msgspec.structs.replace(case, details=finding.details)
+        family, details = job.family, finding.details
+        if finding.kind is Kind.CRASH and PROGRAM in finding.files:
+            code = self._code(decode_program(entry.read(PROGRAM), entry.id), again)
+            if code is not None:
+                name, again = code
+                everybody = list(again.verdicts)
+                family = family_of(finding.kind, name, again.refusing, everybody)
+                refused = described(again.refusing, everybody)
+                details = {**details, WRONG_STEP: name, _REFUSED_BY: refused}
+        case = again.case(finding.kind, family, finding.origin)
+        case = msgspec.structs.replace(case, details=details)
         return Found(
-            family=job.family,
+            family=family,
             case=case,
-            files={MODULE: entry.read(MODULE)},
+            files={MODULE: again.module.ptx.encode()},
             state=FoundState.REPLAYED,
         )
+
+    def _code(self, program: Program, refusal: Refusal) -> tuple[str, Refusal] | None:
+        """Return by its name scalar code of a program that crashes a compiler by itself.
+
+        What a compiler dies of stands beside matrix instructions that have nothing to do with it.
+        """
+        module = Module.named(refusal.module.target, refusal.module.version)
+        guilty = next(
+            one for one, said in refusal.verdicts.items() if said.outcome is Outcome.CRASHED
+        )
+
+        def asked(other: Program, *members: Member) -> Refusal | None:
+            try:
+                made = emit(other, module=module)
+            except UsageError:
+                return None
+            verdicts = verdicts_on(made, members, (), architecture=self._place.architecture)
+            return Refusal(module=made, form=None, verdicts=verdicts, opcodes=opcodes_of(other))
+
+        def crashes(other: Program) -> bool:
+            self._heartbeat.beat()
+            there = asked(other, guilty)
+            return there is not None and there.kind is Kind.CRASH
+
+        found = refused_code(program, crashes, _CODE_SECONDS)
+        if found is None:
+            return None
+        name, smallest = found
+        said = asked(smallest, *refusal.verdicts)
+        return None if said is None or said.kind is not Kind.CRASH else (name, said)
 
 
 class _MemberExaminer(Examiner):

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind, ShrinkStatus
+from corpus.programs import encode_program
 from fuzz.campaign.heartbeat import health_of
 from fuzz.checks.compiler_suspects import (
     MatrixExaminer,
@@ -48,7 +49,7 @@ from fuzz.compilers.members import (
     given,
     placed,
 )
-from fuzz.findings.case import MODULE, Evidence, files_of
+from fuzz.findings.case import MODULE, PROGRAM, Evidence, files_of, instructions_of
 from fuzz.findings.families import family_of_flaky, form_name, under_a_condition, what_was_said
 from fuzz.findings.replay import Attempt, Subject, attempt
 from fuzz.findings.verdicts import judge
@@ -347,6 +348,7 @@ class MatrixRounds(Rounds):
             module=built.module,
             form=form,
             verdicts={one: verdicts[one] for one in self._matrix.members if one in verdicts},
+            opcodes=() if batch is None else instructions_of(batch.program),
         )
         kind = refusal.kind
         if kind is None:
@@ -358,6 +360,8 @@ class MatrixRounds(Rounds):
         if not self._told(family):
             found.case = refusal.case(kind, family, self._origin())
             found.files = {MODULE: built.module.ptx.encode()}
+            if batch is not None:
+                found.files = {**found.files, PROGRAM: encode_program(batch.program)}
         self._suspect(found)
 
     def _ordered(self, members: Sequence[Member]) -> tuple[Member, ...]:

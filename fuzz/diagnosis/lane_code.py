@@ -13,7 +13,8 @@ that takes everything in a row is right.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -54,7 +55,7 @@ from oracle.tracing import Trace
 from runners.protocol import Images
 from strategies.programs.lane_code import settled
 from strategies.simplification.examples import Example
-from strategies.simplification.lane_code import Path, alone, changed, places
+from strategies.simplification.lane_code import Path, alone, changed, places, smaller_code
 
 _MOST_NAMED = 4
 """Instructions that a name lists."""
@@ -124,6 +125,71 @@ def wrong_addresses(device: ExperimentDevice, program: Program) -> Culprit | Non
             if found is not None:
                 return found
     return None
+
+
+def refused_code(
+    program: Program, refuses: Callable[[Program], bool], seconds: float
+) -> tuple[str, Program] | None:
+    """Find scalar code of a program that a compiler does not survive by itself.
+
+    Returns its name and a program of it; None where no code is enough. The name is an instruction,
+    with others of its first word of which that is true as well; or all that is left of the code
+    where nothing can be left out. `refuses` tells of a program what the compiler does; after so
+    many seconds what was reached is returned.
+    """
+    end = time.monotonic() + seconds
+    nothing = np.zeros((LANES, 0), np.uint32)
+    for step in walk(program.steps):
+        code = step if is_lane_code(step) else None
+        if accesses_rows(step) and step.memory.computed:
+            code = step.memory.code
+        if code is None or not refuses((example := alone(code, nothing)).program):
+            continue
+        rows = dict.fromkeys(one.row for one in every(code.code) if isinstance(one, Assign))
+        # What brings registers in and out of a trial may be what is refused.
+        for row in sorted(rows, key=lambda one: one.opcode not in _HELPERS):
+            if time.monotonic() < end and (trial := _bare(row)) is not None and refuses(trial):
+                return _refused_alike(row, refuses, end), trial
+        while time.monotonic() < end:
+            smaller = (one for one in smaller_code(example) if time.monotonic() < end)
+            found = next((one for one in smaller if refuses(one.program)), None)
+            if found is None:
+                break
+            example = found
+        (left,) = (one for one in example.program.steps if is_lane_code(one))
+        return _everything_of(left.code), example.program
+    return None
+
+
+def _bare(row: ScalarInstruction) -> Program | None:
+    """Return a program of nothing but an instruction; None if there is none."""
+    example = _drawn(row)[0].example()
+    return None if example is None else example.program
+
+
+def _refused_alike(row: ScalarInstruction, refuses: Callable[[Program], bool], end: float) -> str:
+    """Name an instruction and others of its first word that are refused, too."""
+    others = [one for one in SCALARS.values() if one.family == row.family and one is not row]
+    if len(others) >= _MOST_ALIKE:
+        return _any_order(row.opcode)
+    found = [row]
+    for one in others:
+        trial = _bare(one) if time.monotonic() < end else None
+        found += [one] * (trial is not None and refuses(trial))
+    if len(found) > _MOST_NAMED:
+        return row.family
+    return " or ".join(one.opcode for one in SCALARS.values() if one in found)
+
+
+def _everything_of(code: tuple[Statement, ...]) -> str:
+    """Name code by all that it has."""
+    there = [*every(code)]
+    computing = [one for one in there if isinstance(one, Assign)]
+    controls = [_PREDICATE] * any(one.guard for one in computing)
+    controls += [_BRANCH] * any(isinstance(one, If) for one in there)
+    controls += [_called(*there)] * any(isinstance(one, Repeat) for one in there)
+    names = [*dict.fromkeys(_in_one_order(computing)), *controls]
+    return " and ".join(names if len(names) <= _MOST_NAMED else controls or [CODE])
 
 
 def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:

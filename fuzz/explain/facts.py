@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 
 from corpus import Entry, Finding, RunnerVerdict, ShrinkStatus
 from fuzz.explain.notation import hexadecimal, number, ordinal, signed
-from fuzz.findings.case import ACTUAL, EXPECTED, JUDGED, PROGRAM, REWRITTEN, image_of, subject_of
+from fuzz.findings.case import (
+    ACTUAL,
+    EXPECTED,
+    INPUT,
+    JUDGED,
+    PROGRAM,
+    REWRITTEN,
+    image_of,
+    subject_of,
+)
 from fuzz.findings.making import MadeWith, variant_of
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Difference, differences
@@ -116,7 +125,12 @@ def _short(value: int) -> str:
 def meaning_of(finding: Finding) -> str:
     """Say what a finding's kind means, as half a sentence; "" for what says it itself."""
     row = KINDS[finding.kind]
-    return row.of_programs if PROGRAM in finding.files else row.of_modules
+    return row.of_programs if _ran(finding) else row.of_modules
+
+
+def _ran(finding: Finding) -> bool:
+    """Whether a finding is of a program on an image, and not of what compilers say of one."""
+    return {PROGRAM, INPUT} <= finding.files.keys()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +198,7 @@ def facts_of(finding: Finding) -> Iterator[tuple[str, str]]:
     yield "made smaller", _SHRUNK[finding.shrink]
     if finding.origin is not None:
         where = finding.origin
-        image = f", image {where.image}" if PROGRAM in finding.files else ""
+        image = f", image {where.image}" if _ran(finding) else ""
         yield "drawn from", f"seed {where.seed}, round {where.round}{image}"
     yield "warpfuzz", finding.versions.warpfuzz
     if finding.comment:

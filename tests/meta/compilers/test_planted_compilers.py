@@ -235,6 +235,28 @@ def test_one_that_crashes_is_a_finding_and_is_bisected(tmp_path):
     assert bisected.rows[0]["bisect"]["first"]["version"] == "V3.0.0"
 
 
+@pytest.mark.parametrize(
+    ("only", "seed", "cases"), [("mma.sync*f16*", 1, 48), ("*", 2, 12)], ids=["beside", "alone"]
+)
+def test_a_crash_at_scalar_code_is_named_by_that_and_not_by_what_stands_beside_it(
+    tmp_path, only, seed, cases
+):
+    """It was a line for each matrix instruction of those programs (2026-11-26)."""
+    for number, crashes in enumerate(("", "selp.b32"), start=1):
+        planted_ptxas(tmp_path / "c" / str(number), f"{number}.0", crashes=crashes, text=False)
+    ended = warpfuzz(
+        tmp_path, "run", "--runner", "ptxas", "--compilers", "c", "--opt", "3", "--cases", cases,
+        "--seed", seed, "--only", only, "--corpus", "found", "--json",
+    )  # fmt: skip
+    assert [one["family"] for one in ended.findings] == ["crash/selp.b32/only V2.0.0 -O3"]
+    assert ended.findings[0]["cases"] > 1
+    text = (tmp_path / "found" / "findings" / ended.ids[0] / "module.ptx").read_text()
+    assert "selp.b32" in text
+    assert "mma" not in text
+    replayed = warpfuzz(tmp_path, "replay", "found", "--compiler", "c/2/ptxas", "--json")
+    assert [row["verdict"] for row in replayed.rows[:-1]] == ["reproduced"]
+
+
 def versions_apart(folder):
     """Make a compiler that reads up to PTX 8.4, where fp8 begins, and one that reads all."""
     for number, newest in ((1, "8.4"), (2, "")):
