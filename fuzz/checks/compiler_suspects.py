@@ -22,7 +22,7 @@ from corpus import (
 from corpus.finding import RIGHT
 from corpus.programs import decode_program, encode_program
 from fuzz.campaign.heartbeat import BeatingRunner
-from fuzz.checks.examining import Examiner
+from fuzz.checks.examining import CODE_SECONDS, Examiner
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
 from fuzz.compilers.matrix import Matrix, Note
 from fuzz.compilers.members import COMPILE_SECONDS, Member, MemberRunner, Place
@@ -66,8 +66,6 @@ from runners.protocol import Failure
 from strategies.features import main_form
 
 _OPCODE = re.compile(r"^ +(?:@!?\S+ )?([a-z]\w*(?:\.[\w:]+)+) ", re.MULTILINE)
-_CODE_SECONDS = 15.0
-"""Time for making scalar code that crashes a compiler smaller: a run of one takes 0.1 s."""
 _REFUSED_BY = "refused by"
 """Detail of a case: compilers."""
 _INSTRUCTION = re.compile(
@@ -366,7 +364,7 @@ class MatrixExaminer:
             there = asked(other, guilty)
             return there is not None and there.kind is Kind.CRASH
 
-        found = refused_code(program, crashes, _CODE_SECONDS)
+        found = refused_code(program, crashes, CODE_SECONDS)
         if found is None:
             return None
         name, smallest = found
@@ -405,6 +403,10 @@ class _MemberExaminer(Examiner):
 
     def _nothing_compiles(self, subject: Subject) -> bool:
         return False
+
+    def _refused(self, subject: Subject, failure: Failure) -> None:
+        # What an assembler refuses is no finding of values (`MatrixExaminer`).
+        return None
 
     def _family(self, kind: Kind, subject: Subject, attempts: Sequence[Attempt]) -> Family:
         form = main_form(subject.program)

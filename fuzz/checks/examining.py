@@ -20,6 +20,7 @@ from fuzz.checks.program_rounds import CompiledOnce, nothing_compiles
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
+from fuzz.diagnosis.lane_code import refused_code
 from fuzz.findings.case import (
     ACTUAL,
     EXPECTED,
@@ -34,12 +35,14 @@ from fuzz.findings.families import (
     family_of_difference,
     family_of_failure,
     family_of_flaky,
+    what_was_said,
 )
 from fuzz.findings.replay import COPIES, Attempt, Subject, attempt, conclusion, replays_of
 from fuzz.kinds import KINDS
 from fuzz.runner import OpenRunner, RunnerChoice, open_runner
 from fuzz.shrinking import Verdicts, runner_verdicts, shrink
-from oracle.errors import DeviceLostError, InfrastructureError, WarpfuzzError
+from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
+from oracle.program import Program
 from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import ClosedAtTheEnd, Failure, Runner, Trouble
@@ -53,6 +56,8 @@ _RATE_FAILURES = 10
 """Failures after which a rate is known: to a third (one standard deviation, Poisson)."""
 _RATE_EXECUTIONS, _RATE_SECONDS = 10_000, 5.0
 """Executions and seconds after which it is told as it is by then."""
+CODE_SECONDS = 15.0
+"""Time for making scalar code that crashes a compiler smaller: a run of one takes 0.1 s."""
 
 
 class OtherRunners(ClosedAtTheEnd):
@@ -259,6 +264,15 @@ class Examiner:
         shown = attempts[0].failure
         if kind is Kind.COMPILE_FAILURE and shown is not None and self._nothing_compiles(subject):
             family = family_of_failure(kind, None, shown)
+        elif kind is Kind.COMPILE_FAILURE and shown is not None and not shown.detail.strip():
+            code = self._refused(subject, shown)
+            if code is not None:
+                name, subject, attempts = code
+                said = what_was_said(shown)
+                family = Family.of(kind, name, said, shown=f"{name}: {said}")
+                return Evidence(
+                    kind=kind, family=family, subject=subject, attempts=attempts, culprit=name
+                )
         culprit = self._culprit(kind, subject)
         # A campaign may end before it comes to making this smaller.
         bare = self._bare(kind, subject, culprit)
@@ -267,6 +281,37 @@ class Examiner:
         evidence = Evidence(kind=kind, family=family, subject=subject, attempts=attempts)
         # What is wrong together has its name once nothing else is around it.
         return evidence if in_company(culprit) else self._named(evidence, culprit)
+
+    def _refused(
+        self, subject: Subject, failure: Failure
+    ) -> tuple[str, Subject, Sequence[Attempt]] | None:
+        """Return by its name scalar code at which a compiler dies without a word, and runs of it.
+
+        None where it does not die of code alone: the name is the matrix instruction then.
+        """
+        module = Module.named(subject.module.target, subject.module.version)
+
+        def smaller(program: Program) -> Subject | None:
+            try:
+                made = emit(program, module=module)
+            except UsageError:
+                return None
+            image = np.zeros(program.image_bytes, np.uint8)
+            return replace(subject, module=made, program=program, image=image)
+
+        def refuses(program: Program) -> bool:
+            self._heartbeat.beat()
+            one = smaller(program)
+            said = None if one is None else self._ready.runner.compile(one.module)
+            return isinstance(said, Failure) and what_was_said(said) == what_was_said(failure)
+
+        found = refused_code(subject.program, refuses, CODE_SECONDS)
+        left = None if found is None else smaller(found[1])
+        if found is None or left is None:
+            return None
+        attempts = self._repeated(left, Kind.COMPILE_FAILURE)
+        there = conclusion(attempts) is Kind.COMPILE_FAILURE
+        return (found[0], left, attempts) if there else None
 
     def _as_named(self, entry: Entry, subject: Subject, family: Family) -> Evidence | None:
         """Run a finding again, and keep the name that it has."""

@@ -257,6 +257,19 @@ def test_a_crash_at_scalar_code_is_named_by_that_and_not_by_what_stands_beside_i
     assert [row["verdict"] for row in replayed.rows[:-1]] == ["reproduced"]
 
 
+def test_a_campaign_with_one_compiler_names_such_a_crash_so_as_well(tmp_path):
+    planted_ptxas(tmp_path / "c", "2.0", crashes="selp.b32")
+    words = ("--runner", "sim", "--assembler", "c/ptxas")
+    ended = warpfuzz(
+        tmp_path, "run", *words, "--cases", 64, "--seed", 1, "--only", "mma.sync*f16*", "--json",
+    )  # fmt: skip
+    assert [one["title"] for one in ended.findings] == [
+        "compile failure: selp.b32: ptxas was killed by SIGSEGV on the module"
+    ]
+    replayed = warpfuzz(tmp_path, "replay", "warpfuzz-corpus", *words, "--json")
+    assert [row["verdict"] for row in replayed.rows[:-1]] == ["reproduced"]
+
+
 def versions_apart(folder):
     """Make a compiler that reads up to PTX 8.4, where fp8 begins, and one that reads all."""
     for number, newest in ((1, "8.4"), (2, "")):
