@@ -86,6 +86,14 @@ class RunnerChoice:
     """Seconds that one batch may take, except on the simulated device; None: the runner's
     default."""
 
+    def __post_init__(self) -> None:
+        for name in self.faults:
+            if self.faults.count(name) > 1:
+                raise UsageError(
+                    f"--fault {name} is given {self.faults.count(name)} times; give it once: what "
+                    "is planted twice may undo itself"
+                )
+
     @property
     def options(self) -> str:
         """What was asked for beyond the defaults, as a person would type it, without folders.
