@@ -15,8 +15,9 @@ from corpus import Cause, Entry, Problem
 from corpus.entry import DESCRIPTION, read_entry
 from corpus.known import Known, KnownEntry, known_with
 from corpus.opening import MANIFEST, Answers, is_record, named_corpus, read_answers
+from fuzz.campaign.status import check_tested, untested_words
 from fuzz.findings.case import MODULE, is_runnable
-from fuzz.findings.making import NOTHING, UntrustedError, replay_options
+from fuzz.findings.making import NOTHING, MadeWith, UntrustedError, replay_options
 from fuzz.findings.probes import ReplayStatus
 from fuzz.findings.replay import Way, by_way
 from fuzz.findings.stored import Replayed, Replays, is_expansion
@@ -43,6 +44,7 @@ from oracle.targets import parse_target
 from runners.assemblers.judgements import Outcome
 from runners.assemblers.judging import judge_module
 from runners.compilers import find_assembler
+from runners.faults import by_name
 from runners.ptx_pass import PtxPass
 
 
@@ -115,7 +117,8 @@ def replay_path(options: Replay) -> bool:
         told.tests.append(Test("warpfuzz.broken", name, 0.0, "error", message, problem.sentence))
     if options.junit is not None:
         write_junit(options.junit, told.tests, suite="warpfuzz replay")
-    _summarise(told, answers, options, time.monotonic() - started)
+    untested = _untested(told, options)
+    _summarise(told, answers, options, time.monotonic() - started, untested)
     for reason, count in Counter(map(str, told.errors)).items():
         of = f" ({count} findings)" if count > 1 else ""
         say(f"warpfuzz: {reason}{of}", stderr=True)
@@ -123,7 +126,23 @@ def replay_path(options: Replay) -> bool:
     report_problems(told.problems, fail=False)
     if not told.unknown:
         _check_told(told, options)
+        check_tested(untested)
     return told.unknown
+
+
+def _untested(told: _Results, options: Replay) -> str:
+    """Say which faults that were asked for applied to no finding's module; "" where each did.
+
+    What a front end writes is not kept: of its findings nothing is said.
+    """
+    faults = [name for name in options.faults if name != NOTHING]
+    entries = [one.entry for one, _ in told.rows if one.error is None]
+    entries = [one for one in entries if MODULE in one.finding.files] if faults else []
+    if not entries or any(MadeWith.of(one).front_end for one in entries) or options.front_end:
+        return ""
+    texts = [one.read(MODULE).decode(errors="replace") for one in entries]
+    idle = [name for name in faults if not any(map(by_name(name).applies, texts))]
+    return untested_words(idle, len(texts))
 
 
 def _check_told(told: _Results, options: Replay) -> None:
@@ -196,7 +215,9 @@ def _row(one: Replayed, known: KnownEntry | None) -> dict[str, object]:
     }
 
 
-def _summarise(told: _Results, answers: Answers | None, options: Replay, seconds: float) -> None:
+def _summarise(
+    told: _Results, answers: Answers | None, options: Replay, seconds: float, untested: str
+) -> None:
     ways = by_way(told.count)
     standings = Counter(one.standing for one, _ in told.rows if one.standing is not None)
     if options.json:
@@ -212,6 +233,7 @@ def _summarise(told: _Results, answers: Answers | None, options: Replay, seconds
             else None,
             left_out=[str(reason) for reason in told.errors],
             broken=[problem.sentence for problem in told.broken],
+            untested=untested or None,
         )
         return
     if options.quiet:

@@ -60,6 +60,21 @@ def cases(path: Path) -> list[ElementTree.Element]:
     return found
 
 
+def test_a_fault_that_applies_to_no_finding_is_not_called_one_that_does_no_harm(
+    corpus: Path,
+) -> None:
+    """All findings were "no longer" wrong, with exit code 0: what was planted was nowhere."""
+    ran = warpfuzz(corpus, "replay", "findings", "--fault", "movmatrix-lost", "--json")
+    assert ran.code == 3
+    said = "applied to 0 of 2 programs, so not tested: --fault movmatrix-lost"
+    assert ran.summary["untested"] == said
+    assert said in ran.err
+    # Where another one is found, that is what counts.
+    both = ("--fault", FAULT, "--fault", "movmatrix-lost")
+    ran = warpfuzz(corpus, "replay", "findings", *both, "--json")
+    assert (ran.code, ran.summary["untested"]) == (1, said)
+
+
 def test_junit_has_a_failed_test_for_each_finding_that_disagrees(corpus: Path) -> None:
     ran = warpfuzz(corpus, "replay", "findings", "--fault", FAULT, "--junit", "out.xml", "--quiet")
     assert ran.code == 1
