@@ -490,6 +490,8 @@ class Summary(Struct, kw_only=True):
     device: str = ""
     shard: str = ""
     unreplayed: Count = 0
+    untested: str | None = None
+    """Which planted faults applied to no program."""
     screening: Screened | None = None
     device_reference: dict[str, Count | dict[str, Count | dict[str, Count]]] | None = None
     fleet: Fleet | None = None

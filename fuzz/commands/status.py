@@ -173,6 +173,8 @@ def _findings(one: Figures) -> Text:
         line.append(f", and {len(summary.known):,} known")
     if summary.unreplayed:
         line.append(f", {counted(summary.unreplayed, 'suspect')} not replayed yet")
+    if summary.untested and one.life is not Life.RUNNING:
+        line.append_text(plain(f"; {summary.untested}", style="bad"))
     if one.life is Life.RUNNING:
         line.append(f" · nothing new for {duration(newest.seconds_since_new)}")
     return line
