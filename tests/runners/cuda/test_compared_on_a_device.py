@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import cuda_fakes
 import numpy as np
 import pytest
 from cuda_fakes import MISALIGNED, fake_runner, module
@@ -21,10 +23,11 @@ from oracle.models import model_for
 from oracle.ops import product_of
 from oracle.program import Program
 from runners.cuda import fresh
+from runners.cuda import runner as cuda_runner
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit
 from runners.kernels import Kernel
-from runners.protocol import Compiled, Failure, Trouble
+from runners.protocol import Compiled, Failure, Ran, Trouble
 from runners.reference.encoding import encode
 from runners.reference.fresh import FreshRan, FreshWork
 from runners.reference.self_check import LISTED
@@ -36,6 +39,8 @@ from strategies.programs.single_instruction import buffers_of, single_instructio
 OPCODE = "mma.sync.aligned.m16n8k16.row.col.{}s32.s8.s8.s32"
 RECIPE = Recipe(classes=(ValueClass.EXTREME, ValueClass.NORMAL), seed=28)
 FIRST, COUNT = (1 << 32) - 100, 300
+_LINE_BYTES = 1 << 18
+"""More bytes than a line between two processes holds (212,992, Linux's net.core.wmem_default)."""
 
 
 def program_of(opcode: str) -> Program:
@@ -139,6 +144,45 @@ def test_a_batch_behind_a_comparison_runs(runner: CudaRunner) -> None:
     assert not isinstance(result, Failure)
     assert np.array_equal(result.images, execute(PROGRAM, images).images)
     assert isinstance(comparison.collect(), FreshRan)
+
+
+def test_an_answer_and_requests_pass_each_other_where_neither_fits_the_line(
+    runner: CudaRunner,
+) -> None:
+    compiled = runner.compile(emit(PROGRAM))
+    assert isinstance(compiled, Compiled)
+    numbers = range(FIRST, FIRST + COUNT)
+    assert 2 * COUNT * PROGRAM.image_bytes > _LINE_BYTES
+    # The device answers while it is sent what is not needed at once.
+    comparison = runner.fresh(compiled, work(PROGRAM, sampled=tuple(numbers)))
+    ahead = [runner.prepare(module(f"{name} {'-' * _LINE_BYTES}")) for name in "ab"]
+    found = comparison.collect()
+    assert isinstance(found, FreshRan), found
+    assert found.numbers.tolist() == [*numbers]
+    for one in ahead:
+        assert isinstance(one, Compiled)
+        assert isinstance(runner.run(one, cuda_fakes.images(2)), Ran)
+
+
+@pytest.mark.slow
+def test_a_long_answer_that_is_fetched_late_is_no_hang(
+    runner: CudaRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = work(PROGRAM, sampled=tuple(range(FIRST, FIRST + COUNT)))
+    ran(runner, asked)
+    monkeypatch.setattr(cuda_runner, "_REFERENCE_SECONDS", 0.0)
+    monkeypatch.setattr(runner, "deadline", 0.5)
+    compiled, starts = runner.compile(emit(PROGRAM)), runner.starts
+    assert isinstance(compiled, Compiled)
+    comparison = runner.fresh(compiled, asked)
+    time.sleep(2.0)
+    # What lies in the line is there, and the rest comes as soon as the busy machine lets it.
+    os.kill(runner.pid or 0, signal.SIGSTOP)
+    goes_on = threading.Timer(1.0, os.kill, (runner.pid, signal.SIGCONT))
+    goes_on.start()
+    assert isinstance(comparison.collect(), FreshRan)
+    goes_on.join()
+    assert runner.starts == starts
 
 
 def test_a_reference_that_is_wrong_on_its_fixed_set_is_refused(runner: CudaRunner) -> None:
