@@ -13,7 +13,7 @@ from typing import Any
 import cuda_fakes
 import numpy as np
 import pytest
-from cuda_fakes import MISALIGNED, fake_runner, module
+from cuda_fakes import HANGS, MISALIGNED, fake_runner, module
 
 from oracle.errors import InfrastructureError
 from oracle.execution import execute
@@ -196,22 +196,46 @@ def test_a_reference_that_is_wrong_on_its_fixed_set_is_refused(runner: CudaRunne
         assert "wrong on images whose results are known" in found.detail
 
 
-@pytest.mark.slow
-def test_a_kernel_that_poisons_the_context_costs_one_comparison(runner: CudaRunner) -> None:
+def stopping(runner: CudaRunner, behaviour: int) -> tuple[Compiled, FreshWork]:
+    """Return a kernel, and the image that has the stand-in do something else."""
     anything = Recipe(classes=(ValueClass.ANY,), seed=28)
     images = expand(anything, PROGRAM, 4096)
-    first = int(np.flatnonzero(images[:, 0] == MISALIGNED)[0])
+    first = int(np.flatnonzero(images[:, 0] == behaviour)[0])
     kernel = Kernel(entry="increment", image_bytes=PROGRAM.image_bytes)
     stops = runner.compile(replace(module(), kernels=(kernel,)))
     assert isinstance(stops, Compiled)
-    starts = runner.starts
     contents = device_contents(anything, PROGRAM).words
-    asked = replace(work(PROGRAM), contents=contents, first=first, count=1)
-    lost = runner.fresh(stops, asked).collect()
+    return stops, replace(work(PROGRAM), contents=contents, first=first, count=1)
+
+
+@pytest.mark.slow
+def test_a_kernel_that_poisons_the_context_costs_one_comparison(runner: CudaRunner) -> None:
+    starts = runner.starts
+    lost = runner.fresh(*stopping(runner, MISALIGNED)).collect()
     assert isinstance(lost, Failure)
     assert lost.trouble is Trouble.STICKY_ERROR
     assert ran(runner, work(PROGRAM)).differing == 0
     assert runner.starts == starts + 1
+
+
+def test_a_comparison_that_hangs_is_given_up_at_its_deadline_though_the_line_is_full(
+    runner: CudaRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran(runner, work(PROGRAM))
+    hangs, asked = stopping(runner, HANGS)
+    monkeypatch.setattr(cuda_runner, "_REFERENCE_SECONDS", 0.0)
+    monkeypatch.setattr(runner, "deadline", 1.0)
+    comparison = runner.fresh(hangs, asked)
+    begun = time.monotonic()
+    ahead = [runner.prepare(module(f"{name} {'+' * _LINE_BYTES}")) for name in "ab"]
+    lost = comparison.collect()
+    assert isinstance(lost, Failure)
+    assert lost.trouble is Trouble.HANG
+    # Far less than the two modules might take to be loaded; a process that starts again takes some.
+    assert time.monotonic() - begun < 60
+    for one in ahead:
+        assert isinstance(one, Compiled)
+        assert isinstance(runner.run(one, cuda_fakes.images(2)), Ran)
 
 
 def test_those_who_compare_on_a_device_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
