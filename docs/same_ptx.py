@@ -5,12 +5,14 @@ Usage:
     python docs/same_ptx.py build --compilers all [--programs 2000] --output same_ptx.tar.xz
     python docs/same_ptx.py run same_ptx.tar.xz --output same_ptx.json          # on a GPU
     python docs/same_ptx.py page same_ptx.tar.xz... [same_ptx.json...] > docs/same_ptx.md
+    python docs/same_ptx.py page scalar.json... > docs/scalar_code.md           # of scalar code
 
 With `--shared-registers`, `build` takes programs whose multiplication has operands that share
 registers, and the page groups what comes out wrong by how they do; with `--scalar-code`, programs
 of scalar code alone, with branches and loops in which lanes diverge: `run` says with which known
 defects (docs/scalar_causes.py) PTX gives the same wrong bytes, and the page is a table of them,
-with the instructions of programs whose bytes none explain.
+with the instructions of programs whose bytes none explain. That page needs what `run` wrote alone;
+with `--first`, `build` takes a part of a seed's programs, so that many machines can share them.
 
 `build` draws programs of one multiplication each, going over all forms of the target, and compiles
 them with every ptxas at every level, each program in the first of PTX ISA 7.8, 8.4, 8.5 and 8.7
@@ -40,7 +42,7 @@ from itertools import count
 from multiprocessing import get_context
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from record import anchor
@@ -84,6 +86,8 @@ first with ordered metadata (9.7.14.6), and the first with all shapes and accumu
 e5m2 (9.7.14.5, notes)."""
 TOGETHER = 64
 """Programs of a module: it takes a compiler a second or two."""
+PRESET: Final = 1
+"""Of xz: 6 MB of machine code take 0.2 s and become 0.3 MB; with 9, 1.4 s and 0.1 MB (2026-11)."""
 MANIFEST = "manifest.json"
 FINDINGS = "findings.md"
 _MORE = "not explained"
@@ -123,8 +127,11 @@ def scalar_opcodes(program: Program) -> list[str]:
     return sorted({opcode for code in codes for opcode in code.opcodes})
 
 
-def scalar_programs(target: str, wanted: int, seed: int) -> list[Drawn]:
-    """Draw programs of scalar code alone, in the version that most compilers read."""
+def scalar_programs(target: str, wanted: int, seed: int, *, first: int) -> list[Drawn]:
+    """Draw programs of scalar code alone, in the version that most compilers read.
+
+    Each is a function of the seed and of its number, the first of which is given.
+    """
     module = Module.named(target, VERSIONS[0])
     forms = tuple(selected_forms(Selection(), target=target, version=VERSIONS[0]))
     return [
@@ -135,7 +142,9 @@ def scalar_programs(target: str, wanted: int, seed: int) -> list[Drawn]:
                 programs(focus, module=module, forms=forms), derived_seed(seed, "scalar", number)
             ),
         )
-        for number, focus in enumerate(ProgramCoverage().lane_focuses(seed, wanted))
+        for number, focus in enumerate(
+            ProgramCoverage().lane_focuses(seed, wanted, first=first), first
+        )
     ]
 
 
@@ -192,13 +201,16 @@ def shared_ways(program: Program) -> str:
 
 
 def modules_of(
-    drawn: Sequence[Drawn], target: str
+    drawn: Sequence[Drawn], target: str, first: int = 0
 ) -> Iterator[tuple[KernelModule, dict[str, Drawn]]]:
-    """Yield modules of programs, with the program of each entry."""
+    """Yield modules of programs, with the program of each entry, numbered from `first` on."""
     for version in VERSIONS:
         own = [one for one in drawn if one.version == version]
         for start in range(0, len(own), TOGETHER):
-            some = {f"k{start + at}": one for at, one in enumerate(own[start : start + TOGETHER])}
+            some = {
+                f"k{number}": one
+                for number, one in enumerate(own[start : start + TOGETHER], first + start)
+            }
             texts = {entry: one.program for entry, one in some.items()}
             yield emit_all(texts, module=Module.named(target, version)), some
 
@@ -225,7 +237,7 @@ def build(options: argparse.Namespace) -> None:
     selected = all_fetched(select(options.compilers), fetched_compiler)
     members = members_of(selected, parse_levels(options.opt))
     drawn = (
-        scalar_programs(options.target, options.programs, options.seed)
+        scalar_programs(options.target, options.programs, options.seed, first=options.first)
         if options.scalar_code
         else drawn_programs(
             options.target,
@@ -239,10 +251,10 @@ def build(options: argparse.Namespace) -> None:
     tool = find_disassembler(options.disassembler) if plain else None
     modules: list[dict[str, Any]] = []
     with (
-        tarfile.open(options.output, "w:xz", preset=9) as archive,
+        tarfile.open(options.output, "w:xz", preset=PRESET) as archive,
         Matrix(NoDevice(), members, jobs=options.jobs) as matrix,
     ):
-        for number, (module, some) in enumerate(modules_of(drawn, options.target)):
+        for number, (module, some) in enumerate(modules_of(drawn, options.target, options.first)):
             fit = [
                 one
                 for one in members
@@ -254,7 +266,7 @@ def build(options: argparse.Namespace) -> None:
             said = f"module {number}: {len(row['codes'])} of {len(fit)} binaries are kept"
             print(said, file=sys.stderr, flush=True)
         document = {
-            "seed": options.seed, "target": options.target,
+            "seed": options.seed, "target": options.target, "first": options.first,
             "only": options.only, "shared": options.shared_registers, "scalar": options.scalar_code,
             "programs": [
                 [one.form and one.form.opcode, one.version, encode_program(one.program).decode()]
@@ -355,7 +367,7 @@ def _images(one: Drawn, seed: int, entry: str, count: int) -> Images:
 def run(options: argparse.Namespace) -> None:
     """Run every distinct binary of each program, and write what came out."""
     document, files = _read(options.archive)
-    modules = list(modules_of(_programs_of(document), document["target"]))
+    modules = list(modules_of(_programs_of(document), document["target"], document["first"]))
     for row, (module, _) in zip(document["modules"], modules, strict=True):
         if sha256(module.ptx.encode()).hexdigest() != row["ptx"]:
             raise SystemExit(
@@ -367,6 +379,7 @@ def run(options: argparse.Namespace) -> None:
         for entry, one in some.items()
     ]
 
+    keyed = {name: (code, sha256(name.encode() + code).hexdigest()) for name, code in files.items()}
     known = [] if options.again is None else json.loads(options.again.read_text())["programs"]
     again = [at for at in range(len(work)) if not known or _wrong(known[at])]
 
@@ -383,7 +396,7 @@ def run(options: argparse.Namespace) -> None:
                 module, entry, one, variants = work[number]
                 images = _images(one, document["seed"], entry, options.images)
                 rows[number] = _ran(
-                    runner, place.architecture, module, entry, one, images, variants, files
+                    runner, place.architecture, module, entry, one, images, variants, keyed
                 )
                 if one.form is None:
                     rows[number]["simulated"] = _simulated(
@@ -409,9 +422,26 @@ def run(options: argparse.Namespace) -> None:
         rows |= some
         print(f"process {at + 1}: {counted(len(some), 'program')}", file=sys.stderr, flush=True)
     told = [rows[number] for number in range(len(work))]
-    options.output.write_text(
-        json.dumps({"device": device, "images": options.images, "programs": told})
-    )
+    results = {
+        "built": about(document), "device": device, "images": options.images, "programs": told
+    }  # fmt: skip
+    options.output.write_text(json.dumps(results))
+
+
+def about(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a page tells of what was built, beside its programs and arithmetic."""
+    kernels = [variants for row in document["modules"] for variants in row["kernels"].values()]
+    kept = ("seed", "first", "target", "only", "shared", "scalar", "members", "disassembler")
+    return {name: document[name] for name in kept} | {
+        "programs": len(kernels),
+        "kernels": sum(len(one["members"]) for variants in kernels for one in variants),
+        "distinct": sum(map(len, kernels)),
+        "failed": [
+            [said.rpartition("/")[2], name]
+            for row in document["modules"]
+            for name, said in row["failed"].items()
+        ],
+    }
 
 
 def _ran(
@@ -422,16 +452,15 @@ def _ran(
     drawn: Drawn,
     images: Images,
     variants: Sequence[Mapping[str, Any]],
-    files: Mapping[str, bytes],
+    files: Mapping[str, tuple[bytes, str]],
 ) -> dict[str, Any]:
-    """Run the binaries of one program on the same images."""
+    """Run the binaries of one program on the same images; `files`: code and its key."""
     outputs: dict[bytes, dict[str, Any]] = {}
     explained = _Explained(drawn, images)
     expectations: dict[str, Images] = {}
     for variant in variants:
-        code = files[variant["code"]]
+        code, key = files[variant["code"]]
         text = replace(module, ptx=code.decode()) if is_ptx(code) else module
-        key = sha256(variant["code"].encode() + code).hexdigest()
         compiled = Compiled(
             module=text, architecture=architecture, compiler=variant["members"][0], key=key,
             code=code,
@@ -454,6 +483,7 @@ def _ran(
         seen["members"] += variant["members"]
         if len(wrong) > seen["wrong"]:
             seen["wrong"], seen["as"] = len(wrong), explained.causes(ran.images, target)
+            seen |= {"digest": _digest(ran.images), "first": _first_of(ran.images, expected)}
         said = NO_FIGURES in expansions(drawn.program, target=target)
         seen["figures"] = sorted({*seen["figures"], "bounds" if said else "figures"})
     groups = list(outputs.values())
@@ -462,10 +492,23 @@ def _ran(
         own = one.pop("images", None)
         if own is not None and newest is not None:
             one["other"] = int((own != newest).any(axis=1).sum())
-    return {
+    row = {
         "form": drawn.title, "version": drawn.version, "outputs": groups,
         "shared": shared_ways(drawn.program),
     }  # fmt: skip
+    if drawn.form is None and _wrong(row):
+        row["program"] = encode_program(drawn.program).decode()
+    return row
+
+
+def _digest(images: Images) -> str:
+    return sha256(images.tobytes()).hexdigest()
+
+
+def _first_of(actual: Images, expected: Images) -> tuple[int, str] | None:
+    """Return the first image that is other than expected: its number and bytes."""
+    number = next(iter(np.flatnonzero((actual != expected).any(axis=1)).tolist()), None)
+    return None if number is None else (number, actual[number].tobytes().hex())
 
 
 def _simulated(
@@ -516,21 +559,23 @@ def _judged(program: Program, architecture: str, members: Sequence[str]) -> str:
 
 def page(options: argparse.Namespace) -> None:
     """Print the page."""
-    archives = [path for path in options.files if path.suffix != ".json"]
-    documents = [_read(path)[0] for path in archives]
-    document = documents[0]
+    documents = [_read(path)[0] for path in options.files if path.suffix != ".json"]
+    told = [json.loads(path.read_text()) for path in options.files if path.suffix == ".json"]
+    built = [about(one) for one in documents] or [one["built"] for one in told]
+    document = built[0]
     kept = ("target", "only", "shared", "scalar", "members", "disassembler")
-    if any(other[name] != document[name] for other in documents for name in kept):
+    if any(other[name] != document[name] for other in built for name in kept):
         raise SystemExit("archives of one page are built with the same options, but the seed")
+    if not (documents or document["scalar"]):
+        raise SystemExit("the page of programs that multiply needs what `build` wrote, too")
     members = document["members"]
-    drawn = [_programs_of(one) for one in documents]
     versions = list(dict.fromkeys(name.rpartition(" ")[0].removeprefix("V") for name in members))
     levels = sorted({name.rpartition(" ")[2] for name in members})
     shared, scalar = document["shared"], document["scalar"]
     title = "scalar code" if scalar else "registers that operands share" if shared else "other bits"
     only = "" if document["only"] == "*" else f": `{document['only']}`"
     print(f"# The same PTX, {title}{only}\n")
-    many = counted(sum(map(len, drawn)), "program")
+    many = counted(sum(one["programs"] for one in built), "program")
     what = (
         "scalar code alone, with branches and loops in which lanes diverge"
         if scalar
@@ -543,28 +588,9 @@ def page(options: argparse.Namespace) -> None:
         "version. Written by `python docs/same_ptx.py`, whose first lines say how."
     )
     if scalar:
-        seeds = ", ".join(str(one["seed"]) for one in documents)
-        print(f"Made again with N each of {seeds}:\n")
-        print("    python docs/same_ptx.py build --scalar-code --compilers all \\")
-        print(f"        --programs {len(drawn[0])} --seed N --output N.tar.xz")
-        print("    python docs/same_ptx.py run N.tar.xz --jobs 16 --output N.json       # on a GPU")
-        print("    python docs/same_ptx.py page *.tar.xz *.json > docs/scalar_code.md\n")
-    kernels = [
-        (one, variants)
-        for each, some_drawn in zip(documents, drawn, strict=True)
-        for (_, some), row in zip(
-            modules_of(some_drawn, each["target"]), each["modules"], strict=True
-        )
-        for (one, variants) in zip(some.values(), row["kernels"].values(), strict=True)
-    ]
-    binaries = sum(len(v["members"]) for _, variants in kernels for v in variants)
-    distinct = sum(len(variants) for _, variants in kernels)
-    failed = Counter(
-        (said.rpartition("/")[2], name)
-        for each in documents
-        for row in each["modules"]
-        for name, said in row["failed"].items()
-    )
+        _print_commands(built)
+    failed = Counter((said, name) for one in built for said, name in one["failed"])
+    binaries, distinct = (sum(one[name] for one in built) for name in ("kernels", "distinct"))
     _say(
         f"{binaries:,} kernels, of which {distinct:,} have code of their own; "
         f"{counted(failed.total(), 'module')} were not compiled."
@@ -573,20 +599,19 @@ def page(options: argparse.Namespace) -> None:
         who = _span([name for said, name in failed if said == why], members)
         _say(f"Not compiled: {who}: {why}.")
     if document["disassembler"] is not None and not shared:
-        _print_arithmetic(kernels, members, document["disassembler"])
-    told = [json.loads(path.read_text()) for path in options.files if path.suffix == ".json"]
+        _print_arithmetic(_kernels_of(documents), members, document["disassembler"])
     if not told:
         print("\n## What comes out\n\nNot run: no file of `run` was given.")
         return
     programs = [row for one in told for row in one["programs"]]
-    if len(programs) != len(kernels):
-        raise SystemExit(f"{len(kernels)} programs were built, and {len(programs)} were run")
+    if len(programs) != (wanted := sum(one["programs"] for one in built)):
+        raise SystemExit(f"{wanted} programs were built, and {len(programs)} were run")
     results = {**told[0], "programs": programs}
     if scalar:
-        for each, some_drawn, one in zip(documents, drawn, told, strict=True):
-            for number, row in enumerate(one["programs"]):
+        for each, one in zip(built, told, strict=True):
+            for number, row in enumerate(one["programs"], each["first"]):
                 row["at"] = f"{each['seed']}/{number}"
-                _add_likes(some_drawn[number], each["seed"], f"k{number}", row, one["images"])
+                _explain(row, each["seed"], f"k{number}", one["images"])
         _print_scalar(results, members)
     elif shared:
         _print_causes(results, members)
@@ -594,6 +619,36 @@ def page(options: argparse.Namespace) -> None:
         _print_outputs(results, members)
         print()
         _print_causes(results, members)
+
+
+def _print_commands(built: Sequence[Mapping[str, Any]]) -> None:
+    """Print how scalar programs are made again."""
+    seeds, firsts = (list(dict.fromkeys(one[name] for one in built)) for name in ("seed", "first"))
+    if len(built) != len(seeds) * len(firsts):
+        raise SystemExit("a page has the same programs of each seed")
+    _say(
+        f"Made again with N each of {', '.join(map(str, seeds))} and F each of "
+        f"{', '.join(map(str, firsts))}:"
+    )
+    print("    python docs/same_ptx.py build --scalar-code --compilers all --jobs 1 \\")
+    print(f"        --programs {built[0]['programs']} --seed N --first F --output N-F.tar.xz")
+    print("    python docs/same_ptx.py run N-F.tar.xz --output N-F.json             # on a GPU")
+    print("    python docs/same_ptx.py page *.json > docs/scalar_code.md\n")
+
+
+def _kernels_of(
+    documents: Sequence[Mapping[str, Any]],
+) -> list[tuple[Drawn, Sequence[Mapping[str, Any]]]]:
+    return [
+        (one, variants)
+        for each in documents
+        for (_, some), row in zip(
+            modules_of(_programs_of(each), each["target"], each["first"]),
+            each["modules"],
+            strict=True,
+        )
+        for (one, variants) in zip(some.values(), row["kernels"].values(), strict=True)
+    ]
 
 
 def _say(text: str) -> None:
@@ -718,18 +773,22 @@ def _print_causes(results: Mapping[str, Any], members: Sequence[str]) -> None:
         _say(f"Right with all compilers, in so many programs: {said}.")
 
 
-def _add_likes(drawn: Drawn, seed: int, entry: str, row: dict[str, Any], count: int) -> None:
-    """Say of outputs that no defect gives which of them makes as many images wrong, not all."""
-    missing = [one for one in _wrong(row) if not one.get("as") and one.get("wrong", count) < count]
+def _explain(row: dict[str, Any], seed: int, entry: str, count: int) -> None:
+    """Say which defects give what none gave when it ran, or else as many wrong images, not all."""
+    missing = [one for one in _wrong(row) if not one.get("as") and "digest" in one]
     if not missing:
         return
+    program = decode_program(row["program"].encode(), MANIFEST)
+    drawn = Drawn(form=None, version=row["version"], program=program)
     images = _images(drawn, seed, entry, count)
-    expected = execute(drawn.program, images, target="sm_90").images
-    for causes, program in with_defects(drawn.program):
-        made = execute(program, images, target="sm_90").images
-        number = int((made != expected).any(axis=1).sum())
+    expected = execute(program, images, target="sm_90").images
+    for causes, defective in with_defects(program):
+        made = execute(defective, images, target="sm_90").images
+        digest, number = _digest(made), int((made != expected).any(axis=1).sum())
         for one in missing:
-            if one["wrong"] == number:
+            if one["digest"] == digest:
+                one["as"] = one.get("as") or causes
+            elif one["wrong"] == number < count:
                 one.setdefault("like", causes)
 
 
@@ -850,7 +909,7 @@ class _Range:
         self.other.update(bad)
 
 
-def _wrong(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _wrong(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [one for one in row["outputs"] if _is_wrong(one)]
 
 
@@ -869,6 +928,7 @@ def main() -> None:
     one.add_argument("--opt", default="0,1,2,3", help="-O levels")
     one.add_argument("--programs", type=int, default=2000)
     one.add_argument("--seed", type=int, default=1)
+    one.add_argument("--first", type=int, default=0, help="number of the first: of --scalar-code")
     one.add_argument("--only", default="*", help="forms whose opcode fits")
     one.add_argument("--shared-registers", action="store_true", help="such programs alone")
     one.add_argument("--scalar-code", action="store_true", help="programs of scalar code alone")
@@ -886,9 +946,11 @@ def main() -> None:
     two.add_argument("--output", type=Path, required=True)
     two.set_defaults(work=run)
     three = commands.add_parser("page", help="print the tables")
-    three.add_argument("files", type=Path, nargs="+", help="of `build`, and those of `run`: .json")
+    three.add_argument("files", type=Path, nargs="+", help="of `build` and of `run` (.json)")
     three.set_defaults(work=page)
     options = parser.parse_args()
+    if options.work is build and options.first and not options.scalar_code:
+        parser.error("--first goes with --scalar-code")
     options.work(options)
 
 

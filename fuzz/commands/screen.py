@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -104,6 +105,9 @@ from strategies.program_draws import selected_forms
 _VIEW_SECONDS = 0.5
 _LINE_SECONDS = 10.0
 """Time between two lines where nobody sees a live view."""
+_END_SECONDS = 90.0
+"""How long after its end a device may still be waited for: a comparison that hangs is given up
+after 70 s (`runners.cuda.runner`), and a process for the device starts anew."""
 _IMAGES_WITHOUT_SET = 32
 """Images of each program where there is no set: all classes of values that a recipe has."""
 _PROGRAMS_WITHOUT_SET = 256
@@ -124,18 +128,24 @@ def screen(options: Screen) -> bool:
     job = _Job(made=made, options=options, corpus=corpus, known=known, seconds=seconds)
     begun = time.monotonic()
     metrics = serving(options.metrics, "ScreeningMetrics", lambda: views(devices))
-    with ended_by_signals(job.stop.set), metrics:
+    with ended_by_signals(job.end), metrics:
         threads = [
             threading.Thread(target=job.screen, args=(device,), daemon=True) for device in devices
         ]
         for thread in threads:
             thread.start()
-        _watch(devices, threads, begun, options)
+        _watch(devices, threads, begun, job)
         # Whoever still makes programs ends, too.
         stopped = job.stop.is_set()
         job.stop.set()
-    for device in devices:
+    for device, thread in zip(devices, threads, strict=True):
         device.stopped = stopped
+        if thread.is_alive():
+            device.seconds = time.monotonic() - (device.started or begun)
+            device.error = DeviceLostError(
+                f"{device.name}: what ran there has not come back {_END_SECONDS:g} s after the "
+                "end; `nvidia-smi` says how the GPU is"
+            )
     _report(options, devices, made, time.monotonic() - begun)
     report_expired(known)
     if options.preflight:
@@ -235,6 +245,18 @@ class _Job:
     making: dict[tuple[str, str, str], _Making] = field(default_factory=dict)
     """Programs for devices that compute alike, by targets and PTX ISA version."""
     lock: threading.Lock = field(default_factory=threading.Lock)
+    ended: float = math.inf
+    """When somebody wanted an end (time.monotonic)."""
+
+    def end(self) -> None:
+        """End before the time is over."""
+        self.ended = time.monotonic()
+        self.stop.set()
+
+    def is_late(self, device: ScreenedDevice) -> bool:
+        """Whether a device has not come to its end long after it had to."""
+        own = device.started + self.seconds if device.started else math.inf
+        return time.monotonic() - min(own, self.ended) > _END_SECONDS
 
     def made_for(self, ready: OpenRunner, module: Module, scope: Scope | None) -> _Making:
         key = (ready.oracle_target, module.target.name, str(module.version))
@@ -309,6 +331,10 @@ class _Job:
         screening.finish()
         device.seconds = time.monotonic() - device.started
         examine()
+        if screening.doubtful and not device.is_wrong:
+            raise InfrastructureError(
+                f"{screening.doubtful}; there was no time to run it again: give it longer (--time)"
+            )
 
 
 def _check_model(description: Description, model: str) -> None:
@@ -374,13 +400,17 @@ def _watch(
     devices: Sequence[ScreenedDevice],
     threads: Sequence[threading.Thread],
     begun: float,
-    options: Screen,
+    job: _Job,
 ) -> None:
+    options = job.options
     json = options.json and not options.preflight
     out = console(stderr=options.json or options.preflight)
 
     def wait(seconds: float, show: Callable[[], None]) -> None:
-        while any(thread.is_alive() for thread in threads):
+        while any(
+            thread.is_alive() and not job.is_late(device)
+            for device, thread in zip(devices, threads, strict=True)
+        ):
             for thread in threads:
                 thread.join(seconds / len(threads))
             for device in devices:

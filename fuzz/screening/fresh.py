@@ -35,6 +35,11 @@ from strategies.features import main_form
 _MOST_IMAGES = 1 << 22
 """Images of a launch: 40 ms (10^8 a second, H100, prototype, 2026-11)."""
 
+_FIRST_IMAGES = 1 << 16
+"""Images of a program's first such launch, 9 ms at the mean rate of a campaign (7.2 million a
+second, H100, 2026-11-27). The launch before it, without the reference, tells nothing of its time,
+and one that takes seconds is waited for at the end."""
+
 _MOST_KEPT = 128
 """Images of a program from which on those that are wrong are only counted."""
 
@@ -57,6 +62,11 @@ class FreshScreen(Screen):
         """By the number of a program: its kernel that runs every image once."""
         self._works: dict[int, FreshWork | None] = {}
         """By the number of a program: the images that come next; None: the reference cannot."""
+        self.timed: set[int] = set()
+        """Numbers of the programs of which a comparison has come to its end."""
+        self.asked: set[tuple[int, int]] = set()
+        """Numbers of programs, and multiprocessors of which no more wrong images are run again:
+        another one got such an image right, or nothing was said."""
 
     def _compiled(self, item: Item) -> Compiled | Failure:
         compiled = super()._compiled(item)
@@ -73,12 +83,8 @@ class FreshScreen(Screen):
         work = self._work(item, limit) if item.per_second else None
         if work is None:
             return super()._launch(item, compiled, limit, examine=examine)
-        plain = self._plain[item.number]
-        pending = self.device.fresh(plain, work)
-        launch = _Launch(
-            screen=self, item=item, plain=plain, work=work, pending=pending, examine=examine
-        )
-        return None, launch
+        pending = self.device.fresh(self._plain[item.number], work)
+        return None, _Launch(screen=self, item=item, work=work, pending=pending, examine=examine)
 
     def _work(self, item: Item, limit: int) -> FreshWork | None:
         if item.number not in self._works:
@@ -88,7 +94,8 @@ class FreshScreen(Screen):
         if before is None or recipe is None:
             return None
         first = before.first + before.count
-        count = min(_MOST_IMAGES, limit * max(1, self.tally.multiprocessors.size))
+        most = _MOST_IMAGES if item.number in self.timed else _FIRST_IMAGES
+        count = min(most, limit * max(1, self.tally.multiprocessors.size))
         work = replace(before, first=first, count=count, sampled=sample(recipe, first, count))
         self._works[item.number] = work
         return work
@@ -110,6 +117,18 @@ class FreshScreen(Screen):
         count = len(source.references.images)
         return FreshWork(encoded=encoded, contents=contents, first=0, count=count)
 
+    def alone(self, item: Item, work: FreshWork, number: int) -> FreshRan | None:
+        """Run an image of a program again, by itself; it comes back even if it is right.
+
+        None if that fails, which is held against the program as the failure of a launch is.
+        """
+        work = replace(work, first=number, count=1, sampled=(number,))
+        ran = self.device.fresh(self._plain[item.number], work).collect()
+        if isinstance(ran, Failure):
+            self._failed(item, ran)
+            return None
+        return ran
+
 
 @dataclass(kw_only=True, eq=False)
 class _Launch:
@@ -117,7 +136,6 @@ class _Launch:
 
     screen: FreshScreen
     item: Item
-    plain: Compiled
     work: FreshWork
     pending: PendingFresh
     examine: bool
@@ -130,6 +148,7 @@ class _Launch:
         ran = self.pending.collect()
         if isinstance(ran, Failure):
             return ran
+        self.screen.timed.add(self.item.number)
         self.screen.fresh = (self.screen.fresh or 0) + int(ran.finished.sum())
         health = self._health() if self.examine else None
         ledger = Ledger(finished=ran.finished, wrong=np.zeros_like(ran.finished), differing=())
@@ -170,33 +189,36 @@ class _Launch:
 
     def _ask_elsewhere(self, ran: FreshRan, wrong: NDArray[np.intp]) -> None:
         """Give the program up if images that are wrong are so on other multiprocessors, too."""
+        item, asked = self.item, self.screen.asked
         _, first = np.unique(ran.sms[wrong], return_index=True)
+        places = [
+            place
+            for place in wrong[np.sort(first)].tolist()
+            if (item.number, int(ran.sms[place])) not in asked
+        ]
         elsewhere = []
-        for place in wrong[np.sort(first)[:_MOST_REPEATED]].tolist():
-            again = self._alone(int(ran.numbers[place]))
-            if isinstance(again, Failure) or not len(again.sms) or again.sms[0] == ran.sms[place]:
+        for place in places[:_MOST_REPEATED]:
+            sm = int(ran.sms[place])
+            again = self.screen.alone(item, self.work, int(ran.numbers[place]))
+            if again is None or not len(again.sms) or again.sms[0] == sm:
+                asked.add((item.number, sm))
                 continue
+            if not again.differing:
+                asked.add((item.number, sm))
             elsewhere.append((place, int(again.sms[0]), again.differing))
         if elsewhere and all(differing for _, _, differing in elsewhere):
             place, sm, _ = elsewhere[0]
-            program = self.item.source.program
+            program = item.source.program
             why = Miscompiled(
-                entry=self.item.source.entry, about=form_name(main_form(program)),
+                entry=item.source.entry, about=form_name(main_form(program)),
                 image=int(ran.numbers[place]), sms=(int(ran.sms[place]), sm),
             )  # fmt: skip
-            self.screen.give_up(self.item, why)
-
-    def _alone(self, number: int) -> FreshRan | Failure:
-        """Run an image again, by itself; it comes back whether it is right or wrong."""
-        work = replace(self.work, first=number, count=1, sampled=(number,))
-        return self.screen.device.fresh(self.plain, work).collect()
+            self.screen.give_up(item, why)
 
     def _try_again(self, recipe: Recipe, number: int) -> None:
-        ran = self._alone(number)
+        ran = self.screen.alone(self.item, self.work, number)
         program, target = self.item.source.program, self.screen.oracle_target
-        if isinstance(ran, Failure) or not len(
-            made_again(recipe, program, ran, target=target).mistaken
-        ):
+        if ran is None or not len(made_again(recipe, program, ran, target=target).mistaken):
             self.screen.once += 1
             return
         raise InfrastructureError(

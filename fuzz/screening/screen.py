@@ -506,6 +506,13 @@ class Screen:
         return self._description.architecture + (f"@{release}" if release else "")
 
     @property
+    def doubtful(self) -> str:
+        """Which program failed and has not run again, and how; empty if there is none."""
+        items = [*self._items, *self._prepared, *self._new]
+        said = (f"{one.source.entry}: {one.failures[-1]}" for one in items if one.suspect)
+        return next(said, "")
+
+    @property
     def programs(self) -> int:
         """How many programs take turns."""
         return len(self._items) + len(self._prepared) + len(self._new)

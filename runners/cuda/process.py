@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 import weakref
+from collections import deque
 from collections.abc import Mapping
 
 import msgspec
@@ -20,6 +21,8 @@ from runners.cuda.messages import encode as encode_message
 from runners.processes import describe_status, helper, helper_environment, kill_group, tail
 
 _RECEIVE = 1 << 16
+_REST_SECONDS = 10.0
+"""How long the next part of an answer may take, on a machine that is busy."""
 _STOP_SECONDS = 2.0
 """How long a child that was told to stop may take before it is killed."""
 
@@ -70,44 +73,61 @@ class ChildProcess:
         # Whatever becomes of this object, the group goes with it, at the latest at exit.
         self._kill = weakref.finalize(self, kill_group, self.process)
         self._reader = FrameReader()
+        # Not waited for: a child that sends an answer which the line does not hold reads nothing
+        # until that is read.
+        self._line.setblocking(False)
+        self._unsent: deque[tuple[memoryview, int | None]] = deque()
+        """What the line has not taken yet, with file descriptors."""
 
-    def send(self, request: Request, *, deadline: float, descriptor: int | None = None) -> None:
+    def send(self, request: Request, *, descriptor: int | None = None) -> None:
         """Send a request, with a file descriptor if it needs one.
+
+        What the line does not take at once goes with the next request, or while a reply is waited
+        for; the descriptor has to stay open until the child has answered. That the child is gone
+        is for `receive` to say.
+        """
+        self._unsent.append((memoryview(encode(encode_message(request))), descriptor))
+        self._send_on()
+
+    def _send_on(self) -> None:
+        """Send what the line takes."""
+        try:
+            while self._unsent:
+                frame, descriptor = self._unsent[0]
+                if descriptor is None:
+                    sent = self._line.send(frame)
+                else:
+                    sent = socket.send_fds(self._line, [frame], [descriptor])
+                self._unsent[0] = frame[sent:], None
+                if sent == len(frame):
+                    self._unsent.popleft()
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._unsent.clear()  # it is gone; what it had answered is still there
+
+    def receive(self, *, deadline: float) -> Reply:
+        """Wait for the next reply, and send what has yet to be sent.
 
         Parameters
         ----------
         deadline
-            On the clock of time.monotonic, in seconds.
-
-        Raises
-        ------
-        ChildGoneError, TimeoutError
-        """
-        frame = encode(encode_message(request))
-        self._line.settimeout(max(0.001, deadline - time.monotonic()))
-        try:
-            if descriptor is not None:
-                sent = socket.send_fds(self._line, [frame], [descriptor])
-                frame = frame[sent:]
-            self._line.sendall(frame)
-        except TimeoutError:
-            raise
-        except OSError as error:
-            raise ChildGoneError from error
-
-    def receive(self, *, deadline: float) -> Reply:
-        """Wait for the next reply.
+            On the clock of time.monotonic, in seconds: when the reply must have begun.
 
         Raises
         ------
         ChildGoneError, GarbledError, TimeoutError
         """
         poll = select.poll()
-        poll.register(self._line, select.POLLIN)
         while (payload := self._next()) is None:
+            poll.register(self._line, select.POLLIN | (select.POLLOUT if self._unsent else 0))
             # Look once even if the deadline has passed: the reply may have come long ago.
-            if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+            events = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
+            if not events:
                 raise TimeoutError
+            self._send_on()
+            if events[0][1] == select.POLLOUT:
+                continue
             try:
                 data = self._line.recv(_RECEIVE)
             except OSError as error:
@@ -115,6 +135,8 @@ class ChildProcess:
             if not data:
                 raise ChildGoneError
             self._reader.feed(data)
+            # Of a long answer, more than the line holds is sent when that has been read.
+            deadline = max(deadline, time.monotonic() + _REST_SECONDS)
         try:
             return decode_reply(payload)
         except msgspec.MsgspecError as error:
@@ -135,8 +157,7 @@ class ChildProcess:
             Whether to ask first.
         """
         if politely:
-            with contextlib.suppress(ChildGoneError, TimeoutError):
-                self.send(Stop(), deadline=time.monotonic() + _STOP_SECONDS)
+            self.send(Stop())
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(_STOP_SECONDS)
         else:

@@ -16,8 +16,9 @@ from runners.reference.self_check import LISTED, Compared, Images, check
 from runners.reference.shipped import shipped
 
 _KEY = "reference"
-_COMPARE = "compare", "PPPIIQQPP"
-"""As in the interpreter: code, images, results, sizes, first, count, memory, found."""
+_COMPARE = "compare", "PPPIIIQIPP"
+"""As in the interpreter: code, images, results, sizes, words of the code that each block copies to
+shared memory, first, count, memory, found."""
 _FILL = "fill", "PQQIPPP"
 """As in the interpreter: contents, first, count, batch, images, copies, memory."""
 _LEVEL = 3
@@ -34,6 +35,10 @@ _TOGETHER = 4
 """Most warps of a block (interpreter.cu): they begin together, and have instructions in common."""
 _SHARED_BYTES = 48 << 10
 """Shared memory that a block has without asking (CUDA C++ Programming Guide, "Shared Memory")."""
+_CODE_BYTES = 4 << 10
+"""Most bytes of a program that blocks copy to shared memory, where its words are read in 30 cycles
+and not, where the first-level cache has lost them, in 300 (H100, 2026-11-27); of longer programs
+that would leave room for fewer warps."""
 _RESERVED_BYTES = 1 << 10
 """Shared memory that each block takes beside its own (the same guide, compute capability 8.x)."""
 _GLOBAL_BYTES = 1 << 28
@@ -89,9 +94,12 @@ class DeviceReference:
         code, size = self._driver.to_device(encoded.words), encoded.work_bytes
         blocks, memory = self._blocks(size)
         if memory:
-            return DeviceProgram(encoded, code, 0, blocks, memory, 1)
-        warps = _warps(size)
-        return DeviceProgram(encoded, code, warps * size, _WAVES * blocks // warps, None, warps)
+            return DeviceProgram(encoded, code, 0, blocks, memory, 1, 0)
+        warps, copied = _warps(size), len(encoded.words)
+        if 4 * copied > min(_CODE_BYTES, _SHARED_BYTES - warps * size):
+            copied = 0
+        room = warps * size + 4 * copied
+        return DeviceProgram(encoded, code, room, _WAVES * blocks // warps, None, warps, copied)
 
     def contents(self, words: NDArray[np.uint64]) -> FilledContents:
         """Put contents (`DeviceContents.words`) into the device's memory. Raises as `program`."""
@@ -183,6 +191,7 @@ class DeviceReference:
             (LANES * program.warps, 1, 1),
             stream,
             *(int(program.code), before, after, encoded.image_bytes, encoded.work_bytes),
+            program.shared_words,
             *(first, count, int(program.memory or 0), int(found or self._found)),
             shared_size=program.shared_bytes,
         )
@@ -238,3 +247,5 @@ class DeviceProgram:
     """Global memory for its warps; None: they have shared memory."""
     warps: int
     """Warps of a block."""
+    shared_words: int
+    """Words of the program that each block copies to shared memory: all or none."""

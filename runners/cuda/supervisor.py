@@ -201,41 +201,30 @@ class Supervisor:
             self._queue.append(task)
             if len(self._queue) == 1:
                 self._turn = time.monotonic()
-            try:
-                self._send(task)
-            except (ChildGoneError, TimeoutError) as error:
-                # Its end is found out, and told, in the order of the queue.
-                if isinstance(error, TimeoutError) and self._child:
-                    self._child.end()
-                    self._child = None
-                self._queue.extend(tasks)
-                return
+            self._send(task)
 
     def _send(self, task: Task[Any]) -> None:
         child = self._child
-        if child is None:
-            raise ChildGoneError
-        # A child that is busy takes no requests once the line is full.
-        deadline = time.monotonic() + sum(waiting.allowance for waiting in self._queue)
+        assert child is not None
         if isinstance(task, LoadTask):
             self._loaded[task.compiled.key] = task
             if len(self._loaded) > _MODULES:
                 key, _ = self._loaded.popitem(last=False)
-                child.send(Forget(key=key), deadline=deadline)
+                child.send(Forget(key=key))
         if isinstance(task, ScreenTask):
-            self._provide(child, task, deadline)
+            self._provide(child, task)
         if isinstance(task, KernelTask):
             self._loaded.move_to_end(task.compiled.key)
             while self.pool.dropped:
                 number = self.pool.dropped.pop()
                 if number in self._mapped:
                     self._mapped.remove(number)
-                    child.send(UnmapSlot(slot=number), deadline=deadline)
+                    child.send(UnmapSlot(slot=number))
             for lease in task.leases():
-                self._map(child, lease, deadline)
-        child.send(task.request(), deadline=deadline)
+                self._map(child, lease)
+        child.send(task.request())
 
-    def _provide(self, child: ChildProcess, task: ScreenTask, deadline: float) -> None:
+    def _provide(self, child: ChildProcess, task: ScreenTask) -> None:
         """See to it that the child has the images of a task, or gets them with it."""
         number = task.references.number
         if number not in self._references:
@@ -244,21 +233,19 @@ class Supervisor:
         self._references.move_to_end(number)
         while len(self._references) > 1 and sum(self._references.values()) > _REFERENCE_BYTES:
             number, _ = self._references.popitem(last=False)
-            child.send(ForgetReferences(references=number), deadline=deadline)
+            child.send(ForgetReferences(references=number))
 
-    def _map(self, child: ChildProcess, lease: Lease, deadline: float) -> None:
+    def _map(self, child: ChildProcess, lease: Lease) -> None:
         slot = lease.slot
         if slot.number not in self._mapped:
             message = MapSlot(slot=slot.number, size=slot.size)
-            child.send(message, deadline=deadline, descriptor=slot.descriptor)
+            child.send(message, descriptor=slot.descriptor)
             self._mapped.add(slot.number)
 
     def _advance(self) -> None:
         """Take one reply, or find out why there is none; the head of the queue gets a result."""
         child, head = self._child, self._queue[0]
-        if child is None:
-            self._give_up(head, Trouble.HANG, "took no requests in time and was killed", "")
-            return
+        assert child is not None
         try:
             reply = child.receive(deadline=self._turn + head.allowance)
         except TimeoutError:

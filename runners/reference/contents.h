@@ -508,7 +508,8 @@ struct wf_window {
 };
 
 WF_FUNCTION wf_window wf_window_of(const int32_t *f, uint32_t mask, uint32_t plus) {
-    uint32_t bits = WF_GET(f + WF_BITS) == 1 ? 8 : (uint32_t)WF_GET(f + WF_BITS), all = bits < 32 ? 0xFFFFFFFFu / ((1u << bits) - 1) : 1;
+    uint32_t bits = WF_GET(f + WF_BITS) == 1 ? 8 : (uint32_t)WF_GET(f + WF_BITS);   /* 4, 8, 16 or 32, or 64 */
+    uint32_t all = bits == 4 ? 0x11111111 : bits == 8 ? 0x01010101 : bits == 16 ? 0x00010001 : 1;
     uint32_t kept = bits < 32 ? (1u << bits) - 1 : ~0u;
     wf_window w = {(mask & kept) * all, (plus & kept) * all, all << (bits - 1)};
     return w;
@@ -684,17 +685,30 @@ WF_FUNCTION void wf_batched(wf_image *i, uint64_t number, uint32_t images) {
     }
 }
 
+/* Random words of an image, and behind them those of its draws. */
+WF_FUNCTION wf_block wf_started_block(const wf_image *i, wf_block head, uint32_t b) {
+    int is_drawn = b < i->contents.drawn;
+    return wf_words(i, head, is_drawn ? WF_GET(i->contents.blocks + b) : b - i->contents.drawn, is_drawn ? 0 : WF_DRAWS);
+}
+
+WF_FUNCTION void wf_keep_block(const wf_image *i, uint32_t b, wf_block block) {
+    i->base[b] = block;
+    if (b < i->contents.drawn) i->image[b] = block;
+}
+
 /* Begins one of them with its random words. */
 WF_FUNCTION void wf_started(wf_image *i, uint32_t image) {
     const wf_contents *c = &i->contents;
     wf_block head = i->heads[image];
     i->scalars = i->all_scalars + image * c->scalars;
-    for (uint32_t b = i->lane; b < c->drawn + WF_DRAW_BLOCKS; b += i->lanes) {
-        int is_drawn = b < c->drawn;
-        wf_block block = wf_words(i, head, is_drawn ? c->blocks[b] : b - c->drawn, is_drawn ? 0 : WF_DRAWS);
-        i->base[b] = block;
-        if (is_drawn) i->image[b] = block;
+    uint32_t all = c->drawn + WF_DRAW_BLOCKS, first = i->lane;
+    /* Two at once, because each round of Philox waits for the one before. */
+    for (; first + i->lanes < all; first += 2 * i->lanes) {
+        wf_block both[2];
+        WF_EACH(2) both[t] = wf_started_block(i, head, first + t * i->lanes);
+        WF_EACH(2) wf_keep_block(i, first + t * i->lanes, both[t]);
     }
+    if (first < all) wf_keep_block(i, first, wf_started_block(i, head, first));
 }
 
 /* Where the code of a fill is. */
@@ -826,17 +840,36 @@ WF_FUNCTION void wf_placed(const wf_image *i, uint32_t f) {
     }
 }
 
+/* What a lane has t turns later, or now, if there is none. */
+WF_FUNCTION uint32_t wf_or_first(const wf_image *i, uint32_t first, uint32_t t, uint32_t count) {
+    return first + t * i->lanes < count ? first + t * i->lanes : first;
+}
+
 /* Puts an image where it belongs, twice. */
 WF_FUNCTION void wf_copied(const wf_image *i, uint32_t which, void *image, void *copy) {
     const wf_contents *c = &i->contents;
     uint32_t gap = i->heads[which].words[3];
-    for (uint32_t b = i->lane; b < c->drawn + c->gaps; b += i->lanes) {
-        uint32_t at = c->blocks[b];
-        wf_block block;
-        if (b < c->drawn) block = i->image[b];
-        else WF_EACH(4) block.words[t] = wf_gap(at * 4 + t) ^ gap;
-        WF_STORE((wf_block *)image + at, block);
-        WF_STORE((wf_block *)copy + at, block);
+    const uint32_t *gaps = c->blocks + c->drawn;
+    /* Where some go is loaded before any of them is stored. */
+    for (uint32_t first = i->lane; first < c->drawn; first += 4 * i->lanes) {
+        uint32_t at[4];
+        wf_block blocks[4];
+        WF_EACH(4) at[t] = WF_GET(c->blocks + wf_or_first(i, first, t, c->drawn));
+        WF_EACH(4) blocks[t] = i->image[wf_or_first(i, first, t, c->drawn)];
+        WF_EACH(4) if (first + t * i->lanes < c->drawn) {
+            WF_STORE((wf_block *)image + at[t], blocks[t]);
+            WF_STORE((wf_block *)copy + at[t], blocks[t]);
+        }
+    }
+    for (uint32_t first = i->lane; first < c->gaps; first += 2 * i->lanes) {
+        uint32_t at[2];
+        WF_EACH(2) at[t] = WF_GET(gaps + wf_or_first(i, first, t, c->gaps));
+        WF_EACH(2) if (first + t * i->lanes < c->gaps) {
+            wf_block block;
+            for (uint32_t word = 0; word < 4; word++) block.words[word] = wf_gap(at[t] * 4 + word) ^ gap;
+            WF_STORE((wf_block *)image + at[t], block);
+            WF_STORE((wf_block *)copy + at[t], block);
+        }
     }
 }
 

@@ -114,6 +114,47 @@ def encode(program: Program, model: Model) -> Encoded:
     return writer.encoded
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Move:
+    """The move that was written last: one that follows it may join it."""
+
+    source: Addresses
+    destination: Addresses
+    unit: int
+    start: int
+    """Place of its first word."""
+    end: int
+    """Place behind its last word."""
+
+    def is_joined_by(
+        self, source: Addresses, destination: Addresses, unit: int, start: int
+    ) -> bool:
+        """Whether a move that starts at a place follows it, and their order makes no difference."""
+        return (self.end, self.unit) == (start, unit) and not (
+            _meet(destination, self.source)
+            or _meet(destination, self.destination)
+            or _meet(source, self.destination)
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Load:
+    """A load into registers that is not written yet: what reads them may read its source."""
+
+    source: Addresses
+    destination: Addresses
+
+    def origin(self, addresses: Addresses) -> Addresses | None:
+        """Return where bytes of the registers come from; None if not all of them are loaded."""
+        if not _meet(addresses, self.destination):
+            return None
+        order = np.argsort(self.destination)
+        place = np.searchsorted(self.destination, addresses, sorter=order)
+        found = order[np.minimum(place, len(order) - 1)]
+        same = np.array_equal(self.destination[found], addresses)
+        return self.source[found] if same else None
+
+
 class _Writer:
     """The words of a program, and where everything lies in a warp's memory."""
 
@@ -121,6 +162,8 @@ class _Writer:
         self.program, self.model = program, model
         self._words: list[int] = []
         self._tables: list[tuple[int, NDArray[np.int64]]] = []
+        self._last_move: _Move | None = None
+        self._loads: list[_Load] = []
         self._loops = 0
         self._end = program.image_bytes + program.shared_bytes
         self._registers: dict[Register, int] = {}
@@ -164,6 +207,8 @@ class _Writer:
         """Write steps, one after the other."""
         for step in steps:
             scratch = self._scratch
+            if not isinstance(step, Op | Elementwise | PlainAccess | Barrier):
+                self._load_all()
             match step:
                 case Branch():
                     self._branch(step)
@@ -190,27 +235,33 @@ class _Writer:
                     raise _unknown(step.action)
             self._scratch = scratch
 
+    def _inner_block(self, steps: tuple[Step, ...]) -> None:
+        """Write steps that are executed sometimes, or repeatedly."""
+        self.block(steps)
+        self._load_all()
+
     def _branch(self, step: Branch) -> None:
         place, mask = self._uniform(step.condition)
         if not mask:
             self.block(step.then if place else step.otherwise)
             return
         start = self.add(_Code.BRANCH, place, mask, 0)
-        self.block(step.then)
+        self._inner_block(step.then)
         if step.otherwise:
             jump = self.add(_Code.JUMP, 0)
             self._words[start + 2] = len(self._words)
-            self.block(step.otherwise)
+            self._inner_block(step.otherwise)
             self._words[jump] = len(self._words)
         else:
             self._words[start + 2] = len(self._words)
+        self._last_move = None  # what follows is executed without it, too
 
     def _loop(self, step: Loop) -> None:
         counter, (place, mask) = self._loops, self._uniform(step.count)
         start = self.add(_Code.LOOP, counter, place, mask, 0)
         body = len(self._words)
         self._loops += 1
-        self.block(step.body)
+        self._inner_block(step.body)
         self._loops -= 1
         self.add(_Code.NEXT, counter, body)
         self._words[start + 3] = len(self._words)
@@ -235,7 +286,7 @@ class _Writer:
         bases = np.array(self._bases(use))[None, :, None]
         registers = bases + size * lane + byte + 0 * register
         if step.loads:
-            self._transfer(memory, registers)
+            self._load(memory, registers)
         else:
             self._transfer(registers, memory)
 
@@ -268,11 +319,17 @@ class _Writer:
         reads = [use for use in step.uses if not use.written]
         (written,) = (use for use in step.uses if use.written)
         for use in reads:
-            for name, place in zip(step.inputs, self._bases(use), strict=True):
-                self.add(_Code.COPY, place, lanes.place(name), LANES * step.bits // 8)
+            inputs = [lanes.place(name) for name in step.inputs]
+            self._copy_registers(self._bases(use), inputs, step.bits)
         lanes.write(step)
-        for name, place in zip(step.results, self._bases(written), strict=True):
-            self.add(_Code.COPY, lanes.place(name), place, LANES * written.holds.bits // 8)
+        results = [lanes.place(name) for name in step.results]
+        self._copy_registers(results, self._bases(written), written.holds.bits)
+
+    def _copy_registers(self, source: list[int], destination: list[int], bits: int) -> None:
+        if not source:
+            return
+        byte = np.arange(LANES * bits // 8)
+        self._transfer(*(np.array(one)[:, None] + byte for one in (source, destination)))
 
     def _elementwise(self, step: Elementwise) -> None:
         source, destination = step.uses
@@ -315,6 +372,7 @@ class _Writer:
             starts += self._at(Place(buffer=rows.buffer))
             table, registers = moves(form).ravel(), self._lanes(use)
             if is_packed(form):
+                self._load_all()
                 row, element = np.divmod(table, ROW_BYTES)
                 firsts = 8 * starts[row] + form.element_bits * element
                 words = self.add(_Code.WIDEN, form.element_bits, len(table), 0)
@@ -327,7 +385,12 @@ class _Writer:
             source, destination = step.uses
             table = moves(form, step.count).ravel()
             both = self._lanes(source)[table], self._lanes(destination)
-        self._transfer(*(both if not form.is_store else both[::-1]))
+        if form.is_store:
+            self._transfer(*both[::-1])
+        elif "to" in form.operands:
+            self._transfer(*both)
+        else:
+            self._load(*both)
 
     # Products
 
@@ -355,6 +418,7 @@ class _Writer:
         """Write a product of an A that metadata place, some rows at a time: each has its own B."""
         form, shape = step.form, step.form.stored.shape
         assert step.selector is not None
+        self._load_all()
         (words,) = self._bases(metadata)
         bits = 8 * words + index_bits(form, step.selector)
         size, units = metadata_of(form).unit_bits(form) // 8, bits.shape[1]
@@ -436,7 +500,7 @@ class _Writer:
                 )
             ),
             *(rule.sums is not None, rule.addend.value == "last", addition, narrowing),
-            *(rule.nan.value, _is_quick(rule, blocks)),
+            *(rule.nan.value, _is_quick(rule, blocks), bool((np.diff(members) == 1).all())),
         )
         self._add_table(words + 14, np.concatenate([members, ends]))
         self._scratch = before
@@ -489,6 +553,7 @@ class _Writer:
 
     def _whole(self, addresses: Addresses) -> int:
         """Return where bytes follow each other, after they were gathered if they do not."""
+        addresses = self._origin(addresses)
         if _follow(addresses):
             return int(addresses[0])
         start = self._take(len(addresses))
@@ -499,7 +564,8 @@ class _Writer:
         self, addresses: Addresses, others: tuple[Addresses, ...]
     ) -> tuple[int, Addresses | None]:
         """Return where a result can go whose bytes belong to addresses, and where it goes then."""
-        if _follow(addresses) and not any(np.isin(addresses, other).any() for other in others):
+        if _follow(addresses) and not any(_meet(addresses, other) for other in others):
+            self._settle(addresses)
             return int(addresses[0]), None
         return self._take(len(addresses)), addresses
 
@@ -507,10 +573,49 @@ class _Writer:
         if addresses is not None:
             self._transfer(place + np.arange(len(addresses)), addresses)
 
+    def _load(self, source: Addresses, destination: Addresses) -> None:
+        """Move bytes into registers, later: perhaps nothing reads them there."""
+        source, destination = (one.ravel() for one in np.broadcast_arrays(source, destination))
+        if len(np.unique(destination)) < len(destination):
+            raise NotEncodedError("a byte is written twice by one step")
+        self._settle(destination)
+        self._loads.append(_Load(source=source, destination=destination))
+
+    def _origin(self, addresses: Addresses) -> Addresses:
+        """Return where bytes can be read."""
+        for one in self._loads:
+            found = one.origin(addresses)
+            if found is not None:
+                return found
+        self._write_loads([one for one in self._loads if _meet(addresses, one.destination)])
+        return addresses
+
+    def _settle(self, written: Addresses) -> None:
+        """Write the loads that come before something is written, but for what is lost by it."""
+        touched = [
+            one
+            for one in self._loads
+            if _meet(written, one.destination) or _meet(written, one.source)
+        ]
+        lost = [one for one in touched if np.isin(one.destination, written).all()]
+        self._loads = [one for one in self._loads if one not in lost]
+        self._write_loads([one for one in touched if one not in lost])
+
+    def _load_all(self) -> None:
+        """Write all loads: what follows reads registers, or is executed without them, too."""
+        self._write_loads(self._loads)
+
+    def _write_loads(self, loads: list[_Load]) -> None:
+        self._loads = [one for one in self._loads if one not in loads]
+        for one in loads:
+            self._transfer(one.source, one.destination)
+
     def _transfer(self, source: Addresses, destination: Addresses) -> None:
         """Write a move of bytes, all read before one is written."""
         source, destination = (one.ravel() for one in np.broadcast_arrays(source, destination))
-        if np.isin(destination, source).any():
+        source = self._origin(source)
+        self._settle(destination)
+        if _meet(destination, source):
             start = self._take(len(source))
             between = start + np.arange(len(source))
             self._transfer(source, between)
@@ -519,20 +624,41 @@ class _Writer:
         source, destination = source[order], destination[order]
         if len(np.unique(destination)) < len(destination):
             raise NotEncodedError("a byte is written twice by one step")
+        unit, start, last = _unit(source, destination), len(self._words), self._last_move
+        if last is not None and last.is_joined_by(source, destination, unit, start):
+            start = last.start
+            del self._words[start:]
+            self._tables = [one for one in self._tables if one[0] < start]
+            source = np.concatenate([last.source, source])
+            destination = np.concatenate([last.destination, destination])
         if _follow(source) and _follow(destination):
             self.add(_Code.COPY, int(source[0]), int(destination[0]), len(source))
-            return
-        for unit in _UNITS:
-            if len(source) % unit == 0:
-                starts = [one.reshape(-1, unit) for one in (source, destination)]
-                if all(
-                    not (one[:, 0] % unit).any() and (np.diff(one, axis=1) == 1).all()
-                    for one in starts
-                ):
-                    break
-        pairs = np.stack([one[:, 0] for one in starts], axis=1)
-        words = self.add(_Code.MOVE, unit, len(pairs), 0)
-        self._add_table(words + 2, pairs)
+        else:
+            pairs = np.stack([source[::unit], destination[::unit]], axis=1)
+            words = self.add(_Code.MOVE, unit, len(pairs), 0)
+            self._add_table(words + 2, pairs)
+        self._last_move = _Move(
+            source=source, destination=destination, unit=unit, start=start, end=len(self._words)
+        )
+
+
+def _meet(one: Addresses, other: Addresses) -> bool:
+    """Whether both have an address in common."""
+    if one.max() < other.min() or other.max() < one.min():
+        return False
+    return bool(np.isin(one, other).any())
+
+
+def _unit(source: Addresses, destination: Addresses) -> int:
+    """Return how many bytes can be moved at once."""
+    for unit in _UNITS:
+        if len(source) % unit == 0:
+            starts = [one.reshape(-1, unit) for one in (source, destination)]
+            if all(
+                not (one[:, 0] % unit).any() and (np.diff(one, axis=1) == 1).all() for one in starts
+            ):
+                return unit
+    return 1
 
 
 def _unknown(what: str) -> NotEncodedError:
@@ -587,6 +713,7 @@ def _is_quick(rule: TruncatedDot, blocks: tuple[tuple[int, ...], ...]) -> bool:
     lengths = {len(block) for block in blocks}
     return (
         lengths <= {4, 8, 16}
+        and rule.rounding.value == ("rz" if accumulator.bits == 32 else "rn")
         and rule.product_exponent.value == "sum"
         and rule.product_range.value == "unlimited"
         and rule.zero_exponent.value < 1 - accumulator.bias

@@ -62,10 +62,10 @@ HERE void copied(const u8 *from, u8 *to, u32 size) {
 
 struct alignas(16) Sixteen { u64 low, high; };
 
-// Loads what is not wanted again, and leaves the cache to the words of programs.
+// Loads what is not wanted again past the first-level cache, and leaves that to registers that have no room.
 HERE Sixteen passing(const u8 *at) {
 #ifdef __CUDACC__
-  ulonglong2 x = __ldcs((const ulonglong2 *)at);
+  ulonglong2 x = __ldcg((const ulonglong2 *)at);
   Sixteen y = {x.x, x.y};
   return y;
 #else
@@ -86,6 +86,8 @@ HERE u32 fraction_bits(u32 format) { return format & 255; }
 HERE int bias(u32 format) { return (1 << (exponent_bits(format) - 1)) - 1; }
 HERE u64 infinity(u32 format) { return ((1ull << exponent_bits(format)) - 1) << fraction_bits(format); }
 HERE u64 sign_bit(u32 format) { return 1ull << (width(format) - 1); }
+
+HERE u32 unordered(u64 x, u32 format) { return (x & (sign_bit(format) - 1)) > infinity(format); }
 
 template <typename T>
 struct Number {
@@ -248,7 +250,7 @@ HERE u64 converted(u64 bits, u32 from, u32 to, u32 rounding, u32 overflow, u64 n
 struct Dot {
   u32 m, n, log_k, apart, a, b, c, d, scratch, a_format, b_format, c_format, format, d_format, members, blocks;
   u32 fraction, zero_exponent, normalised, limited, rounding, overflow, negative_zero, low_bits_rounded;
-  u32 a_flushed, b_flushed, c_flushed, d_flushed, separate, last, addition, narrowing, nan, quick;
+  u32 a_flushed, b_flushed, c_flushed, d_flushed, separate, last, addition, narrowing, nan, quick, in_order;
 };
 
 // A multiplicand: its significand and exponent, or what stands for one. Two of these markers, or one
@@ -319,6 +321,15 @@ HERE u32 to_the_right(u32 x, u32 n) {
 #endif
 }
 
+HERE u32 to_the_left_of_32(u32 x, u32 n) {
+#ifdef __CUDACC__   // the same
+  asm("shl.b32 %0, %0, %1;" : "+r"(x) : "r"(n));
+  return x;
+#else
+  return n < 32 ? x << n : 0;
+#endif
+}
+
 // The low half of a product, and its high half: all bits if it is negative, or none.
 HERE int signed_product(int x, int y, u32 *high) {
 #ifdef __CUDACC__   // the compiler else multiplies numbers of 64 bits
@@ -367,6 +378,22 @@ APART u32 any_block(const Factor *a, const Factor *b, u32 count, u32 before, con
   return block_end(sum, largest - (int)r.fraction, r.format, r);
 }
 
+// The pattern of magnitude * 2^exponent, rounded once as sums of products are: f32 towards zero, f16 to
+// the nearest. `ceiling` is what becomes of a number that is too large, `zero` of one that is 0.
+template <u32 FORMAT>
+HERE u32 quickly_rounded(u32 negative, u32 magnitude, int exponent, u32 ceiling, u32 zero) {
+  const int least = 1 - bias(FORMAT);
+  u32 up = (u32)LEADING(magnitude | 1), significand = magnitude << up;
+  int above = exponent + 31 - (int)up - least;   // binades above the lowest one of normal numbers
+  u32 binade = above > 0 ? (u32)above : 0, drop = 31 - fraction_bits(FORMAT) + binade - (u32)above;
+  u32 kept = to_the_right(significand, drop);
+  if (FORMAT == F16) kept += to_the_left_of_32(significand, 32 - drop) + (kept & 1) > 1u << 31;
+  u32 pattern = kept + (binade << fraction_bits(FORMAT));   // no exponent of a sum is above 511
+  if (pattern >= (u32)infinity(FORMAT)) pattern = ceiling;
+  if (!magnitude) pattern = 0;
+  return pattern ? pattern | negative << (width(FORMAT) - 1) : zero;
+}
+
 // The same for blocks of one length where terms fit into 32 bits, zero has an exponent below that of
 // every accumulator (so that it always counts: either the accumulator is zero, or it is larger), and
 // the exponent of a product is the sum of those of its factors. Significands of A were shifted so far
@@ -374,7 +401,7 @@ APART u32 any_block(const Factor *a, const Factor *b, u32 count, u32 before, con
 struct alignas(16) Factors { Factor first, second; };
 
 template <int LENGTH, u32 FORMAT>
-HERE u32 quick_block(const Factors *a, const Factors *b, u32 before, int zero_exponent, int fraction, u32 rounding, u32 overflow, u32 zero) {
+HERE u32 quick_block(const Factors *a, const Factors *b, u32 before, int zero_exponent, int fraction, u32 ceiling, u32 zero) {
   Number<u32> c = number(before, FORMAT);
   int own = c.exponent + (int)fraction_bits(FORMAT), largest = zero_exponent;
   if (c.significand && own > largest) largest = own;
@@ -403,8 +430,7 @@ HERE u32 quick_block(const Factors *a, const Factors *b, u32 before, int zero_ex
   u32 term = to_the_right(lift < 0 ? c.significand : c.significand << lift, (u32)(lift < 0 ? shift - lift : shift));
   i64 total = (i64)(int)(sum + 2 * twice) + (c.negative ? -(int)term : (int)term);
   u32 magnitude = total < 0 ? 0 - (u32)total : (u32)total;
-  u32 bits = rounded(total < 0, magnitude, largest - fraction, FORMAT, rounding, overflow);
-  return bits & (u32)(sign_bit(FORMAT) - 1) ? bits : zero;
+  return quickly_rounded<FORMAT>(total < 0, magnitude, largest - fraction, ceiling, zero);
 }
 
 // Where a dot product keeps what it decoded, and sums.
@@ -433,53 +459,67 @@ HERE void load_factors(const Factor *from, Factors *to) {
 
 // Adds one block to the sums of a lane, whose outputs are LANES apart. They are of the same column, and
 // have a line of B in common, but where they are of several LINES. A LENGTH of 0 stands for any, and any
-// format.
+// format. `from` and `to` are where sums are before and after it, in `work`; a sum that is no number becomes `nan`.
+struct Sums { u32 from, to, nan; };
+
 template <int LENGTH, u32 FORMAT, int LINES>
-HERE void add_some(const u32 *words, u8 *work, u32 start, u32 count, u32 found, u32 is_part) {
+HERE void add_some(const u32 *words, u8 *work, u32 start, u32 count, u32 found, Sums sums) {
   const Dot &r = *(const Dot *)words;
   const Scratch s = scratch_of(r, work);
   u32 pitch = (1u << r.log_k) + 2, format = LENGTH ? FORMAT : r.format, size = r.m * r.n, n = r.n, apart = r.apart;
   u32 mask = (u32)((1ull << (start + count)) - (1ull << start)), most = (u32)infinity(format);
   u32 fractions = 2 * (width(r.a_format) == 8 ? fraction_bits(F16) : fraction_bits(r.a_format));
-  u32 row = LANE / n, column = LANE % n, rows = LANES / n, columns = LANES % n, *sums = s.sums + (is_part ? size : 0);
+  u32 row = LANE / n, column = LANE % n, rows = LANES / n, columns = LINES ? LANES % n : 0;
   const int zero_exponent = (int)r.zero_exponent, fraction = (int)r.fraction;
-  const u32 rounding = r.rounding, overflow = r.overflow, zero = r.negative_zero ? (u32)sign_bit(format) : 0;
+  const u32 ceiling = most - (r.overflow == TO_LARGEST || (FORMAT == F32 && r.overflow == AS_IEEE));
+  const u32 zero = r.negative_zero ? (u32)sign_bit(format) : 0;
+  const u32 *from = (const u32 *)(work + sums.from);
+  u32 *to = (u32 *)(work + sums.to);
+  const Specials none = {0, 0, 0, 0};
   Factors own[LENGTH ? LENGTH / 2 : 1];
+  Specials common = none;
   if (!LINES) load_factors<LENGTH>(s.b + column * pitch + start, own);
+  if (!LINES && found) common = s.specials[r.m + column];
   for (u32 output = LANE; output < size; output += LANES) {
-    u32 before = sums[output], line = apart ? output : column, up = 0, down = 0;
+    u32 before = from[output], line = apart ? output : column, up = 0, down = 0;
     const Factor *left = s.a + row * pitch + start, *right = s.b + line * pitch + start;
     if (LINES) load_factors<LENGTH>(right, own);
-    const Specials *x = s.specials + row, *y = s.specials + r.m + line;
-    u32 special = found ? (x->nan | x->infinite | y->nan | y->infinite) & mask : 0;
-    if (!LENGTH && r.limited) up = too_large(left, right, count, fractions, 0), down = too_large(left, right, count, fractions, 1);
-    if ((before & most) == most || up || down || special) {
-      const Specials none = {0, 0, 0, 0};
-      before = special_sum(found ? *x : none, found ? *y : none, mask, up, down, before, format);
+    u32 special = (before & most) == most;
+    if (found) {
+      const Specials *x = s.specials + row;
+      if (LINES) common = s.specials[r.m + line];
+      special |= (x->nan | x->infinite | common.nan | common.infinite) & mask;
     }
-    else if constexpr (LENGTH) before = quick_block<LENGTH, FORMAT>((const Factors *)left, own, before, zero_exponent, fraction, rounding, overflow, zero);
+    if (!LENGTH && r.limited) up = too_large(left, right, count, fractions, 0), down = too_large(left, right, count, fractions, 1);
+    if (up || down || special) {
+      before = special_sum(found ? s.specials[row] : none, common, mask, up, down, before, format);
+      if (unordered(before, format)) before = sums.nan;
+    }
+    else if constexpr (LENGTH) before = quick_block<LENGTH, FORMAT>((const Factors *)left, own, before, zero_exponent, fraction, ceiling, zero);
     else before = any_block(left, right, count, before, words, fractions);
-    sums[output] = before;
+    to[output] = before;
     row += rows;
-    column += columns;
-    if (column >= n) column -= n, row++;
+    if (LINES) {
+      column += columns;
+      if (column >= n) column -= n, row++;
+    }
   }
 }
 
 template <int LENGTH, u32 FORMAT>
-APART void add_block(const u32 *words, u8 *work, u32 start, u32 count, u32 found, u32 is_part) {
+APART void add_block(const u32 *words, u8 *work, u32 start, u32 count, u32 found, Sums sums) {
   const Dot &r = *(const Dot *)words;
-  if (!LENGTH || r.apart || LANES % r.n) TWICE((add_some<LENGTH, FORMAT, 1>(words, work, start, count, found, is_part)));
-  else TWICE((add_some<LENGTH, FORMAT, 0>(words, work, start, count, found, is_part)));
+  if (!LENGTH || r.apart || LANES % r.n) TWICE((add_some<LENGTH, FORMAT, 1>(words, work, start, count, found, sums)));
+  else TWICE((add_some<LENGTH, FORMAT, 0>(words, work, start, count, found, sums)));
 }
 
 template <u32 FORMAT>
-HERE void add_any(const u32 *words, u8 *work, u32 start, u32 count, u32 found, u32 is_part) {
+HERE void add_any(const u32 *words, u8 *work, u32 start, u32 count, u32 found, Sums sums) {
   switch (((const Dot *)words)->quick ? count : 0) {
-    case 16: add_block<16, FORMAT>(words, work, start, count, found, is_part); break;
-    case 8: add_block<8, FORMAT>(words, work, start, count, found, is_part); break;
-    case 4: add_block<4, FORMAT>(words, work, start, count, found, is_part); break;
-    default: add_block<0, 0>(words, work, start, count, found, is_part);
+    case 16: add_block<16, FORMAT>(words, work, start, count, found, sums); break;
+    case 8: add_block<8, FORMAT>(words, work, start, count, found, sums); break;
+    case 4: add_block<4, FORMAT>(words, work, start, count, found, sums); break;
+    default: add_block<0, 0>(words, work, start, count, found, sums);
   }
 }
 
@@ -501,80 +541,129 @@ HERE u32 decoded(const u32 *members, const u8 *from, u32 lines, u32 log_k, u32 a
   return found;
 }
 
-HERE u32 decoded_any(const u32 *members, const u8 *from, u32 lines, u32 log_k, u32 format, u32 flush, u32 round_low, u32 shift, Factor *to) {
-  if (format == F16) return decoded<F16>(members, from, lines, log_k, format, flush, 0, shift, to);
-  if (format == BF16) return decoded<BF16>(members, from, lines, log_k, format, flush, 0, shift, to);
-  return decoded<0>(members, from, lines, log_k, format, flush, round_low, shift, to);
+// An element of 16 bits; `kept` is what is left of the fraction of a subnormal number.
+template <u32 FORMAT>
+HERE Factor factor_of_half(u32 bits, u32 kept, u32 shift) {
+  const u32 most = (1u << exponent_bits(FORMAT)) - 1, unit = 1u << fraction_bits(FORMAT);
+  u32 fraction = bits & (unit - 1), field = bits >> fraction_bits(FORMAT) & most;
+  u32 s = field ? fraction | unit : fraction & kept;
+  int e = s ? (int)(field ? field : 1) - bias(FORMAT) : ZERO;
+  if (field == most) s = 1, e = fraction ? NAN_FACTOR : INFINITE_FACTOR;
+  s <<= shift;
+  return made(bits >> 15 & 1 ? -(int)s : (int)s, e);
 }
 
+// Decodes elements of 16 bits that lie in the order of the blocks, two at once.
+template <u32 FORMAT>
+HERE u32 decoded_in_order(const u8 *from, u32 lines, u32 log_k, u32 flush, u32 shift, Factor *to) {
+  const u32 half = 1u << (log_k - 1), kept = flush ? 0 : ~0u;
+  u32 found = 0;
+  in_fours<u32>(lines * half, [=](u32 i) { return ((const u32 *)from)[i]; }, [=, &found](u32 i, u32 bits) {
+    Factors x = {factor_of_half<FORMAT>(bits & 0xffff, kept, shift), factor_of_half<FORMAT>(bits >> 16, kept, shift)};
+    found |= x.first.exponent <= INFINITE_FACTOR || x.second.exponent <= INFINITE_FACTOR;
+    ((Factors *)to)[(i >> (log_k - 1)) * (half + 1) + (i & (half - 1))] = x;
+  });
+  return found;
+}
+
+HERE u32 decoded_any(const Dot &r, const u32 *members, const u8 *from, u32 lines, u32 format, u32 flush, u32 shift, Factor *to) {
+  if (r.in_order && format == F16) return decoded_in_order<F16>(from, lines, r.log_k, flush, shift, to);
+  if (r.in_order && format == BF16) return decoded_in_order<BF16>(from, lines, r.log_k, flush, shift, to);
+  if (format == F16) return decoded<F16>(members, from, lines, r.log_k, format, flush, 0, shift, to);
+  if (format == BF16) return decoded<BF16>(members, from, lines, r.log_k, format, flush, 0, shift, to);
+  return decoded<0>(members, from, lines, r.log_k, format, flush, r.low_bits_rounded, shift, to);
+}
+
+// Of lines that follow each other. k is even.
 HERE void find_specials(const Factor *factors, u32 lines, u32 k, Specials *to) {
   EACH(line, lines) {
     Specials s = {0, 0, 0, 0};
-    for (u32 i = 0; i < k; i++) {
-      Factor x = factors[line * (k + 2) + i];
-      s.nan |= (u32)(x.exponent == NAN_FACTOR) << i;
-      s.infinite |= (u32)(x.exponent == INFINITE_FACTOR) << i;
-      s.zero |= (u32)(x.exponent == ZERO) << i;
-      s.negative |= (u32)(x.significand < 0) << i;
+    const Factors *own = (const Factors *)(factors + line * (k + 2));
+    for (u32 i = 0; i < k / 2; i++) {
+      Factors both = own[i];
+      UNROLL
+      for (u32 j = 0; j < 2; j++) {
+        Factor x = j ? both.second : both.first;
+        u32 bit = 1u << (2 * i + j);
+        if (x.exponent == NAN_FACTOR) s.nan |= bit;
+        if (x.exponent == INFINITE_FACTOR) s.infinite |= bit;
+        if (x.exponent == ZERO) s.zero |= bit;
+        if (x.significand < 0) s.negative |= bit;
+      }
     }
     to[line] = s;
   }
 }
 
-HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
-  const Dot r = *(const Dot *)words;
-  const u32 *members = code + r.members, *ends = members + (1u << r.log_k);
-  u32 k = 1u << r.log_k, size = r.m * r.n, lines = r.apart ? size : r.n;
-  u32 fractions = 2 * (width(r.a_format) == 8 ? fraction_bits(F16) : fraction_bits(r.a_format));
-  u32 shift = r.quick ? r.fraction - fractions : 0;
-  const Scratch s = scratch_of(r, work);
-  u32 *sums = s.sums, *parts = s.parts;
-  u32 found = decoded_any(members, work + r.a, r.m, r.log_k, r.a_format, r.a_flushed, r.low_bits_rounded, shift, s.a);
-  found |= decoded_any(members, work + r.b, lines, r.log_k, r.b_format, r.b_flushed, r.low_bits_rounded, 0, s.b);
-  // Outputs are summed by the lanes that EACH gives them, in add_block, too.
-  u32 is_plain = !r.last && width(r.format) == 32;   // C and D are as sums are
-  if (is_plain && r.c_format == r.format && !r.c_flushed) copied<u32>(work + r.c, (u8 *)sums, 4 * size);
-  else EACH(i, size) {
+// What few products need, apart: sums from a C of another format, or none where C is added last; sums of
+// parts, each rounded; and D from sums. An output is always that of the same lane.
+APART void sums_from_c(const u32 *words, u8 *work, u32 *sums) {
+  const Dot &r = *(const Dot *)words;
+  EACH(i, r.m * r.n) {
     u64 c = r.last ? 0 : loaded(work + r.c, i, width(r.c_format));
     if (r.c_flushed) c = flushed(c, r.c_format);
     if (r.c_format != r.format) c = converted(c, r.c_format, r.format, RN, AS_IEEE, sign_bit(r.format) - 1);
     sums[i] = (u32)c;
   }
+}
+
+APART void parts_joined(const u32 *words, u32 *sums, u32 *parts) {
+  const Dot &r = *(const Dot *)words;
+  const u64 one = (u64)bias(r.format) << fraction_bits(r.format), nan = sign_bit(r.format) - 1;
+  EACH(i, r.m * r.n) {
+    sums[i] = (u32)fused(sums[i], r.format, one, parts[i], r.format, r.addition, nan);
+    parts[i] = 0;
+  }
+}
+
+APART void d_from_sums(const u32 *words, u8 *work, const u32 *sums) {
+  const Dot &r = *(const Dot *)words;
+  const u64 one = (u64)bias(r.format) << fraction_bits(r.format), nan = sign_bit(r.format) - 1, none = sign_bit(r.d_format) - 1;
+  EACH(i, r.m * r.n) {
+    u64 d = sums[i];
+    if (r.last) {
+      u64 c = loaded(work + r.c, i, width(r.c_format));
+      if (r.c_flushed) c = flushed(c, r.c_format);
+      if (r.c_format != r.format) c = converted(c, r.c_format, r.format, RN, AS_IEEE, nan);
+      d = fused(d, r.format, one, c, r.format, r.addition, nan);
+    }
+    if (r.d_format != r.format) d = converted(d, r.format, r.d_format, r.narrowing, r.overflow, none);
+    if (r.d_flushed) d = flushed(d, r.d_format);
+    stored(work + r.d, i, width(r.d_format), (d & none) > infinity(r.d_format) ? r.nan : (u32)d);
+  }
+}
+
+HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
+  const Dot &r = *(const Dot *)words;
+  const u32 *members = code + r.members, *ends = members + (1u << r.log_k);
+  const u32 lines = r.apart ? r.m * r.n : r.n, nan = (u32)sign_bit(r.format) - 1;
+  u32 fractions = 2 * (width(r.a_format) == 8 ? fraction_bits(F16) : fraction_bits(r.a_format));
+  u32 shift = r.quick ? r.fraction - fractions : 0;
+  const Scratch s = scratch_of(r, work);
+  u32 found = decoded_any(r, members, work + r.a, r.m, r.a_format, r.a_flushed, shift, s.a);
+  found |= decoded_any(r, members, work + r.b, lines, r.b_format, r.b_flushed, 0, s.b);
+  // C and D that are as sums are, are read and written where they are added.
+  const u32 is_plain = !r.last && width(r.format) == 32;
+  const u32 from_c = is_plain && r.c_format == r.format && !r.c_flushed;
+  const u32 to_d = is_plain && r.d_format == r.format && !r.d_flushed && !r.separate;
+  if (!from_c) sums_from_c(words, work, s.sums);
+  if (r.separate) EACH(i, r.m * r.n) s.parts[i] = 0;
   found = ANY(found);
   MEET();
   if (found) {
-    find_specials(s.a, r.m, k, s.specials);
-    find_specials(s.b, lines, k, s.specials + r.m);
+    find_specials(s.a, r.m + lines, 1u << r.log_k, s.specials);
     MEET();
   }
   for (u32 block = 0, start = 0; block < r.blocks; start = ends[block++]) {
-    u32 count = ends[block] - start;
-    u32 is_part = r.separate && block;
-    if (is_part) EACH(i, size) parts[i] = 0;
-    if (r.format == F32) add_any<F32>(words, work, start, count, found, is_part);
-    else add_any<F16>(words, work, start, count, found, is_part);
-    if (is_part)
-      EACH(i, size) {
-        u64 one = (u64)bias(r.format) << fraction_bits(r.format);
-        sums[i] = (u32)fused(sums[i], r.format, one, parts[i], r.format, r.addition, sign_bit(r.format) - 1);
-      }
+    u32 count = ends[block] - start, is_part = r.separate && block;
+    const u32 place = (u32)((u8 *)(is_part ? s.parts : s.sums) - work);
+    Sums sums = {!block && from_c ? r.c : place, place, nan};
+    if (to_d && block == r.blocks - 1) sums.to = r.d, sums.nan = r.nan;
+    if (r.format == F32) add_any<F32>(words, work, start, count, found, sums);
+    else add_any<F16>(words, work, start, count, found, sums);
+    if (is_part) parts_joined(words, s.sums, s.parts);
   }
-  if (is_plain && r.d_format == r.format && !r.d_flushed) {
-    u32 nan = r.nan, *to = (u32 *)(work + r.d);
-    in_fours<u32>(size, [=](u32 i) { return sums[i]; }, [=](u32 i, u32 d) { to[i] = (d & 0x7fffffff) > (u32)infinity(F32) ? nan : d; });
-  }
-  else EACH(i, size) {
-    u64 d = sums[i], nan = sign_bit(r.d_format) - 1;
-    if (r.last) {
-      u64 c = loaded(work + r.c, i, width(r.c_format)), one = (u64)bias(r.format) << fraction_bits(r.format);
-      if (r.c_flushed) c = flushed(c, r.c_format);
-      if (r.c_format != r.format) c = converted(c, r.c_format, r.format, RN, AS_IEEE, sign_bit(r.format) - 1);
-      d = fused(d, r.format, one, c, r.format, r.addition, sign_bit(r.format) - 1);
-    }
-    if (r.d_format != r.format) d = converted(d, r.format, r.d_format, r.narrowing, r.overflow, nan);
-    if (r.d_flushed) d = flushed(d, r.d_format);
-    stored(work + r.d, i, width(r.d_format), (d & nan) > infinity(r.d_format) ? r.nan : (u32)d);
-  }
+  if (!to_d) d_from_sums(words, work, s.sums);
 }
 
 APART void all_dot_products(const u32 *words, const u32 *code, u8 *work) { TWICE(dot_products(words, code, work)); }
@@ -817,8 +906,6 @@ HERE i64 ordered(u64 x, u32 format) {
   i64 magnitude = (i64)(x & (sign_bit(format) - 1));
   return x & sign_bit(format) ? -magnitude : magnitude;
 }
-
-HERE u32 unordered(u64 x, u32 format) { return (x & (sign_bit(format) - 1)) > infinity(format); }
 
 // What is left of a finite number whose exponent is negative, as an integer.
 HERE u64 whole(Number<u64> x, u32 rounding) {
@@ -1088,14 +1175,28 @@ HERE void fill_some(const wf_contents *contents, u64 first, u32 count, u32 batch
   }
 }
 
-// Executes the program on an image, and says whether another made something else of it.
-HERE u32 differs(const u32 *code, const u8 *image, const u8 *result, u32 image_bytes, u8 *work) {
-  in_fours<Sixteen>(image_bytes / 16, [=](u32 i) { return passing(image + 16 * i); }, [=](u32 i, Sixteen x) { ((Sixteen *)work)[i] = x; });
-#ifdef __CUDACC__   // for the comparison below
-  EACH(i, (image_bytes + 127) / 128) asm volatile("prefetch.global.L2 [%0];" : : "l"(result + 128 * i));
+// What is computed anew from a number behind this: registers that are kept across calls are few.
+#ifdef __CUDACC__
+#define FORGET(number) asm volatile("" : "+r"(number))
+#else
+#define FORGET(number)
+#endif
+
+// Executes the program on an image, and says whether another made something else of it. `next` is an
+// image that is executed after it, or the same.
+HERE u32 differs(const u32 *code, const u8 *images, const u8 *results, u32 image, u32 next, u32 image_bytes, u8 *work) {
+  const u8 *before = images + (u64)image * image_bytes;
+  in_fours<Sixteen>(image_bytes / 16, [=](u32 i) { return passing(before + 16 * i); }, [=](u32 i, Sixteen x) { ((Sixteen *)work)[i] = x; });
+#ifdef __CUDACC__
+  EACH(i, (image_bytes + 127) / 128) {
+    asm volatile("prefetch.global.L2 [%0];" : : "l"(results + (u64)image * image_bytes + 128 * i));
+    if (next != image) asm volatile("prefetch.global.L2 [%0];" : : "l"(images + (u64)next * image_bytes + 128 * i));
+  }
 #endif
   MEET();
   execute(code, work);
+  FORGET(image);
+  const u8 *result = results + (u64)image * image_bytes;
   u32 found = 0;
   in_fours<Sixteen>(image_bytes / 16, [=](u32 i) { return passing(result + 16 * i); }, [=, &found](u32 i, Sixteen y) {
     Sixteen x = ((const Sixteen *)work)[i];
@@ -1120,16 +1221,23 @@ extern "C" __global__ void __launch_bounds__(128, 4) fill(const u64 *words, u64 
 }
 
 // Executes the program on images and compares what it makes with what another made, a warp for each of
-// some. `found` is the number of images that differ, then how many could be listed at most, then their
+// some. `shared_words` of the program are copied behind the memory of the warps of a block: all of them,
+// or none. `found` is the number of images that differ, then how many could be listed at most, then their
 // numbers.
-extern "C" __global__ void __launch_bounds__(128, 4) compare(const u32 *code, const u8 *images, const u8 *results, u32 image_bytes, u32 work_bytes, u64 first, u64 count, u8 *memory, u64 *found) {
+extern "C" __global__ void __launch_bounds__(128, 4) compare(const u32 *code, const u8 *images, const u8 *results, u32 image_bytes, u32 work_bytes, u32 shared_words, u64 first, u32 count, u8 *memory, u64 *found) {
   extern __shared__ __align__(16) u8 own[];
   u32 warp = threadIdx.x / 32, warps = blockDim.x / 32, part = blockIdx.x * warps + warp;
-  for (u64 i = part; i < count; i += gridDim.x * warps) {
-    const u8 *image = images + i * image_bytes, *result = results + i * image_bytes;
+  if (shared_words) {
+    u32 *copy = (u32 *)(own + warps * work_bytes);
+    for (u32 i = threadIdx.x; i < shared_words; i += blockDim.x) copy[i] = code[i];
+    __syncthreads();
+    code = copy;
+  }
+  for (u32 i = part; i < count; i += gridDim.x * warps) {
+    u32 next = count - i > gridDim.x * warps ? i + gridDim.x * warps : i;
     // Twice, as above.
-    u32 is_wrong = memory ? differs(code, image, result, image_bytes, memory + (u64)part * work_bytes)
-                          : differs(code, image, result, image_bytes, own + warp * work_bytes);
+    u32 is_wrong = memory ? differs(code, images, results, i, next, image_bytes, memory + (u64)part * work_bytes)
+                          : differs(code, images, results, i, next, image_bytes, own + warp * work_bytes);
     if (is_wrong && LANE == 0) {
       u64 place = atomicAdd(found, 1ull);
       if (place < found[1]) found[2 + place] = first + i;
@@ -1148,7 +1256,7 @@ extern "C" void fill_images(const uint64_t *words, u64 first, u64 count, u8 *ima
 
 extern "C" void compare_images(const u32 *code, const u8 *images, const u8 *results, u64 image_bytes, u64 first, u64 count, u8 *work, u64 *found) {
   for (u64 i = 0; i < count; i++)
-    if (differs(code, images + i * image_bytes, results + i * image_bytes, (u32)image_bytes, work) && found[0]++ < found[1])
+    if (differs(code, images, results, (u32)i, (u32)i, (u32)image_bytes, work) && found[0]++ < found[1])
       found[1 + found[0]] = first + i;
 }
 

@@ -20,7 +20,8 @@ from fuzz.screening.fresh import FreshScreen
 from fuzz.screening.screen import Sighting
 from oracle.errors import InfrastructureError
 from runners import simulated_runner
-from runners.protocol import Compiled, Failure, Images, Ran
+from runners.protocol import Collected, Compiled, Failure, Images, Ran, Trouble
+from runners.reference.fresh import FreshWork, PendingFresh
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import expand
 from strategies.draws import Selection
@@ -44,6 +45,15 @@ def _built() -> None:
 class Defective(SimulatedRunner):
     """A device of which one multiprocessor gets images wrong that are run once."""
 
+    alone = 0
+    """How often one image was run by itself."""
+
+    def fresh(
+        self, compiled: Compiled, work: FreshWork, *, entry: str | None = None
+    ) -> PendingFresh:
+        self.alone += work.count == 1
+        return super().fresh(compiled, work, entry=entry)
+
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         ran = super().run(compiled, images, entry=entry)
         if isinstance(ran, Failure):
@@ -51,6 +61,32 @@ class Defective(SimulatedRunner):
         wrong = ran.images.copy()
         wrong[ran.sms == WRONG, -1] ^= 1
         return replace(ran, images=wrong)
+
+
+class WrongOnce(SimulatedRunner):
+    """A device of which one multiprocessor gets one image wrong, and that one time alone."""
+
+    is_right = False
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
+        ran = super().run(compiled, images, entry=entry)
+        if isinstance(ran, Failure) or self.is_right or WRONG not in ran.sms:
+            return ran
+        self.is_right, wrong = True, ran.images.copy()
+        wrong[ran.sms.tolist().index(WRONG), -1] ^= 1
+        return replace(ran, images=wrong)
+
+
+class HangsAlone(Defective):
+    """The same, which hangs when one image is run by itself."""
+
+    def fresh(
+        self, compiled: Compiled, work: FreshWork, *, entry: str | None = None
+    ) -> PendingFresh:
+        pending = super().fresh(compiled, work, entry=entry)
+        if work.count > 1:
+            return pending
+        return Collected(outcome=Failure(trouble=Trouble.HANG, message="it does not end"))
 
 
 class Miscompiled(SimulatedRunner):
@@ -121,6 +157,41 @@ def test_a_multiprocessor_that_is_wrong_is_named_and_its_image_is_made_again() -
     assert np.array_equal(
         references.images[place], expand(one.recipe, one.program, 1, first=number)[0]
     )
+
+
+def test_one_wrong_image_that_never_comes_again_is_a_finding_of_its_multiprocessor() -> None:
+    with screening(lambda choice: WrongOnce()) as (screen, sightings):
+        while not sightings:
+            screen.step()
+        examiner = Examiner(description=screen._description, device="GPU 3")
+        (found,) = examiner.examine(screen, sightings[0])
+        screen.step()
+        screen.finish()
+    assert len(sightings) == 1
+    assert screen.tally.total.wrong == 1
+    assert not screen.miscompiled
+    assert found.case.kind is Kind.FLAKY
+    assert f"multiprocessor {WRONG} of GPU 3" in found.title
+    assert f"on multiprocessor {WRONG}" in found.sentence
+
+
+def test_a_program_that_others_get_right_is_asked_about_once() -> None:
+    runner = Defective()
+    with screening(lambda choice: runner) as (screen, sightings):
+        while len(sightings) < 3:
+            screen.step()
+        screen.finish()
+    assert runner.alone == 1
+
+
+def test_an_image_that_hangs_by_itself_is_held_against_its_program() -> None:
+    with screening(lambda choice: HangsAlone()) as (screen, sightings):
+        while not sightings:
+            screen.step()
+        screen.finish()
+    item = sightings[0].item
+    assert [one.trouble for one in item.failures] == [Trouble.HANG]
+    assert screen.tally.faulty.tolist() == [WRONG]
 
 
 def test_a_program_whose_code_is_wrong_is_left_out_and_says_nothing_of_the_device() -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import io
 import json
 import re
+import signal
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,7 +16,7 @@ from xml.etree import ElementTree
 
 import msgspec
 import pytest
-from command_line import warpfuzz
+from command_line import started, warpfuzz
 from rich.console import Console
 from rich.live import Live
 from small_sets import MODULE
@@ -43,9 +46,10 @@ from fuzz.screening.screen import Pattern, Screen, ScreeningSet, Sighting, write
 from oracle.errors import InfrastructureError, UsageError
 from runners.kernels import KernelModule
 from runners.ledger import Rate
-from runners.protocol import Compiled, Failure, Runner, Trouble
+from runners.protocol import Collected, Compiled, Failure, Runner, Trouble
 from runners.ptx_pass import RewritingRunner
 from runners.screening import References
+from runners.simulated_runner import SimulatedRunner
 from strategies.draws import Selection
 from strategies.program_draws import selected_forms
 
@@ -479,6 +483,56 @@ def test_a_screening_that_is_stopped_before_anything_is_compared_is_not_sound(
     monkeypatch.setattr(screen_command._Job, "screen", lambda job, _: job.stop.set())
     with pytest.raises(InfrastructureError, match="stopped before anything was compared"):
         screen_command.screen(options.Screen(runner="sim", corpus=tmp_path / "found", time="60"))
+
+
+def never_ends() -> None:
+    """Have a launch that is waited for without end."""
+
+    def waits(job: screen_command._Job, device: ScreenedDevice) -> None:
+        device.started = time.monotonic()
+        Path("waits").touch()
+        threading.Event().wait()
+
+    screen_command._END_SECONDS = 0.1
+    screen_command._Job.screen = waits
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, None])
+def test_a_launch_that_does_not_come_back_keeps_no_screening_from_its_end(
+    tmp_path: Path, number: int | None
+) -> None:
+    seconds = "0.1" if number is None else "600"
+    words = ("screen", "--runner", "sim", "--time", seconds)
+    with started(tmp_path, *words, prepare=never_ends) as command:
+        while not (tmp_path / "waits").exists():
+            time.sleep(0.01)
+        if number is not None:
+            command.send_signal(number)
+        ended = command.ended(60)
+    assert ended.code == 4
+    assert "has not come back 0.1 s after the end" in ended.err
+
+
+def test_what_failed_and_had_no_time_to_run_again_is_not_sound(
+    small_set: ScreeningSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_set(tmp_path / "small.set", small_set)
+    runs = SimulatedRunner.screen
+    hang = Collected(outcome=Failure(trouble=Trouble.HANG, message="it did not end"))
+    launches = [hang]
+
+    def screens(self: SimulatedRunner, *given: object, **named: object) -> object:
+        return launches.pop() if launches else runs(self, *given, **named)
+
+    monkeypatch.setattr(SimulatedRunner, "screen", screens)
+    asked = options.Screen(
+        path=tmp_path / "small.set", runner="sim", corpus=tmp_path / "found", time="0.0001"
+    )
+    with pytest.raises(InfrastructureError, match=r"it did not end; there was no time"):
+        screen_command.screen(asked)
+    # With time enough it runs again, and comes to its end.
+    launches.append(hang)
+    assert not screen_command.screen(asked.but(time="2"))
 
 
 def test_the_command_tells_multiprocessors_apart_in_json_junit_and_report(

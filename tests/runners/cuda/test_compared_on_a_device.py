@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import cuda_fakes
 import numpy as np
 import pytest
-from cuda_fakes import MISALIGNED, fake_runner, module
+from cuda_fakes import HANGS, MISALIGNED, fake_runner, module
 
 from oracle.errors import InfrastructureError
 from oracle.execution import execute
@@ -21,10 +23,11 @@ from oracle.models import model_for
 from oracle.ops import product_of
 from oracle.program import Program
 from runners.cuda import fresh
+from runners.cuda import runner as cuda_runner
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit
 from runners.kernels import Kernel
-from runners.protocol import Compiled, Failure, Trouble
+from runners.protocol import Compiled, Failure, Ran, Trouble
 from runners.reference.encoding import encode
 from runners.reference.fresh import FreshRan, FreshWork
 from runners.reference.self_check import LISTED
@@ -36,6 +39,8 @@ from strategies.programs.single_instruction import buffers_of, single_instructio
 OPCODE = "mma.sync.aligned.m16n8k16.row.col.{}s32.s8.s8.s32"
 RECIPE = Recipe(classes=(ValueClass.EXTREME, ValueClass.NORMAL), seed=28)
 FIRST, COUNT = (1 << 32) - 100, 300
+_LINE_BYTES = 1 << 18
+"""More bytes than a line between two processes holds (212,992, Linux's net.core.wmem_default)."""
 
 
 def program_of(opcode: str) -> Program:
@@ -141,6 +146,45 @@ def test_a_batch_behind_a_comparison_runs(runner: CudaRunner) -> None:
     assert isinstance(comparison.collect(), FreshRan)
 
 
+def test_an_answer_and_requests_pass_each_other_where_neither_fits_the_line(
+    runner: CudaRunner,
+) -> None:
+    compiled = runner.compile(emit(PROGRAM))
+    assert isinstance(compiled, Compiled)
+    numbers = range(FIRST, FIRST + COUNT)
+    assert 2 * COUNT * PROGRAM.image_bytes > _LINE_BYTES
+    # The device answers while it is sent what is not needed at once.
+    comparison = runner.fresh(compiled, work(PROGRAM, sampled=tuple(numbers)))
+    ahead = [runner.prepare(module(f"{name} {'-' * _LINE_BYTES}")) for name in "ab"]
+    found = comparison.collect()
+    assert isinstance(found, FreshRan), found
+    assert found.numbers.tolist() == [*numbers]
+    for one in ahead:
+        assert isinstance(one, Compiled)
+        assert isinstance(runner.run(one, cuda_fakes.images(2)), Ran)
+
+
+@pytest.mark.slow
+def test_a_long_answer_that_is_fetched_late_is_no_hang(
+    runner: CudaRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = work(PROGRAM, sampled=tuple(range(FIRST, FIRST + COUNT)))
+    ran(runner, asked)
+    monkeypatch.setattr(cuda_runner, "_REFERENCE_SECONDS", 0.0)
+    monkeypatch.setattr(runner, "deadline", 0.5)
+    compiled, starts = runner.compile(emit(PROGRAM)), runner.starts
+    assert isinstance(compiled, Compiled)
+    comparison = runner.fresh(compiled, asked)
+    time.sleep(2.0)
+    # What lies in the line is there, and the rest comes as soon as the busy machine lets it.
+    os.kill(runner.pid or 0, signal.SIGSTOP)
+    goes_on = threading.Timer(1.0, os.kill, (runner.pid, signal.SIGCONT))
+    goes_on.start()
+    assert isinstance(comparison.collect(), FreshRan)
+    goes_on.join()
+    assert runner.starts == starts
+
+
 def test_a_reference_that_is_wrong_on_its_fixed_set_is_refused(runner: CudaRunner) -> None:
     with fake_runner(mode="misjudges") as other:
         compiled = other.compile(emit(PROGRAM))
@@ -152,22 +196,46 @@ def test_a_reference_that_is_wrong_on_its_fixed_set_is_refused(runner: CudaRunne
         assert "wrong on images whose results are known" in found.detail
 
 
-@pytest.mark.slow
-def test_a_kernel_that_poisons_the_context_costs_one_comparison(runner: CudaRunner) -> None:
+def stopping(runner: CudaRunner, behaviour: int) -> tuple[Compiled, FreshWork]:
+    """Return a kernel, and the image that has the stand-in do something else."""
     anything = Recipe(classes=(ValueClass.ANY,), seed=28)
     images = expand(anything, PROGRAM, 4096)
-    first = int(np.flatnonzero(images[:, 0] == MISALIGNED)[0])
+    first = int(np.flatnonzero(images[:, 0] == behaviour)[0])
     kernel = Kernel(entry="increment", image_bytes=PROGRAM.image_bytes)
     stops = runner.compile(replace(module(), kernels=(kernel,)))
     assert isinstance(stops, Compiled)
-    starts = runner.starts
     contents = device_contents(anything, PROGRAM).words
-    asked = replace(work(PROGRAM), contents=contents, first=first, count=1)
-    lost = runner.fresh(stops, asked).collect()
+    return stops, replace(work(PROGRAM), contents=contents, first=first, count=1)
+
+
+@pytest.mark.slow
+def test_a_kernel_that_poisons_the_context_costs_one_comparison(runner: CudaRunner) -> None:
+    starts = runner.starts
+    lost = runner.fresh(*stopping(runner, MISALIGNED)).collect()
     assert isinstance(lost, Failure)
     assert lost.trouble is Trouble.STICKY_ERROR
     assert ran(runner, work(PROGRAM)).differing == 0
     assert runner.starts == starts + 1
+
+
+def test_a_comparison_that_hangs_is_given_up_at_its_deadline_though_the_line_is_full(
+    runner: CudaRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran(runner, work(PROGRAM))
+    hangs, asked = stopping(runner, HANGS)
+    monkeypatch.setattr(cuda_runner, "_REFERENCE_SECONDS", 0.0)
+    monkeypatch.setattr(runner, "deadline", 1.0)
+    comparison = runner.fresh(hangs, asked)
+    begun = time.monotonic()
+    ahead = [runner.prepare(module(f"{name} {'+' * _LINE_BYTES}")) for name in "ab"]
+    lost = comparison.collect()
+    assert isinstance(lost, Failure)
+    assert lost.trouble is Trouble.HANG
+    # Far less than the two modules might take to be loaded; a process that starts again takes some.
+    assert time.monotonic() - begun < 60
+    for one in ahead:
+        assert isinstance(one, Compiled)
+        assert isinstance(runner.run(one, cuda_fakes.images(2)), Ran)
 
 
 def test_those_who_compare_on_a_device_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -447,10 +447,12 @@ def _fill(contents, first, count, batch, images, copies, memory) -> None:
         _filled[address] = made.nbytes
 
 
-def _compare(code, images, results, image_bytes, work_bytes, first, count, memory, found) -> None:
+def _compare(code, images, results, *rest) -> None:
     from runners.reference.encoding import Encoded
 
+    image_bytes, work_bytes, shared_words, first, count, _, found = rest
     words = _memory[code].view(np.uint32)
+    assert shared_words in (0, len(words))
     encoded = Encoded(words=words, image_bytes=image_bytes, work_bytes=work_bytes)
     before, after = (
         _at(one, count * image_bytes).reshape(count, image_bytes) for one in (images, results)
