@@ -9,6 +9,7 @@ addresses, and what multiplies meets matrices.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum, auto
 from typing import Any
@@ -400,8 +401,11 @@ class _Writer:
             raise _unknown(form.opcode)
         uses = {use.field: use for use in step.uses}
         d, a, b, c = (self._matrix_of(form, uses[one]) for one in "dabc")
-        places_ = [self._whole(one) for one in (a, b, c)]
-        place, written = self._room(d, (a, b, c))
+        places_, others = [self._whole(one) for one in (a, b, c)], [a, b, c]
+        if form.has_metadata:
+            self._load_all()  # metadata are read between one part of D and the next
+            others.append(self._lanes(uses["e"]))
+        place, written = self._room(d, others)
         if form.has_metadata:
             self._multiply_placed(step, uses["e"], [*places_, place])
             self._deliver(place, written)
@@ -418,7 +422,6 @@ class _Writer:
         """Write a product of an A that metadata place, some rows at a time: each has its own B."""
         form, shape = step.form, step.form.stored.shape
         assert step.selector is not None
-        self._load_all()
         (words,) = self._bases(metadata)
         bits = 8 * words + index_bits(form, step.selector)
         size, units = metadata_of(form).unit_bits(form) // 8, bits.shape[1]
@@ -561,7 +564,7 @@ class _Writer:
         return start
 
     def _room(
-        self, addresses: Addresses, others: tuple[Addresses, ...]
+        self, addresses: Addresses, others: Sequence[Addresses]
     ) -> tuple[int, Addresses | None]:
         """Return where a result can go whose bytes belong to addresses, and where it goes then."""
         if _follow(addresses) and not any(_meet(addresses, other) for other in others):
