@@ -143,9 +143,10 @@ OF_OPERATION: dict[Operation, Feature] = {
 
 
 OF_SCALAR: Mapping[str, Feature] = {
-    row.family: Feature(row.family, Dimension.SCALAR)
-    for row in SCALARS.values()
-    if row.settled_by or not row.nan
+    family: Feature(family, Dimension.SCALAR)
+    for family in dict.fromkeys(
+        row.family for row in SCALARS.values() if not row.nan or row.settled_by
+    )
 }
 """The feature of each scalar instruction, by its first word: of those whose results PTX says, on
 some operands at least, or that another instruction settles."""

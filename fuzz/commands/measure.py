@@ -206,10 +206,11 @@ class _Report:
 
 
 def _left_out(model: Model, target: str) -> str:
+    module = module_of_all(target)
     forms = [
         form
         for form in FORMS
-        if form.is_product and is_valued(form, module_of_all(target)) and not model.judges(form)
+        if form.is_product and is_valued(form, module) and not model.judges(form)
     ]
     if not forms:
         return "."

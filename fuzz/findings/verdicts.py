@@ -6,6 +6,7 @@ says as a whole, and `kind_of_difference` names in a few words what its differen
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -327,12 +328,14 @@ def _displaced(found: Differences) -> str:
     if not np.array_equal(expected, np.sort(found.column("actual"))) or expected[0] == expected[-1]:
         return ""
     at = {(one.row, one.column): one.expected for one in found}
+    of_rows = Counter((row, value) for (row, _), value in at.items())
+    of_columns = Counter((column, value) for (_, column), value in at.items())
     moves = {"rows": 0, "columns": 0, "transposed": 0}
     for one in found:
+        stays = at[one.row, one.column] == one.actual
         moves["transposed"] += at.get((one.column, one.row)) == one.actual
-        for (row, column), value in at.items():
-            moves["rows"] += column == one.column and row != one.row and value == one.actual
-            moves["columns"] += row == one.row and column != one.column and value == one.actual
+        moves["rows"] += of_columns[one.column, one.actual] - stays
+        moves["columns"] += of_rows[one.row, one.actual] - stays
     best = max(moves, key=lambda name: moves[name])
     if moves[best] < len(found):
         return "elements in each other's places"

@@ -16,7 +16,7 @@ register have more bits (9.4.1), `?` lets one be copied that was never written. 
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import permutations, product
 from typing import Any, NamedTuple
 
@@ -119,7 +119,7 @@ class Op:
         self.decode = decode or self._decode
         opcode, _, listed = syntax.partition(" ")
         self.stem = opcode.partition(".")[0].partition("{")[0]
-        self.pattern = re.compile(_pattern(opcode, _CLASSES | classes))
+        self._opcode, self._classes = opcode, _CLASSES | classes
         self.slots = []
         for brace, joint, name, kind, mark in _SLOT.findall(listed):
             is_target = name in ("d", "p") or joint == "|"
@@ -130,6 +130,11 @@ class Op:
         paired = re.search(r"\|[pq]", listed) is not None
         self._pairs = (paired, paired and "{|" not in listed)
         self.waits = self.slots[-1].name == "m"
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """What its opcode fits; for the hundreds at once it takes 50 ms of every start."""
+        return re.compile(_pattern(self._opcode, self._classes))
 
     def fits(self, given: Sequence[Operand]) -> bool:
         """Return whether these may be the operands, by their number and by what is `p|q`."""

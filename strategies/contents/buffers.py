@@ -42,12 +42,17 @@ def filled(kind: str, bits: int, size: int, *, seed: int, image: int, buffer: in
     drawn: Words = np.random.Philox(key=key).random_raw(2 * count).astype(np.uint64)
     values, choices = drawn[:count], drawn[count:] >> np.uint64(32)
     edges = _edges(kind, bits)
-    offers = (edges[choices % np.uint64(edges.size)], values, _small(kind, bits, values))
+    offers = (
+        lambda: edges[choices % np.uint64(edges.size)],
+        lambda: values,
+        lambda: _small(kind, bits, values),
+    )
     turn = image % (len(offers) + 1)
     if turn == len(offers):
-        found = np.choose((choices >> np.uint64(16)).astype(np.intp) % len(offers), offers)
+        which = (choices >> np.uint64(16)).astype(np.intp) % len(offers)
+        found = np.choose(which, [offer() for offer in offers])
     else:
-        found = offers[turn]
+        found = offers[turn]()
     return found.astype(f"<u{bits // 8}").tobytes()[:size]
 
 

@@ -284,7 +284,8 @@ def _uniform(type_: Format, raw: int, size: int) -> Image:
     if type_.bits < 8:
         raw = sum(raw << shift for shift in range(0, 8, type_.bits))
     element = np.frombuffer(raw.to_bytes(max(1, type_.bits // 8), "little"), np.uint8)
-    return np.resize(element, size)
+    # np.resize makes a list of as many arrays.
+    return np.tile(element, -(-size // element.size))[:size]
 
 
 def one(type_: Format) -> int:

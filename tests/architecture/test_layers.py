@@ -13,7 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
-from test_rooms import ROOT
+from test_rooms import ROOT, nodes
 
 LAYERS = (
     "errors reasons given_files lazy scratch transposition",
@@ -42,10 +42,15 @@ def modules(room: str) -> dict[str, Path]:
     }
 
 
-def inside(room: str, path: Path) -> Iterator[str]:
+@cache
+def inside(room: str, path: Path) -> tuple[str, ...]:
     """Name the modules of its own room that a file imports, wherever in it."""
+    return tuple(_inside(room, path))
+
+
+def _inside(room: str, path: Path) -> Iterator[str]:
     known = modules(room)
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and node.module in known:
             for alias in node.names:
                 name = f"{node.module}.{alias.name}"

@@ -37,6 +37,15 @@ IMPORT_NAMES = {"nvidia-ml-py": "pynvml", "nvidia-cuda-nvcc": ""}
 
 
 @cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Return the imports, calls and attributes in a file, wherever, and its own assignments."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    asked = (ast.Import, ast.ImportFrom, ast.Call, ast.Attribute)
+    own = [one for one in tree.body if isinstance(one, ast.Assign)]
+    return (*own, *(node for node in ast.walk(tree) if isinstance(node, asked)))
+
+
+@cache
 def imported(path: Path) -> tuple[str, ...]:
     """Name every module that a file imports, wherever in it, also by a constant text."""
     return tuple(_imported(path))
@@ -44,7 +53,7 @@ def imported(path: Path) -> tuple[str, ...]:
 
 def _imported(path: Path) -> Iterator[str]:
     package = path.relative_to(ROOT).parent.parts
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -92,19 +101,19 @@ def test_hypothesis_is_imported_by_strategies_alone() -> None:
 @cache
 def array_types(path: Path) -> frozenset[str]:
     """Name what a module calls types of arrays."""
-    lines = ast.parse(path.read_text(encoding="utf-8")).body if path.exists() else []
-    assigned = (n for n in lines if isinstance(n, ast.Assign) and "NDArray[" in ast.unparse(n))
+    there = nodes(path) if path.exists() and "NDArray" in path.read_text("utf-8") else ()
+    assigned = (n for n in there if isinstance(n, ast.Assign) and "NDArray[" in ast.unparse(n))
     return frozenset(one.id for n in assigned for one in n.targets if isinstance(one, ast.Name))
 
 
 def asked_array_types(path: Path) -> list[str]:
     """List where a module asks the name of a type of arrays for an attribute."""
-    known, nodes = {"NDArray", *array_types(path)}, [*ast.walk(ast.parse(path.read_text("utf-8")))]
-    for node in nodes:
+    known = {"NDArray", *array_types(path)}
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             theirs = array_types(ROOT.joinpath(*node.module.split(".")).with_suffix(".py"))
             known |= {one.asname or one.name for one in node.names if one.name in theirs}
-    bases = (node.value for node in nodes if isinstance(node, ast.Attribute))
+    bases = (node.value for node in nodes(path) if isinstance(node, ast.Attribute))
     return [f"{one.id}, line {one.lineno}" for one in bases if getattr(one, "id", "") in known]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cache
 from unittest.mock import Mock
 
 import pytest
@@ -81,6 +82,11 @@ def reports(
         return [opened_check.round(job) for job in jobs], counting
 
 
+@cache
+def outside() -> tuple[list[RoundReport], Counting]:
+    return reports(OUTSIDE, only=WIDE)
+
+
 def families(made: list[RoundReport]) -> dict[str, Kind]:
     return {
         key: one.case.kind
@@ -113,7 +119,7 @@ def test_of_settled_families_nothing_is_compiled_and_every_case_is_counted(
 
 def test_what_costs_the_device_is_not_looked_for_again() -> None:
     """On a GPU, each run that ends so takes the device a second or two."""
-    first, before = reports(OUTSIDE, only=WIDE)
+    first, before = outside()
     failed = {key for key, kind in families(first).items() if kind is Kind.LAUNCH_FAILURE}
     assert failed
     again, asked = reports(OUTSIDE, frozenset(failed), only=WIDE)
@@ -124,7 +130,7 @@ def test_what_costs_the_device_is_not_looked_for_again() -> None:
 
 
 def test_what_fails_whatever_images_hold_is_run_once_more() -> None:
-    made, asked = reports(OUTSIDE, only=WIDE)
+    made, asked = outside()
     assert sum(report.failed for report in made)
     assert set(asked.failed.values()) <= {0, 1}
     # Of each such program one image is shown, and the others are not asked about.

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from answering import address
 from command_line import ROOT, warpfuzz
 from planted_ptxas import planted_ptxas
 
@@ -435,7 +436,8 @@ def test_compilers_are_compared_and_the_wrong_ones_named(tmp_path: Path, runner:
     )
     for version in (1, 2, 3):
         faults = ["store-layout-flipped"] if version > 1 else []
-        planted_ptxas(tmp_path / "p" / str(version), f"{version}.0", faults, (2, 3))
+        folder = tmp_path / "p" / str(version)
+        planted_ptxas(folder, f"{version}.0", faults, (2, 3), answering=address())
     words = ("judge", "k.ptx", *FEW, "--compilers", "p", "--opt", "0,2", "--json")
     more = {}
     if runner == "cuda":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -53,10 +54,15 @@ class Rewriting(ForwardingRunner):
         return super().compile(replace(module, ptx=self.pattern.sub(self.other, module.ptx)))
 
 
+@cache
+def drawn(strategy: object, key: int) -> tuple[Program, KernelModule]:
+    program = draw_one(strategy, key)  # type: ignore[arg-type]
+    return program, emit(program, module=MODULE)
+
+
 def wrong(runner: Rewriting, strategy: object, keys: range) -> Iterator[Subject]:
     for key in keys:
-        program = draw_one(strategy, key)  # type: ignore[arg-type]
-        module = emit(program, module=MODULE)
+        program, module = drawn(strategy, key)
         if not runner.pattern.search(module.ptx):
             continue
         images = np.random.default_rng(key).integers(0, 256, (8, program.image_bytes), np.uint8)

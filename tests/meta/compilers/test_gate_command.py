@@ -9,8 +9,10 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -23,7 +25,10 @@ from corpus.opening import FOLDER as RECORD
 from corpus.opening import named_corpus
 from fuzz.campaign.store import Budget
 from fuzz.commands import gate
+from fuzz.compilers.matrix import survey_programs
 from fuzz.findings.families import Asked
+from oracle.forms import Form
+from oracle.program import Program
 from runners.variants import parse_variant
 
 FAULT = "store-layout-flipped"
@@ -35,9 +40,15 @@ ENOUGH = (
 )  # fmt: skip
 
 
+def few_programs(forms: Sequence[Form], **asked: Any) -> Iterator[tuple[Form, Program]]:
+    """Draw about as many programs as are timed, in place of one of each form."""
+    return survey_programs(forms[:: len(forms) // gate._PROGRAMS_OF_A_MODULE], **asked)
+
+
 def shorten(record: str = "little") -> None:
     """Ask about few findings, and compile few modules: each starts a process (`prepare`)."""
     gate.RECORD, gate._MODULES, gate._TURNS = record, 1, 1
+    gate.survey_programs = few_programs
     gate.Budget = lambda seconds: Budget(cases=FEW_CASES)
 
 
@@ -114,6 +125,7 @@ def test_slower_is_only_what_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other work on a machine makes single measurements long."""
     facts = SimpleNamespace(target="sm_80", versions=SimpleNamespace(main="8.0"))
     old, new = (SimpleNamespace(says=lambda _: True) for _ in range(2))
+    monkeypatch.setattr(gate, "survey_programs", few_programs)
     for seconds, slower in (([1.0, 9.0, 1.0, 1.1], False), ([1.0, 2.0] * 4, True)):
         left = iter(seconds)
         monkeypatch.setattr(gate, "_seconds", lambda *_, left=left: next(left))

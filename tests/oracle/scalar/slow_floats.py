@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache, lru_cache
 from math import floor
 
 from slow_integers import COMPARE, clamp, number
@@ -46,6 +47,13 @@ def of(value: Fraction, negative_zero: bool = False) -> Number:
     return Number(value < 0 or (value == 0 and negative_zero), abs(value))
 
 
+@cache
+def power(exponent: int) -> Fraction:
+    """Return a power of two: making them took a tenth of the time."""
+    return Fraction(2) ** exponent
+
+
+@lru_cache(1 << 16)
 def decode(pattern: int, fmt: str) -> Number:
     bits, e, f = BITS[fmt], EXPONENT[fmt], FRACTION[fmt]
     pattern >>= bits - 1 - e - f if fmt != "tf32" else 0
@@ -61,7 +69,7 @@ def decode(pattern: int, fmt: str) -> Number:
         return Number(negative, None if fraction else INFINITY)
     if field == 0:
         return Number(negative, Fraction(fraction, 1 << f) / (1 << (bias - 1)))
-    return Number(negative, (1 + Fraction(fraction, 1 << f)) * Fraction(2) ** (field - bias))
+    return Number(negative, (1 + Fraction(fraction, 1 << f)) * power(field - bias))
 
 
 def whole(value: Fraction, mode: str) -> int:
@@ -94,13 +102,13 @@ def encode(x: Number, fmt: str, mode: str = "rn", finite: bool = False, ftz: boo
         exponent = 1 - bias
         if size:
             exponent = max(exponent, size.numerator.bit_length() - size.denominator.bit_length())
-            exponent += size >= Fraction(2) ** (exponent + 1)
-            exponent = max(1 - bias, exponent - (size < Fraction(2) ** exponent))
-        tiny = Fraction(2) ** (exponent - f - 1)  # a unit of numbers below the least normal one
-        units = abs(whole(value / Fraction(2) ** (exponent - f), mode))
+            exponent += size >= power(exponent + 1)
+            exponent = max(1 - bias, exponent - (size < power(exponent)))
+        tiny = power(exponent - f - 1)  # a unit of numbers below the least normal one
+        units = abs(whole(value / power(exponent - f), mode))
         # Of a number that rounds up to a power of two, the field carries into the exponent.
         field = units + ((exponent + bias - 1) << f)
-        if ftz and size < Fraction(2) ** (1 - bias) and abs(whole(value / tiny, mode)) < 2 << f:
+        if ftz and size < power(1 - bias) and abs(whole(value / tiny, mode)) < 2 << f:
             field = 0
         if field >= top:
             inward = mode == "rz" or mode == ("rp" if x.negative else "rm")

@@ -6,6 +6,7 @@ import ctypes
 import shutil
 import subprocess
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -73,12 +74,17 @@ def aligned(size: int) -> np.ndarray:
     return memory[-memory.ctypes.data % 16 :][:size]
 
 
+@lru_cache(maxsize=2)
+def words_of(recipe: Recipe, program: Program, *, is_native: bool) -> np.ndarray:
+    return device_contents(recipe, program, is_native=is_native).words
+
+
 @pytest.fixture(scope="module")
 def made(library: ctypes.CDLL) -> Make:
     def make(
         recipe: Recipe, program: Program, number: int, *, is_native: bool = True
     ) -> np.ndarray:
-        words = device_contents(recipe, program, is_native=is_native).words
+        words = words_of(recipe, program, is_native=is_native)
         library.bytes.restype = ctypes.c_uint64
         size = library.bytes(ctypes.c_void_p(words.ctypes.data))
         assert size == fill_bytes(words)

@@ -6,7 +6,7 @@ from oracle.forms import Form
 from oracle.isa import FORMS
 from oracle.program import Program
 from oracle.targets import Module
-from strategies.draws import draw
+from strategies.draws import draw, draw_one
 from strategies.features import Focus
 from strategies.programs import programs
 
@@ -34,4 +34,4 @@ def drawn(
 ) -> list[Program]:
     """Draw programs; the first that Hypothesis makes is the plainest, and left out."""
     strategy = programs(focus, module=Module.named(target, version), forms=forms)
-    return draw(strategy, count + 1, key)[1:]
+    return [draw_one(strategy, key)] if count == 1 else draw(strategy, count + 1, key)[1:]

@@ -147,8 +147,8 @@ def test_a_few_hundred_programs_reach_every_feature_and_every_family() -> None:
 def test_without_a_focus_programs_are_about_every_kind_of_instruction() -> None:
     missing = {form.mnemonic for form in FORMS if form.is_main}
     # One program in 200 is about movmatrix.
-    for key in range(1000):
-        missing -= {main_form(one).mnemonic for one in drawn(key=key, count=2, version="8.7")}
+    for key in range(2000):
+        missing -= {main_form(one).mnemonic for one in drawn(key=key, version="8.7")}
         if not missing:
             break
     assert not missing
