@@ -23,7 +23,7 @@ from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import differences, judge
 from fuzz.kinds import title_of
 from fuzz.runner import kind_of_failure
-from fuzz.screening.screen import Description, Item, Screen, Sighting
+from fuzz.screening.screen import MOST_FAULTY, Description, Item, Screen, Sighting
 from oracle.targets import Module
 from runners.emission import emit
 from runners.ledger import Differing, Rate
@@ -42,9 +42,6 @@ _MOST_EXAMINED = 8
 that is wrong in all of them has to be screened on."""
 _MOST_NAMED = 1024
 """Programs that a finding names: more than a set has, and a bound for campaigns of weeks."""
-_MOST_FAULTY = 4
-"""Multiprocessors of a device of which each has a finding of its own. Where more are wrong, the
-device is, or what runs on it."""
 _COPIES = 256
 """Warps of a stored case: more than a device has multiprocessors (132 on an H200)."""
 
@@ -276,9 +273,9 @@ _NOT_SAID = (_MULTIPROCESSOR, _INSTRUCTIONS, _CLOCK, _SET, "model")
 def _is_local(screen: Screen, item: Item) -> bool:
     """Whether few multiprocessors are wrong: in a program, and in all that are so themselves."""
     wrong = {name: each > 0 for name, each in screen.tally.programs.items()}
-    few = [each for each in wrong.values() if each.sum() <= _MOST_FAULTY]
+    few = [each for each in wrong.values() if each.sum() <= MOST_FAULTY]
     own = wrong[item.source.entry]
-    return int(own.sum()) <= _MOST_FAULTY and int(np.any(few, axis=0).sum()) <= _MOST_FAULTY
+    return int(own.sum()) <= MOST_FAULTY and int(np.any(few, axis=0).sum()) <= MOST_FAULTY
 
 
 def _words(replay: _Again, sm: int) -> str:

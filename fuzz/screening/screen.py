@@ -36,7 +36,8 @@ from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.execution import execute
 from oracle.models import model_for
-from oracle.program import Program
+from oracle.program import Program, walk
+from oracle.steps import is_lane_code
 from oracle.targets import Module, parse_target
 from runners.cuda.messages import DeviceHealth
 from runners.emission import emit_screening
@@ -318,6 +319,9 @@ _FIRST_SECONDS = 0.01
 _TELLING_SECONDS = 2e-3
 """Least time of a launch that tells how fast a program is: of a shorter one, the beginning is too
 large a part."""
+MOST_FAULTY = 4
+"""Multiprocessors of a device of which each has a finding of its own. Where more are wrong, the
+device is, or what runs on it."""
 _QUEUED = 3
 """Launches on their way: one runs, one waits on the device, and one is told of the first's end."""
 _AHEAD = 8
@@ -635,6 +639,8 @@ class Screen:
         item, references, launch = self._waiting.popleft()
         is_current = references in (None, item.source.references)
         outcome = launch.collect()
+        if item.source.entry in self.miscompiled:
+            return
         if isinstance(outcome, Failure):
             self._failed(item, outcome)
             return
@@ -646,6 +652,8 @@ class Screen:
         self.busy += outcome.seconds
         self.health = outcome.health or self.health
         ledger = outcome.ledger
+        if self._is_miscompiled(item, ledger):
+            return
         self.tally.add(ledger, item.source)
         item.per_second = int(ledger.finished.max()) / outcome.seconds
         if outcome.seconds >= _TELLING_SECONDS:
@@ -656,6 +664,30 @@ class Screen:
             for one in ledger.differing:
                 self._count_bits(item, one)
             self._seen(Sighting(item=item, differing=ledger.differing, wrong=wrong))
+
+    def _is_miscompiled(self, item: Item, ledger: Ledger) -> bool:
+        """Give a program up whose scalar code is wrong wherever it runs; tell whether it was.
+
+        Compilers often get such code wrong: five of 256 programs (driver of CUDA 13.0, H100,
+        2026-11-27).
+        """
+        source = item.source
+        if np.count_nonzero(ledger.wrong) <= MOST_FAULTY or not ledger.differing:
+            return False
+        if not any(map(is_lane_code, walk(source.program.steps))):
+            return False
+        image = ledger.differing[0].image
+        again = self.again(item, image, _TELLING_SECONDS)
+        if isinstance(again, Failure) or np.count_nonzero(again.ledger.wrong) <= MOST_FAULTY:
+            return False
+        first, second = np.flatnonzero(again.ledger.wrong)[:2].tolist()
+        drawn = source.references.drawn
+        why = Miscompiled(
+            entry=source.entry, about=form_name(main_form(source.program)),
+            image=drawn[image] if drawn else image, sms=(first, second),
+        )  # fmt: skip
+        self.give_up(item, why)
+        return True
 
     def _corrects(self, item: Item, ledger: Ledger) -> bool:
         """Ask the oracle before a program is called wrong; tell whether the set was."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -17,11 +17,12 @@ from fuzz.runner import RunnerChoice, opened
 from fuzz.screening.distilling import candidates, describe, set_program
 from fuzz.screening.examining import Examiner
 from fuzz.screening.fresh import FreshScreen
-from fuzz.screening.screen import Sighting
+from fuzz.screening.screen import Screen, Sighting
 from oracle.errors import InfrastructureError
 from runners import simulated_runner
 from runners.protocol import Collected, Compiled, Failure, Images, Ran, Trouble
 from runners.reference.fresh import FreshWork, PendingFresh
+from runners.screening import References, Screened, Screening
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import expand
 from strategies.draws import Selection
@@ -113,6 +114,13 @@ def batch() -> Batch:
     )
     drawn = (one for some in candidates(forms, MODULE, 1) for one in some)
     return next(islice(drawn, 1))
+
+
+def scalar_batch() -> Batch:
+    """Return a program of scalar code alone."""
+    forms = selected_forms(Selection(), target=MODULE.target.name, version=str(MODULE.version))
+    drawn = (one for some in candidates(forms, MODULE, 1) for one in some)
+    return next(one for one in drawn if one.form is None)
 
 
 @contextmanager
@@ -209,6 +217,63 @@ def test_a_program_whose_code_is_wrong_is_left_out_and_says_nothing_of_the_devic
     made = batch()
     image = expand(made.recipe, made.program, 1, first=one.image)[0]
     assert image[0] % 8 == 1
+
+
+class WrongScreening(SimulatedRunner):
+    """A device that gets all images of a screening wrong, on some of its multiprocessors."""
+
+    where: Sequence[int]
+
+    def screen(
+        self, compiled: Compiled, references: References, *, limit: int, **named: Any
+    ) -> Screening:
+        others = references.expected.copy()
+        others[:, -1] ^= 1
+        ran = (
+            super()
+            .screen(compiled, replace(references, expected=others), limit=limit, **named)
+            .collect()
+        )
+        assert isinstance(ran, Screened)
+        here = np.isin(np.arange(ran.ledger.wrong.size), self.where)
+        ledger = replace(
+            ran.ledger,
+            wrong=np.where(here, ran.ledger.wrong, 0).astype(ran.ledger.wrong.dtype),
+            differing=tuple(one for one in ran.ledger.differing if here[one.sm]),
+        )
+        return Collected(outcome=replace(ran, ledger=ledger))
+
+
+def scalar_screening(where: Sequence[int], kind: Any) -> tuple[Screen, list[Sighting]]:
+    class Device(WrongScreening):
+        pass
+
+    Device.where = where
+    sightings: list[Sighting] = []
+    with opened(RunnerChoice(name="sim", target="sm_90", maker=lambda _: Device())) as ready:
+        screen = kind(ready, describe(MODULE, seed=1, covers={}), seen=sightings.append)
+        screen.add(set_program(scalar_batch(), 0, IMAGES, MODULE))
+        while not screen.miscompiled and not sightings:
+            screen.step()
+        screen.finish()
+        return screen, sightings
+
+
+@pytest.mark.parametrize("kind", [Screen, FreshScreen])
+def test_scalar_code_that_is_wrong_everywhere_says_nothing_of_the_device(kind: Any) -> None:
+    screen, sightings = scalar_screening(range(1000), kind)
+    (one,) = screen.miscompiled.values()
+    assert not sightings
+    assert not screen.tally.faulty.size
+    assert not screen.programs
+    assert "(scalar code): image" in one.sentence
+
+
+def test_scalar_code_that_few_multiprocessors_get_wrong_is_not_left_out() -> None:
+    screen, sightings = scalar_screening([3, WRONG], Screen)
+    assert sightings
+    assert screen.tally.faulty.tolist() == [3, WRONG]
+    assert not screen.miscompiled
 
 
 def test_a_program_that_is_wrong_everywhere_hides_no_multiprocessor_that_is_wrong() -> None:
