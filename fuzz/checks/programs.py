@@ -257,7 +257,7 @@ class Programs:
             focuses = round_focuses(forms, seed=self.seed, number=number, reached=reached)
             count = self.images or images_per_program(number, speed)
             cases = len(focuses) * count
-            fresh = fresh_per_program(number, device) if self.reference else 0
+            fresh = fresh_per_program(number, device, len(forms)) if self.reference else 0
             most_of_forms = self.images or MOST_OF_FORMS
             work = Work(
                 focuses=tuple(focuses), count=count, most_of_forms=most_of_forms, fresh=fresh
