@@ -152,6 +152,26 @@ def test_any_metadata_and_selector(reference):
             assert np.array_equal(actual, expected), (form.opcode, selector)
 
 
+def test_metadata_whose_register_d_has_too(reference):
+    kinds = {form.types: form for form in products("sm_90") if form.has_metadata}
+    for form in kinds.values():
+        product, rng = product_of(form), np.random.default_rng(28)
+        count = product.uses[0].holds.registers
+        for place in range(count):  # of the register that is that of the metadata, too
+            names = [f"d.{number}" for number in range(count)]
+            names[place] = "e.0"
+            steps = list(single_instruction(product))
+            steps[-2] = replace(product, operands=(" ".join(names), *product.operands[1:]))
+            steps[-1] = replace(steps[-1], registers=" ".join(names))
+            program = Program(buffers=buffers_of(steps), steps=tuple(steps))
+            images = expand(Recipe(classes=CLASSES, seed=place), program, len(CLASSES))
+            start = program.offset("e")
+            images[:, start : start + 128] = rng.integers(0, 256, (len(images), 128))
+            expected = execute(program, images, target="sm_90").images
+            actual = reference.execute(encode(program, model_for("sm_90")), images)
+            assert np.array_equal(actual, expected), (form.opcode, place)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_product_of_every_class_of_contents(reference, target):
