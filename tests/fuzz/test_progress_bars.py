@@ -47,6 +47,7 @@ def test_a_file_in_colour_is_no_terminal(
     """Logs of CI had the live view in them, with every movement of the cursor (2026-11-26)."""
     monkeypatch.setenv(variable, "1")
     monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("COLUMNS", raising=False)  # a worker of pytest-xdist has it
     assert list(tracked([1, 2], "doing", json=False)) == [1, 2]
     with starting(lines=True) as tell:
         tell("beginning")
