@@ -4,7 +4,8 @@ Everything that a warp holds lies in one memory: the image, its shared memory, i
 working memory. A register has the words of its lanes one after the other. A fragment of wmma,
 whose layout is open, lies there as its matrix, dealt out over its registers byte by byte; a
 multiplicand with k last, an accumulator row by row. So all loads, stores and moves are tables of
-addresses, and what multiplies meets matrices.
+addresses, and what multiplies meets matrices. A load into registers is written only where something
+reads them there: a product that reads all of it reads where it would be loaded from.
 """
 
 from __future__ import annotations
