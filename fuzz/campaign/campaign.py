@@ -409,6 +409,7 @@ class Campaign:
             hosts=self._hosts.statuses(),
             events=self._hosts.news,
             event_count=self._hosts.count,
+            fleet_history=state.events,
             notes=state.notes,
             summary=self.plan.summary,
             screening=self._screening,

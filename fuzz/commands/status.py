@@ -12,9 +12,10 @@ from rich.text import Text
 
 from fuzz.campaign.status import (
     Figures,
-    HostStatus,
+    Fleet,
     Life,
     Summary,
+    event_line,
     fleet_row,
     fleet_words,
     missing_words,
@@ -28,6 +29,8 @@ from fuzz.output import console, counted, duration, emit, is_watched, plain
 
 _WATCH_SECONDS = 2.0
 """Between two looks; campaigns write figures every 10 s."""
+_MOST_EVENTS = 12
+"""Latest nodes and actors of a fleet that went or came and are shown: half a terminal's lines."""
 _STYLES = {Life.RUNNING: "legal", Life.ENDED: "", Life.SILENT: "worst"}
 
 
@@ -131,7 +134,7 @@ def _lines(one: Figures) -> list[Text]:
             workers.append(f" · {counted(newest.examining, 'finding')} being examined")
         lines.append(workers)
     if summary.fleet is not None:
-        lines += _fleet(summary.fleet.hosts, runs=runs)
+        lines += _fleet(summary.fleet, runs=runs)
     return [*lines, *(plain("  ").append_text(device_text(device)) for device in newest.devices)]
 
 
@@ -146,7 +149,8 @@ def _told_apart(summary: Summary) -> list[str]:
     return [f"{summary.compared:,} compared", *others]
 
 
-def _fleet(hosts: Sequence[HostStatus], *, runs: bool) -> list[Text]:
+def _fleet(fleet: Fleet, *, runs: bool) -> list[Text]:
+    hosts = fleet.hosts
     row, lines = fleet_row(hosts), []
     nodes = f"  {counted(row.get('nodes', 0), 'node')} of the fleet"
     missing = missing_words(hosts)
@@ -156,6 +160,7 @@ def _fleet(hosts: Sequence[HostStatus], *, runs: bool) -> list[Text]:
         )
     if lost := fleet_words(row):
         lines.append(plain(f"  so far {lost}", style="odd"))
+        lines += [plain(f"    {event_line(event)}") for event in fleet.events[-_MOST_EVENTS:]]
     return lines
 
 

@@ -421,7 +421,8 @@ def _workers(status: CampaignStatus) -> Block:
     workers = status.workers
     stalled = sum(worker.stalled for worker in workers)
     notes = [f"{stalled} stalled"] if stalled else []
-    notes += [harmless(missing, one_line=True)] if (missing := missing_words(status.hosts)) else []
+    missing = missing_words(status.hosts, named=False)
+    notes += [harmless(missing, one_line=True)] if missing else []
     note = Text("; ".join(notes), style="worst") if notes else None
 
     def body(width: int, rows: int) -> Sequence[Text]:

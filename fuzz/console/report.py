@@ -222,6 +222,16 @@ def _title(status: CampaignStatus) -> str:
     return harmless(f"warpfuzz against {status.words.subject}, seed {status.seed}", one_line=True)
 
 
+def _fleet(status: CampaignStatus) -> Section:
+    rows = [
+        [Cell(harmless(str(event[name]), one_line=True)) for name in ("time", "text")]
+        for event in status.fleet_history
+    ]
+    return Section(
+        heading="Nodes and actors that went and came", headings=("time", "what"), rows=rows
+    )
+
+
 def _page(status: CampaignStatus, corpus: Path, recorder: Console, budget: Budget | None) -> bytes:
     def shown(one: RenderableType) -> Markup:
         recorder.print(one)
@@ -245,6 +255,7 @@ def _page(status: CampaignStatus, corpus: Path, recorder: Console, budget: Budge
     sections = [
         *([found] if lines else []),
         Section(heading="Over time", plots=_plots(corpus)),
+        *([_fleet(status)] if status.fleet_history else []),
         Section(heading="Campaign", printed=shown(campaign)),
     ]
     print_report(status, corpus, recorder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 
 import ray
 from ray import cloudpickle
-from ray.exceptions import RayError
+from ray.exceptions import ActorUnavailableError, RayError
 
 from fuzz.fleet.host import ActorGoneError, Handle, Reference
 from oracle.errors import InfrastructureError
@@ -61,7 +62,7 @@ class RayCluster:
     most
         Actors at most; None: as many as there is room for.
     host
-        Makes what an actor holds, from the name of its place.
+        Makes what an actor holds, from the name of its place and the id of its node.
     """
 
     def __init__(
@@ -95,7 +96,8 @@ class RayCluster:
                     sys.path[:] = [path for path in sys.path if path != here]
                 numbers = ray.get_gpu_ids()
                 self._host = cloudpickle.loads(pickled)(
-                    place=f"GPU {numbers[0]}" if numbers else ""
+                    place=f"GPU {numbers[0]}" if numbers else "",
+                    node=ray.get_runtime_context().get_node_id(),
                 )
 
             def call(self, method: str, *arguments: object) -> object:
@@ -106,11 +108,14 @@ class RayCluster:
             num_cpus=self.cores, num_gpus=int(gpus), max_restarts=0, max_task_retries=0
         )
 
-    def _alive(self) -> list[dict[str, Any]]:
+    def _all(self) -> list[dict[str, Any]]:
         try:
-            return [node for node in ray.nodes() if node["Alive"]]
+            return list(ray.nodes())
         except RayError as error:
             raise _gone(error) from error
+
+    def _alive(self) -> list[dict[str, Any]]:
+        return [node for node in self._all() if node["Alive"]]
 
     def _nodes(self) -> list[dict[str, float]]:
         return [node["Resources"] for node in self._alive()]
@@ -141,6 +146,12 @@ class RayCluster:
             if self._room(node["Resources"])
         }
 
+    def why_gone(self, node: str) -> str:
+        (why,) = [
+            one.get("DeathReasonMessage") for one in self._all() if one["NodeID"] == node
+        ] or [""]
+        return _said(why or "")
+
     def start(self) -> Handle:
         return self._actor.remote()
 
@@ -161,7 +172,7 @@ class RayCluster:
         try:
             return ray.get(call)
         except RayError as error:
-            raise ActorGoneError(_said(error)) from error
+            raise ActorGoneError(_why_gone(error)) from error
 
     def kill(self, actor: Handle) -> None:
         ray.kill(actor)
@@ -278,6 +289,23 @@ def _gone(error: Exception) -> InfrastructureError:
     )
 
 
-def _said(error: Exception) -> str:
+_ABOUT = ("class_name:", "actor_id:", "pid:", "name:", "namespace:", "ip:")
+"""What Ray (2.60) says of an actor before it says why the actor is gone."""
+
+
+def _why_gone(error: RayError) -> str:
+    """Return why an actor is gone, without what its user knows, or has no use for."""
+    if "its node has died" in str(error):
+        return "its node died"
+    if isinstance(error, ActorUnavailableError):
+        # What Ray says first where a process or a node is killed.
+        how = re.search(r"RPC error: (.{1,80}?) rpc_code", str(error))
+        return "it cannot be reached" + (f" ({how[1]})" if how else "")
+    lines = [line.strip() for line in str(error).splitlines()]
+    own = [line for line in lines if line and not line.startswith(_ABOUT)]
+    return " ".join(own[1:] or own)[:_SHOWN]
+
+
+def _said(error: Exception | str) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return " ".join(lines)[:_SHOWN]
