@@ -127,7 +127,9 @@ def _lines(one: Figures) -> list[Text]:
     compared = reference_lines(flattened({REFERENCE: summary.device_reference or {}}))
     lines += [Text("  ").append_text(said) for said in compared]
     if runs:
-        workers = Text(f"  {counted(newest.workers, 'worker')}")
+        hosts = summary.fleet.hosts if summary.fleet is not None else []
+        left = not hosts or any(host.nodes for host in hosts)
+        workers = Text(f"  {counted(newest.workers if left else 0, 'worker')}")
         if newest.stalled:
             workers.append(f", {newest.stalled:,} stalled", style="worst")
         if newest.examining:
@@ -152,9 +154,11 @@ def _told_apart(summary: Summary) -> list[str]:
 def _fleet(fleet: Fleet, *, runs: bool) -> list[Text]:
     hosts = fleet.hosts
     row, lines = fleet_row(hosts), []
-    nodes = f"  {counted(row.get('nodes', 0), 'node')} of the fleet"
+    count = row.get("nodes", 0)
+    nodes = f"  {counted(count, 'node')} of the fleet"
     missing = missing_words(hosts)
     if runs:
+        nodes += "" if count else ": the campaign waits for one"
         lines.append(
             plain(nodes).append_text(plain(f", {missing}" if missing else "", style="worst"))
         )

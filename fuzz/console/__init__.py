@@ -21,11 +21,10 @@ from fuzz.campaign.status import (
     CampaignStatus,
     event_line,
     missing_words,
-    stage_shares,
     statistics,
 )
 from fuzz.campaign.store import Budget
-from fuzz.console.dashboard import dashboard, examined_words, limiting_words
+from fuzz.console.dashboard import dashboard, examined_words, pace_words
 from fuzz.console.report import print_report, write_report
 from fuzz.findings.families import (
     FamilyState,
@@ -228,7 +227,7 @@ def heartbeat(status: CampaignStatus) -> str:
     parts = [
         f"{duration(status.seconds)}: {counted(status.cases, status.words.case)}, "
         f"{status.recent_rate:,.0f} a second",
-        limiting_words(stage_shares(status.workers), status.words),
+        pace_words(status),
         _found(status),
         f"nothing new for {duration(status.seconds_since_new)}",
     ]

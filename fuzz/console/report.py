@@ -21,6 +21,7 @@ from corpus import Kind, durable, open_corpus
 from fuzz import warpfuzz_version
 from fuzz.campaign.status import (
     CampaignStatus,
+    event_line,
     fleet_row,
     fleet_words,
     missing_words,
@@ -224,11 +225,11 @@ def _title(status: CampaignStatus) -> str:
 
 def _fleet(status: CampaignStatus) -> Section:
     rows = [
-        [Cell(harmless(str(event[name]), one_line=True)) for name in ("time", "text")]
+        [Cell(words) for words in event_line(event).split(" UTC: ", 1)]
         for event in status.fleet_history
     ]
     return Section(
-        heading="Nodes and actors that went and came", headings=("time", "what"), rows=rows
+        heading="Nodes and actors that went and came", headings=("UTC", "what"), rows=rows
     )
 
 

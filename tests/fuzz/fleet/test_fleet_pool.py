@@ -383,6 +383,26 @@ def test_nodes_that_are_gone_and_back_are_told_of_wherever_somebody_looks(
     assert (state.hosts["node1"].nodes_lost, len(state.events)) == (1, 12)
 
 
+@pytest.mark.usefixtures("_quick")
+def test_where_no_node_is_left_the_campaign_says_that_it_waits(tmp_path: Path) -> None:
+    cluster = FakeCluster([1, 1, 1], host_of(Answering))
+    corpus = create_corpus(tmp_path, generator="a test")
+    watcher = Recording(corpus.path, cluster)
+    with FleetPool(CHECK, cluster) as pool:
+        Campaign(
+            pool, pool.facts(), check=CHECK, budget=Budget(cases=40 * CASES), corpus=corpus,
+            known=Known(entries=()), observer=watcher, store=CampaignStore(corpus.path),
+        ).run()  # fmt: skip
+    gone, back = watcher.seen["status gone"], watcher.seen["status back"]
+    assert "0 workers" in gone
+    assert "0 nodes of the fleet: the campaign waits for one, 3 nodes" in gone
+    assert "3 workers" in back
+    assert "3 nodes of the fleet\n" in back
+    said = "no node is left, and the campaign waits for one"
+    assert all(said in watcher.seen[f"{place} gone"] for place in ("line", "console"))
+    assert not any(said in watcher.seen[f"{place} back"] for place in ("line", "console"))
+
+
 def test_of_many_changes_the_latest_are_kept() -> None:
     hosts = Hosts(state=State(options={}, started=""))
     gone = Changed(part=Part.NODE, change=Change.GONE, host="h")
