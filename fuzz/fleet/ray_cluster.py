@@ -8,6 +8,7 @@ import re
 import socket
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -28,6 +29,11 @@ _SHOWN = 400
 """Characters of what Ray says of an error that are shown."""
 _ANSWER_SECONDS = 10.0
 """In which an address has to answer."""
+_LOOK_SECONDS = 2.0
+"""In which a head has to answer that answered before: nobody hears news meanwhile."""
+_SILENT_SECONDS = 30.0
+"""How long a head may be silent, such as while it is started anew: as long is left to end the
+campaign in order, which takes up to 17 s, before Ray ends this process."""
 _ASKS, _ASKS_NOT = 77, 78
 """Exit codes of `_ASK`: the cluster asks for a token, or not."""
 _ASK = f"""
@@ -78,6 +84,9 @@ class RayCluster:
         self._ours = not ray.is_initialized()
         if self._ours:
             _join(address)
+        self._head = _Head.of_ours()
+        self._known: list[dict[str, Any]] = []
+        """Nodes, as the head told of them last."""
         try:
             self.cores = self._share() if workers is None else workers + gpus
             # On a GPU one core is left for it.
@@ -109,10 +118,13 @@ class RayCluster:
         )
 
     def _all(self) -> list[dict[str, Any]]:
-        try:
-            return list(ray.nodes())
-        except RayError as error:
-            raise _gone(error) from error
+        # Ray would wait for its head, and end this process with 1 after 60 s (2.60).
+        if self._head is None or self._head.answers():
+            try:
+                self._known = list(ray.nodes())
+            except RayError as error:
+                raise _gone(error) from error
+        return self._known
 
     def _alive(self) -> list[dict[str, Any]]:
         return [node for node in self._all() if node["Alive"]]
@@ -181,6 +193,48 @@ class RayCluster:
         """Leave the cluster; one that was started for this process ends."""
         if self._ours:
             ray.shutdown()
+
+
+class _Head:
+    """The process of a cluster that knows all nodes.
+
+    Parameters
+    ----------
+    host, port
+        Where it answers.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self._address = host, port
+        self._silent: float | None = None
+        """Since when it has not answered, on the clock of time.monotonic."""
+
+    @classmethod
+    def of_ours(cls) -> _Head | None:
+        """Return that of the cluster that was joined; None for Ray's client, which has a server."""
+        if ray.util.client.ray.is_connected():
+            return None
+        host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
+        return cls(host.strip("[]"), int(port))
+
+    def answers(self) -> bool:
+        """Tell whether it answers. Raises InfrastructureError if it has not for too long."""
+        try:
+            socket.create_connection(self._address, _LOOK_SECONDS).close()
+        except OSError as error:
+            now = time.monotonic()
+            self._silent = self._silent or now
+            if now - self._silent > _SILENT_SECONDS:
+                host, port = self._address
+                raise _gone(
+                    ConnectionError(
+                        f"its head, {host}:{port}, has not answered for {_SILENT_SECONDS:.0f} s: "
+                        f"{error.strerror or error}"
+                    )
+                ) from None
+            return False
+        self._silent = None
+        return True
 
 
 def _join(address: str) -> None:

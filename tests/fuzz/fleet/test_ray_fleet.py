@@ -168,6 +168,29 @@ def test_where_no_cluster_answers_that_is_said_at_once(address: str) -> None:
         cluster_at(address, gpus=False, workers=1)
 
 
+def test_a_head_that_is_silent_for_long_ends_the_campaign(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fuzz.fleet import ray_cluster
+
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+        one.listen()
+        head = ray_cluster._Head("127.0.0.1", port)
+        assert head.answers()
+    # It may be started anew.
+    assert not head.answers()
+    with socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        one.bind(("127.0.0.1", port))
+        one.listen()
+        assert head.answers()
+    assert not head.answers()
+    monkeypatch.setattr(ray_cluster, "_SILENT_SECONDS", 0.0)
+    said = rf"its head, 127\.0\.0\.1:{port}, has not answered for 0 s: .*--resume goes on"
+    with pytest.raises(InfrastructureError, match=said):
+        head.answers()
+
+
 def wait_for(address: str) -> None:
     host, _, port = address.rpartition(":")
     for _ in range(120):
