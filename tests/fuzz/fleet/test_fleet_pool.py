@@ -33,6 +33,7 @@ from fuzz.campaign.status import (
     Change,
     Changed,
     Hosts,
+    Life,
     Part,
     WorkerStatus,
     missing_words,
@@ -199,10 +200,10 @@ def outcome(
     folder: Path, cluster: FakeCluster, deeds: dict[int, Callable[[], None]], rounds: int
 ) -> tuple[object, ...]:
     corpus = create_corpus(folder, generator="a test")
-    with FleetPool(CHECK, cluster) as pool:
+    with CampaignStore(corpus.path) as store, FleetPool(CHECK, cluster) as pool:
         campaign = Campaign(
             pool, pool.facts(), check=CHECK, budget=Budget(cases=rounds * CASES), corpus=corpus,
-            known=Known(entries=()), observer=Watcher(deeds), store=CampaignStore(corpus.path),
+            known=Known(entries=()), observer=Watcher(deeds), store=store, state=store.load()[0],
         )  # fmt: skip
         status = campaign.run()
     families = {(one.key, one.cases, one.kind) for one in status.families}
@@ -401,6 +402,28 @@ def test_where_no_node_is_left_the_campaign_says_that_it_waits(tmp_path: Path) -
     said = "no node is left, and the campaign waits for one"
     assert all(said in watcher.seen[f"{place} gone"] for place in ("line", "console"))
     assert not any(said in watcher.seen[f"{place} back"] for place in ("line", "console"))
+
+
+@pytest.mark.usefixtures("_quick")
+def test_a_campaign_whose_cluster_is_gone_says_so_in_its_files_and_is_resumed(
+    tmp_path: Path,
+) -> None:
+    cluster = FakeCluster([1, 1], host_of(Answering))
+
+    def gone() -> int:
+        raise InfrastructureError("the Ray cluster is gone")
+
+    def go() -> None:
+        cluster.places = gone  # type: ignore[method-assign]
+
+    folder = tmp_path / "fleet"
+    with pytest.raises(InfrastructureError, match="the Ray cluster is gone"):
+        outcome(folder, cluster, {10: go}, 40)
+    figures = read_figures(folder)
+    assert (figures.life, figures.summary.stopped) == (Life.ENDED, "the Ray cluster is gone")
+    assert figures.summary.rounds >= 10
+    resumed = outcome(folder, FakeCluster([1], host_of(Answering)), {}, 40)
+    assert resumed == outcome(tmp_path / "alone", FakeCluster([1], host_of(Answering)), {}, 40)
 
 
 def test_of_many_changes_the_latest_are_kept() -> None:
