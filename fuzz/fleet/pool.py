@@ -492,6 +492,7 @@ class FleetPool(ClosedAtTheEnd):
     def _tend(self) -> None:
         """Ask for actors until there is one for every place of the cluster, and at least one."""
         self._tended = time.monotonic()
+        self._look()
         if self._begin_deaths >= _BEGIN_DEATHS:
             self._wanted = 0
             why = f"{self._begin_deaths} in a row died as they began; the last one: {self._why}"
@@ -500,7 +501,6 @@ class FleetPool(ClosedAtTheEnd):
                 message = f"no actor can be started: {why}"
                 self._events.append(Broken(cause=InfrastructureError, message=message))
             return
-        self._look()
         wanted = self._wanted = max(1, self._cluster.places())
         waiting = [one for one in self._actors.values() if one.begun is None]
         while len(self._actors) > wanted and waiting:

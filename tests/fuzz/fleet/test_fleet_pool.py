@@ -561,6 +561,10 @@ def test_where_no_further_actor_is_started_that_is_said() -> None:
             "Python is another one",
         )
         assert pool.workers == 1
+        # What goes is still told of.
+        cluster.remove(1)
+        gone = "node node1 (1) is gone, and 1 actor with it: it was unplugged"
+        assert changes_of(pool, 2)[-1] == gone
 
 
 class Broke(Answering):
