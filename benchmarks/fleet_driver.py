@@ -48,7 +48,7 @@ WARM = 256
 class FakeHost:
     """Answers every round at once with the same report."""
 
-    def __init__(self, place: str = "") -> None:
+    def __init__(self, place: str = "", node: str = "") -> None:
         self._template, self._told = b"", False
 
     def begin(self) -> Begun:
@@ -105,6 +105,10 @@ class PickledCluster:
     def hosts(self) -> dict[str, str]:
         """Return the one node that there is."""
         return {"node": "here"}
+
+    def why_gone(self, node: str) -> str:
+        """Return nothing: it stays."""
+        return ""
 
     def start(self) -> FakeHost:
         """Return an actor."""

@@ -6,6 +6,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -160,6 +161,7 @@ class Campaign:
         WarpfuzzError
             If the runner lacks something, nothing compiles, or something cannot be stored.
         """
+        failed = False
         try:
             self.save()
             self._write_figures()
@@ -168,12 +170,16 @@ class Campaign:
                 raise DeviceLostError(self._lost)
             self._check_skipped()
         except WarpfuzzError as error:
-            self._stopped = self._stopped or str(error)
+            self._stopped, failed = self._stopped or str(error), True
             raise
         finally:
             self.triage.end()
             self._state.seconds = time.monotonic() - self._started
             self._observer.update(self.status())
+            if failed:
+                # It did not die. Its state stays as it was saved: a round may be half counted.
+                with suppress(WarpfuzzError):
+                    self._write_figures()
         self.save()
         self._write_figures()
         return self.status()
@@ -409,6 +415,7 @@ class Campaign:
             hosts=self._hosts.statuses(),
             events=self._hosts.news,
             event_count=self._hosts.count,
+            fleet_history=state.events,
             notes=state.notes,
             summary=self.plan.summary,
             screening=self._screening,

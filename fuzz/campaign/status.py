@@ -29,10 +29,14 @@ from fuzz.campaign.store import (
 )
 from fuzz.checks.protocol import FAULTS, Counts, DeviceStatus, ScreeningReport, Stage, Words, nested
 from fuzz.findings.families import FamilyState, FindingGroup, finding_groups, finding_rows
-from fuzz.output import counted
+from fuzz.output import counted, duration, harmless
 from oracle.errors import InfrastructureError, UsageError
 from strategies.coverage import CoverageLine
 
+_ID = 8
+"""Digits of a node's id that are shown; two of 1,000 nodes share them once in 9,000 clusters."""
+_MOST_NAMED = 8
+"""Nodes of a host that are missing and named in a sentence; the rest is counted."""
 _MOST_NEWS = 2_000
 """Latest events that watchers are told of: more than happen between two looks."""
 
@@ -60,15 +64,40 @@ class Changed:
     part: Part
     change: Change
     host: str
+    node: str = ""
+    """The id of the node in its cluster: several may be on one host."""
     place: str = ""
     """Where an actor is on its host, such as "GPU 3"."""
     why: str = ""
+    actors: int = 0
+    """How many actors went with a node."""
+    before: str = ""
+    """Of a node that is back: the id of the one that went."""
+    seconds: float = 0.0
+    """How long that one was gone."""
 
     def __str__(self) -> str:
         """Return it in words."""
         where = " ".join(word for word in (self.host, self.place) if word)
-        on = "on " if self.part is Part.ACTOR else ""
-        return f"{self.part} {on}{where} {self.change}" + (f" ({self.why})" if self.why else "")
+        where += f" ({short(self.node)})" * bool(self.node)
+        line = f"{self.part} {'on ' * (self.part is Part.ACTOR)}{where} {self.change}"
+        if self.before:
+            other = f" in place of {short(self.before)}" * (self.before != self.node)
+            line += f"{other} after {duration(self.seconds)}"
+        if self.part is Part.NODE and self.change is Change.GONE:
+            line += f", and {counted(self.actors, 'actor')} with it"
+        return line + (f": {self.why}" if self.why else "")
+
+
+def short(node: str) -> str:
+    """Return as much of a node's id as tells it from the others: Ray's have 56 digits."""
+    return node[:_ID]
+
+
+def event_line(event: Mapping[str, str | int]) -> str:
+    """Return a change of a fleet, a JSON object, with its time, as a line."""
+    when = str(event.get("time", "")).replace("T", " ").replace("+00:00", " UTC")
+    return harmless(f"{when}: {event.get('text', '')}", one_line=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +116,8 @@ class HostStatus:
     nodes_back: int
     actors_lost: int
     actors_back: int
+    gone: Mapping[str, str] = field(default_factory=dict)
+    """By the ids of its nodes that are missing: when they went, in UTC (ISO 8601)."""
 
     def row(self) -> dict[str, Any]:
         """Return it as a JSON object."""
@@ -96,21 +127,32 @@ class HostStatus:
 def fleet_row(hosts: Sequence[HostStatus]) -> dict[str, int]:
     """Return what all hosts come to, as a JSON object; empty without a fleet."""
     rows = [one.row() for one in hosts]
-    names = [name for name in (rows[0] if rows else {}) if name != "host"]
+    names = [name for name in (rows[0] if rows else {}) if name not in ("host", "gone")]
     return {name: sum(row[name] for row in rows) for name in names}
 
 
-def missing_words(hosts: Sequence[HostStatus]) -> str:
-    """Return what is missing, and where: "1 node and 2 actors are missing (host7)"."""
+def missing_words(hosts: Sequence[HostStatus], *, named: bool = True) -> str:
+    """Return what is missing, where and since when.
+
+    As in "1 node and 2 actors are missing (host7: 616d854d since 06:23:41 UTC)"; unless `named`,
+    without nodes and times.
+    """
     nodes, actors = (
         sum(getattr(one, name) for one in hosts) for name in ("nodes_missing", "actors_missing")
     )
     parts = [counted(count, name) for count, name in ((nodes, "node"), (actors, "actor")) if count]
     if not parts:
         return ""
-    where = ", ".join(one.host for one in hosts if one.nodes_missing or one.actors_missing)
+    places = [one for one in hosts if one.nodes_missing or one.actors_missing]
+    where = "; ".join(map(_place, places)) if named else ", ".join(one.host for one in places)
     verb = "is" if nodes + actors == 1 else "are"
     return f"{' and '.join(parts)} {verb} missing ({where})"
+
+
+def _place(host: HostStatus) -> str:
+    nodes = [f"{short(node)} since {when[11:19]} UTC" for node, when in host.gone.items()]
+    rest = [f"{len(nodes) - _MOST_NAMED:,} more"] * (len(nodes) > _MOST_NAMED)
+    return f"{host.host}: {', '.join(nodes[:_MOST_NAMED] + rest)}" if nodes else host.host
 
 
 def fleet_words(figures: Mapping[str, int]) -> str:
@@ -133,7 +175,9 @@ class Hosts:
     state: State
     _nodes: dict[str, int] = field(default_factory=dict)
     _missing: dict[tuple[str, Part], int] = field(default_factory=dict)
-    news: list[Mapping[str, str]] = field(default_factory=list)
+    _gone: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By host and id: when nodes went that are missing, the first first."""
+    news: list[Mapping[str, str | int]] = field(default_factory=list)
     """The latest events of this process, as JSON objects."""
     count: int = 0
 
@@ -143,8 +187,14 @@ class Hosts:
         record = self.state.hosts.setdefault(host, HostRecord())
         key = host, part
         came = change in (Change.JOINED, Change.BACK, Change.THERE)
+        time_now = datetime.now(UTC).isoformat(timespec="seconds")
         if part is Part.NODE:
             self._nodes[host] = max(0, self._nodes.get(host, 0) + (1 if came else -1))
+            gone = self._gone.setdefault(host, {})
+            if change is Change.GONE:
+                gone[changed.node] = time_now
+            elif change is Change.BACK:
+                gone.pop(changed.before, None)
         if change is Change.GONE:
             self._missing[key] = self._missing.get(key, 0) + 1
             setattr(record, f"{part}s_lost", getattr(record, f"{part}s_lost") + 1)
@@ -152,11 +202,15 @@ class Hosts:
             self._missing[key] = max(0, self._missing.get(key, 0) - 1)
             setattr(record, f"{part}s_back", getattr(record, f"{part}s_back") + 1)
         if change is not Change.THERE:
-            event = {
-                "time": datetime.now(UTC).isoformat(timespec="seconds"),
-                "part": part.value, "change": change.value, "host": host, "place": changed.place,
-                "why": changed.why, "text": str(changed),
+            event: dict[str, str | int] = {
+                "time": time_now, "part": part.value, "change": change.value, "host": host,
+                "node": changed.node, "place": changed.place, "why": changed.why,
+                "text": str(changed),
             }  # fmt: skip
+            if part is Part.NODE and change is Change.GONE:
+                event["actors"] = changed.actors
+            elif changed.before:
+                event |= {"before": changed.before, "seconds": round(changed.seconds)}
             self.count += 1
             self.news.append(event)
             del self.news[:-_MOST_NEWS]
@@ -171,6 +225,7 @@ class Hosts:
                 nodes=self._nodes.get(host, 0),
                 nodes_missing=self._missing.get((host, Part.NODE), 0),
                 actors_missing=self._missing.get((host, Part.ACTOR), 0),
+                gone=dict(self._gone.get(host, {})),
                 **msgspec.structs.asdict(record),
             )
             for host, record in sorted(self.state.hosts.items())
@@ -257,8 +312,10 @@ class CampaignStatus:
     remarks: Sequence[str] = ()
     """Sentences about hosts and GPUs: which differ, and which cannot take part."""
     hosts: Sequence[HostStatus] = ()
-    events: Sequence[Mapping[str, str]] = ()
+    events: Sequence[Mapping[str, str | int]] = ()
     """The latest nodes and actors of a fleet that went or came, as JSON objects."""
+    fleet_history: Sequence[Mapping[str, str | int]] = ()
+    """The latest of them over all resumptions."""
     event_count: int = 0
     """Number of events since this process began."""
     notes: Sequence[Mapping[str, Any]] = ()
@@ -267,7 +324,7 @@ class CampaignStatus:
     screening: ScreeningReport | None = None
     """What screening in idle time has come to; None where there was none."""
 
-    def events_since(self, count: int) -> Sequence[Mapping[str, str]]:
+    def events_since(self, count: int) -> Sequence[Mapping[str, str | int]]:
         """Return the events that came after so many, as far as they are kept."""
         new = min(self.event_count - count, len(self.events))
         return self.events[len(self.events) - new :]
@@ -364,6 +421,10 @@ def fleet(status: CampaignStatus) -> dict[str, Any]:
     return {"fleet": {**fleet_row(status.hosts), "hosts": [one.row() for one in status.hosts]}}
 
 
+def _with_history(row: dict[str, Any], status: CampaignStatus) -> dict[str, Any]:
+    return {name: {**one, "events": list(status.fleet_history)} for name, one in row.items()}
+
+
 _READINGS = ("name", "uuid", "host", "temperature", "sm_clock", "busy", "power", "errors")
 """What statistics keep of a device."""
 
@@ -414,7 +475,7 @@ def summary(status: CampaignStatus) -> dict[str, Any]:
         "forms": {"reached": status.forms_reached, "documented": status.forms},
         "left_out": list(status.left_out),
         "remarks": list(status.remarks),
-        **fleet(status),
+        **_with_history(fleet(status), status),
         "unreplayed": len(status.suspected),
         "suspects": [
             {
@@ -456,6 +517,8 @@ class Fleet(Struct, kw_only=True):
     """The nodes of a fleet."""
 
     hosts: list[HostStatus] = msgspec.field(default_factory=list)
+    events: list[dict[str, str | int]] = msgspec.field(default_factory=list)
+    """The latest changes, the newest last."""
 
 
 class FoundRow(Struct, kw_only=True):

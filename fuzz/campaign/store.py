@@ -140,7 +140,7 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
     tries: dict[str, Count] = field(default_factory=dict)
     """By the key of a family: how often it was to be confirmed."""
     hosts: dict[str, HostRecord] = field(default_factory=dict)
-    events: Annotated[list[dict[str, str]], Meta(max_length=MOST_EVENTS)] = field(
+    events: Annotated[list[dict[str, str | int]], Meta(max_length=MOST_EVENTS)] = field(
         default_factory=list
     )
     """The latest nodes and actors of a fleet that went or came, as JSON objects."""

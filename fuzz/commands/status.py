@@ -12,9 +12,10 @@ from rich.text import Text
 
 from fuzz.campaign.status import (
     Figures,
-    HostStatus,
+    Fleet,
     Life,
     Summary,
+    event_line,
     fleet_row,
     fleet_words,
     missing_words,
@@ -28,6 +29,8 @@ from fuzz.output import console, counted, duration, emit, is_watched, plain
 
 _WATCH_SECONDS = 2.0
 """Between two looks; campaigns write figures every 10 s."""
+_MOST_EVENTS = 12
+"""Latest nodes and actors of a fleet that went or came and are shown: half a terminal's lines."""
 _STYLES = {Life.RUNNING: "legal", Life.ENDED: "", Life.SILENT: "worst"}
 
 
@@ -124,14 +127,16 @@ def _lines(one: Figures) -> list[Text]:
     compared = reference_lines(flattened({REFERENCE: summary.device_reference or {}}))
     lines += [Text("  ").append_text(said) for said in compared]
     if runs:
-        workers = Text(f"  {counted(newest.workers, 'worker')}")
+        hosts = summary.fleet.hosts if summary.fleet is not None else []
+        left = not hosts or any(host.nodes for host in hosts)
+        workers = Text(f"  {counted(newest.workers if left else 0, 'worker')}")
         if newest.stalled:
             workers.append(f", {newest.stalled:,} stalled", style="worst")
         if newest.examining:
             workers.append(f" · {counted(newest.examining, 'finding')} being examined")
         lines.append(workers)
     if summary.fleet is not None:
-        lines += _fleet(summary.fleet.hosts, runs=runs)
+        lines += _fleet(summary.fleet, runs=runs)
     return [*lines, *(plain("  ").append_text(device_text(device)) for device in newest.devices)]
 
 
@@ -146,16 +151,20 @@ def _told_apart(summary: Summary) -> list[str]:
     return [f"{summary.compared:,} compared", *others]
 
 
-def _fleet(hosts: Sequence[HostStatus], *, runs: bool) -> list[Text]:
+def _fleet(fleet: Fleet, *, runs: bool) -> list[Text]:
+    hosts = fleet.hosts
     row, lines = fleet_row(hosts), []
-    nodes = f"  {counted(row.get('nodes', 0), 'node')} of the fleet"
+    count = row.get("nodes", 0)
+    nodes = f"  {counted(count, 'node')} of the fleet"
     missing = missing_words(hosts)
     if runs:
+        nodes += "" if count else ": the campaign waits for one"
         lines.append(
             plain(nodes).append_text(plain(f", {missing}" if missing else "", style="worst"))
         )
     if lost := fleet_words(row):
         lines.append(plain(f"  so far {lost}", style="odd"))
+        lines += [plain(f"    {event_line(event)}") for event in fleet.events[-_MOST_EVENTS:]]
     return lines
 
 

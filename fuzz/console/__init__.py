@@ -17,9 +17,14 @@ from rich.live import Live
 from rich.text import Text
 
 from fuzz.campaign.campaign import Observer
-from fuzz.campaign.status import CampaignStatus, missing_words, stage_shares, statistics
+from fuzz.campaign.status import (
+    CampaignStatus,
+    event_line,
+    missing_words,
+    statistics,
+)
 from fuzz.campaign.store import Budget
-from fuzz.console.dashboard import dashboard, examined_words, limiting_words
+from fuzz.console.dashboard import dashboard, examined_words, pace_words
 from fuzz.console.report import print_report, write_report
 from fuzz.findings.families import (
     FamilyState,
@@ -162,7 +167,7 @@ class LineWatching(Watching):
             self._print(harmless(remark, one_line=True))
         self._remarks = len(status.remarks)
         for event in status.events_since(self._events):
-            self._print(harmless(event["text"], one_line=True))
+            self._print(event_line(event))
         self._events = status.event_count
         self._findings(status)
         now = time.monotonic()
@@ -222,7 +227,7 @@ def heartbeat(status: CampaignStatus) -> str:
     parts = [
         f"{duration(status.seconds)}: {counted(status.cases, status.words.case)}, "
         f"{status.recent_rate:,.0f} a second",
-        limiting_words(stage_shares(status.workers), status.words),
+        pace_words(status),
         _found(status),
         f"nothing new for {duration(status.seconds_since_new)}",
     ]

@@ -362,12 +362,19 @@ def _stages(status: CampaignStatus) -> Block:
     lines = 1 + -(-len(present) // 2) if status.workers else 1
 
     def body(width: int, rows: int) -> Sequence[Text]:
-        words = Text(limiting_words(shares, status.words))
+        words = Text(pace_words(status))
         bars = _bars(present, width)
         # Half of the bars would be misread; figures need one line.
         return [words, *(bars if len(bars) < rows else [_figures(present)])][:rows]
 
     return Block(title="what takes the time", wanted=lines, body=body)
+
+
+def pace_words(status: CampaignStatus) -> str:
+    """Say in words what limits the campaign."""
+    if status.hosts and not any(one.nodes for one in status.hosts):
+        return "no node is left, and the campaign waits for one"
+    return limiting_words(stage_shares(status.workers), status.words)
 
 
 def limiting_words(shares: dict[Stage, float], words: Words) -> str:
@@ -421,7 +428,8 @@ def _workers(status: CampaignStatus) -> Block:
     workers = status.workers
     stalled = sum(worker.stalled for worker in workers)
     notes = [f"{stalled} stalled"] if stalled else []
-    notes += [harmless(missing, one_line=True)] if (missing := missing_words(status.hosts)) else []
+    missing = missing_words(status.hosts, named=False)
+    notes += [harmless(missing, one_line=True)] if missing else []
     note = Text("; ".join(notes), style="worst") if notes else None
 
     def body(width: int, rows: int) -> Sequence[Text]:

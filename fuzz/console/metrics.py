@@ -11,6 +11,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 from prometheus_client import CollectorRegistry, start_http_server
@@ -18,7 +19,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from fuzz import warpfuzz_version
-from fuzz.campaign.status import CampaignStatus, HostStatus, stage_shares, told_apart
+from fuzz.campaign.status import CampaignStatus, HostStatus, short, stage_shares, told_apart
 from fuzz.checks.protocol import DeviceStatus
 from fuzz.console.dashboard import THROTTLING
 from fuzz.console.screening import DeviceView
@@ -126,6 +127,13 @@ def _fleet(hosts: Sequence[HostStatus]) -> Iterator[Metric]:
     }
     words = "Nodes of the fleet, by whether they are there."
     yield _labelled(_GAUGE, "warpfuzz_nodes", words, "host state", nodes)
+    went = {
+        (one.host, short(node)): datetime.fromisoformat(when).timestamp()
+        for one in hosts
+        for node, when in one.gone.items()
+    }
+    words = "When each node that is gone went, in seconds since 1970."
+    yield _labelled(_GAUGE, "warpfuzz_node_gone_timestamp_seconds", words, "host node", went)
     for name, words in (
         ("nodes_lost", "Nodes that were lost."), ("nodes_back", "Nodes that came back."),
         ("actors_lost", "Actors that were lost."), ("actors_back", "Actors that came back."),

@@ -21,6 +21,7 @@ from corpus import Kind, durable, open_corpus
 from fuzz import warpfuzz_version
 from fuzz.campaign.status import (
     CampaignStatus,
+    event_line,
     fleet_row,
     fleet_words,
     missing_words,
@@ -222,6 +223,16 @@ def _title(status: CampaignStatus) -> str:
     return harmless(f"warpfuzz against {status.words.subject}, seed {status.seed}", one_line=True)
 
 
+def _fleet(status: CampaignStatus) -> Section:
+    rows = [
+        [Cell(words) for words in event_line(event).split(" UTC: ", 1)]
+        for event in status.fleet_history
+    ]
+    return Section(
+        heading="Nodes and actors that went and came", headings=("UTC", "what"), rows=rows
+    )
+
+
 def _page(status: CampaignStatus, corpus: Path, recorder: Console, budget: Budget | None) -> bytes:
     def shown(one: RenderableType) -> Markup:
         recorder.print(one)
@@ -245,6 +256,7 @@ def _page(status: CampaignStatus, corpus: Path, recorder: Console, budget: Budge
     sections = [
         *([found] if lines else []),
         Section(heading="Over time", plots=_plots(corpus)),
+        *([_fleet(status)] if status.fleet_history else []),
         Section(heading="Campaign", printed=shown(campaign)),
     ]
     print_report(status, corpus, recorder)

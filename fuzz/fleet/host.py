@@ -43,6 +43,9 @@ class Cluster(Protocol):
     def hosts(self) -> Mapping[str, str]:
         """Return the names of the hosts of all nodes that live and have a place, by their ids."""
 
+    def why_gone(self, node: str) -> str:
+        """Return what is known of why a node is gone; empty where nothing is."""
+
     def start(self) -> Handle:
         """Ask for an actor; it waits for a place where there is none."""
 
@@ -132,6 +135,8 @@ class Begun:
     place: str
     """The GPU as Ray counts it on its host, such as "GPU 3"; empty on cores."""
     code: Code
+    node: str = ""
+    """The id of the cluster's node: several may be on one host."""
 
     @property
     def name(self) -> str:
@@ -198,6 +203,7 @@ class Host:
     """
 
     place: str = ""
+    node: str = ""
     make_pool: Callable[..., WorkerPool] = ProcessPool
     """Starts those who carry out the jobs, as `ProcessPool` does."""
     _pool: WorkerPool | None = None
@@ -213,7 +219,7 @@ class Host:
 
     def begin(self) -> Begun:
         """Say where this is, and what code it has."""
-        return Begun(host=socket.gethostname(), place=self.place, code=Code.here())
+        return Begun(host=socket.gethostname(), place=self.place, node=self.node, code=Code.here())
 
     def open(self, check: bytes, workers: int) -> Broken | None:
         """Start worker processes for a check, pickled; return why that cannot be."""

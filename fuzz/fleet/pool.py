@@ -70,7 +70,8 @@ _PLACE_SECONDS = 120.0
 """How long the first actor may wait for a place: so long an autoscaler takes for a node."""
 _NO_GPU = "no GPU that Ray sees; `--runner sim` takes processors and the simulated device"
 _BEGIN_DEATHS = 10
-"""Actors in a row that may die while they begin; then none is started any more."""
+"""Actors in a row that may die while they begin, each started after the one before had died; then
+none is started any more."""
 _JOB_DEATHS = 10
 """Actors that may die with the same round; then it is skipped as what kills them. A node that dies
 for another reason may have had the round by chance, so one death proves nothing."""
@@ -154,6 +155,7 @@ class FleetPool(ClosedAtTheEnd):
         self._deaths: Counter[int] = Counter()
         """By the number of a round: actors that died while they had it."""
         self._begin_deaths = 0
+        self._begin_died = 0.0
         self._why = ""
         """What was said of the last actor that could not be started."""
         self._interrupted = self._closed = False
@@ -169,6 +171,10 @@ class FleetPool(ClosedAtTheEnd):
         """Those that there were; None before the first look."""
         self._missing: Counter[tuple[str, Part]] = Counter()
         """By host: nodes and actors that went, and have not come back."""
+        self._gone: dict[str, dict[str, float]] = {}
+        """By host and id: when nodes went that have not come back, as time.monotonic says it."""
+        self._without: Counter[str] = Counter()
+        """By the id of a node: actors that went, and of which none has taken the place there."""
         try:
             self._tend()
         except BaseException:
@@ -371,7 +377,8 @@ class FleetPool(ClosedAtTheEnd):
 
     def _begin(self, actor: _Actor, begun: Begun) -> None:
         actor.begun, self._begin_deaths = begun, 0
-        self._came(Part.ACTOR, begun.host, Change.THERE, place=begun.place)
+        self._without[begun.node] -= self._without[begun.node] > 0
+        self._came(Part.ACTOR, begun.host, Change.THERE, node=begun.node, place=begun.place)
         self._count_moved()
         here = Code.here()
         if begun.code != here:
@@ -458,10 +465,15 @@ class FleetPool(ClosedAtTheEnd):
         del self._actors[actor.slot]
         self._cases[actor.slot] += actor.progress.cases
         if actor.begun is None:
-            self._begin_deaths += 1
+            if actor.called > self._begin_died:
+                # Those that die together may have a node that died.
+                self._begin_deaths += 1
+                self._begin_died = time.monotonic()
             self._why = why
         else:
-            self._went(Part.ACTOR, actor.begun.host, place=actor.begun.place, why=why)
+            begun = actor.begun
+            self._without[begun.node] += begun.node in (self._nodes or ())
+            self._went(Part.ACTOR, begun.host, node=begun.node, place=begun.place, why=why)
         self._lose(actor, f"on {actor.name} is gone ({why})", guilty=True)
 
     def _lose(self, actor: _Actor, how: str, *, guilty: bool) -> None:
@@ -480,17 +492,15 @@ class FleetPool(ClosedAtTheEnd):
     def _tend(self) -> None:
         """Ask for actors until there is one for every place of the cluster, and at least one."""
         self._tended = time.monotonic()
+        self._look()
         if self._begin_deaths >= _BEGIN_DEATHS:
             self._wanted = 0
+            why = f"{self._begin_deaths} in a row died as they began; the last one: {self._why}"
+            self._remarks[f"no further actor is started: {why}"] = None
             if not self._actors:
-                message = (
-                    f"no actor can be started: {self._begin_deaths} in a row died as they began; "
-                    f"the last one: {self._why}"
-                )
-                broken = Broken(cause=InfrastructureError, message=message)
-                self._events.append(broken)
+                message = f"no actor can be started: {why}"
+                self._events.append(Broken(cause=InfrastructureError, message=message))
             return
-        self._look()
         wanted = self._wanted = max(1, self._cluster.places())
         waiting = [one for one in self._actors.values() if one.begun is None]
         while len(self._actors) > wanted and waiting:
@@ -511,29 +521,57 @@ class FleetPool(ClosedAtTheEnd):
 
     def _look(self) -> None:
         """Find out which nodes went and came."""
-        before, now = self._nodes, self._cluster.hosts()
+        before, now = self._nodes or {}, self._cluster.hosts()
+        otherwise = Change.THERE if self._nodes is None else Change.JOINED
         self._nodes = dict(now)
-        for node in (before or {}).keys() - now.keys():
-            self._went(Part.NODE, (before or {})[node])
-        for node in now.keys() - (before or {}).keys():
-            self._came(Part.NODE, now[node], Change.THERE if before is None else Change.JOINED)
+        for node in [one for one in before if one not in now]:
+            there = sum(
+                one.begun is not None and one.begun.node == node for one in self._actors.values()
+            )
+            self._gone.setdefault(before[node], {})[node] = time.monotonic()
+            self._went(
+                Part.NODE, before[node], node=node, why=self._cluster.why_gone(node),
+                actors=there + self._without.pop(node, 0),
+            )  # fmt: skip
+        for node in [one for one in now if one not in before]:
+            self._came(Part.NODE, now[node], otherwise, node=node)
 
-    def _went(self, part: Part, host: str, *, place: str = "", why: str = "") -> None:
+    def _went(
+        self, part: Part, host: str, *, node: str, place: str = "", why: str = "", actors: int = 0
+    ) -> None:
         self._missing[host, part] += 1
         why = why if len(why) <= _SHOWN else f"{why[:_SHOWN]} …"
-        changed = Changed(part=part, change=Change.GONE, host=host, place=place, why=why)
-        self._events.append(changed)
+        self._events.append(
+            Changed(
+                part=part, change=Change.GONE, host=host, node=node, place=place, why=why,
+                actors=actors,
+            )
+        )  # fmt: skip
 
-    def _came(self, part: Part, host: str, otherwise: Change, *, place: str = "") -> None:
+    def _came(
+        self, part: Part, host: str, otherwise: Change, *, node: str, place: str = ""
+    ) -> None:
         """Tell of what came: back, if the host misses one."""
         change = Change.BACK if self._missing[host, part] else otherwise
         self._missing[host, part] -= change is Change.BACK
-        self._events.append(Changed(part=part, change=change, host=host, place=place))
+        before, seconds = "", 0.0
+        gone = self._gone.get(host, {}) if part is Part.NODE else {}
+        if gone:
+            # A node that is started again has another id: it stands for the one that went first.
+            before = node if node in gone else next(iter(gone))
+            seconds = time.monotonic() - gone.pop(before)
+        self._events.append(
+            Changed(
+                part=part, change=change, host=host, node=node, place=place, before=before,
+                seconds=seconds,
+            )
+        )  # fmt: skip
 
     def _count_moved(self) -> None:
         """Miss no actor of a node that lives when there are as many as there should be."""
         if sum(one.begun is not None for one in self._actors.values()) < self._wanted:
             return
+        self._without.clear()
         for (host, part), count in list(self._missing.items()):
             if part is Part.ACTOR and count and not self._missing[host, Part.NODE]:
                 self._missing[host, part] = 0

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +17,7 @@ from typing import Any
 
 import ray
 from ray import cloudpickle
-from ray.exceptions import RayError
+from ray.exceptions import ActorUnavailableError, RayError
 
 from fuzz.fleet.host import ActorGoneError, Handle, Reference
 from oracle.errors import InfrastructureError
@@ -27,6 +29,11 @@ _SHOWN = 400
 """Characters of what Ray says of an error that are shown."""
 _ANSWER_SECONDS = 10.0
 """In which an address has to answer."""
+_LOOK_SECONDS = 2.0
+"""In which a head has to answer that answered before: nobody hears news meanwhile."""
+_SILENT_SECONDS = 30.0
+"""How long a head may be silent, such as while it is started anew: as long is left to end the
+campaign in order, which takes up to 17 s, before Ray ends this process."""
 _ASKS, _ASKS_NOT = 77, 78
 """Exit codes of `_ASK`: the cluster asks for a token, or not."""
 _ASK = f"""
@@ -61,7 +68,7 @@ class RayCluster:
     most
         Actors at most; None: as many as there is room for.
     host
-        Makes what an actor holds, from the name of its place.
+        Makes what an actor holds, from the name of its place and the id of its node.
     """
 
     def __init__(
@@ -77,6 +84,9 @@ class RayCluster:
         self._ours = not ray.is_initialized()
         if self._ours:
             _join(address)
+        self._head = _Head.of_ours()
+        self._known: list[dict[str, Any]] = []
+        """Nodes, as the head told of them last."""
         try:
             self.cores = self._share() if workers is None else workers + gpus
             # On a GPU one core is left for it.
@@ -95,7 +105,8 @@ class RayCluster:
                     sys.path[:] = [path for path in sys.path if path != here]
                 numbers = ray.get_gpu_ids()
                 self._host = cloudpickle.loads(pickled)(
-                    place=f"GPU {numbers[0]}" if numbers else ""
+                    place=f"GPU {numbers[0]}" if numbers else "",
+                    node=ray.get_runtime_context().get_node_id(),
                 )
 
             def call(self, method: str, *arguments: object) -> object:
@@ -106,11 +117,17 @@ class RayCluster:
             num_cpus=self.cores, num_gpus=int(gpus), max_restarts=0, max_task_retries=0
         )
 
+    def _all(self) -> list[dict[str, Any]]:
+        # Ray would wait for its head, and end this process with 1 after 60 s (2.60).
+        if self._head is None or self._head.answers():
+            try:
+                self._known = list(ray.nodes())
+            except RayError as error:
+                raise _gone(error) from error
+        return self._known
+
     def _alive(self) -> list[dict[str, Any]]:
-        try:
-            return [node for node in ray.nodes() if node["Alive"]]
-        except RayError as error:
-            raise _gone(error) from error
+        return [node for node in self._all() if node["Alive"]]
 
     def _nodes(self) -> list[dict[str, float]]:
         return [node["Resources"] for node in self._alive()]
@@ -141,6 +158,12 @@ class RayCluster:
             if self._room(node["Resources"])
         }
 
+    def why_gone(self, node: str) -> str:
+        (why,) = [
+            one.get("DeathReasonMessage") for one in self._all() if one["NodeID"] == node
+        ] or [""]
+        return _said(why or "")
+
     def start(self) -> Handle:
         return self._actor.remote()
 
@@ -161,7 +184,7 @@ class RayCluster:
         try:
             return ray.get(call)
         except RayError as error:
-            raise ActorGoneError(_said(error)) from error
+            raise ActorGoneError(_why_gone(error)) from error
 
     def kill(self, actor: Handle) -> None:
         ray.kill(actor)
@@ -170,6 +193,48 @@ class RayCluster:
         """Leave the cluster; one that was started for this process ends."""
         if self._ours:
             ray.shutdown()
+
+
+class _Head:
+    """The process of a cluster that knows all nodes.
+
+    Parameters
+    ----------
+    host, port
+        Where it answers.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self._address = host, port
+        self._silent: float | None = None
+        """Since when it has not answered, on the clock of time.monotonic."""
+
+    @classmethod
+    def of_ours(cls) -> _Head | None:
+        """Return that of the cluster that was joined; None for Ray's client, which has a server."""
+        if ray.util.client.ray.is_connected():
+            return None
+        host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
+        return cls(host.strip("[]"), int(port))
+
+    def answers(self) -> bool:
+        """Tell whether it answers. Raises InfrastructureError if it has not for too long."""
+        try:
+            socket.create_connection(self._address, _LOOK_SECONDS).close()
+        except OSError as error:
+            now = time.monotonic()
+            self._silent = self._silent or now
+            if now - self._silent > _SILENT_SECONDS:
+                host, port = self._address
+                raise _gone(
+                    ConnectionError(
+                        f"its head, {host}:{port}, has not answered for {_SILENT_SECONDS:.0f} s: "
+                        f"{error.strerror or error}"
+                    )
+                ) from None
+            return False
+        self._silent = None
+        return True
 
 
 def _join(address: str) -> None:
@@ -278,6 +343,23 @@ def _gone(error: Exception) -> InfrastructureError:
     )
 
 
-def _said(error: Exception) -> str:
+_ABOUT = ("class_name:", "actor_id:", "pid:", "name:", "namespace:", "ip:")
+"""What Ray (2.60) says of an actor before it says why the actor is gone."""
+
+
+def _why_gone(error: RayError) -> str:
+    """Return why an actor is gone, without what its user knows, or has no use for."""
+    if "its node has died" in str(error):
+        return "its node died"
+    if isinstance(error, ActorUnavailableError):
+        # What Ray says first where a process or a node is killed.
+        how = re.search(r"RPC error: (.{1,80}?) rpc_code", str(error))
+        return "it cannot be reached" + (f" ({how[1]})" if how else "")
+    lines = [line.strip() for line in str(error).splitlines()]
+    own = [line for line in lines if line and not line.startswith(_ABOUT)]
+    return " ".join(own[1:] or own)[:_SHOWN]
+
+
+def _said(error: Exception | str) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return " ".join(lines)[:_SHOWN]

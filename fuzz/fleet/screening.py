@@ -56,12 +56,13 @@ class ScreenHost:
     """An actor that screens its GPU: `begin`, `start`, `news` until there is a code, `harvest`."""
 
     place: str = ""
+    node: str = ""
     _folder: Path | None = None
     _process: subprocess.Popen[bytes] | None = None
 
     def begin(self) -> Begun:
         """Say where this is, and what code it has."""
-        return Begun(host=socket.gethostname(), place=self.place, code=Code.here())
+        return Begun(host=socket.gethostname(), place=self.place, node=self.node, code=Code.here())
 
     def start(self, words: Sequence[str], files: Mapping[str, bytes]) -> None:
         """Start screening.

@@ -36,7 +36,7 @@ GPU = DeviceStatus(
 )  # fmt: skip
 HOST = HostStatus(
     host="node7", nodes=1, nodes_missing=1, actors_missing=2, nodes_lost=3, nodes_back=2,
-    actors_lost=5, actors_back=3,
+    actors_lost=5, actors_back=3, gone={"616d854d" + 48 * "0": "2026-11-27T06:23:41+00:00"},
 )  # fmt: skip
 STATUS = replace(
     on_a_gpu(), devices=[GPU], hosts=[HOST], screening=ScreeningReport(comparisons=10**9, wrong=3)
@@ -71,6 +71,8 @@ def test_a_client_of_prometheus_reads_what_the_campaign_says() -> None:
     assert workers.pop(("gone", "node7")) == HOST.actors_missing
     assert sum(workers.values()) == len(STATUS.workers)
     assert not [labels for labels in workers if "" in labels]
+    gone = values(found["warpfuzz_node_gone_timestamp_seconds"])
+    assert gone == {("616d854d", "node7"): 1795760621}
     assert sum(values(found["warpfuzz_findings"]).values()) > 0
     own = ("GPU-1", "NVIDIA H200", "node7")
     assert values(found["warpfuzz_device_temperature_celsius"]) == {own: 61}

@@ -35,10 +35,20 @@ class FakeCluster:
     nodes
         Places of each.
     make
-        Makes what an actor holds.
+        Makes what an actor holds, from the name of its node.
+    host
+        The name of the host of all nodes; without, each has one of its own.
     """
 
-    def __init__(self, nodes: Sequence[int], make: Callable[[str], Any], workers: int = 1) -> None:
+    def __init__(
+        self,
+        nodes: Sequence[int],
+        make: Callable[[str], Any],
+        workers: int = 1,
+        *,
+        host: str = "",
+    ) -> None:
+        self._host = host
         self.nodes = dict(enumerate(nodes))
         self.workers = workers
         self._make = make
@@ -49,7 +59,10 @@ class FakeCluster:
         return sum(self.nodes.values())
 
     def hosts(self) -> dict[str, str]:
-        return {str(node): f"node{node}" for node in self.nodes}
+        return {str(node): self._host or f"node{node}" for node in self.nodes}
+
+    def why_gone(self, node: str) -> str:
+        return "it was unplugged"
 
     def start(self) -> FakeActor:
         actor = FakeActor()

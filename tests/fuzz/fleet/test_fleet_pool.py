@@ -7,6 +7,7 @@ which answers come, and what is lost with a node, is drawn. `test_ray_fleet` has
 from __future__ import annotations
 
 import random
+import re
 import sys
 import time
 from collections import Counter
@@ -32,8 +33,10 @@ from fuzz.campaign.status import (
     Change,
     Changed,
     Hosts,
+    Life,
     Part,
     WorkerStatus,
+    missing_words,
     read_figures,
     statistics,
     summary,
@@ -55,6 +58,7 @@ from fuzz.cli import main
 from fuzz.commands.status import status_view
 from fuzz.console import JsonWatching, LineWatching, dashboard, heartbeat, print_report
 from fuzz.console.metrics import CampaignMetrics
+from fuzz.console.report import write_report
 from fuzz.fleet import pool as fleet_pool
 from fuzz.fleet.host import Begun, Code, Host
 from fuzz.fleet.pool import FleetPool
@@ -172,12 +176,13 @@ class Answering:
         """Nothing is open."""
 
 
-def host_of(make_pool: type[Answering]) -> Callable[[str], Host]:
+def host_of(make_pool: type[Answering], host: str = "") -> Callable[[str], Host]:
     class Named(Host):
         def begin(self) -> Begun:
-            return replace(super().begin(), host=self.place)
+            begun = super().begin()
+            return replace(begun, host=host or self.place, place="" if host else self.place)
 
-    return lambda node: Named(place=node, make_pool=make_pool)
+    return lambda node: Named(place=node, node=node.removeprefix("node"), make_pool=make_pool)
 
 
 class Watcher:
@@ -195,10 +200,10 @@ def outcome(
     folder: Path, cluster: FakeCluster, deeds: dict[int, Callable[[], None]], rounds: int
 ) -> tuple[object, ...]:
     corpus = create_corpus(folder, generator="a test")
-    with FleetPool(CHECK, cluster) as pool:
+    with CampaignStore(corpus.path) as store, FleetPool(CHECK, cluster) as pool:
         campaign = Campaign(
             pool, pool.facts(), check=CHECK, budget=Budget(cases=rounds * CASES), corpus=corpus,
-            known=Known(entries=()), observer=Watcher(deeds), store=CampaignStore(corpus.path),
+            known=Known(entries=()), observer=Watcher(deeds), store=store, state=store.load()[0],
         )  # fmt: skip
         status = campaign.run()
     families = {(one.key, one.cases, one.kind) for one in status.families}
@@ -302,6 +307,9 @@ class Recording:
         self.seen[f"console {when}"] = shown(dashboard(status, Budget()))
 
 
+_TIME = r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC"
+
+
 def shown(page: RenderableType) -> str:
     out = StringIO()
     Console(file=out, width=200, height=50, theme=THEME).print(page)
@@ -321,14 +329,31 @@ def test_nodes_that_are_gone_and_back_are_told_of_wherever_somebody_looks(
             known=Known(entries=()), observer=watcher, store=CampaignStore(corpus.path),
         ).run()  # fmt: skip
     seen, log = watcher.seen, watcher.out.getvalue()
-    missing = "3 nodes and 3 actors are missing (node0, node1, node2)"
-    assert all(missing in seen[f"{place} gone"] for place in ("status", "line", "console"))
+    missing = r"3 nodes and 3 actors are missing \(node0: 0 since TIME; node1: 1 .*; node2: 2 .*\)"
+    assert "3 nodes and 3 actors are missing (node0, node1, node2)" in seen["console gone"]
+    for place in ("status", "line"):
+        assert re.search(
+            missing.replace("TIME", r"\d\d:\d\d:\d\d UTC"), " ".join(seen[f"{place} gone"].split())
+        )
     assert not [key for key, text in seen.items() if "back" in key and "missing" in text]
-    for host in ("node0", "node1", "node2"):
-        assert f"node {host} is gone\n" in log
-        assert f"node {host} is back\n" in log
-        assert f"actor on {host} {host} is gone (" in log
-        assert f"actor on {host} {host} is back\n" in log
+    page = tmp_path / "report.html"
+    write_report(status, corpus.path, page)
+    report = page.read_text()
+    for node, host in enumerate(("node0", "node1", "node2")):
+        gone = f"node {host} ({node}) is gone, and 1 actor with it: it was unplugged"
+        assert re.search(rf"^{_TIME}: {re.escape(gone)}$", log, re.MULTILINE)
+        back = rf"node {host} \({node}\) is back after \d s"
+        assert re.search(rf"^{_TIME}: {back}$", log, re.MULTILINE)
+        assert f"actor on {host} {host} ({node}) is gone: its node died\n" in log
+        assert f"actor on {host} {host} ({node}) is back\n" in log
+        for place in ("status back", "status gone"):
+            assert re.search(rf"{_TIME}: {re.escape(gone)}", seen[place])
+        assert re.search(rf"{_TIME}: {back}", seen["status back"])
+        assert gone in report
+        assert re.search(back, report)
+        went = f'warpfuzz_node_gone_timestamp_seconds{{host="{host}",node="{node}"}} '
+        assert time.time() - float(seen["metrics gone"].split(went)[1].split("\n")[0]) < 60
+        assert went not in seen["metrics back"]
         assert f'warpfuzz_nodes{{host="{host}",state="gone"}} 1.0' in seen["metrics gone"]
         assert f'warpfuzz_nodes{{host="{host}",state="there"}} 1.0' in seen["metrics back"]
         assert f'warpfuzz_workers{{host="{host}",state="gone"}} 1.0' in seen["metrics gone"]
@@ -351,8 +376,54 @@ def test_nodes_that_are_gone_and_back_are_told_of_wherever_somebody_looks(
     assert Counter((one["part"], one["change"]) for one in events) == {
         (part, change): 3 for part in ("node", "actor") for change in ("is gone", "is back")
     }
+    assert [one["actors"] for one in events if one["change"] == "is gone" and "actors" in one] == [
+        1, 1, 1,
+    ]  # fmt: skip
+    assert summary(status)["fleet"]["events"] == events
     state = decode((corpus.path / "campaign" / "state.json").read_bytes())
     assert (state.hosts["node1"].nodes_lost, len(state.events)) == (1, 12)
+
+
+@pytest.mark.usefixtures("_quick")
+def test_where_no_node_is_left_the_campaign_says_that_it_waits(tmp_path: Path) -> None:
+    cluster = FakeCluster([1, 1, 1], host_of(Answering))
+    corpus = create_corpus(tmp_path, generator="a test")
+    watcher = Recording(corpus.path, cluster)
+    with FleetPool(CHECK, cluster) as pool:
+        Campaign(
+            pool, pool.facts(), check=CHECK, budget=Budget(cases=40 * CASES), corpus=corpus,
+            known=Known(entries=()), observer=watcher, store=CampaignStore(corpus.path),
+        ).run()  # fmt: skip
+    gone, back = watcher.seen["status gone"], watcher.seen["status back"]
+    assert "0 workers" in gone
+    assert "0 nodes of the fleet: the campaign waits for one, 3 nodes" in gone
+    assert "3 workers" in back
+    assert "3 nodes of the fleet\n" in back
+    said = "no node is left, and the campaign waits for one"
+    assert all(said in watcher.seen[f"{place} gone"] for place in ("line", "console"))
+    assert not any(said in watcher.seen[f"{place} back"] for place in ("line", "console"))
+
+
+@pytest.mark.usefixtures("_quick")
+def test_a_campaign_whose_cluster_is_gone_says_so_in_its_files_and_is_resumed(
+    tmp_path: Path,
+) -> None:
+    cluster = FakeCluster([1, 1], host_of(Answering))
+
+    def gone() -> int:
+        raise InfrastructureError("the Ray cluster is gone")
+
+    def go() -> None:
+        cluster.places = gone  # type: ignore[method-assign]
+
+    folder = tmp_path / "fleet"
+    with pytest.raises(InfrastructureError, match="the Ray cluster is gone"):
+        outcome(folder, cluster, {10: go}, 40)
+    figures = read_figures(folder)
+    assert (figures.life, figures.summary.stopped) == (Life.ENDED, "the Ray cluster is gone")
+    assert figures.summary.rounds >= 10
+    resumed = outcome(folder, FakeCluster([1], host_of(Answering)), {}, 40)
+    assert resumed == outcome(tmp_path / "alone", FakeCluster([1], host_of(Answering)), {}, 40)
 
 
 def test_of_many_changes_the_latest_are_kept() -> None:
@@ -383,11 +454,117 @@ def test_an_actor_that_another_host_has_taken_over_is_not_missed_for_ever(tmp_pa
             events = [one for one in pool.poll(0.01) if isinstance(one, Changed)]
             changes += [str(one) for one in events if one.part == "actor"]
     assert changes == [
-        "actor on node0 node0 was there from the start",
-        "actor on node0 node0 is gone (it was killed)",
-        "actor on node1 node1 was there from the start",
-        "actor on node0 is back (another host has its place)",
+        "actor on node0 node0 (0) was there from the start",
+        "actor on node0 node0 (0) is gone: it was killed",
+        "actor on node1 node1 (1) was there from the start",
+        "actor on node0 is back: another host has its place",
     ]
+
+
+def changes_of(pool: FleetPool, count: int) -> list[str]:
+    """Return so many changes of nodes and actors, but of those that were there from the start."""
+    changes: list[str] = []
+    end = time.monotonic() + 20
+    while len(changes) < count and time.monotonic() < end:
+        events = [one for one in pool.poll(0.01) if isinstance(one, Changed)]
+        changes += [str(one) for one in events if one.change is not Change.THERE]
+    return changes
+
+
+@pytest.mark.usefixtures("_quick")
+def test_nodes_of_one_host_are_told_apart() -> None:
+    cluster = FakeCluster([1, 1, 2], host_of(Answering, host="vm"), host="vm")
+    hosts = Hosts(state=State(options={}, started=""))
+    with FleetPool(CHECK, cluster) as pool:
+        pool.facts()
+        while len(pool._ready()) < 4:
+            pool.poll(0.01)
+        # One of its two actors was killed before, and has no successor yet.
+        cluster.actors[3].gone = "it was killed"
+        cluster.nodes[2] = 1
+        assert changes_of(pool, 1) == ["actor on vm (2) is gone: it was killed"]
+        cluster.remove(2)
+        cluster.remove(1)
+        gone = changes_of(pool, 4)
+        assert sorted(gone) == [
+            "actor on vm (1) is gone: its node died",
+            "actor on vm (2) is gone: its node died",
+            "node vm (1) is gone, and 1 actor with it: it was unplugged",
+            "node vm (2) is gone, and 2 actors with it: it was unplugged",
+        ]
+        # A node that is started again has another id.
+        cluster.add(3, 1)
+        back = changes_of(pool, 2)
+        assert re.fullmatch(r"node vm \(3\) is back in place of 1 after \d s", back[0])
+        assert back[1] == "actor on vm (3) is back"
+    for node in "12":
+        change = Changed(part=Part.NODE, change=Change.GONE, host="vm", node=node * 56)
+        hosts.hear(change)
+    hosts.hear(replace(change, node="3" * 56, change=Change.BACK, before="1" * 56))
+    (status,) = hosts.statuses()
+    assert list(status.gone) == ["2" * 56]
+    assert re.fullmatch(
+        r"1 node is missing \(vm: 22222222 since \d\d:\d\d:\d\d UTC\)", missing_words([status])
+    )
+
+
+def test_of_many_missing_nodes_the_first_are_named() -> None:
+    hosts = Hosts(state=State(options={}, started=""))
+    for node in range(20):
+        hosts.hear(Changed(part=Part.NODE, change=Change.GONE, host="h", node=f"n{node}"))
+    words = missing_words(hosts.statuses())
+    assert words.startswith("20 nodes are missing (h: n0 since ")
+    assert words.endswith(" UTC, 12 more)")
+    assert words.count("since") == 8
+
+
+@pytest.mark.usefixtures("_quick")
+def test_a_node_that_dies_while_its_actors_begin_is_not_held_against_them() -> None:
+    cluster = FakeCluster([1, 30], host_of(Answering))
+    hold = cluster.wait
+    cluster.wait = lambda calls, seconds: hold(  # type: ignore[method-assign]
+        [one for one in calls if one.actor.node == 0 or one.actor.gone], seconds
+    )
+    with FleetPool(CHECK, cluster) as pool:
+        pool.facts()
+        cluster.remove(1)
+        assert changes_of(pool, 1) == [
+            "node node1 (1) is gone, and 0 actors with it: it was unplugged"
+        ]
+        cluster.wait = hold  # type: ignore[method-assign]
+        cluster.add(2, 30)
+        while len(pool._ready()) < 31:
+            pool.poll(0.01)
+        assert not pool.remarks()
+
+
+@pytest.mark.usefixtures("_quick")
+def test_where_no_further_actor_is_started_that_is_said() -> None:
+    cluster = FakeCluster([1, 1], host_of(Answering))
+    with FleetPool(CHECK, cluster) as pool:
+        pool.facts()
+        while len(pool._ready()) < 2:
+            pool.poll(0.01)
+        make = cluster._make
+
+        def broken(node: str) -> Host:
+            cluster.actors[-1].gone = "its Python is another one"
+            return make(node)
+
+        cluster._make = broken
+        cluster.actors[1].gone = "it was killed"
+        end = time.monotonic() + 20
+        while not pool.remarks() and time.monotonic() < end:
+            pool.poll(0.01)
+        assert pool.remarks() == (
+            "no further actor is started: 10 in a row died as they began; the last one: its "
+            "Python is another one",
+        )
+        assert pool.workers == 1
+        # What goes is still told of.
+        cluster.remove(1)
+        gone = "node node1 (1) is gone, and 1 actor with it: it was unplugged"
+        assert changes_of(pool, 2)[-1] == gone
 
 
 class Broke(Answering):

@@ -12,19 +12,22 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from value_runs import LocalPool, Nobody
 
 from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import WorkerPool
-from fuzz.campaign.status import CampaignStatus
+from fuzz.campaign.status import CampaignStatus, missing_words, read_figures
 from fuzz.campaign.store import Budget, CampaignStore, State
 from fuzz.checks.programs import Programs
+from fuzz.console import LineWatching
 from fuzz.fleet.pool import FleetPool, cluster_at
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import InfrastructureError
@@ -70,17 +73,18 @@ class Nodes:
         self.nodes: list[Any] = []
         self.address = str(self._cluster.address)
 
-    def add(self) -> None:
+    def add(self) -> str:
         for _ in range(5):
             # On a machine that is busy, Ray gives up the start of a node after 30 s.
             with suppress(Exception):
                 self.nodes.append(self._cluster.add_node(num_cpus=1, wait=True))
-                return
+                return str(self.nodes[-1].node_id)
         pytest.skip("Ray itself starts no node on this machine")
 
-    def remove(self) -> None:
+    def remove(self) -> str:
         node = self.nodes.pop(random.randrange(len(self.nodes)))
         self._cluster.remove_node(node, allow_graceful=False)
+        return str(node.node_id)
 
     def close(self) -> None:
         self._cluster.shutdown()
@@ -162,6 +166,29 @@ def test_a_campaign_on_a_node_finds_what_it_finds_here(nodes: Nodes, tmp_path: P
 def test_where_no_cluster_answers_that_is_said_at_once(address: str) -> None:
     with pytest.raises(InfrastructureError, match="cannot be joined"):
         cluster_at(address, gpus=False, workers=1)
+
+
+def test_a_head_that_is_silent_for_long_ends_the_campaign(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fuzz.fleet import ray_cluster
+
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+        one.listen()
+        head = ray_cluster._Head("127.0.0.1", port)
+        assert head.answers()
+    # It may be started anew.
+    assert not head.answers()
+    with socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        one.bind(("127.0.0.1", port))
+        one.listen()
+        assert head.answers()
+    assert not head.answers()
+    monkeypatch.setattr(ray_cluster, "_SILENT_SECONDS", 0.0)
+    said = rf"its head, 127\.0\.0\.1:{port}, has not answered for 0 s: .*--resume goes on"
+    with pytest.raises(InfrastructureError, match=said):
+        head.answers()
 
 
 def wait_for(address: str) -> None:
@@ -256,19 +283,24 @@ class Killing:
         self._step = 0
         self.most = 0
         self.last: CampaignStatus | None = None
+        self.killed: list[str] = []
+        self.added: list[str] = []
+        self.missing = ""
+        self.log = StringIO()
+        self._lines = LineWatching(Console(file=self.log, width=200))
 
     def update(self, status: CampaignStatus) -> None:
         self.last = status
+        self._lines.update(status)
         missing = sum(one.nodes_missing for one in status.hosts)
         self.most = max(self.most, missing)
         if self._step == 0 and status.cases >= 50:
             self._step = 1
-            for _ in range(3):
-                self._nodes.remove()
+            self.killed = [self._nodes.remove() for _ in range(3)]
         elif self._step == 1 and missing == 3:
             self._step = 2
-            for _ in range(3):
-                self._nodes.add()
+            self.missing = missing_words(status.hosts)
+            self.added = [self._nodes.add() for _ in range(3)]
 
 
 @pytest.mark.slow
@@ -284,8 +316,20 @@ def test_three_nodes_that_are_killed_and_come_back_are_told_of(
     (host,) = killing.last.hosts
     assert (host.nodes_missing, host.nodes_lost, host.nodes_back) == (0, 3, 3)
     assert host.actors_lost == 3
-    told = [event["text"] for event in killing.last.events]
-    assert told.count(f"node {host.host} is gone") == told.count(f"node {host.host} is back") == 3
+    log = killing.log.getvalue()
+    for node in killing.killed:
+        gone = f"node {host.host} ({node[:8]}) is gone, and 1 actor with it: "
+        assert log.count(gone) == 1
+        assert log.count(f"actor on {host.host} ({node[:8]}) is gone: ") == 1
+        assert log.count(f" is back in place of {node[:8]} after ") == 1
+        assert f"{node[:8]} since " in killing.missing
+    for node in killing.added:
+        assert log.count(f"node {host.host} ({node[:8]}) is back in place of ") == 1
+    told = [
+        event["text"]
+        for event in read_figures(tmp_path / "fleet").rows["summary"]["fleet"]["events"]
+    ]
+    assert [line.split(" UTC: ")[1] for line in log.splitlines() if " UTC: " in line] == told
 
 
 @pytest.mark.parametrize(("address", "asked"), [("local", 1), ("auto", None)])
@@ -308,3 +352,28 @@ def test_a_cluster_of_this_machine_has_the_processors_that_this_process_is_bound
     with pytest.raises(InfrastructureError, match="nothing is started here"):
         RayCluster(address, gpus=False, host=Nobody)
     assert said["num_cpus"] == asked
+
+
+def test_why_an_actor_is_gone_is_told_without_what_its_user_has_no_use_for() -> None:
+    from ray.exceptions import ActorUnavailableError, RayError
+
+    from fuzz.fleet.ray_cluster import _why_gone
+
+    # As Ray 2.60 said them when nodes and processes of a real cluster were killed.
+    unavailable = (
+        "The actor is temporarily unavailable: RpcError: RPC error: Socket closed rpc_code: 14"
+    )
+    assert _why_gone(ActorUnavailableError(unavailable, b"\0" * 16)) == (
+        "it cannot be reached (Socket closed)"
+    )
+    head = (
+        "The actor died unexpectedly before finishing this task.\n\tclass_name: A\n\tactor_id: "
+        "7595f4\n\tpid: 20469\n\tnamespace: 462f40b0\n\tip: 192.0.2.2\n"
+    )
+    dead = (
+        "The actor died because its node has died. Node Id: 616d85\n\tthe actor's node was "
+        "terminated unexpectedly: health check failed due to missing too many heartbeats"
+    )
+    killed = "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR"
+    for error, why in ((dead, "its node died"), (killed, killed)):
+        assert _why_gone(RayError(head + error)) == why
