@@ -275,7 +275,10 @@ class Module:
         )  # fmt: skip
         warps.most_steps = most_steps
         kernel, watch = watched(kernel, warps)
-        run(kernel, warps)
+        try:
+            run(kernel, warps)
+        finally:
+            watch.end()
         after = image.copy()
         for (start, size), buffer in zip(launch.buffers, buffers, strict=True):
             after[start : start + size] = buffer.data[:size]

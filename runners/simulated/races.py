@@ -159,6 +159,11 @@ class Watch:
         self.step = Step(line=0)
         """What executes."""
 
+    def end(self) -> None:
+        """Watch no longer: memory and watch hold each other, and 100 MB wait to be collected."""
+        assert isinstance(self._warps.memory, WatchedMemory)
+        del self._warps.memory.watch
+
     def passed(self, blocks: Ints) -> None:
         """Take note of a barrier of blocks."""
         self._epochs[blocks] += 1

@@ -56,6 +56,16 @@ def test_an_empty_name_is_no_file_and_no_folder_and_an_empty_text_no_value() -> 
             one.type.convert("", one, None)
 
 
+def test_the_seed_of_a_measurement_has_31_bits() -> None:
+    (seed,) = (
+        one.parameter(name, kind) for name, one, kind in Measure.declared() if name == "seed"
+    )
+    assert [seed.type.convert(str(one), seed, None) for one in (0, 2**31 - 1)] == [0, 2**31 - 1]
+    for one in (-1, 2**31):
+        with pytest.raises(click.BadParameter):
+            seed.type.convert(str(one), seed, None)
+
+
 def test_a_text_that_is_kept_is_text() -> None:
     """A state or a finding could not be written with it (2026-11-24)."""
     run = {name: one.parameter(name, its_type) for name, one, its_type in Run.declared()}

@@ -144,6 +144,7 @@ def test_a_vector_has_consecutive_registers_of_its_type(count: int, type_: str, 
     prefix = {"b32": "r", "s32": "r", "f32": "f", "f64": "d"}[type_]
     expected = ", ".join(f"%{prefix}{first + i}" for i in range(count))
     assert vector(count, type_, first) == f"{{{expected}}}"
+    assert vector(count, type_) == vector(count, type_, 0)
 
 
 @given(st.sampled_from([form for form in FORMS if form.mnemonic == "wmma.mma"]))

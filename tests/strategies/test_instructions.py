@@ -116,8 +116,9 @@ def test_a_neighbour_differs_from_its_origin_along_the_axes_alone(some: Neighbou
             assert len({draft.qualifier(slot) for slot in axis}) == 1
         if some.registers == "origin":
             assert draft.operands == some.origin.operands
+        vectors = [operand for operand in draft.operands if operand.startswith("{")]
+        assert all(re.fullmatch(r"\{(%[rfd]\d+(, |(?=\})))*\}", one) for one in vectors)
         if isinstance(some.registers, int) and draft.operands != some.origin.operands:
-            vectors = [operand for operand in draft.operands if operand.startswith("{")]
             assert {operand.count("%") for operand in vectors} == {some.registers}
 
 

@@ -157,6 +157,23 @@ def test_of_few_forms_a_device_makes_more_images_from_the_first_round_on(speed: 
 DRAWN = versions_up_to(TARGET, PtxVersion(9, 0))
 
 
+@settings(NESTED, max_examples=2)
+@given(SEEDS)
+def test_programs_about_forms_have_at_most_the_images_of_those_and_others_have_all(
+    key: int,
+) -> None:
+    focuses = [Focus(form=SELECTED[key % len(SELECTED)]), Focus()] * 3
+    batches = round_batches(
+        SELECTED, target=TARGET, version=VERSION, key=key, focuses=focuses, count=64,
+        most_of_forms=16,
+    )  # fmt: skip
+    for batch in batches:
+        wanted = 64 if batch.focus.form is None else 16
+        # Of programs with images of more than 4096 bytes fewer, but 8.
+        fewer = max(8, wanted * 4096 // batch.program.image_bytes)
+        assert batch.count == min(wanted, fewer)
+
+
 def test_versions_go_from_the_first_that_knows_the_target_to_the_newest_that_is_read() -> None:
     assert " ".join(DRAWN.every) == "7.8 8.0 8.1 8.2 8.3 8.4 8.5 8.6 8.7 8.8 9.0"
     # 8.7 is the first with mma.sync m16n8k16 of e4m3, the last form that sm_90 has got.

@@ -579,6 +579,23 @@ def test_registers_and_numbers_become_zero_where_that_shows_the_same() -> None:
     assert "add.u32 %r2, 0, 0;" in small.ptx
 
 
+@pytest.mark.parametrize("shows", ["0", "1", "64", "50", "96"])
+def test_of_a_number_its_highest_bit_its_half_and_all_but_its_lowest_are_tried(shows: str) -> None:
+    text = f"""{HEAD}.visible .entry k()
+{{
+    .reg .b32 %r<2>;
+    mov.u32 %r1, 100;
+    ret;
+}}
+"""
+    setup = setup_of(text, parse_launch(b"grid = 1\nblock = 1\n", "here"))
+    small = Reducer(
+        lambda ptx, *_: any(f"mov.u32 %r1, {one};" in ptx for one in ("100", shows)),
+        text, setup, np.zeros(setup.image_bytes, np.uint8),
+    ).reduced()  # fmt: skip
+    assert f"mov.u32 %r1, {shows};" in small.ptx
+
+
 @pytest.mark.parametrize(("number", "least"), [(9, 6), (9, 1), (200, 192), (4096, 4096), (-9, -3)])
 def test_a_number_becomes_as_small_as_may_be(number: int, least: int) -> None:
     text = f"""{HEAD}.visible .entry k(.param .u64 out)

@@ -14,10 +14,21 @@ from shrinking_cases import WANTED, subjects, verdicts_of
 from corpus import Kind, ShrinkStatus
 from fuzz.findings.replay import Subject
 from fuzz.shrinking import Trials, runner_verdicts, shrink
-from oracle.program import walk
+from oracle.isa import FORMS
+from oracle.program import Program, walk
+from oracle.targets import Module
 from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Trouble
 from runners.simulated_runner import SimulatedRunner
 from strategies.cells import complexity
+from strategies.features import Focus, Has
+from strategies.programs import programs
+from strategies.simplification.examples import Example
+from strategies.simplification.structure import unwraps
+
+BRANCHES = programs(
+    Focus(features=frozenset({Has.BRANCH_CONSTANT})), module=Module.named("sm_90", "8.0"),
+    forms=FORMS,
+)  # fmt: skip
 
 
 @settings(max_examples=5, phases=[Phase.generate])
@@ -186,3 +197,10 @@ def test_of_images_that_are_run_together_only_those_that_fail_are_wrong(subject:
     ):
         found = verdicts([replace(subject, image=one) for one in some])
         assert list(found) == wanted
+
+
+@settings(phases=[Phase.generate])
+@given(BRANCHES)
+def test_a_branch_that_is_made_simpler_is_not_the_same(program: Program) -> None:
+    example = Example(program=program, image=np.zeros(program.image_bytes, np.uint8))
+    assert all(one.program != program for one in unwraps(example))

@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 from fakes import FAKE
@@ -144,6 +146,13 @@ def test_what_is_no_version_is_a_usage_error(version):
 def test_versions_older_than_the_wheels_are_a_usage_error():
     with pytest.raises(UsageError, match=r"no wheel of ptxas 10.2; the oldest are 11.7"):
         fetch("10.2")
+
+
+def test_every_llvm_that_the_page_names_can_be_fetched():
+    page = (Path(__file__).parents[3] / "docs" / "compilers.md").read_text()
+    named = set(re.findall(r"llvm:(\d+)", page))
+    assert len(named) >= 3
+    assert named <= set(wheels.WHEELS["llvm"].releases)
 
 
 @pytest.mark.parametrize(

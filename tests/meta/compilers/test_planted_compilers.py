@@ -11,8 +11,11 @@ from answering import address
 from command_line import warpfuzz
 from planted_ptxas import planted_ptxas
 
+from corpus import Kind
+from fuzz.checks.compiler_suspects import _MemberExaminer
 from fuzz.compilers.matrix import Matrix, listings
 from fuzz.compilers.members import Member, NoDevice
+from fuzz.kinds import KINDS
 from runners import toolchains
 from runners.assemblers.assembler import identify
 from runners.kernels import KernelModule
@@ -58,6 +61,13 @@ def test_a_campaign_finds_the_bug_and_says_who_has_it(campaign):
     assert ended.summary["binaries"] == 10 * ended.summary["programs"]
     assert ended.summary["distinct"] <= 2 * ended.summary["programs"]
     assert 0 < ended.summary["differences"] <= ended.summary["programs"]
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in Kind if not KINDS[kind].has_culprit or kind is Kind.DIVERGENCE]
+)
+def test_no_culprit_is_looked_for_where_the_kind_has_none_or_names_it(kind):
+    assert object.__new__(_MemberExaminer)._culprit(kind, None) is None
 
 
 def test_the_finding_lists_what_each_member_did(campaign):

@@ -171,3 +171,8 @@ def test_faults_of_wmma_know_how_large_elements_are() -> None:
     sizes = {form.type().name: access_of(form.opcode).bits for form in LOAD_FORMS + STORE_FORMS}
     assert sizes == {name: FORMATS[name].bits for name in sizes}
     assert len(sizes) == 11
+
+
+def test_faults_of_wmma_know_the_stride_that_is_left_out() -> None:
+    known = {form: access_of(form.opcode).default_stride for form in LOAD_FORMS + STORE_FORMS}
+    assert known == {form: form.matrix().default_stride(form.layout) for form in known}

@@ -124,6 +124,23 @@ def test_products_of_f64_overflow_at_every_place_with_both_signs() -> None:
         assert (products == sign * np.inf).any(axis=0).all()
 
 
+def test_factors_of_f64_are_infinite_at_every_place_with_both_signs_of_the_product() -> None:
+    dots = double_probes(DEPTH)
+    part = dots.of("infinities and overflow")
+    a, b = (bits[part].view(np.float64) for bits in (dots.a, dots.b))
+    with np.errstate(invalid="ignore", over="ignore"):
+        products = a * b
+    for sign in (1.0, -1.0):
+        there = (products == sign * np.inf) & (np.isinf(a) | np.isinf(b))
+        assert there.any(axis=0).all()
+
+
+@pytest.mark.parametrize("types", ["f16.f16.f16.f16", "f32.f16.f16.f32", *WIDE])
+def test_products_overflow_beside_nothing_one_and_the_largest_number(types) -> None:
+    _, _, c = family(types, "overflow of products")
+    assert set(c.tolist()) == {0.0, 1.0, FORMATS[types.rpartition(".")[2]].largest}
+
+
 def test_terms_are_aligned_below_the_largest_products_of_f32_and_of_f16() -> None:
     a, b, _ = family("f16.f16.f16.f16", "alignment")
     assert set(np.abs(a * b).max(axis=1).tolist()) == {2.0**30, 2.0**15}
@@ -172,6 +189,8 @@ def test_random_images_have_the_spread_of_exponents_of_their_kind(form) -> None:
     assert [set(spread[8 * kind : 8 * kind + 8].tolist()) for kind in (1, 2, 3, 4, 5)] == [
         {12}, {3}, {2}, {3}, {4},
     ]  # fmt: skip
+    negative = (b >> b.dtype.type(found.b_type.bits - 1)).reshape(6, -1).mean(axis=1)
+    assert ((negative > 0.4) & (negative < 0.6)).all()
 
 
 def test_a_figure_that_no_probe_refutes_is_refuted_by_none() -> None:

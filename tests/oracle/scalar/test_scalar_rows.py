@@ -92,6 +92,10 @@ def test_what_settles_a_nan_is_a_row_that_leaves_none_open() -> None:
         ("cvt.pack.sat.s4.s32.b32", "6.5", "6.4", "sm_75", "sm_72"),
         ("szext.wrap.u32", "7.6", "7.5", "sm_70", "sm_62"),
         ("bmsk.clamp.b32", "7.6", "7.5", "sm_70", "sm_62"),
+        ("min.f16", "7.0", "6.5", "sm_80", "sm_75"),
+        ("max.NaN.f32", "7.0", "6.5", "sm_80", "sm_75"),
+        ("min.xorsign.abs.f32", "7.2", "7.1", "sm_86", "sm_80"),
+        ("max.ftz.NaN.xorsign.abs.f16x2", "7.2", "7.1", "sm_86", "sm_80"),
     ],
 )
 def test_a_row_exists_from_its_version_and_target_on(

@@ -1,7 +1,9 @@
 """Launches: identities of warps, shared memory, branches, and everything that traps."""
 
+import gc
 import re
 import time
+from contextlib import suppress
 from itertools import count
 from types import SimpleNamespace
 
@@ -15,6 +17,7 @@ from simulated_kernels import VARIANTS, kernel, multiplication, transfer
 
 from oracle.errors import UsageError
 from runners.simulated import SimulatedDevice, SimulatedTrap, Trap, TrapKind, interpreter
+from runners.simulated.memory import Memory
 from runners.simulated.special import MULTIPROCESSORS
 
 DEVICE = SimulatedDevice("sm_90")
@@ -55,6 +58,18 @@ def test_each_warp_works_on_its_own_image_whatever_the_block(count: int, threads
     warps, lanes = np.meshgrid(np.arange(count), np.arange(32), indexing="ij")
     np.testing.assert_array_equal(words(after), 100 * warps + lanes)
     assert not images.any(), "the images that are given stay as they are"
+
+
+@pytest.mark.parametrize("body", ["", "trap;", "loop: bra loop;"])
+def test_the_memory_of_a_launch_is_gone_without_the_garbage_collector(body: str) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        with suppress(SimulatedTrap):
+            launch(body, np.zeros((3, 16), np.uint8))
+        assert not any(isinstance(one, Memory) for one in gc.get_objects())
+    finally:
+        gc.enable()
 
 
 def test_lane_zero_reports_the_multiprocessor() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import re
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from oracle.errors import UsageError
 from runners.kernels import Launch
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
+from runners.simulated.races import WatchedMemory
 
 WORDS = 1024
 HEAD = """\
@@ -342,3 +345,15 @@ def test_dynamic_shared_memory_is_as_large_as_the_launch_says() -> None:
     assert np.array_equal(run(*lines, shared=256)[:128], np.arange(128) ^ 1)
     with pytest.raises(SimulatedTrap, match="outside every buffer"):
         run(*lines, shared=252)
+
+
+@pytest.mark.parametrize("line", ["", "trap;", "st.global.u32 [%rd0], %r3;"])
+def test_memory_that_was_watched_is_gone_without_the_garbage_collector(line: str) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        with suppress(SimulatedTrap):
+            run(line)
+        assert not any(isinstance(one, WatchedMemory) for one in gc.get_objects())
+    finally:
+        gc.enable()
