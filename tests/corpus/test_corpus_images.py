@@ -38,12 +38,6 @@ def test_the_bytes_depend_on_the_values_and_not_on_how_they_lie(array: NDArray[A
     assert pack(array.copy(order="F")) == pack(swapped) == pack(array)
 
 
-@given(array=ARRAYS)
-def test_elements_begin_at_a_multiple_of_64_bytes(array: NDArray[Any]) -> None:
-    """As numpy.lib.format has it, so that they are aligned where a file is mapped."""
-    assert (len(pack(array)) - array.nbytes) % 64 == 0
-
-
 def test_python_objects_are_refused() -> None:
     with pytest.raises(UsageError, match="dtype object cannot be stored"):
         pack(np.array([None]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -14,8 +16,9 @@ from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS, form_of
 from oracle.legality import verdict_of
 from strategies.drafts import Draft, canonical
+from strategies.draws import draw_one
 from strategies.instructions import token_soup
-from strategies.simplification.instructions import parts, simplified
+from strategies.simplification.instructions import parts, plainest, simplified
 
 
 @given(any_drafts())
@@ -144,3 +147,13 @@ def test_the_plainest_form_of_each_instruction_has_no_parts(form: Form) -> None:
     }
     first = INSTRUCTIONS[form.mnemonic].forms[0].opcode
     assert parts(canonical(form_of(firsts.get(form.mnemonic, first)))) == ()
+
+
+@pytest.mark.parametrize("key", range(25))
+def test_the_words_that_are_needed_are_all_that_the_plainest_soup_keeps(key: int) -> None:
+    draft = draw_one(token_soup(), key)
+    words = [text for _, text in draft.qualifiers]
+    needed = Counter(random.Random(key).sample(words, -(-len(words) // 3)))
+    found = plainest(draft, lambda one: needed <= Counter(text for _, text in one.qualifiers), key)
+    assert Counter(text for _, text in found.qualifiers) == needed
+    assert not found.operands
