@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 
 from fuzz.checks.fresh_rounds import made_again, sample
 from fuzz.findings.families import form_name
-from fuzz.screening.screen import Item, Miscompiled, Screen
+from fuzz.screening.screen import Item, Screen
 from oracle.errors import InfrastructureError, UsageError
 from oracle.models import model_for
-from oracle.program import walk
-from oracle.steps import is_lane_code
 from runners.cuda.messages import DeviceHealth
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit
@@ -107,7 +105,7 @@ class FreshScreen(Screen):
         in it would be taken for the device's fault (five of 256 programs, H100, 2026-11-27).
         """
         source = item.source
-        if source.recipe is None or any(map(is_lane_code, walk(source.program.steps))):
+        if source.recipe is None or source.has_scalar_code:
             return None
         try:
             encoded = encode(source.program, model_for(self.oracle_target))
@@ -208,12 +206,8 @@ class _Launch:
             elsewhere.append((place, int(again.sms[0]), again.differing))
         if elsewhere and all(differing for _, _, differing in elsewhere):
             place, sm, _ = elsewhere[0]
-            program = item.source.program
-            why = Miscompiled(
-                entry=item.source.entry, about=form_name(main_form(program)),
-                image=int(ran.numbers[place]), sms=(int(ran.sms[place]), sm),
-            )  # fmt: skip
-            self.screen.give_up(item, why)
+            image = int(ran.numbers[place])
+            self.screen.give_up(item, image, (int(ran.sms[place]), sm))
 
     def _try_again(self, recipe: Recipe, number: int) -> None:
         ran = self.screen.alone(self.item, self.work, number)

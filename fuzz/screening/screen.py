@@ -72,6 +72,11 @@ class SetProgram:
     recipe: Recipe | None = None
     """How its images were made; None where nobody says."""
 
+    @property
+    def has_scalar_code(self) -> bool:
+        """Whether it has any; compilers often get that wrong."""
+        return any(map(is_lane_code, walk(self.program.steps)))
+
 
 class Covered(msgspec.Struct, frozen=True, kw_only=True):
     """How much of one dimension a set reaches."""
@@ -497,9 +502,10 @@ class Screen:
             self.tally.images.pop(oldest.source.entry, None)
             self.tally.programs.pop(oldest.source.entry, None)
 
-    def give_up(self, item: Item, why: Miscompiled) -> None:
-        """Take out a program whose code is wrong."""
-        self.miscompiled[why.entry] = why
+    def give_up(self, item: Item, image: int, sms: tuple[int, int]) -> None:
+        """Take out a program whose code is wrong: two multiprocessors got an image wrong."""
+        entry, about = item.source.entry, form_name(main_form(item.source.program))
+        self.miscompiled[entry] = Miscompiled(entry=entry, about=about, image=image, sms=sms)
         if item in self._items:
             self._items.remove(item)
 
@@ -674,7 +680,7 @@ class Screen:
         source = item.source
         if np.count_nonzero(ledger.wrong) <= MOST_FAULTY or not ledger.differing:
             return False
-        if not any(map(is_lane_code, walk(source.program.steps))):
+        if not source.has_scalar_code:
             return False
         image = ledger.differing[0].image
         again = self.again(item, image, _TELLING_SECONDS)
@@ -682,11 +688,7 @@ class Screen:
             return False
         first, second = np.flatnonzero(again.ledger.wrong)[:2].tolist()
         drawn = source.references.drawn
-        why = Miscompiled(
-            entry=source.entry, about=form_name(main_form(source.program)),
-            image=drawn[image] if drawn else image, sms=(first, second),
-        )  # fmt: skip
-        self.give_up(item, why)
+        self.give_up(item, drawn[image] if drawn else image, (first, second))
         return True
 
     def _corrects(self, item: Item, ledger: Ledger) -> bool:

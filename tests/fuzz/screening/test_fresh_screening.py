@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -128,12 +128,14 @@ def scalar_batch() -> Batch:
 
 
 @contextmanager
-def screening(maker: Any = None) -> Iterator[tuple[FreshScreen, list[Sighting]]]:
+def screening(
+    maker: Any = None, kind: Any = FreshScreen, drawn: Callable[[], Batch] = batch
+) -> Iterator[tuple[Any, list[Sighting]]]:
     sightings: list[Sighting] = []
     with opened(RunnerChoice(name="sim", target="sm_90", maker=maker)) as ready:
         description = describe(MODULE, seed=1, covers={})
-        screen = FreshScreen(ready, description, seen=sightings.append)
-        screen.add(set_program(batch(), 0, IMAGES, MODULE))
+        screen = kind(ready, description, seen=sightings.append)
+        screen.add(set_program(drawn(), 0, IMAGES, MODULE))
         yield screen, sightings
 
 
@@ -253,14 +255,12 @@ class WrongScreening(SimulatedRunner):
 
 
 def scalar_screening(where: Sequence[int], kind: Any) -> tuple[Screen, list[Sighting]]:
-    class Device(WrongScreening):
-        pass
+    def device(choice: RunnerChoice) -> SimulatedRunner:
+        made = WrongScreening()
+        made.where = where
+        return made
 
-    Device.where = where
-    sightings: list[Sighting] = []
-    with opened(RunnerChoice(name="sim", target="sm_90", maker=lambda _: Device())) as ready:
-        screen = kind(ready, describe(MODULE, seed=1, covers={}), seen=sightings.append)
-        screen.add(set_program(scalar_batch(), 0, IMAGES, MODULE))
+    with screening(device, kind, scalar_batch) as (screen, sightings):
         while not screen.miscompiled and not sightings:
             screen.step()
         screen.finish()
