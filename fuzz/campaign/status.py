@@ -94,10 +94,16 @@ def short(node: str) -> str:
     return node[:_ID]
 
 
+def event_words(event: Mapping[str, str | int]) -> tuple[str, str]:
+    """Return when a fleet changed, in UTC, and how, from a JSON object."""
+    when = str(event.get("time", "")).replace("T", " ").removesuffix("+00:00")
+    return harmless(when, one_line=True), harmless(str(event.get("text", "")), one_line=True)
+
+
 def event_line(event: Mapping[str, str | int]) -> str:
-    """Return a change of a fleet, a JSON object, with its time, as a line."""
-    when = str(event.get("time", "")).replace("T", " ").replace("+00:00", " UTC")
-    return harmless(f"{when}: {event.get('text', '')}", one_line=True)
+    """Return the same as a line."""
+    when, text = event_words(event)
+    return f"{when} UTC: {text}"
 
 
 @dataclass(frozen=True, kw_only=True)

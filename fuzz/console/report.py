@@ -21,7 +21,7 @@ from corpus import Kind, durable, open_corpus
 from fuzz import warpfuzz_version
 from fuzz.campaign.status import (
     CampaignStatus,
-    event_line,
+    event_words,
     fleet_row,
     fleet_words,
     missing_words,
@@ -224,10 +224,7 @@ def _title(status: CampaignStatus) -> str:
 
 
 def _fleet(status: CampaignStatus) -> Section:
-    rows = [
-        [Cell(words) for words in event_line(event).split(" UTC: ", 1)]
-        for event in status.fleet_history
-    ]
+    rows = [[Cell(words) for words in event_words(event)] for event in status.fleet_history]
     return Section(
         heading="Nodes and actors that went and came", headings=("UTC", "what"), rows=rows
     )
