@@ -33,7 +33,7 @@ from oracle.targets import VERSIONS, Module, PtxVersion, parse_target, parse_ver
 from strategies.contents import Recipe, ValueClass, recipes
 from strategies.coverage import epoch_known
 from strategies.draws import Selection, derived_seed, draw_one
-from strategies.features import Focus, Has, main_form
+from strategies.features import Focus, Has
 from strategies.program_coverage import Batch, ProgramCoverage
 from strategies.programs import (
     GENERATOR_VERSION,
@@ -112,23 +112,20 @@ def images_per_program(number: int, speed: Speed) -> int:
     return most if doublings >= most.bit_length() else min(most, _FIRST_IMAGES << doublings)
 
 
-_FRESH_IMAGES = {Speed.INTERPRETED: 64, Speed.NATIVE: 1 << 18}
-"""Most images of a program that a device makes beyond those that the oracle judges. A campaign
-compiles 33 programs a second (H200 with 16 cores, 2026-11-23): with as many of each that is 8
-million a second. Those of the simulated device take as long as those that the oracle judges."""
-_FIRST_FRESH = 1 << 15
-"""Most such images in the first rounds: an H200 took 12 ms for as many (2026-11-23), and breadth
-comes first."""
-
-
-_FEW_FORMS, _OF_FEW = 16, 4
-"""Selected forms up to which breadth does not come first, and how many times the most images their
-programs have: a campaign about one form compared a million images a second, of the 90 million that
-an H100 can (2026-11-27)."""
+_FRESH_IMAGES = {Speed.INTERPRETED: 64, Speed.NATIVE: 3 << 19}
+"""Most images of the smallest program that a device makes beyond those that the oracle judges: of
+others as many as take as long (`runners.reference.cost`), 16 ms of an H100. Those of the simulated
+device take as long as those that the oracle judges."""
+_FIRST_FRESH = 1 << 18
+"""Most such images in the first rounds: breadth comes first."""
+_FEW_FORMS = 16
+"""Selected forms up to which breadth does not come first."""
 
 
 def fresh_per_program(number: int, speed: Speed, forms: int) -> int:
-    """Return how many images of each program of a round a device makes; they grow as the others.
+    """Return how many images of the smallest program of a round a device makes.
+
+    They grow as the others.
 
     Parameters
     ----------
@@ -137,25 +134,12 @@ def fresh_per_program(number: int, speed: Speed, forms: int) -> int:
     speed
         Of what runs it.
     forms
-        How many forms are selected: of few, all rounds have more.
+        How many forms are selected: of few, all rounds have the most.
     """
-    if forms <= _FEW_FORMS and speed is Speed.NATIVE:
-        return _OF_FEW * _FRESH_IMAGES[speed]
+    if forms <= _FEW_FORMS:
+        return _FRESH_IMAGES[speed]
     growth = images_per_program(number, Speed.NATIVE) // _FIRST_IMAGES
     return min(_FRESH_IMAGES[speed], _FIRST_FRESH * growth)
-
-
-_LANES_SHARE = 4
-"""A program of lanes alone has so many times fewer images: a third of all programs are such, and
-one image of theirs took a GPU some 170 ns, by what the others left of its time, and one of those
-65 ns, measured (campaign on an H200, 2026-11-23)."""
-
-
-def fresh_images(most: int, program: Program) -> int:
-    """Return how many images of a program a device makes: fewer where they take long."""
-    share = _LANES_SHARE if main_form(program) is None else 1
-    size = max(program.image_bytes, _FULL_BYTES) * share
-    return max(1, most * _FULL_BYTES // size)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,13 +24,13 @@ from oracle.image import different
 from oracle.models import model_for
 from oracle.program import Program, requirements
 from runners.protocol import Compiled, Failure, Images, Trouble
+from runners.reference.cost import images_of
 from runners.reference.encoding import encode
 from runners.reference.fresh import FreshRan, FreshWork, PendingFresh, fresh_runner
 from strategies.contents import Recipe, expand
 from strategies.contents.device import device_contents
 from strategies.features import main_form
 from strategies.program_coverage import Batch
-from strategies.program_draws import fresh_images
 
 SAMPLED = 99_991
 """One image in so many is judged by the oracle even if it agrees: a prime, so that no class of
@@ -107,7 +107,7 @@ class FreshRounds(ProgramRounds):
         except UsageError:
             return []
         contents = device_contents(batch.recipe, batch.program).words
-        total = fresh_images(self._job.plan.work.fresh, batch.program)
+        total = images_of(self._job.plan.work.fresh, encoded)
         works = []
         for first in range(batch.count, batch.count + total, _TOGETHER):
             some = min(_TOGETHER, batch.count + total - first)

@@ -23,24 +23,23 @@ _FILL = "fill", "PQQIPPP"
 """As in the interpreter: contents, first, count, batch, images, copies, memory."""
 _LEVEL = 3
 """-O level of the driver's compiler; at -O0 the reference would be the slower of the two."""
-_RESIDENT = 16
-"""Warps of a multiprocessor, each a block, by its registers: 128 for each thread (interpreter.cu).
-More warps with fewer registers were no quicker (H200, 2026-11-23)."""
+_COMPARING, _MAKING = 16, 20
+"""Warps of a multiprocessor that its registers have room for: 128 and 96 for each thread, as the
+bounds of the kernels say (interpreter.cu). With 20 and 16 of them comparing made 179.1 and 191.2
+million images a second, making 256.0 and 251.8 (H100, 2026-11-27)."""
 _WAVES = 16
 """Blocks of a comparison for each that is resident: all are busy until the last ones."""
 _PARTS = 8
 """Warps that make images for each that is resident: those that follow each other make images of
 one class of contents, and some classes take longer."""
-_TOGETHER = 4
+_COMPARING_TOGETHER, _MAKING_TOGETHER = 4, 4
 """Most warps of a block (interpreter.cu): they begin together, and have instructions in common."""
 _SHARED_BYTES = 48 << 10
-"""Shared memory that a block has without asking (CUDA C++ Programming Guide, "Shared Memory")."""
+"""Most shared memory of a warp; images that need more are made and compared in global memory."""
 _CODE_BYTES = 4 << 10
 """Most bytes of a program that blocks copy to shared memory, where its words are read in 30 cycles
 and not, where the first-level cache has lost them, in 300 (H100, 2026-11-27); of longer programs
 that would leave room for fewer warps."""
-_RESERVED_BYTES = 1 << 10
-"""Shared memory that each block takes beside its own (the same guide, compute capability 8.x)."""
 _GLOBAL_BYTES = 1 << 28
 """Most memory for warps whose images are too large for shared memory."""
 _SHARES = 512
@@ -78,7 +77,10 @@ class DeviceReference:
         self._fill = modules.function(_KEY, *_FILL)
         device, names = driver.Context.get_device(), driver.device_attribute
         self._multiprocessors = device.get_attribute(names.MULTIPROCESSOR_COUNT)
-        self._shared_bytes = device.get_attribute(names.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
+        self._block_bytes = device.get_attribute(names.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+        for function in (self._function, self._fill):
+            asked = driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+            function.set_attribute(asked, self._block_bytes)
         self._global_bytes = share(driver, _GLOBAL_BYTES)
         self._found = driver.mem_alloc(8 * (2 + LISTED))
         check(self.compare)
@@ -92,30 +94,35 @@ class DeviceReference:
             If there is no room for it, or the device is lost.
         """
         code, size = self._driver.to_device(encoded.words), encoded.work_bytes
-        blocks, memory = self._blocks(size)
+        resident, memory = self._resident(size, _COMPARING)
         if memory:
-            return DeviceProgram(encoded, code, 0, blocks, memory, 1, 0)
-        warps, copied = _warps(size), len(encoded.words)
-        if 4 * copied > min(_CODE_BYTES, _SHARED_BYTES - warps * size):
+            return DeviceProgram(encoded, code, 0, resident, memory, 1, 0)
+        warps = min(_COMPARING_TOGETHER, resident // self._multiprocessors)
+        copied = len(encoded.words)
+        if 4 * copied > min(_CODE_BYTES, self._block_bytes - warps * size):
             copied = 0
         room = warps * size + 4 * copied
-        return DeviceProgram(encoded, code, room, _WAVES * blocks // warps, None, warps, copied)
+        return DeviceProgram(encoded, code, room, _WAVES * resident // warps, None, warps, copied)
 
     def contents(self, words: NDArray[np.uint64]) -> FilledContents:
         """Put contents (`DeviceContents.words`) into the device's memory. Raises as `program`."""
         code, size = self._driver.to_device(words), fill_bytes(words)
-        blocks, memory = self._blocks(size)
+        resident, memory = self._resident(size, _MAKING)
         if memory:
-            return FilledContents(code, 0, blocks, memory, 1, blocks)
-        warps = _warps(size)
-        return FilledContents(code, warps * size, _PARTS * blocks // warps, None, warps, blocks)
+            return FilledContents(code, 0, resident, memory, 1, resident)
+        warps = min(_MAKING_TOGETHER, resident // self._multiprocessors)
+        blocks = _PARTS * resident // warps
+        return FilledContents(code, warps * size, blocks, None, warps, resident)
 
-    def _blocks(self, size: int) -> tuple[int, Any]:
-        """Return how many warps are resident that need so many bytes, and their global memory."""
+    def _resident(self, size: int, most: int) -> tuple[int, Any]:
+        """Return how many warps run at once that need so many bytes, and their global memory.
+
+        `most` is of a multiprocessor, by their registers.
+        """
         if size <= _SHARED_BYTES:
-            room = self._shared_bytes // (size + _RESERVED_BYTES)
-            return max(1, min(_RESIDENT, room)) * self._multiprocessors, None
-        count = max(1, min(_RESIDENT * self._multiprocessors, self._global_bytes // size))
+            room = self._block_bytes // size
+            return min(most, room) * self._multiprocessors, None
+        count = max(1, min(most * self._multiprocessors, self._global_bytes // size))
         return count, self._driver.mem_alloc(count * size)
 
     def fill(
@@ -202,11 +209,6 @@ class DeviceReference:
         self._driver.Context.synchronize()
         self._driver.memcpy_dtoh(found, self._found)
         return Compared.of(images, found)
-
-
-def _warps(size: int) -> int:
-    """Return how many warps a block has that need so much shared memory each."""
-    return max(1, min(_TOGETHER, _SHARED_BYTES // size))
 
 
 def nothing_found() -> NDArray[np.uint64]:

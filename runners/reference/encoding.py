@@ -10,7 +10,7 @@ reads them there: a product that reads all of it reads where it would be loaded 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum, auto
 from typing import Any
@@ -58,9 +58,11 @@ _OPERATIONS = {
 _QUICK_BITS = 31
 """A block's terms, summed, have to fit into 32 bits with their sign."""
 _MASK = (1 << 32) - 1
+_NOWHERE = 1 << 40
+"""Addresses from here on are of registers that have no memory."""
 
 
-class _Code(IntEnum):
+class Code(IntEnum):
     """Instructions, numbered as in the interpreter."""
 
     END = 0
@@ -110,10 +112,17 @@ def encode(program: Program, model: Model) -> Encoded:
     UsageError
         If the model has no figures for one of its products.
     """
-    writer = _Writer(program, model)
+    writer = _written(program, model, frozenset())
+    # The less memory a warp has, the more warps run at once.
+    return _written(program, model, unread).encoded if (unread := writer.unread) else writer.encoded
+
+
+def _written(program: Program, model: Model, unread: frozenset[Register]) -> _Writer:
+    """Write a program down whose registers lie in memory but for some that nothing reads there."""
+    writer = _Writer(program, model, unread)
     writer.block(program.steps)
-    writer.add(_Code.END)
-    return writer.encoded
+    writer.add(Code.END)
+    return writer
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -160,7 +169,7 @@ class _Load:
 class _Writer:
     """The words of a program, and where everything lies in a warp's memory."""
 
-    def __init__(self, program: Program, model: Model) -> None:
+    def __init__(self, program: Program, model: Model, unread: frozenset[Register]) -> None:
         self.program, self.model = program, model
         self._words: list[int] = []
         self._tables: list[tuple[int, NDArray[np.int64]]] = []
@@ -170,14 +179,26 @@ class _Writer:
         self._end = program.image_bytes + program.shared_bytes
         self._registers: dict[Register, int] = {}
         used = {one for step in walk(program.steps) for use in step.uses for one in use.registers}
-        for register in sorted(used):
+        for register in sorted(used - unread):
             self._registers[register] = self._reserve(LANES * register.bits // 8)
         self._scratch = self._end
+        for number, register in enumerate(sorted(unread)):
+            self._registers[register] = _NOWHERE + number * 8 * LANES
+        self._is_touched = np.zeros(self._end, bool)
 
     def _reserve(self, size: int) -> int:
         start = self._end
         self._end += -(-size // 16) * 16
         return start
+
+    @property
+    def unread(self) -> frozenset[Register]:
+        """Registers that nothing is written to: all that is loaded there is read where it was."""
+        return frozenset(
+            register
+            for register, start in self._registers.items()
+            if not self._is_touched[start : start + LANES * register.bits // 8].any()
+        )
 
     @property
     def encoded(self) -> Encoded:
@@ -195,7 +216,7 @@ class _Writer:
             work_bytes=self._end,
         )
 
-    def add(self, code: _Code, *words: int) -> int:
+    def add(self, code: Code, *words: int) -> int:
         """Write an instruction; return the place of its first word."""
         self._words += [code, len(words) + 2, *words]
         return len(self._words) - len(words)
@@ -211,6 +232,8 @@ class _Writer:
             scratch = self._scratch
             if not isinstance(step, Op | Elementwise | PlainAccess | Barrier):
                 self._load_all()
+            if not isinstance(step, Op | PlainAccess):
+                self._touch_all(step.uses)
             match step:
                 case Branch():
                     self._branch(step)
@@ -220,7 +243,7 @@ class _Writer:
                     pass
                 case Copy():
                     source, destination = self._at(step.source), self._at(step.destination)
-                    self.add(_Code.COPY, source, destination, step.size)
+                    self.add(Code.COPY, source, destination, step.size)
                 case PlainAccess():
                     self._plain_access(step)
                 case Scalar():
@@ -247,10 +270,10 @@ class _Writer:
         if not mask:
             self.block(step.then if place else step.otherwise)
             return
-        start = self.add(_Code.BRANCH, place, mask, 0)
+        start = self.add(Code.BRANCH, place, mask, 0)
         self._inner_block(step.then)
         if step.otherwise:
-            jump = self.add(_Code.JUMP, 0)
+            jump = self.add(Code.JUMP, 0)
             self._words[start + 2] = len(self._words)
             self._inner_block(step.otherwise)
             self._words[jump] = len(self._words)
@@ -260,12 +283,12 @@ class _Writer:
 
     def _loop(self, step: Loop) -> None:
         counter, (place, mask) = self._loops, self._uniform(step.count)
-        start = self.add(_Code.LOOP, counter, place, mask, 0)
+        start = self.add(Code.LOOP, counter, place, mask, 0)
         body = len(self._words)
         self._loops += 1
         self._inner_block(step.body)
         self._loops -= 1
-        self.add(_Code.NEXT, counter, body)
+        self.add(Code.NEXT, counter, body)
         self._words[start + 3] = len(self._words)
 
     def _uniform(self, number: Uniform) -> tuple[int, int]:
@@ -298,7 +321,7 @@ class _Writer:
         if step.operation == "set_registers":
             high = step.constant >> 32 if step.bits == 64 else step.constant
             for place in to:
-                self.add(_Code.FILL, place, size // 4, step.constant & _MASK, high)
+                self.add(Code.FILL, place, size // 4, step.constant & _MASK, high)
             return
         if step.operation not in ("move_registers", "pack_registers"):
             raise _unknown(step.operation)
@@ -312,12 +335,12 @@ class _Writer:
         fields = format_word(format_named(step.type))
         pairs = self._bases(source)
         for index, place in enumerate(range(made, made + len(to) * size, size)):
-            self.add(_Code.PACK, fields, pairs[2 * index], pairs[2 * index + 1], place, LANES)
+            self.add(Code.PACK, fields, pairs[2 * index], pairs[2 * index + 1], place, LANES)
         for index, place in enumerate(to):
-            self.add(_Code.COPY, made + index * size, place, size)
+            self.add(Code.COPY, made + index * size, place, size)
 
     def _lane_code(self, step: LaneCode) -> None:
-        lanes = LaneWriter(self._words, self._take, _Code.LANES_ALONE, _Code.LANES_TOGETHER)
+        lanes = LaneWriter(self._words, self._take, Code.LANES_ALONE, Code.LANES_TOGETHER)
         reads = [use for use in step.uses if not use.written]
         (written,) = (use for use in step.uses if use.written)
         for use in reads:
@@ -356,7 +379,7 @@ class _Writer:
         start = self._whole(self._fragment(source))
         place, written = self._room(self._fragment(destination), ())
         self.add(
-            _Code.ELEMENTWISE,
+            Code.ELEMENTWISE,
             *(number, bits, format_word(fmt) if arithmetic else 0),
             *(start, place, size * 8 // bits, constant & _MASK, constant >> 32),
         )
@@ -375,9 +398,10 @@ class _Writer:
             table, registers = moves(form).ravel(), self._lanes(use)
             if is_packed(form):
                 self._load_all()
+                self._touch_all(step.uses)
                 row, element = np.divmod(table, ROW_BYTES)
                 firsts = 8 * starts[row] + form.element_bits * element
-                words = self.add(_Code.WIDEN, form.element_bits, len(table), 0)
+                words = self.add(Code.WIDEN, form.element_bits, len(table), 0)
                 self._add_table(words + 2, np.stack([firsts, registers], axis=1))
                 return
             both = (starts[:, None] + np.arange(ROW_BYTES)).ravel()[table], registers
@@ -405,6 +429,7 @@ class _Writer:
         places_, others = [self._whole(one) for one in (a, b, c)], [a, b, c]
         if form.has_metadata:
             self._load_all()  # metadata are read between one part of D and the next
+            self._touch_all((uses["e"],))
             others.append(self._lanes(uses["e"]))
         place, written = self._room(d, others)
         if form.has_metadata:
@@ -430,7 +455,7 @@ class _Writer:
         chosen = self._take(LANES * units * size)
         bytes_ = (units * size, 0, *(shape.n * form.type(one).bits // 8 for one in "cd"))
         for row in range(0, shape.m, part.m):
-            words = self.add(_Code.CHOOSE, size, units, part.m, shape.n, places_[1], chosen, 0)
+            words = self.add(Code.CHOOSE, size, units, part.m, shape.n, places_[1], chosen, 0)
             self._add_table(words + 6, bits[row : row + part.m])
             starts = [start + row * one for start, one in zip(places_, bytes_, strict=True)]
             starts[1] = chosen
@@ -450,13 +475,13 @@ class _Writer:
                 bit for bit, one in ((1, "a"), (2, "b")) if form.type(one).kind is Kind.SIGNED
             )
             kind = signs if form.op is None else int(form.op == "xor")
-            self.add(_Code.INTEGERS, *sizes, *places_, form.a_type.bits, kind, clamped, apart)
+            self.add(Code.INTEGERS, *sizes, *places_, form.a_type.bits, kind, clamped, apart)
         elif form.a_type.name == "f64":
-            self.add(_Code.DOUBLES, *sizes, *places_, *self._double_figures(form))
+            self.add(Code.DOUBLES, *sizes, *places_, *self._double_figures(form))
         elif (scalar := self.model.scalar_for(form)) is not None:
             formats = (format_word(form.type(one)) for one in "cd")
             self.add(
-                _Code.SCALAR_DOT, *sizes, *places_, scalar.order.value == "pairs", *formats, apart
+                Code.SCALAR_DOT, *sizes, *places_, scalar.order.value == "pairs", *formats, apart
             )
         else:
             self._dot(form, shape, places_, apart)
@@ -477,15 +502,21 @@ class _Writer:
     def _dot(self, form: Form, shape: Shape, places_: list[int], apart: bool) -> None:
         rule, before = self.model.dot_for(form), self._scratch
         lines = shape.m * shape.n if apart else shape.n
-        scratch = self._take(_scratch_bytes(shape, lines, in_parts=rule.sums is not None))
+        scratch = self._take(_scratch_bytes(shape, lines))
         blocks = rule.blocks(shape.k)
         members = np.array([k for block in blocks for k in block])
         ends = np.cumsum([len(block) for block in blocks])
-        accumulator = rule.accumulator_format
+        accumulator, size = rule.accumulator_format, 4 * shape.m * shape.n
+        # Sums that are D without more are made where it goes.
+        is_d = (accumulator.bits, form.d_type) == (32, accumulator) and not (
+            rule.sums or rule.addend.value == "last" or rule.d_subnormals.value == "flushed"
+        )
+        sums = places_[3] if is_d else self._take(size)
+        parts = self._take(size) if rule.sums else 0
         narrowing = ROUNDINGS.index(rule.narrowing.value) if rule.narrowing else 0
         addition = ROUNDINGS.index(rule.addition.value) if rule.addition else 0
         words = self.add(
-            _Code.DOT,
+            Code.DOT,
             *(shape.m, shape.n, shape.k.bit_length() - 1, apart, *places_, scratch),
             *(format_word(form.type(one)) for one in "abc"),
             *(format_word(accumulator), format_word(form.d_type), 0, len(blocks)),
@@ -505,6 +536,7 @@ class _Writer:
             ),
             *(rule.sums is not None, rule.addend.value == "last", addition, narrowing),
             *(rule.nan.value, _is_quick(rule, blocks), bool((np.diff(members) == 1).all())),
+            *(sums, parts),
         )
         self._add_table(words + 14, np.concatenate([members, ends]))
         self._scratch = before
@@ -543,6 +575,17 @@ class _Writer:
             raise NotEncodedError(f"{use.name} is written and lists a register twice")
         return [self._registers[register] for register in use.registers]
 
+    def _touch_all(self, uses: Iterable[Use]) -> None:
+        for use in uses:
+            for register in use.registers:
+                start = self._registers[register]
+                self._touch(np.array([start]))
+
+    def _touch(self, addresses: Addresses) -> None:
+        """Remember that something is written there, or read: that memory is needed."""
+        assert addresses.max() < _NOWHERE
+        self._is_touched[addresses[addresses < len(self._is_touched)]] = True
+
     def _lanes(self, use: Use) -> Addresses:
         """Return where the bytes of registers of 32 bits lie, lane by lane."""
         bases = np.array(self._bases(use))[:, None]
@@ -559,6 +602,7 @@ class _Writer:
         """Return where bytes follow each other, after they were gathered if they do not."""
         addresses = self._origin(addresses)
         if _follow(addresses):
+            self._touch(addresses)
             return int(addresses[0])
         start = self._take(len(addresses))
         self._transfer(addresses, start + np.arange(len(addresses)))
@@ -570,6 +614,7 @@ class _Writer:
         """Return where a result can go whose bytes belong to addresses, and where it goes then."""
         if _follow(addresses) and not any(_meet(addresses, other) for other in others):
             self._settle(addresses)
+            self._touch(addresses)
             return int(addresses[0]), None
         return self._take(len(addresses)), addresses
 
@@ -628,6 +673,8 @@ class _Writer:
         source, destination = source[order], destination[order]
         if len(np.unique(destination)) < len(destination):
             raise NotEncodedError("a byte is written twice by one step")
+        self._touch(source)
+        self._touch(destination)
         unit, start, last = _unit(source, destination), len(self._words), self._last_move
         if last is not None and last.is_joined_by(source, destination, unit, start):
             start = last.start
@@ -636,10 +683,10 @@ class _Writer:
             source = np.concatenate([last.source, source])
             destination = np.concatenate([last.destination, destination])
         if _follow(source) and _follow(destination):
-            self.add(_Code.COPY, int(source[0]), int(destination[0]), len(source))
+            self.add(Code.COPY, int(source[0]), int(destination[0]), len(source))
         else:
             pairs = np.stack([source[::unit], destination[::unit]], axis=1)
-            words = self.add(_Code.MOVE, unit, len(pairs), 0)
+            words = self.add(Code.MOVE, unit, len(pairs), 0)
             self._add_table(words + 2, pairs)
         self._last_move = _Move(
             source=source, destination=destination, unit=unit, start=start, end=len(self._words)
@@ -704,10 +751,9 @@ def _tile_bytes(matrix: Matrix, layout: str, stride: int | None) -> Addresses:
     return found.ravel()
 
 
-def _scratch_bytes(shape: Shape, lines: int, *, in_parts: bool) -> int:
-    """Return the working memory of a dot product: see `dot_products` in the interpreter."""
-    m, n, k = shape.m, shape.n, shape.k
-    return 8 * (m + lines) * (k + 2) + 16 * (m + lines) + 4 * m * n * (1 + in_parts)
+def _scratch_bytes(shape: Shape, lines: int) -> int:
+    """Return the memory of what a dot product decodes: see `scratch_of` in the interpreter."""
+    return (shape.m + lines) * (8 * (shape.k + 2) + 16)
 
 
 def _is_quick(rule: TruncatedDot, blocks: tuple[tuple[int, ...], ...]) -> bool:

@@ -250,7 +250,7 @@ HERE u64 converted(u64 bits, u32 from, u32 to, u32 rounding, u32 overflow, u64 n
 struct Dot {
   u32 m, n, log_k, apart, a, b, c, d, scratch, a_format, b_format, c_format, format, d_format, members, blocks;
   u32 fraction, zero_exponent, normalised, limited, rounding, overflow, negative_zero, low_bits_rounded;
-  u32 a_flushed, b_flushed, c_flushed, d_flushed, separate, last, addition, narrowing, nan, quick, in_order;
+  u32 a_flushed, b_flushed, c_flushed, d_flushed, separate, last, addition, narrowing, nan, quick, in_order, sums, parts;
 };
 
 // A multiplicand: its significand and exponent, or what stands for one. Two of these markers, or one
@@ -433,21 +433,18 @@ HERE u32 quick_block(const Factors *a, const Factors *b, u32 before, int zero_ex
   return quickly_rounded<FORMAT>(total < 0, magnitude, largest - fraction, ceiling, zero);
 }
 
-// Where a dot product keeps what it decoded, and sums.
+// Where a dot product keeps what it decoded.
 struct Scratch {
   Factor *a, *b;
   Specials *specials;
-  u32 *sums, *parts;
 };
 
 HERE Scratch scratch_of(const Dot &r, u8 *work) {
-  u32 pitch = (1u << r.log_k) + 2, size = r.m * r.n, lines = r.apart ? size : r.n;
+  u32 pitch = (1u << r.log_k) + 2, lines = r.apart ? r.m * r.n : r.n;
   Scratch s;
   s.a = (Factor *)(work + r.scratch);
   s.b = s.a + r.m * pitch;
   s.specials = (Specials *)(s.b + lines * pitch);
-  s.sums = (u32 *)(s.specials + r.m + lines);
-  s.parts = s.sums + size;
   return s;
 }
 
@@ -469,7 +466,8 @@ HERE void add_some(const u32 *words, u8 *work, u32 start, u32 count, u32 found, 
   u32 pitch = (1u << r.log_k) + 2, format = LENGTH ? FORMAT : r.format, size = r.m * r.n, n = r.n, apart = r.apart;
   u32 mask = (u32)((1ull << (start + count)) - (1ull << start)), most = (u32)infinity(format);
   u32 fractions = 2 * (width(r.a_format) == 8 ? fraction_bits(F16) : fraction_bits(r.a_format));
-  u32 row = LANE / n, column = LANE % n, rows = LANES / n, columns = LINES ? LANES % n : 0;
+  const u32 log_n = 31 - LEADING(n);   // n is 8, 16 or 32
+  u32 row = LANE >> log_n, column = LANE & (n - 1), rows = LANES >> log_n, columns = LINES ? LANES & (n - 1) : 0;
   const int zero_exponent = (int)r.zero_exponent, fraction = (int)r.fraction;
   const u32 ceiling = most - (r.overflow == TO_LARGEST || (FORMAT == F32 && r.overflow == AS_IEEE));
   const u32 zero = r.negative_zero ? (u32)sign_bit(format) : 0;
@@ -509,7 +507,7 @@ HERE void add_some(const u32 *words, u8 *work, u32 start, u32 count, u32 found, 
 template <int LENGTH, u32 FORMAT>
 APART void add_block(const u32 *words, u8 *work, u32 start, u32 count, u32 found, Sums sums) {
   const Dot &r = *(const Dot *)words;
-  if (!LENGTH || r.apart || LANES % r.n) TWICE((add_some<LENGTH, FORMAT, 1>(words, work, start, count, found, sums)));
+  if (!LENGTH || r.apart || LANES & (r.n - 1)) TWICE((add_some<LENGTH, FORMAT, 1>(words, work, start, count, found, sums)));
   else TWICE((add_some<LENGTH, FORMAT, 0>(words, work, start, count, found, sums)));
 }
 
@@ -642,12 +640,11 @@ HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
   const Scratch s = scratch_of(r, work);
   u32 found = decoded_any(r, members, work + r.a, r.m, r.a_format, r.a_flushed, shift, s.a);
   found |= decoded_any(r, members, work + r.b, lines, r.b_format, r.b_flushed, 0, s.b);
-  // C and D that are as sums are, are read and written where they are added.
-  const u32 is_plain = !r.last && width(r.format) == 32;
-  const u32 from_c = is_plain && r.c_format == r.format && !r.c_flushed;
-  const u32 to_d = is_plain && r.d_format == r.format && !r.d_flushed && !r.separate;
-  if (!from_c) sums_from_c(words, work, s.sums);
-  if (r.separate) EACH(i, r.m * r.n) s.parts[i] = 0;
+  // C that is as sums are is read where it is added to. Sums that are D are made where that goes.
+  const u32 from_c = !r.last && width(r.format) == 32 && r.c_format == r.format && !r.c_flushed, to_d = r.sums == r.d;
+  u32 *sums = (u32 *)(work + r.sums), *parts = (u32 *)(work + r.parts);
+  if (!from_c) sums_from_c(words, work, sums);
+  if (r.separate) EACH(i, r.m * r.n) parts[i] = 0;
   found = ANY(found);
   MEET();
   if (found) {
@@ -655,15 +652,13 @@ HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
     MEET();
   }
   for (u32 block = 0, start = 0; block < r.blocks; start = ends[block++]) {
-    u32 count = ends[block] - start, is_part = r.separate && block;
-    const u32 place = (u32)((u8 *)(is_part ? s.parts : s.sums) - work);
-    Sums sums = {!block && from_c ? r.c : place, place, nan};
-    if (to_d && block == r.blocks - 1) sums.to = r.d, sums.nan = r.nan;
-    if (r.format == F32) add_any<F32>(words, work, start, count, found, sums);
-    else add_any<F16>(words, work, start, count, found, sums);
-    if (is_part) parts_joined(words, s.sums, s.parts);
+    u32 count = ends[block] - start, is_part = r.separate && block, place = is_part ? r.parts : r.sums;
+    Sums some = {!block && from_c ? r.c : place, place, to_d && block == r.blocks - 1 ? r.nan : nan};
+    if (r.format == F32) add_any<F32>(words, work, start, count, found, some);
+    else add_any<F16>(words, work, start, count, found, some);
+    if (is_part) parts_joined(words, sums, parts);
   }
-  if (!to_d) d_from_sums(words, work, s.sums);
+  if (!to_d) d_from_sums(words, work, sums);
 }
 
 APART void all_dot_products(const u32 *words, const u32 *code, u8 *work) { TWICE(dot_products(words, code, work)); }
@@ -1212,7 +1207,7 @@ HERE u32 differs(const u32 *code, const u8 *images, const u8 *results, u32 image
 // Makes images from `first` on, each twice: for the interpreter, and for the program under test.
 // The warps of a block make images of one class, mostly, and have instructions in common. `memory` is
 // for warps whose images are too large for shared memory, or null; none of those has native code.
-extern "C" __global__ void __launch_bounds__(128, 4) fill(const u64 *words, u64 first, u64 count, u32 batch, u8 *images, u8 *copies, u8 *memory) {
+extern "C" __global__ void __launch_bounds__(128, 5) fill(const u64 *words, u64 first, u64 count, u32 batch, u8 *images, u8 *copies, u8 *memory) {
   extern __shared__ __align__(16) u8 own[];
   const wf_contents contents = wf_opened((const uint64_t *)words);
   u32 size = wf_bytes(&contents), warp = threadIdx.x / 32, warps = blockDim.x / 32, part = blockIdx.x * warps + warp;
