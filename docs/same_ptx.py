@@ -458,6 +458,7 @@ def _ran(
     outputs: dict[bytes, dict[str, Any]] = {}
     explained = _Explained(drawn, images)
     expectations: dict[str, Images] = {}
+    started = []
     for variant in variants:
         code, key = files[variant["code"]]
         text = replace(module, ptx=code.decode()) if is_ptx(code) else module
@@ -465,7 +466,10 @@ def _ran(
             module=text, architecture=architecture, compiler=variant["members"][0], key=key,
             code=code,
         )  # fmt: skip
-        ran = runner.run(compiled, images, entry=entry)
+        # A device that many processes share takes a millisecond until it begins.
+        started.append((variant, runner.submit(compiled, images, entry=entry)))
+    for variant, pending in started:
+        ran = pending.collect()
         if isinstance(ran, Failure):
             outputs.setdefault(str(ran).encode(), {"failed": ran.line, "members": []})[
                 "members"
