@@ -112,9 +112,9 @@ def images_per_program(number: int, speed: Speed) -> int:
     return most if doublings >= most.bit_length() else min(most, _FIRST_IMAGES << doublings)
 
 
-_FRESH_IMAGES = {Speed.INTERPRETED: 64, Speed.NATIVE: 3 << 19}
+_FRESH_IMAGES = {Speed.INTERPRETED: 64, Speed.NATIVE: 5 << 18}
 """Most images of the smallest program that a device makes beyond those that the oracle judges: of
-others as many as take as long (`runners.reference.cost`), 16 ms of an H100. Those of the simulated
+others as many as take as long (`runners.reference.cost`), 13 ms of an H100. Those of the simulated
 device take as long as those that the oracle judges."""
 _FIRST_FRESH = 1 << 18
 """Most such images in the first rounds: breadth comes first."""

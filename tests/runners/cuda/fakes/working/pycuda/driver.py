@@ -52,7 +52,11 @@ class ctx_flags:  # noqa: N801
 
 class device_attribute:  # noqa: N801
     MULTIPROCESSOR_COUNT = 16
-    MAX_SHARED_MEMORY_PER_MULTIPROCESSOR = 81
+    MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97
+
+
+class function_attribute:  # noqa: N801
+    MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 
 
 class jit_option:  # noqa: N801
@@ -129,7 +133,7 @@ class Device:
     def get_attribute(self, attribute: int) -> int:
         return {
             device_attribute.MULTIPROCESSOR_COUNT: 132,
-            device_attribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: 228 << 10,
+            device_attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: 227 << 10,
         }[attribute]
 
 
@@ -307,6 +311,11 @@ def memcpy_dtoh_async(dest: np.ndarray, src: DeviceAllocation, stream: Stream) -
 class Function:
     def __init__(self, module: "Module", name: str) -> None:
         self.module, self.name, self.format = module, name, ""
+        self.shared_bytes = 48 << 10
+
+    def set_attribute(self, attribute: int, value: int) -> None:
+        assert attribute == function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+        self.shared_bytes = value
 
     def prepare(self, arg_types: str) -> "Function":
         self.format = arg_types
@@ -314,6 +323,7 @@ class Function:
 
     def prepared_async_call(self, grid, block, stream, *args, shared_size=0) -> None:
         stream = stream or _default
+        assert shared_size <= self.shared_bytes
         if self.module.reference is not None:
             stream.queue.append(lambda: self.module.reference[self.name](*args))
             return
