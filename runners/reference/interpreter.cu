@@ -599,16 +599,18 @@ HERE void find_specials(const Factor *factors, u32 lines, u32 k, Specials *to) {
   }
 }
 
+// An element of C as sums are.
+HERE u64 addend(const Dot &r, const u8 *work, u32 index) {
+  u64 c = loaded(work + r.c, index, width(r.c_format));
+  if (r.c_flushed) c = flushed(c, r.c_format);
+  return r.c_format == r.format ? c : converted(c, r.c_format, r.format, RN, AS_IEEE, sign_bit(r.format) - 1);
+}
+
 // What few products need, apart: sums from a C of another format, or none where C is added last; sums of
 // parts, each rounded; and D from sums. An output is always that of the same lane.
 APART void sums_from_c(const u32 *words, u8 *work, u32 *sums) {
   const Dot &r = *(const Dot *)words;
-  EACH(i, r.m * r.n) {
-    u64 c = r.last ? 0 : loaded(work + r.c, i, width(r.c_format));
-    if (r.c_flushed) c = flushed(c, r.c_format);
-    if (r.c_format != r.format) c = converted(c, r.c_format, r.format, RN, AS_IEEE, sign_bit(r.format) - 1);
-    sums[i] = (u32)c;
-  }
+  EACH(i, r.m * r.n) sums[i] = r.last ? 0 : (u32)addend(r, work, i);
 }
 
 APART void parts_joined(const u32 *words, u32 *sums, u32 *parts) {
@@ -625,12 +627,7 @@ APART void d_from_sums(const u32 *words, u8 *work, const u32 *sums) {
   const u64 one = (u64)bias(r.format) << fraction_bits(r.format), nan = sign_bit(r.format) - 1, none = sign_bit(r.d_format) - 1;
   EACH(i, r.m * r.n) {
     u64 d = sums[i];
-    if (r.last) {
-      u64 c = loaded(work + r.c, i, width(r.c_format));
-      if (r.c_flushed) c = flushed(c, r.c_format);
-      if (r.c_format != r.format) c = converted(c, r.c_format, r.format, RN, AS_IEEE, nan);
-      d = fused(d, r.format, one, c, r.format, r.addition, nan);
-    }
+    if (r.last) d = fused(d, r.format, one, addend(r, work, i), r.format, r.addition, nan);
     if (r.d_format != r.format) d = converted(d, r.format, r.d_format, r.narrowing, r.overflow, none);
     if (r.d_flushed) d = flushed(d, r.d_format);
     stored(work + r.d, i, width(r.d_format), (d & none) > infinity(r.d_format) ? r.nan : (u32)d);
