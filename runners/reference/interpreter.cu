@@ -44,15 +44,24 @@ typedef long long i64;
 #define EACH(i, n) for (u32 i = LANE; i < (n); i += LANES)
 
 // Loads some items of a lane before any of them is stored: the compiler cannot know that none is
-// loaded where another was stored, and a warp would wait for each.
+// loaded where another was stored, and a warp would wait for each. Four at a time while all lanes have
+// so many, then two.
 template <typename T, typename From, typename To>
 HERE void in_fours(u32 count, From from, To to) {
-  for (u32 first = LANE; first < count; first += 4 * LANES) {
+  u32 base = 0;
+  for (; base + 4 * LANES <= count; base += 4 * LANES) {
     T some[4];
     UNROLL
-    for (u32 i = 0; i < 4; i++) some[i] = from(first + i * LANES < count ? first + i * LANES : first);
+    for (u32 i = 0; i < 4; i++) some[i] = from(base + i * LANES + LANE);
     UNROLL
-    for (u32 i = 0; i < 4; i++) if (first + i * LANES < count) to(first + i * LANES, some[i]);
+    for (u32 i = 0; i < 4; i++) to(base + i * LANES + LANE, some[i]);
+  }
+  for (; base < count; base += 2 * LANES) {
+    u32 first = base + LANE, second = first + LANES;
+    if (first >= count) break;
+    T one = from(first), other = from(second < count ? second : first);
+    to(first, one);
+    if (second < count) to(second, other);
   }
 }
 
@@ -288,12 +297,12 @@ HERE Factor factor_of_half(u32 bits, const Half *halves) {
 
 // What is special of a row of A or a column of B: a bit for each of its factors.
 
-struct Specials { u32 nan, infinite, zero, negative; };
+struct Specials { u32 not_finite, nan, zero, negative; };
 
 HERE u32 special_sum(Specials a, Specials b, u32 block, u32 up, u32 down, u32 before, u32 format) {
   u32 nan = (u32)sign_bit(format) - 1, most = (u32)infinity(format);
-  u32 invalid = a.nan | b.nan | (a.infinite & b.zero) | (a.zero & b.infinite);
-  u32 infinite = (a.infinite | b.infinite) & block, negative = a.negative ^ b.negative;
+  u32 invalid = a.nan | b.nan | (a.not_finite & b.zero) | (a.zero & b.not_finite);
+  u32 infinite = (a.not_finite | b.not_finite) & block, negative = a.negative ^ b.negative;
   Number<u32> x = number(before, format);
   down |= (infinite & negative) || (x.kind == INFINITE && x.negative);
   up |= (infinite & ~negative) || (x.kind == INFINITE && !x.negative);
@@ -500,7 +509,7 @@ HERE void add_some(const u32 *words, u8 *work, u32 start, u32 count, u32 found, 
     if (found) {
       const Specials *x = s.specials + row;
       if (LINES) common = s.specials[r.m + line];
-      special |= (x->nan | x->infinite | common.nan | common.infinite) & mask;
+      special |= (x->not_finite | common.not_finite) & mask;
     }
     if (!LENGTH && r.limited) up = too_large(left, right, count, fractions, 0), down = too_large(left, right, count, fractions, 1);
     if (up || down || special) {
@@ -589,8 +598,8 @@ HERE void find_specials(const Factor *factors, u32 lines, u32 k, Specials *to) {
       for (u32 j = 0; j < 2; j++) {
         Factor x = j ? both.second : both.first;
         u32 bit = 1u << (2 * i + j);
+        if (x.exponent <= INFINITE_FACTOR) s.not_finite |= bit;
         if (x.exponent == NAN_FACTOR) s.nan |= bit;
-        if (x.exponent == INFINITE_FACTOR) s.infinite |= bit;
         if (x.exponent == ZERO) s.zero |= bit;
         if (x.significand < 0) s.negative |= bit;
       }
