@@ -25,12 +25,6 @@ _NANOSECONDS = {
     "together": 2.0,
 }
 """What an image takes on an H100, by what is done for it."""
-_UNITS = {
-    Code.DOT: "product",
-    Code.SCALAR_DOT: "fused",
-    Code.DOUBLES: "fused",
-    Code.INTEGERS: "integers",
-}
 _QUICK, _ELEMENT_BITS = 33, 7
 """Places among the words of a DOT and of INTEGERS."""
 _SMALLEST = 10.0
@@ -76,18 +70,18 @@ def counted(encoded: Encoded) -> dict[str, float]:
 def _step(code: Code, words: list[int]) -> dict[str, float]:
     """Return what a lane does for an instruction, and how often."""
     match code:
-        case Code.DOT | Code.SCALAR_DOT | Code.DOUBLES | Code.INTEGERS:
+        case Code.DOT:
+            m, n, log_k, *_ = words
+            what, products = "quick product" if words[_QUICK] else "product", m * n << log_k
+        case Code.SCALAR_DOT | Code.DOUBLES:
             m, n, k, *_ = words
-            what, products = _UNITS[code], m * n * k / LANES
-            if code is Code.DOT:
-                what = "quick product" if words[_QUICK] else "product"
-                products = (m * n << k) / LANES
-            elif code is Code.INTEGERS:
-                products *= words[_ELEMENT_BITS] / 32
-            return {"output": m * n / LANES, what: products}
+            what, products = "fused", m * n * k
+        case Code.INTEGERS:  # by words of elements
+            m, n, k, *_ = words
+            what, products = "integers", m * n * k * words[_ELEMENT_BITS] // 32
         case Code.ELEMENTWISE:
             _, _, format_, _, _, count, *_ = words
-            return {("fused" if format_ else "move"): count / LANES}
+            return {"fused" if format_ else "move": count / LANES}
         case Code.MOVE | Code.WIDEN:
             return {"move": 1 + words[1] / LANES}
         case Code.COPY:
@@ -101,3 +95,4 @@ def _step(code: Code, words: list[int]) -> dict[str, float]:
             return {"together": 1}
         case _:
             return {"move": 1}
+    return {"output": m * n / LANES, what: products / LANES}
