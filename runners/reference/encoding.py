@@ -64,7 +64,7 @@ _WORDS_AT_ONCE = 4
 _A_TABLE = 37
 """Place of the table of A among the words of a DOT; that of B follows."""
 _TABLES = ("f16", "e4m3", "e5m2")
-"""Multiplicands that are looked up: `_factors_of`."""
+"""Multiplicands that are looked up: `factors_of`."""
 _ZERO, _INFINITE, _NAN = -2000, -4000, -8000
 """Exponents that stand for what has none, as in the interpreter."""
 _NOWHERE = 1 << 40
@@ -215,7 +215,7 @@ class _Writer:
         """The program, once all of it is written, with its tables behind it."""
         words, end = self._words, len(self._words)
         tables = [([place], table) for place, table in self._tables]
-        tables += [(places_, _factors_of(*key)) for key, places_ in self._factors.items()]
+        tables += [(places_, factors_of(*key)) for key, places_ in self._factors.items()]
         parts = []
         for places_, table in tables:
             end += (gap := -end % _WORDS_AT_ONCE)
@@ -744,7 +744,7 @@ def _follow(addresses: Addresses) -> bool:
 
 
 @cache
-def _factors_of(name: str, is_flushed: bool) -> NDArray[np.int64]:
+def factors_of(name: str, is_flushed: bool) -> NDArray[np.int64]:
     """Return the table of significands and exponents of a multiplicand, as the interpreter has it.
 
     Of f16 for each sign and exponent (`Half` there), of 8 bits for each pattern (`Factor`). What
