@@ -202,6 +202,7 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
                 ("bfe.u64 or bfe.s64", "bit-fields-of-64-bits-not-masked"),
                 ("bfi.b64", "bit-fields-of-64-bits-not-masked"),
                 ("bfe.s32", None),
+                ("min.s32 and bfe.s32", None),
                 ("bfi.b32", None),
                 ("shl.b64 of a result of f32", "amount-of-a-64-bit-shift-converted"),
                 (
@@ -238,6 +239,19 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
                     "absolute-values-left-out-behind-sat",
                 ),
                 ("abs.bf16x2 of a result of f32", None),
+                # Together, because a branch overwrites what comes of both.
+                (
+                    "add.rm.sat.f32 and abs.ftz.f16x2 and a branch of lanes",
+                    "absolute-values-left-out-behind-sat",
+                ),
+                ("fma.rn.ftz.sat.f32 and abs.bf16x2", "absolute-values-left-out-behind-sat"),
+                ("mul.sat.f32 and abs.bf16x2", "absolute-values-left-out-behind-sat"),
+                ("add.rm.f32 and abs.ftz.f16x2 and a branch of lanes", None),
+                ("add.rm.sat.f32 and neg.f16x2 and a branch of lanes", None),
+                ("add.rm.sat.f32 and abs.f32 and a branch of lanes", None),
+                ("add.rm.sat.f32 and abs.ftz.f16x2 and a predicate", None),
+                ("add.rn.sat.f16x2 and abs.f16x2", None),
+                ("add.rm.sat.f32 and add.f32 and abs.ftz.f16x2 and a branch of lanes", None),
                 ("set.*.f16.f16", "other-half-behind-set"),
                 ("set.*.u32.f16", None),
                 (ANEW, None),
@@ -277,10 +291,18 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
                 ("branch or loop and a loop of lanes entered within its body", None),
                 ("a branch of lanes and a loop of lanes entered within its body", None),
                 ("branch or loop", None),
+                ("or.pred and a predicate and a branch of lanes", None),
             )
         ),
         # What a version mended is to be reported of the next.
         ("bfe.s32", ["V11.8.89", "V13.4.92"], [], DRIVER, "position-of-bfe-folded"),
+        ("min.s32 and bfe.s32", ["V13.4.92"], [], DRIVER, "position-of-bfe-folded"),
+        ("max.u32 and bfe.s32", ["V13.4.92"], [], DRIVER, "position-of-bfe-folded"),
+        # None of these gives a position that is a constant, or is wrong for one.
+        ("min.s32 and bfe.u32", ["V13.4.92"], [], DRIVER, None),
+        ("min.f32 and bfe.s32", ["V13.4.92"], [], DRIVER, None),
+        ("lop3.b32 and bfe.s32", ["V13.4.92"], [], DRIVER, None),
+        ("min.s32 and bfe.s32 and a branch of lanes", ["V13.4.92"], [], DRIVER, None),
         ("bfi.b32", ["V11.8.89", "V13.3.73"], [], DRIVER, "length-of-bfi-modulo-32"),
         ("bfi.b32", ["V13.4.92"], [], DRIVER, None),
         ("bfe.s32", ["V12.4.131"], ["V13.5.37"], "ptxas V12.4.131", "position-of-bfe-folded"),

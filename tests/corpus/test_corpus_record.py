@@ -40,6 +40,7 @@ KNOWN = {
     "length-of-bfi-modulo-32": {"128a5e25"},
     "difference-of-shifts-rotated": {"ae98bf0a"},
     "repeated-comparison-without-ftz": {"2f131bab"},
+    "absolute-values-left-out-behind-sat": {"457233a4"},
     "other-half-behind-set": {"8f983174"},
     "least-number-added-by-sub-sat": {"0750f349"},
     "addend-of-madc-hi-lost": {"eb66768c"},
