@@ -113,8 +113,8 @@ def images_per_program(number: int, speed: Speed) -> int:
 
 
 _FRESH_IMAGES = {Speed.INTERPRETED: 64, Speed.NATIVE: 5 << 18}
-"""Most images of the smallest program that a device makes beyond those that the oracle judges: of
-others as many as take as long (`runners.reference.cost`), 13 ms of an H100. Those of the simulated
+"""Most images that a device makes beyond those that the oracle judges, of a program that takes 10
+ns for each: all programs take 13 ms of an H100 (`runners.reference.cost`). Those of the simulated
 device take as long as those that the oracle judges."""
 _FIRST_FRESH = 1 << 18
 """Most such images in the first rounds: breadth comes first."""
@@ -123,7 +123,7 @@ _FEW_FORMS = 16
 
 
 def fresh_per_program(number: int, speed: Speed, forms: int) -> int:
-    """Return how many images of the smallest program of a round a device makes.
+    """Return how many images of a program of a round a device makes where one takes 10 ns.
 
     They grow as the others.
 

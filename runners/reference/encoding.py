@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum, auto
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -59,14 +58,6 @@ _OPERATIONS = {
 _QUICK_BITS = 31
 """A block's terms, summed, have to fit into 32 bits with their sign."""
 _MASK = (1 << 32) - 1
-_WORDS_AT_ONCE = 4
-"""Words that are loaded at once: of tables, and where a device copies all of them."""
-_A_TABLE = 37
-"""Place of the table of A among the words of a DOT; that of B follows."""
-_TABLES = ("f16", "e4m3", "e5m2")
-"""Multiplicands that are looked up: `factors_of`."""
-_ZERO, _INFINITE, _NAN = -2000, -4000, -8000
-"""Exponents that stand for what has none, as in the interpreter."""
 _NOWHERE = 1 << 40
 """Addresses from here on are of registers that have no memory."""
 
@@ -182,7 +173,6 @@ class _Writer:
         self.program, self.model = program, model
         self._words: list[int] = []
         self._tables: list[tuple[int, NDArray[np.int64]]] = []
-        self._factors: dict[tuple[str, bool], list[int]] = {}
         self._last_move: _Move | None = None
         self._loads: list[_Load] = []
         self._loops = 0
@@ -214,16 +204,11 @@ class _Writer:
     def encoded(self) -> Encoded:
         """The program, once all of it is written, with its tables behind it."""
         words, end = self._words, len(self._words)
-        tables = [([place], table) for place, table in self._tables]
-        tables += [(places_, factors_of(*key)) for key, places_ in self._factors.items()]
         parts = []
-        for places_, table in tables:
-            end += (gap := -end % _WORDS_AT_ONCE)
-            parts += [np.zeros(gap, np.int64), table]
-            for place in places_:
-                words[place] = end
+        for place, table in self._tables:
+            words[place] = end
+            parts.append(table)
             end += len(table)
-        parts.append(np.zeros(-end % _WORDS_AT_ONCE, np.int64))
         text = np.array(words, np.int64)
         return Encoded(
             words=(np.concatenate([text, *parts]) & _MASK).astype(np.uint32),
@@ -551,15 +536,8 @@ class _Writer:
             ),
             *(rule.sums is not None, rule.addend.value == "last", addition, narrowing),
             *(rule.nan.value, _is_quick(rule, blocks), bool((np.diff(members) == 1).all())),
-            *(sums, parts, 0, 0),
+            *(sums, parts),
         )
-        for place, one, flushed in (
-            (words + _A_TABLE, "a", rule.a_subnormals),
-            (words + _A_TABLE + 1, "b", rule.b_subnormals),
-        ):
-            key = form.type(one).name, flushed.value == "flushed"
-            if key[0] in _TABLES:
-                self._factors.setdefault(key, []).append(place)
         self._add_table(words + 14, np.concatenate([members, ends]))
         self._scratch = before
 
@@ -741,51 +719,6 @@ def _unknown(what: str) -> NotEncodedError:
 def _follow(addresses: Addresses) -> bool:
     """Whether bytes follow each other from a place on that anything can be loaded from."""
     return addresses[0] % 16 == 0 and bool((np.diff(addresses) == 1).all())
-
-
-@cache
-def factors_of(name: str, is_flushed: bool) -> NDArray[np.int64]:
-    """Return the table of significands and exponents of a multiplicand, as the interpreter has it.
-
-    Of f16 for each sign and exponent (`Half` there), of 8 bits for each pattern (`Factor`). What
-    has 8 bits is unpacked to f16, and only what is subnormal there can be flushed.
-    """
-    rows: list[tuple[int, ...]]
-    if name == "f16":
-        rows = [_half(upper, is_flushed) for upper in range(1 << 6)]
-    elif name == "e5m2":
-        rows = [_factor(*divmod(byte << 8, 1 << 10), is_flushed) for byte in range(1 << 8)]
-    else:
-        rows = [_factor_of_e4m3(byte) for byte in range(1 << 8)]
-    return np.array(rows, np.int64).ravel()
-
-
-def _half(upper: int, is_flushed: bool) -> tuple[int, int, int, int]:
-    """Return what a fraction is multiplied by, what is added, and exponents without and with it."""
-    one, field = -1 if upper >> 5 else 1, upper & 31
-    if field == 31:
-        return 0, one, _INFINITE, _NAN
-    if not field:
-        return (0, 0, _ZERO, _ZERO) if is_flushed else (one, 0, _ZERO, 1 - 15)
-    return one, one << 10, field - 15, field - 15
-
-
-def _factor(upper: int, fraction: int, is_flushed: bool) -> tuple[int, int]:
-    times, plus, *exponents = _half(upper, is_flushed)
-    return fraction * times + plus, exponents[fraction > 0]
-
-
-def _factor_of_e4m3(byte: int) -> tuple[int, int]:
-    sign, field, fraction = -1 if byte >> 7 else 1, byte >> 3 & 15, byte & 7
-    if byte & 127 == 127:
-        return sign, _NAN
-    if not field:
-        if not fraction:
-            return 0, _ZERO
-        # No number is subnormal in f16.
-        lift = 4 - fraction.bit_length()
-        return sign * (fraction << 7 + lift), -6 - lift
-    return sign * ((fraction | 8) << 7), field - 7
 
 
 def _matrix_bytes(matrix: Matrix) -> int:

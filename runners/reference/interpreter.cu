@@ -36,32 +36,22 @@ typedef long long i64;
 #endif
 // On a device twice: loads from shared memory are quicker where the compiler knows of it.
 #ifdef __CUDACC__
-#define TWICE_AT(at, call) do { if (__isShared(at)) { __builtin_assume(__isShared(at)); call; } else call; } while (0)
+#define TWICE(call) do { if (__isShared(work)) { __builtin_assume(__isShared(work)); call; } else call; } while (0)
 #else
-#define TWICE_AT(at, call) call
+#define TWICE(call) call
 #endif
-#define TWICE(call) TWICE_AT(work, call)
 #define EACH(i, n) for (u32 i = LANE; i < (n); i += LANES)
 
 // Loads some items of a lane before any of them is stored: the compiler cannot know that none is
-// loaded where another was stored, and a warp would wait for each. Four at a time while all lanes have
-// so many, then two.
+// loaded where another was stored, and a warp would wait for each.
 template <typename T, typename From, typename To>
 HERE void in_fours(u32 count, From from, To to) {
-  u32 base = 0;
-  for (; base + 4 * LANES <= count; base += 4 * LANES) {
+  for (u32 first = LANE; first < count; first += 4 * LANES) {
     T some[4];
     UNROLL
-    for (u32 i = 0; i < 4; i++) some[i] = from(base + i * LANES + LANE);
+    for (u32 i = 0; i < 4; i++) some[i] = from(first + i * LANES < count ? first + i * LANES : first);
     UNROLL
-    for (u32 i = 0; i < 4; i++) to(base + i * LANES + LANE, some[i]);
-  }
-  for (; base < count; base += 2 * LANES) {
-    u32 first = base + LANE, second = first + LANES;
-    if (first >= count) break;
-    T one = from(first), other = from(second < count ? second : first);
-    to(first, one);
-    if (second < count) to(second, other);
+    for (u32 i = 0; i < 4; i++) if (first + i * LANES < count) to(first + i * LANES, some[i]);
   }
 }
 
@@ -260,7 +250,7 @@ HERE u64 converted(u64 bits, u32 from, u32 to, u32 rounding, u32 overflow, u64 n
 struct Dot {
   u32 m, n, log_k, apart, a, b, c, d, scratch, a_format, b_format, c_format, format, d_format, members, blocks;
   u32 fraction, zero_exponent, normalised, limited, rounding, overflow, negative_zero, low_bits_rounded;
-  u32 a_flushed, b_flushed, c_flushed, d_flushed, separate, last, addition, narrowing, nan, quick, in_order, sums, parts, a_table, b_table;
+  u32 a_flushed, b_flushed, c_flushed, d_flushed, separate, last, addition, narrowing, nan, quick, in_order, sums, parts;
 };
 
 // A multiplicand: its significand and exponent, or what stands for one. Two of these markers, or one
@@ -275,8 +265,18 @@ HERE Factor made(int significand, int exponent) {
   return x;
 }
 
-// Those of 8 bits are in a table.
+// Elements of 8 bits are unpacked to f16, so that exponents are those of an f16, and only what is
+// subnormal there can be flushed.
 HERE Factor factor(u32 bits, u32 format, u32 flush, u32 round_low) {
+  if (width(format) == 8 && exponent_bits(format) == 5) bits <<= 8, format = F16;
+  if (width(format) == 8) {
+    u32 magnitude = bits & 127, fraction = bits & 7;
+    int e = (int)(magnitude >> 3) - 7, s = (int)(fraction | 8) << 7;
+    if (magnitude == 127) return made(1, NAN_FACTOR);
+    if (!magnitude) return made(0, ZERO);
+    if (magnitude < 8) for (e = -6, s = (int)fraction << 7; s < 1024; e--) s <<= 1;
+    return made(bits & 128 ? -s : s, e);
+  }
   u32 ignored = width(format) - 1 - exponent_bits(format) - fraction_bits(format);
   if (round_low && (bits >> ignored & (u32)infinity(format)) != (u32)infinity(format)) bits += 1u << (ignored - 1);
   Number<u32> x = number(bits, format);
@@ -286,23 +286,14 @@ HERE Factor factor(u32 bits, u32 format, u32 flush, u32 round_low) {
   return made(x.negative ? -(int)s : (int)s, e);
 }
 
-// An element of f16 by its sign and exponent: its significand is fraction * times + plus. From a table, too.
-struct alignas(16) Half { int times, plus, exponent, exponent_with_fraction; };
-
-HERE Factor factor_of_half(u32 bits, const Half *halves) {
-  Half x = halves[bits >> 10];
-  int fraction = (int)(bits & 1023);
-  return made(fraction * x.times + x.plus, fraction ? x.exponent_with_fraction : x.exponent);
-}
-
 // What is special of a row of A or a column of B: a bit for each of its factors.
 
-struct Specials { u32 not_finite, nan, zero, negative; };
+struct Specials { u32 nan, infinite, zero, negative; };
 
 HERE u32 special_sum(Specials a, Specials b, u32 block, u32 up, u32 down, u32 before, u32 format) {
   u32 nan = (u32)sign_bit(format) - 1, most = (u32)infinity(format);
-  u32 invalid = a.nan | b.nan | (a.not_finite & b.zero) | (a.zero & b.not_finite);
-  u32 infinite = (a.not_finite | b.not_finite) & block, negative = a.negative ^ b.negative;
+  u32 invalid = a.nan | b.nan | (a.infinite & b.zero) | (a.zero & b.infinite);
+  u32 infinite = (a.infinite | b.infinite) & block, negative = a.negative ^ b.negative;
   Number<u32> x = number(before, format);
   down |= (infinite & negative) || (x.kind == INFINITE && x.negative);
   up |= (infinite & ~negative) || (x.kind == INFINITE && !x.negative);
@@ -348,16 +339,6 @@ HERE int signed_product(int x, int y, u32 *high) {
 #else
   *high = (u32)((i64)x * y >> 32);
   return x * y;
-#endif
-}
-
-// The largest of a sum and a number.
-HERE int largest_of(int x, int y, int other) {
-#ifdef __CUDACC__   // one instruction of sm_90, if the sum is not wanted elsewhere
-  asm("{.reg .s32 sum; add.s32 sum, %1, %2; max.s32 %0, sum, %3;}" : "=r"(other) : "r"(x), "r"(y), "r"(other));
-  return other;
-#else
-  return x + y > other ? x + y : other;
 #endif
 }
 
@@ -422,9 +403,9 @@ struct alignas(16) Factors { Factor first, second; };
 template <int LENGTH, u32 FORMAT>
 HERE u32 quick_block(const Factors *a, const Factors *b, u32 before, int zero_exponent, int fraction, u32 ceiling, u32 zero) {
   Number<u32> c = number(before, FORMAT);
-  int own = c.exponent + (int)fraction_bits(FORMAT), largest = zero_exponent, larger = zero_exponent;
+  int own = c.exponent + (int)fraction_bits(FORMAT), largest = zero_exponent;
   if (c.significand && own > largest) largest = own;
-  int p[LENGTH], e[LENGTH], f[LENGTH];
+  int p[LENGTH], e[LENGTH];
   u32 minus[LENGTH];   // all bits, or none
   UNROLL
   for (int k = 0; k < LENGTH; k += 2) {
@@ -433,25 +414,21 @@ HERE u32 quick_block(const Factors *a, const Factors *b, u32 before, int zero_ex
     for (int i = 0; i < 2; i++) {
       Factor u = i ? x.second : x.first, v = i ? y.second : y.first;
       p[k + i] = signed_product(u.significand, v.significand, &minus[k + i]);
-      e[k + i] = u.exponent;
-      f[k + i] = v.exponent;
-      // Two of each, so that they need not wait for one another.
-      int *most = i ? &larger : &largest;
-      *most = largest_of(u.exponent, v.exponent, *most);
+      e[k + i] = u.exponent + v.exponent;
+      largest = e[k + i] > largest ? e[k + i] : largest;
     }
   }
-  if (larger > largest) largest = larger;
-  u32 sum = 0, twice[2] = {0, 0};
+  u32 sum = 0, twice = 0;
   UNROLL
   for (int k = 0; k < LENGTH; k++) {
-    u32 term = to_the_right((u32)(p[k] < 0 ? -p[k] : p[k]), (u32)(largest - e[k] - f[k]));
+    u32 term = to_the_right((u32)(p[k] < 0 ? -p[k] : p[k]), (u32)(largest - e[k]));
     sum += term;
-    twice[k % 2] += term * minus[k];
+    twice += term * minus[k];
   }
   // Fewer than fraction + 2 bits; those below the block's fraction bits are lost.
   int lift = fraction - (int)fraction_bits(FORMAT), shift = largest - own;
   u32 term = to_the_right(lift < 0 ? c.significand : c.significand << lift, (u32)(lift < 0 ? shift - lift : shift));
-  i64 total = (i64)(int)(sum + 2 * (twice[0] + twice[1])) + (c.negative ? -(int)term : (int)term);
+  i64 total = (i64)(int)(sum + 2 * twice) + (c.negative ? -(int)term : (int)term);
   u32 magnitude = total < 0 ? 0 - (u32)total : (u32)total;
   return quickly_rounded<FORMAT>(total < 0, magnitude, largest - fraction, ceiling, zero);
 }
@@ -509,7 +486,7 @@ HERE void add_some(const u32 *words, u8 *work, u32 start, u32 count, u32 found, 
     if (found) {
       const Specials *x = s.specials + row;
       if (LINES) common = s.specials[r.m + line];
-      special |= (x->not_finite | common.not_finite) & mask;
+      special |= (x->nan | x->infinite | common.nan | common.infinite) & mask;
     }
     if (!LENGTH && r.limited) up = too_large(left, right, count, fractions, 0), down = too_large(left, right, count, fractions, 1);
     if (up || down || special) {
@@ -544,16 +521,17 @@ HERE void add_any(const u32 *words, u8 *work, u32 start, u32 count, u32 found, S
   }
 }
 
-// Decodes a multiplicand, line after line, k in the order of the blocks.
-template <typename Make>
-HERE u32 decoded(const u32 *members, const u8 *from, u32 lines, u32 log_k, u32 bits, u32 shift, Factor *to, Make make) {
-  const u32 k = 1u << log_k;
+// Decodes a multiplicand, line after line, k in the order of the blocks. A FORMAT of 0 stands for any.
+template <u32 FORMAT>
+HERE u32 decoded(const u32 *members, const u8 *from, u32 lines, u32 log_k, u32 any, u32 flush, u32 round_low, u32 shift, Factor *to) {
+  const u32 format = FORMAT ? FORMAT : any, k = 1u << log_k;
   u32 found = 0, member = members[LANE & (k - 1)];
-  in_fours<Factor>(lines << log_k, [=](u32 i) {
+  in_fours<u32>(lines << log_k, [=](u32 i) {
     // The same for all of a lane: k is at most 32.
     u32 own = LANES == 1 ? members[i & (k - 1)] : member;
-    return make((u32)loaded(from, (i >> log_k) << log_k | own, bits));
-  }, [=, &found](u32 i, Factor x) {
+    return (u32)loaded(from, (i >> log_k) << log_k | own, width(format));
+  }, [=, &found](u32 i, u32 bits) {
+    Factor x = factor(bits, format, flush, round_low);
     found |= x.exponent <= INFINITE_FACTOR;
     x.significand = (int)((u32)x.significand << shift);
     to[(i >> log_k) * (k + 2) + (i & (k - 1))] = x;
@@ -561,30 +539,37 @@ HERE u32 decoded(const u32 *members, const u8 *from, u32 lines, u32 log_k, u32 b
   return found;
 }
 
+// An element of 16 bits; `kept` is what is left of the fraction of a subnormal number.
+template <u32 FORMAT>
+HERE Factor factor_of_half(u32 bits, u32 kept, u32 shift) {
+  const u32 most = (1u << exponent_bits(FORMAT)) - 1, unit = 1u << fraction_bits(FORMAT);
+  u32 fraction = bits & (unit - 1), field = bits >> fraction_bits(FORMAT) & most;
+  u32 s = field ? fraction | unit : fraction & kept;
+  int e = s ? (int)(field ? field : 1) - bias(FORMAT) : ZERO;
+  if (field == most) s = 1, e = fraction ? NAN_FACTOR : INFINITE_FACTOR;
+  s <<= shift;
+  return made(bits >> 15 & 1 ? -(int)s : (int)s, e);
+}
+
 // Decodes elements of 16 bits that lie in the order of the blocks, two at once.
-template <typename Make>
-HERE u32 decoded_in_order(const u8 *from, u32 lines, u32 log_k, u32 shift, Factor *to, Make make) {
-  const u32 half = 1u << (log_k - 1);
+template <u32 FORMAT>
+HERE u32 decoded_in_order(const u8 *from, u32 lines, u32 log_k, u32 flush, u32 shift, Factor *to) {
+  const u32 half = 1u << (log_k - 1), kept = flush ? 0 : ~0u;
   u32 found = 0;
-  in_fours<Factors>(lines * half, [=](u32 i) {
-    u32 bits = ((const u32 *)from)[i];
-    Factors x = {make(bits & 0xffff), make(bits >> 16)};
-    return x;
-  }, [=, &found](u32 i, Factors x) {
+  in_fours<u32>(lines * half, [=](u32 i) { return ((const u32 *)from)[i]; }, [=, &found](u32 i, u32 bits) {
+    Factors x = {factor_of_half<FORMAT>(bits & 0xffff, kept, shift), factor_of_half<FORMAT>(bits >> 16, kept, shift)};
     found |= x.first.exponent <= INFINITE_FACTOR || x.second.exponent <= INFINITE_FACTOR;
-    x.first.significand = (int)((u32)x.first.significand << shift);
-    x.second.significand = (int)((u32)x.second.significand << shift);
     ((Factors *)to)[(i >> (log_k - 1)) * (half + 1) + (i & (half - 1))] = x;
   });
   return found;
 }
 
-HERE u32 decoded_any(const Dot &r, const u32 *members, const u8 *from, u32 lines, u32 format, const u32 *table, u32 flush, u32 shift, Factor *to) {
-  const u32 log_k = r.log_k, round_low = r.low_bits_rounded;
-  if (width(format) == 8) TWICE_AT(table, return decoded(members, from, lines, log_k, 8, shift, to, [=](u32 x) { return ((const Factor *)table)[x]; }));
-  if (r.in_order && format == F16) TWICE_AT(table, return decoded_in_order(from, lines, log_k, shift, to, [=](u32 x) { return factor_of_half(x, (const Half *)table); }));
-  if (r.in_order && format == BF16) return decoded_in_order(from, lines, log_k, shift, to, [=](u32 x) { return factor(x, BF16, flush, 0); });
-  return decoded(members, from, lines, log_k, width(format), shift, to, [=](u32 x) { return factor(x, format, flush, round_low); });
+HERE u32 decoded_any(const Dot &r, const u32 *members, const u8 *from, u32 lines, u32 format, u32 flush, u32 shift, Factor *to) {
+  if (r.in_order && format == F16) return decoded_in_order<F16>(from, lines, r.log_k, flush, shift, to);
+  if (r.in_order && format == BF16) return decoded_in_order<BF16>(from, lines, r.log_k, flush, shift, to);
+  if (format == F16) return decoded<F16>(members, from, lines, r.log_k, format, flush, 0, shift, to);
+  if (format == BF16) return decoded<BF16>(members, from, lines, r.log_k, format, flush, 0, shift, to);
+  return decoded<0>(members, from, lines, r.log_k, format, flush, r.low_bits_rounded, shift, to);
 }
 
 // Of lines that follow each other. k is even.
@@ -598,8 +583,8 @@ HERE void find_specials(const Factor *factors, u32 lines, u32 k, Specials *to) {
       for (u32 j = 0; j < 2; j++) {
         Factor x = j ? both.second : both.first;
         u32 bit = 1u << (2 * i + j);
-        if (x.exponent <= INFINITE_FACTOR) s.not_finite |= bit;
         if (x.exponent == NAN_FACTOR) s.nan |= bit;
+        if (x.exponent == INFINITE_FACTOR) s.infinite |= bit;
         if (x.exponent == ZERO) s.zero |= bit;
         if (x.significand < 0) s.negative |= bit;
       }
@@ -650,8 +635,8 @@ HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
   u32 fractions = 2 * (width(r.a_format) == 8 ? fraction_bits(F16) : fraction_bits(r.a_format));
   u32 shift = r.quick ? r.fraction - fractions : 0;
   const Scratch s = scratch_of(r, work);
-  u32 found = decoded_any(r, members, work + r.a, r.m, r.a_format, code + r.a_table, r.a_flushed, shift, s.a);
-  found |= decoded_any(r, members, work + r.b, lines, r.b_format, code + r.b_table, r.b_flushed, 0, s.b);
+  u32 found = decoded_any(r, members, work + r.a, r.m, r.a_format, r.a_flushed, shift, s.a);
+  found |= decoded_any(r, members, work + r.b, lines, r.b_format, r.b_flushed, 0, s.b);
   // C that is as sums are is read where it is added to. Sums that are D are made where that goes.
   const u32 from_c = !r.last && width(r.format) == 32 && r.c_format == r.format && !r.c_flushed, to_d = r.sums == r.d;
   u32 *sums = (u32 *)(work + r.sums), *parts = (u32 *)(work + r.parts);
@@ -1235,10 +1220,10 @@ extern "C" __global__ void __launch_bounds__(128, 4) compare(const u32 *code, co
   extern __shared__ __align__(16) u8 own[];
   u32 warp = threadIdx.x / 32, warps = blockDim.x / 32, part = blockIdx.x * warps + warp;
   if (shared_words) {
-    Sixteen *copy = (Sixteen *)(own + warps * work_bytes);
-    for (u32 i = threadIdx.x; i < shared_words / 4; i += blockDim.x) copy[i] = ((const Sixteen *)code)[i];
+    u32 *copy = (u32 *)(own + warps * work_bytes);
+    for (u32 i = threadIdx.x; i < shared_words; i += blockDim.x) copy[i] = code[i];
     __syncthreads();
-    code = (const u32 *)copy;
+    code = copy;
   }
   for (u32 i = part; i < count; i += gridDim.x * warps) {
     u32 next = count - i > gridDim.x * warps ? i + gridDim.x * warps : i;

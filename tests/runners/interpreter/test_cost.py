@@ -1,4 +1,4 @@
-"""How many images of a program take as long as some of the smallest one."""
+"""How many images of a program take as long as those of others."""
 
 import pytest
 from hypothesis import given
@@ -23,9 +23,8 @@ def encoded_of(opcode: str) -> Encoded:
     return encode(product_program(form_of(opcode)), MODEL)
 
 
-def test_the_smallest_program_takes_what_was_measured():
-    # 106 million images a second: benchmarks/fresh_speed.py on an H100, 2026-11-27
-    assert 5 < nanoseconds(encoded_of(SMALLEST)) < 20
+def test_the_smallest_program_takes_what_the_weights_are_said_to_say():
+    assert 35 < nanoseconds(encoded_of(SMALLEST)) < 45
 
 
 @pytest.mark.parametrize("dearer", [
