@@ -19,12 +19,29 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Witness
+from fuzz.diagnosis.lane_trials import (
+    AT_ONCE,
+    GIVES,
+    LANE_NUMBERS,
+    LETTERS,
+    ODD,
+    Trial,
+    assign,
+    brought_out,
+    drawn_alone,
+    drawn_numbers,
+    each_wrong,
+    first_wrong,
+    instruction_alone,
+    predicate_like,
+    words_of,
+    wrong_images,
+)
 from fuzz.diagnosis.single_step import CODE
 from oracle.errors import UsageError
 from oracle.lane_code import (
@@ -40,7 +57,6 @@ from oracle.lane_code import (
     class_of,
     every,
     inside,
-    most_of,
     read_by,
     taken,
     written_by,
@@ -49,10 +65,9 @@ from oracle.matrices import LANES
 from oracle.ops import accesses_rows
 from oracle.program import Program, walk
 from oracle.registers import MOST_LISTED
-from oracle.scalar import CLASSES, SCALARS, ScalarInstruction
+from oracle.scalar import SCALARS, ScalarInstruction
 from oracle.steps import is_lane_code
 from oracle.tracing import Trace
-from runners.protocol import Images
 from strategies.programs.lane_code import settled
 from strategies.simplification.examples import Example
 from strategies.simplification.lane_code import Path, alone, changed, places, smaller_code
@@ -67,9 +82,6 @@ _MOST_TIMES = 16
 """Contents of one instruction that are tried: what it met first."""
 _MOST_ALIKE = 24
 """Instructions of one first word that are tried: setp and cvt have hundreds."""
-_AT_ONCE = 16
-"""Trials that are compiled together; what follows a wrong one is compiled in vain."""
-_Offer = TypeVar("_Offer")
 _PREDICATE, _LOOP, _BRANCH = "a predicate", "a loop of lanes", "a branch of lanes"
 _ALL_LANES = "an instruction of all lanes"
 _SET_ANEW = "a branch of lanes on a predicate that a loop in it sets anew"
@@ -89,17 +101,10 @@ _COMPUTING = {"add", "sub", "mul", "fma", "min", "max", "abs", "neg", "copysign"
 """Instructions whose results are numbers of the format of their sources."""
 _QUALIFIERS = "sat", "relu", "ftz"
 """What changes results, those first that change more of them."""
-_LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
 _HELPERS = "cvt.u16.u32", "cvt.u32.u16", "mov.b64.pack", "mov.b64.unpack"
 """What brings registers that have not 32 bits in and out of a trial."""
 _KEPT = 500
 """Number of the first register that holds what an instruction gave: code has fewer."""
-_GIVES = {"r": "mov.b32", "h": "cvt.u16.u32", "d": "mov.b64.pack", "p": "setp.ne.u32"}
-"""What makes a register of registers of 32 bits; a predicate is whether one is not 0."""
-_MIXED = 0x5A5A_5A5A_5A5A_5A5A
-"""Bits of which no half is the sign of another one."""
-_ODD = np.arange(LANES) % 2 == 1
-_NUMBERS = np.arange(LANES, dtype=np.uint32)
 
 
 def wrong_code(device: ExperimentDevice, traced: Trace) -> Culprit | None:
@@ -163,7 +168,7 @@ def refused_code(
 
 def _bare(row: ScalarInstruction) -> Program | None:
     """Return a program of nothing but an instruction; None if there is none."""
-    example = _drawn(row)[0].example()
+    example = drawn_alone(row)[0].example()
     return None if example is None else example.program
 
 
@@ -237,109 +242,6 @@ def _inputs(example: Example) -> NDArray[np.uint32]:
     return example.image[:size].view("<u4").reshape(LANES, -1)
 
 
-class _Trial:
-    """Statements on what each lane is given, between a load and a store."""
-
-    def __init__(self) -> None:
-        self.code: list[Statement] = []
-        self._columns: list[NDArray[np.uint32]] = []
-        self._results: list[str] = []
-
-    def given(self, values: NDArray[Any], kind: str) -> str:
-        """Return a register of a class that holds (32,) patterns at first."""
-        number, wide = len(self._columns), values.astype(np.uint64)
-        first, name = f"r{number}", f"{_LETTERS[kind]}{number}"
-        self._columns += [
-            (wide >> np.uint64(32 * part)).astype("<u4") for part in range(_words(name))
-        ]
-        if kind != "b32":
-            other = {"pred": (0,), "b64": (f"r{number + 1}",)}.get(kind, ())
-            self.code.append(_assign(_GIVES[name[0]], name, first, *other))
-        return name
-
-    def seen(self, name: str) -> None:
-        """Store what a register holds in the end."""
-        out = tuple(f"r{60 + len(self._results) + part}" for part in range(_words(name)))
-        self.code += _out(name, out)
-        self._results += out
-
-    def example(self) -> Example | None:
-        """Return the program and the image; None if there can be no such code."""
-        columns = self._columns
-        try:
-            step = LaneCode(
-                source="x" if columns else "", count=len(columns), destination="y",
-                results=tuple(self._results), code=tuple(self.code),
-            )  # fmt: skip
-        except UsageError:
-            return None
-        words = np.stack(columns, axis=-1) if columns else np.zeros((LANES, 0), np.uint32)
-        return alone(step, words)
-
-
-def _words(name: str) -> int:
-    """Return how many registers of 32 bits hold what a register does."""
-    return 2 if name.startswith("d") else 1
-
-
-def _out(name: str, into: tuple[str, ...]) -> list[Assign]:
-    """Return statements that bring what a register holds into registers of 32 bits."""
-    match name[0]:
-        case "d":
-            return [Assign(opcode="mov.b64.unpack", destinations=into, sources=(name,))]
-        case "h":
-            return [_assign("cvt.u32.u16", *into, name)]
-        case "p":
-            # Not by selp, which may be what is wrong.
-            zero = _assign("add.s32", *into, ZERO, 0)
-            return [zero, _assign("add.s32", *into, *into, 1, guard=name)]
-    return [_assign("mov.b32", *into, name)]
-
-
-def _assign(opcode: str, destination: str, *sources: str | int, guard: str = "") -> Assign:
-    return Assign(opcode=opcode, destinations=(destination,), sources=sources, guard=guard)
-
-
-def _wrong(device: ExperimentDevice, trials: Sequence[_Trial]) -> Witness | None:
-    """Run trials that have the same code; return the program and the images that are wrong."""
-    (found,) = _each_wrong(device, [trials])
-    return found
-
-
-def _each_wrong(
-    device: ExperimentDevice, groups: Sequence[Sequence[_Trial]]
-) -> list[Witness | None]:
-    """Run groups of trials; return of each, of one code, the program and the images that are wrong.
-
-    Groups that are compiled together may be wrong for that alone: what is said of one is believed
-    where it is tried by itself.
-    """
-    tried: dict[int, tuple[Program, Images]] = {}
-    for index, trials in enumerate(groups):
-        examples = [one for one in (trial.example() for trial in trials) if one is not None]
-        if examples:
-            tried[index] = examples[0].program, np.stack([one.image for one in examples])
-    witnesses: list[Witness | None] = [None] * len(groups)
-    for index, found in zip(tried, device.results_of([*tried.values()]), strict=True):
-        if found is not None and found.wrong.any():
-            program, images = tried[index]
-            witnesses[index] = Witness(program=program, images=images[found.wrong])
-    return witnesses
-
-
-def _first_wrong(
-    device: ExperimentDevice, offers: Iterable[tuple[_Offer, Sequence[_Trial]]]
-) -> tuple[_Offer, Witness] | None:
-    """Return the first of what trials stand for that is wrong, by itself as well."""
-    rest = iter(offers)
-    while some := [*islice(rest, _AT_ONCE)]:
-        there = _each_wrong(device, [trials for _, trials in some])
-        for (what, trials), witness in zip(some, there, strict=True):
-            if witness is not None and (sure := _wrong(device, trials)) is not None:
-                return what, sure
-    return None
-
-
 def _wrong_part(
     device: ExperimentDevice, step: LaneCode, there: Sequence[tuple[Assign, list[Taken]]]
 ) -> Culprit | None:
@@ -350,79 +252,34 @@ def _wrong_part(
             constants = tuple(each for each in one.sources if isinstance(each, int))
             key = one.opcode, one.guard[:1], constants
             met.setdefault(key, (one, []))[1].extend(times[:_MOST_TIMES])
-    found = _first_wrong(
+    found = first_wrong(
         device,
-        ((one.row, [_instruction(one, time) for time in times]) for one, times in met.values()),
+        (
+            (one.row, [instruction_alone(one, time) for time in times])
+            for one, times in met.values()
+        ),
     )
     if found is not None:
         row, witness = found
         return Culprit(steps=_all_alike(device, row), witness=witness)
-    guarded = _first_wrong(
+    guarded = first_wrong(
         device,
         (
-            (one, [_instruction(one, time, one.guard) for time in times])
+            (one, [instruction_alone(one, time, one.guard) for time in times])
             for one, times in met.values()
             if one.guard
         ),
     )
     if guarded is not None:
         one, witness = guarded
-        plain = _assign("and.b32", "r0", "r0", "r0", guard=one.guard)
-        same = Taken([_NUMBERS[None]] * 2, (_NUMBERS[None],), _ODD[None])
-        if _wrong(device, [_instruction(plain, same, one.guard)]) is not None:
+        plain = assign("and.b32", "r0", "r0", "r0", guard=one.guard)
+        same = Taken([LANE_NUMBERS[None]] * 2, (LANE_NUMBERS[None],), ODD[None])
+        if wrong_images(device, [instruction_alone(plain, same, one.guard)]) is not None:
             return Culprit(steps=(_PREDICATE,), witness=witness)
         names = " or ".join(_all_alike(device, one.row, one.guard))
         return Culprit(steps=(f"{names} and {_PREDICATE}",), witness=witness)
-    part = _first_wrong(device, ((name, [trial]) for name, trial in _skeletons(step.code)))
+    part = first_wrong(device, ((name, [trial]) for name, trial in _skeletons(step.code)))
     return None if part is None else Culprit(steps=(part[0],), witness=part[1])
-
-
-def _instruction(one: Assign, time: Taken, guard: str = "") -> _Trial:
-    """Return a trial of an instruction, in every second lane with a predicate."""
-    trial = _Trial()
-    sources = tuple(
-        source if isinstance(source, int) else trial.given(held[0], kind)
-        for source, kind, held in zip(one.sources, one.row.sources, time.sources, strict=False)
-    )
-    names = [f"{name[0]}{50 + index}" for index, name in enumerate(one.destinations)]
-    if guard:
-        # What it does not write must not look like what it writes.
-        kinds = one.row.destinations
-        pairs = zip(time.results, kinds, strict=False)
-        names = [trial.given(_unlike(held[0], kind), kind) for held, kind in pairs]
-        guard = _like(guard, trial.given(_ODD, "pred"))
-    # NaNs whose bits PTX leaves open are no fault.
-    trial.code += settled(replace(one, destinations=tuple(names), sources=sources, guard=guard))
-    for name in names:
-        trial.seen(name)
-    return trial
-
-
-def _unlike(held: NDArray[Any], kind: str) -> NDArray[Any]:
-    """Return contents that are neither these nor what any conversion of them leaves as it is."""
-    return ~held if kind == "pred" else held ^ held.dtype.type(_MIXED & most_of(kind))
-
-
-def _drawn(row: ScalarInstruction, guard: str = "") -> list[_Trial]:
-    """Return trials of an instruction on drawn contents, every second of which are small."""
-    random = np.random.default_rng(0)
-    sources = tuple(
-        at.low if (at := row.immediates.get(index)) and at.required else f"{_LETTERS[kind]}0"
-        for index, kind in enumerate(row.sources)
-    )
-    names = tuple(f"{_LETTERS[kind]}0" for kind in row.destinations)
-    one = Assign(opcode=row.opcode, destinations=names, sources=sources)
-    trials = []
-    for small in (False, True):
-        kinds = (*row.sources, *(row.destinations if guard else ()))
-        held = [
-            each % 2 == 1 if kind == "pred" else each.astype(CLASSES[kind])
-            for kind in kinds
-            for each in [random.integers(0, 64 if small else 1 << 62, (1, LANES))]
-        ]
-        count = len(row.sources)
-        trials.append(_instruction(one, Taken(held[:count], tuple(held[count:]), _ODD), guard))
-    return trials
 
 
 def _all_alike(
@@ -444,7 +301,7 @@ def _found_alike(device: ExperimentDevice, row: ScalarInstruction, guard: str) -
     """
     helpers = _HELPERS if {*row.destinations, *row.sources} - {"b32"} else ()
     for opcode in (*helpers, *filter(None, [row.settled_by])):
-        if opcode != row.opcode and _wrong(device, _drawn(SCALARS[opcode])):
+        if opcode != row.opcode and wrong_images(device, drawn_alone(SCALARS[opcode])):
             return (opcode,)
     others = [
         one for one in SCALARS.values()
@@ -456,7 +313,7 @@ def _found_alike(device: ExperimentDevice, row: ScalarInstruction, guard: str) -
     # Always the same ones, whichever was met: one cause is one name.
     some = others[:: -(-len(others) // _MOST_ALIKE) or 1]
     tried = [*dict.fromkeys((*some, row))]
-    there = _each_wrong(device, [_drawn(one, guard) for one in tried])
+    there = each_wrong(device, [drawn_alone(one, guard) for one in tried])
     wrong = [one for one, found in zip(tried, there, strict=True) if found is not None]
     if row not in wrong or wrong == [row]:
         return (row.opcode,)
@@ -469,19 +326,17 @@ def _found_alike(device: ExperimentDevice, row: ScalarInstruction, guard: str) -
     return tuple(one.opcode for one in wrong)
 
 
-def _skeletons(code: tuple[Statement, ...]) -> Iterator[tuple[str, _Trial]]:
+def _skeletons(code: tuple[Statement, ...]) -> Iterator[tuple[str, Trial]]:
     """Iterate over the loops and branches of code, each with nothing but a count inside."""
     start, turn, more = (
-        _assign("add.s32", "r50", ZERO, 0), _assign("add.s32", "r50", "r50", 1),
-        _assign("add.s32", "r50", "r50", 16),
+        assign("add.s32", "r50", ZERO, 0), assign("add.s32", "r50", "r50", 1),
+        assign("add.s32", "r50", "r50", 16),
     )  # fmt: skip
     for one in dict.fromkeys(every(code)):
         if isinstance(one, If):
-            trial = _Trial()
-            branch = replace(
-                one, predicate=_like(one.predicate, trial.given(_ODD, "pred")), then=(turn,),
-                otherwise=(more,),
-            )  # fmt: skip
+            trial = Trial()
+            odd = predicate_like(one.predicate, trial.given(ODD, "pred"))
+            branch = replace(one, predicate=odd, then=(turn,), otherwise=(more,))
             trial.code += [start, branch]
             trial.seen("r50")
             yield _BRANCH, trial
@@ -489,27 +344,24 @@ def _skeletons(code: tuple[Statement, ...]) -> Iterator[tuple[str, _Trial]]:
             leaves = [each for each in one.body if isinstance(each, Leave)]
             kinds: list[Leave | str] = ["", *leaves[:1]]
             for kind in [*kinds, one.entry] if one.entry else kinds:
-                trial, name = _Trial(), _LOOP
+                trial, name = Trial(), _LOOP
                 numbered = isinstance(one.count, str) and one.count != LANE
-                count = trial.given(_NUMBERS, "b32") if numbered else one.count
+                count = trial.given(LANE_NUMBERS, "b32") if numbered else one.count
                 loop = replace(one, count=count, counter="r51", entry="", skipped=0, body=(turn,))
                 if isinstance(kind, Leave):
                     name += _LEFT
-                    asked = _assign("setp.eq.u32", "p50", "r51", trial.given(_NUMBERS % 5, "b32"))
+                    asked = assign(
+                        "setp.eq.u32", "p50", "r51", trial.given(LANE_NUMBERS % 5, "b32")
+                    )
                     leave = replace(kind, predicate="p50")
                     loop = replace(loop, body=(turn, asked, leave, more))
                 elif kind:
                     name += _ENTERED
-                    entry = _like(kind, trial.given(_ODD, "pred"))
+                    entry = predicate_like(kind, trial.given(ODD, "pred"))
                     loop = replace(loop, entry=entry, skipped=1, body=(turn, more))
                 trial.code += [start, loop]
                 trial.seen("r50")
                 yield name, trial
-
-
-def _like(predicate: str, name: str) -> str:
-    """Return a predicate with the sign of another one."""
-    return f"!{name}" if predicate.startswith("!") else name
 
 
 def _needed(
@@ -555,7 +407,7 @@ def _pair(
             and first.row.numbers and one.family in _COMPUTING and one.exists(device.module)
             and (qualifiers <= _qualifiers(one) if qualifiers else not _qualifiers(one))
         ]  # fmt: skip
-        some = makers[:: -(-len(makers) // _AT_ONCE) or 1]
+        some = makers[:: -(-len(makers) // AT_ONCE) or 1]
         # Few may be wrong on the one image that shows these two.
         if not any(some and 2 * len(wrong(first, some)) >= len(some) for wrong in (again, drawn)):
             continue
@@ -616,17 +468,19 @@ def _wrong_on_drawn(
     for row in rows:
         maker, reader = (row, second.row) if one is first else (first.row, row)
         tried.append((row, [_drawn_pair(maker, reader, first, second)]))
-    there = _each_wrong(device, [trials for _, trials in tried])
+    there = each_wrong(device, [trials for _, trials in tried])
     return [row for (row, _), witness in zip(tried, there, strict=True) if witness is not None]
 
 
 def _drawn_pair(
     maker: ScalarInstruction, reader: ScalarInstruction, first: Assign, second: Assign
-) -> _Trial:
+) -> Trial:
     """Return a trial of an instruction on drawn numbers, and one that reads what that made."""
-    trial, random = _Trial(), np.random.default_rng(0)
-    made = f"{_LETTERS[maker.destinations[0]]}50"
-    sources = [trial.given(_numbers(random, maker.numbers, kind), kind) for kind in maker.sources]
+    trial, random = Trial(), np.random.default_rng(0)
+    made = f"{LETTERS[maker.destinations[0]]}50"
+    sources = [
+        trial.given(drawn_numbers(random, maker.numbers, kind), kind) for kind in maker.sources
+    ]
     trial.code.append(Assign(opcode=maker.opcode, destinations=(made,), sources=tuple(sources)))
     others: list[str | int] = []
     for index, (kind, source) in enumerate(zip(reader.sources, second.sources, strict=True)):
@@ -636,36 +490,13 @@ def _drawn_pair(
         elif at is not None and at.required:
             others.append(source if isinstance(source, int) else at.low)
         else:
-            others.append(trial.given(_numbers(random, "", kind), kind))
-    names = tuple(f"{_LETTERS[kind]}{51 + index}" for index, kind in enumerate(reader.destinations))
+            others.append(trial.given(drawn_numbers(random, "", kind), kind))
+    names = tuple(f"{LETTERS[kind]}{51 + index}" for index, kind in enumerate(reader.destinations))
     one = Assign(opcode=reader.opcode, destinations=names, sources=tuple(others))
     trial.code += settled(one)
     for name in names:
         trial.seen(name)
     return trial
-
-
-_FIELDS = {"f32": (1, 32, 23), "f16": (1, 16, 10), "bf16": (1, 16, 7), "f64": (1, 64, 52)}
-_FIELDS |= {"f16x2": (2, 16, 10), "bf16x2": (2, 16, 7)}
-"""Of formats: how many numbers a register holds, bits of one, and of its fraction."""
-
-
-def _numbers(random: np.random.Generator, numbers: str, kind: str) -> NDArray[Any]:
-    """Return drawn contents, (32,): where they are numbers, from 1/16 to 2, of both signs."""
-    if kind == "pred":
-        return np.asarray(random.integers(0, 2, LANES), bool)
-    if numbers not in _FIELDS or (kind == "b32") != (numbers not in ("f64", "f16", "bf16")):
-        return np.asarray(random.integers(0, most_of(kind), LANES, np.uint64, endpoint=True))
-    count, bits, fraction = _FIELDS[numbers]
-    one = (1 << (bits - 2 - fraction)) - 1  # the exponent of 1
-    made: NDArray[np.uint64] = np.zeros(LANES, np.uint64)
-    for _ in range(count):
-        sign, exponent = random.integers(0, 2, LANES), random.integers(one - 4, one + 1, LANES)
-        part = random.integers(0, 1 << fraction, LANES, np.uint64)
-        part |= exponent.astype(np.uint64) << np.uint64(fraction)
-        part |= sign.astype(np.uint64) << np.uint64(bits - 1)
-        made = (made << np.uint64(bits)) | part if count > 1 else part
-    return made
 
 
 def _with_code(example: Example, step: LaneCode, code: tuple[Statement, ...]) -> Example:
@@ -681,7 +512,7 @@ def _given_instead(example: Example, step: LaneCode, one: Assign, time: Taken) -
     columns = [words[parts * int(name[1:]) + part] for name in used for part in range(parts)]
     # What is loaded in its place needs room: of the inputs none stays that nothing reads.
     moved = [
-        _assign(_GIVES[name[0]], name, *(f"r{parts * index + part}" for part in range(parts)))
+        assign(GIVES[name[0]], name, *(f"r{parts * index + part}" for part in range(parts)))
         for index, name in enumerate(used)
     ]
     first: list[Assign] = []
@@ -691,24 +522,24 @@ def _given_instead(example: Example, step: LaneCode, one: Assign, time: Taken) -
     numbers = iter(range(_KEPT, 1000))
     wide = class_of(step.results[0]) == "b64"
     for source in dict.fromkeys(each for each in one.sources if isinstance(each, str)):
-        out = tuple(f"r{next(numbers)}" for _ in range(_words(source)))
-        first += [_assign("add.s32", each, ZERO, 0) for each in out]
+        out = tuple(f"r{next(numbers)}" for _ in range(words_of(source)))
+        first += [assign("add.s32", each, ZERO, 0) for each in out]
         settling = f"max.NaN.{one.row.numbers}"
         number = source[0] == "r" and settling in SCALARS
-        here += [_assign(settling, *out, source, source)] if number else _out(source, out)
+        here += [assign(settling, *out, source, source)] if number else brought_out(source, out)
         if wide:
             seen.append(f"d{next(numbers)}")
-            last.append(_assign(_GIVES["d"], seen[-1], out[0], out[-1]))
+            last.append(assign(GIVES["d"], seen[-1], out[0], out[-1]))
         else:
             seen += out
     for name, held in zip(one.destinations, time.results, strict=False):
         pattern = held[0].astype(np.uint64)
-        kept = [f"r{next(numbers)}" for _ in range(_words(name))]
+        kept = [f"r{next(numbers)}" for _ in range(words_of(name))]
         for part, register in enumerate(kept):
-            first.append(_assign("mov.b32", register, f"r{len(columns)}"))
+            first.append(assign("mov.b32", register, f"r{len(columns)}"))
             columns.append((pattern >> np.uint64(32 * part)).astype("<u4"))
         given = [*kept, 0] if name[0] == "p" else kept
-        here.append(_assign(_GIVES[name[0]], name, *given, guard=one.guard))
+        here.append(assign(GIVES[name[0]], name, *given, guard=one.guard))
     path = next(path for path, other in places(step.code) if other is one)
     results = [*dict.fromkeys(step.results)]
     if len(results) + len(seen) > MOST_LISTED:
@@ -717,7 +548,7 @@ def _given_instead(example: Example, step: LaneCode, one: Assign, time: Taken) -
         results.append(f"{into[0]}{next(numbers)}")
         add = "add.s64" if wide else "add.s32"
         for each in seen:
-            last.append(_assign(add, results[-1], into, each))
+            last.append(assign(add, results[-1], into, each))
             into = results[-1]
         seen = []
     try:
@@ -779,10 +610,10 @@ def _right_if_counts_are_loaded(
     if not loops or step.bits != 32:
         return False
     columns = [_inputs(example).T[int(name[1:])] for name in used]
-    moved = [_assign("mov.b32", name, f"r{index}") for index, name in enumerate(used)]
+    moved = [assign("mov.b32", name, f"r{index}") for index, name in enumerate(used)]
     code, first = step.code, list[Statement]()
     for number, (path, count) in enumerate(loops, _KEPT):
-        first.append(_assign("mov.b32", f"r{number}", f"r{len(columns)}"))
+        first.append(assign("mov.b32", f"r{number}", f"r{len(columns)}"))
         columns.append(np.full(LANES, count, np.uint32))
         loop, mask = dict(places(code))[path], (1 << max(1, count.bit_length())) - 1
         assert isinstance(loop, Repeat)
@@ -820,10 +651,10 @@ def _right_unless_flushed(device: ExperimentDevice, example: Example, step: Lane
                 continue
             names[source] = name
             before += [
-                _assign("and.b32", name, source, 0x7F80_0000),
-                _assign("setp.eq.u32", least, name, 0),
-                _assign("and.b32", name, source, 0x8000_0000),
-                _assign("selp.b32", name, name, source, least),
+                assign("and.b32", name, source, 0x7F80_0000),
+                assign("setp.eq.u32", least, name, 0),
+                assign("and.b32", name, source, 0x8000_0000),
+                assign("selp.b32", name, name, source, least),
             ]
         sources = tuple(names.get(source, source) for source in one.sources)
         flushed[path] = (*before, replace(one, sources=sources))
@@ -872,7 +703,7 @@ def _without(code: tuple[Statement, ...], kind: type[Statement]) -> tuple[Statem
             made.append(replace(one, guard="") if kind is Assign else one)
         elif isinstance(one, kind):
             if isinstance(one, Repeat):
-                made.append(_assign("add.s32", one.counter, ZERO, 0))
+                made.append(assign("add.s32", one.counter, ZERO, 0))
             made += [each for block in blocks.values() for each in block]
         elif not (kind is Repeat and isinstance(one, Leave)):
             made.append(replace(one, **blocks))  # type: ignore[arg-type]
