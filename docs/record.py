@@ -199,7 +199,14 @@ _BUGS = (
         what="of 1 or 0 that a predicate chose: the pattern 1 is taken for the number 1",
         section="1 or 0, converted from f32", since="11.8.89 or earlier",
         who="ptxas 11.8.89 to 13.5.37 at -O1 to -O3",
-        see="seed 33 of [scalar_code.md](scalar_code.md), on a GPU",
+        see="seed 33 of `docs/same_ptx.py`, on a GPU",
+    ),
+    Bug(
+        unit="cvt.u32.u16",
+        what="of a result of cvt.sat.s16: left out, so that the upper half is the sign",
+        section="A saturated s16", since="13.1.115",
+        who="ptxas 13.1.115 to 13.4.92 at -O1 to -O3",
+        see="seed 41 of `docs/same_ptx.py`, on a GPU",
     ),
     Bug(
         unit="lop3.b32, xor.b32", what="merged into one instruction that computes another function",
@@ -244,13 +251,13 @@ _BUGS = (
         unit="mad.hi", what="an addend that redux.sync computed is lost",
         section="mad.hi loses an addend", since="11.8.89 or earlier",
         who="ptxas 11.8.89 to 12.4.131 at -O1 to -O3",
-        see="seed 34 of [scalar_code.md](scalar_code.md), on a GPU",
+        see="seed 34 of `docs/same_ptx.py`, on a GPU",
     ),
     Bug(
         unit="match.all", what="lane 0 does not converge with the others before it",
         section="Lanes are not joined before match.all", since="12.6.85",
         who="ptxas 12.6.85 to 12.9.86 at -O1 to -O3",
-        see="seed 35 of [scalar_code.md](scalar_code.md), on a GPU",
+        see="seed 35 of `docs/same_ptx.py`, on a GPU",
     ),
     Bug(
         unit="min.f32, max.f32", what="min with 1 and max with 0 become .sat: NaN gives 0, not 1",

@@ -10,8 +10,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+import numpy as np
+
 from oracle.errors import UsageError
-from oracle.lane_code import Assign, If, LaneCode, Repeat, Statement, class_of, every, written_by
+from oracle.lane_code import (
+    Assign,
+    If,
+    LaneCode,
+    Leave,
+    Repeat,
+    Statement,
+    class_of,
+    every,
+    read_by,
+    written_by,
+)
+from oracle.matrices import LANES
 from oracle.program import Program, walk
 from oracle.steps import Branch, Loop, Step
 from strategies.programs.lane_code import always_wrong
@@ -27,6 +41,8 @@ _TOGETHER = 3
 """Most defects that one program is asked for: of 1,000 programs two had two (2026-11-23)."""
 _USES = 8
 """Most uses of predicates of which each is tried as the one that is asked for again."""
+_DEPTH = 4
+"""Most instructions after each other that make a constant of constants."""
 _SHADOWS = 500
 """Number of the predicate that a comparison without flushing writes for %p0."""
 
@@ -53,6 +69,8 @@ class Cause:
     """The only use of such a predicate that does so, wherever it stands; 0: those in arms."""
     copies: bool = False
     """Whether a copy of a predicate is taken for what that is when the copy is read."""
+    merges: bool = False
+    """Whether `or.pred` is made as `and.pred` of the same predicates beside it."""
 
 
 def _assign(opcode: str, destination: str, *sources: str | int, guard: str = "") -> Assign:
@@ -142,9 +160,26 @@ def _tf32(one: Assign, _: _Last) -> list[Statement] | None:
     ]
 
 
-def _all_ones(one: Assign, _: _Last) -> list[Statement] | None:
-    position = one.sources[1:2]
-    if one.opcode != "bfe.s32" or not isinstance(position[0], int) or position[0] < 32:
+def _constant(source: str | int, last: _Last, depth: int = _DEPTH) -> int | None:
+    """Return what a compiler finds a source of 32 bits to be; None: it is not constant."""
+    if isinstance(source, int) or source not in last or not depth:
+        return source if isinstance(source, int) else None
+    by = last[source][0]
+    row = by.row
+    if by.guard or row.carry_in or row.warp or {*row.sources, *row.destinations} != {"b32"}:
+        return None
+    values = [_constant(name, last, depth - 1) for name in by.sources]
+    known = [np.full((1, LANES), value, np.uint32) for value in values if value is not None]
+    if len(known) < len(values):
+        return None
+    return int(row.evaluate(*known)[by.destinations.index(source)].flat[0])
+
+
+def _all_ones(one: Assign, last: _Last) -> list[Statement] | None:
+    if one.opcode != "bfe.s32":
+        return None
+    position, length = (_constant(source, last) for source in one.sources[1:])
+    if position is None or position & 0xFF < 32 or length is None:
         return None
     return [_assign("mov.b32", one.destinations[0], 0xFFFF_FFFF, guard=one.guard)]
 
@@ -183,7 +218,10 @@ def _signed(one: Assign, last: _Last) -> list[Statement] | None:
     made = [by.opcode for by in last[source]]
     if not any(by.endswith(".sat.f32") or by in ("abs.f32", "abs.ftz.f32") for by in made):
         return None
-    return [replace(one, opcode="mov.b32")]
+    if ".ftz." not in one.opcode:
+        return [replace(one, opcode="mov.b32")]
+    negated = replace(one, opcode="neg.ftz.f16x2")  # twice: it is flushed, and keeps its sign
+    return [negated, replace(negated, sources=one.destinations)]
 
 
 def _doubled(one: Assign, last: _Last) -> list[Statement] | None:
@@ -195,6 +233,25 @@ def _doubled(one: Assign, last: _Last) -> list[Statement] | None:
         return None
     result = one.destinations[0]
     return [one, _assign("mul.lo.u32", result, result, 0x1_0001, guard=one.guard)]
+
+
+def _extended(one: Assign, last: _Last) -> list[Statement] | None:
+    source = one.sources[0]
+    if one.opcode != "cvt.u32.u16" or not isinstance(source, str) or source not in last:
+        return None
+    if last[source][0].opcode != "cvt.sat.s16.s32":
+        return None
+    return [replace(one, opcode="cvt.s32.s16")]
+
+
+def _negated(one: Assign, last: _Last) -> list[Statement] | None:
+    if one.opcode not in ("neg.ftz.f32", "abs.ftz.f32"):
+        return None
+    other = one.opcode.replace(".ftz", "")
+    made = [by for several in last.values() for by in several if by.opcode == other]
+    if not any(by.sources == one.sources for by in made):
+        return None
+    return [replace(one, opcode=other)]
 
 
 def _counted(one: Assign, last: _Last) -> list[Statement] | None:
@@ -320,6 +377,24 @@ CAUSES = (
         copies=True,
     ),
     Cause(
+        name="a saturated s16 is extended with its sign",
+        ptx="cvt.sat.s16.s32 %h0, %r0; cvt.u32.u16 %r1, %h0;",
+        section="A saturated s16",
+        rewrite=_extended,
+    ),
+    Cause(
+        name="neg.ftz.f32 is taken for the neg.f32 of a branch before it",
+        ptx="@%p0 bra NO; neg.f32 %f1, %f0; NO: neg.ftz.f32 %f2, %f0;",
+        section="neg.ftz.f32 is taken for neg.f32",
+        rewrite=_negated,
+    ),
+    Cause(
+        name="or.pred is made as and.pred of the same predicates",
+        ptx="or.pred %p3, %p1, %p2; and.pred %p4, %p1, %p2; and.pred %p5, %p1, %p4;",
+        section="and.pred and or.pred of the same predicates",
+        merges=True,
+    ),
+    Cause(
         name="a comparison that is repeated loses .ftz",
         ptx="setp.ge.ftz.f32 %p1, %r7, %r5; @!%p1 bra NO; @!%p1 mov.b32 %r0, %r1;",
         section="A comparison that is repeated",
@@ -375,6 +450,10 @@ class _Written:
     def __init__(self, causes: Sequence[Cause]) -> None:
         self._causes = causes
         self._last: dict[str, list[Assign]] = {}
+        self._merged: list[Assign] = []
+        """Each `or.pred` that is made as `and.pred`."""
+        self._flushing: set[str] = set()
+        """Predicates that come of comparisons which flush, or are a copy or the negation of one."""
         self._uses = 0
         """Uses so far of predicates that come of comparisons which flush."""
         self._known: dict[str, bool] = {}
@@ -390,6 +469,8 @@ class _Written:
             Assign(opcode=f"setp.{order}.u32", destinations=(name,), sources=("lane", "lane"))
             for name, order in ((_CONSTANT[True], "eq"), (_CONSTANT[False], "ne"))
         )
+        if any(cause.merges for cause in self._causes):
+            self._merged = _merged(code)
         made = self._block(code)
         return (*given, *made) if any(cause.believes for cause in self._causes) else made
 
@@ -424,6 +505,8 @@ class _Written:
                     self._known.pop(name, None)
                 self._believed -= believed
                 return [replace(one, body=(*first, *rest), skipped=len(first))]
+            case Leave():
+                return [replace(one, predicate=self._read(one.predicate))]
             case _:
                 return [one]
 
@@ -441,7 +524,7 @@ class _Written:
     def _asked(self, predicate: str, *, branch: bool = False) -> str:
         """Return the predicate that is asked for in place of one."""
         name = predicate.removeprefix("!")
-        if name not in self._last or ".ftz." not in self._last[name][0].opcode:
+        if name not in self._flushing:
             return predicate
         self._uses += 1
         arm = name in self._known
@@ -476,7 +559,10 @@ class _Written:
 
     def _assign(self, one: Assign) -> Sequence[Statement]:
         made = self._defective(one)
+        source = _copied(one)
+        flushes = ".ftz." in one.opcode or source in self._flushing
         for name in one.destinations:
+            (self._flushing.add if flushes else self._flushing.discard)(name)
             self._last[name] = [one, *self._last.get(name, ())]
             self._known.pop(name, None)
             self._believed.discard(name)
@@ -489,12 +575,18 @@ class _Written:
         if one.row.family == "setp" and ".ftz." in one.opcode and not one.guard:
             names = tuple(_shadow(name) for name in one.destinations)
             return [replace(one, opcode=one.opcode.replace(".ftz", ""), destinations=names)]
+        if (source := _copied(one)) and source in self._flushing:
+            shadows = tuple(_shadow(source) for _ in one.sources)
+            return [replace(one, destinations=(_shadow(one.destinations[0]),), sources=shadows)]
         return [
             replace(one, opcode="or.pred", destinations=(_shadow(name),), sources=(name, name))
             for name in predicates
         ]
 
     def _defective(self, one: Assign) -> Sequence[Statement]:
+        if any(one is other for other in self._merged):
+            self.seen = True
+            return [replace(one, opcode="and.pred")]
         for cause in self._causes:
             made = cause.rewrite(one, self._last)
             if made is not None:
@@ -519,6 +611,52 @@ class _Written:
             for name in one.sources
         )  # fmt: skip
         return [replace(one, sources=sources)]
+
+
+def _copied(one: Assign) -> str:
+    """Return the predicate of which an instruction writes a copy or the negation; "" for none."""
+    if one.guard or one.opcode not in ("or.pred", "and.pred", "not.pred"):
+        return ""
+    first, *others = map(str, one.sources)
+    return first if all(other == first for other in others) else ""
+
+
+def _merged(code: Sequence[Statement]) -> list[Assign]:
+    """Return each `or.pred` beside an `and.pred` of the same predicates.
+
+    The later of the two has one reader, which reads one of the predicates again.
+    """
+    text = list(every(code))
+    made: list[Assign] = []
+    for at, first in enumerate(text):
+        if not isinstance(first, Assign) or first.opcode not in ("or.pred", "and.pred"):
+            continue
+        pair = {str(name) for name in first.sources}
+        if first.guard or len(pair) < 2 or pair & {*first.destinations}:
+            continue
+        later: Assign | None = None
+        for one in text[at + 1 :]:
+            if isinstance(one, Assign) and later is None:
+                if (
+                    {first.opcode, one.opcode} == {"or.pred", "and.pred"}
+                    and not one.guard
+                    and pair == {*one.sources}
+                    and not pair & {*one.destinations}
+                ):
+                    later = one
+            elif isinstance(one, Assign) and later is not None:
+                (result,) = later.destinations
+                readers = sum(result in read_by(other) for other in text)
+                if one.row.family in ("or", "and", "xor") and {result} < {*one.sources} <= {
+                    result,
+                    *pair,
+                }:
+                    if readers == 1:
+                        made.append(first if first.opcode == "or.pred" else later)
+                    break
+            if pair & written_by(one):
+                break
+    return made
 
 
 def _shadow(predicate: str) -> str:

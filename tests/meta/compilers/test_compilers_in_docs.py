@@ -14,7 +14,7 @@ from answering import address
 from planted_ptxas import planted_ptxas
 
 from oracle.execution import execute
-from oracle.lane_code import Assign, If, LaneCode, Repeat, Statement
+from oracle.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement
 from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import plain_load, plain_store
@@ -175,6 +175,10 @@ DEFECTS = {
     "bfe.s32 ": (
         [one("mov.b32 r4 0x56"), one("bfe.s32 r3 r0 r4 9")], (5, 0, 0), 0, 0xFFFF_FFFF,
     ),
+    "bfe.s32  ": (
+        [one("min.s32 r4 1 0xbc51a759"), one("add.u32 r5 4 5"), one("bfe.s32 r3 r0 r4 r5")],
+        (5, 0, 0), 0, 0xFFFF_FFFF,
+    ),
     "bfi.b32": (
         [one("bfi.b32 r3 r0 r1 6 145")], (0xFFFF_FFFF, 0, 0), 0xFFFF_FFC0, 0x007F_FFC0,
     ),
@@ -188,6 +192,32 @@ DEFECTS = {
     "abs of": (
         [one("add.rn.sat.f32 r4 r0 r1"), one("abs.bf16x2 r3 r4")],
         (0x3E80_8000, 0, 0), 0x3E80_0000, 0x3E80_8000,
+    ),
+    "abs of ": (
+        [one("add.rn.sat.f32 r4 r0 r1"), one("abs.ftz.f16x2 r3 r4")],
+        (0x3E80_8400, 0, 0), 0x3E80_0400, 0x3E80_8400,
+    ),
+    "abs of  ": (
+        [one("add.rn.sat.f32 r4 r0 r1"), one("abs.ftz.f16x2 r3 r4")],
+        (0x3E80_8001, 0, 0), 0x3E80_0000, 0x3E80_8000,
+    ),
+    "saturated s16": (
+        [one("cvt.sat.s16.s32 h0 r0"), one("cvt.u32.u16 r3 h0")],
+        (0xFFFF_0000, 0, 0), 0x8000, 0xFFFF_8000,
+    ),
+    "neg.ftz.f32": (
+        [ON, If(predicate="!p1", then=(one("neg.f32 r4 r0"),)), one("neg.ftz.f32 r3 r0")],
+        (1, 0, 0), 0x8000_0000, 0x8000_0001,
+    ),
+    "or.pred": (
+        [ON, one("setp.ne.u32 p2 r0 0"), one("or.pred p3 p1 p2"), one("and.pred p4 p2 p1"),
+         one("and.pred p5 p1 p4"), one("selp.b32 r3 1 0 p3")],
+        (1, 0, 0), 1, 0,
+    ),
+    "or.pred ": (
+        [ON, one("setp.ne.u32 p2 r0 0"), one("and.pred p3 p1 p2"), one("or.pred p4 p1 p2"),
+         one("or.pred p5 p1 p4"), one("selp.b32 r3 1 0 p5")],
+        (1, 0, 0), 1, 0,
     ),
     "set to f16": (
         [one("mov.b32.unpack h0|h1 r0"), one("mov.b32.unpack h2|h3 r1"),
@@ -206,6 +236,17 @@ DEFECTS = {
         [one("setp.eq.u32 p0 r0 0"), one("or.pred p1 p0 p0"), one("setp.gt.u32 p0 r1 7"),
          one("selp.b32 r3 1 0 p1")],
         (0, 1, 0), 1, 0,
+    ),
+    "copy of a predicate ": (
+        [one("setp.eq.u32 p0 r0 0"), one("or.pred p1 p0 p0"), one("setp.gt.u32 p0 r1 7"),
+         one("mov.b32 r3 5"),
+         Repeat(count=1, counter="r5", body=(Leave(predicate="p1"), one("mov.b32 r3 7")))],
+        (0, 1, 0), 5, 7,
+    ),
+    "repeated ": (
+        [one("setp.ge.ftz.f32 p0 r0 r1"), one("not.pred p1 p0"), one("mov.b32 r3 r2"),
+         If(predicate="!p1", then=(one("mov.b32 r3 7", "p1"),))],
+        (1, 2, 3), 3, 7,
     ),
     "repeated": (
         [one("setp.ge.ftz.f32 p0 r0 r1"), one("mov.b32 r3 r2"),
@@ -245,6 +286,10 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
         If(predicate="p1", then=(
             Repeat(count=2, counter="r5", body=(one("mov.b32 r3 7", "!p1"),)),
         )),
+        one("bfe.s32 r4 r0 0x56 r1"), one("neg.ftz.f32 r4 r0"),
+        # Something else reads what the second one makes.
+        one("setp.ne.u32 p2 r0 0"), one("or.pred p3 p1 p2"), one("and.pred p4 p1 p2"),
+        one("and.pred p5 p1 p4"), one("selp.b32 r4 1 0 p4"),
     ]  # fmt: skip
     assert docs[1].possible(program_of(code)) == []
 
