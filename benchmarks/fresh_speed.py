@@ -18,6 +18,7 @@ import datetime
 import json
 import time
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -27,6 +28,7 @@ from oracle.isa import FORMS, form_of
 from oracle.models import model_for
 from oracle.ops import product_of
 from oracle.program import Program
+from oracle.targets import Module
 from runners.cuda.reference import DeviceReference
 from runners.cuda.session import Session
 from runners.emission import emit
@@ -66,17 +68,18 @@ class Measured:
         images: int,
         both: tuple[int, int],
         stream: Any = None,
+        target: Module | None = None,
     ) -> None:
         self._session, self._images, self._both, self._stream = session, images, both, stream
         driver, facts = session._driver, session.facts()
-        module = emit(made)
-        name = f"test {id(self)}"
+        module = emit(made, module=target)
+        name = f"test {next(_NUMBERS)}"
         session.modules.load(name, module.ptx.encode(), None)
         self._kernel = session.modules.function(name, module.kernels[0].entry, "PPI")
-        target = f"sm_{facts.compute_capability[0]}{facts.compute_capability[1]}"
+        device = f"sm_{facts.compute_capability[0]}{facts.compute_capability[1]}"
         self._driver, self._program = driver, made
         self.reference = reference_of(session)
-        self.ready = self.reference.program(encode(made, model_for(target)))
+        self.ready = self.reference.program(encode(made, model_for(device)))
         self._warps = module.kernels[0].warps_per_block
         self.contents = self.contents_of(MIX)
 
@@ -109,13 +112,19 @@ class Measured:
 
     def rate(self, seconds: float, *functions: Callable[[int], None], launches: int = 32) -> float:
         """Return millions of images a second, by functions that take turns."""
-        begun, count = time.perf_counter(), 0
+        return round(1e3 / self.nanoseconds(seconds, *functions, launches=launches), 1)
+
+    def nanoseconds(
+        self, seconds: float, *functions: Callable[[int], None], launches: int = 32
+    ) -> float:
+        """Return what an image takes of that long, by functions that take turns."""
+        begun, images = time.perf_counter(), 0
         while time.perf_counter() - begun < seconds:
             for number in range(launches):
-                functions[number % len(functions)](count)
-                count += self._images
+                functions[number % len(functions)](images)
+                images += self._images
             self._driver.Context.synchronize()
-        return round(count / (time.perf_counter() - begun) / 1e6, 1)
+        return (time.perf_counter() - begun) / images * 1e9
 
     def differing(self) -> int:
         """Make, run and compare images; return how many differ."""
@@ -125,6 +134,8 @@ class Measured:
         return self.reference.end(self._images).differing
 
 
+_NUMBERS = count()
+"""Of modules: the name of one that is gone would stand for its kernels."""
 _REFERENCES: dict[int, DeviceReference] = {}
 
 

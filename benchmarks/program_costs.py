@@ -15,26 +15,24 @@ import argparse
 import atexit
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from fresh_speed import reference_of
+from fresh_speed import Measured
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
 from oracle.models import model_for
 from oracle.targets import Module
 from runners.cuda.session import Session
-from runners.emission import emit
 from runners.reference.cost import NANOSECONDS, counted
 from runners.reference.encoding import encode
-from strategies.contents.device import device_contents
 from strategies.draws import Selection
 from strategies.program_coverage import Batch
 from strategies.program_draws import Speed, campaign_rounds, selected_forms
 
 TARGET, VERSION = "sm_90", "8.7"
+MODULE = Module.named(TARGET, VERSION)
 IMAGES, MEMORY = 1 << 14, 1 << 28
 LEAST = 0.01
 """Seconds of each measurement."""
@@ -45,52 +43,13 @@ TURNS, STEP, MOST_ERROR = 4000, 0.02, 1.5
 """Of Adam (Kingma and Ba, 2015), on logarithms of weights; errors beyond the last count as such."""
 
 
-class Device:
-    """A device with room for images, and copies of them."""
-
-    def __init__(self) -> None:
-        self.session = Session(0)
-        # PyCUDA aborts where a context is left at the end.
-        atexit.register(self.session._context.pop)
-        self.driver = self.session._driver
-        self.reference = reference_of(self.session)
-        self.memory = [self.driver.mem_alloc(MEMORY) for _ in range(2)]
-
-    def nanoseconds(self, batch: Batch) -> float:
-        """Return what an image of a program takes."""
-        program = batch.program
-        count = min(IMAGES, MEMORY // program.image_bytes)
-        images, copies = map(int, self.memory)
-        module = emit(program, module=Module.named(TARGET, VERSION))
-        self.session.modules.load("measured", module.ptx.encode(), None)
-        kernel = self.session.modules.function("measured", module.kernels[0].entry, "PPI")
-        warps = module.kernels[0].warps_per_block
-        contents = self.reference.contents(device_contents(batch.recipe, program).words)
-        ready = self.reference.program(encode(program, model_for(TARGET)))
-
-        def fill() -> None:
-            self.reference.fill(contents, 0, count, images, copies)
-
-        def run() -> None:
-            grid, block = (-(-count // warps), 1), (32 * warps, 1, 1)
-            kernel.prepared_async_call(grid, block, None, copies, 0, count)
-
-        def compare() -> None:
-            self.reference.add(ready, images, copies, 0, count)
-
-        seconds = sum(self._seconds(function) for function in (fill, run, compare))
-        self.session.modules.forget("measured")
-        return seconds / count * 1e9
-
-    def _seconds(self, function: Callable[[], None]) -> float:
-        function()
-        self.driver.Context.synchronize()
-        begun, turns = time.perf_counter(), 0
-        while (passed := time.perf_counter() - begun) < LEAST or not turns:
-            function()
-            self.driver.Context.synchronize()
-            turns += 1
-        return passed / turns
+def nanoseconds(session: Session, batch: Batch, both: tuple[int, int]) -> float:
+    """Return what an image of a program takes; `both` are places of images, and of copies."""
+    count = min(IMAGES, MEMORY // batch.program.image_bytes)
+    one = Measured(session, batch.program, count, both, target=MODULE)
+    one.contents = one.contents_of(batch.recipe)
+    steps = one.fill, one.run, one.compare
+    return sum(one.nanoseconds(LEAST, step, launches=1) for step in steps)
 
 
 def fitted(counts: NDArray[Any], measured: NDArray[Any]) -> NDArray[Any]:
@@ -116,7 +75,11 @@ def main() -> None:
     parser.add_argument("--time", type=float, default=36.0)
     parser.add_argument("--seed", type=int, default=77)
     given = parser.parse_args()
-    device, measured, counts = Device(), [], []
+    session, measured, counts = Session(0), [], []
+    # PyCUDA aborts where a context is left at the end.
+    atexit.register(session._context.pop)
+    memories = [session._driver.mem_alloc(MEMORY) for _ in range(2)]
+    before, after = map(int, memories)
     forms = selected_forms(Selection(), target=TARGET, version=VERSION)
     rounds = campaign_rounds(
         forms, target=TARGET, version=VERSION, seed=given.seed, speed=Speed.NATIVE
@@ -129,7 +92,7 @@ def main() -> None:
             of_program = counted(encode(batch.program, model_for(TARGET)))
         except UsageError:
             continue
-        measured.append(device.nanoseconds(batch))
+        measured.append(nanoseconds(session, batch, (before, after)))
         counts.append([of_program.get(name, 0.0) for name in NANOSECONDS])
     times = np.array(measured)
     weights = fitted(np.array(counts), times)

@@ -32,7 +32,7 @@ _WAVES = 16
 _PARTS = 8
 """Warps that make images for each that is resident: those that follow each other make images of
 one class of contents, and some classes take longer."""
-_COMPARING_TOGETHER, _MAKING_TOGETHER = 4, 4
+_TOGETHER = 4
 """Most warps of a block (interpreter.cu): they begin together, and have instructions in common."""
 _SHARED_BYTES = 48 << 10
 """Most shared memory of a warp; images that need more are made and compared in global memory."""
@@ -97,7 +97,7 @@ class DeviceReference:
         resident, memory = self._resident(size, _COMPARING)
         if memory:
             return DeviceProgram(encoded, code, 0, resident, memory, 1, 0)
-        warps = min(_COMPARING_TOGETHER, resident // self._multiprocessors)
+        warps = min(_TOGETHER, resident // self._multiprocessors)
         copied = len(encoded.words)
         if 4 * copied > min(_CODE_BYTES, self._block_bytes - warps * size):
             copied = 0
@@ -110,7 +110,7 @@ class DeviceReference:
         resident, memory = self._resident(size, _MAKING)
         if memory:
             return FilledContents(code, 0, resident, memory, 1, resident)
-        warps = min(_MAKING_TOGETHER, resident // self._multiprocessors)
+        warps = min(_TOGETHER, resident // self._multiprocessors)
         blocks = _PARTS * resident // warps
         return FilledContents(code, warps * size, blocks, None, warps, resident)
 

@@ -41,7 +41,7 @@ def test_there_are_never_more_than_asked_for_and_some_at_least(most, form):
     assert min(most, 16) <= images_of(most, encode(product_program(form), MODEL)) <= most
 
 
-def test_a_loop_takes_as_often_as_long_as_it_turns():
+def test_a_loop_takes_longer_the_more_often_it_turns():
     program = product_program(form_of(SMALLEST))
     one, four = (
         nanoseconds(
