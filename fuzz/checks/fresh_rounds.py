@@ -8,6 +8,7 @@ a sample of what agrees; so a reference that is wrong is found out, and raises n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,6 +40,8 @@ _TOGETHER = 1 << 18
 """Images of one comparison: a campaign that is ended waits for one (10^8 a second, H100)."""
 _ISOLATED = 4096
 """Images of which those are looked for at which a comparison failed."""
+_GROWTH = 8
+"""So many times more images than before are run where those before ran."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -177,23 +180,54 @@ class FreshRounds(ProgramRounds):
         """Look for the images at which a comparison failed, unless the program runs without it."""
         if failure.trouble in (Trouble.UNAVAILABLE, Trouble.UNSUPPORTED):
             kind_of_failure(failure)
-        batch, first, count = one.batch, one.work.first, one.work.count
+        batch, count = one.batch, one.work.count
         self._report.counts[REFERENCE, "failed"] += count
         self._report.said = failure.line
         if batch.entry in self._odd:
             return
-        while count > _ISOLATED and failure.trouble is not Trouble.DEVICE_LOST:
-            half = replace(one.work, first=first, count=count // 2, sampled=())
-            ran = self._device.fresh(one.compiled, half, entry=batch.entry).collect()
-            if isinstance(ran, Failure):
-                failure, count = ran, half.count
-            else:
-                first, count = first + half.count, count - half.count
-        count = min(count, _ISOLATED)
-        images = expand(batch.recipe, batch.program, count, first=first)
+
+        def runs(first: int, count: int) -> bool:
+            part = replace(one.work, first=first, count=count, sampled=())
+            ran = self._device.fresh(one.compiled, part, entry=batch.entry).collect()
+            return not isinstance(ran, Failure)
+
+        some = narrowed(runs, one.work.first, count, _ISOLATED)
+        if not some:
+            return
+        images = expand(batch.recipe, batch.program, len(some), first=some.start)
         again = self._runner.run(one.compiled, images, entry=batch.entry)
         if isinstance(again, Failure):
-            self._isolated(batch, one.compiled, images, np.arange(count) + first, again)
+            self._isolated(batch, one.compiled, images, np.arange(len(some)) + some.start, again)
+
+
+def narrowed(runs: Callable[[int, int], bool], first: int, count: int, enough: int) -> range:
+    """Return at most some images of those at which a run failed, one after the other.
+
+    Parameters
+    ----------
+    runs
+        Whether so many images run, from the first one on.
+    enough
+        Images that are few enough.
+
+    Returns
+    -------
+    range
+        One of them fails, if what fails does so each time; empty if all of them ran.
+
+    Notes
+    -----
+    From the front, ever more at once: those that run take no time, but a program that does not end
+    is waited for, and most of them do not end whatever their images hold.
+    """
+    some = enough
+    while count > max(1, enough):
+        part = min(some, count // 2)
+        if runs(first, part):
+            first, count, some = first + part, count - part, _GROWTH * some
+        else:
+            count, some = part, enough
+    return range(first, first + count)
 
 
 def _about(batch: Batch) -> str:

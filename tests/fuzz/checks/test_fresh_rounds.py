@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from value_runs import campaign, entries
 
 from corpus import Kind
@@ -373,6 +375,29 @@ def test_an_image_at_which_the_device_stops_is_found(monkeypatch: pytest.MonkeyP
     ((_, number, image),) = shown(made)
     assert number >= FIRST
     assert is_met(image, STOPS)
+
+
+@given(
+    first=st.integers(0, 1 << 40),
+    count=st.integers(1, 1 << 18),
+    bad=st.sets(st.integers(0, (1 << 18) - 1), max_size=3),
+    enough=st.integers(1, 4096),
+)
+def test_an_image_that_ends_a_run_is_among_those_that_are_looked_at(first, count, bad, enough):
+    def runs(start: int, some: int) -> bool:
+        assert first <= start < start + some <= first + count
+        return not any(start <= first + one < start + some for one in bad)
+
+    found = fresh_rounds.narrowed(runs, first, count, enough)
+    there = {first + one for one in bad if one < count}
+    assert len(found) <= enough
+    assert not there or there & set(found)
+
+
+def test_images_none_of_which_ends_are_found_by_one_run():
+    ended = []
+    found = fresh_rounds.narrowed(lambda *some: bool(ended.append(some)), 7, 1 << 18, 4096)
+    assert (found, ended) == (range(7, 7 + 4096), [(7, 4096)])
 
 
 def test_a_campaign_stores_and_replays_what_differs_and_goes_on_when_resumed(
