@@ -55,6 +55,8 @@ _OPERATIONS = {
     Operation.ADD: 4,
 }
 """Numbers of the interpreter's element-wise operations; signs and complements are masks."""
+_DOT_WORDS = 37
+"""Words of a dot product, which the interpreter keeps where it decodes."""
 _QUICK_BITS = 31
 """A block's terms, summed, have to fit into 32 bits with their sign."""
 _MASK = (1 << 32) - 1
@@ -502,8 +504,8 @@ class _Writer:
     def _dot(self, form: Form, shape: Shape, places_: list[int], apart: bool) -> None:
         rule, before = self.model.dot_for(form), self._scratch
         lines = shape.m * shape.n if apart else shape.n
-        scratch = self._take(_scratch_bytes(shape, lines))
         blocks = rule.blocks(shape.k)
+        scratch = self._take(_scratch_bytes(shape, lines, len(blocks)))
         members = np.array([k for block in blocks for k in block])
         ends = np.cumsum([len(block) for block in blocks])
         accumulator, size = rule.accumulator_format, 4 * shape.m * shape.n
@@ -751,9 +753,10 @@ def _tile_bytes(matrix: Matrix, layout: str, stride: int | None) -> Addresses:
     return found.ravel()
 
 
-def _scratch_bytes(shape: Shape, lines: int) -> int:
-    """Return the memory of what a dot product decodes: see `scratch_of` in the interpreter."""
-    return (shape.m + lines) * (8 * (shape.k + 2) + 16)
+def _scratch_bytes(shape: Shape, lines: int, blocks: int) -> int:
+    """Return the memory of a dot product's words and what it decodes: `scratch_of` over there."""
+    words = -(-(_DOT_WORDS + shape.k + blocks) // 4) * 4
+    return 4 * words + (shape.m + lines) * (8 * (shape.k + 2) + 16)
 
 
 def _is_quick(rule: TruncatedDot, blocks: tuple[tuple[int, ...], ...]) -> bool:

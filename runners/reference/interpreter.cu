@@ -21,6 +21,7 @@ typedef long long i64;
 #define LEADING(x) (sizeof(x) == 8 ? __clzll((i64)(x)) : __clz((int)(x)))
 #define ONES(x) (u32)__popc(x)
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1")
 #else
 #define HERE static inline
 #define APART static
@@ -33,6 +34,7 @@ typedef long long i64;
 #define LEADING(x) (sizeof(x) == 8 ? __builtin_clzll(x) : __builtin_clz((u32)(x)))
 #define ONES(x) (u32)__builtin_popcount(x)
 #define UNROLL
+#define ROLLED
 #endif
 // On a device twice: loads from shared memory are quicker where the compiler knows of it.
 #ifdef __CUDACC__
@@ -44,20 +46,20 @@ typedef long long i64;
 
 // Loads some items of a lane before any of them is stored: the compiler cannot know that none is
 // loaded where another was stored, and a warp would wait for each.
-template <typename T, typename From, typename To>
-HERE void in_fours(u32 count, From from, To to) {
-  for (u32 first = LANE; first < count; first += 4 * LANES) {
-    T some[4];
+template <typename T, u32 N, typename From, typename To>
+HERE void at_once(u32 count, From from, To to) {
+  for (u32 first = LANE; first < count; first += N * LANES) {
+    T some[N];
     UNROLL
-    for (u32 i = 0; i < 4; i++) some[i] = from(first + i * LANES < count ? first + i * LANES : first);
+    for (u32 i = 0; i < N; i++) some[i] = from(first + i * LANES < count ? first + i * LANES : first);
     UNROLL
-    for (u32 i = 0; i < 4; i++) if (first + i * LANES < count) to(first + i * LANES, some[i]);
+    for (u32 i = 0; i < N; i++) if (first + i * LANES < count) to(first + i * LANES, some[i]);
   }
 }
 
 template <typename T>
 HERE void copied(const u8 *from, u8 *to, u32 size) {
-  in_fours<T>((u32)(size / sizeof(T)), [=](u32 i) { return ((const T *)from)[i]; }, [=](u32 i, T x) { ((T *)to)[i] = x; });
+  at_once<T, 4>((u32)(size / sizeof(T)), [=](u32 i) { return ((const T *)from)[i]; }, [=](u32 i, T x) { ((T *)to)[i] = x; });
 }
 
 struct alignas(16) Sixteen { u64 low, high; };
@@ -321,6 +323,15 @@ HERE u32 to_the_right(u32 x, u32 n) {
 #endif
 }
 
+HERE int signed_to_the_right(int x, u32 n) {
+#ifdef __CUDACC__   // the same, but for the sign
+  asm("shr.s32 %0, %0, %1;" : "+r"(x) : "r"(n));
+  return x;
+#else
+  return x >> (n < 31 ? n : 31);
+#endif
+}
+
 HERE u32 to_the_left_of_32(u32 x, u32 n) {
 #ifdef __CUDACC__   // the same
   asm("shl.b32 %0, %0, %1;" : "+r"(x) : "r"(n));
@@ -405,8 +416,8 @@ HERE u32 quick_block(const Factors *a, const Factors *b, u32 before, int zero_ex
   Number<u32> c = number(before, FORMAT);
   int own = c.exponent + (int)fraction_bits(FORMAT), largest = zero_exponent;
   if (c.significand && own > largest) largest = own;
-  int p[LENGTH], e[LENGTH];
-  u32 minus[LENGTH];   // all bits, or none
+  int p[LENGTH], e[LENGTH];   // products; a negative one is 1 less, so that a shift rounds it towards zero, too
+  u32 minus[LENGTH];   // all bits of those, or none
   UNROLL
   for (int k = 0; k < LENGTH; k += 2) {
     Factors x = a[k / 2], y = b[k / 2];
@@ -414,27 +425,25 @@ HERE u32 quick_block(const Factors *a, const Factors *b, u32 before, int zero_ex
     for (int i = 0; i < 2; i++) {
       Factor u = i ? x.second : x.first, v = i ? y.second : y.first;
       p[k + i] = signed_product(u.significand, v.significand, &minus[k + i]);
+      p[k + i] = (int)((u32)p[k + i] + minus[k + i]);
       e[k + i] = u.exponent + v.exponent;
       largest = e[k + i] > largest ? e[k + i] : largest;
     }
   }
-  u32 sum = 0, twice = 0;
+  u32 sum = 0;
   UNROLL
-  for (int k = 0; k < LENGTH; k++) {
-    u32 term = to_the_right((u32)(p[k] < 0 ? -p[k] : p[k]), (u32)(largest - e[k]));
-    sum += term;
-    twice += term * minus[k];
-  }
+  for (int k = 0; k < LENGTH; k++) sum += (u32)signed_to_the_right(p[k], (u32)(largest - e[k])) - minus[k];
   // Fewer than fraction + 2 bits; those below the block's fraction bits are lost.
   int lift = fraction - (int)fraction_bits(FORMAT), shift = largest - own;
   u32 term = to_the_right(lift < 0 ? c.significand : c.significand << lift, (u32)(lift < 0 ? shift - lift : shift));
-  i64 total = (i64)(int)(sum + 2 * twice) + (c.negative ? -(int)term : (int)term);
+  i64 total = (i64)(int)sum + (c.negative ? -(int)term : (int)term);
   u32 magnitude = total < 0 ? 0 - (u32)total : (u32)total;
   return quickly_rounded<FORMAT>(total < 0, magnitude, largest - fraction, ceiling, zero);
 }
 
-// Where a dot product keeps what it decoded.
+// Where a dot product keeps its words, the orders of k behind them, and what it decoded.
 struct Scratch {
+  u32 *words;
   Factor *a, *b;
   Specials *specials;
 };
@@ -442,7 +451,8 @@ struct Scratch {
 HERE Scratch scratch_of(const Dot &r, u8 *work) {
   u32 pitch = (1u << r.log_k) + 2, lines = r.apart ? r.m * r.n : r.n;
   Scratch s;
-  s.a = (Factor *)(work + r.scratch);
+  s.words = (u32 *)(work + r.scratch);
+  s.a = (Factor *)(s.words + (sizeof(Dot) / 4 + (1u << r.log_k) + r.blocks + 3) / 4 * 4);
   s.b = s.a + r.m * pitch;
   s.specials = (Specials *)(s.b + lines * pitch);
   return s;
@@ -460,8 +470,8 @@ HERE void load_factors(const Factor *from, Factors *to) {
 struct Sums { u32 from, to, nan; };
 
 template <int LENGTH, u32 FORMAT, int LINES>
-HERE void add_some(const u32 *words, u8 *work, u32 start, u32 count, u32 found, Sums sums) {
-  const Dot &r = *(const Dot *)words;
+HERE void add_some(u32 scratch, u8 *work, u32 start, u32 count, u32 found, Sums sums) {
+  const Dot &r = *(const Dot *)(work + scratch);
   const Scratch s = scratch_of(r, work);
   u32 pitch = (1u << r.log_k) + 2, format = LENGTH ? FORMAT : r.format, size = r.m * r.n, n = r.n, apart = r.apart;
   u32 mask = (u32)((1ull << (start + count)) - (1ull << start)), most = (u32)infinity(format);
@@ -494,7 +504,7 @@ HERE void add_some(const u32 *words, u8 *work, u32 start, u32 count, u32 found, 
       if (unordered(before, format)) before = sums.nan;
     }
     else if constexpr (LENGTH) before = quick_block<LENGTH, FORMAT>((const Factors *)left, own, before, zero_exponent, fraction, ceiling, zero);
-    else before = any_block(left, right, count, before, words, fractions);
+    else before = any_block(left, right, count, before, s.words, fractions);
     to[output] = before;
     row += rows;
     if (LINES) {
@@ -505,19 +515,19 @@ HERE void add_some(const u32 *words, u8 *work, u32 start, u32 count, u32 found, 
 }
 
 template <int LENGTH, u32 FORMAT>
-APART void add_block(const u32 *words, u8 *work, u32 start, u32 count, u32 found, Sums sums) {
-  const Dot &r = *(const Dot *)words;
-  if (!LENGTH || r.apart || LANES & (r.n - 1)) TWICE((add_some<LENGTH, FORMAT, 1>(words, work, start, count, found, sums)));
-  else TWICE((add_some<LENGTH, FORMAT, 0>(words, work, start, count, found, sums)));
+APART void add_block(u32 scratch, u8 *work, u32 start, u32 count, u32 found, Sums sums) {
+  const Dot &r = *(const Dot *)(work + scratch);
+  if (!LENGTH || r.apart || LANES & (r.n - 1)) TWICE((add_some<LENGTH, FORMAT, 1>(scratch, work, start, count, found, sums)));
+  else TWICE((add_some<LENGTH, FORMAT, 0>(scratch, work, start, count, found, sums)));
 }
 
 template <u32 FORMAT>
-HERE void add_any(const u32 *words, u8 *work, u32 start, u32 count, u32 found, Sums sums) {
-  switch (((const Dot *)words)->quick ? count : 0) {
-    case 16: add_block<16, FORMAT>(words, work, start, count, found, sums); break;
-    case 8: add_block<8, FORMAT>(words, work, start, count, found, sums); break;
-    case 4: add_block<4, FORMAT>(words, work, start, count, found, sums); break;
-    default: add_block<0, 0>(words, work, start, count, found, sums);
+HERE void add_any(u32 scratch, u8 *work, u32 start, u32 count, u32 found, Sums sums) {
+  switch (((const Dot *)(work + scratch))->quick ? count : 0) {
+    case 16: add_block<16, FORMAT>(scratch, work, start, count, found, sums); break;
+    case 8: add_block<8, FORMAT>(scratch, work, start, count, found, sums); break;
+    case 4: add_block<4, FORMAT>(scratch, work, start, count, found, sums); break;
+    default: add_block<0, 0>(scratch, work, start, count, found, sums);
   }
 }
 
@@ -526,7 +536,7 @@ template <u32 FORMAT>
 HERE u32 decoded(const u32 *members, const u8 *from, u32 lines, u32 log_k, u32 any, u32 flush, u32 round_low, u32 shift, Factor *to) {
   const u32 format = FORMAT ? FORMAT : any, k = 1u << log_k;
   u32 found = 0, member = members[LANE & (k - 1)];
-  in_fours<u32>(lines << log_k, [=](u32 i) {
+  at_once<u32, 4>(lines << log_k, [=](u32 i) {
     // The same for all of a lane: k is at most 32.
     u32 own = LANES == 1 ? members[i & (k - 1)] : member;
     return (u32)loaded(from, (i >> log_k) << log_k | own, width(format));
@@ -539,28 +549,58 @@ HERE u32 decoded(const u32 *members, const u8 *from, u32 lines, u32 log_k, u32 a
   return found;
 }
 
-// An element of 16 bits; `kept` is what is left of the fraction of a subnormal number.
+// An element of 16 bits without its sign, as if its highest exponent were one of numbers. A significand of
+// `none` or less is 0: of 0, or of what is subnormal and flushed, shifted as significands are.
 template <u32 FORMAT>
-HERE Factor factor_of_half(u32 bits, u32 kept, u32 shift) {
-  const u32 most = (1u << exponent_bits(FORMAT)) - 1, unit = 1u << fraction_bits(FORMAT);
-  u32 fraction = bits & (unit - 1), field = bits >> fraction_bits(FORMAT) & most;
-  u32 s = field ? fraction | unit : fraction & kept;
-  int e = s ? (int)(field ? field : 1) - bias(FORMAT) : ZERO;
-  if (field == most) s = 1, e = fraction ? NAN_FACTOR : INFINITE_FACTOR;
-  s <<= shift;
-  return made(bits >> 15 & 1 ? -(int)s : (int)s, e);
+HERE Factor factor_of_half(u32 magnitude, u32 negative, u32 none, u32 shift) {
+  int above = (int)(magnitude >> fraction_bits(FORMAT)) - 1, binade = above > 0 ? above : 0;
+  u32 s = (magnitude << shift) - ((u32)binade << (fraction_bits(FORMAT) + shift));
+  int e = binade + 1 - bias(FORMAT);
+  if (s <= none) s = 0, e = ZERO;
+  return made(negative ? -(int)s : (int)s, e);
 }
 
-// Decodes elements of 16 bits that lie in the order of the blocks, two at once.
+// That, or what stands for an infinity or a NaN.
+template <u32 FORMAT>
+HERE Factor special_or(u32 bits, Factor x) {
+  u32 magnitude = bits & 0x7fff;
+  if (magnitude < (u32)infinity(FORMAT)) return x;
+  return made(bits >> 15 & 1 ? -1 : 1, magnitude > (u32)infinity(FORMAT) ? NAN_FACTOR : INFINITE_FACTOR);
+}
+
+// Decodes elements of 16 bits that lie in the order of the blocks, two at once, eight before any is stored.
+// Infinities and NaNs are looked for apart: most matrices have none.
 template <u32 FORMAT>
 HERE u32 decoded_in_order(const u8 *from, u32 lines, u32 log_k, u32 flush, u32 shift, Factor *to) {
-  const u32 half = 1u << (log_k - 1), kept = flush ? 0 : ~0u;
+  const u32 half = 1u << (log_k - 1), count = lines * half, none = flush ? ((1u << fraction_bits(FORMAT)) - 1) << shift : 0;
   u32 found = 0;
-  in_fours<u32>(lines * half, [=](u32 i) { return ((const u32 *)from)[i]; }, [=, &found](u32 i, u32 bits) {
-    Factors x = {factor_of_half<FORMAT>(bits & 0xffff, kept, shift), factor_of_half<FORMAT>(bits >> 16, kept, shift)};
-    found |= x.first.exponent <= INFINITE_FACTOR || x.second.exponent <= INFINITE_FACTOR;
-    ((Factors *)to)[(i >> (log_k - 1)) * (half + 1) + (i & (half - 1))] = x;
-  });
+  for (u32 first = LANE; first < count; first += 4 * LANES) {
+    u32 some[4], most = 0;
+    Factors x[4];
+    UNROLL
+    for (u32 i = 0; i < 4; i++) some[i] = ((const u32 *)from)[first + i * LANES < count ? first + i * LANES : first];
+    UNROLL
+    for (u32 i = 0; i < 4; i++) {
+      u32 low = some[i] & 0x7fff, high = some[i] >> 16 & 0x7fff;
+      x[i].first = factor_of_half<FORMAT>(low, some[i] & 0x8000, none, shift);
+      x[i].second = factor_of_half<FORMAT>(high, some[i] & 0x80000000, none, shift);
+      most = low > most ? low : most;
+      most = high > most ? high : most;
+    }
+    if (most >= (u32)infinity(FORMAT)) {
+      found = 1;
+      UNROLL
+      for (u32 i = 0; i < 4; i++) {
+        x[i].first = special_or<FORMAT>(some[i], x[i].first);
+        x[i].second = special_or<FORMAT>(some[i] >> 16, x[i].second);
+      }
+    }
+    UNROLL
+    for (u32 i = 0; i < 4; i++) {
+      u32 at = first + i * LANES;
+      if (at < count) ((Factors *)to)[(at >> (log_k - 1)) * (half + 1) + (at & (half - 1))] = x[i];
+    }
+  }
   return found;
 }
 
@@ -629,18 +669,27 @@ APART void d_from_sums(const u32 *words, u8 *work, const u32 *sums) {
 }
 
 HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
-  const Dot &r = *(const Dot *)words;
-  const u32 *members = code + r.members, *ends = members + (1u << r.log_k);
+  // Its words are read often, and quickly where images lie.
+  const Dot &given = *(const Dot *)words;
+  const u32 scratch = given.scratch;
+  u32 *own = (u32 *)(work + scratch);
+  EACH(i, sizeof(Dot) / 4) own[i] = words[i];
+  EACH(i, (1u << given.log_k) + given.blocks) own[sizeof(Dot) / 4 + i] = code[given.members + i];
+  MEET();
+  const Dot &r = *(const Dot *)(work + scratch);
+  const u32 *members = own + sizeof(Dot) / 4, *ends = members + (1u << r.log_k);
   const u32 lines = r.apart ? r.m * r.n : r.n, nan = (u32)sign_bit(r.format) - 1;
   u32 fractions = 2 * (width(r.a_format) == 8 ? fraction_bits(F16) : fraction_bits(r.a_format));
   u32 shift = r.quick ? r.fraction - fractions : 0;
   const Scratch s = scratch_of(r, work);
-  u32 found = decoded_any(r, members, work + r.a, r.m, r.a_format, r.a_flushed, shift, s.a);
-  found |= decoded_any(r, members, work + r.b, lines, r.b_format, r.b_flushed, 0, s.b);
+  u32 found = 0;
+  ROLLED   // by the same instructions: both have one format, mostly
+  for (u32 b = 0; b < 2; b++)
+    found |= decoded_any(r, members, work + (b ? r.b : r.a), b ? lines : r.m, b ? r.b_format : r.a_format, b ? r.b_flushed : r.a_flushed, b ? 0 : shift, b ? s.b : s.a);
   // C that is as sums are is read where it is added to. Sums that are D are made where that goes.
   const u32 from_c = !r.last && width(r.format) == 32 && r.c_format == r.format && !r.c_flushed, to_d = r.sums == r.d;
   u32 *sums = (u32 *)(work + r.sums), *parts = (u32 *)(work + r.parts);
-  if (!from_c) sums_from_c(words, work, sums);
+  if (!from_c) sums_from_c(own, work, sums);
   if (r.separate) EACH(i, r.m * r.n) parts[i] = 0;
   found = ANY(found);
   MEET();
@@ -651,11 +700,11 @@ HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
   for (u32 block = 0, start = 0; block < r.blocks; start = ends[block++]) {
     u32 count = ends[block] - start, is_part = r.separate && block, place = is_part ? r.parts : r.sums;
     Sums some = {!block && from_c ? r.c : place, place, to_d && block == r.blocks - 1 ? r.nan : nan};
-    if (r.format == F32) add_any<F32>(words, work, start, count, found, some);
-    else add_any<F16>(words, work, start, count, found, some);
-    if (is_part) parts_joined(words, sums, parts);
+    if (r.format == F32) add_any<F32>(scratch, work, start, count, found, some);
+    else add_any<F16>(scratch, work, start, count, found, some);
+    if (is_part) parts_joined(own, sums, parts);
   }
-  if (!to_d) d_from_sums(words, work, sums);
+  if (!to_d) d_from_sums(own, work, sums);
 }
 
 APART void all_dot_products(const u32 *words, const u32 *code, u8 *work) { TWICE(dot_products(words, code, work)); }
@@ -807,7 +856,7 @@ HERE void choose(const u32 *words, const u32 *code, u8 *work) {
 
 template <typename T>
 HERE void moved(const u32 *pairs, u32 count, u8 *work) {
-  in_fours<T>(count, [=](u32 i) { return *(const T *)(work + pairs[2 * i]); }, [=](u32 i, T x) { *(T *)(work + pairs[2 * i + 1]) = x; });
+  at_once<T, 4>(count, [=](u32 i) { return *(const T *)(work + pairs[2 * i]); }, [=](u32 i, T x) { *(T *)(work + pairs[2 * i + 1]) = x; });
 }
 
 HERE void move_all(u32 unit, u32 count, const u32 *pairs, u8 *work) {
@@ -1174,23 +1223,16 @@ HERE void fill_some(const wf_contents *contents, u64 first, u32 count, u32 batch
 #define FORGET(number)
 #endif
 
-// Executes the program on an image, and says whether another made something else of it. `next` is an
-// image that is executed after it, or the same.
-HERE u32 differs(const u32 *code, const u8 *images, const u8 *results, u32 image, u32 next, u32 image_bytes, u8 *work) {
+// Executes the program on an image, and says whether another made something else of it.
+HERE u32 differs(const u32 *code, const u8 *images, const u8 *results, u32 image, u32 image_bytes, u8 *work) {
   const u8 *before = images + (u64)image * image_bytes;
-  in_fours<Sixteen>(image_bytes / 16, [=](u32 i) { return passing(before + 16 * i); }, [=](u32 i, Sixteen x) { ((Sixteen *)work)[i] = x; });
-#ifdef __CUDACC__
-  EACH(i, (image_bytes + 127) / 128) {
-    asm volatile("prefetch.global.L2 [%0];" : : "l"(results + (u64)image * image_bytes + 128 * i));
-    if (next != image) asm volatile("prefetch.global.L2 [%0];" : : "l"(images + (u64)next * image_bytes + 128 * i));
-  }
-#endif
+  at_once<Sixteen, 6>(image_bytes / 16, [=](u32 i) { return passing(before + 16 * i); }, [=](u32 i, Sixteen x) { ((Sixteen *)work)[i] = x; });
   MEET();
   execute(code, work);
   FORGET(image);
   const u8 *result = results + (u64)image * image_bytes;
   u32 found = 0;
-  in_fours<Sixteen>(image_bytes / 16, [=](u32 i) { return passing(result + 16 * i); }, [=, &found](u32 i, Sixteen y) {
+  at_once<Sixteen, 6>(image_bytes / 16, [=](u32 i) { return passing(result + 16 * i); }, [=, &found](u32 i, Sixteen y) {
     Sixteen x = ((const Sixteen *)work)[i];
     found |= x.low != y.low || x.high != y.high;
   });
@@ -1226,10 +1268,9 @@ extern "C" __global__ void __launch_bounds__(128, 4) compare(const u32 *code, co
     code = copy;
   }
   for (u32 i = part; i < count; i += gridDim.x * warps) {
-    u32 next = count - i > gridDim.x * warps ? i + gridDim.x * warps : i;
     // Twice, as above.
-    u32 is_wrong = memory ? differs(code, images, results, i, next, image_bytes, memory + (u64)part * work_bytes)
-                          : differs(code, images, results, i, next, image_bytes, own + warp * work_bytes);
+    u32 is_wrong = memory ? differs(code, images, results, i, image_bytes, memory + (u64)part * work_bytes)
+                          : differs(code, images, results, i, image_bytes, own + warp * work_bytes);
     if (is_wrong && LANE == 0) {
       u64 place = atomicAdd(found, 1ull);
       if (place < found[1]) found[2 + place] = first + i;
@@ -1248,7 +1289,7 @@ extern "C" void fill_images(const uint64_t *words, u64 first, u64 count, u8 *ima
 
 extern "C" void compare_images(const u32 *code, const u8 *images, const u8 *results, u64 image_bytes, u64 first, u64 count, u8 *work, u64 *found) {
   for (u64 i = 0; i < count; i++)
-    if (differs(code, images, results, (u32)i, (u32)i, (u32)image_bytes, work) && found[0]++ < found[1])
+    if (differs(code, images, results, (u32)i, (u32)image_bytes, work) && found[0]++ < found[1])
       found[1 + found[0]] = first + i;
 }
 
