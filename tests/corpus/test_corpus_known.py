@@ -308,6 +308,13 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
         ("bfe.s32", ["V12.4.131"], ["V13.5.37"], "ptxas V12.4.131", "position-of-bfe-folded"),
         ("bfe.s32", ["V12.4.131", "V13.5.37"], ["V11.7.99"], "ptxas V12.4.131", None),
         (ANEW, ["V13.1.115"], [], DRIVER, "predicate-of-a-branch-believed-in-a-loop"),
+        (
+            "a loop of lanes entered within its body that counts to a constant",
+            ["V11.8.89", "V12.1.105"],
+            [],
+            DRIVER,
+            "counter-shared-by-lanes-that-enter-within-a-loop",
+        ),
         ("sub.sat.s32", ["V12.9.86"], [], "ptxas V12.9.86", "least-number-added-by-sub-sat"),
         ("sub.sat.s32", [], [], DRIVER, None),
         (
