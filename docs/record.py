@@ -214,9 +214,11 @@ _BUGS = (
         who="ptxas 11.8.89 to 13.3.73 at -O1 to -O3", since="11.8.89 or earlier",
     ),
     Bug(
-        unit="mad.hi", what="left out behind one with another addend, in a loop that unrolls",
-        section="A mad.hi with another addend", ids=("a8aa182b",), since="12.0.140 or earlier",
-        who="ptxas 12.0.140 to 13.3.73 at -O2 and -O3, and the driver's compiler",
+        unit="mad.hi",
+        what="left out behind one with another addend, under one predicate or in a loop that "
+        "unrolls",
+        section="A mad.hi with another addend", ids=("a8aa182b",), since="11.7.99 or earlier",
+        who="ptxas 11.7.99 to 13.3.73 at -O1 to -O3, and the driver's compiler",
     ),
     Bug(
         unit="cvt.rn, cvt.rz to tf32",
@@ -246,6 +248,12 @@ _BUGS = (
                 "neg.ftz.f32 is taken for neg.f32", ("3a59b494",),
             ),
         )
+    ),
+    Bug(
+        unit="cvt.s64.u32", what="in front of a shl.b64 by a constant: the sign is extended",
+        section="cvt.s64.u32 extends the sign", since="11.7.99 or earlier",
+        who="ptxas 11.7.99 to 13.5.37 at -O1 to -O3, and the driver's compiler",
+        see="the machine code of the two lines",
     ),
     Bug(
         unit="mad.hi", what="an addend that redux.sync computed is lost",

@@ -69,6 +69,10 @@ class Cause:
     """The only use of such a predicate that does so, wherever it stands; 0: those in arms."""
     copies: bool = False
     """Whether a copy of a predicate is taken for what that is when the copy is read."""
+    at_branches: bool = False
+    """Whether branches alone read such a copy, and instructions what it is."""
+    once: bool = False
+    """Whether a guarded `mad.hi` that adds to its own result is left out behind one like it."""
     merges: bool = False
     """Whether `or.pred` is made as `and.pred` of the same predicates beside it."""
 
@@ -266,6 +270,20 @@ def _counted(one: Assign, last: _Last) -> list[Statement] | None:
     return [replace(one, opcode="cvt.rn.f64.u32" if words[-2] == "f64" else "cvt.u64.u32")]
 
 
+def _signed_word(one: Assign, last: _Last) -> list[Statement] | None:
+    value, amount = one.sources if one.opcode == "shl.b64" else (0, 0)
+    if not isinstance(value, str) or value not in last:
+        return None
+    by, places = last[value][0], _constant(amount, last)
+    if by.opcode != "cvt.s64.u32" or by.guard or places is None or places > 31:
+        return None
+    return [
+        _assign("cvt.u32.u64", _FIRST, value),
+        _assign("cvt.s64.s32", _WIDE, _FIRST),
+        replace(one, sources=(_WIDE, amount)),
+    ]
+
+
 def _rotated(one: Assign, last: _Last) -> list[Statement] | None:
     words, made = one.opcode.split("."), [last.get(str(name)) for name in one.sources]
     if words[0] != "sub" or words[-1] not in ("s32", "s64") or len(words) > 2:
@@ -377,6 +395,25 @@ CAUSES = (
         copies=True,
     ),
     Cause(
+        name="a copy of a predicate is what that is set to later",
+        ptx="or.pred %p1, %p0, %p0; setp.gt.u32 %p0, %r2, 7; @%p1 bra J; selp.b32 %r1, 1, 0, %p1;",
+        section="A copy of a predicate",
+        copies=True,
+        at_branches=True,
+    ),
+    Cause(
+        name="a u32 is extended with its sign in front of a shift",
+        ptx="cvt.s64.u32 %d1, %r1; shl.b64 %d2, %d1, 4;",
+        section="cvt.s64.u32 extends the sign",
+        rewrite=_signed_word,
+    ),
+    Cause(
+        name="a mad.hi is left out behind one of the same registers",
+        ptx="@%p0 mad.hi.s32 %r1, %r2, %r3, %r1; @%p0 mad.hi.s32 %r1, %r2, %r3, %r1;",
+        section="A mad.hi with another addend",
+        once=True,
+    ),
+    Cause(
         name="a saturated s16 is extended with its sign",
         ptx="cvt.sat.s16.s32 %h0, %r0; cvt.u32.u16 %r1, %h0;",
         section="A saturated s16",
@@ -456,6 +493,8 @@ class _Written:
         """Predicates that come of comparisons which flush, or are a copy or the negation of one."""
         self._uses = 0
         """Uses so far of predicates that come of comparisons which flush."""
+        self._loops: list[Repeat] = []
+        """Those around."""
         self._known: dict[str, bool] = {}
         """Predicates that the branches around say."""
         self._believed: set[str] = set()
@@ -499,14 +538,16 @@ class _Written:
                 self._believed |= believed
                 for name in changed - believed:
                     del self._known[name]
+                self._loops.append(one)
                 first = self._block(one.body[: one.skipped])
                 rest = self._block(one.body[one.skipped :])
+                self._loops.pop()
                 for name in believed:
                     self._known.pop(name, None)
                 self._believed -= believed
                 return [replace(one, body=(*first, *rest), skipped=len(first))]
             case Leave():
-                return [replace(one, predicate=self._read(one.predicate))]
+                return [replace(one, predicate=self._read(one.predicate, branch=True))]
             case _:
                 return [one]
 
@@ -537,21 +578,24 @@ class _Written:
             return predicate.replace(name, _shadow(name))
         return predicate
 
-    def _read(self, predicate: str) -> str:
+    def _read(self, predicate: str, *, branch: bool = False) -> str:
         """Return the predicate that is read in place of one, which may be its copy."""
         name = predicate.removeprefix("!")
         by = self._last[name][0] if name in self._last else None
         if by is None or by.guard or by.opcode not in ("or.pred", "and.pred"):
             return predicate
         first, second = by.sources
-        copied = first == second != name and self._has("copies")
+        copied = first == second != name and any(
+            cause.copies and (branch or not cause.at_branches) for cause in self._causes
+        )
+        self.seen |= copied
         return predicate.replace(name, str(first)) if copied else predicate
 
     def _branch(self, one: If) -> Sequence[Statement]:
         said = self._said(one.predicate)
         if said is not None:
             return self._block(one.then if said else one.otherwise)
-        one = replace(one, predicate=self._read(one.predicate))
+        one = replace(one, predicate=self._read(one.predicate, branch=True))
         asked = self._asked(one.predicate, branch=True)
         then = tuple(self._arm(one.then, one.predicate, taken=True))
         otherwise = tuple(self._arm(one.otherwise, one.predicate, taken=False))
@@ -592,6 +636,9 @@ class _Written:
             if made is not None:
                 self.seen = True
                 return made
+        if (once := self._once(one)) is not None:
+            self.seen = True
+            return once
         one = replace(
             one,
             guard=one.guard and self._read(one.guard),
@@ -611,6 +658,26 @@ class _Written:
             for name in one.sources
         )  # fmt: skip
         return [replace(one, sources=sources)]
+
+    def _once(self, one: Assign) -> Sequence[Statement] | None:
+        """Return what is left of a `mad.hi` that adds to its own result; None: all of it."""
+        if one.opcode not in ("mad.hi.s32", "mad.hi.u32") or not one.guard:
+            return None
+        if not any(cause.once for cause in self._causes):
+            return None
+        (result,) = one.destinations
+        if one.sources[2] != result or result in one.sources[:2]:
+            return None
+        if result in self._last and self._last[result][0] == one:
+            return []
+        if not self._loops or not isinstance(self._loops[-1].count, int):
+            return None
+        read = {*one.sources, one.guard.removeprefix("!")}
+        others = [each for each in every(self._loops[-1].body) if each != one]
+        if any(read & written_by(each) for each in others):
+            return None
+        first = _assign("setp.eq.u32", _CHOSEN, self._loops[-1].counter, 0)
+        return [first, If(predicate=_CHOSEN, then=(one,))]
 
 
 def _copied(one: Assign) -> str:

@@ -243,6 +243,21 @@ DEFECTS = {
          Repeat(count=1, counter="r5", body=(Leave(predicate="p1"), one("mov.b32 r3 7")))],
         (0, 1, 0), 5, 7,
     ),
+    "extended with its sign in front": (
+        [one("cvt.s64.u32 d0 r0"), one("shl.b64 d1 d0 4"), one("shr.u64 d2 d1 32"),
+         one("cvt.u32.u64 r3 d2")],
+        (0x8000_0000, 0, 0), 8, 0xFFFF_FFF8,
+    ),
+    "mad.hi": (
+        [ON, one("mov.b32 r3 r0"), one("mad.hi.u32 r3 r1 r1 r3", "p1"),
+         one("mad.hi.u32 r3 r1 r1 r3", "p1")],
+        (5, 0x8000_0000, 1), 0x8000_0005, 0x4000_0005,
+    ),
+    "mad.hi ": (
+        [ON, one("mov.b32 r3 r0"),
+         Repeat(count=2, counter="r5", body=(one("mad.hi.u32 r3 r1 r1 r3", "p1"),))],
+        (5, 0x8000_0000, 1), 0x8000_0005, 0x4000_0005,
+    ),
     "repeated ": (
         [one("setp.ge.ftz.f32 p0 r0 r1"), one("not.pred p1 p0"), one("mov.b32 r3 r2"),
          If(predicate="!p1", then=(one("mov.b32 r3 7", "p1"),))],
@@ -278,6 +293,24 @@ def test_a_known_defect_that_is_written_out_names_what_a_compiler_made_wrong(
     assert not explained.causes(images + np.uint8(1), "sm_90")
 
 
+def test_a_branch_alone_may_take_a_copy_of_a_predicate_for_what_that_is_set_to_later(
+    docs: tuple[Any, Any],
+) -> None:
+    code = [
+        one("setp.eq.u32 p0 r0 0"), one("or.pred p1 p0 p0"), one("setp.gt.u32 p0 r1 7"),
+        one("mov.b32 r3 4"), If(predicate="p1", then=(one("add.s32 r3 r3 2"),)),
+        one("add.s32 r3 r3 1", "p1"),
+    ]  # fmt: skip
+    made = {
+        number
+        for names, program in docs[1].with_defects(program_of(code))
+        for number in stored(program, 0, 1, 0)
+        if "copy of a predicate" in names[0]
+    }
+    assert stored(program_of(code), 0, 1, 0) == {7}
+    assert made == {4, 5}
+
+
 def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[Any, Any]) -> None:
     code = [
         ON, one("bfe.s32 r4 r0 31 9"), one("bfi.b32 r4 r0 r1 6 31"), one("sub.sat.s32 r4 r0 r1"),
@@ -287,6 +320,10 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
             Repeat(count=2, counter="r5", body=(one("mov.b32 r3 7", "!p1"),)),
         )),
         one("bfe.s32 r4 r0 0x56 r1"), one("neg.ftz.f32 r4 r0"),
+        one("cvt.s64.u32 d0 r0"), one("shl.b64 d1 d0 32"), one("shl.b64 d1 d0 r1"),
+        one("cvt.u64.u32 d0 r0"), one("shl.b64 d1 d0 4"),
+        one("mad.hi.u32 r4 r0 r1 r4"), one("mad.hi.u32 r4 r0 r1 r4"),
+        one("mad.hi.u32 r4 r0 r1 r2", "p1"), one("mad.hi.u32 r4 r0 r1 r2", "p1"),
         # Something else reads what the second one makes.
         one("setp.ne.u32 p2 r0 0"), one("or.pred p3 p1 p2"), one("and.pred p4 p1 p2"),
         one("and.pred p5 p1 p4"), one("selp.b32 r4 1 0 p4"),
