@@ -251,9 +251,8 @@ _BUGS = (
     ),
     Bug(
         unit="cvt.s64.u32", what="in front of a shl.b64 by a constant: the sign is extended",
-        section="cvt.s64.u32 extends the sign", since="11.7.99 or earlier",
+        section="cvt.s64.u32 extends the sign", ids=("b5a3bb47",), since="11.7.99 or earlier",
         who="ptxas 11.7.99 to 13.5.37 at -O1 to -O3, and the driver's compiler",
-        see="the machine code of the two lines",
     ),
     Bug(
         unit="mad.hi", what="an addend that redux.sync computed is lost",
