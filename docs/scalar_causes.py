@@ -164,6 +164,16 @@ def _tf32(one: Assign, _: _Last) -> list[Statement] | None:
     ]
 
 
+def _lower_half(one: Assign, last: _Last) -> list[Statement] | None:
+    if not one.opcode.startswith(("cvt.rn.", "cvt.rz.")) or ".tf32." not in one.opcode:
+        return None
+    source = one.sources[0]
+    if not any("16x2" in by.opcode for by in last.get(str(source), ())):
+        return None
+    # The other half is what a register held before: 0, mostly, where nothing has written it.
+    return [_assign("and.b32", _FIRST, source, 0xFFFF), replace(one, sources=(_FIRST,))]
+
+
 def _constant(source: str | int, last: _Last, depth: int = _DEPTH) -> int | None:
     """Return what a compiler finds a source of 32 bits to be; None: it is not constant."""
     if isinstance(source, int) or source not in last or not depth:
@@ -228,22 +238,29 @@ def _signed(one: Assign, last: _Last) -> list[Statement] | None:
     return [negated, replace(negated, sources=one.destinations)]
 
 
+def _makers(source: str | int, last: _Last, depth: int = _DEPTH) -> Iterator[Assign]:
+    """Yield what a register of 16 bits may come from, a choice between it and itself left out."""
+    for by in last.get(str(source), ()) if depth else ():
+        if by.opcode == "selp.b16" and by.sources[0] == by.sources[1]:
+            yield from _makers(by.sources[0], last, depth - 1)
+        else:
+            yield by
+
+
 def _doubled(one: Assign, last: _Last) -> list[Statement] | None:
-    source = one.sources[0]
-    if one.opcode != "cvt.u32.u16" or not isinstance(source, str) or source not in last:
+    if one.opcode != "cvt.u32.u16":
         return None
-    words = last[source][0].opcode.split(".")
-    if words[0] != "set" or words[-2] not in ("f16", "bf16"):
+    made = [by.opcode.split(".") for by in _makers(one.sources[0], last)]
+    if not any(words[0] == "set" and words[-2] in ("f16", "bf16") for words in made):
         return None
     result = one.destinations[0]
     return [one, _assign("mul.lo.u32", result, result, 0x1_0001, guard=one.guard)]
 
 
 def _extended(one: Assign, last: _Last) -> list[Statement] | None:
-    source = one.sources[0]
-    if one.opcode != "cvt.u32.u16" or not isinstance(source, str) or source not in last:
+    if one.opcode != "cvt.u32.u16":
         return None
-    if last[source][0].opcode != "cvt.sat.s16.s32":
+    if not any(by.opcode == "cvt.sat.s16.s32" for by in _makers(one.sources[0], last)):
         return None
     return [replace(one, opcode="cvt.s32.s16")]
 
@@ -333,6 +350,12 @@ CAUSES = (
         ptx="cvt.rna.tf32.f32 %r1, %f1;",
         section="A NaN becomes infinity",
         rewrite=_tf32,
+    ),
+    Cause(
+        name="half of a register is converted to tf32",
+        ptx="add.rn.f16x2 %r3, %r1, %r2; cvt.rn.tf32.f32 %r4, %r3;",
+        section="Half of a register is converted to tf32",
+        rewrite=_lower_half,
     ),
     Cause(
         name="bfe.s32 with a constant position above 31 is -1",
