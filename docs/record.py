@@ -226,6 +226,11 @@ _BUGS = (
         section="Half of a register is converted to tf32", ids=("9168abff",),
         who="ptxas 12.3.107 to 13.5.37 at -O1 to -O3", since="12.3.107",
     ),
+    Bug(
+        unit="shl.b16, shr.u16", what="by a cnot.b32: the amount is what another register holds",
+        section="The amount of a 16-bit shift", since="11.7.99 or earlier",
+        who="ptxas 11.7.99 to 13.5.37 at -O1 to -O3", see="the machine code of the two lines",
+    ),
     *(
         Bug(
             unit=unit, what=what, section=section, ids=ids, since="11.7.99 or earlier",

@@ -635,7 +635,10 @@ class _Written:
             self._believed.discard(name)
         predicates = [name for name in one.destinations if class_of(name) == "pred"]
         if predicates and any(cause.repeats for cause in self._causes):
-            made = [*made, *self._shadows(one, predicates)]
+            shadows = self._shadows(one, predicates)
+            # A comparison may write a predicate that it reads.
+            compares = one.row.family == "setp" and not one.guard
+            made = [*shadows, *made] if compares and ".ftz." in one.opcode else [*made, *shadows]
         return made
 
     def _shadows(self, one: Assign, predicates: Sequence[str]) -> Sequence[Statement]:

@@ -331,6 +331,23 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
     assert docs[1].possible(program_of(code)) == []
 
 
+def test_a_comparison_that_is_repeated_reads_the_predicate_that_it_was_made_with(
+    docs: tuple[Any, Any],
+) -> None:
+    code: list[Statement] = [
+        one("setp.eq.u32 p0 r0 0"), one("setp.neu.and.ftz.f32 p1|p0 r1 r2 p0"),
+        one("mov.b32 r3 4"), If(predicate="p1", then=(one("mov.b32 r3 7", "p1"),)),
+    ]  # fmt: skip
+    made = [
+        stored(program, 0, 0x3F80_0000, 0)
+        for names, program in docs[1].with_defects(program_of(code))
+        if "loses .ftz" in names[0]
+    ]
+    assert stored(program_of(code), 0, 0x3F80_0000, 0) == {7}
+    assert made
+    assert all(each == {7} for each in made)
+
+
 @pytest.mark.slow
 def test_programs_that_share_registers_are_findings_where_a_compiler_is_wrong(home: Path) -> None:
     said = script(
