@@ -228,8 +228,8 @@ _BUGS = (
     ),
     Bug(
         unit="shl.b16, shr.u16", what="by a cnot.b32: the amount is what another register holds",
-        section="The amount of a 16-bit shift", since="11.7.99 or earlier",
-        who="ptxas 11.7.99 to 13.5.37 at -O1 to -O3", see="the machine code of the two lines",
+        section="The amount of a 16-bit shift", ids=("af752280",), since="11.7.99 or earlier",
+        who="ptxas 11.7.99 to 13.5.37 at -O1 to -O3",
     ),
     *(
         Bug(
