@@ -180,8 +180,8 @@ class FreshRounds(ProgramRounds):
         """Look for the images at which a comparison failed, unless the program runs without it."""
         if failure.trouble in (Trouble.UNAVAILABLE, Trouble.UNSUPPORTED):
             kind_of_failure(failure)
-        batch, count = one.batch, one.work.count
-        self._report.counts[REFERENCE, "failed"] += count
+        batch = one.batch
+        self._report.counts[REFERENCE, "failed"] += one.work.count
         self._report.said = failure.line
         if batch.entry in self._odd:
             return
@@ -191,7 +191,9 @@ class FreshRounds(ProgramRounds):
             ran = self._device.fresh(one.compiled, part, entry=batch.entry).collect()
             return not isinstance(ran, Failure)
 
-        some = narrowed(runs, one.work.first, count, _ISOLATED)
+        some = range(one.work.first, one.work.first + one.work.count)[:_ISOLATED]
+        if failure.trouble is not Trouble.DEVICE_LOST:
+            some = narrowed(runs, one.work.first, one.work.count, _ISOLATED)
         if not some:
             return
         images = expand(batch.recipe, batch.program, len(some), first=some.start)
