@@ -163,10 +163,11 @@ def product(
     scratch: Scratch,
     *,
     keeps_c: bool = True,
+    rows: NDArray[np.intp] | None = None,
 ) -> NDArray[Any]:
     """Return A x B + C of a few tiles, (tiles, m, n): what `multiply` does, unchecked.
 
-    Where `c` need not be kept, the result may be where it was.
+    Where `c` need not be kept, the result may be where it was. `rows` are as of `dot_product`.
     """
     if not form.a_type.is_float:
         clamped = model.exact_for(form).value == "clamp"
@@ -181,4 +182,5 @@ def product(
     if scalar is not None:
         return scalar_dot(a, b, c, rule=scalar).transpose(2, 0, 1)
     dot = model.dot_for(form)
-    return dot_product(a, b, c, rule=dot, scratch=scratch, keeps_c=keeps_c).transpose(2, 0, 1)
+    d = dot_product(a, b, c, rule=dot, scratch=scratch, keeps_c=keeps_c, rows=rows)
+    return d.transpose(2, 0, 1)

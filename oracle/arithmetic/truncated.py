@@ -43,6 +43,10 @@ little, and what one pass writes the next one finds in a cache. For f16 2^17 too
 time than 2^16 with 512 KiB of second-level cache (2026-11-22), and 2^15 to 2^17 were alike with
 16 processes on a machine with 2 MiB of it a core (2026-11-21)."""
 
+_CHUNK_MET = 1 << 15
+"""The same of sparse A, where what the elements meet is gathered for each chunk. 2^13 took a sixth
+longer, 2^17 as long (2026-11-27)."""
+
 
 def truncated_dot(
     a: Array,
@@ -54,6 +58,7 @@ def truncated_dot(
     blocks: list[slice],
     scratch: Scratch,
     keeps_c: bool = True,
+    rows: NDArray[np.intp] | None = None,
 ) -> Array:
     """Return a @ b + c as the hardware chains it, on raw bit patterns.
 
@@ -74,6 +79,8 @@ def truncated_dot(
         Working memory.
     keeps_c
         Whether `c` is needed later; if not, and with tiles last in memory, it becomes the result.
+    rows
+        Of sparse A: which row of `b` each element of `a` meets, (k, m, tiles). None: the k-th.
 
     Returns
     -------
@@ -82,6 +89,11 @@ def truncated_dot(
     """
     with np.errstate(all="ignore"):  # special values are garbage until the end of a block
         left = Operand.decode("a", a, (2, 1, 0), multiplicand, scratch)
+        if rows is not None:
+            right = Operand.decode("b", b, (1, 0, 2), multiplicand, scratch)
+            total = np.array(c.transpose(1, 0, 2), order="C")
+            _add_met(left, right, total, rows, multiplicand, rule, blocks, scratch)
+            return total.transpose(0, 2, 1)
         right = Operand.decode("b", b, (1, 2, 0), multiplicand, scratch)
         total = c.transpose(1, 2, 0)
         if keeps_c or not total.flags.c_contiguous:
@@ -94,6 +106,48 @@ def truncated_dot(
             for ks in blocks:
                 _add_block(lines.ks(ks), right.ks(ks), total[part], rule, scratch)
     return total
+
+
+def _add_met(
+    left: Operand,
+    right: Operand,
+    total: Array,
+    rows: NDArray[np.intp],
+    multiplicand: Format,
+    rule: TruncatedDot,
+    blocks: list[slice],
+    scratch: Scratch,
+) -> None:
+    """Add the products of each element of A with the row of B that it meets.
+
+    Shapes (k, m, tiles), (rows, tiles, n), (m, tiles, n) and (k, m, tiles). The n elements of a row
+    of B lie together, and are gathered as one.
+    """
+    m, tiles, n = total.shape
+    places = rows * tiles + np.arange(tiles)
+    any_special = left.special.any() or right.special.any()
+    size = max(1, min(m, _CHUNK_MET // (n * tiles)))
+    for row in range(0, m, size):
+        part = slice(row, row + size)
+        sums = total[part].reshape(1, 1, -1)
+        for ks in blocks:
+            met = places[ks, part]
+            shape = (len(met), 1, sums.size)
+            a, b = [], []
+            for name, x, y in (
+                ("values", left.values, right.values),
+                ("exponents", left.exponents, right.exponents),
+            ):
+                gathered = scratch.array(f"met {name}", (*met.shape, n), y.dtype)
+                y.reshape(-1, n).take(met, axis=0, out=gathered, mode="clip")
+                a.append(x[ks, part].repeat(n, axis=-1).reshape(shape))
+                b.append(gathered.reshape(shape))
+            special = np.zeros(sums.size, np.bool_)
+            if any_special:
+                for exponents in (a[1], b[1]):
+                    special |= exponents.max(axis=(0, 1)) > multiplicand.bias
+            lines = Operand(a[0], a[1], left.working, special).lines(slice(None))
+            _add_block(lines, Operand(b[0], b[1], left.working, special), sums, rule, scratch)
 
 
 def _add_block(a: Operand, b: Operand, c: Array, rule: TruncatedDot, scratch: Scratch) -> None:
