@@ -17,9 +17,6 @@ instead (Boldo and Melquiond 2008).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,7 +25,7 @@ from oracle.arithmetic.error_free import odd_sum, product_error, split, two_sum
 from oracle.arithmetic.fma import QUIET, Decoded, fma, rounded_sum
 from oracle.formats import FORMATS
 from oracle.models import DoubleChain, NanRule
-from oracle.scratch import Scratch
+from oracle.scratch import Scratch, small_buffer
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.uint64]
@@ -57,9 +54,6 @@ _BESIDE_TINY = 2.0**-900
 counts."""
 _SLOW_BLOCK = 1 << 14
 """Elements of C that take a step together in a slow way, whose arrays are more."""
-_BUFFER = 64
-"""Elements of NumPy's buffer. A factor that is repeated along an axis is copied through it where
-the axes within fit, which at the usual 8,192 doubles the time (NumPy 2.4, 2026-11-22)."""
 
 
 def chain(
@@ -199,15 +193,6 @@ def _fused_chain(
         total ^= _SIGN
 
 
-@contextmanager
-def _small_buffer() -> Iterator[None]:
-    before = np.setbufsize(_BUFFER)
-    try:
-        yield
-    finally:
-        np.setbufsize(before)
-
-
 class _Steps:
     """A block of sums, to which one product after the other is added."""
 
@@ -222,7 +207,7 @@ class _Steps:
     def multiply(self, x: Parts, y: Parts) -> None:
         """Multiply factors that broadcast to the block."""
         self.product, self.error, spare, *_ = self._arrays
-        with _small_buffer():
+        with small_buffer():
             np.multiply(x[0], y[0], out=self.product)
             product_error(self.product, x[1:], y[1:], out=(self.error, spare))
 

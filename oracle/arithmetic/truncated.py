@@ -32,7 +32,7 @@ from oracle.arithmetic.conversions import CANONICAL_NAN, narrow
 from oracle.arithmetic.multiplicands import SINGLE, Operand, element_values
 from oracle.formats import Format
 from oracle.models import TruncatedDot
-from oracle.scratch import Scratch
+from oracle.scratch import Scratch, small_buffer
 
 Array = NDArray[Any]
 """An array whose dtype depends on the format: float32 or float64, int8 or int16, ..."""
@@ -267,14 +267,15 @@ def _truncated_sum(a: Array, b: Array, scale: Array, fraction_bits: int, scratch
     total = scratch.array("total", scale.shape, integers)
     term = scratch.array("term", scale.shape, integers)
     product = scratch.array("product", scale.shape, scale.dtype)
-    for k, (left, right) in enumerate(zip(a, b, strict=True)):
-        np.multiply(left, right, out=product)
-        product *= scale
-        if k == 0:
-            np.copyto(total, product, casting="unsafe")
-        else:
-            np.copyto(term, product, casting="unsafe")
-            total += term
+    with small_buffer():
+        for k, (left, right) in enumerate(zip(a, b, strict=True)):
+            np.multiply(left, right, out=product)
+            product *= scale
+            if k == 0:
+                np.copyto(total, product, casting="unsafe")
+            else:
+                np.copyto(term, product, casting="unsafe")
+                total += term
     return total
 
 
