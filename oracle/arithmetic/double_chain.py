@@ -52,6 +52,12 @@ _TINY = 2.0**-968
 _BESIDE_TINY = 2.0**-900
 """Beside an addend of this, far more than 2^53 times as large, of a tiny product only the sign
 counts."""
+_LEAST_NORMAL = 2.0**-1022
+_GRID = 2.0**-1074
+"""Subnormal doubles, and normal ones below 2^-1021, are its multiples."""
+_UP = 2.0**600
+"""Factors of a subnormal product stay finite times this (the other one is at least 2^-1074), and
+its error becomes a double."""
 _SLOW_BLOCK = 1 << 14
 """Elements of C that take a step together in a slow way, whose arrays are more."""
 
@@ -306,7 +312,7 @@ class _Checks:
         np.copyto(self._addend, steps.total.view(np.uint64))
         # That of a special factor is not, nor of a product that overflows.
         np.isfinite(steps.error, out=self._finite)
-        self._small = np.empty(0, np.intp)
+        self._small = self._subnormal = np.empty(0, np.intp)
         if not self._any_tiny:
             return
         tiny = np.less(steps.product, _TINY, out=self._below)
@@ -314,10 +320,14 @@ class _Checks:
         for numbers in self._numbers:
             tiny &= numbers[k]
         at = np.flatnonzero(tiny)
+        product, addend = steps.product.take(at), self._addend.view(np.float64).take(at)
         # A product that is rounded to zero, too, has its sign.
-        steps.product.put(at, np.copysign(_TINY, steps.product.take(at)))
+        steps.product.put(at, np.copysign(_TINY, product))
         steps.error.put(at, 0.0)
-        self._small = at[np.abs(self._addend.view(np.float64).take(at)) < _BESIDE_TINY]
+        magnitude = np.abs(addend)
+        subnormal = np.maximum(magnitude, np.abs(product)) < _LEAST_NORMAL
+        self._subnormal = at[subnormal]
+        self._small = at[(magnitude < _BESIDE_TINY) & ~subnormal]
 
     def after(self, k: int, steps: _Steps) -> None:
         """Put right what the step got wrong."""
@@ -325,15 +335,29 @@ class _Checks:
         finite &= np.isfinite(steps.total, out=self._below)
         if not finite.all():
             at = np.concatenate([at, np.flatnonzero(~finite)])
-        for first in range(0, at.size, _SLOW_BLOCK):
-            self._settle(k, steps.total.view(np.uint64), at[first : first + _SLOW_BLOCK])
+        for step, places in ((self._step_slowly, at), (self._step_below_normal, self._subnormal)):
+            for first in range(0, places.size, _SLOW_BLOCK):
+                step(k, steps.total.view(np.uint64), places[first : first + _SLOW_BLOCK])
 
-    def _settle(self, k: int, total: Bits, at: Places) -> None:
-        """Take a step in the slow way."""
-        _, columns, tiles = total.shape
+    def _factors(self, k: int, at: Places) -> tuple[Bits, Bits]:
+        """Return the factors of the products at some places."""
+        _, columns, tiles = self._addend.shape
         row, tile = at // (columns * tiles), at - at // tiles * tiles
         x = self._left[k].take(row * tiles + tile)
-        y = self._right[k].take(at - row * (columns * tiles))
+        return x, self._right[k].take(at - row * (columns * tiles))
+
+    def _step_below_normal(self, k: int, total: Bits, at: Places) -> None:
+        """Take a step where product and addend are subnormal: their sum is exact."""
+        x, y = self._factors(k, at)
+        x ^= self._sign
+        c = self._addend.view(np.float64).take(at)
+        mode = "rp" if self._rounding == "rm" else self._rounding
+        sums = _sum_below_normal(x.view(np.float64), y.view(np.float64), c, mode)
+        total.put(at, sums.view(np.uint64))
+
+    def _step_slowly(self, k: int, total: Bits, at: Places) -> None:
+        """Take a step in the way of any operands."""
+        x, y = self._factors(k, at)
         apart, addend, kept = (
             array.take(at) for array in (self._is_apart, self._addend, self._apart)
         )
@@ -352,6 +376,32 @@ class _Checks:
         total.reshape(-1)[at] = np.where(finite, sums, np.uint64(_ONE))
         self._apart.reshape(-1)[at] = sums
         self._is_apart.reshape(-1)[at] = ~finite
+
+
+def _sum_below_normal(x: Floats, y: Floats, c: Floats, mode: str) -> Floats:
+    """Return x y + c, rounded once ("rn", "rz" or "rp"); x y is not 0, and both are subnormal.
+
+    The rounded product is a multiple of 2^-1074, and then the sum is exact: what is left is what
+    the product lacks, at most half of that, which decides ties and directed roundings.
+    """
+    product = x * y
+    start = product + c
+    x, y = x * _UP, y * _UP
+    upper = x * y
+    rest = upper - product * _UP * _UP
+    error = product_error(upper, split(x), split(y))
+    lacking = rest + error
+    if mode == "rn":
+        tie = (np.abs(rest) == _GRID * _UP * _UP / 2) & (error == 0.0)
+        moved = tie & (start.view(np.uint64) & np.uint64(1) != 0)
+    elif mode == "rp":
+        moved = lacking > 0.0
+    else:
+        moved = lacking * (start * _UP * _UP) < 0.0
+    total = start + np.copysign(_GRID, lacking) * moved
+    # The sign of a zero is that of the exact sum.
+    signed: Floats = np.copysign(total, np.where((start == 0.0) & (lacking != 0.0), lacking, start))
+    return signed
 
 
 def _separate_chain(left: Bits, right: Bits, total: Bits, rounding: str, nan: NanRule) -> Bits:
