@@ -52,6 +52,9 @@ _TINY = 2.0**-968
 _BESIDE_TINY = 2.0**-900
 """Beside an addend of this, far more than 2^53 times as large, of a tiny product only the sign
 counts."""
+_FEW = 1 << 13
+"""Unusual elements of C that are fewer go wholly the slow way: looking for what the quick one gets
+wrong takes as many calls again (2026-11-28)."""
 _LEAST_NORMAL = 2.0**-1022
 _GRID = 2.0**-1074
 """Subnormal doubles, and normal ones below 2^-1021, are its multiples."""
@@ -128,13 +131,18 @@ def _chain(
         return
     ordinary = _are_ordinary(left, right, total, scratch)
     for mask, nan in ((ordinary, None), (~ordinary, rule.nan.value)):
-        if mask.all():
-            _fused_chain(left, right, total, rounding, nan, scratch)
-        elif mask.any():
-            tiles = np.flatnonzero(mask)
-            x, y, z = (bits.take(tiles, axis=-1) for bits in (left, right, total))
-            _fused_chain(x, y, z, rounding, nan, scratch)
-            total[..., tiles] = z
+        tiles, operands = np.flatnonzero(mask), (left, right, total)
+        if not tiles.size:
+            continue
+        if tiles.size < mask.size:
+            operands = (left.take(tiles, -1), right.take(tiles, -1), total.take(tiles, -1))
+        sums = operands[2]
+        if nan is not None and sums.size < _FEW:
+            sums[...] = _any_chain(*operands, rounding, nan)
+        else:
+            _fused_chain(*operands, rounding, nan, scratch)
+        if sums is not total:
+            total[..., tiles] = sums
 
 
 def _are_ordinary(left: Bits, right: Bits, total: Bits, scratch: Scratch) -> Bools:
@@ -402,6 +410,15 @@ def _sum_below_normal(x: Floats, y: Floats, c: Floats, mode: str) -> Floats:
     # The sign of a zero is that of the exact sum.
     signed: Floats = np.copysign(total, np.where((start == 0.0) & (lacking != 0.0), lacking, start))
     return signed
+
+
+def _any_chain(left: Bits, right: Bits, total: Bits, rounding: str, nan: NanRule) -> Bits:
+    """Return the sums of any operands."""
+    rows, columns = Decoded.of(left), Decoded.of(right)
+    for k in range(len(left)):
+        multiplicand = rows.at((k, slice(None), None))
+        total = fma(multiplicand, columns.at(k), total, rounding=rounding, nan=nan)
+    return total
 
 
 def _separate_chain(left: Bits, right: Bits, total: Bits, rounding: str, nan: NanRule) -> Bits:

@@ -23,6 +23,7 @@ of the same products, which is made only for tiles with a special operand.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,8 @@ little, and what one pass writes the next one finds in a cache. For f16 2^17 too
 time than 2^16 with 512 KiB of second-level cache (2026-11-22), and 2^15 to 2^17 were alike with
 16 processes on a machine with 2 MiB of it a core (2026-11-21)."""
 
+_LONG = 256
+"""Tiles from which on NumPy's small buffer is quicker (of 128 to 512, 2026-11-27)."""
 _CHUNK_MET = 1 << 15
 """The same of sparse A, where what the elements meet is gathered for each chunk. 2^13 took a sixth
 longer, 2^17 as long (2026-11-27)."""
@@ -267,7 +270,7 @@ def _truncated_sum(a: Array, b: Array, scale: Array, fraction_bits: int, scratch
     total = scratch.array("total", scale.shape, integers)
     term = scratch.array("term", scale.shape, integers)
     product = scratch.array("product", scale.shape, scale.dtype)
-    with small_buffer():
+    with small_buffer() if scale.shape[-1] >= _LONG else nullcontext():
         for k, (left, right) in enumerate(zip(a, b, strict=True)):
             np.multiply(left, right, out=product)
             product *= scale
