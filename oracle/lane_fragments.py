@@ -102,15 +102,19 @@ def unpack(
     Returns
     -------
     (form.groups * tiles, rows, columns), dtype of the format, or uint32
-        All tiles of the first multiplication, then those of the second. Floats lie in memory as
-        the arithmetic wants them: tiles last and, of multiplicands, k first.
+        All tiles of the first multiplication, then those of the second. They lie in memory as the
+        arithmetic wants them: floats with the tiles last and, of multiplicands, k first; integers
+        with the tiles first and, of multiplicands, k last.
     """
     type_ = form.type(operand)
     rows, columns = form.matrix(operand).rows, form.matrix(operand).columns
     tiles = len(words)
     if not type_.is_float:
-        elements = _elements(words, type_)
-        return elements.take(_order(form, operand), axis=1).reshape(tiles, rows, columns)
+        registers = words.reshape(tiles, -1).take(_register_order(form, operand), axis=1)
+        elements = _elements(registers, type_)
+        if operand == "b":
+            return elements.reshape(tiles, columns, rows).swapaxes(1, 2)
+        return elements.reshape(tiles, rows, columns)
     scratch = scratch or Scratch()
     size = form.groups * rows * columns
     dtype = np.uint32 if upper else type_.raw
@@ -225,11 +229,19 @@ def _order(form: Form, operand: str) -> NDArray[np.int64]:
     """Return, for each element of the matrices in the order of `unpack`, its place in the lanes."""
     rows, columns = form.matrix(operand).rows, form.matrix(operand).columns
     group, row, column = places(form, operand).reshape(-1, 3).T
-    first, second = (column, row) if operand == "a" else (row, column)
-    if operand == "a" and not form.type(operand).is_float:
-        first, second = row, column
-    size = rows if first is column else columns
-    return np.argsort((first * size + second) * form.groups + group)
+    across = operand == ("a" if form.type(operand).is_float else "b")
+    place = column * rows + row if across else row * columns + column
+    return np.argsort(place * form.groups + group)
+
+
+@cache
+def _register_order(form: Form, operand: str) -> NDArray[np.int64]:
+    """Return, for each register of integers in the order of `unpack`, its place in the lanes.
+
+    The elements of a register are neighbours in that order.
+    """
+    elements = 32 // form.type(operand).bits
+    return _order(form, operand)[::elements] // elements
 
 
 def _elements(words: NDArray[np.uint32], type_: Format) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from oracle.forms import Form
 from oracle.isa import another_needed, form_of, metadata_of, mma_sync_form, selectors_of
 from oracle.lane_fragments import pack, places, unpack
 from oracle.matrices import LANES
-from oracle.metadata import by_row, defined_rows, expanded, met, of_rows, row_form
+from oracle.metadata import by_row, defined_rows, expanded, met, of_rows, row_form, rows_met
 from oracle.models import Model, model_for, model_of
 from oracle.multiply import (
     S32_GREATEST,
@@ -249,7 +249,7 @@ def multiply_lanes(
     result = np.empty((len(a), LANES, form.words("d")), np.uint32)
     scratch = own_scratch()
     size, upper = chunk_tiles(form), takes_upper_halves(form, model)
-    if metadata is not None and form.a_type.is_float:
+    if metadata is not None and form.a_type.is_float and not _meets_lines(form, model):
         size = max(1, size // _CHUNKS_OF_ROWS)
     for start in range(0, len(a), size):
         part = slice(start, start + size)
@@ -281,8 +281,19 @@ def _placed_product(
         return product(form, expanded(form, a, *metadata), b, c, model, scratch, keeps_c=False)
     # Each row of A meets rows of B of its own. A place that is not chosen is no term of the sum: it
     # has no exponent (measured on H200, 2026-11-23).
+    if _meets_lines(form, model):
+        met_rows = rows_met(form, *metadata).T
+        return product(form, a, b, c, model, scratch, keeps_c=False, rows=met_rows)
     rows = by_row(a), met(form, b, *metadata), by_row(c)
     return of_rows(product(form, *rows, model, scratch, keeps_c=False), form.shape.m)
+
+
+def _meets_lines(form: Form, model: Model) -> bool:
+    """Whether `product` can be told which rows of B a sparse A of floats meets.
+
+    An element of tf32 may meet halves of two of them.
+    """
+    return form.a_type.bits < 32 and model.dot_for(form).is_usual
 
 
 def _leading(form: Form, **operands: NDArray[Any]) -> tuple[int, ...]:

@@ -74,7 +74,7 @@ def rows_met(form: Form, metadata: NDArray[np.uint32], selector: int) -> NDArray
 
 def expanded(
     form: Form, a: NDArray[Any], metadata: NDArray[np.uint32], selector: int
-) -> NDArray[np.int16]:
+) -> NDArray[Any]:
     """Return the A of integers that stored elements stand for: the sum of those at each place.
 
     Parameters
@@ -83,13 +83,27 @@ def expanded(
 
     Returns
     -------
-    int16 (tiles, m, K)
+    (tiles, m, K), int16 of elements of 8 bits, int8 of those of 4 bits
     """
-    found = indices(form, metadata, selector).T
-    chosen = found.reshape(*found.shape[:2], -1, 2, 1, 1) == np.arange(4)[:, None]
-    stored = a.astype(np.int16).reshape(*found.shape[:2], found.shape[2] // 2, 2, 1, -1)
-    sums: NDArray[np.int16] = (stored * chosen).sum(axis=3, dtype=np.int16)
-    return sums.reshape(*a.shape[:2], form.shape.k)
+    # The places of four units are the digits of a word, 16 bits each, to which each unit is added
+    # where its index says. A digit of 4-bit elements is two of 8 bits.
+    lane, bit = np.divmod(index_bits(form, selector), 32)
+    shift = metadata.take(lane, axis=1)
+    shift >>= bit.astype(np.uint32)
+    shift &= 3
+    shift <<= 4
+    digit: np.dtype[Any] = np.dtype("<i2")
+    units = a.astype(np.int64)
+    if form.a_type.bits == 4:
+        digit = np.dtype("<i1")
+        units = units[..., 0::2] + (units[..., 1::2] << 8)
+    units <<= shift
+    words = units[..., 0::2] + units[..., 1::2]
+    # Negative digits borrow from those above, which a half of their range added to each prevents.
+    half = np.full(8 // digit.itemsize, np.iinfo(digit).min, digit).view("<i8")
+    words += half
+    words ^= half
+    return words.astype("<i8", copy=False).view(digit)
 
 
 def met(form: Form, b: NDArray[Any], metadata: NDArray[np.uint32], selector: int) -> NDArray[Any]:

@@ -35,14 +35,13 @@ def integer_products(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.int32]:
 def bit_counts(a: NDArray[np.uint8], b: NDArray[np.uint8], op: str) -> NDArray[np.int32]:
     """Return the set bits of `a op b` for each row of a and column of b; op is "xor" or "and".
 
-    The bits of an AND are counted by the product; popc(x ^ y) = popc(x) + popc(y) - 2 popc(x & y).
+    The bits of an AND are counted by the product. With 1 and -1 in place of 0 and 1, each of the k
+    bits that differ takes 1 from the product, and each of the others adds 1.
     """
-    both = integer_products(a, b)
     if op == "and":
-        return both
-    rows = a.sum(axis=2, dtype=np.int32)
-    columns = b.sum(axis=1, dtype=np.int32)
-    different: NDArray[np.int32] = rows[:, :, None] + columns[:, None, :] - 2 * both
+        return integer_products(a, b)
+    signs = integer_products(1 - 2 * a.view(np.int8), 1 - 2 * b.view(np.int8))
+    different: NDArray[np.int32] = (a.shape[2] - signs) >> 1
     return different
 
 
@@ -164,10 +163,11 @@ def product(
     scratch: Scratch,
     *,
     keeps_c: bool = True,
+    rows: NDArray[np.intp] | None = None,
 ) -> NDArray[Any]:
     """Return A x B + C of a few tiles, (tiles, m, n): what `multiply` does, unchecked.
 
-    Where `c` need not be kept, the result may be where it was.
+    Where `c` need not be kept, the result may be where it was. `rows` are as of `dot_product`.
     """
     if not form.a_type.is_float:
         clamped = model.exact_for(form).value == "clamp"
@@ -182,4 +182,5 @@ def product(
     if scalar is not None:
         return scalar_dot(a, b, c, rule=scalar).transpose(2, 0, 1)
     dot = model.dot_for(form)
-    return dot_product(a, b, c, rule=dot, scratch=scratch, keeps_c=keeps_c).transpose(2, 0, 1)
+    d = dot_product(a, b, c, rule=dot, scratch=scratch, keeps_c=keeps_c, rows=rows)
+    return d.transpose(2, 0, 1)

@@ -32,6 +32,7 @@ def dot_product(
     rule: TruncatedDot,
     scratch: Scratch,
     keeps_c: bool = True,
+    rows: NDArray[np.intp] | None = None,
 ) -> Array:
     """Return a @ b + c, on raw bit patterns.
 
@@ -45,6 +46,8 @@ def dot_product(
         Working memory.
     keeps_c
         Whether `c` is needed later; if not, the result may be where it was.
+    rows
+        Of sparse A, if the rule is usual: which row of `b` each element meets, (k, m, tiles).
 
     Returns
     -------
@@ -62,10 +65,10 @@ def dot_product(
     start = np.zeros_like(c) if last else c
     members = rule.blocks(a.shape[2])
     chains = [members] if rule.sums is None else [(block,) for block in members]
-    d = _chain(a, b, start, multiplicand, rule, scratch, chains[0], keeps_c=keeps_c)
+    d = _chain(a, b, start, multiplicand, rule, scratch, chains[0], rows, keeps_c=keeps_c)
     for blocks in chains[1:]:
         so_far = d.copy()  # working memory that the next block takes
-        d = _chain(a, b, np.zeros_like(c), multiplicand, rule, scratch, blocks, keeps_c=False)
+        d = _chain(a, b, np.zeros_like(c), multiplicand, rule, scratch, blocks, rows, keeps_c=False)
         assert rule.addition is not None
         d = _sum(so_far, d, accumulator, rule.addition.value)
     if rule.addition is not None and last:
@@ -127,13 +130,18 @@ def _chain(
     rule: TruncatedDot,
     scratch: Scratch,
     members: tuple[tuple[int, ...], ...],
+    rows: NDArray[np.intp] | None,
     *,
     keeps_c: bool,
 ) -> Array:
     """Return the chain of blocks with these ks, patterns of the accumulator's format."""
     ks = tuple(chain.from_iterable(members))
     if ks != tuple(range(a.shape[2])):
-        a, b = a.T.take(ks, axis=0).T, b.transpose(1, 2, 0).take(ks, axis=0).transpose(2, 0, 1)
+        a = a.T.take(ks, axis=0).T
+        if rows is None:
+            b = b.transpose(1, 2, 0).take(ks, axis=0).transpose(2, 0, 1)
+        else:
+            rows = rows.take(ks, axis=0)
     ends = accumulate(map(len, members), initial=0)
     blocks = [slice(start, end) for start, end in pairwise(ends)]
     if rule.is_usual:
@@ -146,6 +154,7 @@ def _chain(
             blocks=blocks,
             scratch=scratch,
             keeps_c=keeps_c,
+            rows=rows,
         )
     return unusual_dot(a, b, c, multiplicand=multiplicand, rule=rule, blocks=blocks)
 

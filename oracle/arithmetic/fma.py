@@ -221,7 +221,7 @@ def _subnormal(head: Floats, tail: Floats, frame: Ints, rounding: str) -> Bits:
     negative = np.signbit(value)
     sign = np.where(negative, -1.0, 1.0)
     # Doubles from `anchor` to 2 * anchor lie exactly 2^(-1074 - frame) apart.
-    anchor = np.ldexp(1.0, -1022 - frame)
+    anchor = _power(-1022 - frame)
     upper, lower = two_sum(anchor, head * sign)
     rest = odd_sum(lower, tail * sign)
     total, residue = two_sum(upper, rest)

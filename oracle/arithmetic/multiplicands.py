@@ -86,7 +86,7 @@ class Operand:
     """(k, lines, tiles)."""
     working: Working
     special: NDArray[np.bool_]
-    """(tiles,): whether any element is infinite or NaN."""
+    """(tiles,): whether any element is infinite or NaN; (lines,) where they are last."""
 
     @classmethod
     def decode(
@@ -106,7 +106,7 @@ class Operand:
         tiles : (tiles, rows, columns)
             Patterns, those of 16 bits also in the upper halves of uint32, in an array that is lost.
         axes
-            The order in which its axes are wanted: k, lines, tiles.
+            The order in which its axes are wanted: k, lines, tiles, or k, tiles, lines.
         """
         working = _WORKING[fmt.name]
         bits = tiles.transpose(axes)
@@ -118,7 +118,7 @@ class Operand:
             values = scratch.array(f"{name} values", bits.shape, working.binary.values)
         exponents = scratch.array(f"{name} exponents", bits.shape, working.exponents)
         _decode(bits, fmt, values, exponents, scratch)
-        special = np.zeros(len(tiles), np.bool_)
+        special = np.zeros(bits.shape[2], np.bool_)
         if exponents.max(initial=0) > fmt.bias:
             np.greater(exponents.max(axis=(0, 1)), fmt.bias, out=special)
             if fmt.name == "f16":

@@ -23,6 +23,7 @@ of the same products, which is made only for tiles with a special operand.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from oracle.arithmetic.conversions import CANONICAL_NAN, narrow
 from oracle.arithmetic.multiplicands import SINGLE, Operand, element_values
 from oracle.formats import Format
 from oracle.models import TruncatedDot
-from oracle.scratch import Scratch
+from oracle.scratch import Scratch, small_buffer
 
 Array = NDArray[Any]
 """An array whose dtype depends on the format: float32 or float64, int8 or int16, ..."""
@@ -42,6 +43,12 @@ _CHUNK_ELEMENTS = 1 << 17
 little, and what one pass writes the next one finds in a cache. For f16 2^17 took 1 to 9 % less
 time than 2^16 with 512 KiB of second-level cache (2026-11-22), and 2^15 to 2^17 were alike with
 16 processes on a machine with 2 MiB of it a core (2026-11-21)."""
+
+_LONG = 256
+"""Tiles from which on NumPy's small buffer is quicker (of 128 to 512, 2026-11-27)."""
+_CHUNK_MET = 1 << 15
+"""The same of sparse A, where what the elements meet is gathered for each chunk. 2^13 took a sixth
+longer, 2^17 as long (2026-11-27)."""
 
 
 def truncated_dot(
@@ -54,6 +61,7 @@ def truncated_dot(
     blocks: list[slice],
     scratch: Scratch,
     keeps_c: bool = True,
+    rows: NDArray[np.intp] | None = None,
 ) -> Array:
     """Return a @ b + c as the hardware chains it, on raw bit patterns.
 
@@ -74,6 +82,8 @@ def truncated_dot(
         Working memory.
     keeps_c
         Whether `c` is needed later; if not, and with tiles last in memory, it becomes the result.
+    rows
+        Of sparse A: which row of `b` each element of `a` meets, (k, m, tiles). None: the k-th.
 
     Returns
     -------
@@ -82,6 +92,11 @@ def truncated_dot(
     """
     with np.errstate(all="ignore"):  # special values are garbage until the end of a block
         left = Operand.decode("a", a, (2, 1, 0), multiplicand, scratch)
+        if rows is not None:
+            right = Operand.decode("b", b, (1, 0, 2), multiplicand, scratch)
+            total = np.array(c.transpose(1, 0, 2), order="C")
+            _add_met(left, right, total, rows, multiplicand, rule, blocks, scratch)
+            return total.transpose(0, 2, 1)
         right = Operand.decode("b", b, (1, 2, 0), multiplicand, scratch)
         total = c.transpose(1, 2, 0)
         if keeps_c or not total.flags.c_contiguous:
@@ -94,6 +109,48 @@ def truncated_dot(
             for ks in blocks:
                 _add_block(lines.ks(ks), right.ks(ks), total[part], rule, scratch)
     return total
+
+
+def _add_met(
+    left: Operand,
+    right: Operand,
+    total: Array,
+    rows: NDArray[np.intp],
+    multiplicand: Format,
+    rule: TruncatedDot,
+    blocks: list[slice],
+    scratch: Scratch,
+) -> None:
+    """Add the products of each element of A with the row of B that it meets.
+
+    Shapes (k, m, tiles), (rows, tiles, n), (m, tiles, n) and (k, m, tiles). The n elements of a row
+    of B lie together, and are gathered as one.
+    """
+    m, tiles, n = total.shape
+    places = rows * tiles + np.arange(tiles)
+    any_special = left.special.any() or right.special.any()
+    size = max(1, min(m, _CHUNK_MET // (n * tiles)))
+    for row in range(0, m, size):
+        part = slice(row, row + size)
+        sums = total[part].reshape(1, 1, -1)
+        for ks in blocks:
+            met = places[ks, part]
+            shape = (len(met), 1, sums.size)
+            a, b = [], []
+            for name, x, y in (
+                ("values", left.values, right.values),
+                ("exponents", left.exponents, right.exponents),
+            ):
+                gathered = scratch.array(f"met {name}", (*met.shape, n), y.dtype)
+                y.reshape(-1, n).take(met, axis=0, out=gathered, mode="clip")
+                a.append(x[ks, part].repeat(n, axis=-1).reshape(shape))
+                b.append(gathered.reshape(shape))
+            special = np.zeros(sums.size, np.bool_)
+            if any_special:
+                for exponents in (a[1], b[1]):
+                    special |= exponents.max(axis=(0, 1)) > multiplicand.bias
+            lines = Operand(a[0], a[1], left.working, special).lines(slice(None))
+            _add_block(lines, Operand(b[0], b[1], left.working, special), sums, rule, scratch)
 
 
 def _add_block(a: Operand, b: Operand, c: Array, rule: TruncatedDot, scratch: Scratch) -> None:
@@ -213,14 +270,15 @@ def _truncated_sum(a: Array, b: Array, scale: Array, fraction_bits: int, scratch
     total = scratch.array("total", scale.shape, integers)
     term = scratch.array("term", scale.shape, integers)
     product = scratch.array("product", scale.shape, scale.dtype)
-    for k, (left, right) in enumerate(zip(a, b, strict=True)):
-        np.multiply(left, right, out=product)
-        product *= scale
-        if k == 0:
-            np.copyto(total, product, casting="unsafe")
-        else:
-            np.copyto(term, product, casting="unsafe")
-            total += term
+    with small_buffer() if scale.shape[-1] >= _LONG else nullcontext():
+        for k, (left, right) in enumerate(zip(a, b, strict=True)):
+            np.multiply(left, right, out=product)
+            product *= scale
+            if k == 0:
+                np.copyto(total, product, casting="unsafe")
+            else:
+                np.copyto(term, product, casting="unsafe")
+                total += term
     return total
 
 

@@ -1,6 +1,6 @@
-"""The f64 chain's two ways agree on 7.8 x 10^7 multiply-adds made to be hard.
+"""The f64 chain's two ways agree on 1.3 x 10^8 multiply-adds made to be hard.
 
-Ordinary operands go a way of their own, which rounds again only where it may have to. Here the
+Chains go a way of their own, and steps of them another way only where they may have to. Here the
 same chains are computed step by step by `oracle.arithmetic.fma`, which has no such cases, and whose
 own results are compared with fractions elsewhere. `pytest -m slow` takes half a minute.
 """
@@ -73,6 +73,16 @@ def _zeros(rng):
     return a, b, c
 
 
+def _special(rng):
+    """Some infinities and NaNs of all kinds among numbers whose products may overflow."""
+    made = [_near(rng, shape, -515, 515) for shape in SHAPES]
+    for operand, share in zip(made, (0.01, 0.01, 0.1), strict=True):
+        chosen = rng.random(operand.shape) < share
+        special = rng.choice(np.array([0, 1, 1 << 51, (1 << 51) + 5], np.uint64), operand.shape)
+        operand[chosen] = _signed(rng, special + np.uint64(0x7FF << 52))[chosen]
+    return tuple(made)
+
+
 def _mixed(rng):
     """Tiles of each kind, and some of any bits, in one batch."""
     any_bits = tuple(rng.integers(0, 1 << 64, shape, np.uint64) for shape in SHAPES)
@@ -87,6 +97,20 @@ KINDS = {
     "at the ends": lambda rng: (
         *(_near(rng, shape, -482, -474) for shape in SHAPES[:2]), _near(rng, SHAPES[2], -1023, -900)
     ),
+    "tiny products": lambda rng: (
+        *(_near(rng, shape, -488, -480) for shape in SHAPES[:2]), _near(rng, SHAPES[2], -1023, -895)
+    ),
+    "subnormal sums": lambda rng: (
+        *(_near(rng, shape, -540, -505) for shape in SHAPES[:2]), _near(rng, SHAPES[2], -1023, -999)
+    ),
+    "least of all": lambda rng: (
+        *(_near(rng, shape, -1023, -520) for shape in SHAPES[:2]),
+        _near(rng, SHAPES[2], -1023, -999),
+    ),
+    "overflow": lambda rng: (
+        *(_near(rng, shape, 505, 512) for shape in SHAPES[:2]), _near(rng, SHAPES[2], 1015, 1023)
+    ),
+    "special": _special,
     "ties": _ties,
     "halves": _halves,
     "cancelling": _cancelling,
