@@ -291,14 +291,13 @@ WF_FUNCTION uint32_t wf_nearest(int64_t total, const uint64_t *figures) {
     int scale = (int)WF_GET(figures), fraction = (int)WF_GET(figures + 3), bias = (int)WF_GET(figures + 4);
     uint32_t sign = total >= 0 ? (uint32_t)WF_GET(figures + 5) : 0, infinity = (uint32_t)(2 * bias + 1) << fraction;
     uint64_t value = total < 0 ? 0 - (uint64_t)total : (uint64_t)total;
-    int length = wf_length(value), excess = length > 32 ? length - 32 : 0, top = length - 1 + scale, up = top < 1 - bias ? 1 - bias : top;
-    uint32_t whole = (uint32_t)(value >> excess) | ((value & (((uint64_t)1 << excess) - 1)) != 0);
-    if (!value) return sign;
-    whole <<= length < 32 ? 32 - length : 0;
+    int length = wf_length(value), top = length - 1 + scale, up = top < 1 - bias ? 1 - bias : top;
+    uint64_t highest = value << ((64 - length) & 63);
+    uint32_t whole = (uint32_t)(highest >> 32) | ((uint32_t)highest != 0);
     uint32_t drop = (uint32_t)(31 - fraction + up - top), kept = drop < 32 ? whole >> drop : 0, rest = drop > 32 ? 0 : whole << (32 - drop);
     kept += rest > 0x80000000u - (kept & 1);
     kept += (uint32_t)(up + bias - 1) << fraction;
-    return sign | (up > bias || kept > infinity ? infinity : kept);
+    return sign | (!value ? 0 : up > bias || kept > infinity ? infinity : kept);
 }
 
 WF_FUNCTION uint64_t wf_upper(uint64_t x, uint64_t y) {
@@ -311,12 +310,13 @@ WF_FUNCTION uint64_t wf_upper(uint64_t x, uint64_t y) {
  * in units of its window. `own`: 0 of A, 1 of B. */
 WF_FUNCTION int32_t wf_factor(uint32_t raw, uint32_t bits, const uint64_t *s, uint32_t own) {
     const uint64_t *w = s + 3 + 4 * own;
-    if (s[0] == 0) return (int32_t)((raw ^ (uint32_t)s[3 + own]) - (uint32_t)s[3 + own]);
-    if (s[0] < 3) return (int32_t)raw;
-    uint32_t one = 1u << w[0], field = (raw >> w[0]) - (uint32_t)w[2];
-    int32_t value = (int32_t)(((raw & (one - 1)) | one) >> w[1] << (field & (uint32_t)w[3]));
+    uint32_t kind = (uint32_t)WF_GET(s);
+    if (kind == 0) return (int32_t)((raw ^ (uint32_t)WF_GET(s + 3 + own)) - (uint32_t)WF_GET(s + 3 + own));
+    if (kind < 3) return (int32_t)raw;
+    uint32_t shift = (uint32_t)WF_GET(w), one = 1u << shift, field = (raw >> shift) - (uint32_t)WF_GET(w + 2);
+    int32_t value = (int32_t)(((raw & (one - 1)) | one) >> (uint32_t)WF_GET(w + 1) << (field & (uint32_t)WF_GET(w + 3)));
     /* A field below the window's borrows from the sign. */
-    return field >> (bits - 1 - (uint32_t)w[0]) & 1 ? -value : value;
+    return field >> (bits - 1 - shift) & 1 ? -value : value;
 }
 
 /* The same of f64: the upper half of a product of two. */
@@ -333,11 +333,12 @@ WF_FUNCTION int64_t wf_product(const uint64_t *pair, const uint64_t *s) {
     return (pair[0] ^ pair[1]) >> 63 ? -(int64_t)x : (int64_t)x;
 }
 
-/* Factors of sums lie line by line, each a word further on than its numbers need: in other banks. */
+/* Factors of sums lie line by line, each further on than its numbers need, in other banks: by a number, or
+ * by the 16 bytes that four factors of floats are loaded at once as. */
 struct wf_sums {
     const uint64_t *numbers;
     const int32_t *a, *b;
-    uint32_t depth, run, pitch[2], lines, is_wide;
+    uint32_t depth, run, positions[2], pitch[2], lines, is_wide;
 };
 
 WF_FUNCTION wf_sums wf_sums_of(const int32_t *fillings, const int32_t *f, const uint64_t *numbers) {
@@ -347,10 +348,11 @@ WF_FUNCTION wf_sums wf_sums_of(const int32_t *fillings, const int32_t *f, const 
     s.run = (uint32_t)numbers[2];
     s.a = fillings + WF_GET(f + WF_A) * WF_FIELDS;
     s.b = fillings + WF_GET(f + WF_B) * WF_FIELDS;
-    s.pitch[0] = s.depth + 1;
-    s.pitch[1] = (s.run ? 2 * s.depth : s.depth) + 1;
-    s.lines = (uint32_t)WF_GET(s.a + WF_LINES);
     s.is_wide = numbers[0] == 3;
+    s.positions[0] = s.depth;
+    s.positions[1] = s.run ? 2 * s.depth : s.depth;
+    WF_EACH(2) s.pitch[t] = s.positions[t] + (s.is_wide ? 4 : 1);
+    s.lines = (uint32_t)WF_GET(s.a + WF_LINES);
     return s;
 }
 
@@ -551,6 +553,38 @@ WF_FUNCTION void wf_each_line(const wf_given &g, Make make) {
     WF_SOME for (uint32_t line = g.lane; line < (uint32_t)WF_GET(g.filling + WF_LINES); line += g.lanes) make(one, line);
 }
 
+/* Elements of C that a lane sums at once: so many of its lines, and positions of each. */
+enum { WF_SUM_LINES = 2, WF_SUM_POSITIONS = 4 };
+
+/* Gives each element what `make` makes of the pattern that is nearest to minus its sum, of floats whose
+ * numbers start there. Neighbours of those that a lane has are other lanes': factors of four lanes in a row
+ * lie in other banks. */
+template <typename Make>
+WF_FUNCTION void wf_each_sum(const wf_given &g, uint32_t start, Make make) {
+    const uint64_t *numbers = g.constants + start;
+    const int32_t *f = g.filling;
+    const uint32_t depth = (uint32_t)WF_GET(numbers + 1), pitch = (depth + 4) * 4, count = (uint32_t)WF_GET(f + WF_COUNT), lines = (uint32_t)WF_GET(f + WF_LINES);
+    const uint32_t turned = WF_GET(f + WF_TURNED) != 0, apart = lines / WF_SUM_LINES, across = (wf_line(f, count - 1, 1) + 1) / WF_SUM_POSITIONS;
+    /* Behind the image, which is as long as the random words in front of the draws. */
+    const wf_at factors = g.image + (g.draws - g.base);
+    WF_SOME for (uint32_t n = g.lane; n < count / (WF_SUM_LINES * WF_SUM_POSITIONS); n += g.lanes) {
+        const uint32_t first = n * (turned ? WF_SUM_LINES : WF_SUM_POSITIONS);
+        const uint32_t line = wf_line(f, first, 0) / (turned ? WF_SUM_LINES : 1), position = wf_line(f, first, 1) / (turned ? 1 : WF_SUM_POSITIONS);
+        wf_at x = factors + line * pitch, y = factors + (lines + position) * pitch;
+        int64_t total[WF_SUM_LINES * WF_SUM_POSITIONS] = {};
+        uint32_t raw[WF_SUM_LINES * WF_SUM_POSITIONS];
+        WF_SOME for (uint32_t k = 0; k < depth; k += 4, x += 16, y += 16) {
+            wf_block a[WF_SUM_LINES], b[WF_SUM_POSITIONS];
+            WF_EACH(WF_SUM_LINES) a[t] = WF_IN(const wf_block, x + t * apart * pitch);
+            WF_EACH(WF_SUM_POSITIONS) b[t] = WF_IN(const wf_block, y + t * across * pitch);
+            WF_EACH(4 * WF_SUM_LINES * WF_SUM_POSITIONS)
+                total[t / 4] += (int64_t)(int32_t)a[t / 4 / WF_SUM_POSITIONS].words[t % 4] * (int32_t)b[t / 4 % WF_SUM_POSITIONS].words[t % 4];
+        }
+        WF_EACH(WF_SUM_LINES * WF_SUM_POSITIONS) raw[t] = make(wf_nearest(total[t], numbers + 11));
+        WF_EACH(WF_SUM_LINES * WF_SUM_POSITIONS) wf_put(g, line + t / WF_SUM_POSITIONS * apart, position + t % WF_SUM_POSITIONS * across, raw[t]);
+    }
+}
+
 #include "native.h"
 
 template <typename T> struct wf_sign;
@@ -721,23 +755,35 @@ WF_FUNCTION uint32_t wf_flags(const uint64_t *code) { return (uint32_t)(code[0] 
 
 WF_FUNCTION int wf_has_sums(const wf_image *i, uint32_t f) { return (wf_flags(wf_code(i, f)) & WF_SUMS) != 0; }
 
-/* Takes A and B apart for sums. */
-WF_FUNCTION void wf_factors(const wf_image *i, uint32_t f) {
-    const uint64_t *code = wf_code(i, f);
+/* The numbers of a fill's sum: native code has where they start as its own first number. */
+WF_FUNCTION const uint64_t *wf_sum_numbers(const wf_image *i, const uint64_t *code) {
+    if (wf_flags(code) & WF_NATIVE_FILL) return i->contents.constants + (uint32_t)code[1];
     while ((*++code & 31) != 8) {}
-    const wf_sums s = wf_sums_of(i->contents.fillings, i->contents.fillings + f * WF_FIELDS, i->contents.constants + (*code >> 32 & 0xFFFF));
+    return i->contents.constants + (*code >> 32 & 0xFFFF);
+}
+
+/* Takes A and B apart for sums: floats four positions of a line at a time, of which lines have multiples. */
+WF_FUNCTION void wf_factors(const wf_image *i, uint32_t f) {
+    const wf_sums s = wf_sums_of(i->contents.fillings, i->contents.fillings + f * WF_FIELDS, wf_sum_numbers(i, wf_code(i, f)));
+    const uint8_t *image = (const uint8_t *)i->image;
     uint32_t start = 0;
     if (s.numbers[0] == 4) return;
     WF_EACH(2) {
         const int32_t *one = t ? s.b : s.a;
-        uint32_t count = (uint32_t)WF_GET(one + WF_LINES) * (s.pitch[t] - 1);
-        for (uint32_t n = i->lane; n < count; n += i->lanes) {
-            uint32_t raw = (uint32_t)wf_raw((const uint8_t *)i->image, i->contents.places, one, n);
-            int32_t factor = wf_factor(raw, (uint32_t)WF_GET(one + WF_BITS), s.numbers, t);
-            uint32_t at = start + wf_line(one, n, 0) * s.pitch[t] + wf_line(one, n, 1);
-            if (s.is_wide) ((int32_t *)i->factors)[at] = factor;
-            else ((int16_t *)i->factors)[at] = (int16_t)factor;
-        }
+        uint32_t bits = (uint32_t)WF_GET(one + WF_BITS), turned = WF_GET(one + WF_TURNED) != 0, count = (uint32_t)WF_GET(one + WF_LINES) * s.positions[t];
+        if (s.is_wide)
+            WF_SOME for (uint32_t n = i->lane; n < count / 4; n += i->lanes) {
+                uint32_t first = turned ? n : 4 * n, line = wf_line(one, first, 0), position = wf_line(one, first, 1) * (turned ? 4 : 1), raw[4];
+                wf_block four;
+                for (uint32_t k = 0; k < 4; k++) raw[k] = (uint32_t)wf_raw(image, i->contents.places, one, wf_number(one, line, position + k));
+                for (uint32_t k = 0; k < 4; k++) four.words[k] = (uint32_t)wf_factor(raw[k], bits, s.numbers, t);
+                *(wf_block *)(i->factors + (start + line * s.pitch[t] + position) * 4) = four;
+            }
+        else
+            WF_SOME for (uint32_t n = i->lane; n < count; n += i->lanes) {
+                uint32_t raw = (uint32_t)wf_raw(image, i->contents.places, one, n);
+                ((int16_t *)i->factors)[start + wf_line(one, n, 0) * s.pitch[t] + wf_line(one, n, 1)] = (int16_t)wf_factor(raw, bits, s.numbers, t);
+            }
         start += (uint32_t)WF_GET(one + WF_LINES) * s.pitch[t];
     }
 }

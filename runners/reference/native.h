@@ -416,6 +416,14 @@ WF_NATIVE(wf_native_32) {
 }
 
 WF_NATIVE(wf_native_33) {
+    WF_NUMBERS(5);
+    wf_each_sum(g, k[0], [&](uint32_t sum) {
+        const uint32_t v0 = sum;
+        return (v0 ^ (((uint32_t)((v0 & k[2]) == k[3])) << (k[4] & 31)));
+    });
+}
+
+WF_NATIVE(wf_native_34) {
     WF_NUMBERS(54);
     const uint32_t v0 = wf_drawn(g, k[0], k[1]);
     const uint32_t v1 = ((uint32_t)((int32_t)v0 >> (k[2] & 31)));
@@ -463,7 +471,7 @@ WF_NATIVE(wf_native_33) {
     }
 }
 
-WF_NATIVE(wf_native_34) {
+WF_NATIVE(wf_native_35) {
     WF_NUMBERS(6);
     const uint32_t v0 = wf_drawn(g, k[0], k[1]);
     const uint32_t v1 = (v0 + k[2]);
@@ -472,7 +480,7 @@ WF_NATIVE(wf_native_34) {
     wf_windowed(filling, places, base, image, lane, lanes, 0, v3);
 }
 
-WF_NATIVE(wf_native_35) {
+WF_NATIVE(wf_native_36) {
     WF_NUMBERS(6);
     const uint32_t v0 = wf_drawn(g, k[0], k[1]);
     const uint32_t v1 = wf_looked_up(g, k[2], k[3], v0);
@@ -480,7 +488,7 @@ WF_NATIVE(wf_native_35) {
     wf_windowed(filling, places, base, image, lane, lanes, v1, v2);
 }
 
-WF_NATIVE(wf_native_36) {
+WF_NATIVE(wf_native_37) {
     WF_NUMBERS(6);
     const uint32_t v0 = wf_drawn(g, k[0], k[1]);
     const uint32_t v2 = wf_drawn(g, k[3], k[4]);
@@ -493,14 +501,14 @@ WF_NATIVE(wf_native_36) {
     });
 }
 
-WF_NATIVE(wf_native_37) {
+WF_NATIVE(wf_native_38) {
     WF_NUMBERS(6);
     wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {
         return (((uint32_t)((int32_t)((e.beside(e.line(), ((e.position() - k[0]) & k[1])) ^ k[2]) - k[3]) >> ((e.noise() & k[4]) & 31))) & k[5]);
     });
 }
 
-WF_NATIVE(wf_native_38) {
+WF_NATIVE(wf_native_39) {
     WF_NUMBERS(7);
     const uint32_t v0 = wf_drawn(g, k[0], k[1]);
     const uint32_t v1 = (k[2] - v0);
@@ -509,7 +517,7 @@ WF_NATIVE(wf_native_38) {
     wf_windowed(filling, places, base, image, lane, lanes, v2, v3);
 }
 
-WF_NATIVE(wf_native_39) {
+WF_NATIVE(wf_native_40) {
     WF_NUMBERS(7);
     const uint32_t v0 = wf_drawn(g, k[0], k[1]);
     const uint32_t v1 = (v0 + k[2]);
@@ -518,7 +526,7 @@ WF_NATIVE(wf_native_39) {
     wf_windowed(filling, places, base, image, lane, lanes, v2, v3);
 }
 
-WF_NATIVE(wf_native_40) {
+WF_NATIVE(wf_native_41) {
     WF_NUMBERS(7);
     const uint32_t v0 = wf_drawn(g, k[0], k[1]);
     const uint32_t v1 = (v0 - k[2]);
@@ -527,7 +535,7 @@ WF_NATIVE(wf_native_40) {
     wf_windowed(filling, places, base, image, lane, lanes, k[6], v3);
 }
 
-WF_NATIVE(wf_native_41) {
+WF_NATIVE(wf_native_42) {
     WF_NUMBERS(7);
     const uint32_t v0 = wf_drawn(g, k[1], k[2]);
     const uint32_t v1 = wf_drawn(g, k[3], k[4]);
@@ -537,7 +545,7 @@ WF_NATIVE(wf_native_41) {
     });
 }
 
-WF_NATIVE(wf_native_42) {
+WF_NATIVE(wf_native_43) {
     WF_NUMBERS(7);
     const uint32_t v0 = wf_drawn(g, k[1], k[2]);
     wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {
@@ -545,7 +553,7 @@ WF_NATIVE(wf_native_42) {
     });
 }
 
-WF_NATIVE(wf_native_43) {
+WF_NATIVE(wf_native_44) {
     WF_NUMBERS(7);
     const uint32_t v0 = wf_drawn(g, k[2], k[3]);
     wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {
@@ -553,7 +561,7 @@ WF_NATIVE(wf_native_43) {
     });
 }
 
-WF_NATIVE(wf_native_44) {
+WF_NATIVE(wf_native_45) {
     WF_NUMBERS(8);
     const uint32_t v0 = wf_drawn(g, k[0], k[1]);
     const uint32_t v1 = (v0 - k[2]);
@@ -563,7 +571,7 @@ WF_NATIVE(wf_native_44) {
     wf_windowed(filling, places, base, image, lane, lanes, k[7], v4);
 }
 
-WF_NATIVE(wf_native_45) {
+WF_NATIVE(wf_native_46) {
     WF_NUMBERS(8);
     const uint32_t v0 = wf_drawn(g, k[0], k[1]);
     const uint32_t v2 = wf_drawn(g, k[5], k[6]);
@@ -576,14 +584,14 @@ WF_NATIVE(wf_native_45) {
     });
 }
 
-WF_NATIVE(wf_native_46) {
+WF_NATIVE(wf_native_47) {
     WF_NUMBERS(8);
     wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {
         return ((wf_clipped((((uint32_t)((int32_t)(((e.noise() >> (k[0] & 31)) & k[1]) * k[2]) >> (k[3] & 31))) - k[4]), k[5], k[6])) & k[7]);
     });
 }
 
-WF_NATIVE(wf_native_47) {
+WF_NATIVE(wf_native_48) {
     WF_NUMBERS(9);
     const uint32_t v0 = wf_drawn(g, k[0], k[1]);
     const uint32_t v2 = wf_drawn(g, k[3], k[4]);
@@ -596,7 +604,7 @@ WF_NATIVE(wf_native_47) {
     });
 }
 
-WF_NATIVE(wf_native_48) {
+WF_NATIVE(wf_native_49) {
     WF_NUMBERS(9);
     const uint32_t v0 = wf_drawn(g, k[0], k[1]);
     const uint32_t v2 = wf_drawn(g, k[5], k[6]);
@@ -609,7 +617,7 @@ WF_NATIVE(wf_native_48) {
     });
 }
 
-WF_NATIVE(wf_native_49) {
+WF_NATIVE(wf_native_50) {
     WF_NUMBERS(9);
     wf_each_line(g, [&](const wf_one &e, uint32_t line) {
         const uint32_t v0 = (e.beside(line, k[0]) & k[1]);
@@ -670,5 +678,6 @@ WF_CALLED void wf_native(WF_NATIVE_TAKES, uint32_t which) {
     case 47: wf_native_47(WF_PASSED); break;
     case 48: wf_native_48(WF_PASSED); break;
     case 49: wf_native_49(WF_PASSED); break;
+    case 50: wf_native_50(WF_PASSED); break;
     }
 }

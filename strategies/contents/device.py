@@ -512,7 +512,8 @@ class _Class:
         if is_native:
             made = _native(fill, unit, bits)[0]
             if made is not None:
-                return _Code(made.words(self._assembler), made.number, _Flag.NATIVE)
+                flags = _Flag.NATIVE | (_Flag.SUMS if made.factors else 0)
+                return _Code(made.words(self._assembler), made.number, flags)
         block = _Block(self, self._assembler, unit)
         value = block.value(fill.everywhere, pattern=True)
         words = block.words(value)
@@ -609,10 +610,11 @@ class _Block:
     def _computed(self, node: Node) -> _Instruction:
         unit, code = self.unit, int(node.code)
         if node.code is Code.SUM:
-            start = self._assembler.stored(node.value, _sum(node.value))
+            numbers = _sum(node.value)
+            start = self._assembler.stored((node.value,), numbers)
             size = _factor_bytes(node.value, unit.lines, unit.positions)
             self._assembler.factors = max(self._assembler.factors, size)
-            return self._add(SUM, _NONE, start)
+            return self._add(SUM, _NONE, start, len(numbers) - 1)
         if isinstance(node.value, Table):
             values = _patterns(node.value, unit) if node.is_pattern else node.value.values
             key = node.value, node.is_pattern and unit.bits
@@ -684,9 +686,12 @@ class _Known:
     native: Native
     tables: tuple[tuple[object, tuple[int, ...]], ...]
     """Key and values of each of its tables."""
+    factors: int
+    """Bytes that factors of its sum take."""
 
     def words(self, assembler: _Assembler) -> list[int]:
         """Return its numbers as words, with the places of tables."""
+        assembler.factors = max(assembler.factors, self.factors)
         numbers = list(self.native.numbers)
         for place, (key, values) in zip(self.native.tables, self.tables, strict=True):
             numbers[place] = assembler.stored(key, values)
@@ -703,12 +708,12 @@ def _native(fill: Fill, unit: _Unit, bits: int) -> tuple[_Known | None, _Known |
     return found[0], found[1]
 
 
-_Made = tuple[Native, tuple[tuple[object, tuple[int, ...]], ...]]
+_Made = tuple[Native, tuple[tuple[object, tuple[int, ...]], ...], int]
 
 
 def _natives(fill: Fill, unit: _Unit, bits: int) -> tuple[_Made | None, _Made | None]:
-    """Return native code of both halves of a fill, of a known shape or not, and their tables."""
-    if bits == 4:  # two elements share a byte
+    """Return native code of both halves of a fill, of a known shape or not, tables and factors."""
+    if bits == 4 or not _are_summed_together(fill.everywhere, unit):  # 4: two share a byte
         return None, None
     own = _Assembler(), _Assembler()
     first, second = (_Block(None, one, unit) for one in own)
@@ -726,10 +731,19 @@ def _natives(fill: Fill, unit: _Unit, bits: int) -> tuple[_Made | None, _Made | 
         native.placed(second.instructions, results, own[1].constants) if second.is_narrow else None,
     )
     made = [
-        None if half is None else (half, one.tables(half))
+        None if half is None else (half, one.tables(half), one.factors)
         for half, one in zip(halves, own, strict=True)
     ]
     return made[0], made[1]
+
+
+def _are_summed_together(node: Node, unit: _Unit) -> bool:
+    """Whether native code can make the sums of a value: `wf_each_sum` in contents.h."""
+    one = node.value
+    if isinstance(one, Sum):
+        sizes = unit.lines % 2, unit.positions % 4, one.depth % 4
+        return one.rounded is not None and one.a.bits < 64 and not one.run and not any(sizes)
+    return all(_are_summed_together(argument, unit) for argument in node.arguments)
 
 
 _EXAMPLES = (("f16", "f32", 16), ("s8", "s32", 32))
@@ -780,9 +794,9 @@ def _factor_bytes(one: Sum, lines: int, columns: int) -> int:
     """Return the memory that factors of a sum take: see `wf_factors` in contents.h."""
     if one.a.bits == 64:
         return 0
-    size = 2 if one.rounded is None else 4
+    size, apart = (2, 1) if one.rounded is None else (4, 4)
     depth = one.depth // 8 if one.a.kind is Kind.BITS else one.depth
-    return size * (lines * (depth + 1) + columns * (depth * (1 + (one.run > 0)) + 1))
+    return size * (lines * (depth + apart) + columns * (depth * (1 + (one.run > 0)) + apart))
 
 
 def _sum(one: Sum) -> tuple[int, ...]:
