@@ -90,7 +90,7 @@ enum {
     WF_LEAVE = 0xFFFF, WF_DRAW_BLOCKS = 8, WF_DRAWS = 1, WF_GAPS, WF_GOLDEN = 0x9E3779B9, WF_BATCH = 8, WF_BATCHED = 512, WF_SMALL = 12 << 10,
     WF_BITS = 0, WF_LINES, WF_COUNT, WF_COLUMNS, WF_TURNED, WF_PLACES, WF_NUMBERS, WF_PARTS, WF_A, WF_B,
     WF_RECIPROCAL, WF_FIRST = 12, WF_BLOCKS, WF_FIELDS,
-    WF_SLOT = 0, WF_SCALAR, WF_LAST,
+    WF_ORDERED = -2, WF_SLOT = 0, WF_SCALAR, WF_LAST,
     WF_SLOTS = 16, WF_NOWHERE = 1023
 };
 
@@ -192,6 +192,39 @@ WF_FUNCTION uint32_t wf_size(const int32_t *f) { return WF_GET(f + WF_BITS) < 8 
 
 WF_FUNCTION uint32_t wf_place(const uint32_t *places, const int32_t *f, uint32_t number) {
     return WF_GET(places + (uint32_t)WF_GET(f + WF_PLACES) + (WF_GET(f + WF_BITS) == 4 ? number >> 1 : number));
+}
+
+/* Whether elements lie in whole blocks, from WF_FIRST on, in the order of their numbers. */
+WF_FUNCTION int wf_is_ordered(const int32_t *f) { return WF_GET(f + WF_NUMBERS) == WF_ORDERED; }
+
+struct alignas(8) wf_pair { uint32_t words[2]; };
+
+/* Reads and writes four elements that follow each other, of as many bytes as `size` says. */
+WF_FUNCTION void wf_four(const void *at, uint32_t size, uint32_t *raw) {
+    if (size == 2) {
+        wf_pair both = *(const wf_pair *)at;
+        WF_EACH(4) raw[t] = both.words[t / 2] >> t % 2 * 16 & 0xFFFF;
+    } else if (size == 4) {
+        wf_block all = *(const wf_block *)at;
+        WF_EACH(4) raw[t] = all.words[t];
+    } else {
+        uint32_t all = *(const uint32_t *)at;
+        WF_EACH(4) raw[t] = all >> t * 8 & 0xFF;
+    }
+}
+
+WF_FUNCTION void wf_keep_four(void *at, uint32_t size, const uint32_t *raw) {
+    if (size == 2) {
+        wf_pair both;
+        WF_EACH(2) both.words[t] = (raw[2 * t] & 0xFFFF) | raw[2 * t + 1] << 16;
+        *(wf_pair *)at = both;
+    } else if (size == 4) {
+        wf_block all;
+        WF_EACH(4) all.words[t] = raw[t];
+        *(wf_block *)at = all;
+    } else {
+        *(uint32_t *)at = (raw[0] & 0xFF) | (raw[1] & 0xFF) << 8 | (raw[2] & 0xFF) << 16 | raw[3] << 24;
+    }
 }
 
 /* Reads and writes an element whose bytes lie apart: `bytes` are those of the image, or of its noise. */
@@ -440,11 +473,12 @@ WF_FUNCTION uint32_t wf_drawn(const wf_given &g, uint32_t number, uint32_t last)
 }
 
 WF_FUNCTION uint32_t wf_clipped(uint32_t x, uint32_t low, uint32_t high) {
-    return (int32_t)x < (int32_t)low ? low : (int32_t)x > (int32_t)high ? high : x;
+    uint32_t least = (int32_t)x < (int32_t)high ? x : high;
+    return (int32_t)least > (int32_t)low ? least : low;
 }
 
 WF_FUNCTION uint32_t wf_looked_up(const wf_given &g, uint32_t start, uint32_t last, uint32_t index) {
-    return (uint32_t)WF_GET(g.constants + start + wf_clipped(index, 0, last));
+    return (uint32_t)WF_GET(g.constants + (start + wf_clipped(index, 0, last)));
 }
 
 WF_FUNCTION uint32_t wf_number_at(const wf_given &g, uint32_t place) {
@@ -457,46 +491,78 @@ WF_FUNCTION uint32_t wf_random(const wf_given &g, uint32_t at) {
     return WF_IN(const uint32_t, g.base + (at & ~3u)) >> at % 4 * 8;
 }
 
-/* The bits of an element, of 8 to 32. */
-WF_FUNCTION uint32_t wf_mask_of(const wf_given &g) {
-    uint32_t bits = (uint32_t)WF_GET(g.filling + WF_BITS);
-    return 0xFFFFFFFFu >> (32 - (bits < 8 ? 8 : bits));
-}
-
-/* An element, or a line. */
-struct wf_one {
-    const wf_given &g;
-    uint32_t mask, number, at;
-
-    WF_MEMBER uint32_t noise() const { return wf_random(g, at) & mask; }
-    WF_MEMBER uint32_t line() const { return wf_line(g.filling, number, 0); }
-    WF_MEMBER uint32_t position() const { return wf_line(g.filling, number, 1); }
-    WF_MEMBER uint32_t beside(uint32_t line, uint32_t position) const {
-        uint32_t place = (uint32_t)WF_GET(g.filling + WF_PLACES) + wf_number(g.filling, line, position);
-        return wf_random(g, WF_GET(g.places + place) & ~WF_READ_ONLY) & mask;
-    }
-};
-
 WF_FUNCTION void wf_keep(const wf_given &g, uint32_t size, uint32_t at, uint32_t raw) {
     if (size == 2) WF_IN(uint16_t, g.image + at) = (uint16_t)raw;
     else if (size == 4) WF_IN(uint32_t, g.image + at) = raw;
     else WF_IN(uint8_t, g.image + at) = (uint8_t)raw;
 }
 
-/* Gives each element what `make` makes of it, N at once. */
+/* An element, or a line. ORDERED: of a filling in the order of its numbers. */
+template <int ORDERED>
+struct wf_one {
+    const wf_given &g;
+    /* Of its filling: bits and bytes of an element, how lines lie in memory, and where its first element
+     * lies, or where its places start. */
+    uint32_t mask, size, columns, turned, start;
+    /* Its random bits, and where it is. */
+    uint32_t own, own_line, own_position;
+
+    WF_MEMBER uint32_t noise() const { return own & mask; }
+    WF_MEMBER uint32_t line() const { return own_line; }
+    WF_MEMBER uint32_t position() const { return own_position; }
+    WF_MEMBER uint32_t place(uint32_t line, uint32_t position) const {
+        uint32_t number = turned ? position * columns + line : line * columns + position;
+        return ORDERED ? start + number * size : WF_GET(g.places + (start + number));
+    }
+    WF_MEMBER uint32_t beside(uint32_t line, uint32_t position) const { return wf_random(g, place(line, position) & ~WF_READ_ONLY) & mask; }
+    WF_MEMBER void put(uint32_t line, uint32_t position, uint32_t value) const {
+        uint32_t at = place(line, position);
+        if (ORDERED || !(at & WF_READ_ONLY)) wf_keep(g, size, at, value);
+    }
+    WF_MEMBER wf_one of(uint32_t bits, uint32_t line, uint32_t position) const {
+        const wf_one one = {g, mask, size, columns, turned, start, bits, line, position};
+        return one;
+    }
+};
+
+template <int ORDERED>
+WF_FUNCTION wf_one<ORDERED> wf_one_of(const wf_given &g) {
+    const int32_t *f = g.filling;
+    const uint32_t bits = (uint32_t)WF_GET(f + WF_BITS), start = ORDERED ? (uint32_t)WF_GET(f + WF_FIRST) * 16 : (uint32_t)WF_GET(f + WF_PLACES);
+    const wf_one<ORDERED> one = {g, 0xFFFFFFFFu >> (32 - (bits < 8 ? 8 : bits)), wf_size(f), (uint32_t)WF_GET(f + WF_COLUMNS), (uint32_t)WF_GET(f + WF_TURNED), start, 0, 0, 0};
+    return one;
+}
+
+/* Has `make` work on a filling, whose order it knows. */
+template <typename Make>
+WF_FUNCTION void wf_by_order(const wf_given &g, Make make) {
+    if (wf_is_ordered(g.filling)) make(wf_one_of<1>(g));
+    else make(wf_one_of<0>(g));
+}
+
+/* Gives each element what `make` makes of it, four at once where they follow each other, else N. */
 template <int N, typename Make>
 WF_FUNCTION void wf_each(const wf_given &g, Make make) {
-    const uint32_t count = (uint32_t)WF_GET(g.filling + WF_COUNT), size = wf_size(g.filling), mask = wf_mask_of(g);
-    const uint32_t *places = g.places + (uint32_t)WF_GET(g.filling + WF_PLACES);
+    const uint32_t count = (uint32_t)WF_GET(g.filling + WF_COUNT);
+    if (wf_is_ordered(g.filling)) {
+        const wf_one<1> all = wf_one_of<1>(g);
+        const uint64_t reciprocal = WF_GET((const uint64_t *)(g.filling + WF_RECIPROCAL));
+        WF_SOME for (uint32_t first = 4 * g.lane; first < count; first += 4 * g.lanes) {
+            const uint32_t at = all.start + first * all.size, row = (uint32_t)(first * reciprocal >> 40), column = first - row * all.columns;
+            uint32_t own[4], raw[4];
+            wf_four(&WF_IN(const uint8_t, g.base + at), all.size, own);
+            WF_EACH(4) raw[t] = make(all.of(own[t], all.turned ? column + t : row, all.turned ? row : column + t));
+            wf_keep_four(&WF_IN(uint8_t, g.image + at), all.size, raw);
+        }
+        return;
+    }
+    const wf_one<0> all = wf_one_of<0>(g);
     WF_SOME for (uint32_t first = g.lane; first < count; first += N * g.lanes) {
         uint32_t number[N], at[N], raw[N];
         WF_EACH(N) number[t] = wf_number_at(g, first + t * g.lanes < count ? first + t * g.lanes : first);
-        WF_EACH(N) at[t] = WF_GET(places + number[t]);
-        WF_EACH(N) {
-            const wf_one one = {g, mask, number[t], at[t] & ~WF_READ_ONLY};
-            raw[t] = make(one);
-        }
-        WF_EACH(N) if (!(at[t] & WF_READ_ONLY) && first + t * g.lanes < count) wf_keep(g, size, at[t], raw[t]);
+        WF_EACH(N) at[t] = WF_GET(g.places + (all.start + number[t]));
+        WF_EACH(N) raw[t] = make(all.of(wf_random(g, at[t] & ~WF_READ_ONLY), wf_line(g.filling, number[t], 0), wf_line(g.filling, number[t], 1)));
+        WF_EACH(N) if (!(at[t] & WF_READ_ONLY) && first + t * g.lanes < count) wf_keep(g, all.size, at[t], raw[t]);
     }
 }
 
@@ -541,16 +607,18 @@ WF_CALLED void wf_windowed(const int32_t *filling, const uint32_t *places, wf_at
     }
 }
 
-WF_FUNCTION void wf_put(const wf_given &g, uint32_t line, uint32_t position, uint32_t value) {
-    uint32_t at = WF_GET(g.places + (uint32_t)WF_GET(g.filling + WF_PLACES) + wf_number(g.filling, line, position));
-    if (!(at & WF_READ_ONLY)) wf_keep(g, wf_size(g.filling), at, value);
-}
-
 /* Has `make` place elements over the others in each line. */
 template <typename Make>
 WF_FUNCTION void wf_each_line(const wf_given &g, Make make) {
-    const wf_one one = {g, wf_mask_of(g), 0, 0};
-    WF_SOME for (uint32_t line = g.lane; line < (uint32_t)WF_GET(g.filling + WF_LINES); line += g.lanes) make(one, line);
+    wf_by_order(g, [&](const auto &one) {
+        WF_SOME for (uint32_t line = g.lane; line < (uint32_t)WF_GET(g.filling + WF_LINES); line += g.lanes) make(one, line);
+    });
+}
+
+/* Has `make` place elements in lines of their own. */
+template <typename Make>
+WF_FUNCTION void wf_alone(const wf_given &g, Make make) {
+    if (g.lane == 0) wf_by_order(g, make);
 }
 
 /* Elements of C that a lane sums at once: so many of its lines, and positions of each. */
@@ -581,7 +649,9 @@ WF_FUNCTION void wf_each_sum(const wf_given &g, uint32_t start, Make make) {
                 total[t / 4] += (int64_t)(int32_t)a[t / 4 / WF_SUM_POSITIONS].words[t % 4] * (int32_t)b[t / 4 % WF_SUM_POSITIONS].words[t % 4];
         }
         WF_EACH(WF_SUM_LINES * WF_SUM_POSITIONS) raw[t] = make(wf_nearest(total[t], numbers + 11));
-        WF_EACH(WF_SUM_LINES * WF_SUM_POSITIONS) wf_put(g, line + t / WF_SUM_POSITIONS * apart, position + t % WF_SUM_POSITIONS * across, raw[t]);
+        wf_by_order(g, [&](const auto &one) {
+            WF_EACH(WF_SUM_LINES * WF_SUM_POSITIONS) one.put(line + t / WF_SUM_POSITIONS * apart, position + t % WF_SUM_POSITIONS * across, raw[t]);
+        });
     }
 }
 
@@ -762,7 +832,7 @@ WF_FUNCTION const uint64_t *wf_sum_numbers(const wf_image *i, const uint64_t *co
     return i->contents.constants + (*code >> 32 & 0xFFFF);
 }
 
-/* Takes A and B apart for sums: floats four positions of a line at a time, of which lines have multiples. */
+/* Takes A and B apart for sums: floats four at a time, if those of a line follow each other. */
 WF_FUNCTION void wf_factors(const wf_image *i, uint32_t f) {
     const wf_sums s = wf_sums_of(i->contents.fillings, i->contents.fillings + f * WF_FIELDS, wf_sum_numbers(i, wf_code(i, f)));
     const uint8_t *image = (const uint8_t *)i->image;
@@ -770,19 +840,21 @@ WF_FUNCTION void wf_factors(const wf_image *i, uint32_t f) {
     if (s.numbers[0] == 4) return;
     WF_EACH(2) {
         const int32_t *one = t ? s.b : s.a;
-        uint32_t bits = (uint32_t)WF_GET(one + WF_BITS), turned = WF_GET(one + WF_TURNED) != 0, count = (uint32_t)WF_GET(one + WF_LINES) * s.positions[t];
-        if (s.is_wide)
-            WF_SOME for (uint32_t n = i->lane; n < count / 4; n += i->lanes) {
-                uint32_t first = turned ? n : 4 * n, line = wf_line(one, first, 0), position = wf_line(one, first, 1) * (turned ? 4 : 1), raw[4];
+        uint32_t bits = (uint32_t)WF_GET(one + WF_BITS), size = wf_size(one), count = (uint32_t)WF_GET(one + WF_LINES) * s.positions[t];
+        if (s.is_wide && wf_is_ordered(one) && !WF_GET(one + WF_TURNED))
+            WF_SOME for (uint32_t n = 4 * i->lane; n < count; n += 4 * i->lanes) {
+                uint32_t raw[4];
                 wf_block four;
-                for (uint32_t k = 0; k < 4; k++) raw[k] = (uint32_t)wf_raw(image, i->contents.places, one, wf_number(one, line, position + k));
+                wf_four(image + (uint32_t)WF_GET(one + WF_FIRST) * 16 + n * size, size, raw);
                 for (uint32_t k = 0; k < 4; k++) four.words[k] = (uint32_t)wf_factor(raw[k], bits, s.numbers, t);
-                *(wf_block *)(i->factors + (start + line * s.pitch[t] + position) * 4) = four;
+                *(wf_block *)(i->factors + (start + wf_line(one, n, 0) * s.pitch[t] + wf_line(one, n, 1)) * 4) = four;
             }
         else
             WF_SOME for (uint32_t n = i->lane; n < count; n += i->lanes) {
-                uint32_t raw = (uint32_t)wf_raw(image, i->contents.places, one, n);
-                ((int16_t *)i->factors)[start + wf_line(one, n, 0) * s.pitch[t] + wf_line(one, n, 1)] = (int16_t)wf_factor(raw, bits, s.numbers, t);
+                int32_t factor = wf_factor((uint32_t)wf_raw(image, i->contents.places, one, n), bits, s.numbers, t);
+                uint32_t at = start + wf_line(one, n, 0) * s.pitch[t] + wf_line(one, n, 1);
+                if (s.is_wide) ((int32_t *)i->factors)[at] = factor;
+                else ((int16_t *)i->factors)[at] = (int16_t)factor;
             }
         start += (uint32_t)WF_GET(one + WF_LINES) * s.pitch[t];
     }

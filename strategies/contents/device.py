@@ -66,6 +66,8 @@ _RECIPROCAL_BITS = 40
 _READ_ONLY = 1 << 31
 _HEADER = 12
 """Words of 64 bits in front of the arrays."""
+_ORDERED = -2
+"""In place of where numbers of elements start, of elements in the order of their numbers."""
 _PARTS = 7
 """Of a row of `fillings`: whether the bytes of its elements lie apart."""
 _DRAW_BLOCKS = 8
@@ -127,12 +129,13 @@ class DeviceContents:
     fillings: NDArray[np.int32]
     """(fillings, 14): bits of an element; lines; elements that are filled; elements of a line in
     memory; whether the matrix's lines lie across those in memory; where its `places` start; where
-    the numbers of the elements that are filled start among `places`, or -1: all; whether `places`
-    are those of all bytes, not of the first ones of elements; fillings of A and of B of the product
-    that a C belongs to, or -1; 2^40 over the elements of a line in memory, rounded up, low half
-    first; if elements are those of whole blocks of the row and have no other's bytes, the first of
-    these blocks, and how many there are, else 0. Of 4 bits two elements share a byte, and a
-    place; the first is the low one."""
+    the numbers of the elements that are filled start among `places`, or -1: all, or -2: all, which
+    lie in whole blocks (below) in the order of their numbers, a multiple of four in a line; whether
+    `places` are those of all bytes, not of the first ones of elements; fillings of A and of B of
+    the product that a C belongs to, or -1; 2^40 over the elements of a line in memory, rounded up,
+    low half first; if elements are those of whole blocks of the row and have no other's bytes, the
+    first of these blocks, and how many there are, else 0. Of 4 bits two elements share a byte, and
+    a place; the first is the low one."""
     starts: NDArray[np.int32]
     """(turns, period, 1 + fillings)"""
     code: NDArray[np.uint64]
@@ -270,11 +273,12 @@ def _row(
     if live is not None or not whole or not np.array_equal(np.sort(window.places.ravel()), every):
         first = blocks = 0
     places = (units | np.where(written, 0, _READ_ONLY)).ravel().astype(np.uint32)
-    count, at = lines * positions, -1
+    columns = lines if window.is_turned else positions
+    is_ordered = blocks > 0 and np.array_equal(window.places.ravel(), every) and not columns % 4
+    count, at = lines * positions, _ORDERED if is_ordered else -1
     if live is not None:
         count, at = live.size, start + places.size
         places = np.concatenate([places, live.astype(np.uint32)])
-    columns = lines if window.is_turned else positions
     high, low = divmod(-(-(1 << _RECIPROCAL_BITS) // columns), 1 << 32)
     return (
         window.bits, lines, count, columns, int(window.is_turned), start, at, int(not whole), *both,

@@ -194,7 +194,7 @@ def everywhere(
     return writer.native(
         f"wf_each_sum(g, k[{writer.tables[0]}], [&](uint32_t sum) {{"
         if is_sum
-        else "wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {",
+        else "wf_each<WF_MANY(2)>(g, [&](const auto &e) {",
         *("    " + line for line in [*writer.each, f"return {writer.operand(result)};"]),
         "});",
     )
@@ -225,13 +225,11 @@ def placed(
     puts = []
     for line, position, value in results:
         where = "line" if line is None else writer.operand(line)
-        puts.append(f"wf_put(g, {where}, {writer.operand(position)}, {writer.operand(value)});")
-    head, tail = "wf_each_line(g, [&](const wf_one &e, uint32_t line) {", "});"
+        puts.append(f"e.put({where}, {writer.operand(position)}, {writer.operand(value)});")
+    head = "wf_each_line(g, [&](const auto &e, uint32_t line) {"
     if True in alone:
-        head, tail = "if (lane == 0) {", "}"
-    elif Code.AT not in codes:
-        head = head.replace(" &e", " &")
-    return writer.native(head, *("    " + line for line in [*writer.each, *puts]), tail)
+        head = "wf_alone(g, [&](const auto &e) {"
+    return writer.native(head, *("    " + line for line in [*writer.each, *puts]), "});")
 
 
 def _uses(instructions: Sequence[Instruction], results: Sequence[Operand]) -> Counter[Operand]:
