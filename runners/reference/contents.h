@@ -87,7 +87,7 @@ WF_FUNCTION wf_contents wf_opened(const uint64_t *words) {
 }
 
 enum {
-    WF_LEAVE = 0xFFFF, WF_DRAW_BLOCKS = 8, WF_DRAWS = 1, WF_GAPS, WF_GOLDEN = 0x9E3779B9, WF_BATCH = 8, WF_BATCHED = 512, WF_SMALL = 14 << 10,
+    WF_LEAVE = 0xFFFF, WF_DRAW_BLOCKS = 8, WF_DRAWS = 1, WF_GAPS, WF_GOLDEN = 0x9E3779B9, WF_BATCH = 8, WF_BATCHED = 512, WF_SMALL = 12 << 10,
     WF_BITS = 0, WF_LINES, WF_COUNT, WF_COLUMNS, WF_TURNED, WF_PLACES, WF_NUMBERS, WF_PARTS, WF_A, WF_B,
     WF_RECIPROCAL, WF_FIRST = 12, WF_BLOCKS, WF_FIELDS,
     WF_ORDERED = -2, WF_SLOT = 0, WF_SCALAR, WF_LAST,
@@ -339,17 +339,27 @@ WF_FUNCTION uint64_t wf_upper(uint64_t x, uint64_t y) {
     return x1 * y1 + (middle >> 32) + (other >> 32);
 }
 
-/* The numbers at `s` are those of `_sum` in device.py. A factor of a sum: an integer, bits, or a float
- * in units of its window. `own`: 0 of A, 1 of B. */
-WF_FUNCTION int32_t wf_factor(uint32_t raw, uint32_t bits, const uint64_t *s, uint32_t own) {
+/* The numbers at `s` are those of `_sum` in device.py; `own`: 0 of A, 1 of B. A float in units of its window. */
+struct wf_window_of_floats { uint32_t shift, ignored, field, mask, sign; };
+
+WF_FUNCTION wf_window_of_floats wf_floats(const uint64_t *s, uint32_t own, uint32_t bits) {
     const uint64_t *w = s + 3 + 4 * own;
-    uint32_t kind = (uint32_t)WF_GET(s);
-    if (kind == 0) return (int32_t)((raw ^ (uint32_t)WF_GET(s + 3 + own)) - (uint32_t)WF_GET(s + 3 + own));
-    if (kind < 3) return (int32_t)raw;
-    uint32_t shift = (uint32_t)WF_GET(w), one = 1u << shift, field = (raw >> shift) - (uint32_t)WF_GET(w + 2);
-    int32_t value = (int32_t)(((raw & (one - 1)) | one) >> (uint32_t)WF_GET(w + 1) << (field & (uint32_t)WF_GET(w + 3)));
+    const wf_window_of_floats floats = {(uint32_t)WF_GET(w), (uint32_t)WF_GET(w + 1), (uint32_t)WF_GET(w + 2), (uint32_t)WF_GET(w + 3), bits - 1 - (uint32_t)WF_GET(w)};
+    return floats;
+}
+
+WF_FUNCTION int32_t wf_float(uint32_t raw, const wf_window_of_floats &w) {
+    uint32_t one = 1u << w.shift, field = (raw >> w.shift) - w.field;
+    int32_t value = (int32_t)(((raw & (one - 1)) | one) >> w.ignored << (field & w.mask));
     /* A field below the window's borrows from the sign. */
-    return field >> (bits - 1 - shift) & 1 ? -value : value;
+    return field >> w.sign & 1 ? -value : value;
+}
+
+/* A factor of a sum: an integer, bits, or a float. */
+WF_FUNCTION int32_t wf_factor(uint32_t raw, uint32_t bits, const uint64_t *s, uint32_t own) {
+    uint32_t kind = (uint32_t)WF_GET(s), sign = (uint32_t)WF_GET(s + 3 + own);
+    if (kind == 0) return (int32_t)((raw ^ sign) - sign);
+    return kind < 3 ? (int32_t)raw : wf_float(raw, wf_floats(s, own, bits));
 }
 
 /* The same of f64: the upper half of a product of two. */
@@ -366,26 +376,24 @@ WF_FUNCTION int64_t wf_product(const uint64_t *pair, const uint64_t *s) {
     return (pair[0] ^ pair[1]) >> 63 ? -(int64_t)x : (int64_t)x;
 }
 
-/* Factors of sums lie line by line, each further on than its numbers need, in other banks: by a number, or
- * by the 16 bytes that four factors of floats are loaded at once as. */
+/* Factors of sums lie line by line, each a word further on than its numbers need: in other banks. */
 struct wf_sums {
     const uint64_t *numbers;
     const int32_t *a, *b;
-    uint32_t depth, run, positions[2], pitch[2], lines, is_wide;
+    uint32_t depth, run, pitch[2], lines, is_wide;
 };
 
-WF_FUNCTION wf_sums wf_sums_of(const int32_t *fillings, const int32_t *f, const uint64_t *numbers) {
+WF_FUNCTION wf_sums wf_sums_of(const int32_t *f, const uint64_t *numbers) {
     wf_sums s;
     s.numbers = numbers;
     s.depth = (uint32_t)numbers[1];
     s.run = (uint32_t)numbers[2];
-    s.a = fillings + WF_GET(f + WF_A) * WF_FIELDS;
-    s.b = fillings + WF_GET(f + WF_B) * WF_FIELDS;
-    s.is_wide = numbers[0] == 3;
-    s.positions[0] = s.depth;
-    s.positions[1] = s.run ? 2 * s.depth : s.depth;
-    WF_EACH(2) s.pitch[t] = s.positions[t] + (s.is_wide ? 4 : 1);
+    s.a = f + WF_GET(f + WF_A) * WF_FIELDS;
+    s.b = f + WF_GET(f + WF_B) * WF_FIELDS;
+    s.pitch[0] = s.depth + 1;
+    s.pitch[1] = (s.run ? 2 * s.depth : s.depth) + 1;
     s.lines = (uint32_t)WF_GET(s.a + WF_LINES);
+    s.is_wide = numbers[0] == 3;
     return s;
 }
 
@@ -417,8 +425,8 @@ WF_FUNCTION int wf_ones(uint32_t bits) {
 }
 
 /* The sum for an element of C. */
-WF_CALLED uint64_t wf_sum(const uint8_t *image, const uint8_t *factors, const uint32_t *places, const int32_t *fillings, const int32_t *f, uint32_t number, const uint64_t *numbers) {
-    const wf_sums s = wf_sums_of(fillings, f, numbers);
+WF_CALLED uint64_t wf_sum(const uint8_t *image, const uint8_t *factors, const uint32_t *places, const int32_t *f, uint32_t number, const uint64_t *numbers) {
+    const wf_sums s = wf_sums_of(f, numbers);
     uint32_t kind = (uint32_t)numbers[0], line = wf_line(f, number, 0), position = wf_line(f, number, 1);
     uint32_t own = line * s.pitch[0], other = s.lines * s.pitch[0] + position * s.pitch[1];
     const int16_t *x = (const int16_t *)factors + own, *y = (const int16_t *)factors + other;
@@ -621,36 +629,62 @@ WF_FUNCTION void wf_alone(const wf_given &g, Make make) {
     if (g.lane == 0) wf_by_order(g, make);
 }
 
-/* Elements of C that a lane sums at once: so many of its lines, and positions of each. */
-enum { WF_SUM_LINES = 2, WF_SUM_POSITIONS = 4 };
+/* Factors of a matrix whose elements are in order, four of a line or of a position at once. */
+struct wf_factors_of {
+    wf_window_of_floats floats;
+    wf_at start;
+    uint32_t size, columns, turned;
+
+    /* The patterns of a line, or of a position (turned), of four lines and positions from these on. */
+    WF_MEMBER void row(uint32_t line, uint32_t position, uint32_t ahead, uint32_t *raw) const {
+        const uint32_t number = ((turned ? position : line) + ahead) * columns + (turned ? line : position);
+        wf_four(&WF_IN(const uint8_t, start + number * size), size, raw);
+    }
+};
+
+WF_FUNCTION wf_factors_of wf_factors_in_order(const wf_given &g, const int32_t *f, const uint64_t *numbers, uint32_t own) {
+    const wf_factors_of factors = {wf_floats(numbers, own, (uint32_t)WF_GET(f + WF_BITS)), g.image + (uint32_t)WF_GET(f + WF_FIRST) * 16, wf_size(f), (uint32_t)WF_GET(f + WF_COLUMNS), (uint32_t)WF_GET(f + WF_TURNED)};
+    return factors;
+}
 
 /* Gives each element what `make` makes of the pattern that is nearest to minus its sum, of floats whose
- * numbers start there. Neighbours of those that a lane has are other lanes': factors of four lanes in a row
- * lie in other banks. */
+ * numbers start there: two elements of each of four lines at once. */
 template <typename Make>
 WF_FUNCTION void wf_each_sum(const wf_given &g, uint32_t start, Make make) {
     const uint64_t *numbers = g.constants + start;
-    const int32_t *f = g.filling;
-    const uint32_t depth = (uint32_t)WF_GET(numbers + 1), pitch = (depth + 4) * 4, count = (uint32_t)WF_GET(f + WF_COUNT), lines = (uint32_t)WF_GET(f + WF_LINES);
-    const uint32_t turned = WF_GET(f + WF_TURNED) != 0, apart = lines / WF_SUM_LINES, across = (wf_line(f, count - 1, 1) + 1) / WF_SUM_POSITIONS;
-    /* Behind the image, which is as long as the random words in front of the draws. */
-    const wf_at factors = g.image + (g.draws - g.base);
-    WF_SOME for (uint32_t n = g.lane; n < count / (WF_SUM_LINES * WF_SUM_POSITIONS); n += g.lanes) {
-        const uint32_t first = n * (turned ? WF_SUM_LINES : WF_SUM_POSITIONS);
-        const uint32_t line = wf_line(f, first, 0) / (turned ? WF_SUM_LINES : 1), position = wf_line(f, first, 1) / (turned ? 1 : WF_SUM_POSITIONS);
-        wf_at x = factors + line * pitch, y = factors + (lines + position) * pitch;
-        int64_t total[WF_SUM_LINES * WF_SUM_POSITIONS] = {};
-        uint32_t raw[WF_SUM_LINES * WF_SUM_POSITIONS];
-        WF_SOME for (uint32_t k = 0; k < depth; k += 4, x += 16, y += 16) {
-            wf_block a[WF_SUM_LINES], b[WF_SUM_POSITIONS];
-            WF_EACH(WF_SUM_LINES) a[t] = WF_IN(const wf_block, x + t * apart * pitch);
-            WF_EACH(WF_SUM_POSITIONS) b[t] = WF_IN(const wf_block, y + t * across * pitch);
-            WF_EACH(4 * WF_SUM_LINES * WF_SUM_POSITIONS)
-                total[t / 4] += (int64_t)(int32_t)a[t / 4 / WF_SUM_POSITIONS].words[t % 4] * (int32_t)b[t / 4 % WF_SUM_POSITIONS].words[t % 4];
+    const int32_t *f = g.filling, *a = f + WF_GET(f + WF_A) * WF_FIELDS, *b = f + WF_GET(f + WF_B) * WF_FIELDS;
+    const wf_factors_of left = wf_factors_in_order(g, a, numbers, 0), right = wf_factors_in_order(g, b, numbers, 1);
+    const uint32_t depth = (uint32_t)WF_GET(numbers + 1), across = (uint32_t)WF_GET(b + WF_LINES) / 2, count = (uint32_t)WF_GET(f + WF_LINES) / 4 * across;
+    WF_SOME for (uint32_t n = g.lane; n < count; n += g.lanes) {
+        const uint32_t line = n / across * 4, position = n % across * 2, half = position & 2;
+        int64_t total[8] = {};
+        uint32_t made[8];
+        WF_SOME for (uint32_t k = 0; k < depth; k += 4) {
+            uint32_t raw[4];
+            int32_t x[4], y[2][4];
+            if (right.turned)
+                WF_EACH(4) {
+                    right.row(position - half, k, t, raw);
+                    y[0][t] = wf_float(half ? raw[2] : raw[0], right.floats);
+                    y[1][t] = wf_float(half ? raw[3] : raw[1], right.floats);
+                }
+            else
+                WF_EACH(2) {
+                    right.row(position, k, t, raw);
+                    for (int m = 0; m < 4; m++) y[t][m] = wf_float(raw[m], right.floats);
+                }
+            WF_EACH(4) {
+                left.row(line, k, t, raw);
+                for (int m = 0; m < 4; m++) x[m] = wf_float(raw[m], left.floats);
+                if (left.turned)
+                    for (int m = 0; m < 8; m++) total[m] += (int64_t)x[m / 2] * y[m % 2][t];
+                else
+                    for (int m = 0; m < 8; m++) total[t * 2 + m / 4] += (int64_t)x[m % 4] * y[m / 4][m % 4];
+            }
         }
-        WF_EACH(WF_SUM_LINES * WF_SUM_POSITIONS) raw[t] = make(wf_nearest(total[t], numbers + 11));
+        WF_EACH(8) made[t] = make(wf_nearest(total[t], numbers + 11));
         wf_by_order(g, [&](const auto &one) {
-            WF_EACH(WF_SUM_LINES * WF_SUM_POSITIONS) one.put(line + t / WF_SUM_POSITIONS * apart, position + t % WF_SUM_POSITIONS * across, raw[t]);
+            WF_EACH(8) one.put(line + t / 2, position + t % 2, made[t]);
         });
     }
 }
@@ -741,7 +775,7 @@ WF_FUNCTION void wf_run(wf_elements<T, N, IMAGE> &e, const uint64_t *code, int c
                 x.of[t] = (T)WF_GET(constants + second + (uint32_t)at);
             }
             break;
-        case 8: WF_EACH(N) x.of[t] = (T)wf_sum((const uint8_t *)i->image, i->factors, i->contents.places, i->contents.fillings, e.filling, e.number(t), constants + second); break;
+        case 8: WF_EACH(N) x.of[t] = (T)wf_sum((const uint8_t *)i->image, i->factors, i->contents.places, e.filling, e.number(t), constants + second); break;
         case 10: WF_EACH(N) x.of[t] += y.of[t]; break;
         case 11: WF_EACH(N) x.of[t] -= y.of[t]; break;
         case 12: WF_EACH(N) x.of[t] *= y.of[t]; break;
@@ -825,37 +859,23 @@ WF_FUNCTION uint32_t wf_flags(const uint64_t *code) { return (uint32_t)(code[0] 
 
 WF_FUNCTION int wf_has_sums(const wf_image *i, uint32_t f) { return (wf_flags(wf_code(i, f)) & WF_SUMS) != 0; }
 
-/* The numbers of a fill's sum: native code has where they start as its own first number. */
-WF_FUNCTION const uint64_t *wf_sum_numbers(const wf_image *i, const uint64_t *code) {
-    if (wf_flags(code) & WF_NATIVE_FILL) return i->contents.constants + (uint32_t)code[1];
-    while ((*++code & 31) != 8) {}
-    return i->contents.constants + (*code >> 32 & 0xFFFF);
-}
-
-/* Takes A and B apart for sums: floats four at a time, if those of a line follow each other. */
+/* Takes A and B apart for sums. */
 WF_FUNCTION void wf_factors(const wf_image *i, uint32_t f) {
-    const wf_sums s = wf_sums_of(i->contents.fillings, i->contents.fillings + f * WF_FIELDS, wf_sum_numbers(i, wf_code(i, f)));
-    const uint8_t *image = (const uint8_t *)i->image;
+    const uint64_t *code = wf_code(i, f);
+    while ((*++code & 31) != 8) {}
+    const wf_sums s = wf_sums_of(i->contents.fillings + f * WF_FIELDS, i->contents.constants + (*code >> 32 & 0xFFFF));
     uint32_t start = 0;
     if (s.numbers[0] == 4) return;
     WF_EACH(2) {
         const int32_t *one = t ? s.b : s.a;
-        uint32_t bits = (uint32_t)WF_GET(one + WF_BITS), size = wf_size(one), count = (uint32_t)WF_GET(one + WF_LINES) * s.positions[t];
-        if (s.is_wide && wf_is_ordered(one) && !WF_GET(one + WF_TURNED))
-            WF_SOME for (uint32_t n = 4 * i->lane; n < count; n += 4 * i->lanes) {
-                uint32_t raw[4];
-                wf_block four;
-                wf_four(image + (uint32_t)WF_GET(one + WF_FIRST) * 16 + n * size, size, raw);
-                for (uint32_t k = 0; k < 4; k++) four.words[k] = (uint32_t)wf_factor(raw[k], bits, s.numbers, t);
-                *(wf_block *)(i->factors + (start + wf_line(one, n, 0) * s.pitch[t] + wf_line(one, n, 1)) * 4) = four;
-            }
-        else
-            WF_SOME for (uint32_t n = i->lane; n < count; n += i->lanes) {
-                int32_t factor = wf_factor((uint32_t)wf_raw(image, i->contents.places, one, n), bits, s.numbers, t);
-                uint32_t at = start + wf_line(one, n, 0) * s.pitch[t] + wf_line(one, n, 1);
-                if (s.is_wide) ((int32_t *)i->factors)[at] = factor;
-                else ((int16_t *)i->factors)[at] = (int16_t)factor;
-            }
+        uint32_t count = (uint32_t)WF_GET(one + WF_LINES) * (s.pitch[t] - 1);
+        for (uint32_t n = i->lane; n < count; n += i->lanes) {
+            uint32_t raw = (uint32_t)wf_raw((const uint8_t *)i->image, i->contents.places, one, n);
+            int32_t factor = wf_factor(raw, (uint32_t)WF_GET(one + WF_BITS), s.numbers, t);
+            uint32_t at = start + wf_line(one, n, 0) * s.pitch[t] + wf_line(one, n, 1);
+            if (s.is_wide) ((int32_t *)i->factors)[at] = factor;
+            else ((int16_t *)i->factors)[at] = (int16_t)factor;
+        }
         start += (uint32_t)WF_GET(one + WF_LINES) * s.pitch[t];
     }
 }

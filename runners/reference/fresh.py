@@ -18,7 +18,7 @@ from runners.reference.encoding import Encoded
 from runners.reference.self_check import LISTED, Compared
 
 _LOW = (1 << 32) - 1
-_DRAW_BLOCKS, _BATCH, _BATCHED, _SMALL = 8, 8, 512, 14 << 10
+_DRAW_BLOCKS, _BATCH, _BATCHED, _SMALL = 8, 8, 512, 12 << 10
 """Blocks of 16 bytes of draws, most images and scalars of images that are begun together, and most
 bytes of two images that are made at once, as contents.h has them."""
 _KEPT_BYTES = 8 << 20

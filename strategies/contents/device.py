@@ -68,8 +68,9 @@ _HEADER = 12
 """Words of 64 bits in front of the arrays."""
 _ORDERED = -2
 """In place of where numbers of elements start, of elements in the order of their numbers."""
-_PARTS = 7
-"""Of a row of `fillings`: whether the bytes of its elements lie apart."""
+_NUMBERS, _PARTS, _A, _B = 6, 7, 8, 9
+"""Of a row of `fillings`: where numbers of its elements start, whether the bytes of these lie
+apart, and how many rows further A and B are."""
 _DRAW_BLOCKS = 8
 _NATIVE_BYTES = 32 << 10
 """Most bytes of the blocks of an image, twice, and its draws, for native code: it works in shared
@@ -131,11 +132,11 @@ class DeviceContents:
     memory; whether the matrix's lines lie across those in memory; where its `places` start; where
     the numbers of the elements that are filled start among `places`, or -1: all, or -2: all, which
     lie in whole blocks (below) in the order of their numbers, a multiple of four in a line; whether
-    `places` are those of all bytes, not of the first ones of elements; fillings of A and of B of
-    the product that a C belongs to, or -1; 2^40 over the elements of a line in memory, rounded up,
-    low half first; if elements are those of whole blocks of the row and have no other's bytes, the
-    first of these blocks, and how many there are, else 0. Of 4 bits two elements share a byte, and
-    a place; the first is the low one."""
+    `places` are those of all bytes, not of the first ones of elements; how many rows further the
+    fillings of A and of B are whose product a C belongs to, or 0; 2^40 over the elements of a line
+    in memory, rounded up, low half first; if elements are those of whole blocks of the row and have
+    no other's bytes, the first of these blocks, and how many there are, else 0. Of 4 bits two
+    elements share a byte, and a place; the first is the low one."""
     starts: NDArray[np.int32]
     """(turns, period, 1 + fillings)"""
     code: NDArray[np.uint64]
@@ -191,6 +192,10 @@ def device_contents(recipe: Recipe, program: Program, *, is_native: bool = True)
     )
     code = _Assembler()
     is_whole = [is_native and not row[_PARTS] for row in fillings]
+    are_ordered = [
+        all(fillings[number + further][_NUMBERS] == _ORDERED for further in row[_A : _B + 1])
+        for number, row in enumerate(fillings)
+    ]
     starts = np.zeros((turns, len(recipe.classes), 1 + len(fillings)), np.int32)
     scalars = 0
     for slot, class_ in enumerate(recipe.classes):
@@ -201,8 +206,9 @@ def device_contents(recipe: Recipe, program: Program, *, is_native: bool = True)
                 fills = one.fills[class_]
                 fill = fills[turn % len(fills)]
                 is_done = fill.everywhere is NOISE and untouched[number]
+                is_known = are_ordered[number] or not _has_sums(fill.everywhere)
                 starts[turn, slot, 1 + number] = made.start(
-                    fill, one.window, is_done=is_done, is_native=is_whole[number]
+                    fill, one.window, is_done=is_done, is_native=is_whole[number] and is_known
                 )
             starts[turn, slot, 0] = made.image()
         scalars = max(scalars, len(made.scalars))
@@ -259,7 +265,10 @@ def _row(
 ) -> tuple[tuple[int, ...], NDArray[np.uint32]]:
     """Return a row of `fillings`, and its places."""
     window = one.window
-    both = (-1, -1) if one.multiplicands is None else tuple(numbers[w] for w in one.multiplicands)
+    both = (0, 0)
+    if one.multiplicands is not None:
+        a, b = (numbers[w] - numbers[window] for w in one.multiplicands)
+        both = a, b
     lines, positions = window.shape
     units = window.places.reshape(-1, window.unit_bytes)
     written = window.last.reshape(units.shape)
@@ -293,6 +302,11 @@ _LINES = {Code.LINE, Code.POSITION, Code.NOISE, Code.AT, Code.SUM}
 def _reads_others(node: Node) -> bool:
     """Whether a value depends on other elements."""
     return node.code in (Code.AT, Code.SUM) or any(map(_reads_others, node.arguments))
+
+
+@cache
+def _has_sums(node: Node) -> bool:
+    return node.code is Code.SUM or any(map(_has_sums, node.arguments))
 
 
 @cache
@@ -516,8 +530,7 @@ class _Class:
         if is_native:
             made = _native(fill, unit, bits)[0]
             if made is not None:
-                flags = _Flag.NATIVE | (_Flag.SUMS if made.factors else 0)
-                return _Code(made.words(self._assembler), made.number, flags)
+                return _Code(made.words(self._assembler), made.number, _Flag.NATIVE)
         block = _Block(self, self._assembler, unit)
         value = block.value(fill.everywhere, pattern=True)
         words = block.words(value)
@@ -690,12 +703,9 @@ class _Known:
     native: Native
     tables: tuple[tuple[object, tuple[int, ...]], ...]
     """Key and values of each of its tables."""
-    factors: int
-    """Bytes that factors of its sum take."""
 
     def words(self, assembler: _Assembler) -> list[int]:
         """Return its numbers as words, with the places of tables."""
-        assembler.factors = max(assembler.factors, self.factors)
         numbers = list(self.native.numbers)
         for place, (key, values) in zip(self.native.tables, self.tables, strict=True):
             numbers[place] = assembler.stored(key, values)
@@ -712,11 +722,11 @@ def _native(fill: Fill, unit: _Unit, bits: int) -> tuple[_Known | None, _Known |
     return found[0], found[1]
 
 
-_Made = tuple[Native, tuple[tuple[object, tuple[int, ...]], ...], int]
+_Made = tuple[Native, tuple[tuple[object, tuple[int, ...]], ...]]
 
 
 def _natives(fill: Fill, unit: _Unit, bits: int) -> tuple[_Made | None, _Made | None]:
-    """Return native code of both halves of a fill, of a known shape or not, tables and factors."""
+    """Return native code of both halves of a fill, of a known shape or not, and their tables."""
     if bits == 4 or not _are_summed_together(fill.everywhere, unit):  # 4: two share a byte
         return None, None
     own = _Assembler(), _Assembler()
@@ -735,7 +745,7 @@ def _natives(fill: Fill, unit: _Unit, bits: int) -> tuple[_Made | None, _Made | 
         native.placed(second.instructions, results, own[1].constants) if second.is_narrow else None,
     )
     made = [
-        None if half is None else (half, one.tables(half), one.factors)
+        None if half is None else (half, one.tables(half))
         for half, one in zip(halves, own, strict=True)
     ]
     return made[0], made[1]
@@ -745,7 +755,7 @@ def _are_summed_together(node: Node, unit: _Unit) -> bool:
     """Whether native code can make the sums of a value: `wf_each_sum` in contents.h."""
     one = node.value
     if isinstance(one, Sum):
-        sizes = unit.lines % 2, unit.positions % 4, one.depth % 4
+        sizes = unit.lines % 4, unit.positions % 4, one.depth % 4
         return one.rounded is not None and one.a.bits < 64 and not one.run and not any(sizes)
     return all(_are_summed_together(argument, unit) for argument in node.arguments)
 
@@ -798,9 +808,9 @@ def _factor_bytes(one: Sum, lines: int, columns: int) -> int:
     """Return the memory that factors of a sum take: see `wf_factors` in contents.h."""
     if one.a.bits == 64:
         return 0
-    size, apart = (2, 1) if one.rounded is None else (4, 4)
+    size = 2 if one.rounded is None else 4
     depth = one.depth // 8 if one.a.kind is Kind.BITS else one.depth
-    return size * (lines * (depth + apart) + columns * (depth * (1 + (one.run > 0)) + apart))
+    return size * (lines * (depth + 1) + columns * (depth * (1 + (one.run > 0)) + 1))
 
 
 def _sum(one: Sum) -> tuple[int, ...]:
