@@ -137,6 +137,8 @@ class DeviceReference:
         """Queue the making of images, numbered from `first` on, at two addresses each."""
         # Fewer at a time where there are few: all warps are to have some, and to end together.
         batch = max(1, count // (_PARTS * contents.resident))
+        # Where two are made at once an odd number leaves half of the lanes without one.
+        batch += batch % 2
         self._fill.prepared_async_call(
             (min(-(-count // contents.warps), contents.blocks), 1),
             (LANES * contents.warps, 1, 1),

@@ -90,7 +90,7 @@ enum {
     WF_LEAVE = 0xFFFF, WF_DRAW_BLOCKS = 8, WF_DRAWS = 1, WF_GAPS, WF_GOLDEN = 0x9E3779B9, WF_BATCH = 8, WF_BATCHED = 512, WF_SMALL = 12 << 10,
     WF_BITS = 0, WF_LINES, WF_COUNT, WF_COLUMNS, WF_TURNED, WF_PLACES, WF_NUMBERS, WF_PARTS, WF_A, WF_B,
     WF_RECIPROCAL, WF_FIRST = 12, WF_BLOCKS, WF_FIELDS,
-    WF_SLOT = 0, WF_SCALAR, WF_LAST,
+    WF_ORDERED = -2, WF_SLOT = 0, WF_SCALAR, WF_LAST,
     WF_SLOTS = 16, WF_NOWHERE = 1023
 };
 
@@ -194,6 +194,39 @@ WF_FUNCTION uint32_t wf_place(const uint32_t *places, const int32_t *f, uint32_t
     return WF_GET(places + (uint32_t)WF_GET(f + WF_PLACES) + (WF_GET(f + WF_BITS) == 4 ? number >> 1 : number));
 }
 
+/* Whether elements lie in whole blocks, from WF_FIRST on, in the order of their numbers. */
+WF_FUNCTION int wf_is_ordered(const int32_t *f) { return WF_GET(f + WF_NUMBERS) == WF_ORDERED; }
+
+struct alignas(8) wf_pair { uint32_t words[2]; };
+
+/* Reads and writes four elements that follow each other, of as many bytes as `size` says. */
+WF_FUNCTION void wf_four(const void *at, uint32_t size, uint32_t *raw) {
+    if (size == 2) {
+        wf_pair both = *(const wf_pair *)at;
+        WF_EACH(4) raw[t] = both.words[t / 2] >> t % 2 * 16 & 0xFFFF;
+    } else if (size == 4) {
+        wf_block all = *(const wf_block *)at;
+        WF_EACH(4) raw[t] = all.words[t];
+    } else {
+        uint32_t all = *(const uint32_t *)at;
+        WF_EACH(4) raw[t] = all >> t * 8 & 0xFF;
+    }
+}
+
+WF_FUNCTION void wf_keep_four(void *at, uint32_t size, const uint32_t *raw) {
+    if (size == 2) {
+        wf_pair both;
+        WF_EACH(2) both.words[t] = (raw[2 * t] & 0xFFFF) | raw[2 * t + 1] << 16;
+        *(wf_pair *)at = both;
+    } else if (size == 4) {
+        wf_block all;
+        WF_EACH(4) all.words[t] = raw[t];
+        *(wf_block *)at = all;
+    } else {
+        *(uint32_t *)at = (raw[0] & 0xFF) | (raw[1] & 0xFF) << 8 | (raw[2] & 0xFF) << 16 | raw[3] << 24;
+    }
+}
+
 /* Reads and writes an element whose bytes lie apart: `bytes` are those of the image, or of its noise. */
 WF_CALLED uint64_t wf_parts(const uint8_t *bytes, const uint32_t *places, uint32_t size) {
     uint64_t raw = 0;
@@ -291,14 +324,13 @@ WF_FUNCTION uint32_t wf_nearest(int64_t total, const uint64_t *figures) {
     int scale = (int)WF_GET(figures), fraction = (int)WF_GET(figures + 3), bias = (int)WF_GET(figures + 4);
     uint32_t sign = total >= 0 ? (uint32_t)WF_GET(figures + 5) : 0, infinity = (uint32_t)(2 * bias + 1) << fraction;
     uint64_t value = total < 0 ? 0 - (uint64_t)total : (uint64_t)total;
-    int length = wf_length(value), excess = length > 32 ? length - 32 : 0, top = length - 1 + scale, up = top < 1 - bias ? 1 - bias : top;
-    uint32_t whole = (uint32_t)(value >> excess) | ((value & (((uint64_t)1 << excess) - 1)) != 0);
-    if (!value) return sign;
-    whole <<= length < 32 ? 32 - length : 0;
+    int length = wf_length(value), top = length - 1 + scale, up = top < 1 - bias ? 1 - bias : top;
+    uint64_t highest = value << ((64 - length) & 63);
+    uint32_t whole = (uint32_t)(highest >> 32) | ((uint32_t)highest != 0);
     uint32_t drop = (uint32_t)(31 - fraction + up - top), kept = drop < 32 ? whole >> drop : 0, rest = drop > 32 ? 0 : whole << (32 - drop);
     kept += rest > 0x80000000u - (kept & 1);
     kept += (uint32_t)(up + bias - 1) << fraction;
-    return sign | (up > bias || kept > infinity ? infinity : kept);
+    return sign | (!value ? 0 : up > bias || kept > infinity ? infinity : kept);
 }
 
 WF_FUNCTION uint64_t wf_upper(uint64_t x, uint64_t y) {
@@ -307,16 +339,27 @@ WF_FUNCTION uint64_t wf_upper(uint64_t x, uint64_t y) {
     return x1 * y1 + (middle >> 32) + (other >> 32);
 }
 
-/* The numbers at `s` are those of `_sum` in device.py. A factor of a sum: an integer, bits, or a float
- * in units of its window. `own`: 0 of A, 1 of B. */
-WF_FUNCTION int32_t wf_factor(uint32_t raw, uint32_t bits, const uint64_t *s, uint32_t own) {
+/* The numbers at `s` are those of `_sum` in device.py; `own`: 0 of A, 1 of B. A float in units of its window. */
+struct wf_window_of_floats { uint32_t shift, ignored, field, mask, sign; };
+
+WF_FUNCTION wf_window_of_floats wf_floats(const uint64_t *s, uint32_t own, uint32_t bits) {
     const uint64_t *w = s + 3 + 4 * own;
-    if (s[0] == 0) return (int32_t)((raw ^ (uint32_t)s[3 + own]) - (uint32_t)s[3 + own]);
-    if (s[0] < 3) return (int32_t)raw;
-    uint32_t one = 1u << w[0], field = (raw >> w[0]) - (uint32_t)w[2];
-    int32_t value = (int32_t)(((raw & (one - 1)) | one) >> w[1] << (field & (uint32_t)w[3]));
+    const wf_window_of_floats floats = {(uint32_t)WF_GET(w), (uint32_t)WF_GET(w + 1), (uint32_t)WF_GET(w + 2), (uint32_t)WF_GET(w + 3), bits - 1 - (uint32_t)WF_GET(w)};
+    return floats;
+}
+
+WF_FUNCTION int32_t wf_float(uint32_t raw, const wf_window_of_floats &w) {
+    uint32_t one = 1u << w.shift, field = (raw >> w.shift) - w.field;
+    int32_t value = (int32_t)(((raw & (one - 1)) | one) >> w.ignored << (field & w.mask));
     /* A field below the window's borrows from the sign. */
-    return field >> (bits - 1 - (uint32_t)w[0]) & 1 ? -value : value;
+    return field >> w.sign & 1 ? -value : value;
+}
+
+/* A factor of a sum: an integer, bits, or a float. */
+WF_FUNCTION int32_t wf_factor(uint32_t raw, uint32_t bits, const uint64_t *s, uint32_t own) {
+    uint32_t kind = (uint32_t)WF_GET(s), sign = (uint32_t)WF_GET(s + 3 + own);
+    if (kind == 0) return (int32_t)((raw ^ sign) - sign);
+    return kind < 3 ? (int32_t)raw : wf_float(raw, wf_floats(s, own, bits));
 }
 
 /* The same of f64: the upper half of a product of two. */
@@ -340,13 +383,13 @@ struct wf_sums {
     uint32_t depth, run, pitch[2], lines, is_wide;
 };
 
-WF_FUNCTION wf_sums wf_sums_of(const int32_t *fillings, const int32_t *f, const uint64_t *numbers) {
+WF_FUNCTION wf_sums wf_sums_of(const int32_t *f, const uint64_t *numbers) {
     wf_sums s;
     s.numbers = numbers;
     s.depth = (uint32_t)numbers[1];
     s.run = (uint32_t)numbers[2];
-    s.a = fillings + WF_GET(f + WF_A) * WF_FIELDS;
-    s.b = fillings + WF_GET(f + WF_B) * WF_FIELDS;
+    s.a = f + WF_GET(f + WF_A) * WF_FIELDS;
+    s.b = f + WF_GET(f + WF_B) * WF_FIELDS;
     s.pitch[0] = s.depth + 1;
     s.pitch[1] = (s.run ? 2 * s.depth : s.depth) + 1;
     s.lines = (uint32_t)WF_GET(s.a + WF_LINES);
@@ -382,8 +425,8 @@ WF_FUNCTION int wf_ones(uint32_t bits) {
 }
 
 /* The sum for an element of C. */
-WF_CALLED uint64_t wf_sum(const uint8_t *image, const uint8_t *factors, const uint32_t *places, const int32_t *fillings, const int32_t *f, uint32_t number, const uint64_t *numbers) {
-    const wf_sums s = wf_sums_of(fillings, f, numbers);
+WF_CALLED uint64_t wf_sum(const uint8_t *image, const uint8_t *factors, const uint32_t *places, const int32_t *f, uint32_t number, const uint64_t *numbers) {
+    const wf_sums s = wf_sums_of(f, numbers);
     uint32_t kind = (uint32_t)numbers[0], line = wf_line(f, number, 0), position = wf_line(f, number, 1);
     uint32_t own = line * s.pitch[0], other = s.lines * s.pitch[0] + position * s.pitch[1];
     const int16_t *x = (const int16_t *)factors + own, *y = (const int16_t *)factors + other;
@@ -438,11 +481,12 @@ WF_FUNCTION uint32_t wf_drawn(const wf_given &g, uint32_t number, uint32_t last)
 }
 
 WF_FUNCTION uint32_t wf_clipped(uint32_t x, uint32_t low, uint32_t high) {
-    return (int32_t)x < (int32_t)low ? low : (int32_t)x > (int32_t)high ? high : x;
+    uint32_t least = (int32_t)x < (int32_t)high ? x : high;
+    return (int32_t)least > (int32_t)low ? least : low;
 }
 
 WF_FUNCTION uint32_t wf_looked_up(const wf_given &g, uint32_t start, uint32_t last, uint32_t index) {
-    return (uint32_t)WF_GET(g.constants + start + wf_clipped(index, 0, last));
+    return (uint32_t)WF_GET(g.constants + (start + wf_clipped(index, 0, last)));
 }
 
 WF_FUNCTION uint32_t wf_number_at(const wf_given &g, uint32_t place) {
@@ -455,46 +499,78 @@ WF_FUNCTION uint32_t wf_random(const wf_given &g, uint32_t at) {
     return WF_IN(const uint32_t, g.base + (at & ~3u)) >> at % 4 * 8;
 }
 
-/* The bits of an element, of 8 to 32. */
-WF_FUNCTION uint32_t wf_mask_of(const wf_given &g) {
-    uint32_t bits = (uint32_t)WF_GET(g.filling + WF_BITS);
-    return 0xFFFFFFFFu >> (32 - (bits < 8 ? 8 : bits));
-}
-
-/* An element, or a line. */
-struct wf_one {
-    const wf_given &g;
-    uint32_t mask, number, at;
-
-    WF_MEMBER uint32_t noise() const { return wf_random(g, at) & mask; }
-    WF_MEMBER uint32_t line() const { return wf_line(g.filling, number, 0); }
-    WF_MEMBER uint32_t position() const { return wf_line(g.filling, number, 1); }
-    WF_MEMBER uint32_t beside(uint32_t line, uint32_t position) const {
-        uint32_t place = (uint32_t)WF_GET(g.filling + WF_PLACES) + wf_number(g.filling, line, position);
-        return wf_random(g, WF_GET(g.places + place) & ~WF_READ_ONLY) & mask;
-    }
-};
-
 WF_FUNCTION void wf_keep(const wf_given &g, uint32_t size, uint32_t at, uint32_t raw) {
     if (size == 2) WF_IN(uint16_t, g.image + at) = (uint16_t)raw;
     else if (size == 4) WF_IN(uint32_t, g.image + at) = raw;
     else WF_IN(uint8_t, g.image + at) = (uint8_t)raw;
 }
 
-/* Gives each element what `make` makes of it, N at once. */
+/* An element, or a line. ORDERED: of a filling in the order of its numbers. */
+template <int ORDERED>
+struct wf_one {
+    const wf_given &g;
+    /* Of its filling: bits and bytes of an element, how lines lie in memory, and where its first element
+     * lies, or where its places start. */
+    uint32_t mask, size, columns, turned, start;
+    /* Its random bits, and where it is. */
+    uint32_t own, own_line, own_position;
+
+    WF_MEMBER uint32_t noise() const { return own & mask; }
+    WF_MEMBER uint32_t line() const { return own_line; }
+    WF_MEMBER uint32_t position() const { return own_position; }
+    WF_MEMBER uint32_t place(uint32_t line, uint32_t position) const {
+        uint32_t number = turned ? position * columns + line : line * columns + position;
+        return ORDERED ? start + number * size : WF_GET(g.places + (start + number));
+    }
+    WF_MEMBER uint32_t beside(uint32_t line, uint32_t position) const { return wf_random(g, place(line, position) & ~WF_READ_ONLY) & mask; }
+    WF_MEMBER void put(uint32_t line, uint32_t position, uint32_t value) const {
+        uint32_t at = place(line, position);
+        if (ORDERED || !(at & WF_READ_ONLY)) wf_keep(g, size, at, value);
+    }
+    WF_MEMBER wf_one of(uint32_t bits, uint32_t line, uint32_t position) const {
+        const wf_one one = {g, mask, size, columns, turned, start, bits, line, position};
+        return one;
+    }
+};
+
+template <int ORDERED>
+WF_FUNCTION wf_one<ORDERED> wf_one_of(const wf_given &g) {
+    const int32_t *f = g.filling;
+    const uint32_t bits = (uint32_t)WF_GET(f + WF_BITS), start = ORDERED ? (uint32_t)WF_GET(f + WF_FIRST) * 16 : (uint32_t)WF_GET(f + WF_PLACES);
+    const wf_one<ORDERED> one = {g, 0xFFFFFFFFu >> (32 - (bits < 8 ? 8 : bits)), wf_size(f), (uint32_t)WF_GET(f + WF_COLUMNS), (uint32_t)WF_GET(f + WF_TURNED), start, 0, 0, 0};
+    return one;
+}
+
+/* Has `make` work on a filling, whose order it knows. */
+template <typename Make>
+WF_FUNCTION void wf_by_order(const wf_given &g, Make make) {
+    if (wf_is_ordered(g.filling)) make(wf_one_of<1>(g));
+    else make(wf_one_of<0>(g));
+}
+
+/* Gives each element what `make` makes of it, four at once where they follow each other, else N. */
 template <int N, typename Make>
 WF_FUNCTION void wf_each(const wf_given &g, Make make) {
-    const uint32_t count = (uint32_t)WF_GET(g.filling + WF_COUNT), size = wf_size(g.filling), mask = wf_mask_of(g);
-    const uint32_t *places = g.places + (uint32_t)WF_GET(g.filling + WF_PLACES);
+    const uint32_t count = (uint32_t)WF_GET(g.filling + WF_COUNT);
+    if (wf_is_ordered(g.filling)) {
+        const wf_one<1> all = wf_one_of<1>(g);
+        const uint64_t reciprocal = WF_GET((const uint64_t *)(g.filling + WF_RECIPROCAL));
+        WF_SOME for (uint32_t first = 4 * g.lane; first < count; first += 4 * g.lanes) {
+            const uint32_t at = all.start + first * all.size, row = (uint32_t)(first * reciprocal >> 40), column = first - row * all.columns;
+            uint32_t own[4], raw[4];
+            wf_four(&WF_IN(const uint8_t, g.base + at), all.size, own);
+            WF_EACH(4) raw[t] = make(all.of(own[t], all.turned ? column + t : row, all.turned ? row : column + t));
+            wf_keep_four(&WF_IN(uint8_t, g.image + at), all.size, raw);
+        }
+        return;
+    }
+    const wf_one<0> all = wf_one_of<0>(g);
     WF_SOME for (uint32_t first = g.lane; first < count; first += N * g.lanes) {
         uint32_t number[N], at[N], raw[N];
         WF_EACH(N) number[t] = wf_number_at(g, first + t * g.lanes < count ? first + t * g.lanes : first);
-        WF_EACH(N) at[t] = WF_GET(places + number[t]);
-        WF_EACH(N) {
-            const wf_one one = {g, mask, number[t], at[t] & ~WF_READ_ONLY};
-            raw[t] = make(one);
-        }
-        WF_EACH(N) if (!(at[t] & WF_READ_ONLY) && first + t * g.lanes < count) wf_keep(g, size, at[t], raw[t]);
+        WF_EACH(N) at[t] = WF_GET(g.places + (all.start + number[t]));
+        WF_EACH(N) raw[t] = make(all.of(wf_random(g, at[t] & ~WF_READ_ONLY), wf_line(g.filling, number[t], 0), wf_line(g.filling, number[t], 1)));
+        WF_EACH(N) if (!(at[t] & WF_READ_ONLY) && first + t * g.lanes < count) wf_keep(g, all.size, at[t], raw[t]);
     }
 }
 
@@ -539,16 +615,78 @@ WF_CALLED void wf_windowed(const int32_t *filling, const uint32_t *places, wf_at
     }
 }
 
-WF_FUNCTION void wf_put(const wf_given &g, uint32_t line, uint32_t position, uint32_t value) {
-    uint32_t at = WF_GET(g.places + (uint32_t)WF_GET(g.filling + WF_PLACES) + wf_number(g.filling, line, position));
-    if (!(at & WF_READ_ONLY)) wf_keep(g, wf_size(g.filling), at, value);
-}
-
 /* Has `make` place elements over the others in each line. */
 template <typename Make>
 WF_FUNCTION void wf_each_line(const wf_given &g, Make make) {
-    const wf_one one = {g, wf_mask_of(g), 0, 0};
-    WF_SOME for (uint32_t line = g.lane; line < (uint32_t)WF_GET(g.filling + WF_LINES); line += g.lanes) make(one, line);
+    wf_by_order(g, [&](const auto &one) {
+        WF_SOME for (uint32_t line = g.lane; line < (uint32_t)WF_GET(g.filling + WF_LINES); line += g.lanes) make(one, line);
+    });
+}
+
+/* Has `make` place elements in lines of their own. */
+template <typename Make>
+WF_FUNCTION void wf_alone(const wf_given &g, Make make) {
+    if (g.lane == 0) wf_by_order(g, make);
+}
+
+/* Factors of a matrix whose elements are in order, four of a line or of a position at once. */
+struct wf_factors_of {
+    wf_window_of_floats floats;
+    wf_at start;
+    uint32_t size, columns, turned;
+
+    /* The patterns of a line, or of a position (turned), of four lines and positions from these on. */
+    WF_MEMBER void row(uint32_t line, uint32_t position, uint32_t ahead, uint32_t *raw) const {
+        const uint32_t number = ((turned ? position : line) + ahead) * columns + (turned ? line : position);
+        wf_four(&WF_IN(const uint8_t, start + number * size), size, raw);
+    }
+};
+
+WF_FUNCTION wf_factors_of wf_factors_in_order(const wf_given &g, const int32_t *f, const uint64_t *numbers, uint32_t own) {
+    const wf_factors_of factors = {wf_floats(numbers, own, (uint32_t)WF_GET(f + WF_BITS)), g.image + (uint32_t)WF_GET(f + WF_FIRST) * 16, wf_size(f), (uint32_t)WF_GET(f + WF_COLUMNS), (uint32_t)WF_GET(f + WF_TURNED)};
+    return factors;
+}
+
+/* Gives each element what `make` makes of the pattern that is nearest to minus its sum, of floats whose
+ * numbers start there: two elements of each of four lines at once. */
+template <typename Make>
+WF_FUNCTION void wf_each_sum(const wf_given &g, uint32_t start, Make make) {
+    const uint64_t *numbers = g.constants + start;
+    const int32_t *f = g.filling, *a = f + WF_GET(f + WF_A) * WF_FIELDS, *b = f + WF_GET(f + WF_B) * WF_FIELDS;
+    const wf_factors_of left = wf_factors_in_order(g, a, numbers, 0), right = wf_factors_in_order(g, b, numbers, 1);
+    const uint32_t depth = (uint32_t)WF_GET(numbers + 1), across = (uint32_t)WF_GET(b + WF_LINES) / 2, count = (uint32_t)WF_GET(f + WF_LINES) / 4 * across;
+    WF_SOME for (uint32_t n = g.lane; n < count; n += g.lanes) {
+        const uint32_t line = n / across * 4, position = n % across * 2, half = position & 2;
+        int64_t total[8] = {};
+        uint32_t made[8];
+        WF_SOME for (uint32_t k = 0; k < depth; k += 4) {
+            uint32_t raw[4];
+            int32_t x[4], y[2][4];
+            if (right.turned)
+                WF_EACH(4) {
+                    right.row(position - half, k, t, raw);
+                    y[0][t] = wf_float(half ? raw[2] : raw[0], right.floats);
+                    y[1][t] = wf_float(half ? raw[3] : raw[1], right.floats);
+                }
+            else
+                WF_EACH(2) {
+                    right.row(position, k, t, raw);
+                    for (int m = 0; m < 4; m++) y[t][m] = wf_float(raw[m], right.floats);
+                }
+            WF_EACH(4) {
+                left.row(line, k, t, raw);
+                for (int m = 0; m < 4; m++) x[m] = wf_float(raw[m], left.floats);
+                if (left.turned)
+                    for (int m = 0; m < 8; m++) total[m] += (int64_t)x[m / 2] * y[m % 2][t];
+                else
+                    for (int m = 0; m < 8; m++) total[t * 2 + m / 4] += (int64_t)x[m % 4] * y[m / 4][m % 4];
+            }
+        }
+        WF_EACH(8) made[t] = make(wf_nearest(total[t], numbers + 11));
+        wf_by_order(g, [&](const auto &one) {
+            WF_EACH(8) one.put(line + t / 2, position + t % 2, made[t]);
+        });
+    }
 }
 
 #include "native.h"
@@ -637,7 +775,7 @@ WF_FUNCTION void wf_run(wf_elements<T, N, IMAGE> &e, const uint64_t *code, int c
                 x.of[t] = (T)WF_GET(constants + second + (uint32_t)at);
             }
             break;
-        case 8: WF_EACH(N) x.of[t] = (T)wf_sum((const uint8_t *)i->image, i->factors, i->contents.places, i->contents.fillings, e.filling, e.number(t), constants + second); break;
+        case 8: WF_EACH(N) x.of[t] = (T)wf_sum((const uint8_t *)i->image, i->factors, i->contents.places, e.filling, e.number(t), constants + second); break;
         case 10: WF_EACH(N) x.of[t] += y.of[t]; break;
         case 11: WF_EACH(N) x.of[t] -= y.of[t]; break;
         case 12: WF_EACH(N) x.of[t] *= y.of[t]; break;
@@ -725,7 +863,7 @@ WF_FUNCTION int wf_has_sums(const wf_image *i, uint32_t f) { return (wf_flags(wf
 WF_FUNCTION void wf_factors(const wf_image *i, uint32_t f) {
     const uint64_t *code = wf_code(i, f);
     while ((*++code & 31) != 8) {}
-    const wf_sums s = wf_sums_of(i->contents.fillings, i->contents.fillings + f * WF_FIELDS, i->contents.constants + (*code >> 32 & 0xFFFF));
+    const wf_sums s = wf_sums_of(i->contents.fillings + f * WF_FIELDS, i->contents.constants + (*code >> 32 & 0xFFFF));
     uint32_t start = 0;
     if (s.numbers[0] == 4) return;
     WF_EACH(2) {

@@ -26,11 +26,11 @@ WF_NATIVE(wf_native_3) {
     const uint32_t v6 = (v4 ^ k[6]);
     const uint32_t v7 = (v5 ? k[7] : v6);
     const uint32_t v8 = (v0 ^ v7);
-    wf_each_line(g, [&](const wf_one &e, uint32_t line) {
+    wf_each_line(g, [&](const auto &e, uint32_t line) {
         const uint32_t v9 = (e.beside(line, v0) | k[9]);
-        wf_put(g, line, v8, (e.beside(line, v8) & k[8]));
-        wf_put(g, line, v0, v9);
-        wf_put(g, line, v3, v9);
+        e.put(line, v8, (e.beside(line, v8) & k[8]));
+        e.put(line, v0, v9);
+        e.put(line, v3, v9);
     });
 }
 
@@ -72,11 +72,11 @@ WF_NATIVE(wf_native_6) {
     const uint32_t v6 = (v4 ^ k[6]);
     const uint32_t v7 = (v5 ? k[7] : v6);
     const uint32_t v8 = (v0 ^ v7);
-    wf_each_line(g, [&](const wf_one &e, uint32_t line) {
+    wf_each_line(g, [&](const auto &e, uint32_t line) {
         const uint32_t v9 = (e.beside(line, v0) | k[9]);
-        wf_put(g, line, v8, (e.beside(line, v8) & k[8]));
-        wf_put(g, line, v0, v9);
-        wf_put(g, line, v3, (((k[10] - v9) & k[11]) & k[12]));
+        e.put(line, v8, (e.beside(line, v8) & k[8]));
+        e.put(line, v0, v9);
+        e.put(line, v3, (((k[10] - v9) & k[11]) & k[12]));
     });
 }
 
@@ -93,9 +93,9 @@ WF_NATIVE(wf_native_7) {
     const uint32_t v8 = wf_drawn(g, k[10], k[11]);
     const uint32_t v9 = (v8 + k[12]);
     const uint32_t v10 = (v0 ^ v9);
-    wf_each_line(g, [&](const wf_one &, uint32_t line) {
-        wf_put(g, line, v0, v7);
-        wf_put(g, line, v10, v7);
+    wf_each_line(g, [&](const auto &e, uint32_t line) {
+        e.put(line, v0, v7);
+        e.put(line, v10, v7);
     });
 }
 
@@ -111,10 +111,10 @@ WF_NATIVE(wf_native_8) {
     const uint32_t v8 = wf_drawn(g, k[11], k[12]);
     const uint32_t v9 = (v8 + k[13]);
     const uint32_t v10 = (v0 ^ v9);
-    wf_each_line(g, [&](const wf_one &e, uint32_t line) {
+    wf_each_line(g, [&](const auto &e, uint32_t line) {
         const uint32_t v7 = ((e.beside(line, v0) & k[2]) + v6);
-        wf_put(g, line, v0, v7);
-        wf_put(g, line, v10, v7);
+        e.put(line, v0, v7);
+        e.put(line, v10, v7);
     });
 }
 
@@ -122,7 +122,7 @@ WF_NATIVE(wf_native_9) {
     WF_NUMBERS(14);
     const uint32_t v0 = wf_drawn(g, k[1], k[2]);
     const uint32_t v1 = (v0 - k[3]);
-    wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {
+    wf_each<WF_MANY(2)>(g, [&](const auto &e) {
         const uint32_t v2 = wf_drawn(g, (e.position() + k[4]), k[5]);
         const uint32_t v3 = (v1 - (v2 & k[6]));
         return ((e.noise() & k[0]) + wf_looked_up(g, k[12], k[13], ((v3 - ((((uint32_t)((int32_t)v3 >> (k[7] & 31))) + (((uint32_t)((int32_t)v2 >> (k[8] & 31))) & k[9])) - k[10])) - k[11])));
@@ -133,7 +133,7 @@ WF_NATIVE(wf_native_10) {
     WF_NUMBERS(14);
     const uint32_t v0 = wf_drawn(g, k[1], k[2]);
     const uint32_t v1 = (v0 - k[3]);
-    wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {
+    wf_each<WF_MANY(2)>(g, [&](const auto &e) {
         const uint32_t v2 = wf_drawn(g, (e.position() + k[4]), k[5]);
         return ((e.noise() & k[0]) + wf_looked_up(g, k[12], k[13], (((((uint32_t)((int32_t)(v1 - (v2 & k[6])) >> (k[7] & 31))) + (((uint32_t)((int32_t)v2 >> (k[8] & 31))) & k[9])) - k[10]) - k[11])));
     });
@@ -151,10 +151,10 @@ WF_NATIVE(wf_native_11) {
     const uint32_t v8 = wf_drawn(g, k[11], k[12]);
     const uint32_t v9 = (v8 + k[13]);
     const uint32_t v10 = (v0 ^ v9);
-    wf_each_line(g, [&](const wf_one &e, uint32_t line) {
+    wf_each_line(g, [&](const auto &e, uint32_t line) {
         const uint32_t v7 = ((e.beside(line, v0) & k[2]) + v6);
-        wf_put(g, line, v0, v7);
-        wf_put(g, line, v10, (v7 ^ k[14]));
+        e.put(line, v0, v7);
+        e.put(line, v10, (v7 ^ k[14]));
     });
 }
 
@@ -170,10 +170,10 @@ WF_NATIVE(wf_native_12) {
     const uint32_t v8 = wf_drawn(g, k[12], k[13]);
     const uint32_t v9 = (v8 + k[14]);
     const uint32_t v10 = (v0 ^ v9);
-    wf_each_line(g, [&](const wf_one &e, uint32_t line) {
+    wf_each_line(g, [&](const auto &e, uint32_t line) {
         const uint32_t v7 = (((e.beside(line, v0) & k[2]) + v6) | k[11]);
-        wf_put(g, line, v0, v7);
-        wf_put(g, line, v10, v7);
+        e.put(line, v0, v7);
+        e.put(line, v10, v7);
     });
 }
 
@@ -205,10 +205,10 @@ WF_NATIVE(wf_native_14) {
     const uint32_t v8 = wf_drawn(g, k[12], k[13]);
     const uint32_t v9 = (v8 + k[14]);
     const uint32_t v10 = (v0 ^ v9);
-    wf_each_line(g, [&](const wf_one &e, uint32_t line) {
+    wf_each_line(g, [&](const auto &e, uint32_t line) {
         const uint32_t v7 = (((e.beside(line, v0) & k[2]) + v6) | k[11]);
-        wf_put(g, line, v0, v7);
-        wf_put(g, line, v10, (v7 ^ k[15]));
+        e.put(line, v0, v7);
+        e.put(line, v10, (v7 ^ k[15]));
     });
 }
 
@@ -224,41 +224,41 @@ WF_NATIVE(wf_native_15) {
     const uint32_t v7 = wf_drawn(g, k[12], k[13]);
     const uint32_t v8 = (v7 & k[14]);
     const uint32_t v9 = wf_looked_up(g, k[15], k[16], v8);
-    if (lane == 0) {
-        wf_put(g, v1, v2, v4);
-        wf_put(g, v5, v6, v9);
-    }
+    wf_alone(g, [&](const auto &e) {
+        e.put(v1, v2, v4);
+        e.put(v5, v6, v9);
+    });
 }
 
 WF_NATIVE(wf_native_16) {
     WF_NUMBERS(19);
     const uint32_t v1 = wf_drawn(g, k[4], k[5]);
-    wf_each_line(g, [&](const wf_one &e, uint32_t line) {
+    wf_each_line(g, [&](const auto &e, uint32_t line) {
         const uint32_t v0 = (e.beside(line, k[0]) & k[1]);
         const uint32_t v2 = (line + v1);
         const uint32_t v3 = ((e.beside(line, k[2]) & k[3]) + wf_looked_up(g, k[11], k[12], (((v2 - ((((uint32_t)((int32_t)v2 < (int32_t)k[6])) ^ k[7]) * k[8])) - k[9]) - k[10])));
-        wf_put(g, line, v0, v3);
-        wf_put(g, line, (v0 ^ (((uint32_t)((int32_t)((e.beside(line, k[13]) & k[14]) * k[15]) >> (k[16] & 31))) + k[17])), (v3 ^ k[18]));
+        e.put(line, v0, v3);
+        e.put(line, (v0 ^ (((uint32_t)((int32_t)((e.beside(line, k[13]) & k[14]) * k[15]) >> (k[16] & 31))) + k[17])), (v3 ^ k[18]));
     });
 }
 
 WF_NATIVE(wf_native_17) {
     WF_NUMBERS(2);
-    wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {
+    wf_each<WF_MANY(2)>(g, [&](const auto &e) {
         return (((e.line() * k[0]) + e.position()) << (k[1] & 31));
     });
 }
 
 WF_NATIVE(wf_native_18) {
     WF_NUMBERS(2);
-    wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {
+    wf_each<WF_MANY(2)>(g, [&](const auto &e) {
         return ((e.noise() & k[0]) * k[1]);
     });
 }
 
 WF_NATIVE(wf_native_19) {
     WF_NUMBERS(2);
-    wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {
+    wf_each<WF_MANY(2)>(g, [&](const auto &e) {
         return (k[1] << ((e.noise() & k[0]) & 31));
     });
 }
@@ -281,10 +281,10 @@ WF_NATIVE(wf_native_21) {
     const uint32_t v8 = (v7 + k[14]);
     const uint32_t v9 = (v0 ^ v8);
     const uint32_t v11 = (v4 - k[17]);
-    wf_each_line(g, [&](const wf_one &e, uint32_t line) {
+    wf_each_line(g, [&](const auto &e, uint32_t line) {
         const uint32_t v10 = e.beside(line, k[15]);
-        wf_put(g, line, v0, ((e.beside(line, k[2]) & k[3]) | v6));
-        wf_put(g, line, v9, (((v10 & k[16]) | wf_looked_up(g, k[21], k[22], ((v11 - ((v10 >> (k[18] & 31)) & k[19])) - k[20]))) * (v10 & k[23])));
+        e.put(line, v0, ((e.beside(line, k[2]) & k[3]) | v6));
+        e.put(line, v9, (((v10 & k[16]) | wf_looked_up(g, k[21], k[22], ((v11 - ((v10 >> (k[18] & 31)) & k[19])) - k[20]))) * (v10 & k[23])));
     });
 }
 
@@ -294,20 +294,20 @@ WF_NATIVE(wf_native_22) {
     const uint32_t v2 = (v1 - k[6]);
     const uint32_t v3 = wf_looked_up(g, k[7], k[8], v2);
     const uint32_t v7 = (v1 - k[22]);
-    wf_each_line(g, [&](const wf_one &e, uint32_t line) {
+    wf_each_line(g, [&](const auto &e, uint32_t line) {
         const uint32_t v0 = (e.beside(line, k[0]) & k[1]);
         const uint32_t v4 = ((e.beside(line, k[2]) & k[3]) + v3);
         const uint32_t v5 = (((uint32_t)((int32_t)((e.beside(line, k[9]) & k[10]) * k[11]) >> (k[12] & 31))) + k[13]);
         const uint32_t v6 = e.beside(line, k[18]);
-        wf_put(g, line, v0, v4);
-        wf_put(g, line, (v0 ^ v5), (v4 ^ k[14]));
-        wf_put(g, line, (v0 ^ (((uint32_t)(v5 == k[15])) ? k[17] : (v5 ^ k[16]))), ((((v6 & k[19]) * k[20]) & k[21]) | wf_looked_up(g, k[26], k[27], ((v7 - ((v6 >> (k[23] & 31)) & k[24])) - k[25]))));
+        e.put(line, v0, v4);
+        e.put(line, (v0 ^ v5), (v4 ^ k[14]));
+        e.put(line, (v0 ^ (((uint32_t)(v5 == k[15])) ? k[17] : (v5 ^ k[16]))), ((((v6 & k[19]) * k[20]) & k[21]) | wf_looked_up(g, k[26], k[27], ((v7 - ((v6 >> (k[23] & 31)) & k[24])) - k[25]))));
     });
 }
 
 WF_NATIVE(wf_native_23) {
     WF_NUMBERS(3);
-    wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {
+    wf_each<WF_MANY(2)>(g, [&](const auto &e) {
         const uint32_t v0 = e.noise();
         return (v0 ^ (((uint32_t)((v0 & k[0]) == k[1])) << (k[2] & 31)));
     });
@@ -315,14 +315,14 @@ WF_NATIVE(wf_native_23) {
 
 WF_NATIVE(wf_native_24) {
     WF_NUMBERS(3);
-    wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {
+    wf_each<WF_MANY(2)>(g, [&](const auto &e) {
         return ((e.beside(e.line(), k[0]) & k[1]) + k[2]);
     });
 }
 
 WF_NATIVE(wf_native_25) {
     WF_NUMBERS(3);
-    wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {
+    wf_each<WF_MANY(2)>(g, [&](const auto &e) {
         return wf_looked_up(g, k[1], k[2], (e.noise() & k[0]));
     });
 }
@@ -330,14 +330,14 @@ WF_NATIVE(wf_native_25) {
 WF_NATIVE(wf_native_26) {
     WF_NUMBERS(4);
     const uint32_t v0 = wf_drawn(g, k[0], k[1]);
-    wf_each_line(g, [&](const wf_one &, uint32_t line) {
-        wf_put(g, line, ((line ^ v0) & k[2]), k[3]);
+    wf_each_line(g, [&](const auto &e, uint32_t line) {
+        e.put(line, ((line ^ v0) & k[2]), k[3]);
     });
 }
 
 WF_NATIVE(wf_native_27) {
     WF_NUMBERS(4);
-    wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {
+    wf_each<WF_MANY(2)>(g, [&](const auto &e) {
         return ((((e.noise() & k[0]) - k[1]) & k[2]) & k[3]);
     });
 }
@@ -374,14 +374,14 @@ WF_NATIVE(wf_native_28) {
     const uint32_t v27 = (v25 & k[43]);
     const uint32_t v28 = wf_drawn(g, k[44], k[45]);
     const uint32_t v29 = wf_looked_up(g, k[46], k[47], v28);
-    if (lane == 0) {
-        wf_put(g, v1, v2, v4);
-        wf_put(g, v6, v7, v9);
-        wf_put(g, v11, v12, v14);
-        wf_put(g, v16, v17, v19);
-        wf_put(g, v21, v22, v24);
-        wf_put(g, v26, v27, v29);
-    }
+    wf_alone(g, [&](const auto &e) {
+        e.put(v1, v2, v4);
+        e.put(v6, v7, v9);
+        e.put(v11, v12, v14);
+        e.put(v16, v17, v19);
+        e.put(v21, v22, v24);
+        e.put(v26, v27, v29);
+    });
 }
 
 WF_NATIVE(wf_native_29) {
@@ -394,7 +394,7 @@ WF_NATIVE(wf_native_29) {
 
 WF_NATIVE(wf_native_30) {
     WF_NUMBERS(5);
-    wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {
+    wf_each<WF_MANY(2)>(g, [&](const auto &e) {
         const uint32_t v0 = (e.line() & k[0]);
         return ((e.noise() & wf_looked_up(g, k[1], k[2], v0)) + wf_looked_up(g, k[3], k[4], v0));
     });
@@ -402,7 +402,7 @@ WF_NATIVE(wf_native_30) {
 
 WF_NATIVE(wf_native_31) {
     WF_NUMBERS(5);
-    wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {
+    wf_each<WF_MANY(2)>(g, [&](const auto &e) {
         const uint32_t v0 = e.noise();
         return (((v0 & k[0]) + k[1]) | (((v0 >> (k[2] & 31)) & k[3]) * k[4]));
     });
@@ -410,12 +410,20 @@ WF_NATIVE(wf_native_31) {
 
 WF_NATIVE(wf_native_32) {
     WF_NUMBERS(5);
-    wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {
+    wf_each<WF_MANY(2)>(g, [&](const auto &e) {
         return (((((e.noise() & k[0]) - k[1]) & k[2]) & k[3]) | k[4]);
     });
 }
 
 WF_NATIVE(wf_native_33) {
+    WF_NUMBERS(5);
+    wf_each_sum(g, k[0], [&](uint32_t sum) {
+        const uint32_t v0 = sum;
+        return (v0 ^ (((uint32_t)((v0 & k[2]) == k[3])) << (k[4] & 31)));
+    });
+}
+
+WF_NATIVE(wf_native_34) {
     WF_NUMBERS(54);
     const uint32_t v0 = wf_drawn(g, k[0], k[1]);
     const uint32_t v1 = ((uint32_t)((int32_t)v0 >> (k[2] & 31)));
@@ -453,17 +461,17 @@ WF_NATIVE(wf_native_33) {
     const uint32_t v33 = wf_drawn(g, k[49], k[50]);
     const uint32_t v34 = (v33 & k[51]);
     const uint32_t v35 = wf_looked_up(g, k[52], k[53], v34);
-    if (lane == 0) {
-        wf_put(g, v1, v2, v5);
-        wf_put(g, v7, v8, v11);
-        wf_put(g, v13, v14, v17);
-        wf_put(g, v19, v20, v23);
-        wf_put(g, v25, v26, v29);
-        wf_put(g, v31, v32, v35);
-    }
+    wf_alone(g, [&](const auto &e) {
+        e.put(v1, v2, v5);
+        e.put(v7, v8, v11);
+        e.put(v13, v14, v17);
+        e.put(v19, v20, v23);
+        e.put(v25, v26, v29);
+        e.put(v31, v32, v35);
+    });
 }
 
-WF_NATIVE(wf_native_34) {
+WF_NATIVE(wf_native_35) {
     WF_NUMBERS(6);
     const uint32_t v0 = wf_drawn(g, k[0], k[1]);
     const uint32_t v1 = (v0 + k[2]);
@@ -472,7 +480,7 @@ WF_NATIVE(wf_native_34) {
     wf_windowed(filling, places, base, image, lane, lanes, 0, v3);
 }
 
-WF_NATIVE(wf_native_35) {
+WF_NATIVE(wf_native_36) {
     WF_NUMBERS(6);
     const uint32_t v0 = wf_drawn(g, k[0], k[1]);
     const uint32_t v1 = wf_looked_up(g, k[2], k[3], v0);
@@ -480,27 +488,27 @@ WF_NATIVE(wf_native_35) {
     wf_windowed(filling, places, base, image, lane, lanes, v1, v2);
 }
 
-WF_NATIVE(wf_native_36) {
+WF_NATIVE(wf_native_37) {
     WF_NUMBERS(6);
     const uint32_t v0 = wf_drawn(g, k[0], k[1]);
     const uint32_t v2 = wf_drawn(g, k[3], k[4]);
     const uint32_t v3 = (v2 + k[5]);
     const uint32_t v4 = (v0 ^ v3);
-    wf_each_line(g, [&](const wf_one &e, uint32_t line) {
+    wf_each_line(g, [&](const auto &e, uint32_t line) {
         const uint32_t v1 = (e.beside(line, v0) | k[2]);
-        wf_put(g, line, v0, v1);
-        wf_put(g, line, v4, v1);
-    });
-}
-
-WF_NATIVE(wf_native_37) {
-    WF_NUMBERS(6);
-    wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {
-        return (((uint32_t)((int32_t)((e.beside(e.line(), ((e.position() - k[0]) & k[1])) ^ k[2]) - k[3]) >> ((e.noise() & k[4]) & 31))) & k[5]);
+        e.put(line, v0, v1);
+        e.put(line, v4, v1);
     });
 }
 
 WF_NATIVE(wf_native_38) {
+    WF_NUMBERS(6);
+    wf_each<WF_MANY(2)>(g, [&](const auto &e) {
+        return (((uint32_t)((int32_t)((e.beside(e.line(), ((e.position() - k[0]) & k[1])) ^ k[2]) - k[3]) >> ((e.noise() & k[4]) & 31))) & k[5]);
+    });
+}
+
+WF_NATIVE(wf_native_39) {
     WF_NUMBERS(7);
     const uint32_t v0 = wf_drawn(g, k[0], k[1]);
     const uint32_t v1 = (k[2] - v0);
@@ -509,7 +517,7 @@ WF_NATIVE(wf_native_38) {
     wf_windowed(filling, places, base, image, lane, lanes, v2, v3);
 }
 
-WF_NATIVE(wf_native_39) {
+WF_NATIVE(wf_native_40) {
     WF_NUMBERS(7);
     const uint32_t v0 = wf_drawn(g, k[0], k[1]);
     const uint32_t v1 = (v0 + k[2]);
@@ -518,7 +526,7 @@ WF_NATIVE(wf_native_39) {
     wf_windowed(filling, places, base, image, lane, lanes, v2, v3);
 }
 
-WF_NATIVE(wf_native_40) {
+WF_NATIVE(wf_native_41) {
     WF_NUMBERS(7);
     const uint32_t v0 = wf_drawn(g, k[0], k[1]);
     const uint32_t v1 = (v0 - k[2]);
@@ -527,33 +535,33 @@ WF_NATIVE(wf_native_40) {
     wf_windowed(filling, places, base, image, lane, lanes, k[6], v3);
 }
 
-WF_NATIVE(wf_native_41) {
+WF_NATIVE(wf_native_42) {
     WF_NUMBERS(7);
     const uint32_t v0 = wf_drawn(g, k[1], k[2]);
     const uint32_t v1 = wf_drawn(g, k[3], k[4]);
     const uint32_t v2 = (v1 * k[5]);
-    wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {
+    wf_each<WF_MANY(2)>(g, [&](const auto &e) {
         return (((uint32_t)((int32_t)(((e.line() * k[0]) + e.position()) + v0) >> (v2 & 31))) & k[6]);
-    });
-}
-
-WF_NATIVE(wf_native_42) {
-    WF_NUMBERS(7);
-    const uint32_t v0 = wf_drawn(g, k[1], k[2]);
-    wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {
-        return ((((((e.noise() & k[0]) | v0) * k[3]) + k[4]) & k[5]) & k[6]);
     });
 }
 
 WF_NATIVE(wf_native_43) {
     WF_NUMBERS(7);
-    const uint32_t v0 = wf_drawn(g, k[2], k[3]);
-    wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {
-        return ((e.noise() & k[0]) + ((((((e.line() * k[1]) + e.position()) + v0) & k[4]) << (k[5] & 31)) + k[6]));
+    const uint32_t v0 = wf_drawn(g, k[1], k[2]);
+    wf_each<WF_MANY(2)>(g, [&](const auto &e) {
+        return ((((((e.noise() & k[0]) | v0) * k[3]) + k[4]) & k[5]) & k[6]);
     });
 }
 
 WF_NATIVE(wf_native_44) {
+    WF_NUMBERS(7);
+    const uint32_t v0 = wf_drawn(g, k[2], k[3]);
+    wf_each<WF_MANY(2)>(g, [&](const auto &e) {
+        return ((e.noise() & k[0]) + ((((((e.line() * k[1]) + e.position()) + v0) & k[4]) << (k[5] & 31)) + k[6]));
+    });
+}
+
+WF_NATIVE(wf_native_45) {
     WF_NUMBERS(8);
     const uint32_t v0 = wf_drawn(g, k[0], k[1]);
     const uint32_t v1 = (v0 - k[2]);
@@ -563,58 +571,58 @@ WF_NATIVE(wf_native_44) {
     wf_windowed(filling, places, base, image, lane, lanes, k[7], v4);
 }
 
-WF_NATIVE(wf_native_45) {
+WF_NATIVE(wf_native_46) {
     WF_NUMBERS(8);
     const uint32_t v0 = wf_drawn(g, k[0], k[1]);
     const uint32_t v2 = wf_drawn(g, k[5], k[6]);
     const uint32_t v3 = (v2 + k[7]);
     const uint32_t v4 = (v0 ^ v3);
-    wf_each_line(g, [&](const wf_one &, uint32_t line) {
+    wf_each_line(g, [&](const auto &e, uint32_t line) {
         const uint32_t v1 = ((k[3] << ((line & k[2]) & 31)) | k[4]);
-        wf_put(g, line, v0, v1);
-        wf_put(g, line, v4, v1);
-    });
-}
-
-WF_NATIVE(wf_native_46) {
-    WF_NUMBERS(8);
-    wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {
-        return ((wf_clipped((((uint32_t)((int32_t)(((e.noise() >> (k[0] & 31)) & k[1]) * k[2]) >> (k[3] & 31))) - k[4]), k[5], k[6])) & k[7]);
+        e.put(line, v0, v1);
+        e.put(line, v4, v1);
     });
 }
 
 WF_NATIVE(wf_native_47) {
-    WF_NUMBERS(9);
-    const uint32_t v0 = wf_drawn(g, k[0], k[1]);
-    const uint32_t v2 = wf_drawn(g, k[3], k[4]);
-    const uint32_t v3 = (v2 + k[5]);
-    const uint32_t v4 = (v0 ^ v3);
-    wf_each_line(g, [&](const wf_one &e, uint32_t line) {
-        const uint32_t v1 = (e.beside(line, v0) | k[2]);
-        wf_put(g, line, v0, v1);
-        wf_put(g, line, v4, (((k[6] - v1) & k[7]) & k[8]));
+    WF_NUMBERS(8);
+    wf_each<WF_MANY(2)>(g, [&](const auto &e) {
+        return ((wf_clipped((((uint32_t)((int32_t)(((e.noise() >> (k[0] & 31)) & k[1]) * k[2]) >> (k[3] & 31))) - k[4]), k[5], k[6])) & k[7]);
     });
 }
 
 WF_NATIVE(wf_native_48) {
     WF_NUMBERS(9);
     const uint32_t v0 = wf_drawn(g, k[0], k[1]);
-    const uint32_t v2 = wf_drawn(g, k[5], k[6]);
-    const uint32_t v3 = (v2 + k[7]);
+    const uint32_t v2 = wf_drawn(g, k[3], k[4]);
+    const uint32_t v3 = (v2 + k[5]);
     const uint32_t v4 = (v0 ^ v3);
-    wf_each_line(g, [&](const wf_one &e, uint32_t line) {
-        const uint32_t v1 = ((e.beside(line, k[2]) & k[3]) + k[4]);
-        wf_put(g, line, v0, v1);
-        wf_put(g, line, v4, (v1 ^ k[8]));
+    wf_each_line(g, [&](const auto &e, uint32_t line) {
+        const uint32_t v1 = (e.beside(line, v0) | k[2]);
+        e.put(line, v0, v1);
+        e.put(line, v4, (((k[6] - v1) & k[7]) & k[8]));
     });
 }
 
 WF_NATIVE(wf_native_49) {
     WF_NUMBERS(9);
-    wf_each_line(g, [&](const wf_one &e, uint32_t line) {
+    const uint32_t v0 = wf_drawn(g, k[0], k[1]);
+    const uint32_t v2 = wf_drawn(g, k[5], k[6]);
+    const uint32_t v3 = (v2 + k[7]);
+    const uint32_t v4 = (v0 ^ v3);
+    wf_each_line(g, [&](const auto &e, uint32_t line) {
+        const uint32_t v1 = ((e.beside(line, k[2]) & k[3]) + k[4]);
+        e.put(line, v0, v1);
+        e.put(line, v4, (v1 ^ k[8]));
+    });
+}
+
+WF_NATIVE(wf_native_50) {
+    WF_NUMBERS(9);
+    wf_each_line(g, [&](const auto &e, uint32_t line) {
         const uint32_t v0 = (e.beside(line, k[0]) & k[1]);
         const uint32_t v1 = (((uint32_t)((int32_t)v0 >> (k[2] & 31))) & k[3]);
-        wf_put(g, line, v1, (((e.beside(line, v1) & k[4]) + k[5]) | ((v0 & k[6]) ? k[7] : k[8])));
+        e.put(line, v1, (((e.beside(line, v1) & k[4]) + k[5]) | ((v0 & k[6]) ? k[7] : k[8])));
     });
 }
 
@@ -670,5 +678,6 @@ WF_CALLED void wf_native(WF_NATIVE_TAKES, uint32_t which) {
     case 47: wf_native_47(WF_PASSED); break;
     case 48: wf_native_48(WF_PASSED); break;
     case 49: wf_native_49(WF_PASSED); break;
+    case 50: wf_native_50(WF_PASSED); break;
     }
 }

@@ -66,8 +66,11 @@ _RECIPROCAL_BITS = 40
 _READ_ONLY = 1 << 31
 _HEADER = 12
 """Words of 64 bits in front of the arrays."""
-_PARTS = 7
-"""Of a row of `fillings`: whether the bytes of its elements lie apart."""
+_ORDERED = -2
+"""In place of where numbers of elements start, of elements in the order of their numbers."""
+_NUMBERS, _PARTS, _A, _B = 6, 7, 8, 9
+"""Of a row of `fillings`: where numbers of its elements start, whether the bytes of these lie
+apart, and how many rows further A and B are."""
 _DRAW_BLOCKS = 8
 _NATIVE_BYTES = 32 << 10
 """Most bytes of the blocks of an image, twice, and its draws, for native code: it works in shared
@@ -127,12 +130,13 @@ class DeviceContents:
     fillings: NDArray[np.int32]
     """(fillings, 14): bits of an element; lines; elements that are filled; elements of a line in
     memory; whether the matrix's lines lie across those in memory; where its `places` start; where
-    the numbers of the elements that are filled start among `places`, or -1: all; whether `places`
-    are those of all bytes, not of the first ones of elements; fillings of A and of B of the product
-    that a C belongs to, or -1; 2^40 over the elements of a line in memory, rounded up, low half
-    first; if elements are those of whole blocks of the row and have no other's bytes, the first of
-    these blocks, and how many there are, else 0. Of 4 bits two elements share a byte, and a
-    place; the first is the low one."""
+    the numbers of the elements that are filled start among `places`, or -1: all, or -2: all, which
+    lie in whole blocks (below) in the order of their numbers, a multiple of four in a line; whether
+    `places` are those of all bytes, not of the first ones of elements; how many rows further the
+    fillings of A and of B are whose product a C belongs to, or 0; 2^40 over the elements of a line
+    in memory, rounded up, low half first; if elements are those of whole blocks of the row and have
+    no other's bytes, the first of these blocks, and how many there are, else 0. Of 4 bits two
+    elements share a byte, and a place; the first is the low one."""
     starts: NDArray[np.int32]
     """(turns, period, 1 + fillings)"""
     code: NDArray[np.uint64]
@@ -188,6 +192,10 @@ def device_contents(recipe: Recipe, program: Program, *, is_native: bool = True)
     )
     code = _Assembler()
     is_whole = [is_native and not row[_PARTS] for row in fillings]
+    are_ordered = [
+        all(fillings[number + further][_NUMBERS] == _ORDERED for further in row[_A : _B + 1])
+        for number, row in enumerate(fillings)
+    ]
     starts = np.zeros((turns, len(recipe.classes), 1 + len(fillings)), np.int32)
     scalars = 0
     for slot, class_ in enumerate(recipe.classes):
@@ -198,8 +206,9 @@ def device_contents(recipe: Recipe, program: Program, *, is_native: bool = True)
                 fills = one.fills[class_]
                 fill = fills[turn % len(fills)]
                 is_done = fill.everywhere is NOISE and untouched[number]
+                is_known = are_ordered[number] or not _has_sums(fill.everywhere)
                 starts[turn, slot, 1 + number] = made.start(
-                    fill, one.window, is_done=is_done, is_native=is_whole[number]
+                    fill, one.window, is_done=is_done, is_native=is_whole[number] and is_known
                 )
             starts[turn, slot, 0] = made.image()
         scalars = max(scalars, len(made.scalars))
@@ -256,7 +265,10 @@ def _row(
 ) -> tuple[tuple[int, ...], NDArray[np.uint32]]:
     """Return a row of `fillings`, and its places."""
     window = one.window
-    both = (-1, -1) if one.multiplicands is None else tuple(numbers[w] for w in one.multiplicands)
+    both = (0, 0)
+    if one.multiplicands is not None:
+        a, b = (numbers[w] - numbers[window] for w in one.multiplicands)
+        both = a, b
     lines, positions = window.shape
     units = window.places.reshape(-1, window.unit_bytes)
     written = window.last.reshape(units.shape)
@@ -270,11 +282,12 @@ def _row(
     if live is not None or not whole or not np.array_equal(np.sort(window.places.ravel()), every):
         first = blocks = 0
     places = (units | np.where(written, 0, _READ_ONLY)).ravel().astype(np.uint32)
-    count, at = lines * positions, -1
+    columns = lines if window.is_turned else positions
+    is_ordered = blocks > 0 and np.array_equal(window.places.ravel(), every) and not columns % 4
+    count, at = lines * positions, _ORDERED if is_ordered else -1
     if live is not None:
         count, at = live.size, start + places.size
         places = np.concatenate([places, live.astype(np.uint32)])
-    columns = lines if window.is_turned else positions
     high, low = divmod(-(-(1 << _RECIPROCAL_BITS) // columns), 1 << 32)
     return (
         window.bits, lines, count, columns, int(window.is_turned), start, at, int(not whole), *both,
@@ -289,6 +302,11 @@ _LINES = {Code.LINE, Code.POSITION, Code.NOISE, Code.AT, Code.SUM}
 def _reads_others(node: Node) -> bool:
     """Whether a value depends on other elements."""
     return node.code in (Code.AT, Code.SUM) or any(map(_reads_others, node.arguments))
+
+
+@cache
+def _has_sums(node: Node) -> bool:
+    return node.code is Code.SUM or any(map(_has_sums, node.arguments))
 
 
 @cache
@@ -609,10 +627,11 @@ class _Block:
     def _computed(self, node: Node) -> _Instruction:
         unit, code = self.unit, int(node.code)
         if node.code is Code.SUM:
-            start = self._assembler.stored(node.value, _sum(node.value))
+            numbers = _sum(node.value)
+            start = self._assembler.stored((node.value,), numbers)
             size = _factor_bytes(node.value, unit.lines, unit.positions)
             self._assembler.factors = max(self._assembler.factors, size)
-            return self._add(SUM, _NONE, start)
+            return self._add(SUM, _NONE, start, len(numbers) - 1)
         if isinstance(node.value, Table):
             values = _patterns(node.value, unit) if node.is_pattern else node.value.values
             key = node.value, node.is_pattern and unit.bits
@@ -708,7 +727,7 @@ _Made = tuple[Native, tuple[tuple[object, tuple[int, ...]], ...]]
 
 def _natives(fill: Fill, unit: _Unit, bits: int) -> tuple[_Made | None, _Made | None]:
     """Return native code of both halves of a fill, of a known shape or not, and their tables."""
-    if bits == 4:  # two elements share a byte
+    if bits == 4 or not _are_summed_together(fill.everywhere, unit):  # 4: two share a byte
         return None, None
     own = _Assembler(), _Assembler()
     first, second = (_Block(None, one, unit) for one in own)
@@ -730,6 +749,15 @@ def _natives(fill: Fill, unit: _Unit, bits: int) -> tuple[_Made | None, _Made | 
         for half, one in zip(halves, own, strict=True)
     ]
     return made[0], made[1]
+
+
+def _are_summed_together(node: Node, unit: _Unit) -> bool:
+    """Whether native code can make the sums of a value: `wf_each_sum` in contents.h."""
+    one = node.value
+    if isinstance(one, Sum):
+        sizes = unit.lines % 4, unit.positions % 4, one.depth % 4
+        return one.rounded is not None and one.a.bits < 64 and not one.run and not any(sizes)
+    return all(_are_summed_together(argument, unit) for argument in node.arguments)
 
 
 _EXAMPLES = (("f16", "f32", 16), ("s8", "s32", 32))

@@ -72,7 +72,7 @@ _BINARY = {
     Code.SELECT: "{} ? {} : {}",
     Code.CLIP: "wf_clipped({}, {}, {})",
 }
-_OF_ELEMENTS = {Code.LINE, Code.POSITION, Code.NOISE, Code.AT}
+_OF_ELEMENTS = {Code.LINE, Code.POSITION, Code.NOISE, Code.AT, SUM}
 _WINDOWS: tuple[list[int], ...] = (
     [], [Code.NOISE], [Code.NOISE, Code.AND], [Code.NOISE, Code.AND, Code.ADD],
 )  # fmt: skip
@@ -128,6 +128,11 @@ class _Writer:
                 text = f"e.beside({line}, {self.operand(operands[0])})"
             case Code.DRAW:
                 text = f"wf_drawn(g, {self.operand(operands[0])}, {self._plain(operands[1])})"
+            case _ if one.code == SUM:
+                self.tables.append(len(self.numbers))
+                for number in operands[1:]:
+                    self._plain(number)
+                text = "sum"
             case Code.PATTERN | Code.NUMBER:
                 self.tables.append(len(self.numbers))
                 start, last = map(self._plain, operands[1:])
@@ -166,7 +171,9 @@ def everywhere(
     result
         The value of an element.
     """
-    if any(one.code == SUM for one in instructions):
+    codes = [one.code for one in instructions]
+    is_sum = SUM in codes
+    if is_sum and (codes.index(SUM) or codes.count(SUM) > 1 or _OF_ELEMENTS & set(codes) != {SUM}):
         return None
     writer = _Writer(constants, _apart(instructions), _uses(instructions, [result]))
     made = [one for one in instructions if one in writer.apart]
@@ -185,7 +192,9 @@ def everywhere(
             f"wf_windowed(filling, places, base, image, lane, lanes, {mask}, {plus});"
         )
     return writer.native(
-        "wf_each<WF_MANY(2)>(g, [&](const wf_one &e) {",
+        f"wf_each_sum(g, k[{writer.tables[0]}], [&](uint32_t sum) {{"
+        if is_sum
+        else "wf_each<WF_MANY(2)>(g, [&](const auto &e) {",
         *("    " + line for line in [*writer.each, f"return {writer.operand(result)};"]),
         "});",
     )
@@ -216,13 +225,11 @@ def placed(
     puts = []
     for line, position, value in results:
         where = "line" if line is None else writer.operand(line)
-        puts.append(f"wf_put(g, {where}, {writer.operand(position)}, {writer.operand(value)});")
-    head, tail = "wf_each_line(g, [&](const wf_one &e, uint32_t line) {", "});"
+        puts.append(f"e.put({where}, {writer.operand(position)}, {writer.operand(value)});")
+    head = "wf_each_line(g, [&](const auto &e, uint32_t line) {"
     if True in alone:
-        head, tail = "if (lane == 0) {", "}"
-    elif Code.AT not in codes:
-        head = head.replace(" &e", " &")
-    return writer.native(head, *("    " + line for line in [*writer.each, *puts]), tail)
+        head = "wf_alone(g, [&](const auto &e) {"
+    return writer.native(head, *("    " + line for line in [*writer.each, *puts]), "});")
 
 
 def _uses(instructions: Sequence[Instruction], results: Sequence[Operand]) -> Counter[Operand]:
