@@ -46,14 +46,25 @@ from strategies.programs.forms import operand_of, served_by
 
 PROGRAMS = 8
 """Programs of one round that are about forms; all of a round are in one module."""
-LANE_PROGRAMS = 4
-"""Programs of one round that are code of lanes alone, where forms of several instructions are
-selected."""
+LANE_PROGRAMS = 8
+"""Most programs of one round that are code of lanes alone. With 4, ten minutes of a GPU had 12,200
+of them, and some defects of the driver's compiler show in one of 10,000 (docs/findings.md,
+2026-11-27)."""
 
 
-def programs_of_round(forms: Sequence[Form]) -> int:
+def programs_of_round(forms: Sequence[Form], number: int) -> int:
     """Return how many programs a round has, whose forms are selected."""
-    return PROGRAMS + (LANE_PROGRAMS if _is_broad(forms) else 0)
+    return PROGRAMS + _lane_programs(forms, number)
+
+
+def _lane_programs(forms: Sequence[Form], number: int) -> int:
+    """Return how many are code of lanes: none where forms of one instruction are selected.
+
+    In the first rounds, which are about breadth, half of `LANE_PROGRAMS`.
+    """
+    if not _is_broad(forms):
+        return 0
+    return LANE_PROGRAMS if number >= _BROAD_ROUNDS else LANE_PROGRAMS // 2
 
 
 def _is_broad(forms: Sequence[Form]) -> bool:
@@ -116,6 +127,9 @@ _FRESH_IMAGES = {Speed.INTERPRETED: 64, Speed.NATIVE: 5 << 18}
 """Most images that a device makes beyond those that the oracle judges, of a program that takes 10
 ns for each: all programs take 13 ms of an H100 (`runners.reference.cost`). Those of the simulated
 device take as long as those that the oracle judges."""
+LANES_TAKE = 4
+"""Code of lanes alone has so many times fewer of these images: more programs find more there, not
+more images of each."""
 _FIRST_FRESH = 1 << 18
 """Most such images in the first rounds: breadth comes first."""
 _FEW_FORMS = 16
@@ -295,9 +309,8 @@ def _focuses(
     forms: Sequence[Form], key: int, reached: ProgramCoverage, number: int = 0
 ) -> list[Focus]:
     found = reached.focuses(key, PROGRAMS, forms, first=number * PROGRAMS)
-    if _is_broad(forms):
-        found += reached.lane_focuses(key, LANE_PROGRAMS, first=number * LANE_PROGRAMS)
-    return found
+    lanes = _lane_programs(forms, number)
+    return found + reached.lane_focuses(key, lanes, first=number * LANE_PROGRAMS)
 
 
 def round_batches(

@@ -521,7 +521,7 @@ class Compilers:
             ),
         )
         # Its number and the seed say all of a round.
-        cases = ROUNDS_OF_A_MODULE[name] * programs_of_round(forms) * images
+        cases = ROUNDS_OF_A_MODULE[name] * programs_of_round(forms, 0) * images
         drawn = RoundPlan(work=Work(count=images), cases=cases)
         return Plan(
             words=words,

@@ -32,6 +32,7 @@ from strategies.contents import Recipe, expand
 from strategies.contents.device import device_contents
 from strategies.features import main_form
 from strategies.program_coverage import Batch
+from strategies.program_draws import LANES_TAKE
 
 SAMPLED = 99_991
 """One image in so many is judged by the oracle even if it agrees: a prime, so that no class of
@@ -110,7 +111,8 @@ class FreshRounds(ProgramRounds):
         except UsageError:
             return []
         contents = device_contents(batch.recipe, batch.program).words
-        total = images_of(self._job.plan.work.fresh, encoded)
+        most = self._job.plan.work.fresh
+        total = images_of(most // LANES_TAKE if batch.form is None else most, encoded)
         works = []
         for first in range(batch.count, batch.count + total, _TOGETHER):
             some = min(_TOGETHER, batch.count + total - first)

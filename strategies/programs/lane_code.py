@@ -6,6 +6,7 @@ what its statements like to write, so that values are live across it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -35,13 +36,23 @@ from strategies.programs.registers import load_registers, store_registers
 _MOST_DEPTH = 4
 """Branches and loops around a statement."""
 _SIZES = (6, 10, 16, 24, 36)
-"""Statements of a piece of code, about; all equally likely."""
+"""Statements of a piece of code around a multiplication, about; all equally likely."""
+_SIZES_ALONE = (10, 16, 24, 36, 54)
+"""The same of a program that is nothing else."""
 _EVERYDAY = (
     "add", "sub", "mul", "mad", "min", "max", "neg", "and", "or", "xor", "shl", "shr", "shf",
     "lop3", "prmt", "bfe", "bfi", "selp", "set", "setp", "cvt",
 )  # fmt: skip
 _OFTEN = 3
 """Times that everyday instructions are drawn as often as others."""
+_MOST_FAMILIES = 8
+"""First words of instructions of half of the codes, at most: the fewer they are, the more often two
+of them meet, as few features a program find more than all (A. Groce and others, Swarm Testing,
+ISSTA 2012)."""
+_RELATED = 5
+"""One statement in so many is like an earlier one: compilers take one for the other."""
+_TYPE = re.compile(r"(?:[usbf]|bf|tf)\d+(?:x\d)?|pred|e\dm\dx2")
+"""A word of an opcode that names a type."""
 _LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
 _OF_MASKS = ("min.s32", "max.s32", "neg.s32", "min.u32", "max.u32", "and.b32", "mul.lo.s32")
 _ROTATIONS = {
@@ -72,14 +83,21 @@ def always_wrong(row: ScalarInstruction, guard: str = "") -> bool:
     return False
 
 
+_Classes = tuple[tuple[str, ...], tuple[str, ...]]
+"""Classes of registers that an instruction writes, and of those that it reads."""
+
+
 @dataclass(frozen=True)
 class _Known:
     """The scalar instructions that a module can have, and whose results PTX says to the bit."""
 
-    plain: Mapping[str, tuple[ScalarInstruction, ...]]
-    """Instructions that may stand anywhere, by their first word."""
+    plain: Mapping[str, tuple[tuple[ScalarInstruction, ...], ...]]
+    """Instructions that may stand anywhere, by their first word, those of the same types together:
+    rounding, saturation and comparisons make many of some types and few of others."""
     families: tuple[str, ...]
     """Their first words, those of everyday code several times."""
+    alike: Mapping[_Classes, Mapping[str, tuple[ScalarInstruction, ...]]]
+    """The same instructions by the classes of their operands, and by their first word."""
     every: Mapping[Feature, tuple[ScalarInstruction, ...]]
     """The same instructions, by their features."""
     together: frozenset[Feature]
@@ -115,11 +133,15 @@ def _known(module: Module) -> _Known:
     plain: dict[str, list[ScalarInstruction]] = {}
     for row in rows:
         if not (row.warp or row.carry_in or row.carry_out):
-            # Those on bytes and halves of registers are many, and emulated since sm_50 (9.7.17).
-            family = "v" if row.family.endswith(("2", "4")) and row.family[0] == "v" else row.family
-            plain.setdefault(family, []).append(row)
+            plain.setdefault(_family(row), []).append(row)
+    alike: dict[_Classes, dict[str, tuple[ScalarInstruction, ...]]] = {}
+    for family, some in plain.items():
+        for row in some:
+            same = alike.setdefault((row.destinations, row.sources), {})
+            same[family] = (*same.get(family, ()), row)
     return _Known(
-        plain={family: tuple(some) for family, some in plain.items()},
+        alike=alike,
+        plain={family: _by_types(some) for family, some in plain.items()},
         families=tuple(name for name in plain for _ in range(_OFTEN if name in _EVERYDAY else 1)),
         every={
             feature: tuple(
@@ -145,9 +167,36 @@ def _known(module: Module) -> _Known:
     )
 
 
+def _family(row: ScalarInstruction) -> str:
+    # Those on bytes and halves of registers are many, and emulated since sm_50 (9.7.17).
+    halves = row.family.endswith(("2", "4")) and row.family[0] == "v"
+    return "v" if halves else row.family
+
+
+def _by_types(rows: Sequence[ScalarInstruction]) -> tuple[tuple[ScalarInstruction, ...], ...]:
+    found: dict[tuple[str, ...], list[ScalarInstruction]] = {}
+    for row in rows:
+        types = tuple(word for word in row.opcode.split(".") if _TYPE.fullmatch(word))
+        found.setdefault(types, []).append(row)
+    return tuple(map(tuple, found.values()))
+
+
+_FLOATS = {
+    16: (0x3C00, 0xBC00, 0x3800, 0x3F80, 0xBF80, 0x8000),
+    32: (0x3F80_0000, 0xBF80_0000, 0x3F00_0000, 0x3C00_3C00, 0x3F80_3F80, 0x8000_0000),
+    64: (0x3FF0 << 48, 0xBFF0 << 48, 0x3FE0 << 48, 0x3C00_3C00_3C00_3C00, 0x3F80_0000, 1 << 63),
+}
+"""1, -1, 1/2 and -0 of f16, bf16, f32 and f64 (IEEE 754-2019, 3.4), also in pairs, by bits."""
+
+
 def constant(dice: Dice, bits: int) -> int:
-    """Choose a number of so many bits: small, at an end, a power of two, bytes, or anything."""
-    kind = dice.below(6)
+    """Choose a number of so many bits.
+
+    It is small, at an end, a power of two, bytes, a power of two as a float, or anything.
+    """
+    kind = dice.below(7)
+    if kind == 6:
+        return dice.one_of(_FLOATS[bits])
     ends = (0, 1, (1 << bits) - 1, 1 << (bits - 1), (1 << (bits - 1)) - 1, bits, bits - 1, 2)
     if kind == 0:
         return dice.below(bits + 2)
@@ -185,6 +234,12 @@ class Lanes:
         """Statements that are still to be drawn."""
         self._fixed: list[str] = []
         """Counters of the loops around."""
+        self._families = self._rows.families
+        """First words of the instructions that are drawn, those of everyday code several times."""
+        self._before: list[Assign] = []
+        """Instructions so far, the latest last."""
+        self._open: dict[str, str] = {}
+        """Registers with NaNs whose bits PTX leaves open: what makes them canonical."""
 
     def _number(self, names: Sequence[str]) -> None:
         for name in names:
@@ -199,7 +254,11 @@ class Lanes:
     def code(self, known: list[str], size: int) -> list[Statement]:
         """Return about so many statements; what they write on every path is added to `known`."""
         self._left = size
-        self._all = self._dice().once_in(_SELDOM)
+        dice = self._dice()
+        self._all = dice.once_in(_SELDOM)
+        if dice.below(2):
+            some = (dice.one_of(self._rows.families) for _ in range(2 + dice.below(_MOST_FAMILIES)))
+            self._families = tuple(some)
         # Without a predicate nothing branches.
         made: list[Statement] = []
         if self._rows.first:
@@ -207,7 +266,7 @@ class Lanes:
             made.append(self._made(dice.one_of(self._rows.first), known, dice))
         while self._left > 0:
             made += self._statement(known, depth=0, turns=1, loop=False)
-        return made
+        return made + self._canonical()
 
     def _block(
         self, known: list[str], *, depth: int, turns: int, loop: bool
@@ -216,6 +275,7 @@ class Lanes:
         inside, made = list(known), list[Statement]()
         while len(made) < size and (self._left > 0 or not made):
             made += self._statement(inside, depth=depth, turns=turns, loop=loop)
+        made += self._canonical()
         # What was written here is the latest from now on.
         known.sort(key=inside.index)
         return tuple(made)
@@ -228,19 +288,52 @@ class Lanes:
         kind = dice.below(16)
         predicate = self._predicate(known, dice)
         if depth < _MOST_DEPTH and self._left > 1 and kind in (12, 13) and predicate:
+            before = self._canonical()
             then = self._block(known, depth=depth + 1, turns=turns, loop=loop)
             otherwise: tuple[Statement, ...] = ()
             if dice.below(2):
                 otherwise = self._block(known, depth=depth + 1, turns=turns, loop=loop)
-            return [If(predicate=predicate, then=then, otherwise=otherwise)]
+            return [*before, If(predicate=predicate, then=then, otherwise=otherwise)]
         if depth < _MOST_DEPTH and self._left > 1 and kind == 14 and turns < 12:
-            return [self._loop(known, predicate, depth, turns, dice)]
+            return [*self._canonical(), self._loop(known, predicate, depth, turns, dice)]
         if loop and kind == 15 and predicate:
-            return [Leave(predicate=predicate, turn=bool(dice.below(2)))]
+            leaving = Leave(predicate=predicate, turn=bool(dice.below(2)))
+            return [*self._canonical(), leaving]
         together = self._builder.wants(self._rows.together)
         if kind == 11 or together:
-            return self._several(known, dice, depth)
-        return self._assign(known, dice, predicate, depth)
+            drawn = self._several(known, dice, depth)
+        else:
+            drawn = self._assign(known, dice, predicate, depth)
+        self._before += drawn
+        return [one for each in drawn for one in self._with_canonical(each)]
+
+    def _with_canonical(self, one: Assign) -> list[Statement]:
+        """Return an instruction, and before it what makes NaNs canonical whose bits it takes.
+
+        Nothing but arithmetic on numbers of the same format may take them as they are.
+        """
+        taken = [
+            name
+            for name in one.sources
+            if str(name) in self._open and self._format(str(name)) != one.row.numbers
+        ]
+        kept = [name for name in one.destinations if name in self._open and one.guard]
+        before = [self._made_canonical(str(name)) for name in dict.fromkeys([*taken, *kept])]
+        for name in one.destinations:
+            self._open.pop(name, None)
+        if one.row.nan:
+            self._open[one.destinations[0]] = one.row.settled_by
+        return [*before, one]
+
+    def _format(self, name: str) -> str:
+        return self._open[name].rpartition(".")[2]
+
+    def _made_canonical(self, name: str) -> Assign:
+        return Assign(opcode=self._open.pop(name), destinations=(name,), sources=(name, name))
+
+    def _canonical(self) -> list[Statement]:
+        """Return what makes all NaNs canonical whose bits are open."""
+        return [self._made_canonical(name) for name in list(self._open)]
 
     def _loop(self, known: list[str], predicate: str, depth: int, turns: int, dice: Dice) -> Repeat:
         mask = dice.one_of((3, 7, 1, 15 if turns == 1 else 3))
@@ -269,16 +362,16 @@ class Lanes:
             entry=predicate if enters else "", skipped=skipped if enters else 0,
         )  # fmt: skip
 
-    def _assign(self, known: list[str], dice: Dice, predicate: str, depth: int) -> list[Statement]:
-        families = self._rows.families
+    def _assign(self, known: list[str], dice: Dice, predicate: str, depth: int) -> list[Assign]:
         asked = [
             row
             for feature, rows in self._rows.every.items()
             if feature in self._builder.wanted
             for row in rows
         ]
+        like = dice.one_of(self._before) if self._before and dice.once_in(_RELATED) else None
         for _ in range(8):
-            row = dice.one_of(asked or self._rows.plain[dice.one_of(families)])
+            row = dice.one_of(asked or (self._alike(like, dice) if like else self._any(dice)))
             if _can_read(row, known) and (self._all or not always_wrong(row)):
                 self._builder.take(OF_SCALAR[row.family])
                 break
@@ -288,7 +381,19 @@ class Lanes:
         often = row.family == "set" and row.opcode.split(".")[-2] in _AS_OFTEN
         if not self._all and not often and always_wrong(row, guard):
             guard = ""
-        return settled(self._made(row, known, dice, guard, depth))
+        return [self._made(row, known, dice, guard, depth, like)]
+
+    def _any(self, dice: Dice) -> Sequence[ScalarInstruction]:
+        """Choose instructions of the same first word and types."""
+        return dice.one_of(self._rows.plain[dice.one_of(self._families)])
+
+    def _alike(self, like: Assign, dice: Dice) -> Sequence[ScalarInstruction]:
+        """Choose instructions on the same classes, three in four with the same first word."""
+        row, is_other = like.row, dice.once_in(4)
+        found = self._rows.alike.get((row.destinations, row.sources), {})
+        if is_other and found:
+            return dice.one_of(tuple(found.values()))
+        return found.get(_family(row)) or self._any(dice)
 
     def _made(
         self,
@@ -297,9 +402,17 @@ class Lanes:
         dice: Dice,
         guard: str = "",
         depth: int = 0,
+        like: Assign | None = None,
     ) -> Assign:
-        """Return an instruction on some of the registers that hold something."""
-        sources = tuple(self._source(row, index, known, dice) for index in range(len(row.sources)))
+        """Return an instruction on some of the registers that hold something.
+
+        It has most operands of the one that it is like, as far as they are of the same classes.
+        """
+        read = self._sources(row, known, dice)
+        for index, (_, source) in enumerate(zip(read, like.sources if like else (), strict=False)):
+            if dice.below(4) and _can_be(row, index, source, known):
+                read[index] = source
+        sources = tuple(read)
         # In an arm or a body, what is live across it is written rather than something new.
         fewer = 3 if depth else 2
         written: list[str] = []
@@ -315,6 +428,13 @@ class Lanes:
         known[:] = [*(name for name in known if name not in written), *written]
         return Assign(opcode=row.opcode, destinations=tuple(written), sources=sources, guard=guard)
 
+    def _sources(self, row: ScalarInstruction, known: list[str], dice: Dice) -> list[str | int]:
+        """Choose what an instruction reads; one in eight reads a register twice."""
+        read = [self._source(row, index, known, dice) for index in range(len(row.sources))]
+        if len(read) > 1 and dice.once_in(8) and _can_be(row, 1, read[0], known):
+            read[1] = read[0]
+        return read
+
     def _source(
         self, row: ScalarInstruction, index: int, known: list[str], dice: Dice
     ) -> str | int:
@@ -329,13 +449,15 @@ class Lanes:
     def _register(self, known: Sequence[str], kind: str, dice: Dice) -> str:
         some = [name for name in known if class_of(name) == kind]
         # The latest more often than the others.
+        if dice.once_in(3):
+            return some[-1]
         return some[-1 - min(dice.below(len(some)), dice.below(len(some)))]
 
     def _predicate(self, known: Sequence[str], dice: Dice) -> str:
         some = [name for name in known if class_of(name) == "pred"]
         return dice.one_of(("", "!")) + some[-1 - dice.below(len(some))] if some else ""
 
-    def _several(self, known: list[str], dice: Dice, depth: int) -> list[Statement]:
+    def _several(self, known: list[str], dice: Dice, depth: int) -> list[Assign]:
         """Return statements that belong together: a rotation, a carry, what lanes do together."""
         kind = dice.below(6)
         builder, warp, carries = self._builder, self._rows.warp, self._rows.carries
@@ -363,7 +485,7 @@ class Lanes:
             else self._rotation(known, dice)
         )
 
-    def _magnitude(self, known: list[str], dice: Dice) -> list[Statement]:
+    def _magnitude(self, known: list[str], dice: Dice) -> list[Assign]:
         """Return an absolute value of what is not the least number, of which there is none."""
         source = self._register(known, "b32", dice)
         some, result = self.new("b32"), self.new("b32")
@@ -373,7 +495,7 @@ class Lanes:
             Assign(opcode="abs.s32", destinations=(result,), sources=(some,)),
         ]
 
-    def _nth_bit(self, known: list[str], dice: Dice) -> list[Statement]:
+    def _nth_bit(self, known: list[str], dice: Dice) -> list[Assign]:
         """Return a search for a bit, on either side of a place, with a count that is small."""
         source, mask = (self._register(known, "b32", dice) for _ in range(2))
         count, result = self.new("b32"), self.new("b32")
@@ -384,7 +506,7 @@ class Lanes:
             Assign(opcode="fns.b32", destinations=(result,), sources=sources),
         ]
 
-    def _mask(self, known: list[str], predicate: str, dice: Dice) -> list[Statement]:
+    def _mask(self, known: list[str], predicate: str, dice: Dice) -> list[Assign]:
         """Return a mask of all bits or none, and an instruction that compilers know it in."""
         other = self._register(known, "b32", dice)
         mask, result = self.new("b32"), self.new("b32")
@@ -397,7 +519,7 @@ class Lanes:
             Assign(opcode=opcode, destinations=(result,), sources=sources),
         ]
 
-    def _rotation(self, known: list[str], dice: Dice) -> list[Statement]:
+    def _rotation(self, known: list[str], dice: Dice) -> list[Assign]:
         wide = any(class_of(name) == "b64" for name in known) and dice.below(2)
         kind = "b64" if wide else "b32"
         bits = int(kind[1:])
@@ -413,6 +535,15 @@ class Lanes:
             Assign(opcode=right, destinations=(low,), sources=(source, other)),
             Assign(opcode=joined, destinations=(result,), sources=halves),
         ]
+
+
+def _can_be(row: ScalarInstruction, index: int, source: str | int, known: Sequence[str]) -> bool:
+    """Whether an operand of another instruction may be one of this."""
+    allowed = row.immediates.get(index)
+    if isinstance(source, int):
+        return allowed is not None and allowed.low <= source <= allowed.high
+    required = allowed is not None and allowed.required
+    return not required and source in known and class_of(source) == row.sources[index]
 
 
 def _can_read(row: ScalarInstruction, known: Sequence[str]) -> bool:
@@ -437,7 +568,7 @@ def lane_code(
     holds: Registers,
     destination: str,
     made: Registers,
-    size: int | None = None,
+    alone: bool = False,
 ) -> LaneCode:
     """Draw code that computes registers from registers.
 
@@ -447,19 +578,24 @@ def lane_code(
         Names of registers.
     holds, made
         What is read, and what is written.
-    size
-        Statements, about; None: any.
+    alone
+        Whether it is all that the program does: then it is longer, and what it makes beyond those
+        registers is part of what they hold.
     """
     dice = builder.dice()
     letter = "r" if holds.bits == 32 else "d"
     inputs = [f"{letter}{index}" for index in range(holds.registers)]
     lanes = Lanes(builder, inputs)
     known = [LANE, *inputs]
-    code = lanes.code(known, dice.one_of(_SIZES) if size is None else size)
+    code = lanes.code(known, dice.one_of(_SIZES_ALONE if alone else _SIZES))
     kind = f"b{made.bits}"
     seen = [name for name in reversed(known) if class_of(name) == kind and name != LANE]
     if kind == "b32":
         code += _brought_out(lanes, known, seen)
+    if kind == "b32" and alone:
+        code += _joined(
+            lanes, seen, made.registers, set[str]().union(*map(written_by, every(code)))
+        )
     results = (seen * made.registers)[: made.registers]
     return LaneCode(
         source=source, count=holds.registers, bits=holds.bits, destination=destination,
@@ -488,25 +624,35 @@ def _brought_out(lanes: Lanes, known: Sequence[str], seen: list[str]) -> list[St
     return made
 
 
+def _joined(lanes: Lanes, seen: list[str], count: int, written: set[str]) -> list[Statement]:
+    """Return statements that join registers beyond the first to these, so that nothing is lost."""
+    made: list[Statement] = []
+    for number, name in enumerate(name for name in seen[count:] if name in written):
+        both, place = lanes.new("b32"), number % count
+        made.append(Assign(opcode="xor.b32", destinations=(both,), sources=(seen[place], name)))
+        seen[place] = both
+    return made
+
+
 def append_alone(builder: Builder) -> None:
     """Append code that reads 8 words of each lane from memory, and stores what it makes of them."""
     dice = builder.dice()
     builder.take(Has.LANES_ALONE)
     holds = Registers(registers=8)
     value = load_registers(builder, holds, builder.name("x"), dice)
-    made = computed(builder, value, holds)
+    made = computed(builder, value, holds, alone=True)
     store_registers(builder, made, dice)
 
 
 def computed(
-    builder: Builder, value: LiveValue, made: Registers, size: int | None = None
+    builder: Builder, value: LiveValue, made: Registers, *, alone: bool = False
 ) -> LiveValue:
-    """Append code that makes registers of those of a value."""
+    """Append code that makes registers of those of a value; `alone` as of `lane_code`."""
     name = builder.name("y")
     assert isinstance(value.holds, Registers)
     builder.add(
         lane_code(
-            builder, source=value.name, holds=value.holds, destination=name, made=made, size=size
+            builder, source=value.name, holds=value.holds, destination=name, made=made, alone=alone
         )
     )
     value.pending = False

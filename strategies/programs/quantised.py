@@ -162,7 +162,7 @@ def _halves(chain: _Chain, type_: str, word: str, part: int, kind: int, scale: i
         }[type_]
         pair = chain.make("lop3.b32", shifted, 0x000F_000F, magic, 0xEA)
         number = chain.make(f"fma.rn.{fmt}", pair, one, less)
-    if chain.dice.below(3):
+    if chain.dice.below(3) or not has(f"max.NaN.{fmt}"):
         return chain.make(f"fma.rn.{fmt}", number, both, 0x8000_8000)
     # A scale from memory may be NaN.
     return chain.make(f"fma.rn.{fmt}", number, word, 0x8000_8000, settles=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from oracle.lane_code import (
     class_of,
     every,
     inside,
+    may_be_open,
     most_of,
     read_by,
     run_lanes,
@@ -148,30 +148,13 @@ def _with(example: Example, site: Site, step: LaneCode, code: Code) -> Iterator[
 
     Bits of NaN that PTX leaves open would be another difference than the one that is looked for.
     """
-    if _unsettled(code) > _unsettled(step.code):
-        return
     try:
         other = replace(step, code=code)
     except UsageError:
         return
-    if other != step:
+    if other != step and (may_be_open(step) or not may_be_open(other)):
         steps = edited(example.program.steps, {site: (other,)})
         yield example.with_program(example.program.buffers, steps)
-
-
-def _unsettled(code: Code) -> int:
-    """Count the instructions that may make a NaN which the next one does not make canonical."""
-    there: list[Statement | None] = [*every(code), None]
-    return sum(
-        isinstance(one, Assign)
-        and bool(one.row.nan)
-        and not (
-            isinstance(behind, Assign)
-            and behind.opcode == one.row.settled_by
-            and behind.destinations == one.destinations
-        )
-        for one, behind in pairwise(there)
-    )
 
 
 def _without_dead(step: LaneCode) -> Iterator[Code]:
@@ -308,14 +291,16 @@ def _narrower(example: Example, site: Site, step: LaneCode) -> Iterator[Example]
     """Yield examples with fewer registers before or behind the code."""
     program = example.program
     first = next(iter(step.results))
-    for name in dict.fromkeys(step.results):
+    for name in (*_made_before(step), *dict.fromkeys(step.results)):
         if set(step.results) != {name}:
-            one = replace(step, results=(name,) * len(step.results))
+            try:
+                one = replace(step, results=(name,) * len(step.results))
+            except UsageError:  # not every path writes it
+                continue
             for code in _without_dead(one):
                 yield from _replaced(example, {site: replace(one, code=code)})
-            yield from _replaced(
-                example, {site: replace(step, results=(name,) * len(step.results))}
-            )
+            if name in step.results:
+                yield from _replaced(example, {site: one})
     if len(step.results) > 1 and set(step.results) == {first}:
         one = replace(step, results=(first,))
         edits: dict[Site, Step] = {site: one}
@@ -334,6 +319,21 @@ def _narrower(example: Example, site: Site, step: LaneCode) -> Iterator[Example]
         yield from _replaced(example, edits)
     if not needed and step.count:
         yield from _replaced(example, {site: replace(step, source="", count=0)})
+
+
+def _made_before(step: LaneCode) -> Iterator[str]:
+    """Yield registers of the class of the results that are written before any of these.
+
+    What an instruction makes wrong is seen in its own result, without what stands behind it.
+    """
+    seen = list[str]()
+    for one in every(step.code):
+        kind = class_of(step.results[0])
+        names = sorted(name for name in written_by(one) if class_of(name) == kind)
+        if not set(step.results).isdisjoint(names):
+            break
+        seen += names
+    yield from dict.fromkeys(seen)
 
 
 def _replaced(example: Example, edits: Mapping[Site, Step]) -> Iterator[Example]:

@@ -109,7 +109,7 @@ def test_a_wrong_instruction_is_left_with_little_around_it(
     pattern: str, other: str, name: str, strategy: object
 ) -> None:
     runner = Rewriting(pattern, other)
-    subject = next(wrong(runner, strategy, range(1000)))
+    subject = next(wrong(runner, strategy, range(10_000)))
     small = shrink(subject, runner_verdicts(runner), wanted=Kind.VIOLATION, seconds=300).subject
     steps = [*walk(small.program.steps)]
     code = [one for step in steps if isinstance(step, LaneCode) for one in every(step.code)]
