@@ -1,11 +1,14 @@
 """The reference on the device against the oracle: every form of a product, and drawn programs.
 
-Each process has the device make images of all classes of contents, executes them in NumPy, and has
+Each process has a device make images of all classes of contents, executes them in NumPy, and has
 the device compare its own results with these; the first images of each form or program are made in
-NumPy, too. Prints a line for each that differs, with the numbers of the first images, and in the
-end one JSON object with the counts. Ends with 1 if an image differs. Usage:
+NumPy, too. The processes share the GPUs, and take parts of a form or program in turn: the first of
+each, then the second of each. Prints a line for each that differs, with the numbers of the first
+images, and in the end one JSON object with the counts; --output writes how many images of each form
+and program were compared as well. Ends with 1 if an image differs. Usage:
 
-    python benchmarks/reference_agreement.py [--images N] [--programs N] [--processes N] [--time S]
+    python benchmarks/reference_agreement.py [--images N] [--first N] [--programs N]
+        [--processes N] [--devices 0,1] [--time S] [--output FILE]
 """
 
 from __future__ import annotations
@@ -17,8 +20,12 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from functools import partial
+from multiprocessing.queues import SimpleQueue
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,9 +50,13 @@ from strategies.programs.single_instruction import buffers_of, single_instructio
 
 BATCH_BYTES = 32 << 20
 """Images that are made and executed together."""
-TURN = 1 << 14
-"""Images of a form after which the next one comes."""
-DRAWN = 64
+TOGETHER = 1 << 14
+"""Most of these: no form is quicker with more."""
+PART = 1 << 18
+"""Images of a form that a process takes in turn: a second or some."""
+OF_A_SEED = 64
+"""Programs that are drawn from one seed."""
+DRAWN = 1 << 11
 """So many times fewer are those of a drawn program, of which there are more."""
 RECIPE = Recipe(classes=tuple(ValueClass), seed=28)
 
@@ -68,6 +79,15 @@ def mixed(target: str, count: int, seed: int) -> dict[str, Program]:
     return {f"program {seed}.{number}": one for number, one in enumerate(drawn)}
 
 
+@dataclass(frozen=True)
+class Part:
+    """Images of a form or program: a range of their numbers."""
+
+    name: str
+    first: int
+    count: int
+
+
 class Agreement:
     """What one process compares."""
 
@@ -78,30 +98,44 @@ class Agreement:
         self.target = f"sm_{major}{minor}"
         self._reference = DeviceReference(self._driver, self._session.modules)
         self._both = [self._driver.mem_alloc(BATCH_BYTES) for _ in range(2)]
-        self._known: dict[str, tuple[Encoded, NDArray[np.uint64]]] = {}
+        self._forms = forms(self.target)
+        self._mixed: dict[int, dict[str, Program]] = {}
+        self._known: dict[str, tuple[Encoded, NDArray[np.uint64]] | None] = {}
         self.counts = Counter[str]()
-        self.images = Counter[str]()
-        """By form or program."""
 
-    def knows(self, name: str, program: Program) -> bool:
-        """Whether the reference can do a program, which is written down."""
-        try:
-            encoded = encode(program, model_for(self.target))
-        except UsageError as error:
-            self.counts[f"refused: {error}"] += 1
-            return False
-        self._known[name] = encoded, device_contents(RECIPE, program).words
-        return True
+    def program(self, name: str) -> Program:
+        """Return a program by its name."""
+        if name in self._forms:
+            return self._forms[name]
+        seed = int(name.removeprefix("program ").partition(".")[0])
+        if seed not in self._mixed:
+            self._mixed[seed] = mixed(self.target, OF_A_SEED, seed)
+        return self._mixed[seed][name]
 
-    def compare(self, name: str, program: Program, count: int) -> None:
-        """Compare the images of a program that come next."""
-        reference, driver, first = self._reference, self._driver, self.images[name]
+    def compare(self, part: Part) -> int:
+        """Compare images of a program, and return how many; 0 if the reference cannot do it."""
+        program = self.program(part.name)
+        if part.name not in self._known:
+            try:
+                encoded = encode(program, model_for(self.target))
+                self._known[part.name] = encoded, device_contents(RECIPE, program).words
+            except UsageError as error:
+                self.counts[f"refused: {error}"] += 1
+                self._known[part.name] = None
+        known, end, first = self._known[part.name], part.first + part.count, part.first
+        while known and first < end:
+            first += self._batch(part.name, program, *known, first, end - first)
+        return first - part.first
+
+    def _batch(
+        self, name: str, program: Program, encoded: Encoded, words: NDArray[np.uint64],
+        first: int, most: int,
+    ) -> int:  # fmt: skip
+        reference, driver = self._reference, self._driver
         before, after = map(int, self._both)
-        encoded, words = self._known[name]
-        images = np.empty(
-            (min(count, BATCH_BYTES // program.image_bytes), program.image_bytes), "u1"
-        )
-        reference.fill(reference.contents(words), first, len(images), before, after)
+        count = min(most, TOGETHER, BATCH_BYTES // program.image_bytes)
+        images = np.empty((count, program.image_bytes), "u1")
+        reference.fill(reference.contents(words), first, count, before, after)
         driver.memcpy_dtoh(images, before)
         if not first:
             some = images[: 8 * len(RECIPE.classes)]
@@ -109,55 +143,76 @@ class Agreement:
             made = expand(RECIPE, program, len(some))
             self.counts["made otherwise"] += len(different(made, some))
         # What the oracle works on together is of one class: special values slow down their company.
-        by_class = np.argsort((first + np.arange(len(images))) % len(RECIPE.classes), kind="stable")
+        by_class = np.argsort((first + np.arange(count)) % len(RECIPE.classes), kind="stable")
         images[by_class] = execute(program, images[by_class], target=self.target).images
         driver.memcpy_htod(after, images)
-        reference.start(reference.program(encoded), before, after, len(images), first=first)
-        found = reference.end(len(images))
-        self.images[name] += len(images)
+        reference.start(reference.program(encoded), before, after, count, first=first)
+        found = reference.end(count)
         self.counts["differing"] += found.differing
         if found.differing:
             print(name, found, flush=True)
+        return count
 
 
-def work(process: int, given: argparse.Namespace) -> tuple[Counter[str], Counter[str]]:
-    """Compare every so many of the forms, and programs, and return the counts."""
-    end = time.monotonic() + given.time
-    one = Agreement(given.device)
-    some = dict(list(forms(one.target).items())[process :: given.processes])
-    drawn = len(range(process, given.programs, given.processes))
-    some |= mixed(one.target, drawn, process) if drawn else {}
-    todo = [subject for subject in some.items() if one.knows(*subject)]
-    while todo and time.monotonic() < end:  # a turn of each, then the next of each
-        for name, program in todo:
-            if time.monotonic() < end:
-                turn = TURN // DRAWN if name.startswith("program") else TURN
-                one.compare(name, program, min(turn, given.images - one.images[name]))
-        todo = [subject for subject in todo if one.images[subject[0]] < given.images]
-    return one.counts, one.images
+_OWN: list[Agreement] = []
+"""What this process compares, once it has a device."""
+
+
+def start(devices: SimpleQueue[int]) -> None:
+    """Open the device of this process."""
+    _OWN.append(Agreement(devices.get()))
+
+
+def work(part: Part, end: float) -> tuple[Part, int, Counter[str]]:
+    """Compare a part, if there is time, and return how many images and what else was counted."""
+    (own,) = _OWN
+    images = own.compare(part) if time.time() < end else 0
+    counts, own.counts = own.counts, Counter[str]()
+    return part, images, counts
+
+
+def parts(names: Sequence[str], first: int, images: int) -> Iterator[Part]:
+    """Iterate over parts of forms and programs: the first of each, then the second."""
+    for begin in range(first, first + images, PART):
+        for name in names:
+            share = DRAWN if name.startswith("program") else 1
+            yield Part(name, begin // share, min(PART, first + images - begin) // share)
 
 
 def main() -> None:
     """Compare and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=1_000_000)
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--programs", type=int, default=2_000)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--time", type=float, default=300.0)
-    parser.add_argument("--device", type=int, default=0)
+    parser.add_argument("--devices", default="0")
+    parser.add_argument("--target", default="sm_90")
+    parser.add_argument("--output", type=Path)
     given = parser.parse_args()
-    total, images = Counter[str](), Counter[str]()
+    end = time.time() + given.time
+    drawn = [f"program {n // OF_A_SEED}.{n % OF_A_SEED}" for n in range(given.programs)]
+    names = [*forms(given.target), *drawn]
+    images, total = dict.fromkeys(names, 0), Counter[str]()
     spawned = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(given.processes, mp_context=spawned) as pool:
-        for counts, own in pool.map(partial(work, given=given), range(given.processes)):
+    devices = spawned.SimpleQueue()
+    numbers = [int(each) for each in given.devices.split(",")]
+    for process in range(given.processes):
+        devices.put(numbers[process % len(numbers)])
+    with ProcessPoolExecutor(given.processes, spawned, start, (devices,)) as pool:
+        todo = parts(names, given.first, given.images)
+        for part, count, counts in pool.map(partial(work, end=end), todo):
+            images[part.name] += count
             total.update(counts)
-            images.update(own)
     for what, is_drawn in ("forms", False), ("programs", True):
         each = [n for name, n in images.items() if name.startswith("program") == is_drawn]
         total[what] = len(each)
         total[f"images of {what}"] = sum(each)
         total[f"least of one of the {what}"] = min(each, default=0)
     print(json.dumps(total, indent=1))
+    if given.output:
+        given.output.write_text(json.dumps(images, indent=1))
     sys.exit(1 if total["differing"] or total["made otherwise"] else 0)
 
 

@@ -199,7 +199,7 @@ def _flatter(step: LaneCode) -> Iterator[Code]:
                 found = [one.then, one.otherwise, (*one.then, *one.otherwise)]
                 if one.then and one.otherwise:
                     found += [(replace(one, otherwise=()),), (replace(one, then=()),)]
-                if not one.then:
+                if not one.then and one.otherwise:
                     turned = one.predicate.removeprefix("!")
                     turned = turned if turned != one.predicate else f"!{turned}"
                     found.append(

@@ -29,15 +29,18 @@ from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, ForwardingRunner, Ran
 from runners.simulated_runner import SimulatedRunner
 from strategies.draws import draw_one
-from strategies.features import Focus, Has, main_form
+from strategies.features import OF_SCALAR, Focus, Has, main_form
 from strategies.programs import programs
 from strategies.programs.single_instruction import buffers_of, plain_access
 from strategies.simplification.examples import Example
-from strategies.simplification.lane_code import alone
+from strategies.simplification.lane_code import alone, smaller_code
 from strategies.simplification.structure import dropped
 
 MODULE = Module.named("sm_90", "8.0")
-ALONE = programs(Focus(features=frozenset({Has.LANES_ALONE})), module=MODULE, forms=FORMS)
+ALONE, TESTP, SET = (
+    programs(Focus(features=frozenset({Has.LANES_ALONE, *also})), module=MODULE, forms=FORMS)
+    for also in ((), (OF_SCALAR["testp"],), (OF_SCALAR["set"],))
+)
 BEFORE = programs(Focus(features=frozenset({Has.LANES_BEFORE})), module=MODULE, forms=FORMS)
 ROWS = programs(Focus(features=frozenset({Has.ROWS_COMPUTED})), module=MODULE, forms=FORMS)
 BEHIND = programs(Focus(features=frozenset({Has.LANES_BEHIND})), module=MODULE, forms=FORMS)
@@ -85,10 +88,10 @@ def wrong(runner: Rewriting, strategy: object, keys: range) -> Iterator[Subject]
         (r"\bor\.b32", "xor.b32", "or.b32", BEHIND),
         (r"@!(%p\d+) (?!bra)", r"@\1 ", "a predicate", ALONE),
         # Every ptxas from 12.4 to 13.5 loses a predicate before testp; one name for all of them.
-        (r"@!?%p\d+ testp\.", "testp.", "testp and a predicate", ALONE),
+        (r"@!?%p\d+ testp\.", "testp.", "testp and a predicate", TESTP),
         # Of set with f32 they keep it for a part of what it becomes.
-        (r"@!?%p\d+ (set\.\S+\.f32\.)", r"\1", "set.*.f32.* and a predicate", ALONE),
-        (r"@!?%p\d+ set\.", "set.", "set and a predicate", ALONE),
+        (r"@!?%p\d+ (set\.\S+\.f32\.)", r"\1", "set.*.f32.* and a predicate", SET),
+        (r"@!?%p\d+ set\.", "set.", "set and a predicate", SET),
         # ptxas before 13.1 folds a position of 32 and more to a field of ones.
         (r"bfe\.s32 (%\w+), %\w+, 0x[2-9a-f][0-9a-f],", r"bfe.s32 \1, -1, 31,", "bfe.s32", ALONE),
         # What no other instruction is like.
@@ -472,3 +475,22 @@ def test_a_product_that_is_right_with_the_same_multiplicands_loaded_is_named_wit
     assert culprit is not None
     assert re.fullmatch(r"mma\.sync of .*/multiplicands that scalar code computes", culprit.key)
     assert in_company(culprit)
+
+
+def test_an_empty_branch_is_left_out_and_not_turned_round() -> None:
+    empty = If(predicate="p0", then=(), otherwise=())
+    made = Assign(opcode="setp.ne.u32", destinations=("p0",), sources=("r0", 0))
+    result = Assign(opcode="not.b32", destinations=("r1",), sources=("r0",))
+    step = LaneCode(
+        source="x", count=1, destination="y", results=("r1",), code=(made, empty, result)
+    )
+    inputs = np.zeros((32, 1), np.uint32)
+    branches = [
+        one
+        for example in smaller_code(alone(step, inputs))
+        for code in walk(example.program.steps)
+        if isinstance(code, LaneCode)
+        for one in every(code.code)
+        if isinstance(one, If)
+    ]
+    assert {*branches} <= {empty}
