@@ -178,10 +178,11 @@ def written_by(statement: Statement) -> set[str]:
             return set()
 
 
-def _taken(statements: Sequence[Statement]) -> int:
+def statements_taken(statements: Sequence[Statement]) -> int:
     """Return the most statements that a lane takes."""
     return sum(
-        1 + getattr(one, "turns", 1) * sum(map(_taken, inside(one).values())) for one in statements
+        1 + getattr(one, "turns", 1) * sum(map(statements_taken, inside(one).values()))
+        for one in statements
     )
 
 
@@ -212,7 +213,7 @@ class LaneCode(StepBase):
             sizes in ({"b32"}, {"b64"}),
             "results of code are registers of 32 bits, or all of 64; convert the others",
         )
-        taken = _taken(self.code)
+        taken = statements_taken(self.code)
         check(
             taken <= MAX_STATEMENTS,
             f"a lane may take {taken} statements of the code; at most {MAX_STATEMENTS} are "
@@ -243,7 +244,7 @@ class LaneCode(StepBase):
 
     @property
     def cost(self) -> int:
-        return 1 + _taken(self.code) // _AS_ONE_STEP
+        return 1 + statements_taken(self.code) // _AS_ONE_STEP
 
     @property
     def carried(self) -> str | None:

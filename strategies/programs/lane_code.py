@@ -13,6 +13,7 @@ from functools import cache
 
 from oracle.lane_code import (
     LANE,
+    MAX_STATEMENTS,
     Assign,
     If,
     LaneCode,
@@ -22,6 +23,7 @@ from oracle.lane_code import (
     class_of,
     every,
     read_by,
+    statements_taken,
     written_by,
 )
 from oracle.operands import Registers
@@ -37,6 +39,8 @@ _MOST_DEPTH = 4
 """Branches and loops around a statement."""
 _SIZES = (6, 10, 16, 24, 36)
 """Statements of a piece of code around a multiplication, about; all equally likely."""
+_BEHIND = 256
+"""Most statements behind these: a few for each register."""
 _SIZES_ALONE = (10, 16, 24, 36, 54)
 """The same of a program that is nothing else."""
 _EVERYDAY = (
@@ -257,15 +261,20 @@ class Lanes:
         dice = self._dice()
         self._all = dice.once_in(_SELDOM)
         if dice.below(2):
-            some = (dice.one_of(self._rows.families) for _ in range(2 + dice.below(_MOST_FAMILIES)))
-            self._families = tuple(some)
+            few = (dice.one_of(self._rows.families) for _ in range(2 + dice.below(_MOST_FAMILIES)))
+            self._families = tuple(few)
         # Without a predicate nothing branches.
         made: list[Statement] = []
         if self._rows.first:
             dice = self._dice()
             made.append(self._made(dice.one_of(self._rows.first), known, dice))
         while self._left > 0:
-            made += self._statement(known, depth=0, turns=1, loop=False)
+            before, open_ = list(known), dict(self._open)
+            some = self._statement(known, depth=0, turns=1, loop=False)
+            if statements_taken([*made, *some]) > MAX_STATEMENTS - _BEHIND:
+                known[:], self._open = before, open_
+                break
+            made += some
         return made + self._canonical()
 
     def _block(
