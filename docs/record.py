@@ -214,6 +214,13 @@ _BUGS = (
         who="ptxas 11.8.89 to 13.3.73 at -O1 to -O3", since="11.8.89 or earlier",
     ),
     Bug(
+        unit="copysign",
+        what="of one register twice, and and or xor behind it: merged into one instruction that "
+        "computes another function",
+        section="lop3 of one source twice", ids=("4fe92c5a",), since="12.0.140",
+        who="ptxas 12.0.140 to 13.3.73 at -O1 to -O3, and the driver's compiler",
+    ),
+    Bug(
         unit="mad.hi",
         what="left out behind one with another addend, under one predicate or in a loop that "
         "unrolls",

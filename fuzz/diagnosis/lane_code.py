@@ -85,8 +85,9 @@ _MOST_ALIKE = 24
 _PREDICATE, _LOOP, _BRANCH = "a predicate", "a loop of lanes", "a branch of lanes"
 _ALL_LANES = "an instruction of all lanes"
 _SET_ANEW = "a branch of lanes on a predicate that a loop in it sets anew"
+_COPY = "a copy of a predicate that is set anew"
 _REPEATED = "setp.*.ftz.f32 and a comparison of what it does not flush"
-_TWICE = "lop3 of one register twice"
+_TWICE, _THRICE = "{} of one register twice", "lop3 of one constant thrice"
 _LEFT, _ENTERED = " that lanes leave", " entered within its body"
 ENTERED = f"{_LOOP}{_ENTERED}"
 """What a loop is called that some lanes enter behind its first statements."""
@@ -217,6 +218,8 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
             and ((_BRANCH in controls and _sets_anew(step.code)) or _sets_anew_what_left(step.code))
         ):
             return Culprit(steps=(_SET_ANEW,), witness=_shown(example), together=True)
+        if _right_if_renamed(device, example, step):
+            return Culprit(steps=(_COPY,), witness=_shown(example), together=True)
         if _right_unless_flushed(device, example, step):
             return Culprit(steps=(_REPEATED,), witness=_shown(example), together=True)
         if _right_if_counts_are_loaded(device, example, step):
@@ -585,9 +588,13 @@ def _named(one: Assign, read: Collection[str | int]) -> str:
     if one.row.warp and {*read}.isdisjoint(one.destinations):
         # What nobody reads does no more than stand between the others.
         return _ALL_LANES
-    registers = [source for source in one.sources[:3] if isinstance(source, str)]
-    if one.row.family == "lop3" and len({*registers}) < len(registers):
-        return _TWICE
+    if one.row.family in ("lop3", "copysign"):  # ptxas makes a LOP3 of both
+        sources = one.sources[:3]
+        registers = [source for source in sources if isinstance(source, str)]
+        if len({*registers}) < len(registers):
+            return _TWICE.format(one.row.family)
+        if len(sources) == 3 and len({*sources}) == 1:
+            return _THRICE
     return _any_order(one.opcode)
 
 
@@ -626,6 +633,67 @@ def _right_if_counts_are_loaded(
         return False
     loaded = alone(other, np.stack(columns, axis=-1))
     return device.right(loaded.program, loaded.image)
+
+
+def _right_if_renamed(device: ExperimentDevice, example: Example, step: LaneCode) -> bool:
+    """Whether code is right once a copied predicate that is set anew gets another name then.
+
+    That is no other code: all that follows a statement of no branch and no loop reads what that
+    has written.
+    """
+    copied = set[str]()
+    for index, one in enumerate(step.code):
+        if not isinstance(one, Assign) or one.guard:
+            continue
+        copied |= _copied(one)
+        for name in copied & {*one.destinations}:
+            new = f"p{_KEPT}"
+            written = tuple(new if each == name else each for each in one.destinations)
+            anew = replace(one, destinations=written)
+            code = (*step.code[:index], anew, *_called_anew(step.code[index + 1 :], name, new))
+            with suppress(UsageError):
+                other = _with_code(example, step, code)
+                if device.right(other.program, other.image):
+                    return True
+    return False
+
+
+def _copied(one: Assign) -> set[str]:
+    """Return the predicate of which an instruction may write a copy."""
+    others = [source for source in one.sources if not isinstance(source, int)]
+    compares = one.row.family in ("set", "setp") and len(one.sources) > len(others)
+    same = one.opcode in ("and.pred", "or.pred")
+    return {*others} if len({*others}) == 1 and (compares or same) else set()
+
+
+def _called_anew(code: Sequence[Statement], name: str, new: str) -> tuple[Statement, ...]:
+    """Return code in which a predicate has another name."""
+
+    def called(old: str) -> str:
+        return old.replace(name, new) if old.removeprefix("!") == name else old
+
+    made: list[Statement] = []
+    for one in code:
+        match one:
+            case Assign():
+                sources = (each if isinstance(each, int) else called(each) for each in one.sources)
+                made.append(replace(
+                    one, destinations=tuple(map(called, one.destinations)),
+                    sources=tuple(sources), guard=called(one.guard),
+                ))  # fmt: skip
+            case If():
+                made.append(replace(
+                    one, predicate=called(one.predicate),
+                    then=_called_anew(one.then, name, new),
+                    otherwise=_called_anew(one.otherwise, name, new),
+                ))  # fmt: skip
+            case Repeat():
+                made.append(replace(
+                    one, entry=called(one.entry), body=_called_anew(one.body, name, new)
+                ))  # fmt: skip
+            case Leave():
+                made.append(replace(one, predicate=called(one.predicate)))
+    return tuple(made)
 
 
 def _right_unless_flushed(device: ExperimentDevice, example: Example, step: LaneCode) -> bool:

@@ -298,7 +298,9 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
                     "setp.*.ftz.f32 and a comparison of what it does not flush",
                     "repeated-comparison-without-ftz",
                 ),
+                ("a copy of a predicate that is set anew", "copy-of-a-predicate-set-anew"),
                 ("lop3 of one register twice and xor.b32", None),
+                ("copysign of one register twice and xor.b32", None),
                 ("lop3.b32 and xor.b32", None),
                 (
                     "mma of 8-bit floats/a constant multiplicand that scalar code computes",
@@ -350,6 +352,19 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
             DRIVER,
             "lop3-of-one-register-merged",
         ),
+        *(
+            (key, ["V13.3.73"], [], DRIVER, known_as)
+            for key, known_as in (
+                ("lop3 of one constant thrice and xor.b32", "lop3-of-one-register-merged"),
+                ("copysign of one register twice and and.b32", "copysign-of-one-register-merged"),
+                ("copysign of one register twice and xor.b64", "copysign-of-one-register-merged"),
+                # These are right in the machine code.
+                ("lop3 of one constant thrice and or.b32", None),
+                ("copysign of one register twice and or.b32", None),
+                ("copysign.f32 and and.b32", None),
+            )
+        ),
+        ("copysign of one register twice and and.b32", ["V11.8.89"], [], DRIVER, None),
         (
             "shl.b64 and shr.u64 and sub.s64",
             ["V13.2.86"],

@@ -209,6 +209,11 @@ COPIED = (
     _assign("setp.ne.u32", "p0", "r5", "r5"),
     If(predicate="p1", then=(_assign("add.s32", "r1", "r1", 1),)),
 )
+COMPARED = (
+    _assign("setp.lt.f32", "p0", "r0", "r7"),
+    Assign(opcode="setp.hs.and.u32", destinations=("p1", "p0"), sources=(0, 0, "p0")),
+    If(predicate="p1", then=(_assign("selp.b32", "r1", 7, 9, "p0"),)),
+)
 NEVER = If(predicate="p1", then=(_assign("not.b32", "r1", "r1"),))
 
 
@@ -251,6 +256,20 @@ NEVER = If(predicate="p1", then=(_assign("not.b32", "r1", "r1"),))
             MERGED,
             "lop3 of one register twice and xor.b32",
         ),
+        # copysign is a lop3 of one register twice for it.
+        (
+            r"(copysign\.f32 (%r\d+), (%r\d+), \3;\s+)xor\.b32 (%r\d+), \2, \3;",
+            r"\1or.b32 \4, \3, 1;",
+            (_assign("copysign.f32", "r8", "r0", "r0"), _assign("xor.b32", "r1", "r8", "r0")),
+            "copysign of one register twice and xor.b32",
+        ),
+        # So it merges one of three times the same constant.
+        (
+            r"(lop3\.b32 (%r\d+), 0x1, 0x1, 0x1, 0x79;\s+)xor\.b32 (%r\d+), \2, 0x1;",
+            r"\1mov.b32 \3, 0xfffffffe;",
+            (_assign("lop3.b32", "r8", 1, 1, 1, 0x79), _assign("xor.b32", "r1", "r8", 1)),
+            "lop3 of one constant thrice and xor.b32",
+        ),
         # ptxas up to 13.1 takes a predicate that a branch has asked about for the same in a loop
         # that sets it.
         (
@@ -271,7 +290,22 @@ NEVER = If(predicate="p1", then=(_assign("not.b32", "r1", "r1"),))
             r"(redux\.sync\.[^{}@]*or\.pred (%p\d+), (%p\d+), \3;[^{}@]*@!)\2( bra)",
             r"\1\3\4",
             COPIED,
+            "a copy of a predicate that is set anew",
+        ),
+        # Where another name makes no difference that is not the cause.
+        (
+            r"(redux\.sync\.[^{}@]*or\.pred (%p\d+), (%p\d+), \3;[^{}@]*setp\.ne\.u32 (%p\d+),"
+            r"[^{}@]*@!)\2( bra)",
+            r"\1\4\5",
+            COPIED,
             "an instruction of all lanes and or.pred and a branch of lanes",
+        ),
+        # A comparison of constants makes a copy, too.
+        (
+            r"(setp\.hs\.and\.u32 (%p\d+)\|(%p\d+), 0x0, 0x0, \3;[^{}@]*@!)\2( bra)",
+            r"\1\3\4",
+            COMPARED,
+            "a copy of a predicate that is set anew",
         ),
         # A branch that has nothing to do with it is not named.
         (
