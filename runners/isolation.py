@@ -1,8 +1,10 @@
-"""Finding which images of a batch bring a runner down, by halving the batch."""
+"""Finding which images of a batch bring a runner down, by running parts of the batch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
+from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,10 +74,13 @@ def isolate(
     *,
     entry: str | None = None,
     limit: int = 64,
+    failed: Failure | None = None,
 ) -> Isolation:
     """Run a batch, leaving out the images that bring the runner down.
 
-    One culprit among n images costs about log2(n) failed runs. An image that fails in company but
+    One culprit among n images costs about log2(n) failed runs, and 2 or 3 where it hangs: each of
+    these costs a deadline, and so parts of sqrt(n) images are run, which take no time where they
+    end, and then the images of the one that hangs. An image that fails in company but
     not alone has run, and is no culprit: `failures` tells that there was something.
 
     Parameters
@@ -84,6 +89,8 @@ def isolate(
         Failed runs after which what is still undecided is left so, once there is a culprit: an
         image is found that fails on its own, where one does, however large the batch. A runner
         may need seconds to recover from each run.
+    failed
+        How all of the images failed together, where they have been run.
     """
     count = images.shape[0]
     culprits: list[FailingImage] = []
@@ -99,7 +106,8 @@ def isolate(
         if first == end or stopped:
             return
         part = slice(first, end)
-        outcome = runner.run(compiled, images[part], entry=entry)
+        known = failed if end - first == count else None
+        outcome = known or runner.run(compiled, images[part], entry=entry)
         if isinstance(outcome, Ran):
             ran[part], results[part], sms[part] = True, outcome.images, outcome.sms
             return
@@ -111,12 +119,13 @@ def isolate(
         spent = len(failures) >= limit and bool(culprits)
         stopped = hopeless or spent or len(failures) >= limit + _PATIENCE
         if end - first > 1:
-            middle = (first + end) // 2
-            if len(failures) == 1 and outcome.trouble is Trouble.HANG:
-                # Each costs a deadline, and what hangs rarely does so for its images' sake.
-                middle = first + 1
-            look(first, middle)
-            look(middle, end)
+            edges = [first, (first + end) // 2, end]
+            if outcome.trouble is Trouble.HANG:
+                # What hangs rarely does so for its images' sake: the first shows it then.
+                step = isqrt(count) if end - first == count else 1
+                edges = [first, *range(first + 1, end, step), end]
+            for start, stop in pairwise(edges):
+                look(start, stop)
 
     look(0, count)
     return Isolation(

@@ -371,7 +371,9 @@ class ProgramRounds(Rounds):
                     first = FailingImage(index=0, failure=shown)
                     return Isolation.of_nothing(images, shown, culprits=(first,))
             limit = _HANGING_RUNS if failure.trouble is Trouble.HANG else _FAILED_RUNS
-            isolation = isolate(self._runner, compiled, images, entry=batch.entry, limit=limit)
+            isolation = isolate(
+                self._runner, compiled, images, entry=batch.entry, limit=limit, failed=failure
+            )
         last = failure if isolation is None else isolation.last or failure
         if isolation is None or last.trouble is Trouble.DEVICE_LOST:
             index = 0 if isolation is None else int(np.argmin(isolation.ran))

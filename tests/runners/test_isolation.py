@@ -61,6 +61,15 @@ def test_one_culprit_costs_the_logarithm_of_the_batch(culprit: int) -> None:
     assert runner.failed == found.failures == 8
 
 
+@given(culprit=st.integers(0, 199), known=st.booleans())
+def test_one_image_that_hangs_costs_three_deadlines(culprit: int, known: bool) -> None:
+    runner = _Fragile({culprit}, Trouble.HANG)
+    failed = Failure(trouble=Trouble.HANG, message="fell over") if known else None
+    found = isolate(runner, _COMPILED, _images(200), limit=1, failed=failed)
+    assert [one.index for one in found.culprits] == [culprit]
+    assert found.failures == runner.failed + known <= 3
+
+
 @given(limit=st.integers(1, 30), trouble=st.sampled_from([Trouble.HANG, Trouble.STICKY_ERROR]))
 def test_it_stops_at_its_limit_and_says_that_it_is_incomplete(limit: int, trouble: Trouble) -> None:
     runner = _Fragile(set(range(128)), trouble)
