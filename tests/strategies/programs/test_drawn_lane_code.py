@@ -1,0 +1,62 @@
+"""What is drawn of scalar code alone."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from oracle.isa import FORMS
+from oracle.lane_code import Assign, LaneCode, every, may_be_open, statements_taken
+from oracle.program import walk
+from oracle.targets import Module
+from strategies.draws import draw_one
+from strategies.features import Focus, Has
+from strategies.programs import lane_code, programs
+
+ALONE = programs(
+    Focus(features=frozenset({Has.LANES_ALONE})),
+    module=Module.named("sm_90", "8.7"),
+    forms=FORMS,
+)
+PROGRAMS = 300
+
+
+def drawn() -> list[LaneCode]:
+    steps = (step for key in range(PROGRAMS) for step in walk(draw_one(ALONE, key).steps))
+    return [step for step in steps if isinstance(step, LaneCode)]
+
+
+def test_a_lane_takes_at_most_as_many_statements_as_code_may_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = max(statements_taken(step.code) for step in drawn())
+    most = lane_code._BEHIND + 128
+    assert before > most
+    monkeypatch.setattr(lane_code, "MAX_STATEMENTS", most)
+    assert max(statements_taken(step.code) for step in drawn()) <= most
+
+
+def test_no_lane_takes_bits_of_a_nan_that_ptx_leaves_open() -> None:
+    assert not any(map(may_be_open, drawn()))
+
+
+def test_nans_are_canonical_only_where_their_bits_are_taken() -> None:
+    codes = [[one for one in every(step.code) if isinstance(one, Assign)] for step in drawn()]
+    made = [(one, behind) for code in codes for one, behind in pairwise(code) if one.row.nan]
+    at_once = [one for one, behind in made if behind.opcode == one.row.settled_by]
+    assert 0 < len(at_once) < len(made)
+
+
+def test_instructions_and_operands_meet_again() -> None:
+    codes = [[one for one in every(step.code) if isinstance(one, Assign)] for step in drawn()]
+    again = twice = 0
+    for code in codes:
+        seen = set()
+        for one in code:
+            own = one.row.family, one.sources
+            again += own in seen and not one.opcode.startswith("max.NaN")
+            twice += len(one.sources) == 2 and len({*one.sources}) == 1
+            seen.add(own)
+    assert again > PROGRAMS / 2
+    assert twice > PROGRAMS / 2
