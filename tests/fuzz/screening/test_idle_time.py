@@ -48,9 +48,9 @@ def check(*faults: str) -> Programs:
     """The check of a campaign on single-bit multiplications that screens."""
     return Programs(
         choice=RunnerChoice(name="sim", target="sm_90", faults=faults),
-        seed=5,
+        seed=6,
         selection=Selection(pattern="wmma*popc*"),
-        idle=partial(IdleScreening, seed=5),
+        idle=partial(IdleScreening, seed=6),
         images=4,
     )
 

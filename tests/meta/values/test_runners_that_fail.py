@@ -65,11 +65,11 @@ def test_trouble_is_a_finding_with_the_image_that_made_it(
     tmp_path: Path, trouble: str, kind: Kind
 ) -> None:
     with ready(trouble, FAKE_CHOSEN=str(tmp_path / "chosen")) as opened:
-        progress = campaign(opened, tmp_path, images=12, cases=12, only="*m8n8k4*").run()
+        progress = campaign(opened, tmp_path, images=12, cases=24, only="*m8n8k4*").run()
     assert {family.kind for family in progress.families} == {kind}
     # Everything else of these batches was compared, and is right.
     assert progress.compared > 0
-    assert progress.compared + progress.failed + progress.unasked == progress.cases == 12
+    assert progress.compared + progress.failed + progress.unasked == progress.cases == 24
     assert progress.failed > 0 or trouble not in ("misaligned", "refuse")
     for entry in entries(tmp_path):
         assert "input.npy" in entry.finding.files
