@@ -78,7 +78,7 @@ from strategies.draws import Selection, derived_seed, draw_one
 from strategies.features import Focus
 from strategies.program_coverage import ProgramCoverage
 from strategies.program_draws import selected_forms
-from strategies.programs import programs
+from strategies.programs import GENERATOR_VERSION, programs
 
 VERSIONS = ("7.8", "8.4", "8.5", "8.7")
 """PTX ISA versions of the modules: the highest of ptxas 11.8, the first with e4m3 and e5m2, the
@@ -266,8 +266,8 @@ def build(options: argparse.Namespace) -> None:
             said = f"module {number}: {len(row['codes'])} of {len(fit)} binaries are kept"
             print(said, file=sys.stderr, flush=True)
         document = {
-            "seed": options.seed, "target": options.target, "first": options.first,
-            "only": options.only, "shared": options.shared_registers, "scalar": options.scalar_code,
+            "generator": GENERATOR_VERSION, "seed": options.seed, "target": options.target,
+            "first": options.first, "only": options.only, "shared": options.shared_registers, "scalar": options.scalar_code,
             "programs": [
                 [one.form and one.form.opcode, one.version, encode_program(one.program).decode()]
                 for one in drawn
@@ -431,7 +431,17 @@ def run(options: argparse.Namespace) -> None:
 def about(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a page tells of what was built, beside its programs and arithmetic."""
     kernels = [variants for row in document["modules"] for variants in row["kernels"].values()]
-    kept = ("seed", "first", "target", "only", "shared", "scalar", "members", "disassembler")
+    kept = (
+        "generator",
+        "seed",
+        "first",
+        "target",
+        "only",
+        "shared",
+        "scalar",
+        "members",
+        "disassembler",
+    )
     return {name: document[name] for name in kept} | {
         "programs": len(kernels),
         "kernels": sum(len(one["members"]) for variants in kernels for one in variants),
@@ -630,9 +640,10 @@ def _print_commands(built: Sequence[Mapping[str, Any]]) -> None:
     seeds, firsts = (list(dict.fromkeys(one[name] for one in built)) for name in ("seed", "first"))
     if len(built) != len(seeds) * len(firsts):
         raise SystemExit("a page has the same programs of each seed")
+    (generator,) = {one["generator"] for one in built}
     _say(
-        f"Made again with N each of {', '.join(map(str, seeds))} and F each of "
-        f"{', '.join(map(str, firsts))}:"
+        f"Made again with generator {generator}, N each of {', '.join(map(str, seeds))} and F each "
+        f"of {', '.join(map(str, firsts))}:"
     )
     print("    python docs/same_ptx.py build --scalar-code --compilers all --jobs 1 \\")
     print(f"        --programs {built[0]['programs']} --seed N --first F --output N-F.tar.xz")
