@@ -267,7 +267,8 @@ def build(options: argparse.Namespace) -> None:
             print(said, file=sys.stderr, flush=True)
         document = {
             "generator": GENERATOR_VERSION, "seed": options.seed, "target": options.target,
-            "first": options.first, "only": options.only, "shared": options.shared_registers, "scalar": options.scalar_code,
+            "first": options.first, "only": options.only, "shared": options.shared_registers,
+            "scalar": options.scalar_code,
             "programs": [
                 [one.form and one.form.opcode, one.version, encode_program(one.program).decode()]
                 for one in drawn
