@@ -299,6 +299,10 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
                     "repeated-comparison-without-ftz",
                 ),
                 ("a copy of a predicate that is set anew", "copy-of-a-predicate-set-anew"),
+                (
+                    "halves of a constant that a branch tells",
+                    "halves-of-a-constant-that-a-branch-tells",
+                ),
                 ("lop3 of one register twice and xor.b32", None),
                 ("copysign of one register twice and xor.b32", None),
                 ("lop3.b32 and xor.b32", None),
@@ -365,6 +369,7 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
             )
         ),
         ("copysign of one register twice and and.b32", ["V11.8.89"], [], DRIVER, None),
+        ("halves of a constant that a branch tells", ["V13.4.92"], [], DRIVER, None),
         (
             "shl.b64 and shr.u64 and sub.s64",
             ["V13.2.86"],
