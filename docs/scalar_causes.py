@@ -602,7 +602,9 @@ class _Written:
     def _forget(self, written: Collection[str]) -> None:
         """Forget what is said of registers and predicates that are written."""
         self._compared = {
-            name: pair for name, pair in self._compared.items() if {name, pair[0]}.isdisjoint(written)
+            name: pair
+            for name, pair in self._compared.items()
+            if {name, pair[0]}.isdisjoint(written)
         }
         self._told = {name: value for name, value in self._told.items() if name not in written}
 

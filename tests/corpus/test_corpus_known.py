@@ -299,10 +299,6 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
                     "repeated-comparison-without-ftz",
                 ),
                 ("a copy of a predicate that is set anew", "copy-of-a-predicate-set-anew"),
-                (
-                    "halves of a constant that a branch tells",
-                    "halves-of-a-constant-that-a-branch-tells",
-                ),
                 ("lop3 of one register twice and xor.b32", None),
                 ("copysign of one register twice and xor.b32", None),
                 ("lop3.b32 and xor.b32", None),
@@ -362,6 +358,10 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
                 ("lop3 of one constant thrice and xor.b32", "lop3-of-one-register-merged"),
                 ("copysign of one register twice and and.b32", "copysign-of-one-register-merged"),
                 ("copysign of one register twice and xor.b64", "copysign-of-one-register-merged"),
+                (
+                    "halves of a constant that a branch tells",
+                    "halves-of-a-constant-that-a-branch-tells",
+                ),
                 # These are right in the machine code.
                 ("lop3 of one constant thrice and or.b32", None),
                 ("copysign of one register twice and or.b32", None),
