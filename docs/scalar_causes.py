@@ -228,6 +228,15 @@ def _added(one: Assign, _: _Last) -> list[Statement] | None:
     return [replace(one, opcode="add.sat.s32")]
 
 
+def _cancelled(one: Assign, last: _Last) -> list[Statement] | None:
+    if one.opcode != "sub.sat.s32" or str(one.sources[0]) not in last:
+        return None
+    by, other = last[str(one.sources[0])][0], one.sources[1]
+    if by.opcode not in ("sub.s32", "sub.u32") or by.guard or by.sources[0] != other:
+        return None
+    return [replace(one, sources=(0, by.sources[1]))]
+
+
 def _signed(one: Assign, last: _Last) -> list[Statement] | None:
     source = one.sources[0]
     if one.opcode not in ("abs.f16x2", "abs.bf16x2", "abs.ftz.f16x2"):
@@ -391,6 +400,12 @@ CAUSES = (
         ptx="sub.sat.s32 %r1, %r0, 0x80000000;",
         section="sub.sat.s32 of the least number",
         rewrite=_added,
+    ),
+    Cause(
+        name="a saturating difference that cancels does not saturate",
+        ptx="sub.s32 %r3, %r1, %r2; sub.sat.s32 %r4, %r3, %r1;",
+        section="A saturating sum that cancels",
+        rewrite=_cancelled,
     ),
     Cause(
         name="abs of the halves of an f32 that is not negative is left out",

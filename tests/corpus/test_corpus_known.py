@@ -358,6 +358,8 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
                 ("lop3 of one constant thrice and xor.b32", "lop3-of-one-register-merged"),
                 ("copysign of one register twice and and.b32", "copysign-of-one-register-merged"),
                 ("copysign of one register twice and xor.b64", "copysign-of-one-register-merged"),
+                ("sub.u32 and sub.sat.s32", "saturating-sum-that-cancels"),
+                ("sub.sat.s32 and sub.u32", None),
                 (
                     "halves of a constant that a branch tells",
                     "halves-of-a-constant-that-a-branch-tells",

@@ -258,6 +258,10 @@ DEFECTS = {
          Repeat(count=2, counter="r5", body=(one("mad.hi.u32 r3 r1 r1 r3", "p1"),))],
         (5, 0x8000_0000, 1), 0x8000_0005, 0x4000_0005,
     ),
+    "cancels": (
+        [one("sub.u32 r4 r0 r1"), one("sub.sat.s32 r3 r4 r0")],
+        (0x8000_0000, 1, 0), 0x7FFF_FFFF, 0xFFFF_FFFF,
+    ),
     "both halves": (
         [one("setp.ne.s32 p0 0x30008 r0"), one("mov.b32 r3 r2"),
          If(predicate="!p0", then=(one("add.rn.f16x2 r3 r0 r1"),))],
