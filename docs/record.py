@@ -221,6 +221,20 @@ _BUGS = (
         who="ptxas 12.0.140 to 13.3.73 at -O1 to -O3, and the driver's compiler",
     ),
     Bug(
+        unit="add.sat.s32, sub.sat.s32",
+        what="of a sum or difference with the same register: that cancels, and nothing saturates",
+        section="A saturating sum that cancels", since="11.7.99 or earlier",
+        who="ptxas 11.7.99 to 13.3.73 at -O1 to -O3, and the driver's compiler",
+        see="the machine code",
+    ),
+    Bug(
+        unit="add, sub, mul, fma, min, max, set of f16x2, bf16x2",
+        what="of a register that a branch tells to be a constant: both halves are its lower half",
+        section="Halves of a constant that a branch tells", ids=("93b3ccc5",),
+        who="ptxas 11.7.99 to 13.3.73 at -O1 to -O3, and the driver's compiler",
+        since="11.7.99 or earlier",
+    ),
+    Bug(
         unit="mad.hi",
         what="left out behind one with another addend, under one predicate or in a loop that "
         "unrolls",

@@ -6,7 +6,7 @@ defect and no other is in it: so is a wrong program of the matrix (docs/same_ptx
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -43,6 +43,8 @@ _USES = 8
 """Most uses of predicates of which each is tried as the one that is asked for again."""
 _DEPTH = 4
 """Most instructions after each other that make a constant of constants."""
+_TWO = {"add": 2, "sub": 1, "mul": 2, "fma": 3, "min": 2, "max": 2, "set": 2}
+"""Sources of instructions of two halves that a told constant is put into: the first ones."""
 _SHADOWS = 500
 """Number of the predicate that a comparison without flushing writes for %p0."""
 
@@ -75,6 +77,9 @@ class Cause:
     """Whether a guarded `mad.hi` that adds to its own result is left out behind one like it."""
     merges: bool = False
     """Whether `or.pred` is made as `and.pred` of the same predicates beside it."""
+    tells: bool = False
+    """Whether both halves of a register are the lower half of a constant, which it equals where
+    a branch says that it does not differ."""
 
 
 def _assign(opcode: str, destination: str, *sources: str | int, guard: str = "") -> Assign:
@@ -221,6 +226,15 @@ def _added(one: Assign, _: _Last) -> list[Statement] | None:
     if one.opcode != "sub.sat.s32" or one.sources[1] != 0x8000_0000:
         return None
     return [replace(one, opcode="add.sat.s32")]
+
+
+def _cancelled(one: Assign, last: _Last) -> list[Statement] | None:
+    if one.opcode != "sub.sat.s32" or str(one.sources[0]) not in last:
+        return None
+    by, other = last[str(one.sources[0])][0], one.sources[1]
+    if by.opcode not in ("sub.s32", "sub.u32") or by.guard or by.sources[0] != other:
+        return None
+    return [replace(one, sources=(0, by.sources[1]))]
 
 
 def _signed(one: Assign, last: _Last) -> list[Statement] | None:
@@ -388,6 +402,12 @@ CAUSES = (
         rewrite=_added,
     ),
     Cause(
+        name="a saturating difference that cancels does not saturate",
+        ptx="sub.s32 %r3, %r1, %r2; sub.sat.s32 %r4, %r3, %r1;",
+        section="A saturating sum that cancels",
+        rewrite=_cancelled,
+    ),
+    Cause(
         name="abs of the halves of an f32 that is not negative is left out",
         ptx="add.rn.sat.f32 %r2, %r0, %r1; abs.bf16x2 %r3, %r2;",
         section="The absolute values of the halves",
@@ -453,6 +473,12 @@ CAUSES = (
         ptx="or.pred %p3, %p1, %p2; and.pred %p4, %p1, %p2; and.pred %p5, %p1, %p4;",
         section="and.pred and or.pred of the same predicates",
         merges=True,
+    ),
+    Cause(
+        name="both halves of a constant that a branch tells are its lower half",
+        ptx="setp.ne.s32 %p0, %r1, 8; @%p0 bra JOIN; add.rn.f16x2 %r3, %r1, %r2;",
+        section="Halves of a constant that a branch tells",
+        tells=True,
     ),
     Cause(
         name="a comparison that is repeated loses .ftz",
@@ -522,6 +548,10 @@ class _Written:
         """Predicates that the branches around say."""
         self._believed: set[str] = set()
         """Those of them that are still believed in a loop which changes them."""
+        self._compared: dict[str, tuple[str, int]] = {}
+        """Predicates that say that a register differs from a constant."""
+        self._told: dict[str, int] = {}
+        """Registers that equal a constant where the branches around say so."""
         self.seen = False
         """Whether any of the defects was found."""
 
@@ -542,10 +572,19 @@ class _Written:
     def _arm(
         self, code: Sequence[Statement], predicate: str, *, taken: bool
     ) -> Sequence[Statement]:
-        before = dict(self._known)
-        self._known[predicate.removeprefix("!")] = taken != predicate.startswith("!")
+        before, compared, told = dict(self._known), self._compared, dict(self._told)
+        name = predicate.removeprefix("!")
+        self._known[name] = said = taken != predicate.startswith("!")
+        if not said and name in compared:
+            register, constant = compared[name]
+            self._told[register] = constant
+        self._compared = dict(compared)
         made = self._block(code)
         self._known = {name: said for name, said in before.items() if name in self._known}
+        self._compared = {
+            name: pair for name, pair in compared.items() if self._compared.get(name) == pair
+        }
+        self._told = {name: value for name, value in told.items() if name in self._told}
         return made
 
     def _statement(self, one: Statement) -> Sequence[Statement]:
@@ -556,6 +595,7 @@ class _Written:
                 return self._branch(one)
             case Repeat():
                 written = {name for inner in every(one.body) for name in written_by(inner)}
+                self._forget(written)
                 changed = written & set(self._known)
                 believed = changed if self._has("believes", changed) else set()
                 self._believed |= believed
@@ -573,6 +613,15 @@ class _Written:
                 return [replace(one, predicate=self._read(one.predicate, branch=True))]
             case _:
                 return [one]
+
+    def _forget(self, written: Collection[str]) -> None:
+        """Forget what is said of registers and predicates that are written."""
+        self._compared = {
+            name: pair
+            for name, pair in self._compared.items()
+            if {name, pair[0]}.isdisjoint(written)
+        }
+        self._told = {name: value for name, value in self._told.items() if name not in written}
 
     def _has(self, what: str, found: object = True) -> bool:
         """Whether one of the defects is of a kind, and there is something to show it."""
@@ -633,6 +682,12 @@ class _Written:
             self._last[name] = [one, *self._last.get(name, ())]
             self._known.pop(name, None)
             self._believed.discard(name)
+        self._forget(one.destinations)
+        if one.opcode in ("setp.ne.s32", "setp.ne.u32", "setp.ne.b32") and not one.guard:
+            registers = [each for each in one.sources if isinstance(each, str)]
+            constants = [each for each in one.sources if isinstance(each, int)]
+            if len(registers) == len(constants) == len(one.destinations) == 1:
+                self._compared[one.destinations[0]] = registers[0], constants[0]
         predicates = [name for name in one.destinations if class_of(name) == "pred"]
         if predicates and any(cause.repeats for cause in self._causes):
             shadows = self._shadows(one, predicates)
@@ -662,6 +717,9 @@ class _Written:
             if made is not None:
                 self.seen = True
                 return made
+        if (halves := self._halves(one)) is not None:
+            self.seen = True
+            return halves
         if (once := self._once(one)) is not None:
             self.seen = True
             return once
@@ -684,6 +742,19 @@ class _Written:
             for name in one.sources
         )  # fmt: skip
         return [replace(one, sources=sources)]
+
+    def _halves(self, one: Assign) -> Sequence[Statement] | None:
+        """Return an instruction of two halves of a constant that a branch tells; None: of none."""
+        two = _TWO.get(one.row.family, 0) if one.opcode.endswith("16x2") else 0
+        if not any(cause.tells for cause in self._causes):
+            return None
+        sources = tuple(
+            (self._told[source] & 0xFFFF) * 0x1_0001
+            if isinstance(source, str) and source in self._told and index < two
+            else source
+            for index, source in enumerate(one.sources)
+        )
+        return [replace(one, sources=sources)] if sources != one.sources else None
 
     def _once(self, one: Assign) -> Sequence[Statement] | None:
         """Return what is left of a `mad.hi` that adds to its own result; None: all of it."""

@@ -86,6 +86,7 @@ _PREDICATE, _LOOP, _BRANCH = "a predicate", "a loop of lanes", "a branch of lane
 _ALL_LANES = "an instruction of all lanes"
 _SET_ANEW = "a branch of lanes on a predicate that a loop in it sets anew"
 _COPY = "a copy of a predicate that is set anew"
+_TOLD = "halves of a constant that a branch tells"
 _REPEATED = "setp.*.ftz.f32 and a comparison of what it does not flush"
 _TWICE, _THRICE = "{} of one register twice", "lop3 of one constant thrice"
 _LEFT, _ENTERED = " that lanes leave", " entered within its body"
@@ -96,6 +97,8 @@ APART = f"a loop of all lanes and {ENTERED}"
 """Lanes that such a loop leaves apart count the turns of a loop around it together."""
 _ORDER = re.compile(r"^(setp?)\.[a-z]+(\.(and|or|xor))?(?=\.)")
 """A comparison's order, and how a predicate is combined with it."""
+_DIFFERS = "setp.ne.s32", "setp.ne.u32", "setp.ne.b32"
+"""Comparisons whose registers equal a constant where a branch says that they are false."""
 _FLUSHING = re.compile(r"setp\.[a-z]+(\.(and|or|xor))?\.ftz\.f32")
 """A comparison that takes subnormals for 0."""
 _COMPUTING = {"add", "sub", "mul", "fma", "min", "max", "abs", "neg", "copysign"}
@@ -220,6 +223,8 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
             return Culprit(steps=(_SET_ANEW,), witness=_shown(example), together=True)
         if _right_if_renamed(device, example, step):
             return Culprit(steps=(_COPY,), witness=_shown(example), together=True)
+        if _right_if_told(device, example, step):
+            return Culprit(steps=(_TOLD,), witness=_shown(example), together=True)
         if _right_unless_flushed(device, example, step):
             return Culprit(steps=(_REPEATED,), witness=_shown(example), together=True)
         if _right_if_counts_are_loaded(device, example, step):
@@ -693,6 +698,67 @@ def _called_anew(code: Sequence[Statement], name: str, new: str) -> tuple[Statem
                 ))  # fmt: skip
             case Leave():
                 made.append(replace(one, predicate=called(one.predicate)))
+    return tuple(made)
+
+
+def _right_if_told(device: ExperimentDevice, example: Example, step: LaneCode) -> bool:
+    """Whether code is right once constants that branches tell stand in instructions of two halves.
+
+    That is no other code: a register is that number where a comparison says that it is no other.
+    """
+    code = _told(step.code)
+    if code == step.code:
+        return False
+    try:
+        other = _with_code(example, step, code)
+    except UsageError:
+        return False
+    return device.right(other.program, other.image)
+
+
+def _told(code: Sequence[Statement]) -> tuple[Statement, ...]:
+    """Return code with constants in place of registers of which branches tell what they are."""
+    differs: dict[str, tuple[str, int]] = {}
+    made: list[Statement] = []
+    for one in code:
+        match one:
+            case If():
+                pair, no = differs.get(one.predicate.removeprefix("!")), one.predicate[:1] == "!"
+                then = _put(one.then, *pair) if pair and no else one.then
+                otherwise = one.otherwise if no or not pair else _put(one.otherwise, *pair)
+                made.append(replace(one, then=_told(then), otherwise=_told(otherwise)))
+            case Repeat():
+                made.append(replace(one, body=_told(one.body)))
+            case _:
+                made.append(one)
+        written = {name for inner in every((one,)) for name in written_by(inner)}
+        differs = {
+            name: pair for name, pair in differs.items() if {name, pair[0]}.isdisjoint(written)
+        }
+        if isinstance(one, Assign) and one.opcode in _DIFFERS and not one.guard:
+            registers = [each for each in one.sources if isinstance(each, str)]
+            constants = [each for each in one.sources if isinstance(each, int)]
+            if len(registers) == len(constants) == 1:
+                differs[one.destinations[0]] = registers[0], constants[0]
+    return tuple(made)
+
+
+def _put(code: tuple[Statement, ...], register: str, constant: int) -> tuple[Statement, ...]:
+    """Return code with a constant in place of a register in what computes two halves."""
+    made: list[Statement] = []
+    for index, one in enumerate(code):
+        match one:
+            case Assign() if one.opcode.endswith("16x2"):
+                sources = (constant if each == register else each for each in one.sources)
+                made.append(replace(one, sources=tuple(sources)))
+            case If():
+                arms = (_put(arm, register, constant) for arm in (one.then, one.otherwise))
+                then, otherwise = arms
+                made.append(replace(one, then=then, otherwise=otherwise))
+            case _:
+                made.append(one)
+        if any(register in written_by(inner) for inner in every((one,))):
+            return (*made, *code[index + 1 :])
     return tuple(made)
 
 

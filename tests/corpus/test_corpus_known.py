@@ -358,6 +358,12 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
                 ("lop3 of one constant thrice and xor.b32", "lop3-of-one-register-merged"),
                 ("copysign of one register twice and and.b32", "copysign-of-one-register-merged"),
                 ("copysign of one register twice and xor.b64", "copysign-of-one-register-merged"),
+                ("sub.u32 and sub.sat.s32", "saturating-sum-that-cancels"),
+                ("sub.sat.s32 and sub.u32", None),
+                (
+                    "halves of a constant that a branch tells",
+                    "halves-of-a-constant-that-a-branch-tells",
+                ),
                 # These are right in the machine code.
                 ("lop3 of one constant thrice and or.b32", None),
                 ("copysign of one register twice and or.b32", None),
@@ -365,6 +371,7 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
             )
         ),
         ("copysign of one register twice and and.b32", ["V11.8.89"], [], DRIVER, None),
+        ("halves of a constant that a branch tells", ["V13.4.92"], [], DRIVER, None),
         (
             "shl.b64 and shr.u64 and sub.s64",
             ["V13.2.86"],

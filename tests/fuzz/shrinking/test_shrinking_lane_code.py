@@ -214,6 +214,10 @@ COMPARED = (
     Assign(opcode="setp.hs.and.u32", destinations=("p1", "p0"), sources=(0, 0, "p0")),
     If(predicate="p1", then=(_assign("selp.b32", "r1", 7, 9, "p0"),)),
 )
+TOLD = (
+    _assign("setp.ne.s32", "p0", 8, "r1"),
+    If(predicate="!p0", then=(_assign("add.rn.f16x2", "r1", "r1", "r2"),)),
+)
 NEVER = If(predicate="p1", then=(_assign("not.b32", "r1", "r1"),))
 
 
@@ -307,6 +311,14 @@ NEVER = If(predicate="p1", then=(_assign("not.b32", "r1", "r1"),))
             COMPARED,
             "a copy of a predicate that is set anew",
         ),
+        # ptxas up to 13.3 takes the lower half of a constant that a branch tells for both.
+        (
+            r"(setp\.ne\.s32 (%p\d+), 0x8, (%r\d+);\s+@\2 bra \w+;\s+)"
+            r"(add\.rn\.f16x2 %r\d+, )\3,",
+            r"\1add.u32 \3, \3, 0x80000; \4\3,",
+            TOLD,
+            "halves of a constant that a branch tells",
+        ),
         # A branch that has nothing to do with it is not named.
         (
             r"(setp\.\w+\.ftz\.f32 (%p\d+), [^;]+;\s+@!\2 bra \w+;(?:\s+[^@\s][^;]*;)*\s+)@!\2 ",
@@ -324,6 +336,7 @@ def test_what_is_wrong_together_only_is_named_with_eight_registers_given(
     inputs = np.random.default_rng(1).integers(1, 50, (32, 8), np.uint32)
     inputs[:, [0, 7]] = (inputs[:, [0, 7]] / 100).astype(np.float32).view(np.uint32)
     inputs[::4, 0], inputs[::4, 7] = 1, 2  # subnormal
+    inputs[::5, 1] = 8
     example = alone(step, inputs)
     device = ExperimentDevice(runner, emit(example.program, module=MODULE))
     culprit = culprit_of(device, example.program, example.image)

@@ -258,6 +258,22 @@ DEFECTS = {
          Repeat(count=2, counter="r5", body=(one("mad.hi.u32 r3 r1 r1 r3", "p1"),))],
         (5, 0x8000_0000, 1), 0x8000_0005, 0x4000_0005,
     ),
+    "cancels": (
+        [one("sub.u32 r4 r0 r1"), one("sub.sat.s32 r3 r4 r0")],
+        (0x8000_0000, 1, 0), 0x7FFF_FFFF, 0xFFFF_FFFF,
+    ),
+    "both halves": (
+        [one("setp.ne.s32 p0 0x30008 r0"), one("mov.b32 r3 r2"),
+         If(predicate="!p0", then=(one("add.rn.f16x2 r3 r0 r1"),))],
+        (0x3_0008, 0, 0), 0x3_0008, 0x8_0008,
+    ),
+    "both halves ": (
+        [one("setp.ne.u32 p0 r0 0x30008"),
+         If(predicate="p0", then=(one("mov.b32 r3 r2"),), otherwise=(
+             If(predicate="p0", then=(), otherwise=(one("max.bf16x2 r3 r1 r0"),)),
+         ))],
+        (0x3_0008, 0, 0), 0x3_0008, 0x8_0008,
+    ),
     "repeated ": (
         [one("setp.ge.ftz.f32 p0 r0 r1"), one("not.pred p1 p0"), one("mov.b32 r3 r2"),
          If(predicate="!p1", then=(one("mov.b32 r3 7", "p1"),))],
@@ -319,6 +335,16 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
         If(predicate="p1", then=(
             Repeat(count=2, counter="r5", body=(one("mov.b32 r3 7", "!p1"),)),
         )),
+        one("setp.ne.u32 p4 r0 9"),
+        If(predicate="!p4", then=(
+            one("sub.rn.f16x2 r4 r1 r0"), one("abs.f16x2 r4 r0"), one("add.s32 r4 r0 r1"),
+        ), otherwise=(one("add.rn.f16x2 r4 r0 r1"),)),
+        one("setp.eq.u32 p4 r0 9"), If(predicate="p4", then=(one("add.rn.f16x2 r4 r0 r1"),)),
+        # What is compared is written before the branch, and after it.
+        one("setp.ne.u32 p4 r2 9"), one("mov.b32 r2 r1"),
+        If(predicate="!p4", then=(one("add.rn.f16x2 r4 r2 r1"),)),
+        one("setp.ne.u32 p4 r2 9"),
+        If(predicate="!p4", then=(one("mov.b32 r2 r1"), one("add.rn.f16x2 r4 r2 r1"))),
         one("bfe.s32 r4 r0 0x56 r1"), one("neg.ftz.f32 r4 r0"),
         one("cvt.s64.u32 d0 r0"), one("shl.b64 d1 d0 32"), one("shl.b64 d1 d0 r1"),
         one("cvt.u64.u32 d0 r0"), one("shl.b64 d1 d0 4"),
