@@ -90,7 +90,7 @@ def isolate(
         image is found that fails on its own, where one does, however large the batch. A runner
         may need seconds to recover from each run.
     failed
-        How all of the images failed together, where they have been run.
+        How all of the images failed together, where they have been run; one image is run again.
     """
     count = images.shape[0]
     culprits: list[FailingImage] = []
@@ -106,7 +106,7 @@ def isolate(
         if first == end or stopped:
             return
         part = slice(first, end)
-        known = failed if end - first == count else None
+        known = failed if 1 < count == end - first else None
         outcome = known or runner.run(compiled, images[part], entry=entry)
         if isinstance(outcome, Ran):
             ran[part], results[part], sms[part] = True, outcome.images, outcome.sms
