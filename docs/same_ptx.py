@@ -433,16 +433,9 @@ def about(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a page tells of what was built, beside its programs and arithmetic."""
     kernels = [variants for row in document["modules"] for variants in row["kernels"].values()]
     kept = (
-        "generator",
-        "seed",
-        "first",
-        "target",
-        "only",
-        "shared",
-        "scalar",
-        "members",
+        "generator", "seed", "first", "target", "only", "shared", "scalar", "members",
         "disassembler",
-    )
+    )  # fmt: skip
     return {name: document[name] for name in kept} | {
         "programs": len(kernels),
         "kernels": sum(len(one["members"]) for variants in kernels for one in variants),

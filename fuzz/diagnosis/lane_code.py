@@ -752,8 +752,8 @@ def _put(code: tuple[Statement, ...], register: str, constant: int) -> tuple[Sta
                 sources = (constant if each == register else each for each in one.sources)
                 made.append(replace(one, sources=tuple(sources)))
             case If():
-                arms = (_put(arm, register, constant) for arm in (one.then, one.otherwise))
-                then, otherwise = arms
+                arms = one.then, one.otherwise
+                then, otherwise = (_put(arm, register, constant) for arm in arms)
                 made.append(replace(one, then=then, otherwise=otherwise))
             case _:
                 made.append(one)

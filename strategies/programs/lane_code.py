@@ -421,7 +421,7 @@ class Lanes:
         It has most operands of the one that it is like, as far as they are of the same classes.
         """
         read = self._sources(row, known, dice)
-        for index, (_, source) in enumerate(zip(read, like.sources if like else (), strict=False)):
+        for index, source in enumerate(like.sources[: len(read)] if like else ()):
             if dice.below(4) and _can_be(row, index, source, known):
                 read[index] = source
         sources = tuple(read)
@@ -604,10 +604,9 @@ def lane_code(
     seen = [name for name in reversed(known) if class_of(name) == kind and name != LANE]
     if kind == "b32":
         code += _brought_out(lanes, known, seen)
-    if kind == "b32" and alone:
-        code += _joined(
-            lanes, seen, made.registers, set[str]().union(*map(written_by, every(code)))
-        )
+        if alone:
+            written = set[str]().union(*map(written_by, every(code)))
+            code += _joined(lanes, seen, made.registers, written)
     results = (seen * made.registers)[: made.registers]
     return LaneCode(
         source=source, count=holds.registers, bits=holds.bits, destination=destination,

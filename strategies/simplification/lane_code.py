@@ -152,7 +152,7 @@ def _with(example: Example, site: Site, step: LaneCode, code: Code) -> Iterator[
         other = replace(step, code=code)
     except UsageError:
         return
-    if other != step and (may_be_open(step) or not may_be_open(other)):
+    if other != step and (not may_be_open(other) or may_be_open(step)):
         steps = edited(example.program.steps, {site: (other,)})
         yield example.with_program(example.program.buffers, steps)
 
@@ -326,14 +326,13 @@ def _made_before(step: LaneCode) -> Iterator[str]:
 
     What an instruction makes wrong is seen in its own result, without what stands behind it.
     """
-    seen = list[str]()
+    kind, seen = class_of(step.results[0]), set[str]()
     for one in every(step.code):
-        kind = class_of(step.results[0])
-        names = sorted(name for name in written_by(one) if class_of(name) == kind)
-        if not set(step.results).isdisjoint(names):
-            break
-        seen += names
-    yield from dict.fromkeys(seen)
+        names = {name for name in written_by(one) if class_of(name) == kind}
+        if not names.isdisjoint(step.results):
+            return
+        yield from sorted(names - seen)
+        seen |= names
 
 
 def _replaced(example: Example, edits: Mapping[Site, Step]) -> Iterator[Example]:
