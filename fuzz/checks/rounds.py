@@ -15,7 +15,7 @@ from corpus import Family, Origin
 from fuzz.checks.protocol import Found, Heartbeat, RoundJob, RoundReport, Stage
 from fuzz.compilers.matrix import Building, Built, Matrix, Variant
 from fuzz.compilers.members import Device, Member
-from oracle.errors import DeviceLostError
+from oracle.errors import DeviceLostError, UndefinedProgramError, UsageError
 from oracle.execution import CHUNK_IMAGES, execute, expansions
 from oracle.forms import Form
 from oracle.permission import contradicting
@@ -143,6 +143,14 @@ class Rounds(ABC):
         return True
 
     def _drawn(self, job: RoundJob) -> Iterator[Batch]:
+        try:
+            yield from self._draws(job)
+        except (UsageError, UndefinedProgramError) as error:
+            # Strategies may not draw it: nobody asked for anything wrong. The worker dies, as of
+            # any other fault of warpfuzz, and the campaign goes on without this round, and says so.
+            raise RuntimeError(f"a program could not be drawn: {error}") from error
+
+    def _draws(self, job: RoundJob) -> Iterator[Batch]:
         for part in range(self._parts):
             for batch in round_batches(
                 self._forms,

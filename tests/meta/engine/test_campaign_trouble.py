@@ -8,10 +8,11 @@ import signal
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
-from command_line import warpfuzz
+from command_line import Ended, leave_as_found, warpfuzz
 from running_campaigns import (
     CORPUS,
     SOON,
@@ -28,9 +29,12 @@ from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import RoundJob, RoundPlan
 from fuzz.checks.rounds import Work
 from fuzz.runner import RunnerChoice
+from oracle.errors import UsageError
 from runners.processes import helper
-from strategies.draws import Selection
+from strategies import program_draws
+from strategies.draws import Selection, derived_seed
 from strategies.features import Focus
+from strategies.program_draws import round_key
 
 CALM = ("--seed", 3, "--only", "*m8n8k4*")
 ENDLESS = ("--cases", 10**9, "--workers", 2)
@@ -130,10 +134,9 @@ def test_a_second_campaign_in_a_folder_is_told_of_the_first(tmp_path: Path) -> N
         assert process.poll() is None
 
 
-def campaign(home: Path, cases: int, *more: object) -> object:
-    return warpfuzz(
-        home, "run", "--runner", "sim", "--workers", 1, "--cases", cases, "--json", *CALM, *more
-    )
+def campaign(home: Path, cases: int, *more: object, prepare: Any = None) -> Ended:
+    words = ("--workers", 1, "--cases", cases, "--json", *CALM, *more)
+    return warpfuzz(home, "run", "--runner", "sim", *words, prepare=prepare)
 
 
 def test_a_half_written_state_is_replaced_by_the_one_before(tmp_path: Path) -> None:
@@ -230,6 +233,29 @@ def test_a_file_in_the_way_is_said_by_name(tmp_path: Path) -> None:
 def test_no_child_of_a_finished_campaign_is_left(tmp_path: Path) -> None:
     assert campaign(tmp_path, 8).code == 0
     assert not descendants(tmp_path)
+
+
+def draw_no_third_program_of_round_1() -> None:
+    """Have strategies fail in one program of the campaign."""
+    leave_as_found()
+    third, draw_one = derived_seed(round_key(3, 1), 2), program_draws.draw_one
+
+    def draw(strategy: Any, key: int) -> Any:
+        if key == third:
+            raise UsageError("a buffer of 0 bytes; give it one at least")
+        return draw_one(strategy, key)
+
+    program_draws.draw_one = draw
+
+
+def test_a_program_that_cannot_be_drawn_costs_its_round_alone(tmp_path: Path) -> None:
+    """One of 5,000 programs could not be, and ended a campaign after 104 s (2026-11-27)."""
+    ended = campaign(tmp_path, 128, prepare=draw_no_third_program_of_round_1)
+    assert ended.code == 3
+    said = " ".join(ended.err.split())
+    assert "1 of 2 rounds could not be run, such as round 1: the worker " in said
+    assert "a program could not be drawn: a buffer of 0 bytes; give it one at least" in said
+    assert state(tmp_path)["cases"] == 128
 
 
 def test_a_worker_that_stalls_is_killed_with_its_tools_and_replaced(tmp_path: Path) -> None:
