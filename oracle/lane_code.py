@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple, TypeAlias, assert_never
 
@@ -176,6 +176,56 @@ def written_by(statement: Statement) -> set[str]:
             return {statement.counter}
         case _:
             return set()
+
+
+def with_another(
+    statements: Sequence[Statement], name: str, other: str | int, *, written: bool
+) -> tuple[Statement, ...]:
+    """Return code that reads something else where it reads a register.
+
+    Parameters
+    ----------
+    name
+        Such as "r3" or "p0".
+    other
+        Another register of its class, or a constant.
+    written
+        Whether the other register is also written where that one is, or else no instruction that
+        writes that one is left.
+    """
+
+    def predicate(old: str) -> str:
+        return old.replace(name, str(other)) if old.removeprefix("!") == name else old
+
+    def operand(old: str | int) -> str | int:
+        return other if old == name else old if isinstance(old, int) else predicate(old)
+
+    def inner(block: Sequence[Statement]) -> tuple[Statement, ...]:
+        return with_another(block, name, other, written=written)
+
+    made: list[Statement] = []
+    for one in statements:
+        match one:
+            case Assign() if written or name not in one.destinations:
+                made.append(replace(
+                    one, destinations=tuple(map(predicate, one.destinations)),
+                    sources=tuple(map(operand, one.sources)), guard=predicate(one.guard),
+                ))  # fmt: skip
+            case If():
+                made.append(replace(
+                    one, predicate=predicate(one.predicate),
+                    then=inner(one.then), otherwise=inner(one.otherwise),
+                ))  # fmt: skip
+            case Repeat():
+                # Those that lanes skip at their entry may be among what is left out.
+                skipped = one.skipped if written or not one.entry else 0
+                made.append(replace(
+                    one, count=operand(one.count), entry=predicate(one.entry), skipped=skipped,
+                    body=inner(one.body),
+                ))  # fmt: skip
+            case Leave():
+                made.append(replace(one, predicate=predicate(one.predicate)))
+    return tuple(made)
 
 
 def statements_taken(statements: Sequence[Statement]) -> int:

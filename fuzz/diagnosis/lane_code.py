@@ -59,6 +59,7 @@ from oracle.lane_code import (
     inside,
     read_by,
     taken,
+    with_another,
     written_by,
 )
 from oracle.matrices import LANES
@@ -655,7 +656,8 @@ def _right_if_renamed(device: ExperimentDevice, example: Example, step: LaneCode
             new = f"p{_KEPT}"
             written = tuple(new if each == name else each for each in one.destinations)
             anew = replace(one, destinations=written)
-            code = (*step.code[:index], anew, *_called_anew(step.code[index + 1 :], name, new))
+            after = with_another(step.code[index + 1 :], name, new, written=True)
+            code = (*step.code[:index], anew, *after)
             with suppress(UsageError):
                 other = _with_code(example, step, code)
                 if device.right(other.program, other.image):
@@ -669,36 +671,6 @@ def _copied(one: Assign) -> set[str]:
     compares = one.row.family in ("set", "setp") and len(one.sources) > len(others)
     same = one.opcode in ("and.pred", "or.pred")
     return {*others} if len({*others}) == 1 and (compares or same) else set()
-
-
-def _called_anew(code: Sequence[Statement], name: str, new: str) -> tuple[Statement, ...]:
-    """Return code in which a predicate has another name."""
-
-    def called(old: str) -> str:
-        return old.replace(name, new) if old.removeprefix("!") == name else old
-
-    made: list[Statement] = []
-    for one in code:
-        match one:
-            case Assign():
-                sources = (each if isinstance(each, int) else called(each) for each in one.sources)
-                made.append(replace(
-                    one, destinations=tuple(map(called, one.destinations)),
-                    sources=tuple(sources), guard=called(one.guard),
-                ))  # fmt: skip
-            case If():
-                made.append(replace(
-                    one, predicate=called(one.predicate),
-                    then=_called_anew(one.then, name, new),
-                    otherwise=_called_anew(one.otherwise, name, new),
-                ))  # fmt: skip
-            case Repeat():
-                made.append(replace(
-                    one, entry=called(one.entry), body=_called_anew(one.body, name, new)
-                ))  # fmt: skip
-            case Leave():
-                made.append(replace(one, predicate=called(one.predicate)))
-    return tuple(made)
 
 
 def _right_if_told(device: ExperimentDevice, example: Example, step: LaneCode) -> bool:

@@ -24,6 +24,7 @@ from oracle.lane_code import (
     most_of,
     read_by,
     run_lanes,
+    with_another,
     written_by,
 )
 from oracle.matrices import LANES
@@ -233,42 +234,7 @@ def _renamed(step: LaneCode) -> Iterator[Code]:
             for offer in offers:
                 fits = isinstance(offer, int) or class_of(offer) == class_of(name)
                 if fits and offer != name:
-                    yield _reading(step.code, name, offer)
-
-
-def _reading(code: Code, name: str, offer: str | int) -> Code:
-    """Return code in which nothing writes a register, and what reads it has something else."""
-
-    def source(old: str | int) -> str | int:
-        return offer if old == name else old
-
-    def predicate(old: str) -> str:
-        return old.replace(name, str(offer)) if old.removeprefix("!") == name else old
-
-    made: list[Statement] = []
-    for one in code:
-        match one:
-            case Assign() if name in one.destinations:
-                continue
-            case Assign():
-                made.append(replace(
-                    one, sources=tuple(map(source, one.sources)), guard=predicate(one.guard),
-                ))  # fmt: skip
-            case If():
-                made.append(replace(
-                    one, predicate=predicate(one.predicate),
-                    then=_reading(one.then, name, offer),
-                    otherwise=_reading(one.otherwise, name, offer),
-                ))  # fmt: skip
-            case Repeat():
-                made.append(replace(
-                    one, count=source(one.count), entry=predicate(one.entry),
-                    skipped=0 if one.entry else one.skipped,
-                    body=_reading(one.body, name, offer),
-                ))  # fmt: skip
-            case Leave():
-                made.append(replace(one, predicate=predicate(one.predicate)))
-    return tuple(made)
+                    yield with_another(step.code, name, offer, written=False)
 
 
 def _plainer(step: LaneCode) -> Iterator[Code]:
