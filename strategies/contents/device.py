@@ -462,6 +462,27 @@ class _Assembler:
             found.append((keys[start], tuple(self.constants[start : start + last + 1])))
         return tuple(found)
 
+    @property
+    def contents(self) -> tuple[tuple[object, tuple[int, ...]], ...]:
+        """Keys and values of all constants, in their order."""
+        ends = [*self._known.values(), len(self.constants)][1:]
+        return tuple(
+            (key, tuple(self.constants[start:end]))
+            for (key, start), end in zip(self._known.items(), ends, strict=True)
+        )
+
+    def moved(self, contents: Iterable[tuple[object, tuple[int, ...]]]) -> dict[int, int]:
+        """Return where constants of another one are, by where each key's first is there."""
+        found, before = {}, 0
+        for key, values in contents:
+            found[before] = self.stored(key, values)
+            before += len(values)
+        return found
+
+    def need(self, factors: int) -> None:
+        """Note what factors of a sum take."""
+        self.factors = max(self.factors, factors)
+
     def stored(self, key: object, values: tuple[int, ...]) -> int:
         """Return where constants are."""
         if key not in self._known:
@@ -531,25 +552,29 @@ class _Class:
             made = _native(fill, unit, bits)[0]
             if made is not None:
                 return _Code(made.words(self._assembler), made.number, _Flag.NATIVE)
-        block = _Block(self, self._assembler, unit)
-        value = block.value(fill.everywhere, pattern=True)
-        words = block.words(value)
-        return _Code(words, block.operand(value, len(words)), block.flags)
+        return self._moved(_everywhere(fill, unit))
 
     def _placed(self, fill: Fill, unit: _Unit, bits: int, *, is_native: bool) -> _Code:
         if is_native:
             made = _native(fill, unit, bits)[1]
             if made is not None:
                 return _Code(made.words(self._assembler), made.number + 1, _Flag.NATIVE_PLACED)
-        words = list[int]()
-        for one in fill.placed:
-            block = _Block(self, self._assembler, unit)
-            line = LEAVE if one.line is None else block.value(one.line)
-            results = line, block.value(one.position), block.value(one.value, pattern=True)
-            code = block.words(*results)
-            operands = (block.operand(value, len(code)) for value in results)
-            words += [_packed(len(code), *operands), *code]
-        return _Code(words, len(fill.placed), _Flag(0))
+        return self._moved(_placed(fill, unit))
+
+    def _moved(self, made: _Movable) -> _Code:
+        """Return code that has the numbers of constants and scalars that these have here."""
+        self._assembler.need(made.factors)
+        constants = self._assembler.moved(made.stored)
+        scalars = []
+        for key, unit in made.needed:
+            self.needed.setdefault(key, unit)
+            scalars.append(self.number_of(key))
+        words = [made.code.result, *made.code.words]
+        for place, shift, number in made.constants:
+            words[place] += constants[number] - number << shift
+        for place, shift, number in made.scalars:
+            words[place] += scalars[number] - number << shift
+        return _Code(words[1:], words[0], made.code.flags)
 
     def number_of(self, key: _Key) -> int:
         """Return the number of a scalar."""
@@ -630,7 +655,7 @@ class _Block:
             numbers = _sum(node.value)
             start = self._assembler.stored((node.value,), numbers)
             size = _factor_bytes(node.value, unit.lines, unit.positions)
-            self._assembler.factors = max(self._assembler.factors, size)
+            self._assembler.need(size)
             return self._add(SUM, _NONE, start, len(numbers) - 1)
         if isinstance(node.value, Table):
             values = _patterns(node.value, unit) if node.is_pattern else node.value.values
@@ -693,6 +718,98 @@ class _Block:
         if self._places[id(value)] == number - 1:
             return _Kind.LAST << 12
         return (_Kind.SCALAR if self._is_of_image else _Kind.SLOT) << 12 | value.slot
+
+
+@dataclass(frozen=True)
+class _Movable:
+    """Code of half a fill, for any program: constants and scalars have numbers of its own."""
+
+    code: _Code
+    constants: tuple[tuple[int, int, int], ...]
+    """Where it names constants: the word (0 for the result, 1 for the first), the lowest bit, and
+    the number."""
+    scalars: tuple[tuple[int, int, int], ...]
+    """The same of scalars."""
+    stored: tuple[tuple[object, tuple[int, ...]], ...]
+    """Keys and values of the constants, in the order of their numbers."""
+    needed: tuple[tuple[_Key, _Unit], ...]
+    """The scalars, in the order of their numbers."""
+    factors: int
+
+
+@lru_cache(maxsize=1 << 14)
+def _everywhere(fill: Fill, unit: _Unit) -> _Movable:
+    """Return code of `everywhere` of a fill."""
+    assembler = _Assembler()
+    class_ = _Class(assembler)
+    block = _Block(class_, assembler, unit)
+    value = block.value(fill.everywhere, pattern=True)
+    words = block.words(value)
+    names = _Names()
+    names.operand(0, 0, result := block.operand(value, len(words)))
+    names.instructions(1, words)
+    return names.movable(_Code(words, result, block.flags), class_, assembler)
+
+
+@lru_cache(maxsize=1 << 14)
+def _placed(fill: Fill, unit: _Unit) -> _Movable:
+    """Return code of what a fill places over the others."""
+    assembler = _Assembler()
+    class_ = _Class(assembler)
+    words, names = list[int](), _Names()
+    for one in fill.placed:
+        block = _Block(class_, assembler, unit)
+        line = LEAVE if one.line is None else block.value(one.line)
+        results = line, block.value(one.position), block.value(one.value, pattern=True)
+        code = block.words(*results)
+        operands = [block.operand(value, len(code)) for value in results]
+        for number, operand in enumerate(operands, 1):
+            names.operand(1 + len(words), 16 * number, operand)
+        names.instructions(2 + len(words), code)
+        words += [_packed(len(code), *operands), *code]
+    return names.movable(_Code(words, len(fill.placed), _Flag(0)), class_, assembler)
+
+
+class _Names:
+    """Where code names constants and scalars."""
+
+    def __init__(self) -> None:
+        self._constants: list[tuple[int, int, int]] = []
+        self._scalars: list[tuple[int, int, int]] = []
+
+    def operand(self, place: int, shift: int, operand: int) -> None:
+        """Note an operand of a word."""
+        if operand == LEAVE:
+            return
+        if operand & CONSTANT:
+            self._constants.append((place, shift, operand & ~CONSTANT))
+        elif operand >> 12 == _Kind.SCALAR:
+            self._scalars.append((place, shift, operand & 0xFFF))
+
+    def instructions(self, first: int, words: Iterable[int]) -> None:
+        """Note the operands of instructions that follow each other."""
+        for place, word in enumerate(words, first):
+            code, is_cut = word & 0x1F, word >> 5 & 1
+            operands = [word >> shift & 0xFFFF for shift in (16, 32, 48)]
+            count = 3 - is_cut
+            if code in _NAMES_TABLES:
+                self._constants.append((place, 32, operands[1]))
+                count = 1
+            elif code == Code.DRAW:
+                count = 1
+            for number, operand in enumerate(operands[:count], 1):
+                self.operand(place, 16 * number, operand)
+
+    def movable(self, code: _Code, class_: _Class, assembler: _Assembler) -> _Movable:
+        """Return code with the names that were noted."""
+        return _Movable(
+            code=code,
+            constants=tuple(self._constants),
+            scalars=tuple(self._scalars),
+            stored=assembler.contents,
+            needed=tuple(class_.needed.items()),
+            factors=assembler.factors,
+        )
 
 
 @dataclass(frozen=True)
@@ -789,6 +906,8 @@ _MASKS: tuple[list[int], ...] = (
     [], [Code.NOISE, Code.AND], [Code.NOISE, Code.AND, Code.ADD],
 )  # fmt: skip
 """Codes of the instructions of `_Flag.MASKED`."""
+_NAMES_TABLES = (Code.PATTERN, Code.NUMBER, SUM)
+"""Instructions whose second operand is where numbers start, and the third how many there are."""
 _WHOLE = (Code.RIGHT, Code.EQUAL)
 """Operations of patterns whose results depend on more than the bits that are kept."""
 
