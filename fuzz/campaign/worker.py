@@ -7,6 +7,7 @@ coordinator hangs up or is gone.
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import signal
 import sys
@@ -23,6 +24,10 @@ from fuzz.campaign.heartbeat import Broken, WorkerHeartbeat
 from fuzz.checks.protocol import Found, FoundState, Job, OpenCheck, Report, RoundJob
 from oracle.errors import DeviceLostError, UsageError, WarpfuzzError
 
+_GARBAGE = 100_000
+"""New objects after which a worker looks for cycles of them: with Python's own 700 that is a sixth
+of the time of judging instructions, and an eighth of that of drawing programs (2026-11), for a
+worker remembers much. They take some 20 MB."""
 _HEALTH_SECONDS = 10.0
 """Between two looks at the device's temperature, clock and error counters."""
 
@@ -34,6 +39,8 @@ def serve(line: Connection[Any, Any], heartbeat: WorkerHeartbeat) -> None:
         data, device = line.recv()
         try:
             with unpickled(data).on(device).opened(heartbeat) as check:
+                gc.freeze()
+                gc.set_threshold(_GARBAGE, *gc.get_threshold()[1:])
                 line.send(check.facts)
                 worker = Worker(check, device)
                 while True:

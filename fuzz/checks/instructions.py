@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -53,9 +52,6 @@ _GROWTH = 8
 """Factor by which a batch is larger than the one before it, or smaller where many hung."""
 _HANGS = 2
 """Hangs in a batch after which the next is smaller."""
-_GARBAGE = 100_000
-"""New objects after which a worker looks for cycles of them: with Python's own 700 that is a sixth
-of its time (2026-11), for it remembers many judgements. They take some 20 MB."""
 _ROUNDS_OF_A_PAIR = 3
 """Rounds that stay with one target and version: an assembler is asked once what it does with a
 text for them."""
@@ -173,24 +169,17 @@ class Instructions:
 
     @contextmanager
     def opened(self, heartbeat: Heartbeat) -> Iterator[OpenCheck]:
-        thresholds = gc.get_threshold()
-        gc.freeze()
-        gc.set_threshold(_GARBAGE, *thresholds[1:])
         examiner = Examiner(self.assemblers, self.selection, seed=self.seed, heartbeat=heartbeat)
-        try:
-            yield OpenCheck(
-                facts=Facts(
-                    target=self.target or "",
-                    ptx_version=self.ptx_version or "",
-                    version=self.assemblers[0].label,
-                    device=_subject(self.assemblers),
-                ),
-                round=_Rounds(self, heartbeat).report,
-                examine=examiner.examine,
-            )
-        finally:
-            gc.set_threshold(*thresholds)
-            gc.unfreeze()
+        yield OpenCheck(
+            facts=Facts(
+                target=self.target or "",
+                ptx_version=self.ptx_version or "",
+                version=self.assemblers[0].label,
+                device=_subject(self.assemblers),
+            ),
+            round=_Rounds(self, heartbeat).report,
+            examine=examiner.examine,
+        )
 
     def plan(self, facts: Facts) -> Plan:
         forms = self.selection.forms()
