@@ -228,6 +228,13 @@ _BUGS = (
         see="the machine code",
     ),
     Bug(
+        unit="add.sat.s32, sub.sat.s32",
+        what="of a constant and of a sum with another: they are added, and nothing wraps around",
+        section="Two constants of a saturating sum", ids=("d1fccb98",),
+        since="11.7.99 or earlier",
+        who="ptxas 11.7.99 to 13.5.37 at -O1 to -O3, and the driver's compiler",
+    ),
+    Bug(
         unit="add, sub, mul, fma, min, max, set of f16x2, bf16x2",
         what="of a register that a branch tells to be a constant: both halves are its lower half",
         section="Halves of a constant that a branch tells", ids=("93b3ccc5",),
@@ -264,13 +271,14 @@ _BUGS = (
                 "madc.hi of 64 bits adds its second factor", ("eb66768c",),
             ),
             (
-                "shl.b64 of a product with a constant",
+                "shl.b64 of a product with a constant, or of one plus a constant",
                 "by a constant of 64 or more: not shifted, rather than 0",
                 "A product with a constant is not shifted by 64", ("b7c3cc9b",),
             ),
             (
                 "neg.ftz.f32, abs.ftz.f32",
-                "taken for one without .ftz in a branch before it: subnormals are not flushed",
+                "taken for one without .ftz in a branch before it, or that for it in a branch "
+                "behind it: subnormals are not flushed, or are",
                 "neg.ftz.f32 is taken for neg.f32", ("3a59b494",),
             ),
         )

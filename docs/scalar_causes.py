@@ -45,6 +45,13 @@ _DEPTH = 4
 """Most instructions after each other that make a constant of constants."""
 _TWO = {"add": 2, "sub": 1, "mul": 2, "fma": 3, "min": 2, "max": 2, "set": 2}
 """Sources of instructions of two halves that a told constant is put into: the first ones."""
+_SUMS = frozenset(
+    {"add.cc.u32", "sub.cc.u32", "mad24.hi.u32", "mad24.hi.s32"}
+    | {f"{sum_}.{kind}" for sum_ in ("add", "sub", "mad.lo", "mad24.lo") for kind in ("s32", "u32")}
+)
+"""Instructions that can be a constant plus or minus a register (of mad, its addend)."""
+_PRODUCTS = ("mul.wide.s32", "mul.wide.u32", "mul.lo.s64", "mul.lo.u64", "mad.lo.s64", "mad.lo.u64")
+"""Products of 64 bits with a constant, which may take a shift by a constant into it."""
 _SHADOWS = 500
 """Number of the predicate that a comparison without flushing writes for %p0."""
 
@@ -188,10 +195,14 @@ def _constant(source: str | int, last: _Last, depth: int = _DEPTH) -> int | None
     if by.guard or row.carry_in or row.warp or {*row.sources, *row.destinations} != {"b32"}:
         return None
     values = [_constant(name, last, depth - 1) for name in by.sources]
-    known = [np.full((1, LANES), value, np.uint32) for value in values if value is not None]
-    if len(known) < len(values):
-        return None
-    return int(row.evaluate(*known)[by.destinations.index(source)].flat[0])
+    known = [value for value in values if value is not None]
+    return _result(by, known, source) if len(known) == len(values) else None
+
+
+def _result(by: Assign, values: Sequence[int], name: str) -> int:
+    """Return what an instruction of 32 bits writes to a register, given its sources."""
+    given = [np.full((1, LANES), value, np.uint32) for value in values]
+    return int(by.row.evaluate(*given)[by.destinations.index(name)].flat[0])
 
 
 def _all_ones(one: Assign, last: _Last) -> list[Statement] | None:
@@ -203,11 +214,11 @@ def _all_ones(one: Assign, last: _Last) -> list[Statement] | None:
     return [_assign("mov.b32", one.destinations[0], 0xFFFF_FFFF, guard=one.guard)]
 
 
-def _shorter(one: Assign, _: _Last) -> list[Statement] | None:
-    length = one.sources[3:]
-    if one.opcode != "bfi.b32" or not isinstance(length[0], int) or length[0] < 32:
+def _shorter(one: Assign, last: _Last) -> list[Statement] | None:
+    length = _constant(one.sources[3], last) if one.opcode == "bfi.b32" else None
+    if length is None or length & 0xFF < 32:
         return None
-    return [replace(one, sources=(*one.sources[:3], length[0] % 32))]
+    return [replace(one, sources=(*one.sources[:3], length % 32))]
 
 
 def _all_ones_later(one: Assign, _: _Last) -> list[Statement] | None:
@@ -235,6 +246,29 @@ def _cancelled(one: Assign, last: _Last) -> list[Statement] | None:
     if by.opcode not in ("sub.s32", "sub.u32") or by.guard or by.sources[0] != other:
         return None
     return [replace(one, sources=(0, by.sources[1]))]
+
+
+def _collected(one: Assign, last: _Last) -> list[Statement] | None:
+    if one.opcode not in ("add.sat.s32", "sub.sat.s32") or one.guard:
+        return None
+    adds = one.opcode == "add.sat.s32"
+    for index, name in enumerate(one.sources if adds else one.sources[:1]):
+        by, addend = last.get(str(name), [None])[0], _constant(one.sources[1 - index], last)
+        if by is None or by.guard or by.opcode not in _SUMS or addend is None:
+            continue
+        if not adds and addend == 0x8000_0000:
+            continue
+        values = [_constant(source, last) for source in by.sources]
+        if values.count(None) != 1 or (values.index(None) < 2 and by.opcode.startswith("mad")):
+            continue
+        first = _result(by, [value or 0 for value in values], str(name))
+        both = (first + (addend if adds else -addend)) & 0xFFFF_FFFF
+        if by.opcode.startswith("sub") and values[1] is None:
+            kept = _assign("sub.u32", _FIRST, first, name)
+            return [kept, replace(one, opcode="sub.sat.s32", sources=(both, _FIRST))]
+        kept = _assign("sub.u32", _FIRST, name, first)
+        return [kept, replace(one, opcode="add.sat.s32", sources=(_FIRST, both))]
+    return None
 
 
 def _signed(one: Assign, last: _Last) -> list[Statement] | None:
@@ -282,11 +316,21 @@ def _extended(one: Assign, last: _Last) -> list[Statement] | None:
 def _negated(one: Assign, last: _Last) -> list[Statement] | None:
     if one.opcode not in ("neg.ftz.f32", "abs.ftz.f32"):
         return None
-    other = one.opcode.replace(".ftz", "")
-    made = [by for several in last.values() for by in several if by.opcode == other]
+    return _like(one, one.opcode.replace(".ftz", ""), last)
+
+
+def _negated_flushing(one: Assign, last: _Last) -> list[Statement] | None:
+    if one.opcode not in ("neg.f32", "abs.f32"):
+        return None
+    return _like(one, one.opcode.replace(".f32", ".ftz.f32"), last)
+
+
+def _like(one: Assign, opcode: str, last: _Last) -> list[Statement] | None:
+    """Return an instruction with the opcode of one before it of the same sources, if there is."""
+    made = [by for several in last.values() for by in several if by.opcode == opcode]
     if not any(by.sources == one.sources for by in made):
         return None
-    return [replace(one, opcode=other)]
+    return [replace(one, opcode=opcode)]
 
 
 def _counted(one: Assign, last: _Last) -> list[Statement] | None:
@@ -313,6 +357,19 @@ def _signed_word(one: Assign, last: _Last) -> list[Statement] | None:
         _assign("cvt.s64.s32", _WIDE, _FIRST),
         replace(one, sources=(_WIDE, amount)),
     ]
+
+
+def _unshifted(one: Assign, last: _Last) -> list[Statement] | None:
+    value, amount = one.sources if one.opcode == "shl.b64" else (0, 0)
+    if not isinstance(value, str) or value not in last:
+        return None
+    by, places = last[value][0], _constant(amount, last)
+    if by.opcode not in _PRODUCTS or by.guard or places is None or places < 64:
+        return None
+    constant = [isinstance(source, int) for source in by.sources]
+    if not any(constant[:2]) or not all(constant[2:]):
+        return None
+    return [replace(one, opcode="mov.b64", sources=(value,))]
 
 
 def _rotated(one: Assign, last: _Last) -> list[Statement] | None:
@@ -408,6 +465,12 @@ CAUSES = (
         rewrite=_cancelled,
     ),
     Cause(
+        name="constants of a sum and of a saturating sum of it are added",
+        ptx="add.s32 %r2, %r1, 7; add.sat.s32 %r3, %r2, 1;",
+        section="Two constants of a saturating sum",
+        rewrite=_collected,
+    ),
+    Cause(
         name="abs of the halves of an f32 that is not negative is left out",
         ptx="add.rn.sat.f32 %r2, %r0, %r1; abs.bf16x2 %r3, %r2;",
         section="The absolute values of the halves",
@@ -467,6 +530,18 @@ CAUSES = (
         ptx="@%p0 bra NO; neg.f32 %f1, %f0; NO: neg.ftz.f32 %f2, %f0;",
         section="neg.ftz.f32 is taken for neg.f32",
         rewrite=_negated,
+    ),
+    Cause(
+        name="neg.f32 of a branch is taken for the neg.ftz.f32 before it",
+        ptx="neg.ftz.f32 %f2, %f0; @%p0 bra NO; neg.f32 %f1, %f0; NO:",
+        section="neg.ftz.f32 is taken for neg.f32",
+        rewrite=_negated_flushing,
+    ),
+    Cause(
+        name="a product with a constant is not shifted by 64 or more",
+        ptx="mul.lo.s64 %d1, %d0, 3; shl.b64 %d2, %d1, 67;",
+        section="A product with a constant is not shifted",
+        rewrite=_unshifted,
     ),
     Cause(
         name="or.pred is made as and.pred of the same predicates",

@@ -209,6 +209,28 @@ DEFECTS = {
         [ON, If(predicate="!p1", then=(one("neg.f32 r4 r0"),)), one("neg.ftz.f32 r3 r0")],
         (1, 0, 0), 0x8000_0000, 0x8000_0001,
     ),
+    "taken for the neg.ftz.f32": (
+        [ON, one("abs.ftz.f32 r4 r0"), one("mov.b32 r3 r1"),
+         If(predicate="!p1", then=(one("abs.f32 r3 r0"),))],
+        (0x8000_0001, 0, 0), 1, 0,
+    ),
+    "a product with a constant": (
+        [one("cvt.u64.u32 d0 r0"), one("mad.lo.s64 d1 1 d0 1"), one("shl.b64 d2 d1 66"),
+         one("cvt.u32.u64 r3 d2")],
+        (6, 0, 0), 0, 7,
+    ),
+    "modulo 32": (
+        [one("sub.cc.u32 r4 0 2"), one("bfi.b32 r3 0 r0 1 r4")],
+        (0xFFFF_FFFF, 0, 0), 1, 0x8000_0001,
+    ),
+    "constants of a sum": (
+        [one("mad24.hi.u32 r4 0xd6a81c9b 0xd6a81c9b r0"), one("add.sat.s32 r3 1 r4")],
+        (0x1400_0000, 0, 0), 0x8265_8EA3, 0x7FFF_FFFF,
+    ),
+    "constants of a sum ": (
+        [one("sub.s32 r4 7 r0"), one("sub.sat.s32 r3 r4 1")],
+        (0x8000_0001, 0, 0), 0x8000_0005, 0x7FFF_FFFF,
+    ),
     "or.pred": (
         [ON, one("setp.ne.u32 p2 r0 0"), one("or.pred p3 p1 p2"), one("and.pred p4 p2 p1"),
          one("and.pred p5 p1 p4"), one("selp.b32 r3 1 0 p3")],
@@ -345,9 +367,18 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
         If(predicate="!p4", then=(one("add.rn.f16x2 r4 r2 r1"),)),
         one("setp.ne.u32 p4 r2 9"),
         If(predicate="!p4", then=(one("mov.b32 r2 r1"), one("add.rn.f16x2 r4 r2 r1"))),
-        one("bfe.s32 r4 r0 0x56 r1"), one("neg.ftz.f32 r4 r0"),
+        one("bfe.s32 r4 r0 0x56 r1"), one("neg.ftz.f32 r4 r0"), one("neg.f32 r4 r1"),
+        # Of a sum with a predicate, and of others than a constant and a register.
+        one("add.s32 r4 r0 7"), one("add.sat.s32 r4 r4 1", "p1"), one("add.sat.s32 r4 r4 1"),
+        one("add.s32 r4 r0 r1"), one("add.sat.s32 r4 r4 1"), one("add.s32 r4 r0 7"),
+        one("sub.sat.s32 r4 1 r4"), one("mad.lo.u32 r4 3 r0 7"), one("add.sat.s32 r4 r4 1"),
+        one("add.s32 r4 r0 7"), one("add.sat.s32 r4 r4 r1"),
+        one("add.s32 r4 r0 7", "p1"), one("add.sat.s32 r4 r4 1"),
         one("cvt.s64.u32 d0 r0"), one("shl.b64 d1 d0 32"), one("shl.b64 d1 d0 r1"),
         one("cvt.u64.u32 d0 r0"), one("shl.b64 d1 d0 4"),
+        one("mad.lo.s64 d1 3 d0 d1"), one("shl.b64 d1 d1 66"),
+        one("mad.lo.s64 d1 3 5 d0"), one("shl.b64 d1 d1 66"),
+        one("mad.lo.s64 d1 3 d0 5"), one("shl.b64 d1 d1 63"),
         one("mad.hi.u32 r4 r0 r1 r4"), one("mad.hi.u32 r4 r0 r1 r4"),
         one("mad.hi.u32 r4 r0 r1 r2", "p1"), one("mad.hi.u32 r4 r0 r1 r2", "p1"),
         # Something else reads what the second one makes.
