@@ -685,6 +685,9 @@ class _Written:
                 self._believed -= believed
                 return [replace(one, body=(*first, *rest), skipped=len(first))]
             case Leave():
+                said = self._said(one.predicate)
+                if said is not None:
+                    return [replace(one, predicate=_CONSTANT[True])] if said else []
                 return [replace(one, predicate=self._read(one.predicate, branch=True))]
             case _:
                 return [one]

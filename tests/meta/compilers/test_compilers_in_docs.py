@@ -254,6 +254,26 @@ DEFECTS = {
          one("selp.b32 r3 1 0 p0")],
         (0, 1, 0), 1, 0,
     ),
+    "believed ": (
+        [one("setp.eq.u32 p0 r0 0"), one("mov.b32 r3 5"),
+         If(predicate="p0", then=(
+             Repeat(count=2, counter="r5", body=(
+                 Leave(predicate="!p0", turn=True), one("setp.ge.xor.u32 p0|p2 r1 r2 p0"),
+                 one("add.u32 r3 r3 1"),
+             )),
+         ))],
+        (0, 1, 0), 6, 7,
+    ),
+    "believed  ": (
+        [one("setp.eq.u32 p0 r0 0"), one("mov.b32 r3 5"),
+         If(predicate="p0", then=(
+             Repeat(count=2, counter="r5", entry="p0", skipped=1, body=(
+                 Leave(predicate="p0"), one("setp.ge.xor.u32 p0|p2 r1 r2 p0"),
+                 one("add.u32 r3 r3 1"),
+             )),
+         ))],
+        (0, 1, 0), 7, 6,
+    ),
     "copy of a predicate": (
         [one("setp.eq.u32 p0 r0 0"), one("or.pred p1 p0 p0"), one("setp.gt.u32 p0 r1 7"),
          one("selp.b32 r3 1 0 p1")],
