@@ -221,6 +221,20 @@ _BUGS = (
         who="ptxas 12.0.140 to 13.3.73 at -O1 to -O3, and the driver's compiler",
     ),
     Bug(
+        unit="mul.lo.s32, mul.lo.u32",
+        what="the product of two odd numbers is even, where its lowest bit alone is asked for",
+        section="The product of two odd numbers", since="13.4.92",
+        who="ptxas 13.4.92 and 13.5.37 at -O1 to -O3",
+        see="seed 42 of `docs/same_ptx.py`, on a GPU",
+    ),
+    Bug(
+        unit="add, mul, max of f16x2, bf16x2",
+        what="both sources are a constant of which one half is -0: it is 0 in one of them",
+        section="-0 in half of a constant", since="12.5.82",
+        who="ptxas 12.5.82 to 12.8.93 at -O1 to -O3",
+        see="seed 42 of `docs/same_ptx.py`, on a GPU",
+    ),
+    Bug(
         unit="add.sat.s32, sub.sat.s32",
         what="of a sum or difference with the same register: that cancels, and nothing saturates",
         section="A saturating sum that cancels", since="11.7.99 or earlier",
@@ -295,7 +309,7 @@ _BUGS = (
         see="seed 34 of `docs/same_ptx.py`, on a GPU",
     ),
     Bug(
-        unit="match.all", what="lane 0 does not converge with the others before it",
+        unit="match.all, redux.sync", what="lane 0 does not converge with the others before it",
         section="Lanes are not joined before match.all", since="12.6.85",
         who="ptxas 12.6.85 to 12.9.86 at -O1 to -O3",
         see="seed 35 of `docs/same_ptx.py`, on a GPU",

@@ -14,6 +14,7 @@ import numpy as np
 
 from oracle.errors import UsageError
 from oracle.lane_code import (
+    LANE,
     Assign,
     If,
     LaneCode,
@@ -52,6 +53,12 @@ _SUMS = frozenset(
 """Instructions that can be a constant plus or minus a register (of mad, its addend)."""
 _PRODUCTS = ("mul.wide.s32", "mul.wide.u32", "mul.lo.s64", "mul.lo.u64", "mad.lo.s64", "mad.lo.u64")
 """Products of 64 bits with a constant, which may take a shift by a constant into it."""
+_LEAST, _MOST = 0x8000_0000, 0x7FFF_FFFF
+_NEUTRAL = {"min.s32": _MOST, "max.s32": _LEAST, "min.u32": 0xFFFF_FFFF, "and.b32": 0xFFFF_FFFF}
+"""What changes no result of a reduction; of others, 0."""
+_HALF = LANES // 2
+_LATER, _MIXED, _ENTERING = "p996", "p995", "r996"
+"""Lanes that come to a loop after others, whether there are any, and how many enter its body."""
 _SHADOWS = 500
 """Number of the predicate that a comparison without flushing writes for %p0."""
 
@@ -84,6 +91,9 @@ class Cause:
     """Whether a guarded `mad.hi` that adds to its own result is left out behind one like it."""
     merges: bool = False
     """Whether `or.pred` is made as `and.pred` of the same predicates beside it."""
+    counts: bool = False
+    """Whether a loop that counts down from a constant does so once for the warp: lanes that enter
+    its body and others come to it one after the other, fewer of them first."""
     tells: bool = False
     """Whether both halves of a register are the lower half of a constant, which it equals where
     a branch says that it does not differ."""
@@ -385,6 +395,67 @@ def _rotated(one: Assign, last: _Last) -> list[Statement] | None:
     return [replace(one, opcode=f"or.b{bits}")] if whole else None
 
 
+def _is_odd(source: str | int, last: _Last, depth: int = _DEPTH) -> bool:
+    """Whether a compiler finds out that a register is odd."""
+    if isinstance(source, int) or source not in last or not depth:
+        return False
+    by = last[source][0]
+    if by.opcode == "or.b32" and not by.guard:
+        return any(isinstance(one, int) and one % 2 for one in by.sources)
+    return _is_odd_product(source, last, depth)
+
+
+def _is_odd_product(source: str | int, last: _Last, depth: int = _DEPTH) -> bool:
+    """Whether that is because both factors of a product are odd."""
+    by = last[source][0] if isinstance(source, str) and source in last else None
+    if by is None or by.guard or by.opcode not in ("mul.lo.s32", "mul.lo.u32"):
+        return False
+    return all(_is_odd(one, last, depth - 1) for one in by.sources)
+
+
+def _even(one: Assign, last: _Last) -> list[Statement] | None:
+    if len(one.sources) < 2 or not _is_odd_product(one.sources[0], last):
+        return None
+    (result,), constant = one.destinations[:1], one.sources[1]
+    match one.opcode, constant:
+        case ("and.b32", 1) | ("shl.b32", 31) | ("mul.lo.s32" | "mul.lo.u32", 0x8000_0000):
+            return [_assign("mov.b32", result, 0, guard=one.guard)]
+        case "or.b32", 1:
+            return [replace(one, opcode="add.u32")]
+        case ("mad.wide.s32" | "mad.wide.u32", 0x8000_0000):
+            return [one, _assign("sub.u64", result, result, constant, guard=one.guard)]
+    return None
+
+
+def _without_sign(one: Assign, last: _Last) -> list[Statement] | None:
+    if one.row.family not in ("add", "mul", "max") or not one.opcode.endswith("16x2"):
+        return None
+    first, second = one.sources
+    constant = _constant(first, last) if first == second else None
+    if constant is None or isinstance(first, int):
+        return None
+    halves = constant & 0xFFFF, constant >> 16
+    if halves.count(0x8000) != 1:
+        return None
+    low, high = (0 if half == 0x8000 else half for half in halves)
+    return [replace(one, sources=(high << 16 | low, second))]
+
+
+def _apart(one: Assign, last: _Last) -> list[Statement] | None:
+    words = one.opcode.split(".", 2)
+    if words[:2] != ["redux", "sync"] or one.sources[1] != 0xFFFF_FFFF:
+        return None
+    if any(by.row.warp for several in last.values() for by in several):
+        return None
+    value, result = one.sources[0], one.destinations[0]
+    return [
+        _assign("setp.eq.u32", _CHOSEN, LANE, 0),
+        _assign("selp.b32", _FIRST, _NEUTRAL.get(words[2], 0), value, _CHOSEN),
+        replace(one, destinations=(_FIRST,), sources=(_FIRST, *one.sources[1:])),
+        _assign("selp.b32", result, value, _FIRST, _CHOSEN),
+    ]
+
+
 CAUSES = (
     Cause(
         name="testp loses its predicate",
@@ -544,6 +615,30 @@ CAUSES = (
         rewrite=_unshifted,
     ),
     Cause(
+        name="a product of two odd numbers is even",
+        ptx="or.b32 %r2, %r0, 1; mul.lo.s32 %r3, %r2, %r2; and.b32 %r4, %r3, 1;",
+        section="The product of two odd numbers",
+        rewrite=_even,
+    ),
+    Cause(
+        name="-0 in half of a constant is 0 where it is read first",
+        ptx="mov.b32 %r1, 0x3c008000; add.rn.f16x2 %r2, %r1, %r1;",
+        section="-0 in half of a constant",
+        rewrite=_without_sign,
+    ),
+    Cause(
+        name="lane 0 is not joined before redux",
+        ptx="@%p1 st.shared.b32 [%rd7], %r4; redux.sync.min.s32 %r1, %r0, 0xffffffff;",
+        section="Lanes are not joined before match.all",
+        rewrite=_apart,
+    ),
+    Cause(
+        name="lanes that enter a loop within its body count with the others",
+        ptx="mov.b32 %r3, 2; @%p0 bra ENTRY; TURN: ... ENTRY: ... @%p1 bra TURN;",
+        section="A loop that lanes enter at two places",
+        counts=True,
+    ),
+    Cause(
         name="or.pred is made as and.pred of the same predicates",
         ptx="or.pred %p3, %p1, %p2; and.pred %p4, %p1, %p2; and.pred %p5, %p1, %p4;",
         section="and.pred and or.pred of the same predicates",
@@ -619,6 +714,8 @@ class _Written:
         """Uses so far of predicates that come of comparisons which flush."""
         self._loops: list[Repeat] = []
         """Those around."""
+        self._arms = 0
+        """Arms of branches around."""
         self._known: dict[str, bool] = {}
         """Predicates that the branches around say."""
         self._believed: set[str] = set()
@@ -654,7 +751,9 @@ class _Written:
             register, constant = compared[name]
             self._told[register] = constant
         self._compared = dict(compared)
+        self._arms += 1
         made = self._block(code)
+        self._arms -= 1
         self._known = {name: said for name, said in before.items() if name in self._known}
         self._compared = {
             name: pair for name, pair in compared.items() if self._compared.get(name) == pair
@@ -683,7 +782,7 @@ class _Written:
                 for name in believed:
                     self._known.pop(name, None)
                 self._believed -= believed
-                return [replace(one, body=(*first, *rest), skipped=len(first))]
+                return self._in_one_register(replace(one, body=(*first, *rest), skipped=len(first)))
             case Leave():
                 said = self._said(one.predicate)
                 if said is not None:
@@ -691,6 +790,27 @@ class _Written:
                 return [replace(one, predicate=self._read(one.predicate, branch=True))]
             case _:
                 return [one]
+
+    def _in_one_register(self, one: Repeat) -> Sequence[Statement]:
+        """Return a loop, or how lanes take it that count in one register."""
+        counted = one.entry and one.down and one.late and isinstance(one.count, int) and one.count
+        leaves = any(isinstance(each, Leave) for each in one.body)
+        if self._loops or self._arms or leaves or not self._has("counts", counted):
+            return [one]
+        name, negated = one.entry.removeprefix("!"), one.entry.startswith("!")
+        return [
+            _assign("vote.sync.ballot.b32", _ENTERING, name, 0xFFFF_FFFF),
+            _assign("popc.b32", _ENTERING, _ENTERING),
+            *([_assign("sub.u32", _ENTERING, LANES, _ENTERING)] if negated else []),
+            _assign("setp.ge.u32", _LATER, _ENTERING, _HALF),
+            _assign("xor.pred", _LATER, _LATER, name),
+            *([] if negated else [_assign("not.pred", _LATER, _LATER)]),
+            _assign("sub.u32", _ENTERING, _ENTERING, 1),
+            _assign("setp.lt.u32", _MIXED, _ENTERING, LANES - 1),
+            _assign("and.pred", _LATER, _LATER, _MIXED),
+            If(predicate=_LATER, then=(replace(one, count=0),), otherwise=(one,)),
+            _assign("mov.b32", one.counter, 0xFFFF_FFFF, guard=_MIXED),
+        ]
 
     def _forget(self, written: Collection[str]) -> None:
         """Forget what is said of registers and predicates that are written."""

@@ -231,6 +231,28 @@ DEFECTS = {
         [one("sub.s32 r4 7 r0"), one("sub.sat.s32 r3 r4 1")],
         (0x8000_0001, 0, 0), 0x8000_0005, 0x7FFF_FFFF,
     ),
+    "odd numbers": (
+        [one("or.b32 r4 r0 1"), one("or.b32 r5 3 r1"), one("mul.lo.s32 r6 r4 r5"),
+         one("and.b32 r3 r6 1")],
+        (4, 8, 0), 1, 0,
+    ),
+    "odd numbers ": (
+        [one("or.b32 r4 r0 1"), one("mul.lo.u32 r5 r4 r4"), one("or.b32 r3 r5 1")],
+        (4, 0, 0), 25, 26,
+    ),
+    "odd numbers  ": (
+        [one("or.b32 r4 r0 1"), one("mul.lo.u32 r5 r4 r4"), one("cvt.u64.u32 d0 r1"),
+         one("mad.wide.s32 d1 r5 0x80000000 d0"), one("cvt.u32.u64 r3 d1")],
+        (4, 7, 0), 0x8000_0007, 7,
+    ),
+    "-0 in half": (
+        [one("mov.b32 r4 0x3c008000"), one("add.rn.f16x2 r3 r4 r4")],
+        (0, 0, 0), 0x4000_8000, 0x4000_0000,
+    ),
+    "-0 in half ": (
+        [one("mov.b32 r4 0x80001fff"), one("max.NaN.bf16x2 r3 r4 r4")],
+        (0, 0, 0), 0x8000_1FFF, 0x1FFF,
+    ),
     "or.pred": (
         [ON, one("setp.ne.u32 p2 r0 0"), one("or.pred p3 p1 p2"), one("and.pred p4 p2 p1"),
          one("and.pred p5 p1 p4"), one("selp.b32 r3 1 0 p3")],
@@ -349,6 +371,54 @@ def test_a_known_defect_that_is_written_out_names_what_a_compiler_made_wrong(
     made = execute(defective, images, target="sm_90").images
     assert explained.causes(made, "sm_90") == names
     assert not explained.causes(images + np.uint8(1), "sm_90")
+
+
+def by_lane(program: Program) -> list[int]:
+    """Return what each lane stores, given zeros."""
+    images = np.zeros((1, program.image_bytes), np.uint8)
+    out = execute(program, images, target="sm_90").images[:, program.offset("out") :]
+    return [int(word) for word in out[0, :128].copy().view(np.uint32)]
+
+
+def test_lane_0_that_is_not_joined_reduces_what_it_has_by_itself(docs: tuple[Any, Any]) -> None:
+    program = program_of([
+        one("add.u32 r4 lane 5"), one("redux.sync.add.s32 r3 r4 0xffffffff"),
+    ])  # fmt: skip
+    whole = sum(lane + 5 for lane in range(32))
+    assert by_lane(program) == [whole] * 32
+    ((names, defective),) = docs[1].with_defects(program)
+    assert names == ["lane 0 is not joined before redux"]
+    assert by_lane(defective) == [5] + [whole - 5] * 31
+
+
+@pytest.mark.parametrize(
+    ("entry", "entering", "inside", "outside"),
+    [
+        ("p0", 4, 0xFFFF_0302, 0xFFFF_0101),
+        ("p0", 16, 0xFFFF_0100, 0xFFFF_0303),
+        ("!p0", 28, 0xFFFF_0100, 0xFFFF_0303),
+        ("!p0", 15, 0xFFFF_0302, 0xFFFF_0101),
+        ("p0", 0, 0x302, 0x303),
+        ("p0", 32, 0x302, 0x303),
+    ],
+)
+def test_of_lanes_that_enter_a_loop_at_two_places_the_smaller_group_takes_all_its_turns(
+    docs: tuple[Any, Any], entry: str, entering: int, inside: int, outside: int
+) -> None:
+    bound = entering if entry == "p0" else 32 - entering
+    loop = Repeat(
+        count=3, counter="r5", down=True, late=True, entry=entry, skipped=1,
+        body=(one("add.u32 r4 r4 1"), one("add.u32 r4 r4 0x100")),
+    )  # fmt: skip
+    program = program_of([
+        one(f"setp.lt.u32 p0 lane {bound}"), one("mov.b32 r4 0"), loop,
+        one("shl.b32 r6 r5 16"), one("add.u32 r3 r4 r6"),
+    ])  # fmt: skip
+    enters = [(lane < bound) == (entry == "p0") for lane in range(32)]
+    assert by_lane(program) == [0x302 if each else 0x303 for each in enters]
+    ((names, defective),) = docs[1].with_defects(program)
+    assert names == ["lanes that enter a loop within its body count with the others"]
+    assert by_lane(defective) == [inside if each else outside for each in enters]
 
 
 def test_a_branch_alone_may_take_a_copy_of_a_predicate_for_what_that_is_set_to_later(
