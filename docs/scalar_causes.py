@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from functools import partial
+from itertools import combinations, takewhile
 
 import numpy as np
 
@@ -46,6 +47,8 @@ _DEPTH = 4
 """Most instructions after each other that make a constant of constants."""
 _TWO = {"add": 2, "sub": 1, "mul": 2, "fma": 3, "min": 2, "max": 2, "set": 2}
 """Sources of instructions of two halves that a told constant is put into: the first ones."""
+_LOGIC = ("and.b32", "or.b32", "xor.b32")
+"""What is merged with a lop3 that it reads."""
 _SUMS = frozenset(
     {"add.cc.u32", "sub.cc.u32", "mad24.hi.u32", "mad24.hi.s32"}
     | {f"{sum_}.{kind}" for sum_ in ("add", "sub", "mad.lo", "mad24.lo") for kind in ("s32", "u32")}
@@ -59,6 +62,10 @@ _NEUTRAL = {"min.s32": _MOST, "max.s32": _LEAST, "min.u32": 0xFFFF_FFFF, "and.b3
 _HALF = LANES // 2
 _LATER, _MIXED, _ENTERING = "p996", "p995", "r996"
 """Lanes that come to a loop after others, whether there are any, and how many enter its body."""
+_ANY = ""
+"""Where all instructions are among what has written a register."""
+_COPIES = 400
+"""Number of the first register that keeps a source of a lop3."""
 _SHADOWS = 500
 """Number of the predicate that a comparison without flushing writes for %p0."""
 
@@ -225,6 +232,11 @@ def _all_ones(one: Assign, last: _Last) -> list[Statement] | None:
 
 
 def _shorter(one: Assign, last: _Last) -> list[Statement] | None:
+    known = one.opcode == "bfi.b32" and _constant(one.sources[2], last) is not None
+    return _shorter_later(one, last) if known else None
+
+
+def _shorter_later(one: Assign, last: _Last) -> list[Statement] | None:
     length = _constant(one.sources[3], last) if one.opcode == "bfi.b32" else None
     if length is None or length & 0xFF < 32:
         return None
@@ -456,6 +468,93 @@ def _apart(one: Assign, last: _Last) -> list[Statement] | None:
     ]
 
 
+def _twice(one: Assign) -> list[int]:
+    """Return the places of a register that a lop3 has twice or more, or of a constant thrice."""
+    sources = one.sources[:3] if one.row.family == "lop3" and not one.guard else ()
+    for source in sources:
+        places = [at for at, other in enumerate(sources) if other == source]
+        if len(places) > (2 if isinstance(source, int) else 1):
+            return places
+    return []
+
+
+def _copy(lop3: Assign, source: str) -> str:
+    """Return the register that keeps one of the at most two registers that a lop3 reads."""
+    distinct = [each for each in dict.fromkeys(lop3.sources[:3]) if isinstance(each, str)]
+    return f"r{_COPIES + 2 * int(lop3.destinations[0][1:]) + distinct.index(source)}"
+
+
+def _kept(one: Assign) -> list[Statement] | None:
+    """Keep what a lop3 of one source twice reads, for what is merged with it later."""
+    if not _twice(one):
+        return None
+    distinct = [each for each in dict.fromkeys(one.sources[:3]) if isinstance(each, str)]
+    return [*(_assign("mov.b32", _copy(one, source), source) for source in distinct), one]
+
+
+def _written_since(one: Assign, last: _Last) -> set[str]:
+    """Return what is written behind an instruction, in the order of the text."""
+    behind = takewhile(lambda other: other is not one, last[_ANY])
+    return {name for other in behind for name in other.destinations}
+
+
+def _readers(one: Assign, last: _Last) -> Iterator[tuple[Assign, str | int]]:
+    """Yield what has made a source of an and, or or xor, with the other source."""
+    if one.opcode in _LOGIC:
+        for name, other in (one.sources, one.sources[::-1]):
+            for made in last.get(str(name), ()):
+                if not made.guard:
+                    yield made, other
+
+
+def _both(
+    one: Assign, last: _Last, *, by: str | int = 0, dead: bool = False, later: Collection[str] = ()
+) -> tuple[Assign, Assign] | None:
+    """Return a lop3 of one source twice, merged with what reads it and a source of it, and that.
+
+    `by` stands for one of the two. With `dead`, that source is written between them in arms that
+    no lane takes, which a compiler finds out; `later` is what is written behind the reader alone.
+    """
+    for made, other in _readers(one, last):
+        places, sources = _twice(made), made.sources[:3]
+        if not places or other not in sources or other in made.destinations:
+            continue
+        written = _written_since(made, last)
+        if not dead and other in written - {*later}:
+            continue
+        # All of 4,608 pairs of a table and a reader are so (11.8.89 and 13.0.88, -O3).
+        if places == [0, 1] and other == sources[2]:
+            lost = [0]
+        else:
+            lost = places[-1:] if isinstance(sources[places[0]], int) else places[1:]
+        now = {
+            source: _copy(made, source)
+            for source in sources
+            if isinstance(source, str) and source in {*written, *made.destinations}
+        }
+        kept = (
+            by if at in lost else now.get(str(source), source) for at, source in enumerate(sources)
+        )
+        lop3 = _assign("lop3.b32", _FIRST, *kept, made.sources[3])
+        return lop3, replace(one, sources=(_FIRST, now.get(str(other), other)))
+    return None
+
+
+def _emptied(one: Assign, last: _Last, *, dead: bool = False) -> list[Statement] | None:
+    both = _both(one, last, dead=dead)
+    return _kept(one) if both is None else [*both]
+
+
+def _reused(one: Assign, last: _Last) -> list[Statement] | None:
+    for reader, other in _readers(one, last):
+        both = _both(reader, last, by=other, later=_written_since(reader, last))
+        if both is not None and isinstance(other, str):
+            lop3, read = both
+            read = replace(read, destinations=(_SECOND,))
+            return [lop3, read, replace(one, sources=(_SECOND, other))]
+    return _emptied(one, last)
+
+
 CAUSES = (
     Cause(
         name="testp loses its predicate",
@@ -510,6 +609,12 @@ CAUSES = (
         ptx="bfi.b32 %r4, %r0, %r1, 6, 145;",
         section="bfi.b32 takes a constant",
         rewrite=_shorter,
+    ),
+    Cause(
+        name="bfi.b32 takes a constant length modulo 32",
+        ptx="bfi.b32 %r4, %r0, %r1, %r2, 145;",
+        section="bfi.b32 takes a constant",
+        rewrite=_shorter_later,
     ),
     Cause(
         name="bfe.s32 with a constant position above 31 is -1",
@@ -644,6 +749,15 @@ CAUSES = (
         section="and.pred and or.pred of the same predicates",
         merges=True,
     ),
+    *(
+        Cause(
+            name="one of two equal sources of a lop3 is lost for what reads it",
+            ptx="lop3.b32 %r3, %r1, %r1, %r2, 8; xor.b32 %r4, %r3, %r2;",
+            section="lop3 of one source twice",
+            rewrite=rewrite,
+        )
+        for rewrite in (_emptied, partial(_emptied, dead=True), _reused)
+    ),
     Cause(
         name="both halves of a constant that a branch tells are its lower half",
         ptx="setp.ne.s32 %p0, %r1, 8; @%p0 bra JOIN; add.rn.f16x2 %r3, %r1, %r2;",
@@ -705,7 +819,7 @@ class _Written:
 
     def __init__(self, causes: Sequence[Cause]) -> None:
         self._causes = causes
-        self._last: dict[str, list[Assign]] = {}
+        self._last: dict[str, list[Assign]] = {_ANY: []}
         self._merged: list[Assign] = []
         """Each `or.pred` that is made as `and.pred`."""
         self._flushing: set[str] = set()
@@ -874,6 +988,7 @@ class _Written:
     def _assign(self, one: Assign) -> Sequence[Statement]:
         made = self._defective(one)
         source = _copied(one)
+        self._last[_ANY].insert(0, one)
         flushes = ".ftz." in one.opcode or source in self._flushing
         for name in one.destinations:
             (self._flushing.add if flushes else self._flushing.discard)(name)
@@ -913,7 +1028,7 @@ class _Written:
         for cause in self._causes:
             made = cause.rewrite(one, self._last)
             if made is not None:
-                self.seen = True
+                self.seen |= made[-1] is not one  # else it only keeps what it reads
                 return made
         if (halves := self._halves(one)) is not None:
             self.seen = True

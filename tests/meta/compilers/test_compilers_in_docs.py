@@ -182,6 +182,29 @@ DEFECTS = {
     "bfi.b32": (
         [one("bfi.b32 r3 r0 r1 6 145")], (0xFFFF_FFFF, 0, 0), 0xFFFF_FFC0, 0x007F_FFC0,
     ),
+    "bfi.b32 ": (
+        [one("bfi.b32 r3 r0 r1 r2 145")], (0xFFFF_FFFF, 0, 6), 0xFFFF_FFC0, 0x007F_FFC0,
+    ),
+    "equal sources": (
+        [one("lop3.b32 r4 r0 r0 r1 8"), one("xor.b32 r3 r4 r1")], (3, 6, 0), 6, 4,
+    ),
+    "equal sources ": (
+        [one("lop3.b32 r4 r0 r0 r1 0xc0"), one("and.b32 r3 r0 r4")], (3, 6, 0), 3, 0,
+    ),
+    "equal sources  ": (
+        [one("lop3.b32 r4 1 1 1 0x79"), one("xor.b32 r3 r4 1")],
+        (0, 0, 0), 0xFFFF_FFFF, 0xFFFF_FFFE,
+    ),
+    "equal sources   ": (
+        [one("lop3.b32 r4 r0 r0 r0 0x16"), one("xor.b32 r3 r4 r0")], (5, 0, 0), 5, 0,
+    ),
+    "equal sources    ": (  # it writes what it reads
+        [one("lop3.b32 r1 r0 r1 r1 8"), one("xor.b32 r3 r0 r1")], (3, 6, 0), 7, 3,
+    ),
+    "equal sources     ": (  # what it reads is written before it is read
+        [one("lop3.b32 r4 r0 r0 r1 8"), one("mov.b32 r0 r2"), one("xor.b32 r3 r4 r1")],
+        (3, 6, 0), 6, 4,
+    ),
     "rotation": (
         [one("shl.b32 r4 r0 8"), one("shr.u32 r5 r0 24"), one("sub.s32 r3 r4 r5")],
         (0x0100_0001, 0, 0), 0xFF, 0x101,
@@ -471,6 +494,11 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
         one("mad.lo.s64 d1 3 d0 5"), one("shl.b64 d1 d1 63"),
         one("mad.hi.u32 r4 r0 r1 r4"), one("mad.hi.u32 r4 r0 r1 r4"),
         one("mad.hi.u32 r4 r0 r1 r2", "p1"), one("mad.hi.u32 r4 r0 r1 r2", "p1"),
+        # A lop3 that is read without its sources, of a constant twice, and of three registers.
+        one("lop3.b32 r4 r0 r0 r1 8"), one("xor.b32 r5 r4 r2"),
+        one("lop3.b32 r6 7 7 r1 8"), one("xor.b32 r5 r6 r1"),
+        one("lop3.b32 r7 r0 r1 r2 8"), one("xor.b32 r5 r7 r1"),
+        one("mov.b32 r8 r1"), one("lop3.b32 r8 r0 r0 r1 8", "p1"), one("xor.b32 r5 r8 r1"),
         # Something else reads what the second one makes.
         one("setp.ne.u32 p2 r0 0"), one("or.pred p3 p1 p2"), one("and.pred p4 p1 p2"),
         one("and.pred p5 p1 p4"), one("selp.b32 r4 1 0 p4"),
@@ -493,6 +521,38 @@ def test_a_comparison_that_is_repeated_reads_the_predicate_that_it_was_made_with
     assert stored(program_of(code), 0, 0x3F80_0000, 0) == {7}
     assert made
     assert all(each == {7} for each in made)
+
+
+LOP3 = "one of two equal sources of a lop3"
+
+
+@pytest.mark.parametrize(
+    ("code", "right", "wrong"),
+    [
+        # What is read behind the reader stands for one of the two.
+        (
+            [one("lop3.b32 r4 r0 r0 r1 5"), one("or.b32 r5 r1 r4"), one("xor.b32 r3 r5 r2")],
+            0xFFFF_FFF7, 0xFFFF_FFFF,
+        ),
+        # The source that both read is written in an arm that no lane takes.
+        (
+            [one("lop3.b32 r4 r0 r0 r1 8"), one("setp.ne.u32 p0 r1 r1"),
+             If(predicate="p0", then=(one("mov.b32 r1 r2"),)), one("xor.b32 r3 r4 r1")],
+            6, 4,
+        ),
+    ],
+)  # fmt: skip
+def test_a_lop3_is_merged_with_what_reads_it_twice_and_across_arms(
+    docs: tuple[Any, Any], code: Sequence[Statement], right: int, wrong: int
+) -> None:
+    program = program_of(code)
+    made = [
+        stored(defective, 3, 6, 9)
+        for names, defective in docs[1].with_defects(program)
+        if names[0].startswith(LOP3)
+    ]
+    assert stored(program, 3, 6, 9) == {right}
+    assert {wrong} in made
 
 
 @pytest.mark.slow
