@@ -52,7 +52,10 @@ def test_after_every_kill_nothing_is_lost_and_nothing_twice_and_counters_go_on(
         found = {one["key"]: one["cases"] for one in now["families"]}
         # A family goes only where its finding turned out to belong to another one.
         assert set(before) - set(found) <= set(now["turned"])
-        assert all(found[key] >= before[key] for key in before.keys() & found.keys())
+        # One of that name may have come since: there may be another cause behind the same looks.
+        kept = before.keys() & found.keys() - set(now["turned"])
+        assert all(found[key] >= before[key] for key in kept)
+        assert sum(found.values()) + now["gone"] >= sum(before.values())
         before = found
         stored = families(home / CORPUS)
         assert set(stored.values()) <= {1}
