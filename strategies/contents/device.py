@@ -453,31 +453,19 @@ class _Assembler:
         """Return the operand of a constant."""
         return CONSTANT | self.stored(value, (value,))
 
+    @property
+    def contents(self) -> dict[int, tuple[object, tuple[int, ...]]]:
+        """Key and values of each constant and table, by where it starts."""
+        ends = [*self._known.values(), len(self.constants)][1:]
+        return {
+            start: (key, tuple(self.constants[start:end]))
+            for (key, start), end in zip(self._known.items(), ends, strict=True)
+        }
+
     def tables(self, made: Native) -> tuple[tuple[object, tuple[int, ...]], ...]:
         """Return key and values of each table of native code."""
-        keys = {start: key for key, start in self._known.items() if isinstance(key, tuple)}
-        found = []
-        for place in made.tables:
-            start, last = made.numbers[place : place + 2]
-            found.append((keys[start], tuple(self.constants[start : start + last + 1])))
-        return tuple(found)
-
-    @property
-    def contents(self) -> tuple[tuple[object, tuple[int, ...]], ...]:
-        """Keys and values of all constants, in their order."""
-        ends = [*self._known.values(), len(self.constants)][1:]
-        return tuple(
-            (key, tuple(self.constants[start:end]))
-            for (key, start), end in zip(self._known.items(), ends, strict=True)
-        )
-
-    def moved(self, contents: Iterable[tuple[object, tuple[int, ...]]]) -> dict[int, int]:
-        """Return where constants of another one are, by where each key's first is there."""
-        found, before = {}, 0
-        for key, values in contents:
-            found[before] = self.stored(key, values)
-            before += len(values)
-        return found
+        contents = self.contents
+        return tuple(contents[made.numbers[place]] for place in made.tables)
 
     def need(self, factors: int) -> None:
         """Note what factors of a sum take."""
@@ -552,19 +540,21 @@ class _Class:
             made = _native(fill, unit, bits)[0]
             if made is not None:
                 return _Code(made.words(self._assembler), made.number, _Flag.NATIVE)
-        return self._moved(_everywhere(fill, unit))
+        return self._moved(_movable_everywhere(fill, unit))
 
     def _placed(self, fill: Fill, unit: _Unit, bits: int, *, is_native: bool) -> _Code:
         if is_native:
             made = _native(fill, unit, bits)[1]
             if made is not None:
                 return _Code(made.words(self._assembler), made.number + 1, _Flag.NATIVE_PLACED)
-        return self._moved(_placed(fill, unit))
+        return self._moved(_movable_placed(fill, unit))
 
     def _moved(self, made: _Movable) -> _Code:
         """Return code that has the numbers of constants and scalars that these have here."""
         self._assembler.need(made.factors)
-        constants = self._assembler.moved(made.stored)
+        constants = {
+            start: self._assembler.stored(*stored) for start, stored in made.stored.items()
+        }
         scalars = []
         for key, unit in made.needed:
             self.needed.setdefault(key, unit)
@@ -730,15 +720,15 @@ class _Movable:
     the number."""
     scalars: tuple[tuple[int, int, int], ...]
     """The same of scalars."""
-    stored: tuple[tuple[object, tuple[int, ...]], ...]
-    """Keys and values of the constants, in the order of their numbers."""
+    stored: dict[int, tuple[object, tuple[int, ...]]]
+    """Its constants, as `_Assembler.contents`."""
     needed: tuple[tuple[_Key, _Unit], ...]
     """The scalars, in the order of their numbers."""
     factors: int
 
 
 @lru_cache(maxsize=1 << 14)
-def _everywhere(fill: Fill, unit: _Unit) -> _Movable:
+def _movable_everywhere(fill: Fill, unit: _Unit) -> _Movable:
     """Return code of `everywhere` of a fill."""
     assembler = _Assembler()
     class_ = _Class(assembler)
@@ -752,7 +742,7 @@ def _everywhere(fill: Fill, unit: _Unit) -> _Movable:
 
 
 @lru_cache(maxsize=1 << 14)
-def _placed(fill: Fill, unit: _Unit) -> _Movable:
+def _movable_placed(fill: Fill, unit: _Unit) -> _Movable:
     """Return code of what a fill places over the others."""
     assembler = _Assembler()
     class_ = _Class(assembler)
