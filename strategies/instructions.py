@@ -156,6 +156,15 @@ def _axes(mnemonic: str) -> tuple[tuple[str, ...], ...]:
     return (*singles, *(some for some in _TOGETHER if some[0] in slots))
 
 
+def _apart(axes: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    """Return the axes without those that have a slot of one before them."""
+    found: list[tuple[str, ...]] = []
+    for axis in axes:
+        if not any(slot in some for some in found for slot in axis):
+            found.append(axis)
+    return tuple(found)
+
+
 def neighbourhoods(forms: Sequence[Form]) -> st.SearchStrategy[Neighbourhood]:
     """Draw a documented form and one to three axes along which to leave it.
 
@@ -182,7 +191,7 @@ def _neighbourhoods(
         axes = tuple(tuple(slots.split()) for slots in some)
     else:
         every = st.sampled_from(_axes(mnemonic))
-        axes = tuple(draw(st.lists(every, min_size=1, max_size=3, unique=True)))
+        axes = _apart(draw(st.lists(every, min_size=1, max_size=3, unique=True)))
     return Neighbourhood(
         origin=canonical(form),
         axes=axes,

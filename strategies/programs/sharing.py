@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any
 
 from oracle.definedness import undefined
@@ -226,10 +227,11 @@ def _destinations(
             yield Has.C_ORDER, _filled(vector, own)
         half = max(1, len(of_c) // 2)
         # C's second half is D's first, and the reverse; or D has one half of C in its place.
-        for vector in (of_c[half:], of_c[:half], of_c[:half][::-1]):
-            if len(vector) < size:
+        for vector in (of_c[half:], of_c[:half]):
+            if 0 < len(vector) <= size:
                 yield Has.C_PART, _filled(vector, own)
         if half < size:
+            yield Has.C_PART, _filled(of_c[:half][::-1], own)
             yield Has.C_PART, (*own[: size - half], *of_c[:half])
     for of, other in ((a, b), (b, a)):
         if of.holds.bits == other.holds.bits == bits:
@@ -237,7 +239,9 @@ def _destinations(
             both = list(dict.fromkeys(one for pair in pairs for one in pair))
             half = max(1, len(of.registers) // 2)
             for vector in (of.registers, of.registers[::-1], of.registers[half:], both):
-                yield Has.AMONG_MULTIPLICANDS, _filled(vector, own)
+                filled = _filled(vector, own)
+                if vector and text_of(filled) != text_of(of.registers):
+                    yield Has.AMONG_MULTIPLICANDS, filled
 
 
 def _over_metadata(own: Vector, metadata: Vector) -> Iterator[tuple[Feature, Vector]]:
@@ -260,9 +264,10 @@ def _one_number(
 ) -> Iterator[Sharing]:
     """Iterate over ways in which C is one number: in one register, or in two; D has one of them.
 
-    What another product made stays C: nothing else might read it.
+    What a product before it made stays C: nothing else might read it.
     """
-    if any(multiplies(other) and other.names["d"] == c.name for other in walk(program.steps)):
+    earlier = takewhile(lambda other: other is not step, walk(program.steps))
+    if any(multiplies(other) and other.names["d"] == c.name for other in earlier):
         return
     bank, bits = fresh_bank(program, "z"), c.holds.bits
     type_ = step.form.c_type

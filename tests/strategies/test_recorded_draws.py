@@ -26,24 +26,24 @@ from strategies.program_draws import (
     undefined_of_round,
 )
 
-OF_PROGRAMS = 14
+OF_PROGRAMS = 15
 """GENERATOR_VERSION of programs with which their digests were recorded."""
-OF_INSTRUCTIONS = 6
+OF_INSTRUCTIONS = 7
 """The same of instructions."""
 ROUNDS = 12
 """Rounds of 8 programs: the rarest choice of Dice, one in 64, is made in some of them."""
 
 DEFINED = {
-    "sm_75": "a4d7e98014fe01e7",
-    "sm_80": "d42c8e30bf0b4d08",
-    "sm_90": "2529e1d5b45e1cdd",
-    "sm_100a": "1490c17ef30ce8ac",
+    "sm_75": "f4ddcec25d76f72f",
+    "sm_80": "e4b770887fbfc34f",
+    "sm_90": "5f10805831c463c3",
+    "sm_100a": "6b13603864fc2a5d",
 }
-UNDEFINED = {"sm_75": "8b67f05092d39138", "sm_90": "512500bd7ee2bbcb"}
+UNDEFINED = {"sm_75": "3f4cdc7f91eb2898", "sm_90": "718bd6d15ef1d8f2"}
 INSTRUCTIONS = {
-    "sm_70": "eac315b08c158d7c",
-    "sm_90": "7368c354472e9aa8",
-    "sm_100a": "00ebebc3b1792d8d",
+    "sm_70": "a039684c81aee65a",
+    "sm_90": "54eed29f44a728eb",
+    "sm_100a": "0917eeb40d8e8ec9",
 }
 VERSIONS = {"sm_70": "6.0", "sm_75": "6.5", "sm_80": "7.0", "sm_90": "8.0", "sm_100a": "8.7"}
 

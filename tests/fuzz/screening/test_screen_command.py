@@ -132,7 +132,7 @@ def test_what_one_multiprocessor_gets_wrong_in_several_instructions_is_one_findi
     with opened(RunnerChoice(name="sim", target="sm_90", faults=("stuck-bit-on-one-sm",))) as ready:
         sightings: list[Sighting] = []
         screen = Screen(ready, description, seen=sightings.append)
-        for number, batch in enumerate(next(candidates(forms, MODULE, 0))[:4]):
+        for number, batch in enumerate(next(candidates(forms, MODULE, 1))[:4]):
             screen.add(set_program(batch, number, 8, MODULE))
         for _ in range(8):
             screen.step()
