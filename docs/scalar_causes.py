@@ -64,6 +64,8 @@ _LATER, _MIXED, _ENTERING = "p996", "p995", "r996"
 """Lanes that come to a loop after others, whether there are any, and how many enter its body."""
 _ANY = ""
 """Where all instructions are among what has written a register."""
+_BEFORE, _LEFT, _TURN = "r995", "r994", "r993"
+"""What they find in the counter, how many turns they take, and the number of such a turn."""
 _COPIES = 400
 """Number of the first register that keeps a source of a lop3."""
 _SHADOWS = 500
@@ -99,8 +101,12 @@ class Cause:
     merges: bool = False
     """Whether `or.pred` is made as `and.pred` of the same predicates beside it."""
     counts: bool = False
-    """Whether a loop that counts down from a constant does so once for the warp: lanes that enter
-    its body and others come to it one after the other, fewer of them first."""
+    """Whether a loop that counts up, or down from a constant, does so once for the warp: lanes that
+    enter its body and others come to it one after the other, fewer of them first."""
+    split: bool = False
+    """Whether a branch on the same predicate before the loop leaves them apart."""
+    apart: bool = False
+    """Whether lane 0 comes to such a loop by itself."""
     tells: bool = False
     """Whether both halves of a register are the lower half of a constant, which it equals where
     a branch says that it does not differ."""
@@ -744,6 +750,19 @@ CAUSES = (
         counts=True,
     ),
     Cause(
+        name="lanes that enter a loop within its body count with the others",
+        ptx="@%p0 bra NO; ... NO: mov.b32 %r3, 0; @%p0 bra ENTRY; ... @%p1 bra TURN;",
+        section="A loop that lanes enter at two places",
+        counts=True,
+        split=True,
+    ),
+    Cause(
+        name="lane 0 is not joined before a loop",
+        ptx="@%p1 st.shared.b32 [%rd7], %r4; mov.b32 %r3, 2; @%p0 bra ENTRY; TURN: ... ENTRY: ...",
+        section="Lanes are not joined before match.all",
+        apart=True,
+    ),
+    Cause(
         name="or.pred is made as and.pred of the same predicates",
         ptx="or.pred %p3, %p1, %p2; and.pred %p4, %p1, %p2; and.pred %p5, %p1, %p4;",
         section="and.pred and or.pred of the same predicates",
@@ -828,8 +847,14 @@ class _Written:
         """Uses so far of predicates that come of comparisons which flush."""
         self._loops: list[Repeat] = []
         """Those around."""
+        self._before: list[Statement] = []
+        """What has to stand before the loop around."""
         self._arms = 0
         """Arms of branches around."""
+        self._signs: set[str] = set()
+        """Registers that are compared with 0 as f32."""
+        self._split: dict[str, str] = {}
+        """With which predicates lanes jump at branches before, outside of others and of loops."""
         self._known: dict[str, bool] = {}
         """Predicates that the branches around say."""
         self._believed: set[str] = set()
@@ -896,7 +921,9 @@ class _Written:
                 for name in believed:
                     self._known.pop(name, None)
                 self._believed -= believed
-                return self._in_one_register(replace(one, body=(*first, *rest), skipped=len(first)))
+                before, self._before = self._before, []
+                one = replace(one, body=(*first, *rest), skipped=len(first))
+                return [*before, *self._in_one_register(one)]
             case Leave():
                 said = self._said(one.predicate)
                 if said is not None:
@@ -907,23 +934,97 @@ class _Written:
 
     def _in_one_register(self, one: Repeat) -> Sequence[Statement]:
         """Return a loop, or how lanes take it that count in one register."""
-        counted = one.entry and one.down and one.late and isinstance(one.count, int) and one.count
-        leaves = any(isinstance(each, Leave) for each in one.body)
-        if self._loops or self._arms or leaves or not self._has("counts", counted):
+        name = one.entry.removeprefix("!")
+        constant = one.down and isinstance(one.count, int) and one.count
+        leaves = any(
+            isinstance(each, Leave) and not (each.turn and name in read_by(each))
+            for each in one.body
+        )
+        counted = name and (constant or (one.late and not one.down)) and not leaves
+        around = self._loops[0] if self._loops else None
+        if (
+            self._arms
+            or not counted
+            or (around and not (one.down and self._is_plain(around, name)))
+        ):
             return [one]
-        name, negated = one.entry.removeprefix("!"), one.entry.startswith("!")
+        jumps = one.entry
+        if any(cause.split for cause in self._causes):
+            jumps = "" if one.down else self._split.get(name, "")
+        if not self._has("counts", jumps):
+            self._has("apart")
+            return [one]
+        parted = self._parted(jumps)
+        if not around:
+            return [*parted, *self._counted(one)]
+        # The first turn of a loop around leaves them apart, and each begins the others anew.
+        self._before += parted
+        return [
+            _assign("setp.eq.u32", _CHOSEN, around.counter, around.count if around.down else 0),
+            _assign("and.pred", _LATER, _LATER, _CHOSEN),
+            _assign("and.pred", _MIXED, _MIXED, _CHOSEN),
+            *self._counted(one),
+        ]
+
+    def _parted(self, jumps: str) -> Sequence[Statement]:
+        """Return what finds out which lanes come later, of those that jump and the others."""
+        name, negated = jumps.removeprefix("!"), jumps.startswith("!")
+        apart = self._has("apart")
+        lanes = LANES - apart
         return [
             _assign("vote.sync.ballot.b32", _ENTERING, name, 0xFFFF_FFFF),
+            *([_assign("and.b32", _ENTERING, _ENTERING, 0xFFFF_FFFE)] if apart else []),
             _assign("popc.b32", _ENTERING, _ENTERING),
-            *([_assign("sub.u32", _ENTERING, LANES, _ENTERING)] if negated else []),
+            *([_assign("sub.u32", _ENTERING, lanes, _ENTERING)] if negated else []),
+            *([_assign("setp.eq.u32", _CHOSEN, LANE, 0)] if apart else []),
+            *([_assign("mov.b32", _ENTERING, 0, guard=_CHOSEN)] if apart else []),
             _assign("setp.ge.u32", _LATER, _ENTERING, _HALF),
             _assign("xor.pred", _LATER, _LATER, name),
             *([] if negated else [_assign("not.pred", _LATER, _LATER)]),
             _assign("sub.u32", _ENTERING, _ENTERING, 1),
-            _assign("setp.lt.u32", _MIXED, _ENTERING, LANES - 1),
+            _assign("setp.lt.u32", _MIXED, _ENTERING, lanes - 1),
             _assign("and.pred", _LATER, _LATER, _MIXED),
-            If(predicate=_LATER, then=(replace(one, count=0),), otherwise=(one,)),
-            _assign("mov.b32", one.counter, 0xFFFF_FFFF, guard=_MIXED),
+        ]
+
+    def _is_plain(self, around: Repeat, name: str) -> bool:
+        """Whether all lanes take all turns of a loop, which leaves a predicate as it is."""
+        leaves = any(isinstance(each, Leave) for each in around.body)
+        written = {made for each in every(around.body) for made in written_by(each)}
+        constant = isinstance(around.count, int) and not around.entry
+        return constant and not leaves and name not in written and len(self._loops) == 1
+
+    def _counted(self, one: Repeat) -> Sequence[Statement]:
+        if one.down:
+            # Of lanes that come later each takes one turn.
+            return [
+                If(predicate=_LATER, then=(replace(one, count=0, late=True),), otherwise=(one,)),
+                _assign("mov.b32", one.counter, 0xFFFF_FFFF, guard=_MIXED),
+            ]
+        last = _assign("redux.sync.max.u32", one.counter, one.counter, 0xFFFF_FFFF)
+        if any(cause.split for cause in self._causes):
+            # They begin anew, and what they count is left.
+            return [
+                one,
+                _assign("not.pred", _LATER, _LATER),
+                _assign("and.pred", _LATER, _LATER, _MIXED),
+                _assign("mov.b32", one.counter, 0, guard=_LATER),
+                last,
+            ]
+        # They begin with what the others have counted.
+        number = _assign("add.u32", one.counter, _TURN, _BEFORE)
+        later = replace(
+            one, count=_LEFT, counter=_TURN, skipped=one.skipped + 1, body=(number, *one.body)
+        )
+        return [
+            _assign("mov.b32", one.counter, 0),
+            If(predicate=_LATER, then=(), otherwise=(one,)),
+            _assign("redux.sync.max.u32", _BEFORE, one.counter, 0xFFFF_FFFF),
+            _assign("and.b32", _LEFT, one.count, one.mask),
+            _assign("sub.s32", _LEFT, _LEFT, _BEFORE),
+            _assign("max.s32", _LEFT, _LEFT, 1),
+            _assign("mov.b32", _TURN, 0),
+            If(predicate=_LATER, then=(number, later, number)),
+            last,
         ]
 
     def _forget(self, written: Collection[str]) -> None:
@@ -981,6 +1082,9 @@ class _Written:
             return self._block(one.then if said else one.otherwise)
         one = replace(one, predicate=self._read(one.predicate, branch=True))
         asked = self._asked(one.predicate, branch=True)
+        if not self._loops and not self._arms:
+            name, negated = one.predicate.removeprefix("!"), one.predicate.startswith("!")
+            self._split[name] = name if negated else f"!{name}"
         then = tuple(self._arm(one.then, one.predicate, taken=True))
         otherwise = tuple(self._arm(one.otherwise, one.predicate, taken=False))
         return [replace(one, predicate=asked, then=then, otherwise=otherwise)]
@@ -995,6 +1099,7 @@ class _Written:
             self._last[name] = [one, *self._last.get(name, ())]
             self._known.pop(name, None)
             self._believed.discard(name)
+            self._split.pop(name, None)
         self._forget(one.destinations)
         if one.opcode in ("setp.ne.s32", "setp.ne.u32", "setp.ne.b32") and not one.guard:
             registers = [each for each in one.sources if isinstance(each, str)]
