@@ -29,6 +29,7 @@ from oracle.lane_code import (
 )
 from oracle.matrices import LANES
 from oracle.program import Program, walk
+from oracle.scalar import CLASSES
 from oracle.steps import Branch, Loop, Step
 from strategies.programs.lane_code import always_wrong
 
@@ -1066,15 +1067,14 @@ class _Written:
     def _read(self, predicate: str, *, branch: bool = False) -> str:
         """Return the predicate that is read in place of one, which may be its copy."""
         name = predicate.removeprefix("!")
-        by = self._last[name][0] if name in self._last else None
-        if by is None or by.guard or by.opcode not in ("or.pred", "and.pred"):
-            return predicate
-        first, second = by.sources
-        copied = first == second != name and any(
+        # A copy of itself is none.
+        sources = (_same(by, name) for by in self._last.get(name, ()))
+        source = next((each for each in sources if each != name), "")
+        copied = source != "" and any(
             cause.copies and (branch or not cause.at_branches) for cause in self._causes
         )
         self.seen |= copied
-        return predicate.replace(name, str(first)) if copied else predicate
+        return predicate.replace(name, source) if copied else predicate
 
     def _branch(self, one: If) -> Sequence[Statement]:
         said = self._said(one.predicate)
@@ -1201,6 +1201,20 @@ def _copied(one: Assign) -> str:
         return ""
     first, *others = map(str, one.sources)
     return first if all(other == first for other in others) else ""
+
+
+def _same(one: Assign, name: str) -> str:
+    """Return the predicate of which an instruction writes a copy to another; "" for none."""
+    if one.row.family == "setp" and not one.guard:
+        *compared, source = one.sources
+        if len(compared) < 2 or not all(isinstance(each, int) for each in compared):
+            return ""
+        held = np.array([False, True])
+        kinds = [CLASSES[kind] for kind in one.row.sources]
+        constants = [np.full(2, each, kind) for each, kind in zip(compared, kinds, strict=False)]
+        made = one.row.evaluate(*constants, held)[one.destinations.index(name)]
+        return str(source) if (made == held).all() else ""
+    return "" if one.opcode == "not.pred" else _copied(one)
 
 
 def _merged(code: Sequence[Statement]) -> list[Assign]:

@@ -330,6 +330,16 @@ DEFECTS = {
          Repeat(count=1, counter="r5", body=(Leave(predicate="p1"), one("mov.b32 r3 7")))],
         (0, 1, 0), 5, 7,
     ),
+    "copy of a predicate  ": (
+        [one("setp.eq.u32 p0 r0 0"), one("setp.ge.xor.s32 p1|p0 0xbf800000 0 p0"),
+         one("mov.b32 r3 5"), If(predicate="p1", then=(one("mov.b32 r3 7"),))],
+        (0, 1, 0), 7, 5,
+    ),
+    "copy of a predicate   ": (
+        [one("setp.eq.u32 p0 r0 0"), one("or.pred p1 p0 p0"), one("and.pred p1 p1 p1"),
+         one("setp.gt.u32 p0 r1 7"), one("selp.b32 r3 1 0 p1")],
+        (0, 1, 0), 1, 0,
+    ),
     "extended with its sign in front": (
         [one("cvt.s64.u32 d0 r0"), one("shl.b64 d1 d0 4"), one("shr.u64 d2 d1 32"),
          one("cvt.u32.u64 r3 d2")],
