@@ -1197,9 +1197,11 @@ class _Written:
 
 def _copied(one: Assign) -> str:
     """Return the predicate of which an instruction writes a copy or the negation; "" for none."""
-    if one.guard or one.opcode not in ("or.pred", "and.pred", "not.pred"):
+    if one.opcode not in ("or.pred", "and.pred", "not.pred"):
         return ""
     first, *others = map(str, one.sources)
+    if one.guard and (one.opcode == "not.pred" or {first} != {*one.destinations}):
+        return ""
     return first if all(other == first for other in others) else ""
 
 

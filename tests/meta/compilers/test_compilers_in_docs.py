@@ -376,6 +376,11 @@ DEFECTS = {
          If(predicate="!p1", then=(one("mov.b32 r3 7", "p1"),))],
         (1, 2, 3), 3, 7,
     ),
+    "repeated  ": (
+        [one("setp.ge.ftz.f32 p0 r0 r1"), one("or.pred p0 p0 p0", "!p0"), one("mov.b32 r3 r2"),
+         If(predicate="p0", then=(one("mov.b32 r3 7", "!p0"),))],
+        (1, 2, 3), 3, 7,
+    ),
     "repeated": (
         [one("setp.ge.ftz.f32 p0 r0 r1"), one("mov.b32 r3 r2"),
          If(predicate="p0", then=(one("mov.b32 r3 7", "!p0"),))],
