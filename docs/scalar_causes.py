@@ -63,10 +63,10 @@ _NEUTRAL = {"min.s32": _MOST, "max.s32": _LEAST, "min.u32": 0xFFFF_FFFF, "and.b3
 _HALF = LANES // 2
 _LATER, _MIXED, _ENTERING = "p996", "p995", "r996"
 """Lanes that come to a loop after others, whether there are any, and how many enter its body."""
-_ANY = ""
-"""Where all instructions are among what has written a register."""
 _BEFORE, _LEFT, _TURN = "r995", "r994", "r993"
 """What they find in the counter, how many turns they take, and the number of such a turn."""
+_ANY, _JOINED = "", "joined"
+"""Where all instructions are among what has written a register, and those on one way of several."""
 _COPIES = 400
 """Number of the first register that keeps a source of a lop3."""
 _SHADOWS = 500
@@ -300,13 +300,19 @@ def _collected(one: Assign, last: _Last) -> list[Statement] | None:
     return None
 
 
-def _signed(one: Assign, last: _Last) -> list[Statement] | None:
+def _signed(one: Assign, last: _Last, *, sure: bool = False) -> list[Statement] | None:
     source = one.sources[0]
     if one.opcode not in ("abs.f16x2", "abs.bf16x2", "abs.ftz.f16x2"):
         return None
     if not isinstance(source, str) or source not in last:
         return None
-    made = [by.opcode for by in last[source]]
+    # A compiler need not know what comes of two ways.
+    some = [
+        by
+        for by in last[source][:1]
+        if not by.guard and all(by is not other for other in last[_JOINED])
+    ]
+    made = [by.opcode for by in (some if sure else last[source])]
     if not any(by.endswith(".sat.f32") or by in ("abs.f32", "abs.ftz.f32") for by in made):
         return None
     if ".ftz." not in one.opcode:
@@ -653,11 +659,14 @@ CAUSES = (
         section="Two constants of a saturating sum",
         rewrite=_collected,
     ),
-    Cause(
-        name="abs of the halves of an f32 that is not negative is left out",
-        ptx="add.rn.sat.f32 %r2, %r0, %r1; abs.bf16x2 %r3, %r2;",
-        section="The absolute values of the halves",
-        rewrite=_signed,
+    *(
+        Cause(
+            name="abs of the halves of an f32 that is not negative is left out",
+            ptx="add.rn.sat.f32 %r2, %r0, %r1; abs.bf16x2 %r3, %r2;",
+            section="The absolute values of the halves",
+            rewrite=rewrite,
+        )
+        for rewrite in (_signed, partial(_signed, sure=True))
     ),
     Cause(
         name="set to f16 fills the other half of the register",
@@ -839,7 +848,7 @@ class _Written:
 
     def __init__(self, causes: Sequence[Cause]) -> None:
         self._causes = causes
-        self._last: dict[str, list[Assign]] = {_ANY: []}
+        self._last: dict[str, list[Assign]] = {_ANY: [], _JOINED: []}
         self._merged: list[Assign] = []
         """Each `or.pred` that is made as `and.pred`."""
         self._flushing: set[str] = set()
@@ -894,6 +903,7 @@ class _Written:
         self._arms += 1
         made = self._block(code)
         self._arms -= 1
+        self._join(code)
         self._known = {name: said for name, said in before.items() if name in self._known}
         self._compared = {
             name: pair for name, pair in compared.items() if self._compared.get(name) == pair
@@ -910,6 +920,8 @@ class _Written:
             case Repeat():
                 written = {name for inner in every(one.body) for name in written_by(inner)}
                 self._forget(written)
+                for name in written:
+                    self._join(self._last.get(name, ()))
                 changed = written & set(self._known)
                 believed = changed if self._has("believes", changed) else set()
                 self._believed |= believed
@@ -919,6 +931,7 @@ class _Written:
                 first = self._block(one.body[: one.skipped])
                 rest = self._block(one.body[one.skipped :])
                 self._loops.pop()
+                self._join(one.body)
                 for name in believed:
                     self._known.pop(name, None)
                 self._believed -= believed
@@ -1027,6 +1040,9 @@ class _Written:
             If(predicate=_LATER, then=(number, later, number)),
             last,
         ]
+
+    def _join(self, code: Sequence[Statement]) -> None:
+        self._last[_JOINED] += [each for each in every(code) if isinstance(each, Assign)]
 
     def _forget(self, written: Collection[str]) -> None:
         """Forget what is said of registers and predicates that are written."""

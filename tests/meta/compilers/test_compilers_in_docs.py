@@ -540,6 +540,22 @@ def test_lane_0_that_is_not_joined_before_such_a_loop_counts_by_itself(
     assert made == [[0x302] + [0xFFFF_0302] * 3 + [0xFFFF_0101] * 28]
 
 
+def test_abs_is_left_out_where_a_compiler_knows_that_all_ways_to_it_are_not_negative(
+    docs: tuple[Any, Any],
+) -> None:
+    code: list[Statement] = [
+        one("mov.b32 r4 r0"), one("mov.b32 r5 0"),
+        Repeat(count="r2", mask=1, counter="r7", body=(
+            one("add.rn.sat.f32 r4 r0 r1"), one("abs.bf16x2 r5 r4"),
+        )),
+        one("abs.bf16x2 r6 r4"), one("xor.b32 r3 r5 r6"),
+    ]  # fmt: skip
+    given = 0x3E80_8000, 0, 1
+    made = [stored(program, *given) for _, program in docs[1].with_defects(program_of(code))]
+    assert stored(program_of(code), *given) == {0}
+    assert {0x8000} in made
+
+
 def test_a_branch_alone_may_take_a_copy_of_a_predicate_for_what_that_is_set_to_later(
     docs: tuple[Any, Any],
 ) -> None:
