@@ -60,6 +60,8 @@ _PRODUCTS = ("mul.wide.s32", "mul.wide.u32", "mul.lo.s64", "mul.lo.u64", "mad.lo
 _LEAST, _MOST = 0x8000_0000, 0x7FFF_FFFF
 _NEUTRAL = {"min.s32": _MOST, "max.s32": _LEAST, "min.u32": 0xFFFF_FFFF, "and.b32": 0xFFFF_FFFF}
 """What changes no result of a reduction; of others, 0."""
+_ONE = {"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F80_0000, "f64": 0x3FF0 << 48}
+"""1, of each format."""
 _HALF = LANES // 2
 _LATER, _MIXED, _ENTERING = "p996", "p995", "r996"
 """Lanes that come to a loop after others, whether there are any, and how many enter its body."""
@@ -380,6 +382,21 @@ def _counted(one: Assign, last: _Last) -> list[Statement] | None:
     return [replace(one, opcode="cvt.rn.f64.u32" if words[-2] == "f64" else "cvt.u64.u32")]
 
 
+def _counted_half(one: Assign, last: _Last) -> list[Statement] | None:
+    words, source, (result, *_) = one.opcode.split("."), one.sources[0], one.destinations
+    if words[0] != "cvt" or words[-1] not in ("f16", "bf16") or words[-2:] == ["f32", "bf16"]:
+        return None
+    by = last[source][0] if isinstance(source, str) and source in last else None
+    if by is None or by.opcode != "cnot.b16" or by.guard or "sat" in words:
+        return None
+    bits = class_of(result)[1:]
+    wide, number = {"16": str(source), "32": _FIRST, "64": _WIDE}[bits], _ONE.get(words[-2], 1)
+    return [
+        *([] if wide == source else [_assign(f"cvt.u{bits}.u16", wide, source)]),
+        _assign(f"mul.lo.u{bits}", result, wide, number, guard=one.guard),
+    ]
+
+
 def _signed_word(one: Assign, last: _Last) -> list[Statement] | None:
     value, amount = one.sources if one.opcode == "shl.b64" else (0, 0)
     if not isinstance(value, str) or value not in last:
@@ -679,6 +696,12 @@ CAUSES = (
         ptx="selp.b32 %r2, 1, 0, %p0; cvt.rni.s64.f32 %d2, %r2; and.b64 %d3, %d2, %d2;",
         section="1 or 0, converted from f32",
         rewrite=_counted,
+    ),
+    Cause(
+        name="1 or 0 that a predicate chooses is converted from f32 as a number",
+        ptx="cnot.b16 %h1, %h0; cnot.b16 %h2, %h1; cvt.rmi.bf16.bf16 %h3, %h2;",
+        section="1 or 0, converted from f32",
+        rewrite=_counted_half,
     ),
     Cause(
         name="what a branch says of a predicate is believed in every turn of a loop",

@@ -355,6 +355,20 @@ DEFECTS = {
          Repeat(count=2, counter="r5", body=(one("mad.hi.u32 r3 r1 r1 r3", "p1"),))],
         (5, 0x8000_0000, 1), 0x8000_0005, 0x4000_0005,
     ),
+    "1 or 0": (
+        [one("cvt.u16.u32 h0 r0"), one("cnot.b16 h1 h0"), one("cnot.b16 h1 h1"),
+         one("cvt.rmi.bf16.bf16 h2 h1"), one("cvt.u32.u16 r3 h2")],
+        (5, 0, 0), 0, 0x3F80,
+    ),
+    "1 or 0 ": (
+        [one("cvt.u16.u32 h0 r0"), one("cnot.b16 h1 h0"), one("cvt.f32.f16 r3 h1")],
+        (0, 0, 0), 0x3380_0000, 0x3F80_0000,
+    ),
+    "1 or 0  ": (
+        [one("cvt.u16.u32 h0 r0"), one("cnot.b16 h1 h0"), one("cvt.rmi.u64.f16 d1 h1"),
+         one("cvt.u32.u64 r3 d1")],
+        (0, 0, 0), 0, 1,
+    ),
     "cancels": (
         [one("sub.u32 r4 r0 r1"), one("sub.sat.s32 r3 r4 r0")],
         (0x8000_0000, 1, 0), 0x7FFF_FFFF, 0xFFFF_FFFF,
