@@ -218,11 +218,25 @@ def _constant(source: str | int, last: _Last, depth: int = _DEPTH) -> int | None
         return source if isinstance(source, int) else None
     by = last[source][0]
     row = by.row
+    if row.family == "selp" and not by.guard and _is_true(str(by.sources[2]), last):
+        return _constant(by.sources[0], last, depth - 1)
     if by.guard or row.carry_in or row.warp or {*row.sources, *row.destinations} != {"b32"}:
         return None
     values = [_constant(name, last, depth - 1) for name in by.sources]
     known = [value for value in values if value is not None]
     return _result(by, known, source) if len(known) == len(values) else None
+
+
+def _is_true(name: str, last: _Last) -> bool:
+    """Whether a predicate says that a number is itself, or is not to be compared."""
+    by = last[name][0] if name in last else None
+    if (
+        by is None
+        or by.guard
+        or by.opcode.removeprefix("setp.")[:4] not in ("geu.", "leu.", "equ.")
+    ):
+        return False
+    return len(by.sources) == 2 and by.sources[0] == by.sources[1]
 
 
 def _result(by: Assign, values: Sequence[int], name: str) -> int:
@@ -277,6 +291,33 @@ def _cancelled(one: Assign, last: _Last) -> list[Statement] | None:
     if by.opcode not in ("sub.s32", "sub.u32") or by.guard or by.sources[0] != other:
         return None
     return [replace(one, sources=(0, by.sources[1]))]
+
+
+def _negative(by: Assign, last: _Last) -> str | int:
+    """Return the register of which an instruction makes the negative; 0 for none."""
+    match by.opcode, by.sources:
+        case "neg.s32", (source,):
+            return source
+        case "sub.s32", (0, source):
+            return source
+        case "mul.lo.s32" | "mul.lo.u32", (first, second):
+            minus = [_constant(each, last) == 0xFFFF_FFFF for each in (first, second)]
+            return second if minus[0] else first if minus[1] else 0
+    return 0
+
+
+def _compared(one: Assign, last: _Last) -> list[Statement] | None:
+    if one.opcode != "slct.s32.s32" or one.guard or str(one.sources[2]) not in last:
+        return None
+    by = last[str(one.sources[2])][0]
+    source = 0 if by.guard else _negative(by, last)
+    if not isinstance(source, str) or source in {*_written_since(by, last), *by.destinations}:
+        return None
+    first, second, _ = one.sources
+    return [
+        _assign("setp.le.s32", _CHOSEN, source, 0),
+        _assign("selp.b32", one.destinations[0], first, second, _CHOSEN),
+    ]
 
 
 def _collected(one: Assign, last: _Last) -> list[Statement] | None:
@@ -663,6 +704,12 @@ CAUSES = (
         ptx="sub.sat.s32 %r1, %r0, 0x80000000;",
         section="sub.sat.s32 of the least number",
         rewrite=_added,
+    ),
+    Cause(
+        name="slct of a negative number asks for the number",
+        ptx="neg.s32 %r2, %r1; slct.s32.s32 %r3, %r4, %r5, %r2;",
+        section="slct of a negative number",
+        rewrite=_compared,
     ),
     Cause(
         name="a saturating difference that cancels does not saturate",

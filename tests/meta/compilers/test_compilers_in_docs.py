@@ -355,6 +355,17 @@ DEFECTS = {
          Repeat(count=2, counter="r5", body=(one("mad.hi.u32 r3 r1 r1 r3", "p1"),))],
         (5, 0x8000_0000, 1), 0x8000_0005, 0x4000_0005,
     ),
+    "slct of a": (
+        [one("neg.s32 r4 r0"), one("slct.s32.s32 r3 r1 r2 r4")], (0x8000_0000, 5, 6), 6, 5,
+    ),
+    "slct of a ": (
+        [one("setp.geu.f32 p0 r1 r1"), one("selp.b32 r4 0xffffffff 0 p0"),
+         one("mul.lo.s32 r5 r4 r0"), one("slct.s32.s32 r3 7 r5 r5")],
+        (0x8000_0000, 0x7FC0_0000, 0), 0x8000_0000, 7,
+    ),
+    "slct of a  ": (
+        [one("sub.s32 r4 0 r0"), one("slct.s32.s32 r3 r1 r2 r4")], (0x8000_0000, 5, 6), 6, 5,
+    ),
     "1 or 0": (
         [one("cvt.u16.u32 h0 r0"), one("cnot.b16 h1 h0"), one("cnot.b16 h1 h1"),
          one("cvt.rmi.bf16.bf16 h2 h1"), one("cvt.u32.u16 r3 h2")],
