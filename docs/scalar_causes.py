@@ -71,6 +71,8 @@ _ANY, _JOINED = "", "joined"
 """Where all instructions are among what has written a register, and those on one way of several."""
 _COPIES = 400
 """Number of the first register that keeps a source of a lop3."""
+_SIGNS = 600
+"""Number of the register that keeps %r0 as a comparison with 0 takes it."""
 _SHADOWS = 500
 """Number of the predicate that a comparison without flushing writes for %p0."""
 
@@ -110,6 +112,9 @@ class Cause:
     """Whether a branch on the same predicate before the loop leaves them apart."""
     apart: bool = False
     """Whether lane 0 comes to such a loop by itself."""
+    signs: bool = False
+    """Whether the negative or the magnitude of an integer, which a branch or a loop makes, is that
+    of an f32 for a comparison with 0 behind it."""
     tells: bool = False
     """Whether both halves of a register are the lower half of a constant, which it equals where
     a branch says that it does not differ."""
@@ -304,6 +309,31 @@ def _negative(by: Assign, last: _Last) -> str | int:
             minus = [_constant(each, last) == 0xFFFF_FFFF for each in (first, second)]
             return second if minus[0] else first if minus[1] else 0
     return 0
+
+
+def _asked_sign(one: Assign) -> str:
+    """Return the register that an instruction compares with 0 as an f32; "" for none."""
+    words, sources = one.opcode.split("."), one.sources
+    if words[0] == "slct" and words[-1] == "f32" and "ftz" not in words:
+        return str(sources[2])
+    if words[0] != "setp" or words[2:] != ["f32"] or len(sources) != 2:
+        return ""
+    names = [each for each in sources if isinstance(each, str)]
+    zeros = [each for each in sources if each in (0, _LEAST)]
+    return names[0] if len(names) == len(zeros) == 1 else ""
+
+
+def _as_float(one: Assign, last: _Last, result: str) -> list[Statement]:
+    """Return what writes the negative or the magnitude of an integer as if it were an f32."""
+    source = one.sources[0] if one.opcode in ("abs.s32", "cnot.b32") else _negative(one, last)
+    if not isinstance(source, str):
+        return []
+    if one.opcode == "abs.s32":
+        return [_assign("and.b32", result, source, _MOST, guard=one.guard)]
+    if one.opcode == "cnot.b32":  # the negative of a mask
+        mask = _assign("setp.eq.u32", _CHOSEN, source, 0)
+        return [mask, _assign("selp.b32", result, _MOST, _LEAST, _CHOSEN, guard=one.guard)]
+    return [_assign("xor.b32", result, source, _LEAST, guard=one.guard)]
 
 
 def _compared(one: Assign, last: _Last) -> list[Statement] | None:
@@ -858,6 +888,12 @@ CAUSES = (
         for rewrite in (_emptied, partial(_emptied, dead=True), _reused)
     ),
     Cause(
+        name="the negative of an integer is that of an f32 for a comparison behind a branch",
+        ptx="@%p1 bra JOIN; neg.s32 %r2, %r1; JOIN: setp.ge.f32 %p0, %r2, 0f00000000;",
+        section="A negative integer of a branch",
+        signs=True,
+    ),
+    Cause(
         name="both halves of a constant that a branch tells are its lower half",
         ptx="setp.ne.s32 %p0, %r1, 8; @%p0 bra JOIN; add.rn.f16x2 %r3, %r1, %r2;",
         section="Halves of a constant that a branch tells",
@@ -946,15 +982,21 @@ class _Written:
         self.seen = False
         """Whether any of the defects was found."""
 
-    def whole(self, code: Sequence[Statement]) -> tuple[Statement, ...]:
+    def whole(self, step: LaneCode) -> tuple[Statement, ...]:
         """Return the statements of a step with the defects."""
+        code = step.code
         given = (
             Assign(opcode=f"setp.{order}.u32", destinations=(name,), sources=("lane", "lane"))
             for name, order in ((_CONSTANT[True], "eq"), (_CONSTANT[False], "ne"))
         )
         if any(cause.merges for cause in self._causes):
             self._merged = _merged(code)
-        made = self._block(code)
+        if any(cause.signs for cause in self._causes):
+            asked = (_asked_sign(one) for one in every(code) if isinstance(one, Assign))
+            self._signs = {name for name in asked if name}
+        signs = [name for name in step.inputs if name in self._signs]
+        kept = (_assign("mov.b32", _sign(name), name) for name in signs)
+        made = (*kept, *self._block(code))
         return (*given, *made) if any(cause.believes for cause in self._causes) else made
 
     def _block(self, code: Sequence[Statement]) -> tuple[Statement, ...]:
@@ -1176,7 +1218,7 @@ class _Written:
         return [replace(one, predicate=asked, then=then, otherwise=otherwise)]
 
     def _assign(self, one: Assign) -> Sequence[Statement]:
-        made = self._defective(one)
+        made = self._keeping(one, self._defective(one))
         source = _copied(one)
         self._last[_ANY].insert(0, one)
         flushes = ".ftz." in one.opcode or source in self._flushing
@@ -1199,6 +1241,15 @@ class _Written:
             compares = one.row.family == "setp" and not one.guard
             made = [*shadows, *made] if compares and ".ftz." in one.opcode else [*made, *shadows]
         return made
+
+    def _keeping(self, one: Assign, made: Sequence[Statement]) -> Sequence[Statement]:
+        """Return an instruction with what keeps the sign that a comparison asks for later."""
+        names = [name for name in one.destinations if name in self._signs]
+        if not names:
+            return made
+        if kept := _as_float(one, self._last, _sign(names[0])):
+            return [*kept, *made]
+        return [*made, *(_assign("mov.b32", _sign(each), each, guard=one.guard) for each in names)]
 
     def _shadows(self, one: Assign, predicates: Sequence[str]) -> Sequence[Statement]:
         if one.row.family == "setp" and ".ftz." in one.opcode and not one.guard:
@@ -1224,6 +1275,13 @@ class _Written:
         if (halves := self._halves(one)) is not None:
             self.seen = True
             return halves
+        if (name := _asked_sign(one)) in self._signs and name in self._last:
+            by = self._last[name][0]
+            if any(by is other for other in self._last[_JOINED]):
+                self.seen |= bool(_as_float(by, self._last, name))
+                at = one.sources.index(name, 2 if one.row.family == "slct" else 0)
+                sources = (*one.sources[:at], _sign(name), *one.sources[at + 1 :])
+                return [replace(one, sources=sources)]
         if (once := self._once(one)) is not None:
             self.seen = True
             return once
@@ -1343,6 +1401,10 @@ def _merged(code: Sequence[Statement]) -> list[Assign]:
     return made
 
 
+def _sign(register: str) -> str:
+    return f"r{_SIGNS + int(register[1:])}"
+
+
 def _shadow(predicate: str) -> str:
     return f"p{_SHADOWS + int(predicate[1:])}"
 
@@ -1352,7 +1414,7 @@ def _steps(steps: Sequence[Step], causes: Sequence[Cause]) -> tuple[Step, ...]:
     for step in steps:
         match step:
             case LaneCode():
-                made.append(replace(step, code=_Written(causes).whole(step.code)))
+                made.append(replace(step, code=_Written(causes).whole(step)))
             case Branch():
                 then, otherwise = _steps(step.then, causes), _steps(step.otherwise, causes)
                 made.append(replace(step, then=then, otherwise=otherwise))
@@ -1372,7 +1434,7 @@ def _shows(program: Program, cause: Cause) -> bool:
     written = _Written((cause,))
     for step in walk(program.steps):
         if isinstance(step, LaneCode):
-            written.whole(step.code)
+            written.whole(step)
     return written.seen
 
 

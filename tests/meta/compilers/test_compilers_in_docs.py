@@ -366,6 +366,26 @@ DEFECTS = {
     "slct of a  ": (
         [one("sub.s32 r4 0 r0"), one("slct.s32.s32 r3 r1 r2 r4")], (0x8000_0000, 5, 6), 6, 5,
     ),
+    "behind a branch": (
+        [ON, one("mov.b32 r4 r0"), If(predicate="!p1", then=(one("neg.s32 r4 r1"),)),
+         one("setp.ge.f32 p0 r4 0"), one("selp.b32 r3 1 0 p0")],
+        (5, 0xFFFF_FFFF, 0), 1, 0,
+    ),
+    "behind a branch ": (  # the way without it
+        [ON, If(predicate="!p1", then=(one("neg.s32 r0 r1"),)),
+         one("slct.s32.f32 r3 7 r2 r0")],
+        (0xFFFF_FFFF, 5, 1), 1, 1,
+    ),
+    "behind a branch  ": (
+        [ON, If(predicate="!p1", then=(one("abs.s32 r0 r1"),)),
+         one("setp.lt.f32 p0 0x80000000 r0"), one("selp.b32 r3 1 0 p0")],
+        (5, 0xFFFF_FFFF, 0), 1, 0,
+    ),
+    "behind a branch   ": (
+        [one("mov.b32 r3 r0"), Repeat(count=1, counter="r5", body=(one("cnot.b32 r3 r5"),)),
+         one("slct.s32.f32 r3 14 r1 r3")],
+        (5, 9, 0), 14, 9,
+    ),
     "1 or 0": (
         [one("cvt.u16.u32 h0 r0"), one("cnot.b16 h1 h0"), one("cnot.b16 h1 h1"),
          one("cvt.rmi.bf16.bf16 h2 h1"), one("cvt.u32.u16 r3 h2")],
