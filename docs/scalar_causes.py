@@ -930,6 +930,12 @@ BY_MACHINE_CODE = {
     "33/562": "A loop that lanes enter at two places",
     "34/550": "mad.hi loses an addend",
     "35/660": "Lanes are not joined before match.all",
+    "42/3456": "mad.hi loses an addend",
+    "42/4101": "set to f16 and bf16",
+    "42/7763": "set to f16 and bf16",
+    "42/14723": "Lanes that a loop leaves apart",
+    "42/18773": "mad.hi loses an addend",
+    "42/19555": "mad.hi loses an addend",
 }
 """Programs, by seed and number, whose defect PTX cannot say: sections of docs/findings.md."""
 MADE_SMALLER = {
