@@ -933,6 +933,7 @@ BY_MACHINE_CODE = {
     "42/3456": "mad.hi loses an addend",
     "42/4101": "set to f16 and bf16",
     "42/7763": "set to f16 and bf16",
+    "42/11138": "A loop that lanes enter at two places",
     "42/14723": "Lanes that a loop leaves apart",
     "42/18773": "mad.hi loses an addend",
     "42/19555": "mad.hi loses an addend",
