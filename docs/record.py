@@ -221,6 +221,21 @@ _BUGS = (
         who="ptxas 12.0.140 to 13.3.73 at -O1 to -O3, and the driver's compiler",
     ),
     Bug(
+        unit="slct.s32.s32",
+        what="by a number that neg made: the least number is not below 0",
+        section="slct of a negative number", since="11.7.99 or earlier",
+        who="ptxas 11.7.99 to 13.5.37 at -O1 to -O3",
+        see="seed 42 of `docs/same_ptx.py`, on a GPU",
+    ),
+    Bug(
+        unit="setp, slct of f32",
+        what="with 0, behind a branch or a loop with neg.s32, abs.s32 or cnot.b32: the sign is "
+        "changed as that of an f32",
+        section="A negative integer of a branch", since="11.7.99 or earlier",
+        who="ptxas 11.7.99 to 13.5.37 at -O1 to -O3",
+        see="seed 42 of `docs/same_ptx.py`, on a GPU",
+    ),
+    Bug(
         unit="mul.lo.s32, mul.lo.u32",
         what="the product of two odd numbers is even, where its lowest bit alone is asked for",
         section="The product of two odd numbers", since="13.4.92",

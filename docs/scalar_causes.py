@@ -29,6 +29,7 @@ from oracle.lane_code import (
 )
 from oracle.matrices import LANES
 from oracle.program import Program, walk
+from oracle.scalar import CLASSES
 from oracle.steps import Branch, Loop, Step
 from strategies.programs.lane_code import always_wrong
 
@@ -59,13 +60,19 @@ _PRODUCTS = ("mul.wide.s32", "mul.wide.u32", "mul.lo.s64", "mul.lo.u64", "mad.lo
 _LEAST, _MOST = 0x8000_0000, 0x7FFF_FFFF
 _NEUTRAL = {"min.s32": _MOST, "max.s32": _LEAST, "min.u32": 0xFFFF_FFFF, "and.b32": 0xFFFF_FFFF}
 """What changes no result of a reduction; of others, 0."""
+_ONE = {"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F80_0000, "f64": 0x3FF0 << 48}
+"""1, of each format."""
 _HALF = LANES // 2
 _LATER, _MIXED, _ENTERING = "p996", "p995", "r996"
 """Lanes that come to a loop after others, whether there are any, and how many enter its body."""
-_ANY = ""
-"""Where all instructions are among what has written a register."""
+_BEFORE, _LEFT, _TURN = "r995", "r994", "r993"
+"""What they find in the counter, how many turns they take, and the number of such a turn."""
+_ANY, _JOINED = "", "joined"
+"""Where all instructions are among what has written a register, and those on one way of several."""
 _COPIES = 400
 """Number of the first register that keeps a source of a lop3."""
+_SIGNS = 600
+"""Number of the register that keeps %r0 as a comparison with 0 takes it."""
 _SHADOWS = 500
 """Number of the predicate that a comparison without flushing writes for %p0."""
 
@@ -99,8 +106,15 @@ class Cause:
     merges: bool = False
     """Whether `or.pred` is made as `and.pred` of the same predicates beside it."""
     counts: bool = False
-    """Whether a loop that counts down from a constant does so once for the warp: lanes that enter
-    its body and others come to it one after the other, fewer of them first."""
+    """Whether a loop that counts up, or down from a constant, does so once for the warp: lanes that
+    enter its body and others come to it one after the other, fewer of them first."""
+    split: bool = False
+    """Whether a branch on the same predicate before the loop leaves them apart."""
+    apart: bool = False
+    """Whether lane 0 comes to such a loop by itself."""
+    signs: bool = False
+    """Whether the negative or the magnitude of an integer, which a branch or a loop makes, is that
+    of an f32 for a comparison with 0 behind it."""
     tells: bool = False
     """Whether both halves of a register are the lower half of a constant, which it equals where
     a branch says that it does not differ."""
@@ -209,11 +223,25 @@ def _constant(source: str | int, last: _Last, depth: int = _DEPTH) -> int | None
         return source if isinstance(source, int) else None
     by = last[source][0]
     row = by.row
+    if row.family == "selp" and not by.guard and _is_true(str(by.sources[2]), last):
+        return _constant(by.sources[0], last, depth - 1)
     if by.guard or row.carry_in or row.warp or {*row.sources, *row.destinations} != {"b32"}:
         return None
     values = [_constant(name, last, depth - 1) for name in by.sources]
     known = [value for value in values if value is not None]
     return _result(by, known, source) if len(known) == len(values) else None
+
+
+def _is_true(name: str, last: _Last) -> bool:
+    """Whether a predicate says that a number is itself, or is not to be compared."""
+    by = last[name][0] if name in last else None
+    if (
+        by is None
+        or by.guard
+        or by.opcode.removeprefix("setp.")[:4] not in ("geu.", "leu.", "equ.")
+    ):
+        return False
+    return len(by.sources) == 2 and by.sources[0] == by.sources[1]
 
 
 def _result(by: Assign, values: Sequence[int], name: str) -> int:
@@ -270,6 +298,58 @@ def _cancelled(one: Assign, last: _Last) -> list[Statement] | None:
     return [replace(one, sources=(0, by.sources[1]))]
 
 
+def _negative(by: Assign, last: _Last) -> str | int:
+    """Return the register of which an instruction makes the negative; 0 for none."""
+    match by.opcode, by.sources:
+        case "neg.s32", (source,):
+            return source
+        case "sub.s32", (0, source):
+            return source
+        case "mul.lo.s32" | "mul.lo.u32", (first, second):
+            minus = [_constant(each, last) == 0xFFFF_FFFF for each in (first, second)]
+            return second if minus[0] else first if minus[1] else 0
+    return 0
+
+
+def _asked_sign(one: Assign) -> str:
+    """Return the register that an instruction compares with 0 as an f32; "" for none."""
+    words, sources = one.opcode.split("."), one.sources
+    if words[0] == "slct" and words[-1] == "f32" and "ftz" not in words:
+        return str(sources[2])
+    if words[0] != "setp" or words[2:] != ["f32"] or len(sources) != 2:
+        return ""
+    names = [each for each in sources if isinstance(each, str)]
+    zeros = [each for each in sources if each in (0, _LEAST)]
+    return names[0] if len(names) == len(zeros) == 1 else ""
+
+
+def _as_float(one: Assign, last: _Last, result: str) -> list[Statement]:
+    """Return what writes the negative or the magnitude of an integer as if it were an f32."""
+    source = one.sources[0] if one.opcode in ("abs.s32", "cnot.b32") else _negative(one, last)
+    if not isinstance(source, str):
+        return []
+    if one.opcode == "abs.s32":
+        return [_assign("and.b32", result, source, _MOST, guard=one.guard)]
+    if one.opcode == "cnot.b32":  # the negative of a mask
+        mask = _assign("setp.eq.u32", _CHOSEN, source, 0)
+        return [mask, _assign("selp.b32", result, _MOST, _LEAST, _CHOSEN, guard=one.guard)]
+    return [_assign("xor.b32", result, source, _LEAST, guard=one.guard)]
+
+
+def _compared(one: Assign, last: _Last) -> list[Statement] | None:
+    if one.opcode != "slct.s32.s32" or one.guard or str(one.sources[2]) not in last:
+        return None
+    by = last[str(one.sources[2])][0]
+    source = 0 if by.guard else _negative(by, last)
+    if not isinstance(source, str) or source in {*_written_since(by, last), *by.destinations}:
+        return None
+    first, second, _ = one.sources
+    return [
+        _assign("setp.le.s32", _CHOSEN, source, 0),
+        _assign("selp.b32", one.destinations[0], first, second, _CHOSEN),
+    ]
+
+
 def _collected(one: Assign, last: _Last) -> list[Statement] | None:
     if one.opcode not in ("add.sat.s32", "sub.sat.s32") or one.guard:
         return None
@@ -293,13 +373,19 @@ def _collected(one: Assign, last: _Last) -> list[Statement] | None:
     return None
 
 
-def _signed(one: Assign, last: _Last) -> list[Statement] | None:
+def _signed(one: Assign, last: _Last, *, sure: bool = False) -> list[Statement] | None:
     source = one.sources[0]
     if one.opcode not in ("abs.f16x2", "abs.bf16x2", "abs.ftz.f16x2"):
         return None
     if not isinstance(source, str) or source not in last:
         return None
-    made = [by.opcode for by in last[source]]
+    # A compiler need not know what comes of two ways.
+    some = [
+        by
+        for by in last[source][:1]
+        if not by.guard and all(by is not other for other in last[_JOINED])
+    ]
+    made = [by.opcode for by in (some if sure else last[source])]
     if not any(by.endswith(".sat.f32") or by in ("abs.f32", "abs.ftz.f32") for by in made):
         return None
     if ".ftz." not in one.opcode:
@@ -365,6 +451,21 @@ def _counted(one: Assign, last: _Last) -> list[Statement] | None:
     ):
         return None
     return [replace(one, opcode="cvt.rn.f64.u32" if words[-2] == "f64" else "cvt.u64.u32")]
+
+
+def _counted_half(one: Assign, last: _Last) -> list[Statement] | None:
+    words, source, (result, *_) = one.opcode.split("."), one.sources[0], one.destinations
+    if words[0] != "cvt" or words[-1] not in ("f16", "bf16") or words[-2:] == ["f32", "bf16"]:
+        return None
+    by = last[source][0] if isinstance(source, str) and source in last else None
+    if by is None or by.opcode != "cnot.b16" or by.guard or "sat" in words:
+        return None
+    bits = class_of(result)[1:]
+    wide, number = {"16": str(source), "32": _FIRST, "64": _WIDE}[bits], _ONE.get(words[-2], 1)
+    return [
+        *([] if wide == source else [_assign(f"cvt.u{bits}.u16", wide, source)]),
+        _assign(f"mul.lo.u{bits}", result, wide, number, guard=one.guard),
+    ]
 
 
 def _signed_word(one: Assign, last: _Last) -> list[Statement] | None:
@@ -635,6 +736,12 @@ CAUSES = (
         rewrite=_added,
     ),
     Cause(
+        name="slct of a negative number asks for the number",
+        ptx="neg.s32 %r2, %r1; slct.s32.s32 %r3, %r4, %r5, %r2;",
+        section="slct of a negative number",
+        rewrite=_compared,
+    ),
+    Cause(
         name="a saturating difference that cancels does not saturate",
         ptx="sub.s32 %r3, %r1, %r2; sub.sat.s32 %r4, %r3, %r1;",
         section="A saturating sum that cancels",
@@ -646,11 +753,14 @@ CAUSES = (
         section="Two constants of a saturating sum",
         rewrite=_collected,
     ),
-    Cause(
-        name="abs of the halves of an f32 that is not negative is left out",
-        ptx="add.rn.sat.f32 %r2, %r0, %r1; abs.bf16x2 %r3, %r2;",
-        section="The absolute values of the halves",
-        rewrite=_signed,
+    *(
+        Cause(
+            name="abs of the halves of an f32 that is not negative is left out",
+            ptx="add.rn.sat.f32 %r2, %r0, %r1; abs.bf16x2 %r3, %r2;",
+            section="The absolute values of the halves",
+            rewrite=rewrite,
+        )
+        for rewrite in (_signed, partial(_signed, sure=True))
     ),
     Cause(
         name="set to f16 fills the other half of the register",
@@ -663,6 +773,12 @@ CAUSES = (
         ptx="selp.b32 %r2, 1, 0, %p0; cvt.rni.s64.f32 %d2, %r2; and.b64 %d3, %d2, %d2;",
         section="1 or 0, converted from f32",
         rewrite=_counted,
+    ),
+    Cause(
+        name="1 or 0 that a predicate chooses is converted from f32 as a number",
+        ptx="cnot.b16 %h1, %h0; cnot.b16 %h2, %h1; cvt.rmi.bf16.bf16 %h3, %h2;",
+        section="1 or 0, converted from f32",
+        rewrite=_counted_half,
     ),
     Cause(
         name="what a branch says of a predicate is believed in every turn of a loop",
@@ -744,6 +860,19 @@ CAUSES = (
         counts=True,
     ),
     Cause(
+        name="lanes that enter a loop within its body count with the others",
+        ptx="@%p0 bra NO; ... NO: mov.b32 %r3, 0; @%p0 bra ENTRY; ... @%p1 bra TURN;",
+        section="A loop that lanes enter at two places",
+        counts=True,
+        split=True,
+    ),
+    Cause(
+        name="lane 0 is not joined before a loop",
+        ptx="@%p1 st.shared.b32 [%rd7], %r4; mov.b32 %r3, 2; @%p0 bra ENTRY; TURN: ... ENTRY: ...",
+        section="Lanes are not joined before match.all",
+        apart=True,
+    ),
+    Cause(
         name="or.pred is made as and.pred of the same predicates",
         ptx="or.pred %p3, %p1, %p2; and.pred %p4, %p1, %p2; and.pred %p5, %p1, %p4;",
         section="and.pred and or.pred of the same predicates",
@@ -757,6 +886,12 @@ CAUSES = (
             rewrite=rewrite,
         )
         for rewrite in (_emptied, partial(_emptied, dead=True), _reused)
+    ),
+    Cause(
+        name="the negative of an integer is that of an f32 for a comparison behind a branch",
+        ptx="@%p1 bra JOIN; neg.s32 %r2, %r1; JOIN: setp.ge.f32 %p0, %r2, 0f00000000;",
+        section="A negative integer of a branch",
+        signs=True,
     ),
     Cause(
         name="both halves of a constant that a branch tells are its lower half",
@@ -795,6 +930,13 @@ BY_MACHINE_CODE = {
     "33/562": "A loop that lanes enter at two places",
     "34/550": "mad.hi loses an addend",
     "35/660": "Lanes are not joined before match.all",
+    "42/3456": "mad.hi loses an addend",
+    "42/4101": "set to f16 and bf16",
+    "42/7763": "set to f16 and bf16",
+    "42/11138": "A loop that lanes enter at two places",
+    "42/14723": "Lanes that a loop leaves apart",
+    "42/18773": "mad.hi loses an addend",
+    "42/19555": "mad.hi loses an addend",
 }
 """Programs, by seed and number, whose defect PTX cannot say: sections of docs/findings.md."""
 MADE_SMALLER = {
@@ -819,7 +961,7 @@ class _Written:
 
     def __init__(self, causes: Sequence[Cause]) -> None:
         self._causes = causes
-        self._last: dict[str, list[Assign]] = {_ANY: []}
+        self._last: dict[str, list[Assign]] = {_ANY: [], _JOINED: []}
         self._merged: list[Assign] = []
         """Each `or.pred` that is made as `and.pred`."""
         self._flushing: set[str] = set()
@@ -828,8 +970,14 @@ class _Written:
         """Uses so far of predicates that come of comparisons which flush."""
         self._loops: list[Repeat] = []
         """Those around."""
+        self._before: list[Statement] = []
+        """What has to stand before the loop around."""
         self._arms = 0
         """Arms of branches around."""
+        self._signs: set[str] = set()
+        """Registers that are compared with 0 as f32."""
+        self._split: dict[str, str] = {}
+        """With which predicates lanes jump at branches before, outside of others and of loops."""
         self._known: dict[str, bool] = {}
         """Predicates that the branches around say."""
         self._believed: set[str] = set()
@@ -841,15 +989,21 @@ class _Written:
         self.seen = False
         """Whether any of the defects was found."""
 
-    def whole(self, code: Sequence[Statement]) -> tuple[Statement, ...]:
+    def whole(self, step: LaneCode) -> tuple[Statement, ...]:
         """Return the statements of a step with the defects."""
+        code = step.code
         given = (
             Assign(opcode=f"setp.{order}.u32", destinations=(name,), sources=("lane", "lane"))
             for name, order in ((_CONSTANT[True], "eq"), (_CONSTANT[False], "ne"))
         )
         if any(cause.merges for cause in self._causes):
             self._merged = _merged(code)
-        made = self._block(code)
+        if any(cause.signs for cause in self._causes):
+            asked = (_asked_sign(one) for one in every(code) if isinstance(one, Assign))
+            self._signs = {name for name in asked if name}
+        signs = [name for name in step.inputs if name in self._signs]
+        kept = (_assign("mov.b32", _sign(name), name) for name in signs)
+        made = (*kept, *self._block(code))
         return (*given, *made) if any(cause.believes for cause in self._causes) else made
 
     def _block(self, code: Sequence[Statement]) -> tuple[Statement, ...]:
@@ -868,6 +1022,7 @@ class _Written:
         self._arms += 1
         made = self._block(code)
         self._arms -= 1
+        self._join(code)
         self._known = {name: said for name, said in before.items() if name in self._known}
         self._compared = {
             name: pair for name, pair in compared.items() if self._compared.get(name) == pair
@@ -884,6 +1039,8 @@ class _Written:
             case Repeat():
                 written = {name for inner in every(one.body) for name in written_by(inner)}
                 self._forget(written)
+                for name in written:
+                    self._join(self._last.get(name, ()))
                 changed = written & set(self._known)
                 believed = changed if self._has("believes", changed) else set()
                 self._believed |= believed
@@ -893,10 +1050,13 @@ class _Written:
                 first = self._block(one.body[: one.skipped])
                 rest = self._block(one.body[one.skipped :])
                 self._loops.pop()
+                self._join(one.body)
                 for name in believed:
                     self._known.pop(name, None)
                 self._believed -= believed
-                return self._in_one_register(replace(one, body=(*first, *rest), skipped=len(first)))
+                before, self._before = self._before, []
+                one = replace(one, body=(*first, *rest), skipped=len(first))
+                return [*before, *self._in_one_register(one)]
             case Leave():
                 said = self._said(one.predicate)
                 if said is not None:
@@ -907,24 +1067,101 @@ class _Written:
 
     def _in_one_register(self, one: Repeat) -> Sequence[Statement]:
         """Return a loop, or how lanes take it that count in one register."""
-        counted = one.entry and one.down and one.late and isinstance(one.count, int) and one.count
-        leaves = any(isinstance(each, Leave) for each in one.body)
-        if self._loops or self._arms or leaves or not self._has("counts", counted):
+        name = one.entry.removeprefix("!")
+        constant = one.down and isinstance(one.count, int) and one.count
+        leaves = any(
+            isinstance(each, Leave) and not (each.turn and name in read_by(each))
+            for each in one.body
+        )
+        counted = name and (constant or (one.late and not one.down)) and not leaves
+        around = self._loops[0] if self._loops else None
+        if (
+            self._arms
+            or not counted
+            or (around and not (one.down and self._is_plain(around, name)))
+        ):
             return [one]
-        name, negated = one.entry.removeprefix("!"), one.entry.startswith("!")
+        jumps = one.entry
+        if any(cause.split for cause in self._causes):
+            jumps = "" if one.down else self._split.get(name, "")
+        if not self._has("counts", jumps):
+            self._has("apart")
+            return [one]
+        parted = self._parted(jumps)
+        if not around:
+            return [*parted, *self._counted(one)]
+        # The first turn of a loop around leaves them apart, and each begins the others anew.
+        self._before += parted
+        return [
+            _assign("setp.eq.u32", _CHOSEN, around.counter, around.count if around.down else 0),
+            _assign("and.pred", _LATER, _LATER, _CHOSEN),
+            _assign("and.pred", _MIXED, _MIXED, _CHOSEN),
+            *self._counted(one),
+        ]
+
+    def _parted(self, jumps: str) -> Sequence[Statement]:
+        """Return what finds out which lanes come later, of those that jump and the others."""
+        name, negated = jumps.removeprefix("!"), jumps.startswith("!")
+        apart = self._has("apart")
+        lanes = LANES - apart
         return [
             _assign("vote.sync.ballot.b32", _ENTERING, name, 0xFFFF_FFFF),
+            *([_assign("and.b32", _ENTERING, _ENTERING, 0xFFFF_FFFE)] if apart else []),
             _assign("popc.b32", _ENTERING, _ENTERING),
-            *([_assign("sub.u32", _ENTERING, LANES, _ENTERING)] if negated else []),
+            *([_assign("sub.u32", _ENTERING, lanes, _ENTERING)] if negated else []),
+            *([_assign("setp.eq.u32", _CHOSEN, LANE, 0)] if apart else []),
+            *([_assign("mov.b32", _ENTERING, 0, guard=_CHOSEN)] if apart else []),
             _assign("setp.ge.u32", _LATER, _ENTERING, _HALF),
             _assign("xor.pred", _LATER, _LATER, name),
             *([] if negated else [_assign("not.pred", _LATER, _LATER)]),
             _assign("sub.u32", _ENTERING, _ENTERING, 1),
-            _assign("setp.lt.u32", _MIXED, _ENTERING, LANES - 1),
+            _assign("setp.lt.u32", _MIXED, _ENTERING, lanes - 1),
             _assign("and.pred", _LATER, _LATER, _MIXED),
-            If(predicate=_LATER, then=(replace(one, count=0),), otherwise=(one,)),
-            _assign("mov.b32", one.counter, 0xFFFF_FFFF, guard=_MIXED),
         ]
+
+    def _is_plain(self, around: Repeat, name: str) -> bool:
+        """Whether all lanes take all turns of a loop, which leaves a predicate as it is."""
+        leaves = any(isinstance(each, Leave) for each in around.body)
+        written = {made for each in every(around.body) for made in written_by(each)}
+        constant = isinstance(around.count, int) and not around.entry
+        return constant and not leaves and name not in written and len(self._loops) == 1
+
+    def _counted(self, one: Repeat) -> Sequence[Statement]:
+        if one.down:
+            # Of lanes that come later each takes one turn.
+            return [
+                If(predicate=_LATER, then=(replace(one, count=0, late=True),), otherwise=(one,)),
+                _assign("mov.b32", one.counter, 0xFFFF_FFFF, guard=_MIXED),
+            ]
+        last = _assign("redux.sync.max.u32", one.counter, one.counter, 0xFFFF_FFFF)
+        if any(cause.split for cause in self._causes):
+            # They begin anew, and what they count is left.
+            return [
+                one,
+                _assign("not.pred", _LATER, _LATER),
+                _assign("and.pred", _LATER, _LATER, _MIXED),
+                _assign("mov.b32", one.counter, 0, guard=_LATER),
+                last,
+            ]
+        # They begin with what the others have counted.
+        number = _assign("add.u32", one.counter, _TURN, _BEFORE)
+        later = replace(
+            one, count=_LEFT, counter=_TURN, skipped=one.skipped + 1, body=(number, *one.body)
+        )
+        return [
+            _assign("mov.b32", one.counter, 0),
+            If(predicate=_LATER, then=(), otherwise=(one,)),
+            _assign("redux.sync.max.u32", _BEFORE, one.counter, 0xFFFF_FFFF),
+            _assign("and.b32", _LEFT, one.count, one.mask),
+            _assign("sub.s32", _LEFT, _LEFT, _BEFORE),
+            _assign("max.s32", _LEFT, _LEFT, 1),
+            _assign("mov.b32", _TURN, 0),
+            If(predicate=_LATER, then=(number, later, number)),
+            last,
+        ]
+
+    def _join(self, code: Sequence[Statement]) -> None:
+        self._last[_JOINED] += [each for each in every(code) if isinstance(each, Assign)]
 
     def _forget(self, written: Collection[str]) -> None:
         """Forget what is said of registers and predicates that are written."""
@@ -965,15 +1202,14 @@ class _Written:
     def _read(self, predicate: str, *, branch: bool = False) -> str:
         """Return the predicate that is read in place of one, which may be its copy."""
         name = predicate.removeprefix("!")
-        by = self._last[name][0] if name in self._last else None
-        if by is None or by.guard or by.opcode not in ("or.pred", "and.pred"):
-            return predicate
-        first, second = by.sources
-        copied = first == second != name and any(
+        # A copy of itself is none.
+        sources = (_same(by, name) for by in self._last.get(name, ()))
+        source = next((each for each in sources if each != name), "")
+        copied = source != "" and any(
             cause.copies and (branch or not cause.at_branches) for cause in self._causes
         )
         self.seen |= copied
-        return predicate.replace(name, str(first)) if copied else predicate
+        return predicate.replace(name, source) if copied else predicate
 
     def _branch(self, one: If) -> Sequence[Statement]:
         said = self._said(one.predicate)
@@ -981,12 +1217,15 @@ class _Written:
             return self._block(one.then if said else one.otherwise)
         one = replace(one, predicate=self._read(one.predicate, branch=True))
         asked = self._asked(one.predicate, branch=True)
+        if not self._loops and not self._arms:
+            name, negated = one.predicate.removeprefix("!"), one.predicate.startswith("!")
+            self._split[name] = name if negated else f"!{name}"
         then = tuple(self._arm(one.then, one.predicate, taken=True))
         otherwise = tuple(self._arm(one.otherwise, one.predicate, taken=False))
         return [replace(one, predicate=asked, then=then, otherwise=otherwise)]
 
     def _assign(self, one: Assign) -> Sequence[Statement]:
-        made = self._defective(one)
+        made = self._keeping(one, self._defective(one))
         source = _copied(one)
         self._last[_ANY].insert(0, one)
         flushes = ".ftz." in one.opcode or source in self._flushing
@@ -995,6 +1234,7 @@ class _Written:
             self._last[name] = [one, *self._last.get(name, ())]
             self._known.pop(name, None)
             self._believed.discard(name)
+            self._split.pop(name, None)
         self._forget(one.destinations)
         if one.opcode in ("setp.ne.s32", "setp.ne.u32", "setp.ne.b32") and not one.guard:
             registers = [each for each in one.sources if isinstance(each, str)]
@@ -1008,6 +1248,15 @@ class _Written:
             compares = one.row.family == "setp" and not one.guard
             made = [*shadows, *made] if compares and ".ftz." in one.opcode else [*made, *shadows]
         return made
+
+    def _keeping(self, one: Assign, made: Sequence[Statement]) -> Sequence[Statement]:
+        """Return an instruction with what keeps the sign that a comparison asks for later."""
+        names = [name for name in one.destinations if name in self._signs]
+        if not names:
+            return made
+        if kept := _as_float(one, self._last, _sign(names[0])):
+            return [*kept, *made]
+        return [*made, *(_assign("mov.b32", _sign(each), each, guard=one.guard) for each in names)]
 
     def _shadows(self, one: Assign, predicates: Sequence[str]) -> Sequence[Statement]:
         if one.row.family == "setp" and ".ftz." in one.opcode and not one.guard:
@@ -1033,6 +1282,13 @@ class _Written:
         if (halves := self._halves(one)) is not None:
             self.seen = True
             return halves
+        if (name := _asked_sign(one)) in self._signs and name in self._last:
+            by = self._last[name][0]
+            if any(by is other for other in self._last[_JOINED]):
+                self.seen |= bool(_as_float(by, self._last, name))
+                at = one.sources.index(name, 2 if one.row.family == "slct" else 0)
+                sources = (*one.sources[:at], _sign(name), *one.sources[at + 1 :])
+                return [replace(one, sources=sources)]
         if (once := self._once(one)) is not None:
             self.seen = True
             return once
@@ -1092,10 +1348,26 @@ class _Written:
 
 def _copied(one: Assign) -> str:
     """Return the predicate of which an instruction writes a copy or the negation; "" for none."""
-    if one.guard or one.opcode not in ("or.pred", "and.pred", "not.pred"):
+    if one.opcode not in ("or.pred", "and.pred", "not.pred"):
         return ""
     first, *others = map(str, one.sources)
+    if one.guard and (one.opcode == "not.pred" or {first} != {*one.destinations}):
+        return ""
     return first if all(other == first for other in others) else ""
+
+
+def _same(one: Assign, name: str) -> str:
+    """Return the predicate of which an instruction writes a copy to another; "" for none."""
+    if one.row.family == "setp" and not one.guard:
+        *compared, source = one.sources
+        if len(compared) < 2 or not all(isinstance(each, int) for each in compared):
+            return ""
+        held = np.array([False, True])
+        kinds = [CLASSES[kind] for kind in one.row.sources]
+        constants = [np.full(2, each, kind) for each, kind in zip(compared, kinds, strict=False)]
+        made = one.row.evaluate(*constants, held)[one.destinations.index(name)]
+        return str(source) if (made == held).all() else ""
+    return "" if one.opcode == "not.pred" else _copied(one)
 
 
 def _merged(code: Sequence[Statement]) -> list[Assign]:
@@ -1136,6 +1408,10 @@ def _merged(code: Sequence[Statement]) -> list[Assign]:
     return made
 
 
+def _sign(register: str) -> str:
+    return f"r{_SIGNS + int(register[1:])}"
+
+
 def _shadow(predicate: str) -> str:
     return f"p{_SHADOWS + int(predicate[1:])}"
 
@@ -1145,7 +1421,7 @@ def _steps(steps: Sequence[Step], causes: Sequence[Cause]) -> tuple[Step, ...]:
     for step in steps:
         match step:
             case LaneCode():
-                made.append(replace(step, code=_Written(causes).whole(step.code)))
+                made.append(replace(step, code=_Written(causes).whole(step)))
             case Branch():
                 then, otherwise = _steps(step.then, causes), _steps(step.otherwise, causes)
                 made.append(replace(step, then=then, otherwise=otherwise))
@@ -1165,7 +1441,7 @@ def _shows(program: Program, cause: Cause) -> bool:
     written = _Written((cause,))
     for step in walk(program.steps):
         if isinstance(step, LaneCode):
-            written.whole(step.code)
+            written.whole(step)
     return written.seen
 
 

@@ -330,6 +330,16 @@ DEFECTS = {
          Repeat(count=1, counter="r5", body=(Leave(predicate="p1"), one("mov.b32 r3 7")))],
         (0, 1, 0), 5, 7,
     ),
+    "copy of a predicate  ": (
+        [one("setp.eq.u32 p0 r0 0"), one("setp.ge.xor.s32 p1|p0 0xbf800000 0 p0"),
+         one("mov.b32 r3 5"), If(predicate="p1", then=(one("mov.b32 r3 7"),))],
+        (0, 1, 0), 7, 5,
+    ),
+    "copy of a predicate   ": (
+        [one("setp.eq.u32 p0 r0 0"), one("or.pred p1 p0 p0"), one("and.pred p1 p1 p1"),
+         one("setp.gt.u32 p0 r1 7"), one("selp.b32 r3 1 0 p1")],
+        (0, 1, 0), 1, 0,
+    ),
     "extended with its sign in front": (
         [one("cvt.s64.u32 d0 r0"), one("shl.b64 d1 d0 4"), one("shr.u64 d2 d1 32"),
          one("cvt.u32.u64 r3 d2")],
@@ -344,6 +354,51 @@ DEFECTS = {
         [ON, one("mov.b32 r3 r0"),
          Repeat(count=2, counter="r5", body=(one("mad.hi.u32 r3 r1 r1 r3", "p1"),))],
         (5, 0x8000_0000, 1), 0x8000_0005, 0x4000_0005,
+    ),
+    "slct of a": (
+        [one("neg.s32 r4 r0"), one("slct.s32.s32 r3 r1 r2 r4")], (0x8000_0000, 5, 6), 6, 5,
+    ),
+    "slct of a ": (
+        [one("setp.geu.f32 p0 r1 r1"), one("selp.b32 r4 0xffffffff 0 p0"),
+         one("mul.lo.s32 r5 r4 r0"), one("slct.s32.s32 r3 7 r5 r5")],
+        (0x8000_0000, 0x7FC0_0000, 0), 0x8000_0000, 7,
+    ),
+    "slct of a  ": (
+        [one("sub.s32 r4 0 r0"), one("slct.s32.s32 r3 r1 r2 r4")], (0x8000_0000, 5, 6), 6, 5,
+    ),
+    "behind a branch": (
+        [ON, one("mov.b32 r4 r0"), If(predicate="!p1", then=(one("neg.s32 r4 r1"),)),
+         one("setp.ge.f32 p0 r4 0"), one("selp.b32 r3 1 0 p0")],
+        (5, 0xFFFF_FFFF, 0), 1, 0,
+    ),
+    "behind a branch ": (  # the way without it
+        [ON, If(predicate="!p1", then=(one("neg.s32 r0 r1"),)),
+         one("slct.s32.f32 r3 7 r2 r0")],
+        (0xFFFF_FFFF, 5, 1), 1, 1,
+    ),
+    "behind a branch  ": (
+        [ON, If(predicate="!p1", then=(one("abs.s32 r0 r1"),)),
+         one("setp.lt.f32 p0 0x80000000 r0"), one("selp.b32 r3 1 0 p0")],
+        (5, 0xFFFF_FFFF, 0), 1, 0,
+    ),
+    "behind a branch   ": (
+        [one("mov.b32 r3 r0"), Repeat(count=1, counter="r5", body=(one("cnot.b32 r3 r5"),)),
+         one("slct.s32.f32 r3 14 r1 r3")],
+        (5, 9, 0), 14, 9,
+    ),
+    "1 or 0": (
+        [one("cvt.u16.u32 h0 r0"), one("cnot.b16 h1 h0"), one("cnot.b16 h1 h1"),
+         one("cvt.rmi.bf16.bf16 h2 h1"), one("cvt.u32.u16 r3 h2")],
+        (5, 0, 0), 0, 0x3F80,
+    ),
+    "1 or 0 ": (
+        [one("cvt.u16.u32 h0 r0"), one("cnot.b16 h1 h0"), one("cvt.f32.f16 r3 h1")],
+        (0, 0, 0), 0x3380_0000, 0x3F80_0000,
+    ),
+    "1 or 0  ": (
+        [one("cvt.u16.u32 h0 r0"), one("cnot.b16 h1 h0"), one("cvt.rmi.u64.f16 d1 h1"),
+         one("cvt.u32.u64 r3 d1")],
+        (0, 0, 0), 0, 1,
     ),
     "cancels": (
         [one("sub.u32 r4 r0 r1"), one("sub.sat.s32 r3 r4 r0")],
@@ -364,6 +419,11 @@ DEFECTS = {
     "repeated ": (
         [one("setp.ge.ftz.f32 p0 r0 r1"), one("not.pred p1 p0"), one("mov.b32 r3 r2"),
          If(predicate="!p1", then=(one("mov.b32 r3 7", "p1"),))],
+        (1, 2, 3), 3, 7,
+    ),
+    "repeated  ": (
+        [one("setp.ge.ftz.f32 p0 r0 r1"), one("or.pred p0 p0 p0", "!p0"), one("mov.b32 r3 r2"),
+         If(predicate="p0", then=(one("mov.b32 r3 7", "!p0"),))],
         (1, 2, 3), 3, 7,
     ),
     "repeated": (
@@ -439,9 +499,106 @@ def test_of_lanes_that_enter_a_loop_at_two_places_the_smaller_group_takes_all_it
     ])  # fmt: skip
     enters = [(lane < bound) == (entry == "p0") for lane in range(32)]
     assert by_lane(program) == [0x302 if each else 0x303 for each in enters]
-    ((names, defective),) = docs[1].with_defects(program)
-    assert names == ["lanes that enter a loop within its body count with the others"]
+    (names, defective), *_ = docs[1].with_defects(program)
+    assert names == [COUNTS]
     assert by_lane(defective) == [inside if each else outside for each in enters]
+    (names, defective), *_ = docs[1].with_defects(program)
+    assert names == [COUNTS]
+    assert by_lane(defective) == [inside if each else outside for each in enters]
+
+
+COUNTS = "lanes that enter a loop within its body count with the others"
+BODY = (one("add.u32 r4 r4 1"), one("add.u32 r4 r4 0x100"))
+
+
+def made_by_lane(docs: tuple[Any, Any], code: Sequence[Statement], *names: str) -> list[list[int]]:
+    """Return what lanes store with these defects, in each way of writing them."""
+    return [
+        by_lane(program)
+        for found, program in docs[1].with_defects(program_of(code))
+        if found == [*names]
+    ]
+
+
+def entering(bound: int, *code: Statement) -> list[Statement]:
+    """Let lanes below one enter a loop; they store what it made and its counter."""
+    return [
+        one(f"setp.lt.u32 p0 lane {bound}"), one("mov.b32 r4 0"), one("selp.b32 r6 1 3 p0"), *code,
+        one("shl.b32 r6 r5 16"), one("add.u32 r3 r4 r6"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("bound", "inside", "outside"),
+    [(4, 0x3_0201, 0x3_0101), (16, 0x3_0100, 0x3_0202), (0, 0, 0x2_0202), (32, 0x2_0201, 0)],
+)
+def test_lanes_that_come_later_to_a_loop_that_counts_up_go_on_from_the_count_of_the_others(
+    docs: tuple[Any, Any], bound: int, inside: int, outside: int
+) -> None:
+    loop = Repeat(count=2, counter="r5", late=True, entry="p0", skipped=1, body=BODY)
+    code = entering(bound, loop)
+    assert by_lane(program_of(code)) == [0x2_0201] * bound + [0x2_0202] * (32 - bound)
+    assert made_by_lane(docs, code, COUNTS) == [[inside] * bound + [outside] * (32 - bound)]
+
+
+@pytest.mark.parametrize(("bound", "last"), [(4, 3), (16, 3), (17, 1), (32, 1), (0, 3)])
+def test_lanes_that_a_branch_has_left_apart_find_what_the_last_of_them_have_counted(
+    docs: tuple[Any, Any], bound: int, last: int
+) -> None:
+    loop = Repeat(count="r6", counter="r5", late=True, entry="p0", skipped=1, body=BODY)
+    code = entering(bound, If(predicate="p0", then=(one("mov.b32 r7 1"),)), loop)
+    right = [0x1_0100] * bound + [0x3_0303] * (32 - bound)
+    assert by_lane(program_of(code)) == right
+    wrong = [each & 0xFFFF | last << 16 for each in right]
+    assert wrong in made_by_lane(docs, code, COUNTS)
+
+
+def test_a_loop_of_all_lanes_around_such_a_loop_lets_them_part_in_its_first_turn_alone(
+    docs: tuple[Any, Any],
+) -> None:
+    loop = Repeat(count=3, counter="r5", down=True, entry="p0", skipped=1, body=BODY)
+    code = entering(4, one("mov.b32 r5 0"), Repeat(count=2, counter="r8", body=(loop,)))
+    assert by_lane(program_of(code)) == [0x604] * 4 + [0x606] * 28
+    assert made_by_lane(docs, code, COUNTS) == [[0x604] * 4 + [0x404] * 28]
+
+
+def test_lanes_that_do_not_enter_such_a_loop_may_leave_each_turn_of_it(
+    docs: tuple[Any, Any],
+) -> None:
+    body = (Leave(predicate="!p0", turn=True), one("add.u32 r4 r4 0x100"))
+    loop = Repeat(
+        count=3, counter="r5", down=True, late=True, entry="p0", skipped=1, body=body
+    )  # fmt: skip
+    code = entering(4, loop)
+    assert by_lane(program_of(code)) == [0x300] * 4 + [0] * 28
+    assert made_by_lane(docs, code, COUNTS) == [[0xFFFF_0300] * 4 + [0xFFFF_0000] * 28]
+
+
+def test_lane_0_that_is_not_joined_before_such_a_loop_counts_by_itself(
+    docs: tuple[Any, Any],
+) -> None:
+    loop = Repeat(
+        count=3, counter="r5", down=True, late=True, entry="p0", skipped=1, body=BODY
+    )  # fmt: skip
+    code = entering(4, loop)
+    made = made_by_lane(docs, code, COUNTS, "lane 0 is not joined before a loop")
+    assert made == [[0x302] + [0xFFFF_0302] * 3 + [0xFFFF_0101] * 28]
+
+
+def test_abs_is_left_out_where_a_compiler_knows_that_all_ways_to_it_are_not_negative(
+    docs: tuple[Any, Any],
+) -> None:
+    code: list[Statement] = [
+        one("mov.b32 r4 r0"), one("mov.b32 r5 0"),
+        Repeat(count="r2", mask=1, counter="r7", body=(
+            one("add.rn.sat.f32 r4 r0 r1"), one("abs.bf16x2 r5 r4"),
+        )),
+        one("abs.bf16x2 r6 r4"), one("xor.b32 r3 r5 r6"),
+    ]  # fmt: skip
+    given = 0x3E80_8000, 0, 1
+    made = [stored(program, *given) for _, program in docs[1].with_defects(program_of(code))]
+    assert stored(program_of(code), *given) == {0}
+    assert {0x8000} in made
 
 
 def test_a_branch_alone_may_take_a_copy_of_a_predicate_for_what_that_is_set_to_later(
