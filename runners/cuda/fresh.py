@@ -152,10 +152,14 @@ class FreshImages:
             # All that most programs need, once, and before others wait for this process.
             for name in _IMAGES:
                 buffers.memory(name, max(self._chunk_bytes, size))
+        result = _Result()
         with turn(self._name):
             begun = time.perf_counter()
-            result = self._compared(work, kernel, warps, program, contents)
+            last = self._launched(work, kernel, warps, program, contents, result)
+            last.copied.synchronize()
             seconds = time.perf_counter() - begun
+        # The device is for others meanwhile.
+        self._look_at(last, work, program, result)
         rows = [*result.listed, *result.sampled]
         return Compared(
             token=request.token,
@@ -169,18 +173,19 @@ class FreshImages:
             sms=b"".join(row[3] for row in rows),
         )
 
-    def _compared(
+    def _launched(
         self,
         work: FreshWork,
         kernel: Any,
         warps: int,
         program: DeviceProgram,
         contents: FilledContents,
-    ) -> _Result:
-        """Launch after launch, have images made, run and compared."""
+        result: _Result,
+    ) -> _Buffers:
+        """Launch after launch, have images made, run and compared; look at all but the last."""
         reference, size = self._reference, work.encoded.image_bytes
         most, end = min(work.count, max(1, self._chunk_bytes // size)), work.first + work.count
-        result, before = _Result(), None
+        buffers, before = self._buffers[0], None
         # One launch is looked at while the device has the next.
         for number, first in enumerate(range(work.first, end, most)):
             buffers, count = self._buffers[number % 2], min(most, end - first)
@@ -199,9 +204,7 @@ class FreshImages:
             if before is not None:
                 self._look_at(before, work, program, result)
             before = buffers
-        if before is not None:
-            self._look_at(before, work, program, result)
-        return result
+        return buffers
 
     def _look_at(
         self, buffers: _Buffers, work: FreshWork, program: DeviceProgram, result: _Result
