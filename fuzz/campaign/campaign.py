@@ -390,6 +390,7 @@ class Campaign:
             unasked=state.unasked,
             counts=self._counts.copy(),
             rounds=self._rounds.committed,
+            held=self._rounds.held,
             skipped=state.skipped,
             recent_rate=self._rate(now, done),
             rates=self._history.rates,

@@ -70,6 +70,11 @@ class Rounds:
         return self._state.rounds + len(self._state.whole)
 
     @property
+    def held(self) -> int:
+        """Rounds that were carried out and wait for an earlier one to be committed."""
+        return len(self._reports)
+
+    @property
     def busy(self) -> bool:
         """Whether somebody works on a round."""
         return len(self._given) > len(self._again) + len(self._reports)

@@ -317,6 +317,8 @@ class CampaignStatus:
     """Sentences about what was asked for and cannot be."""
     remarks: Sequence[str] = ()
     """Sentences about hosts and GPUs: which differ, and which cannot take part."""
+    held: int = 0
+    """Rounds that were carried out and wait for an earlier one: no figure has them yet."""
     hosts: Sequence[HostStatus] = ()
     events: Sequence[Mapping[str, str | int]] = ()
     """The latest nodes and actors of a fleet that went or came, as JSON objects."""
@@ -420,6 +422,14 @@ def screened(status: CampaignStatus) -> dict[str, Any]:
     return {"screening": row}
 
 
+def held_words(status: CampaignStatus) -> str:
+    """Say how many rounds wait for one that takes long; "" while that is how they come in."""
+    rounds = sum(not worker.examiner for worker in status.workers)
+    if status.held <= rounds:
+        return ""
+    return f"{counted(status.held, 'more round')} to be counted when a slower one is done"
+
+
 def fleet(status: CampaignStatus) -> dict[str, Any]:
     """Return what nodes and actors there are, are missing, and were lost; empty without a fleet."""
     if not status.hosts:
@@ -446,6 +456,7 @@ def statistics(status: CampaignStatus) -> dict[str, Any]:
         **nested(status.counts),
         **screened(status),
         "rounds": status.rounds,
+        "held": status.held,
         "rate": round(status.recent_rate, 1),
         "stages": {stage.value: round(share, 4) for stage, share in shares.items()}
         if status.workers

@@ -20,6 +20,7 @@ from fuzz.campaign.campaign import Observer
 from fuzz.campaign.status import (
     CampaignStatus,
     event_line,
+    held_words,
     missing_words,
     statistics,
 )
@@ -233,6 +234,8 @@ def heartbeat(status: CampaignStatus) -> str:
     ]
     if examined := examined_words(status):
         parts.append(examined)
+    if held := held_words(status):
+        parts.append(held)
     if status.finishing and not status.stopped:
         parts.append("finishing")
     if stalled:

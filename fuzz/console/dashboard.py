@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from fuzz.campaign.status import CampaignStatus, WorkerStatus, missing_words, stage_shares
+from fuzz.campaign.status import (
+    CampaignStatus,
+    WorkerStatus,
+    held_words,
+    missing_words,
+    stage_shares,
+)
 from fuzz.campaign.store import Budget
 from fuzz.checks.protocol import REFERENCE, Counts, DeviceStatus, ScreeningReport, Stage, Words
 from fuzz.findings.families import FindingGroup, finding_groups, group_name
@@ -347,6 +353,8 @@ def _foot(status: CampaignStatus, budget: Budget) -> Text:
         line.append(f" (ends at {duration(budget.quiet)})")
     if examined := examined_words(status):
         line.append(f" · {examined}", style="odd")
+    if held := held_words(status):
+        line.append(f" · {held}")
     if not status.stopped:
         line.append(" · Ctrl-C ends it")
     return line

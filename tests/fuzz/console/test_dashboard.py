@@ -233,6 +233,16 @@ def test_what_was_compared_with_nothing_is_told_in_the_words_of_the_check() -> N
     assert "23 only accepted or rejected" in shown(on_a_gpu(answered=23), 250, 60)
 
 
+def test_rounds_that_wait_for_a_slower_one_are_told() -> None:
+    """A campaign's figures stood still for 40 s while its workers went on (H100, 2026-11-28)."""
+    told = "16 more rounds to be counted when a slower one is done"
+    status = on_a_gpu(held=16)
+    assert told in heartbeat(status)
+    assert f" · {told} · Ctrl-C" in shown(status, 160, 60)
+    # One of each worker may well be done before the one that comes first.
+    assert "to be counted" not in heartbeat(replace(status, held=15))
+
+
 def test_what_was_screened_stands_apart_from_the_cases() -> None:
     sound = on_a_gpu(screening=ScreeningReport(comparisons=3 * 10**9), stopped="budget spent")
     out = recording_console()
