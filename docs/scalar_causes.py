@@ -59,6 +59,8 @@ _PRODUCTS = ("mul.wide.s32", "mul.wide.u32", "mul.lo.s64", "mul.lo.u64", "mad.lo
 _LEAST, _MOST = 0x8000_0000, 0x7FFF_FFFF
 _NEUTRAL = {"min.s32": _MOST, "max.s32": _LEAST, "min.u32": 0xFFFF_FFFF, "and.b32": 0xFFFF_FFFF}
 """What changes no result of a reduction; of others, 0."""
+_STEPS = frozenset({"div.s32", "div.u16", "div.s16", "rem.u16"})
+"""Divisions that a compiler makes with branches at first: behind them as behind a branch."""
 _HALF = LANES // 2
 _LATER, _MIXED, _ENTERING = "p996", "p995", "r996"
 """Lanes that come to a loop after others, whether there are any, and how many enter its body."""
@@ -830,8 +832,11 @@ class _Written:
         """Those around."""
         self._arms = 0
         """Arms of branches around."""
-        self._known: dict[str, bool] = {}
-        """Predicates that the branches around say."""
+        self._known: dict[str, tuple[bool, bool]] = {}
+        """Predicates that the branches around say, and whether that one is the first behind what
+        writes the predicate: of it a compiler finds out that a loop writes it, too."""
+        self._here: set[str] = set()
+        """Predicates that are written since the last branch."""
         self._believed: set[str] = set()
         """Those of them that are still believed in a loop which changes them."""
         self._compared: dict[str, tuple[str, int]] = {}
@@ -855,17 +860,28 @@ class _Written:
     def _block(self, code: Sequence[Statement]) -> tuple[Statement, ...]:
         return tuple(made for one in code for made in self._statement(one))
 
+    def _turn(self, code: Sequence[Statement]) -> tuple[Statement, ...]:
+        """Return a part of a turn, behind which nothing is said by what lanes leave it with."""
+        before = dict(self._known)
+        self._here.clear()
+        made = self._block(code)
+        self._here.clear()
+        self._known = {name: said for name, said in before.items() if name in self._known}
+        return made
+
     def _arm(
-        self, code: Sequence[Statement], predicate: str, *, taken: bool
+        self, code: Sequence[Statement], predicate: str, *, taken: bool, here: bool
     ) -> Sequence[Statement]:
         before, compared, told = dict(self._known), self._compared, dict(self._told)
         name = predicate.removeprefix("!")
-        self._known[name] = said = taken != predicate.startswith("!")
+        said = taken != predicate.startswith("!")
+        self._known[name] = said, here
         if not said and name in compared:
             register, constant = compared[name]
             self._told[register] = constant
         self._compared = dict(compared)
         self._arms += 1
+        self._here.clear()
         made = self._block(code)
         self._arms -= 1
         self._known = {name: said for name, said in before.items() if name in self._known}
@@ -884,14 +900,18 @@ class _Written:
             case Repeat():
                 written = {name for inner in every(one.body) for name in written_by(inner)}
                 self._forget(written)
-                changed = written & set(self._known)
-                believed = changed if self._has("believes", changed) else set()
+                if one.entry and (said := self._said(one.entry)) is not None:
+                    one = replace(one, entry=_CONSTANT[True] if said else "")
+                changed = {name for inner in every(one.body) for name in _changed(inner)}
+                changed &= set(self._known)
+                far = {name for name in changed if not self._known[name][1]}
+                believed = far if self._has("believes", far) else set()
                 self._believed |= believed
                 for name in changed - believed:
                     del self._known[name]
                 self._loops.append(one)
-                first = self._block(one.body[: one.skipped])
-                rest = self._block(one.body[one.skipped :])
+                first = self._turn(one.body[: one.skipped])
+                rest = self._turn(one.body[one.skipped :])
                 self._loops.pop()
                 for name in believed:
                     self._known.pop(name, None)
@@ -901,6 +921,9 @@ class _Written:
                 said = self._said(one.predicate)
                 if said is not None:
                     return [replace(one, predicate=_CONSTANT[True])] if said else []
+                name = one.predicate.removeprefix("!")
+                self._known[name] = name != one.predicate, name in self._here
+                self._here.clear()
                 return [replace(one, predicate=self._read(one.predicate, branch=True))]
             case _:
                 return [one]
@@ -944,7 +967,7 @@ class _Written:
     def _said(self, predicate: str) -> bool | None:
         """Return what is believed of a predicate; None: nothing."""
         name = predicate.removeprefix("!")
-        return self._known[name] != (name != predicate) if name in self._believed else None
+        return self._known[name][0] != (name != predicate) if name in self._believed else None
 
     def _asked(self, predicate: str, *, branch: bool = False) -> str:
         """Return the predicate that is asked for in place of one."""
@@ -981,20 +1004,32 @@ class _Written:
             return self._block(one.then if said else one.otherwise)
         one = replace(one, predicate=self._read(one.predicate, branch=True))
         asked = self._asked(one.predicate, branch=True)
-        then = tuple(self._arm(one.then, one.predicate, taken=True))
-        otherwise = tuple(self._arm(one.otherwise, one.predicate, taken=False))
+        here = one.predicate.removeprefix("!") in self._here
+        then = tuple(self._arm(one.then, one.predicate, taken=True, here=here))
+        otherwise = tuple(self._arm(one.otherwise, one.predicate, taken=False, here=here))
+        self._here.clear()
         return [replace(one, predicate=asked, then=then, otherwise=otherwise)]
 
     def _assign(self, one: Assign) -> Sequence[Statement]:
-        made = self._defective(one)
+        # With a predicate it may leave alone what it writes, which is still believed.
+        kept = [
+            _assign("or.pred", name, *[_CONSTANT[said]] * 2)
+            for name in one.destinations
+            if one.guard and (said := self._said(name)) is not None
+        ]
+        made = [*kept, *self._defective(one)]
         source = _copied(one)
         self._last[_ANY].insert(0, one)
         flushes = ".ftz." in one.opcode or source in self._flushing
         for name in one.destinations:
             (self._flushing.add if flushes else self._flushing.discard)(name)
             self._last[name] = [one, *self._last.get(name, ())]
+        if one.opcode in _STEPS and not one.guard:
+            self._here.clear()
+        for name in _changed(one):
             self._known.pop(name, None)
             self._believed.discard(name)
+            self._here.add(name)
         self._forget(one.destinations)
         if one.opcode in ("setp.ne.s32", "setp.ne.u32", "setp.ne.b32") and not one.guard:
             registers = [each for each in one.sources if isinstance(each, str)]
@@ -1096,6 +1131,13 @@ def _copied(one: Assign) -> str:
         return ""
     first, *others = map(str, one.sources)
     return first if all(other == first for other in others) else ""
+
+
+def _changed(one: Statement) -> set[str]:
+    """Return what a statement writes itself, other than with what is there."""
+    if isinstance(one, Assign) and one.opcode in ("mov.pred", "or.pred", "and.pred"):
+        return {*one.destinations} - ({*one.sources} if len({*one.sources}) == 1 else set())
+    return written_by(one)
 
 
 def _merged(code: Sequence[Statement]) -> list[Assign]:

@@ -133,6 +133,8 @@ def docs(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
 
 
 ON = one("setp.ne.u32 p1 r2 0")
+ELSEWHERE = If(predicate="p0", then=())
+"""What comes behind it stands behind a branch."""
 DEFECTS = {
     "testp": (
         [ON, one("or.pred p0 p1 p1"), one("testp.normal.f32 p0 r1", "!p1"),
@@ -292,7 +294,7 @@ DEFECTS = {
         (1, 2, 0), 0x3C00, 0x3C00_3C00,
     ),
     "believed": (
-        [one("setp.eq.u32 p0 r0 0"),
+        [one("setp.eq.u32 p0 r0 0"), one("div.s32 r4 r0 3"),
          If(predicate="p0", then=(
              Repeat(count=2, counter="r5", body=(one("setp.ge.xor.u32 p0|p2 r1 r2 p0"),)),
          )),
@@ -300,7 +302,7 @@ DEFECTS = {
         (0, 1, 0), 1, 0,
     ),
     "believed ": (
-        [one("setp.eq.u32 p0 r0 0"), one("mov.b32 r3 5"),
+        [one("setp.eq.u32 p0 r0 0"), one("mov.b32 r3 5"), ELSEWHERE,
          If(predicate="p0", then=(
              Repeat(count=2, counter="r5", body=(
                  Leave(predicate="!p0", turn=True), one("setp.ge.xor.u32 p0|p2 r1 r2 p0"),
@@ -310,7 +312,7 @@ DEFECTS = {
         (0, 1, 0), 6, 7,
     ),
     "believed  ": (
-        [one("setp.eq.u32 p0 r0 0"), one("mov.b32 r3 5"),
+        [one("setp.eq.u32 p0 r0 0"), one("mov.b32 r3 5"), ELSEWHERE,
          If(predicate="p0", then=(
              Repeat(count=2, counter="r5", entry="p0", skipped=1, body=(
                  Leave(predicate="p0"), one("setp.ge.xor.u32 p0|p2 r1 r2 p0"),
@@ -318,6 +320,48 @@ DEFECTS = {
              )),
          ))],
         (0, 1, 0), 7, 6,
+    ),
+    "believed   ": (  # lanes leave the loop around with it
+        [one("setp.ne.u32 p0 r0 0"), one("mov.b32 r3 5"),
+         Repeat(count=1, counter="r5", body=(
+             Leave(predicate="p0"),
+             Repeat(count=2, counter="r6", body=(
+                 one("add.u32 r3 r3 1", "!p0"), one("setp.lt.u32 p0 r1 7"),
+             )),
+         ))],
+        (0, 1, 0), 6, 7,
+    ),
+    "believed    ": (  # what is written under a predicate may stay
+        [one("setp.eq.u32 p0 r0 0"), one("setp.eq.u32 p1 r2 7"), one("mov.b32 r3 5"), ELSEWHERE,
+         If(predicate="p0", then=(
+             Repeat(count=2, counter="r5", body=(
+                 one("setp.ne.u32 p0 r1 1", "p1"), one("selp.b32 r3 1 0 p0"),
+                 one("setp.ne.u32 p0 r1 r1"),
+             )),
+         ))],
+        (0, 1, 0), 0, 1,
+    ),
+    "believed     ": (  # it is written with what is there
+        [one("setp.eq.u32 p0 r0 0"), one("mov.b32 r3 5"), ELSEWHERE,
+         If(predicate="p0", then=(
+             one("mov.pred p0 p0"),
+             Repeat(count=2, counter="r5", body=(
+                 one("and.pred p0 p0 p0"), one("add.u32 r3 r3 1", "p0"),
+                 one("setp.ne.u32 p0 r1 r1"),
+             )),
+         ))],
+        (0, 1, 0), 6, 7,
+    ),
+    "believed      ": (  # lanes enter a loop in the loop with it
+        [one("setp.ne.u32 p0 r0 0"), one("mov.b32 r3 5"), ELSEWHERE,
+         If(predicate="!p0", then=(
+             Repeat(count=2, counter="r5", body=(
+                 Repeat(count=1, counter="r6", late=True, entry="p0", skipped=1, body=(
+                     one("add.u32 r3 r3 1"), one("setp.eq.u32 p0 r1 r1"),
+                 )),
+             )),
+         ))],
+        (0, 1, 0), 6, 7,
     ),
     "copy of a predicate": (
         [one("setp.eq.u32 p0 r0 0"), one("or.pred p1 p0 p0"), one("setp.gt.u32 p0 r1 7"),
@@ -481,6 +525,11 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
         one("setp.ne.u32 p4 r2 9"),
         If(predicate="!p4", then=(one("mov.b32 r2 r1"), one("add.rn.f16x2 r4 r2 r1"))),
         one("bfe.s32 r4 r0 0x56 r1"), one("neg.ftz.f32 r4 r0"), one("neg.f32 r4 r1"),
+        # The first branch behind what writes its predicate.
+        one("setp.eq.u32 p4 r0 9"),
+        If(predicate="p4", then=(
+            Repeat(count=2, counter="r5", body=(one("setp.ge.xor.u32 p4|p5 r1 r2 p4"),)),
+        )),
         # Of a sum with a predicate, and of others than a constant and a register.
         one("add.s32 r4 r0 7"), one("add.sat.s32 r4 r4 1", "p1"), one("add.sat.s32 r4 r4 1"),
         one("add.s32 r4 r0 r1"), one("add.sat.s32 r4 r4 1"), one("add.s32 r4 r0 7"),
