@@ -29,6 +29,7 @@ from oracle.lane_code import (
 )
 from oracle.matrices import LANES
 from oracle.program import Program, walk
+from oracle.scalar.row import CLASSES, Bits
 from oracle.steps import Branch, Loop, Step
 from strategies.programs.lane_code import always_wrong
 
@@ -61,6 +62,12 @@ _NEUTRAL = {"min.s32": _MOST, "max.s32": _LEAST, "min.u32": 0xFFFF_FFFF, "and.b3
 """What changes no result of a reduction; of others, 0."""
 _STEPS = frozenset({"div.s32", "div.u16", "div.s16", "rem.u16"})
 """Divisions that a compiler makes with branches at first: behind them as behind a branch."""
+_NEVER = ("lop3", "prmt", "bmsk", "sad", "fma", "copysign")
+"""Families of which a compiler finds no constant (13.1.115 at -O1, from constants in registers)."""
+_WHOLE = ("min", "max", "sub", "bfe")
+"""Families of which it finds one only where all sources are constants."""
+_DOTS = ("dp4a", "dp2a")
+"""Families of which it finds one only where a factor is 0."""
 _HALF = LANES // 2
 _LATER, _MIXED, _ENTERING = "p996", "p995", "r996"
 """Lanes that come to a loop after others, whether there are any, and how many enter its body."""
@@ -103,6 +110,10 @@ class Cause:
     counts: bool = False
     """Whether a loop that counts down from a constant does so once for the warp: lanes that enter
     its body and others come to it one after the other, fewer of them first."""
+    folds: bool = False
+    """Whether it shows where a compiler finds out what the sources are, on all ways to there."""
+    unrolls: bool = False
+    """Whether that is so in each turn of a loop of a constant count."""
     tells: bool = False
     """Whether both halves of a register are the lower half of a constant, which it equals where
     a branch says that it does not differ."""
@@ -224,11 +235,13 @@ def _result(by: Assign, values: Sequence[int], name: str) -> int:
     return int(by.row.evaluate(*given)[by.destinations.index(name)].flat[0])
 
 
-def _all_ones(one: Assign, last: _Last) -> list[Statement] | None:
+def _all_ones(one: Assign, _: _Last) -> list[Statement] | None:
     if one.opcode != "bfe.s32":
         return None
-    position, length = (_constant(source, last) for source in one.sources[1:])
-    if position is None or position & 0xFF < 32 or length is None:
+    position, length = one.sources[1:]
+    if isinstance(position, str) or isinstance(length, str):
+        return None
+    if position & 0xFF < 32 or not length & 0xFF:
         return None
     return [_assign("mov.b32", one.destinations[0], 0xFFFF_FFFF, guard=one.guard)]
 
@@ -243,18 +256,6 @@ def _shorter_later(one: Assign, last: _Last) -> list[Statement] | None:
     if length is None or length & 0xFF < 32:
         return None
     return [replace(one, sources=(*one.sources[:3], length % 32))]
-
-
-def _all_ones_later(one: Assign, _: _Last) -> list[Statement] | None:
-    if one.opcode != "bfe.s32" or not isinstance(one.sources[1], str):
-        return None
-    result = one.destinations[0]
-    return [
-        _assign("and.b32", _FIRST, one.sources[1], 0xFF),
-        _assign("setp.gt.u32", _CHOSEN, _FIRST, 31),
-        replace(one, destinations=(_SECOND,), guard=""),
-        _assign("selp.b32", result, 0xFFFF_FFFF, _SECOND, _CHOSEN, guard=one.guard),
-    ]
 
 
 def _added(one: Assign, _: _Last) -> list[Statement] | None:
@@ -600,11 +601,16 @@ CAUSES = (
         section="Half of a register is converted to tf32",
         rewrite=_lower_half,
     ),
-    Cause(
-        name="bfe.s32 with a constant position above 31 is -1",
-        ptx="bfe.s32 %r4, %r0, 0x56, 9;",
-        section="bfe.s32 with a constant",
-        rewrite=_all_ones,
+    *(
+        Cause(
+            name="bfe.s32 with a constant position above 31 is -1",
+            ptx="bfe.s32 %r4, %r0, 0x56, 9;",
+            section="bfe.s32 with a constant",
+            rewrite=_all_ones,
+            folds=True,
+            unrolls=unrolls,
+        )
+        for unrolls in (False, True)
     ),
     Cause(
         name="bfi.b32 takes a constant length modulo 32",
@@ -617,12 +623,6 @@ CAUSES = (
         ptx="bfi.b32 %r4, %r0, %r1, %r2, 145;",
         section="bfi.b32 takes a constant",
         rewrite=_shorter_later,
-    ),
-    Cause(
-        name="bfe.s32 with a constant position above 31 is -1",
-        ptx="mov.b32 %r1, 0x56; bfe.s32 %r4, %r0, %r1, 9;",
-        section="bfe.s32 with a constant",
-        rewrite=_all_ones_later,
     ),
     Cause(
         name="a difference of two shifts becomes a rotation",
@@ -852,6 +852,11 @@ class _Written:
             Assign(opcode=f"setp.{order}.u32", destinations=(name,), sources=("lane", "lane"))
             for name, order in ((_CONSTANT[True], "eq"), (_CONSTANT[False], "ne"))
         )
+        for cause in self._causes:
+            if cause.folds:
+                folding = _Folding(cause)
+                code = folding.block(code)
+                self.seen |= folding.seen
         if any(cause.merges for cause in self._causes):
             self._merged = _merged(code)
         made = self._block(code)
@@ -1061,7 +1066,7 @@ class _Written:
             self.seen = True
             return [replace(one, opcode="and.pred")]
         for cause in self._causes:
-            made = cause.rewrite(one, self._last)
+            made = None if cause.folds else cause.rewrite(one, self._last)
             if made is not None:
                 self.seen |= made[-1] is not one  # else it only keeps what it reads
                 return made
@@ -1123,6 +1128,147 @@ class _Written:
             return None
         first = _assign("setp.eq.u32", _CHOSEN, self._loops[-1].counter, 0)
         return [first, If(predicate=_CHOSEN, then=(one,))]
+
+
+class _Folding:
+    """Code in which one defect shows where sources are constants, as a compiler finds them out.
+
+    Parameters
+    ----------
+    cause
+        The defect.
+    """
+
+    def __init__(self, cause: Cause) -> None:
+        self._cause = cause
+        self._values: dict[str, int] = {}
+        """Registers and predicates that hold a constant."""
+        self._left: list[list[dict[str, int]]] = []
+        """What they hold where lanes leave a loop, for each of the loops around."""
+        self.seen = False
+        """Whether the defect was found."""
+
+    def block(self, code: Sequence[Statement]) -> tuple[Statement, ...]:
+        """Return statements with the defect; what they write is known behind them."""
+        return tuple(made for one in code for made in self._statement(one))
+
+    def _statement(self, one: Statement) -> Sequence[Statement]:
+        match one:
+            case Assign():
+                return self._assign(one)
+            case If():
+                return [self._branch(one)]
+            case Repeat():
+                return self._repeat(one)
+            case Leave():
+                self._left[-1].append(dict(self._values))
+        return [one]
+
+    def _holds(self, predicate: str) -> bool | None:
+        """Return what a predicate is; None: it is not constant."""
+        value = self._values.get(predicate.removeprefix("!"))
+        return None if value is None else bool(value) != predicate.startswith("!")
+
+    def _branch(self, one: If) -> If:
+        holds, before = self._holds(one.predicate), dict(self._values)
+        then = self.block(one.then)
+        after, self._values = self._values, before
+        otherwise = self.block(one.otherwise)
+        if holds is not False:
+            self._values = after if holds else _common(after, self._values)
+        return replace(one, then=then, otherwise=otherwise)
+
+    def _repeat(self, one: Repeat) -> Sequence[Statement]:
+        if self._cause.unrolls and (turns := self._unrolled(one)) is not None:
+            return turns
+        seen = self.seen
+        while True:  # until what is constant where the body begins is so where it ends
+            self._values.pop(one.counter, None)
+            before, self.seen = dict(self._values), seen
+            self._left.append([])
+            first = self.block(one.body[: one.skipped])
+            if one.entry:
+                self._values = _common(self._values, before)
+            rest = self.block(one.body[one.skipped :])
+            after = _common(self._values, *self._left.pop())
+            self._values = _common(before, after)
+            if self._values == before:
+                if one.late:
+                    self._values = after
+                self._values.pop(one.counter, None)
+                return [replace(one, body=(*first, *rest))]
+
+    def _unrolled(self, one: Repeat) -> Sequence[Statement] | None:
+        """Return the turns of a loop one after the other; None where it has no such turns."""
+        leaves = any(isinstance(each, Leave) for each in every(one.body))
+        if not isinstance(one.count, int) or not one.count or one.entry or leaves:
+            return None
+        numbers = range(one.count, -1, -1) if one.down else range(one.count + 1)
+        made: list[Statement] = []
+        seen, self.seen = self.seen, False
+        for turn in numbers:
+            made.append(_assign("mov.b32", one.counter, turn))
+            self._values[one.counter] = turn
+            if turn != numbers[-1]:
+                made += self.block(one.body)
+        found, self.seen = self.seen, seen or self.seen
+        return made if found else [one]
+
+    def _assign(self, one: Assign) -> Sequence[Statement]:
+        holds = self._holds(one.guard) if one.guard else True
+        known = replace(one, sources=tuple(self._values.get(str(n), n) for n in one.sources))
+        made = self._cause.rewrite(known, {}) if holds is not False else None
+        values = self._made(made[-1] if made and isinstance(made[-1], Assign) else known)
+        self.seen |= made is not None
+        for name, value in zip(one.destinations, values, strict=True):
+            if holds is False or (not holds and value == self._values.get(name)):
+                continue
+            if holds and value is not None:
+                self._values[name] = value
+            else:
+                self._values.pop(name, None)
+        return [one] if made is None else made
+
+    def _made(self, one: Assign) -> Sequence[int | None]:
+        """Return what an instruction writes, where it is so whatever its other sources are."""
+        row, read = one.row, list(zip(one.sources, one.row.sources, strict=True))
+        # The field of a register may lie above it.
+        needed = one.sources[1:] if row.family == "bfe" else one.sources
+        whole = all(isinstance(name, int) for name in needed)
+        if (
+            row.warp
+            or row.carry_in
+            or row.family in _NEVER
+            or (row.family in _DOTS and 0 not in one.sources[:2])
+            or (one.opcode.endswith("16x2") and row.family not in ("abs", "neg"))
+            or (not whole and (row.family in _WHOLE or row.family.startswith("v")))
+        ):
+            return [None] * len(one.destinations)
+        given = {pair: _any_of(*pair, seed) for seed, pair in enumerate(dict.fromkeys(read))}
+        with np.errstate(all="ignore"):
+            results = row.evaluate(*(given[pair] for pair in read))
+        return [
+            int(each.flat[0]) if (each == each.flat[0]).all() else None
+            for each in results[: len(one.destinations)]
+        ]
+
+
+def _any_of(source: str | int, kind: str, seed: int) -> Bits:
+    """Return what a source may hold: of a register, many patterns."""
+    if isinstance(source, int):
+        return np.full((LANES, LANES), source, CLASSES[kind])
+    patterns = np.random.default_rng(seed).integers(0, 1 << 64, (LANES, LANES), np.uint64)
+    patterns[::2] = np.uint64(0) - (patterns[::2] % np.uint64(3)) + np.uint64(1)  # 1, 0, -1
+    return (patterns % 2).astype(np.bool_) if kind == "pred" else patterns.astype(CLASSES[kind])
+
+
+def _common(values: Mapping[str, int], *others: Mapping[str, int]) -> dict[str, int]:
+    """Return what is the same in all of some."""
+    return {
+        name: value
+        for name, value in values.items()
+        if all(other.get(name) == value for other in others)
+    }
 
 
 def _copied(one: Assign) -> str:

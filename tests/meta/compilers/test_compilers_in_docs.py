@@ -181,6 +181,35 @@ DEFECTS = {
         [one("min.s32 r4 1 0xbc51a759"), one("add.u32 r5 4 5"), one("bfe.s32 r3 r0 r4 r5")],
         (5, 0, 0), 0, 0xFFFF_FFFF,
     ),
+    "bfe.s32   ": (  # whatever else is read
+        [one("and.b32 r4 r1 0"), one("add.u32 r4 r4 9"), one("bfe.s32 r3 r0 0x56 r4")],
+        (5, 3, 0), 0, 0xFFFF_FFFF,
+    ),
+    "bfe.s32    ": (  # -1 is the next position
+        [one("bfe.s32 r4 r0 0x56 9"), one("bfe.s32 r3 r1 r4 9")],
+        (0xFFFF_FFFF, 5, 0), 0, 0xFFFF_FFFF,
+    ),
+    "bfe.s32     ": (  # one arm is not taken, and both arms of the other branch agree
+        [one("mov.b32 r4 r1"), one("setp.lt.u32 p0 3 2"), one("setp.lt.u32 p2 r1 2"),
+         If(predicate="p0", otherwise=(one("mov.b32 r4 0x56"),), then=(one("mov.b32 r4 r1"),)),
+         If(predicate="p2", then=(one("mov.b32 r4 0x56"),)),
+         one("mov.b32 r4 r2", "p0"), one("mov.b32 r4 0x56", "p2"), one("bfe.s32 r3 r0 r4 9")],
+        (5, 1, 0), 0, 0xFFFF_FFFF,
+    ),
+    "bfe.s32      ": (  # it stays so in a loop
+        [one("mov.b32 r4 0x56"), one("mov.b32 r6 9"), one("mov.b32 r3 0"),
+         Repeat(count="r2", counter="r5", body=(
+             one("bfe.s32 r3 r0 r4 r6"), one("and.b32 r4 r4 0xff"), one("add.u32 r7 r5 4"),
+         ))],
+        (5, 0, 1), 0, 0xFFFF_FFFF,
+    ),
+    "bfe.s32       ": (  # the number of the turn
+        [one("mov.b32 r3 0"),
+         Repeat(count=2, counter="r5", down=True, body=(
+             one("bfe.s32 r4 r0 0x56 r5"), one("shl.b32 r4 r4 r5"), one("add.u32 r3 r3 r4"),
+         ))],
+        (5, 0, 0), 0, 0xFFFF_FFFA,
+    ),
     "bfi.b32": (
         [one("bfi.b32 r3 r0 r1 6 145")], (0xFFFF_FFFF, 0, 0), 0xFFFF_FFC0, 0x007F_FFC0,
     ),
@@ -524,7 +553,18 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
         If(predicate="!p4", then=(one("add.rn.f16x2 r4 r2 r1"),)),
         one("setp.ne.u32 p4 r2 9"),
         If(predicate="!p4", then=(one("mov.b32 r2 r1"), one("add.rn.f16x2 r4 r2 r1"))),
-        one("bfe.s32 r4 r0 0x56 r1"), one("neg.ftz.f32 r4 r0"), one("neg.f32 r4 r1"),
+        one("bfe.s32 r4 r0 0x56 r1"), one("bfe.s32 r4 r0 0x56 0"),
+        # In other turns it is something else, and not all is found out.
+        one("lop3.b32 r6 1 1 1 0"), one("bfe.s32 r4 r0 0x56 r6"),
+        one("min.u32 r6 r1 0"), one("bfe.s32 r4 r0 0x56 r6"),
+        one("dp4a.u32.u32 r6 1 2 3"), one("bfe.s32 r4 r0 0x56 r6"),
+        one("mov.b32 r6 0x56"),
+        Repeat(count=2, counter="r5", body=(
+            one("bfe.s32 r4 r0 r6 9"), one("mov.b32 r6 9"), Leave(predicate="p1"),
+        )),
+        one("add.rn.f16x2 r6 0x3c00 0x3c00"), one("bfe.s32 r4 r0 0x56 r6"),
+        one("setp.ne.u32 p0 r0 r0", "p1"), one("mov.b32 r6 9", "p0"),
+        one("bfe.s32 r4 r0 0x56 r6"), one("neg.ftz.f32 r4 r0"), one("neg.f32 r4 r1"),
         # The first branch behind what writes its predicate.
         one("setp.eq.u32 p4 r0 9"),
         If(predicate="p4", then=(
