@@ -442,12 +442,11 @@ def _even(one: Assign, last: _Last) -> list[Statement] | None:
     return None
 
 
-def _without_sign(one: Assign, last: _Last) -> list[Statement] | None:
+def _without_sign(one: Assign, _: _Last) -> list[Statement] | None:
     if one.row.family not in ("add", "mul", "max") or not one.opcode.endswith("16x2"):
         return None
-    first, second = one.sources
-    constant = _constant(first, last) if first == second else None
-    if constant is None or isinstance(first, int):
+    constant, second = one.sources
+    if isinstance(constant, str) or constant != second:
         return None
     halves = constant & 0xFFFF, constant >> 16
     if halves.count(0x8000) != 1:
@@ -727,11 +726,16 @@ CAUSES = (
         section="The product of two odd numbers",
         rewrite=_even,
     ),
-    Cause(
-        name="-0 in half of a constant is 0 where it is read first",
-        ptx="mov.b32 %r1, 0x3c008000; add.rn.f16x2 %r2, %r1, %r1;",
-        section="-0 in half of a constant",
-        rewrite=_without_sign,
+    *(
+        Cause(
+            name="-0 in half of a constant is 0 where it is read first",
+            ptx="mov.b32 %r1, 0x3c008000; add.rn.f16x2 %r2, %r1, %r1;",
+            section="-0 in half of a constant",
+            rewrite=_without_sign,
+            folds=True,
+            unrolls=unrolls,
+        )
+        for unrolls in (False, True)
     ),
     Cause(
         name="lane 0 is not joined before redux",
@@ -845,6 +849,8 @@ class _Written:
         """Registers that equal a constant where the branches around say so."""
         self.seen = False
         """Whether any of the defects was found."""
+        self.folded: set[str] = set()
+        """Names of those that showed where sources are constants."""
 
     def whole(self, code: Sequence[Statement]) -> tuple[Statement, ...]:
         """Return the statements of a step with the defects."""
@@ -852,11 +858,11 @@ class _Written:
             Assign(opcode=f"setp.{order}.u32", destinations=(name,), sources=("lane", "lane"))
             for name, order in ((_CONSTANT[True], "eq"), (_CONSTANT[False], "ne"))
         )
-        for cause in self._causes:
-            if cause.folds:
-                folding = _Folding(cause)
-                code = folding.block(code)
-                self.seen |= folding.seen
+        if any(cause.folds for cause in self._causes):
+            folding = _Folding([cause for cause in self._causes if cause.folds])
+            code = folding.block(code)
+            self.folded |= folding.seen
+            self.seen |= bool(folding.seen)
         if any(cause.merges for cause in self._causes):
             self._merged = _merged(code)
         made = self._block(code)
@@ -1131,25 +1137,25 @@ class _Written:
 
 
 class _Folding:
-    """Code in which one defect shows where sources are constants, as a compiler finds them out.
+    """Code in which defects show where sources are constants, as a compiler finds them out.
 
     Parameters
     ----------
-    cause
-        The defect.
+    causes
+        The defects.
     """
 
-    def __init__(self, cause: Cause) -> None:
-        self._cause = cause
+    def __init__(self, causes: Sequence[Cause]) -> None:
+        self._causes = causes
         self._values: dict[str, int] = {}
         """Registers and predicates that hold a constant."""
         self._left: list[list[dict[str, int]]] = []
         """What they hold where lanes leave a loop, for each of the loops around."""
-        self.seen = False
-        """Whether the defect was found."""
+        self.seen: set[str] = set()
+        """Names of the defects that were found."""
 
     def block(self, code: Sequence[Statement]) -> tuple[Statement, ...]:
-        """Return statements with the defect; what they write is known behind them."""
+        """Return statements with the defects; what they write is known behind them."""
         return tuple(made for one in code for made in self._statement(one))
 
     def _statement(self, one: Statement) -> Sequence[Statement]:
@@ -1179,12 +1185,18 @@ class _Folding:
         return replace(one, then=then, otherwise=otherwise)
 
     def _repeat(self, one: Repeat) -> Sequence[Statement]:
-        if self._cause.unrolls and (turns := self._unrolled(one)) is not None:
+        unrolls = any(cause.unrolls for cause in self._causes)
+        if isinstance(one.count, str) and one.count in self._values:
+            one = replace(one, count=self._values[one.count] & one.mask)
+        if one.count == 0 and not one.late and not one.entry:
+            self._values[one.counter] = 0
+            return [one]
+        if unrolls and (turns := self._unrolled(one)) is not None:
             return turns
         seen = self.seen
         while True:  # until what is constant where the body begins is so where it ends
             self._values.pop(one.counter, None)
-            before, self.seen = dict(self._values), seen
+            before, self.seen = dict(self._values), set(seen)
             self._left.append([])
             first = self.block(one.body[: one.skipped])
             if one.entry:
@@ -1205,21 +1217,24 @@ class _Folding:
             return None
         numbers = range(one.count, -1, -1) if one.down else range(one.count + 1)
         made: list[Statement] = []
-        seen, self.seen = self.seen, False
+        seen, self.seen = self.seen, set()
         for turn in numbers:
             made.append(_assign("mov.b32", one.counter, turn))
             self._values[one.counter] = turn
             if turn != numbers[-1]:
                 made += self.block(one.body)
-        found, self.seen = self.seen, seen or self.seen
+        found, self.seen = self.seen, seen | self.seen
         return made if found else [one]
 
     def _assign(self, one: Assign) -> Sequence[Statement]:
         holds = self._holds(one.guard) if one.guard else True
         known = replace(one, sources=tuple(self._values.get(str(n), n) for n in one.sources))
-        made = self._cause.rewrite(known, {}) if holds is not False else None
+        made = None
+        for cause in self._causes if holds is not False else ():
+            if (made := cause.rewrite(known, {})) is not None:
+                self.seen.add(cause.name)
+                break
         values = self._made(made[-1] if made and isinstance(made[-1], Assign) else known)
-        self.seen |= made is not None
         for name, value in zip(one.destinations, values, strict=True):
             if holds is False or (not holds and value == self._values.get(name)):
                 continue
@@ -1350,11 +1365,13 @@ def possible(program: Program) -> list[Cause]:
 
 
 def _shows(program: Program, cause: Cause) -> bool:
-    written = _Written((cause,))
+    # What one makes of constants, another one may find.
+    folds = [one for one in CAUSES if one.folds and one.unrolls == cause.unrolls]
+    written = _Written(folds if cause.folds else (cause,))
     for step in walk(program.steps):
         if isinstance(step, LaneCode):
             written.whole(step.code)
-    return written.seen
+    return cause.name in written.folded if cause.folds else written.seen
 
 
 def with_defects(program: Program) -> Iterator[tuple[Sequence[str], Program]]:

@@ -307,6 +307,12 @@ DEFECTS = {
         [one("mov.b32 r4 0x80001fff"), one("max.NaN.bf16x2 r3 r4 r4")],
         (0, 0, 0), 0x8000_1FFF, 0x1FFF,
     ),
+    "-0 in half  ": (  # of a loop that takes no turns the register stays
+        [one("mov.b32 r4 0x80001fff"), one("and.b32 r6 r1 0"),
+         Repeat(count="r6", counter="r5", body=(one("mov.b32 r4 r1"),)),
+         one("add.u32 r4 r4 r5"), one("max.NaN.bf16x2 r3 r4 r4")],
+        (0, 7, 0), 0x8000_1FFF, 0x1FFF,
+    ),
     "or.pred": (
         [ON, one("setp.ne.u32 p2 r0 0"), one("or.pred p3 p1 p2"), one("and.pred p4 p2 p1"),
          one("and.pred p5 p1 p4"), one("selp.b32 r3 1 0 p3")],
@@ -610,6 +616,19 @@ def test_a_comparison_that_is_repeated_reads_the_predicate_that_it_was_made_with
     assert stored(program_of(code), 0, 0x3F80_0000, 0) == {7}
     assert made
     assert all(each == {7} for each in made)
+
+
+def test_what_one_defect_makes_of_constants_is_a_constant_of_another(
+    docs: tuple[Any, Any],
+) -> None:
+    code = [
+        one("bfe.s32 r4 r0 0x56 9"), one("and.b32 r4 r4 0x80003c00"), one("add.rn.f16x2 r3 r4 r4")
+    ]  # fmt: skip
+    program = program_of(code)
+    made = [(names, stored(it, 5, 0, 0)) for names, it in docs[1].with_defects(program)]
+    assert stored(program, 5, 0, 0) == {0}
+    assert (["bfe.s32 with a constant position above 31 is -1"], {0x8000_4000}) in made
+    assert {frozenset(each) for names, each in made if len(names) > 1} == {frozenset({0x4000})}
 
 
 LOP3 = "one of two equal sources of a lop3"
