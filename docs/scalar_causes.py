@@ -110,6 +110,8 @@ class Cause:
     counts: bool = False
     """Whether a loop that counts down from a constant does so once for the warp: lanes that enter
     its body and others come to it one after the other, fewer of them first."""
+    chooses: bool = False
+    """Whether a `selp.f32` by a predicate that a branch says takes the other source."""
     folds: bool = False
     """Whether it shows where a compiler finds out what the sources are, on all ways to there."""
     unrolls: bool = False
@@ -755,6 +757,12 @@ CAUSES = (
         section="and.pred and or.pred of the same predicates",
         merges=True,
     ),
+    Cause(
+        name="selp.f32 by a predicate that a branch says reads another one",
+        ptx="@!%p0 bra JOIN; TURN: selp.f32 %r1, %r2, %r3, %p0; ... @%p1 bra TURN;",
+        section="selp.f32 by a predicate that a branch says",
+        chooses=True,
+    ),
     *(
         Cause(
             name="one of two equal sources of a lop3 is lost for what reads it",
@@ -801,6 +809,10 @@ BY_MACHINE_CODE = {
     "33/562": "A loop that lanes enter at two places",
     "34/550": "mad.hi loses an addend",
     "35/660": "Lanes are not joined before match.all",
+    **dict.fromkeys(
+        ("42/4442", "42/12355", "42/13189", "42/13268"),
+        "selp.f32 by a predicate that a branch says",
+    ),
 }
 """Programs, by seed and number, whose defect PTX cannot say: sections of docs/findings.md."""
 MADE_SMALLER = {
@@ -980,6 +992,18 @@ class _Written:
         name = predicate.removeprefix("!")
         return self._known[name][0] != (name != predicate) if name in self._believed else None
 
+    def _is_said(self, name: str) -> bool:
+        """Whether the branches around say a predicate, or a copy of it."""
+        changed = {
+            each for loop in self._loops for one in every(loop.body) for each in _changed(one)
+        }
+        if name in self._known or name in changed:
+            return name in self._known
+        copies = [self._last[each][0] for each in self._known if each in self._last]
+        return any(
+            _copied(one) == name and name not in _written_since(one, self._last) for one in copies
+        )
+
     def _asked(self, predicate: str, *, branch: bool = False) -> str:
         """Return the predicate that is asked for in place of one."""
         name = predicate.removeprefix("!")
@@ -1082,6 +1106,9 @@ class _Written:
         if (once := self._once(one)) is not None:
             self.seen = True
             return once
+        if one.opcode == "selp.f32" and self._has("chooses", self._is_said(str(one.sources[2]))):
+            first, second, predicate = one.sources
+            return [replace(one, sources=(second, first, predicate))]
         one = replace(
             one,
             guard=one.guard and self._read(one.guard),

@@ -313,6 +313,13 @@ DEFECTS = {
          one("add.u32 r4 r4 r5"), one("max.NaN.bf16x2 r3 r4 r4")],
         (0, 7, 0), 0x8000_1FFF, 0x1FFF,
     ),
+    "selp.f32 by": (
+        [one("setp.ne.u32 p0 r0 0"), one("mov.b32 r3 5"),
+         If(predicate="p0", then=(
+             Repeat(count="r2", counter="r5", body=(one("selp.f32 r3 r0 r1 p0"),)),
+         ))],
+        (3, 7, 1), 3, 7,
+    ),
     "or.pred": (
         [ON, one("setp.ne.u32 p2 r0 0"), one("or.pred p3 p1 p2"), one("and.pred p4 p2 p1"),
          one("and.pred p5 p1 p4"), one("selp.b32 r3 1 0 p3")],
@@ -576,6 +583,15 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
         If(predicate="p4", then=(
             Repeat(count=2, counter="r5", body=(one("setp.ge.xor.u32 p4|p5 r1 r2 p4"),)),
         )),
+        # No branch says it, or the loop changes it.
+        one("setp.ne.u32 p4 r0 9"), one("selp.f32 r4 r0 r1 p4"),
+        If(predicate="p4", then=(
+            Repeat(count=2, counter="r5", body=(
+                one("selp.f32 r4 r0 r1 p4"), one("setp.ne.u32 p4 r0 8"),
+            )),
+            one("selp.f32 r4 r0 r1 p4"),
+        )),
+        one("setp.ne.u32 p4 r0 9"), If(predicate="p4", then=(one("selp.b32 r4 r0 r1 p4"),)),
         # Of a sum with a predicate, and of others than a constant and a register.
         one("add.s32 r4 r0 7"), one("add.sat.s32 r4 r4 1", "p1"), one("add.sat.s32 r4 r4 1"),
         one("add.s32 r4 r0 r1"), one("add.sat.s32 r4 r4 1"), one("add.s32 r4 r0 7"),
@@ -629,6 +645,23 @@ def test_what_one_defect_makes_of_constants_is_a_constant_of_another(
     assert stored(program, 5, 0, 0) == {0}
     assert (["bfe.s32 with a constant position above 31 is -1"], {0x8000_4000}) in made
     assert {frozenset(each) for names, each in made if len(names) > 1} == {frozenset({0x4000})}
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_a_branch_on_a_copy_says_what_a_selp_reads_until_that_is_written(
+    docs: tuple[Any, Any], changes: bool
+) -> None:
+    selp = one("selp.f32 r3 r0 r1 p0")
+    code: list[Statement] = [
+        one("setp.ne.u32 p0 r0 0"), one("and.pred p2 p0 p0"), one("mov.b32 r3 5"),
+        *([one("setp.ne.u32 p0 r0 1")] if changes else []), If(predicate="p2", then=(selp,)),
+    ]  # fmt: skip
+    made = [
+        stored(it, 3, 7, 0)
+        for names, it in docs[1].with_defects(program_of(code))
+        if names[0].startswith("selp.f32 by")
+    ]
+    assert made[:1] == ([] if changes else [{7}])
 
 
 LOP3 = "one of two equal sources of a lop3"
