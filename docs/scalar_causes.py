@@ -75,6 +75,8 @@ _ANY = ""
 """Where all instructions are among what has written a register."""
 _COPIES = 400
 """Number of the first register that keeps a source of a lop3."""
+_FACTORS = 800
+"""Number of the register that tells of h0 what is above it."""
 _SHADOWS = 500
 """Number of the predicate that a comparison without flushing writes for %p0."""
 
@@ -335,9 +337,33 @@ def _doubled(one: Assign, last: _Last) -> list[Statement] | None:
 def _extended(one: Assign, last: _Last) -> list[Statement] | None:
     if one.opcode != "cvt.u32.u16":
         return None
-    if not any(by.opcode == "cvt.sat.s16.s32" for by in _makers(one.sources[0], last)):
+    made = {by.opcode for by in _makers(one.sources[0], last)}
+    if made.isdisjoint({"cvt.sat.s16.s32", "cvt.sat.s16.s64"}):
         return None
     return [replace(one, opcode="cvt.s32.s16")]
+
+
+def _unextended(one: Assign, last: _Last) -> list[Statement] | None:
+    if one.opcode == "cvt.u32.u16":
+        made = last.get(str(one.sources[0]), ())
+        if not made or not made[0].guard or not made[0].opcode.startswith("cvt.sat.s8."):
+            return None
+        result, factor = one.destinations[0], _factor(str(one.sources[0]))
+        return [one, _assign("mul.lo.u32", result, result, factor, guard=one.guard)]
+    # Arithmetic of floats has its result in both halves, and other instructions have 0 there.
+    floats = one.row.family in ("add", "sub", "mul", "fma", "min", "max")
+    both = floats and one.opcode.endswith((".f16", ".bf16"))
+    kept = [
+        _assign("mov.b32", _factor(name), 0x1_0001 if both else 1, guard=one.guard)
+        for name in one.destinations
+        if class_of(name) == "b16"
+    ]
+    return [*kept, one] if kept else None
+
+
+def _factor(half: str) -> str:
+    """Return the register that holds 0x10001 where both halves are as a register of 16 bits."""
+    return f"r{_FACTORS + int(half[1:])}"
 
 
 def _negated(one: Assign, last: _Last) -> list[Statement] | None:
@@ -703,6 +729,12 @@ CAUSES = (
         ptx="cvt.sat.s16.s32 %h0, %r0; cvt.u32.u16 %r1, %h0;",
         section="A saturated s16",
         rewrite=_extended,
+    ),
+    Cause(
+        name="a register that saturates under a predicate is not extended",
+        ptx="min.bf16 %h1, %h0, %h0; @%p0 cvt.sat.s8.u16 %h1, %h1; cvt.u32.u16 %r1, %h1;",
+        section="A saturated s16",
+        rewrite=_unextended,
     ),
     Cause(
         name="neg.ftz.f32 is taken for the neg.f32 of a branch before it",

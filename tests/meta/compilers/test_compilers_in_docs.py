@@ -259,6 +259,15 @@ DEFECTS = {
         [one("cvt.sat.s16.s32 h0 r0"), one("cvt.u32.u16 r3 h0")],
         (0xFFFF_0000, 0, 0), 0x8000, 0xFFFF_8000,
     ),
+    "saturated s16 ": (
+        [one("cvt.s64.s32 d0 r0"), one("cvt.sat.s16.s64 h0 d0"), one("cvt.u32.u16 r3 h0")],
+        (0xFFFF_0000, 0, 0), 0x8000, 0xFFFF_8000,
+    ),
+    "saturates under a": (
+        [ON, one("mov.b32.unpack h0|h2 r0"), one("min.bf16 h1 h0 h0"),
+         one("cvt.sat.s8.u16 h1 h1", "p1"), one("cvt.u32.u16 r3 h1")],
+        (0x3F80, 0, 0), 0x3F80, 0x3F80_3F80,
+    ),
     "neg.ftz.f32": (
         [ON, If(predicate="!p1", then=(one("neg.f32 r4 r0"),)), one("neg.ftz.f32 r3 r0")],
         (1, 0, 0), 0x8000_0000, 0x8000_0001,
@@ -583,6 +592,9 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
         If(predicate="p4", then=(
             Repeat(count=2, counter="r5", body=(one("setp.ge.xor.u32 p4|p5 r1 r2 p4"),)),
         )),
+        # Nothing is under a predicate.
+        one("mov.b32.unpack h1|h2 r0"), one("min.bf16 h1 h1 h2"), one("cvt.sat.s8.u16 h1 h1"),
+        one("cvt.u32.u16 r4 h1"),
         # No branch says it, or the loop changes it.
         one("setp.ne.u32 p4 r0 9"), one("selp.f32 r4 r0 r1 p4"),
         If(predicate="p4", then=(
