@@ -881,8 +881,11 @@ class _Written:
         self._arms = 0
         """Arms of branches around."""
         self._known: dict[str, tuple[bool, bool]] = {}
-        """Predicates that the branches around say, and whether that one is the first behind what
-        writes the predicate: of it a compiler finds out that a loop writes it, too."""
+        """Predicates that the branches around say, or those with which lanes leave a turn before,
+        and whether that one is the first behind what writes the predicate: of it a compiler finds
+        out that a loop writes it, too."""
+        self._arms_say: set[str] = set()
+        """Those of them that branches around say."""
         self._here: set[str] = set()
         """Predicates that are written since the last branch."""
         self._believed: set[str] = set()
@@ -931,6 +934,7 @@ class _Written:
         name = predicate.removeprefix("!")
         said = taken != predicate.startswith("!")
         self._known[name] = said, here
+        outer, self._arms_say = self._arms_say, self._arms_say | {name}
         if not said and name in compared:
             register, constant = compared[name]
             self._told[register] = constant
@@ -939,6 +943,7 @@ class _Written:
         self._here.clear()
         made = self._block(code)
         self._arms -= 1
+        self._arms_say = outer
         self._known = {name: said for name, said in before.items() if name in self._known}
         self._compared = {
             name: pair for name, pair in compared.items() if self._compared.get(name) == pair
@@ -1042,7 +1047,7 @@ class _Written:
         if name not in self._flushing:
             return predicate
         self._uses += 1
-        arm = name in self._known
+        arm = name in self._known and name in self._arms_say
         if any(
             cause.nth == self._uses if cause.nth else arm and (cause.branches or not branch)
             for cause in self._causes
