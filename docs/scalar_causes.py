@@ -29,7 +29,7 @@ from oracle.lane_code import (
 )
 from oracle.matrices import LANES
 from oracle.program import Program, walk
-from oracle.scalar import CLASSES
+from oracle.scalar.row import CLASSES, Bits
 from oracle.steps import Branch, Loop, Step
 from strategies.programs.lane_code import always_wrong
 
@@ -62,6 +62,14 @@ _NEUTRAL = {"min.s32": _MOST, "max.s32": _LEAST, "min.u32": 0xFFFF_FFFF, "and.b3
 """What changes no result of a reduction; of others, 0."""
 _ONE = {"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F80_0000, "f64": 0x3FF0 << 48}
 """1, of each format."""
+_STEPS = frozenset({"div.s32", "div.u16", "div.s16", "rem.u16"})
+"""Divisions that a compiler makes with branches at first: behind them as behind a branch."""
+_NEVER = ("lop3", "prmt", "bmsk", "sad", "fma", "copysign")
+"""Families of which a compiler finds no constant (13.1.115 at -O1, from constants in registers)."""
+_WHOLE = ("min", "max", "sub", "bfe")
+"""Families of which it finds one only where all sources are constants."""
+_DOTS = ("dp4a", "dp2a")
+"""Families of which it finds one only where a factor is 0."""
 _HALF = LANES // 2
 _LATER, _MIXED, _ENTERING = "p996", "p995", "r996"
 """Lanes that come to a loop after others, whether there are any, and how many enter its body."""
@@ -73,6 +81,8 @@ _COPIES = 400
 """Number of the first register that keeps a source of a lop3."""
 _SIGNS = 600
 """Number of the register that keeps %r0 as a comparison with 0 takes it."""
+_FACTORS = 800
+"""Number of the register that tells of h0 what is above it."""
 _SHADOWS = 500
 """Number of the predicate that a comparison without flushing writes for %p0."""
 
@@ -115,6 +125,12 @@ class Cause:
     signs: bool = False
     """Whether the negative or the magnitude of an integer, which a branch or a loop makes, is that
     of an f32 for a comparison with 0 behind it."""
+    chooses: bool = False
+    """Whether a `selp.f32` by a predicate that a branch says takes the other source."""
+    folds: bool = False
+    """Whether it shows where a compiler finds out what the sources are, on all ways to there."""
+    unrolls: bool = False
+    """Whether that is so in each turn of a loop of a constant count."""
     tells: bool = False
     """Whether both halves of a register are the lower half of a constant, which it equals where
     a branch says that it does not differ."""
@@ -250,11 +266,13 @@ def _result(by: Assign, values: Sequence[int], name: str) -> int:
     return int(by.row.evaluate(*given)[by.destinations.index(name)].flat[0])
 
 
-def _all_ones(one: Assign, last: _Last) -> list[Statement] | None:
+def _all_ones(one: Assign, _: _Last) -> list[Statement] | None:
     if one.opcode != "bfe.s32":
         return None
-    position, length = (_constant(source, last) for source in one.sources[1:])
-    if position is None or position & 0xFF < 32 or length is None:
+    position, length = one.sources[1:]
+    if isinstance(position, str) or isinstance(length, str):
+        return None
+    if position & 0xFF < 32 or not length & 0xFF:
         return None
     return [_assign("mov.b32", one.destinations[0], 0xFFFF_FFFF, guard=one.guard)]
 
@@ -269,18 +287,6 @@ def _shorter_later(one: Assign, last: _Last) -> list[Statement] | None:
     if length is None or length & 0xFF < 32:
         return None
     return [replace(one, sources=(*one.sources[:3], length % 32))]
-
-
-def _all_ones_later(one: Assign, _: _Last) -> list[Statement] | None:
-    if one.opcode != "bfe.s32" or not isinstance(one.sources[1], str):
-        return None
-    result = one.destinations[0]
-    return [
-        _assign("and.b32", _FIRST, one.sources[1], 0xFF),
-        _assign("setp.gt.u32", _CHOSEN, _FIRST, 31),
-        replace(one, destinations=(_SECOND,), guard=""),
-        _assign("selp.b32", result, 0xFFFF_FFFF, _SECOND, _CHOSEN, guard=one.guard),
-    ]
 
 
 def _added(one: Assign, _: _Last) -> list[Statement] | None:
@@ -416,9 +422,33 @@ def _doubled(one: Assign, last: _Last) -> list[Statement] | None:
 def _extended(one: Assign, last: _Last) -> list[Statement] | None:
     if one.opcode != "cvt.u32.u16":
         return None
-    if not any(by.opcode == "cvt.sat.s16.s32" for by in _makers(one.sources[0], last)):
+    made = {by.opcode for by in _makers(one.sources[0], last)}
+    if made.isdisjoint({"cvt.sat.s16.s32", "cvt.sat.s16.s64"}):
         return None
     return [replace(one, opcode="cvt.s32.s16")]
+
+
+def _unextended(one: Assign, last: _Last) -> list[Statement] | None:
+    if one.opcode == "cvt.u32.u16":
+        made = last.get(str(one.sources[0]), ())
+        if not made or not made[0].guard or not made[0].opcode.startswith("cvt.sat.s8."):
+            return None
+        result, factor = one.destinations[0], _factor(str(one.sources[0]))
+        return [one, _assign("mul.lo.u32", result, result, factor, guard=one.guard)]
+    # Arithmetic of floats has its result in both halves, and other instructions have 0 there.
+    floats = one.row.family in ("add", "sub", "mul", "fma", "min", "max")
+    both = floats and one.opcode.endswith((".f16", ".bf16"))
+    kept = [
+        _assign("mov.b32", _factor(name), 0x1_0001 if both else 1, guard=one.guard)
+        for name in one.destinations
+        if class_of(name) == "b16"
+    ]
+    return [*kept, one] if kept else None
+
+
+def _factor(half: str) -> str:
+    """Return the register that holds 0x10001 where both halves are as a register of 16 bits."""
+    return f"r{_FACTORS + int(half[1:])}"
 
 
 def _negated(one: Assign, last: _Last) -> list[Statement] | None:
@@ -540,12 +570,11 @@ def _even(one: Assign, last: _Last) -> list[Statement] | None:
     return None
 
 
-def _without_sign(one: Assign, last: _Last) -> list[Statement] | None:
+def _without_sign(one: Assign, _: _Last) -> list[Statement] | None:
     if one.row.family not in ("add", "mul", "max") or not one.opcode.endswith("16x2"):
         return None
-    first, second = one.sources
-    constant = _constant(first, last) if first == second else None
-    if constant is None or isinstance(first, int):
+    constant, second = one.sources
+    if isinstance(constant, str) or constant != second:
         return None
     halves = constant & 0xFFFF, constant >> 16
     if halves.count(0x8000) != 1:
@@ -699,11 +728,16 @@ CAUSES = (
         section="Half of a register is converted to tf32",
         rewrite=_lower_half,
     ),
-    Cause(
-        name="bfe.s32 with a constant position above 31 is -1",
-        ptx="bfe.s32 %r4, %r0, 0x56, 9;",
-        section="bfe.s32 with a constant",
-        rewrite=_all_ones,
+    *(
+        Cause(
+            name="bfe.s32 with a constant position above 31 is -1",
+            ptx="bfe.s32 %r4, %r0, 0x56, 9;",
+            section="bfe.s32 with a constant",
+            rewrite=_all_ones,
+            folds=True,
+            unrolls=unrolls,
+        )
+        for unrolls in (False, True)
     ),
     Cause(
         name="bfi.b32 takes a constant length modulo 32",
@@ -716,12 +750,6 @@ CAUSES = (
         ptx="bfi.b32 %r4, %r0, %r1, %r2, 145;",
         section="bfi.b32 takes a constant",
         rewrite=_shorter_later,
-    ),
-    Cause(
-        name="bfe.s32 with a constant position above 31 is -1",
-        ptx="mov.b32 %r1, 0x56; bfe.s32 %r4, %r0, %r1, 9;",
-        section="bfe.s32 with a constant",
-        rewrite=_all_ones_later,
     ),
     Cause(
         name="a difference of two shifts becomes a rotation",
@@ -818,6 +846,12 @@ CAUSES = (
         rewrite=_extended,
     ),
     Cause(
+        name="a register that saturates under a predicate is not extended",
+        ptx="min.bf16 %h1, %h0, %h0; @%p0 cvt.sat.s8.u16 %h1, %h1; cvt.u32.u16 %r1, %h1;",
+        section="A saturated s16",
+        rewrite=_unextended,
+    ),
+    Cause(
         name="neg.ftz.f32 is taken for the neg.f32 of a branch before it",
         ptx="@%p0 bra NO; neg.f32 %f1, %f0; NO: neg.ftz.f32 %f2, %f0;",
         section="neg.ftz.f32 is taken for neg.f32",
@@ -841,11 +875,16 @@ CAUSES = (
         section="The product of two odd numbers",
         rewrite=_even,
     ),
-    Cause(
-        name="-0 in half of a constant is 0 where it is read first",
-        ptx="mov.b32 %r1, 0x3c008000; add.rn.f16x2 %r2, %r1, %r1;",
-        section="-0 in half of a constant",
-        rewrite=_without_sign,
+    *(
+        Cause(
+            name="-0 in half of a constant is 0 where it is read first",
+            ptx="mov.b32 %r1, 0x3c008000; add.rn.f16x2 %r2, %r1, %r1;",
+            section="-0 in half of a constant",
+            rewrite=_without_sign,
+            folds=True,
+            unrolls=unrolls,
+        )
+        for unrolls in (False, True)
     ),
     Cause(
         name="lane 0 is not joined before redux",
@@ -877,6 +916,12 @@ CAUSES = (
         ptx="or.pred %p3, %p1, %p2; and.pred %p4, %p1, %p2; and.pred %p5, %p1, %p4;",
         section="and.pred and or.pred of the same predicates",
         merges=True,
+    ),
+    Cause(
+        name="selp.f32 by a predicate that a branch says reads another one",
+        ptx="@!%p0 bra JOIN; TURN: selp.f32 %r1, %r2, %r3, %p0; ... @%p1 bra TURN;",
+        section="selp.f32 by a predicate that a branch says",
+        chooses=True,
     ),
     *(
         Cause(
@@ -937,6 +982,10 @@ BY_MACHINE_CODE = {
     "42/14723": "Lanes that a loop leaves apart",
     "42/18773": "mad.hi loses an addend",
     "42/19555": "mad.hi loses an addend",
+    **dict.fromkeys(
+        ("42/4442", "42/12355", "42/13189", "42/13268"),
+        "selp.f32 by a predicate that a branch says",
+    ),
 }
 """Programs, by seed and number, whose defect PTX cannot say: sections of docs/findings.md."""
 MADE_SMALLER = {
@@ -978,8 +1027,14 @@ class _Written:
         """Registers that are compared with 0 as f32."""
         self._split: dict[str, str] = {}
         """With which predicates lanes jump at branches before, outside of others and of loops."""
-        self._known: dict[str, bool] = {}
-        """Predicates that the branches around say."""
+        self._known: dict[str, tuple[bool, bool]] = {}
+        """Predicates that the branches around say, or those with which lanes leave a turn before,
+        and whether that one is the first behind what writes the predicate: of it a compiler finds
+        out that a loop writes it, too."""
+        self._arms_say: set[str] = set()
+        """Those of them that branches around say."""
+        self._here: set[str] = set()
+        """Predicates that are written since the last branch."""
         self._believed: set[str] = set()
         """Those of them that are still believed in a loop which changes them."""
         self._compared: dict[str, tuple[str, int]] = {}
@@ -988,6 +1043,8 @@ class _Written:
         """Registers that equal a constant where the branches around say so."""
         self.seen = False
         """Whether any of the defects was found."""
+        self.folded: set[str] = set()
+        """Names of those that showed where sources are constants."""
 
     def whole(self, step: LaneCode) -> tuple[Statement, ...]:
         """Return the statements of a step with the defects."""
@@ -996,6 +1053,11 @@ class _Written:
             Assign(opcode=f"setp.{order}.u32", destinations=(name,), sources=("lane", "lane"))
             for name, order in ((_CONSTANT[True], "eq"), (_CONSTANT[False], "ne"))
         )
+        if any(cause.folds for cause in self._causes):
+            folding = _Folding([cause for cause in self._causes if cause.folds])
+            code = folding.block(code)
+            self.folded |= folding.seen
+            self.seen |= bool(folding.seen)
         if any(cause.merges for cause in self._causes):
             self._merged = _merged(code)
         if any(cause.signs for cause in self._causes):
@@ -1009,20 +1071,33 @@ class _Written:
     def _block(self, code: Sequence[Statement]) -> tuple[Statement, ...]:
         return tuple(made for one in code for made in self._statement(one))
 
+    def _turn(self, code: Sequence[Statement]) -> tuple[Statement, ...]:
+        """Return a part of a turn, behind which nothing is said by what lanes leave it with."""
+        before = dict(self._known)
+        self._here.clear()
+        made = self._block(code)
+        self._here.clear()
+        self._known = {name: said for name, said in before.items() if name in self._known}
+        return made
+
     def _arm(
-        self, code: Sequence[Statement], predicate: str, *, taken: bool
+        self, code: Sequence[Statement], predicate: str, *, taken: bool, here: bool
     ) -> Sequence[Statement]:
         before, compared, told = dict(self._known), self._compared, dict(self._told)
         name = predicate.removeprefix("!")
-        self._known[name] = said = taken != predicate.startswith("!")
+        said = taken != predicate.startswith("!")
+        self._known[name] = said, here
+        outer, self._arms_say = self._arms_say, self._arms_say | {name}
         if not said and name in compared:
             register, constant = compared[name]
             self._told[register] = constant
         self._compared = dict(compared)
         self._arms += 1
+        self._here.clear()
         made = self._block(code)
         self._arms -= 1
         self._join(code)
+        self._arms_say = outer
         self._known = {name: said for name, said in before.items() if name in self._known}
         self._compared = {
             name: pair for name, pair in compared.items() if self._compared.get(name) == pair
@@ -1041,14 +1116,18 @@ class _Written:
                 self._forget(written)
                 for name in written:
                     self._join(self._last.get(name, ()))
-                changed = written & set(self._known)
-                believed = changed if self._has("believes", changed) else set()
+                if one.entry and (said := self._said(one.entry)) is not None:
+                    one = replace(one, entry=_CONSTANT[True] if said else "")
+                changed = {name for inner in every(one.body) for name in _changed(inner)}
+                changed &= set(self._known)
+                far = {name for name in changed if not self._known[name][1]}
+                believed = far if self._has("believes", far) else set()
                 self._believed |= believed
                 for name in changed - believed:
                     del self._known[name]
                 self._loops.append(one)
-                first = self._block(one.body[: one.skipped])
-                rest = self._block(one.body[one.skipped :])
+                first = self._turn(one.body[: one.skipped])
+                rest = self._turn(one.body[one.skipped :])
                 self._loops.pop()
                 self._join(one.body)
                 for name in believed:
@@ -1061,6 +1140,9 @@ class _Written:
                 said = self._said(one.predicate)
                 if said is not None:
                     return [replace(one, predicate=_CONSTANT[True])] if said else []
+                name = one.predicate.removeprefix("!")
+                self._known[name] = name != one.predicate, name in self._here
+                self._here.clear()
                 return [replace(one, predicate=self._read(one.predicate, branch=True))]
             case _:
                 return [one]
@@ -1181,7 +1263,19 @@ class _Written:
     def _said(self, predicate: str) -> bool | None:
         """Return what is believed of a predicate; None: nothing."""
         name = predicate.removeprefix("!")
-        return self._known[name] != (name != predicate) if name in self._believed else None
+        return self._known[name][0] != (name != predicate) if name in self._believed else None
+
+    def _is_said(self, name: str) -> bool:
+        """Whether the branches around say a predicate, or a copy of it."""
+        changed = {
+            each for loop in self._loops for one in every(loop.body) for each in _changed(one)
+        }
+        if name in self._known or name in changed:
+            return name in self._known
+        copies = [self._last[each][0] for each in self._known if each in self._last]
+        return any(
+            _copied(one) == name and name not in _written_since(one, self._last) for one in copies
+        )
 
     def _asked(self, predicate: str, *, branch: bool = False) -> str:
         """Return the predicate that is asked for in place of one."""
@@ -1189,7 +1283,7 @@ class _Written:
         if name not in self._flushing:
             return predicate
         self._uses += 1
-        arm = name in self._known
+        arm = name in self._known and name in self._arms_say
         if any(
             cause.nth == self._uses if cause.nth else arm and (cause.branches or not branch)
             for cause in self._causes
@@ -1220,21 +1314,33 @@ class _Written:
         if not self._loops and not self._arms:
             name, negated = one.predicate.removeprefix("!"), one.predicate.startswith("!")
             self._split[name] = name if negated else f"!{name}"
-        then = tuple(self._arm(one.then, one.predicate, taken=True))
-        otherwise = tuple(self._arm(one.otherwise, one.predicate, taken=False))
+        here = one.predicate.removeprefix("!") in self._here
+        then = tuple(self._arm(one.then, one.predicate, taken=True, here=here))
+        otherwise = tuple(self._arm(one.otherwise, one.predicate, taken=False, here=here))
+        self._here.clear()
         return [replace(one, predicate=asked, then=then, otherwise=otherwise)]
 
     def _assign(self, one: Assign) -> Sequence[Statement]:
-        made = self._keeping(one, self._defective(one))
+        # With a predicate it may leave alone what it writes, which is still believed.
+        kept = [
+            _assign("or.pred", name, *[_CONSTANT[said]] * 2)
+            for name in one.destinations
+            if one.guard and (said := self._said(name)) is not None
+        ]
+        made = [*kept, *self._keeping(one, self._defective(one))]
         source = _copied(one)
         self._last[_ANY].insert(0, one)
         flushes = ".ftz." in one.opcode or source in self._flushing
         for name in one.destinations:
             (self._flushing.add if flushes else self._flushing.discard)(name)
             self._last[name] = [one, *self._last.get(name, ())]
+        if one.opcode in _STEPS and not one.guard:
+            self._here.clear()
+        for name in _changed(one):
             self._known.pop(name, None)
             self._believed.discard(name)
             self._split.pop(name, None)
+            self._here.add(name)
         self._forget(one.destinations)
         if one.opcode in ("setp.ne.s32", "setp.ne.u32", "setp.ne.b32") and not one.guard:
             registers = [each for each in one.sources if isinstance(each, str)]
@@ -1275,7 +1381,7 @@ class _Written:
             self.seen = True
             return [replace(one, opcode="and.pred")]
         for cause in self._causes:
-            made = cause.rewrite(one, self._last)
+            made = None if cause.folds else cause.rewrite(one, self._last)
             if made is not None:
                 self.seen |= made[-1] is not one  # else it only keeps what it reads
                 return made
@@ -1292,6 +1398,9 @@ class _Written:
         if (once := self._once(one)) is not None:
             self.seen = True
             return once
+        if one.opcode == "selp.f32" and self._has("chooses", self._is_said(str(one.sources[2]))):
+            first, second, predicate = one.sources
+            return [replace(one, sources=(second, first, predicate))]
         one = replace(
             one,
             guard=one.guard and self._read(one.guard),
@@ -1346,6 +1455,156 @@ class _Written:
         return [first, If(predicate=_CHOSEN, then=(one,))]
 
 
+class _Folding:
+    """Code in which defects show where sources are constants, as a compiler finds them out.
+
+    Parameters
+    ----------
+    causes
+        The defects.
+    """
+
+    def __init__(self, causes: Sequence[Cause]) -> None:
+        self._causes = causes
+        self._values: dict[str, int] = {}
+        """Registers and predicates that hold a constant."""
+        self._left: list[list[dict[str, int]]] = []
+        """What they hold where lanes leave a loop, for each of the loops around."""
+        self.seen: set[str] = set()
+        """Names of the defects that were found."""
+
+    def block(self, code: Sequence[Statement]) -> tuple[Statement, ...]:
+        """Return statements with the defects; what they write is known behind them."""
+        return tuple(made for one in code for made in self._statement(one))
+
+    def _statement(self, one: Statement) -> Sequence[Statement]:
+        match one:
+            case Assign():
+                return self._assign(one)
+            case If():
+                return [self._branch(one)]
+            case Repeat():
+                return self._repeat(one)
+            case Leave():
+                self._left[-1].append(dict(self._values))
+        return [one]
+
+    def _holds(self, predicate: str) -> bool | None:
+        """Return what a predicate is; None: it is not constant."""
+        value = self._values.get(predicate.removeprefix("!"))
+        return None if value is None else bool(value) != predicate.startswith("!")
+
+    def _branch(self, one: If) -> If:
+        holds, before = self._holds(one.predicate), dict(self._values)
+        then = self.block(one.then)
+        after, self._values = self._values, before
+        otherwise = self.block(one.otherwise)
+        if holds is not False:
+            self._values = after if holds else _common(after, self._values)
+        return replace(one, then=then, otherwise=otherwise)
+
+    def _repeat(self, one: Repeat) -> Sequence[Statement]:
+        unrolls = any(cause.unrolls for cause in self._causes)
+        if isinstance(one.count, str) and one.count in self._values:
+            one = replace(one, count=self._values[one.count] & one.mask)
+        if one.count == 0 and not one.late and not one.entry:
+            self._values[one.counter] = 0
+            return [one]
+        if unrolls and (turns := self._unrolled(one)) is not None:
+            return turns
+        seen = self.seen
+        while True:  # until what is constant where the body begins is so where it ends
+            self._values.pop(one.counter, None)
+            before, self.seen = dict(self._values), set(seen)
+            self._left.append([])
+            first = self.block(one.body[: one.skipped])
+            if one.entry:
+                self._values = _common(self._values, before)
+            rest = self.block(one.body[one.skipped :])
+            after = _common(self._values, *self._left.pop())
+            self._values = _common(before, after)
+            if self._values == before:
+                if one.late:
+                    self._values = after
+                self._values.pop(one.counter, None)
+                return [replace(one, body=(*first, *rest))]
+
+    def _unrolled(self, one: Repeat) -> Sequence[Statement] | None:
+        """Return the turns of a loop one after the other; None where it has no such turns."""
+        leaves = any(isinstance(each, Leave) for each in every(one.body))
+        if not isinstance(one.count, int) or not one.count or one.entry or leaves:
+            return None
+        numbers = range(one.count, -1, -1) if one.down else range(one.count + 1)
+        made: list[Statement] = []
+        seen, self.seen = self.seen, set()
+        for turn in numbers:
+            made.append(_assign("mov.b32", one.counter, turn))
+            self._values[one.counter] = turn
+            if turn != numbers[-1]:
+                made += self.block(one.body)
+        found, self.seen = self.seen, seen | self.seen
+        return made if found else [one]
+
+    def _assign(self, one: Assign) -> Sequence[Statement]:
+        holds = self._holds(one.guard) if one.guard else True
+        known = replace(one, sources=tuple(self._values.get(str(n), n) for n in one.sources))
+        made = None
+        for cause in self._causes if holds is not False else ():
+            if (made := cause.rewrite(known, {})) is not None:
+                self.seen.add(cause.name)
+                break
+        values = self._made(made[-1] if made and isinstance(made[-1], Assign) else known)
+        for name, value in zip(one.destinations, values, strict=True):
+            if holds is False or (not holds and value == self._values.get(name)):
+                continue
+            if holds and value is not None:
+                self._values[name] = value
+            else:
+                self._values.pop(name, None)
+        return [one] if made is None else made
+
+    def _made(self, one: Assign) -> Sequence[int | None]:
+        """Return what an instruction writes, where it is so whatever its other sources are."""
+        row, read = one.row, list(zip(one.sources, one.row.sources, strict=True))
+        # The field of a register may lie above it.
+        needed = one.sources[1:] if row.family == "bfe" else one.sources
+        whole = all(isinstance(name, int) for name in needed)
+        if (
+            row.warp
+            or row.carry_in
+            or row.family in _NEVER
+            or (row.family in _DOTS and 0 not in one.sources[:2])
+            or (one.opcode.endswith("16x2") and row.family not in ("abs", "neg"))
+            or (not whole and (row.family in _WHOLE or row.family.startswith("v")))
+        ):
+            return [None] * len(one.destinations)
+        given = {pair: _any_of(*pair, seed) for seed, pair in enumerate(dict.fromkeys(read))}
+        with np.errstate(all="ignore"):
+            results = row.evaluate(*(given[pair] for pair in read))
+        return [
+            int(each.flat[0]) if (each == each.flat[0]).all() else None
+            for each in results[: len(one.destinations)]
+        ]
+
+
+def _any_of(source: str | int, kind: str, seed: int) -> Bits:
+    """Return what a source may hold: of a register, many patterns."""
+    if isinstance(source, int):
+        return np.full((LANES, LANES), source, CLASSES[kind])
+    patterns = np.random.default_rng(seed).integers(0, 1 << 64, (LANES, LANES), np.uint64)
+    patterns[::2] = np.uint64(0) - (patterns[::2] % np.uint64(3)) + np.uint64(1)  # 1, 0, -1
+    return (patterns % 2).astype(np.bool_) if kind == "pred" else patterns.astype(CLASSES[kind])
+
+
+def _common(values: Mapping[str, int], *others: Mapping[str, int]) -> dict[str, int]:
+    """Return what is the same in all of some."""
+    return {
+        name: value
+        for name, value in values.items()
+        if all(other.get(name) == value for other in others)
+    }
+
+
 def _copied(one: Assign) -> str:
     """Return the predicate of which an instruction writes a copy or the negation; "" for none."""
     if one.opcode not in ("or.pred", "and.pred", "not.pred"):
@@ -1368,6 +1627,13 @@ def _same(one: Assign, name: str) -> str:
         made = one.row.evaluate(*constants, held)[one.destinations.index(name)]
         return str(source) if (made == held).all() else ""
     return "" if one.opcode == "not.pred" else _copied(one)
+
+
+def _changed(one: Statement) -> set[str]:
+    """Return what a statement writes itself, other than with what is there."""
+    if isinstance(one, Assign) and one.opcode in ("mov.pred", "or.pred", "and.pred"):
+        return {*one.destinations} - ({*one.sources} if len({*one.sources}) == 1 else set())
+    return written_by(one)
 
 
 def _merged(code: Sequence[Statement]) -> list[Assign]:
@@ -1438,11 +1704,13 @@ def possible(program: Program) -> list[Cause]:
 
 
 def _shows(program: Program, cause: Cause) -> bool:
-    written = _Written((cause,))
+    # What one makes of constants, another one may find.
+    folds = [one for one in CAUSES if one.folds and one.unrolls == cause.unrolls]
+    written = _Written(folds if cause.folds else (cause,))
     for step in walk(program.steps):
         if isinstance(step, LaneCode):
             written.whole(step)
-    return written.seen
+    return cause.name in written.folded if cause.folds else written.seen
 
 
 def with_defects(program: Program) -> Iterator[tuple[Sequence[str], Program]]:

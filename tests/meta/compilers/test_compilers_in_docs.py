@@ -133,6 +133,8 @@ def docs(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
 
 
 ON = one("setp.ne.u32 p1 r2 0")
+ELSEWHERE = If(predicate="p0", then=())
+"""What comes behind it stands behind a branch."""
 DEFECTS = {
     "testp": (
         [ON, one("or.pred p0 p1 p1"), one("testp.normal.f32 p0 r1", "!p1"),
@@ -178,6 +180,35 @@ DEFECTS = {
     "bfe.s32  ": (
         [one("min.s32 r4 1 0xbc51a759"), one("add.u32 r5 4 5"), one("bfe.s32 r3 r0 r4 r5")],
         (5, 0, 0), 0, 0xFFFF_FFFF,
+    ),
+    "bfe.s32   ": (  # whatever else is read
+        [one("and.b32 r4 r1 0"), one("add.u32 r4 r4 9"), one("bfe.s32 r3 r0 0x56 r4")],
+        (5, 3, 0), 0, 0xFFFF_FFFF,
+    ),
+    "bfe.s32    ": (  # -1 is the next position
+        [one("bfe.s32 r4 r0 0x56 9"), one("bfe.s32 r3 r1 r4 9")],
+        (0xFFFF_FFFF, 5, 0), 0, 0xFFFF_FFFF,
+    ),
+    "bfe.s32     ": (  # one arm is not taken, and both arms of the other branch agree
+        [one("mov.b32 r4 r1"), one("setp.lt.u32 p0 3 2"), one("setp.lt.u32 p2 r1 2"),
+         If(predicate="p0", otherwise=(one("mov.b32 r4 0x56"),), then=(one("mov.b32 r4 r1"),)),
+         If(predicate="p2", then=(one("mov.b32 r4 0x56"),)),
+         one("mov.b32 r4 r2", "p0"), one("mov.b32 r4 0x56", "p2"), one("bfe.s32 r3 r0 r4 9")],
+        (5, 1, 0), 0, 0xFFFF_FFFF,
+    ),
+    "bfe.s32      ": (  # it stays so in a loop
+        [one("mov.b32 r4 0x56"), one("mov.b32 r6 9"), one("mov.b32 r3 0"),
+         Repeat(count="r2", counter="r5", body=(
+             one("bfe.s32 r3 r0 r4 r6"), one("and.b32 r4 r4 0xff"), one("add.u32 r7 r5 4"),
+         ))],
+        (5, 0, 1), 0, 0xFFFF_FFFF,
+    ),
+    "bfe.s32       ": (  # the number of the turn
+        [one("mov.b32 r3 0"),
+         Repeat(count=2, counter="r5", down=True, body=(
+             one("bfe.s32 r4 r0 0x56 r5"), one("shl.b32 r4 r4 r5"), one("add.u32 r3 r3 r4"),
+         ))],
+        (5, 0, 0), 0, 0xFFFF_FFFA,
     ),
     "bfi.b32": (
         [one("bfi.b32 r3 r0 r1 6 145")], (0xFFFF_FFFF, 0, 0), 0xFFFF_FFC0, 0x007F_FFC0,
@@ -228,6 +259,15 @@ DEFECTS = {
         [one("cvt.sat.s16.s32 h0 r0"), one("cvt.u32.u16 r3 h0")],
         (0xFFFF_0000, 0, 0), 0x8000, 0xFFFF_8000,
     ),
+    "saturated s16 ": (
+        [one("cvt.s64.s32 d0 r0"), one("cvt.sat.s16.s64 h0 d0"), one("cvt.u32.u16 r3 h0")],
+        (0xFFFF_0000, 0, 0), 0x8000, 0xFFFF_8000,
+    ),
+    "saturates under a": (
+        [ON, one("mov.b32.unpack h0|h2 r0"), one("min.bf16 h1 h0 h0"),
+         one("cvt.sat.s8.u16 h1 h1", "p1"), one("cvt.u32.u16 r3 h1")],
+        (0x3F80, 0, 0), 0x3F80, 0x3F80_3F80,
+    ),
     "neg.ftz.f32": (
         [ON, If(predicate="!p1", then=(one("neg.f32 r4 r0"),)), one("neg.ftz.f32 r3 r0")],
         (1, 0, 0), 0x8000_0000, 0x8000_0001,
@@ -276,6 +316,19 @@ DEFECTS = {
         [one("mov.b32 r4 0x80001fff"), one("max.NaN.bf16x2 r3 r4 r4")],
         (0, 0, 0), 0x8000_1FFF, 0x1FFF,
     ),
+    "-0 in half  ": (  # of a loop that takes no turns the register stays
+        [one("mov.b32 r4 0x80001fff"), one("and.b32 r6 r1 0"),
+         Repeat(count="r6", counter="r5", body=(one("mov.b32 r4 r1"),)),
+         one("add.u32 r4 r4 r5"), one("max.NaN.bf16x2 r3 r4 r4")],
+        (0, 7, 0), 0x8000_1FFF, 0x1FFF,
+    ),
+    "selp.f32 by": (
+        [one("setp.ne.u32 p0 r0 0"), one("mov.b32 r3 5"),
+         If(predicate="p0", then=(
+             Repeat(count="r2", counter="r5", body=(one("selp.f32 r3 r0 r1 p0"),)),
+         ))],
+        (3, 7, 1), 3, 7,
+    ),
     "or.pred": (
         [ON, one("setp.ne.u32 p2 r0 0"), one("or.pred p3 p1 p2"), one("and.pred p4 p2 p1"),
          one("and.pred p5 p1 p4"), one("selp.b32 r3 1 0 p3")],
@@ -292,7 +345,7 @@ DEFECTS = {
         (1, 2, 0), 0x3C00, 0x3C00_3C00,
     ),
     "believed": (
-        [one("setp.eq.u32 p0 r0 0"),
+        [one("setp.eq.u32 p0 r0 0"), one("div.s32 r4 r0 3"),
          If(predicate="p0", then=(
              Repeat(count=2, counter="r5", body=(one("setp.ge.xor.u32 p0|p2 r1 r2 p0"),)),
          )),
@@ -300,7 +353,7 @@ DEFECTS = {
         (0, 1, 0), 1, 0,
     ),
     "believed ": (
-        [one("setp.eq.u32 p0 r0 0"), one("mov.b32 r3 5"),
+        [one("setp.eq.u32 p0 r0 0"), one("mov.b32 r3 5"), ELSEWHERE,
          If(predicate="p0", then=(
              Repeat(count=2, counter="r5", body=(
                  Leave(predicate="!p0", turn=True), one("setp.ge.xor.u32 p0|p2 r1 r2 p0"),
@@ -310,7 +363,7 @@ DEFECTS = {
         (0, 1, 0), 6, 7,
     ),
     "believed  ": (
-        [one("setp.eq.u32 p0 r0 0"), one("mov.b32 r3 5"),
+        [one("setp.eq.u32 p0 r0 0"), one("mov.b32 r3 5"), ELSEWHERE,
          If(predicate="p0", then=(
              Repeat(count=2, counter="r5", entry="p0", skipped=1, body=(
                  Leave(predicate="p0"), one("setp.ge.xor.u32 p0|p2 r1 r2 p0"),
@@ -318,6 +371,48 @@ DEFECTS = {
              )),
          ))],
         (0, 1, 0), 7, 6,
+    ),
+    "believed   ": (  # lanes leave the loop around with it
+        [one("setp.ne.u32 p0 r0 0"), one("mov.b32 r3 5"),
+         Repeat(count=1, counter="r5", body=(
+             Leave(predicate="p0"),
+             Repeat(count=2, counter="r6", body=(
+                 one("add.u32 r3 r3 1", "!p0"), one("setp.lt.u32 p0 r1 7"),
+             )),
+         ))],
+        (0, 1, 0), 6, 7,
+    ),
+    "believed    ": (  # what is written under a predicate may stay
+        [one("setp.eq.u32 p0 r0 0"), one("setp.eq.u32 p1 r2 7"), one("mov.b32 r3 5"), ELSEWHERE,
+         If(predicate="p0", then=(
+             Repeat(count=2, counter="r5", body=(
+                 one("setp.ne.u32 p0 r1 1", "p1"), one("selp.b32 r3 1 0 p0"),
+                 one("setp.ne.u32 p0 r1 r1"),
+             )),
+         ))],
+        (0, 1, 0), 0, 1,
+    ),
+    "believed     ": (  # it is written with what is there
+        [one("setp.eq.u32 p0 r0 0"), one("mov.b32 r3 5"), ELSEWHERE,
+         If(predicate="p0", then=(
+             one("mov.pred p0 p0"),
+             Repeat(count=2, counter="r5", body=(
+                 one("and.pred p0 p0 p0"), one("add.u32 r3 r3 1", "p0"),
+                 one("setp.ne.u32 p0 r1 r1"),
+             )),
+         ))],
+        (0, 1, 0), 6, 7,
+    ),
+    "believed      ": (  # lanes enter a loop in the loop with it
+        [one("setp.ne.u32 p0 r0 0"), one("mov.b32 r3 5"), ELSEWHERE,
+         If(predicate="!p0", then=(
+             Repeat(count=2, counter="r5", body=(
+                 Repeat(count=1, counter="r6", late=True, entry="p0", skipped=1, body=(
+                     one("add.u32 r3 r3 1"), one("setp.eq.u32 p0 r1 r1"),
+                 )),
+             )),
+         ))],
+        (0, 1, 0), 6, 7,
     ),
     "copy of a predicate": (
         [one("setp.eq.u32 p0 r0 0"), one("or.pred p1 p0 p0"), one("setp.gt.u32 p0 r1 7"),
@@ -637,7 +732,35 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
         If(predicate="!p4", then=(one("add.rn.f16x2 r4 r2 r1"),)),
         one("setp.ne.u32 p4 r2 9"),
         If(predicate="!p4", then=(one("mov.b32 r2 r1"), one("add.rn.f16x2 r4 r2 r1"))),
-        one("bfe.s32 r4 r0 0x56 r1"), one("neg.ftz.f32 r4 r0"), one("neg.f32 r4 r1"),
+        one("bfe.s32 r4 r0 0x56 r1"), one("bfe.s32 r4 r0 0x56 0"),
+        # In other turns it is something else, and not all is found out.
+        one("lop3.b32 r6 1 1 1 0"), one("bfe.s32 r4 r0 0x56 r6"),
+        one("min.u32 r6 r1 0"), one("bfe.s32 r4 r0 0x56 r6"),
+        one("dp4a.u32.u32 r6 1 2 3"), one("bfe.s32 r4 r0 0x56 r6"),
+        one("mov.b32 r6 0x56"),
+        Repeat(count=2, counter="r5", body=(
+            one("bfe.s32 r4 r0 r6 9"), one("mov.b32 r6 9"), Leave(predicate="p1"),
+        )),
+        one("add.rn.f16x2 r6 0x3c00 0x3c00"), one("bfe.s32 r4 r0 0x56 r6"),
+        one("setp.ne.u32 p0 r0 r0", "p1"), one("mov.b32 r6 9", "p0"),
+        one("bfe.s32 r4 r0 0x56 r6"), one("neg.ftz.f32 r4 r0"), one("neg.f32 r4 r1"),
+        # The first branch behind what writes its predicate.
+        one("setp.eq.u32 p4 r0 9"),
+        If(predicate="p4", then=(
+            Repeat(count=2, counter="r5", body=(one("setp.ge.xor.u32 p4|p5 r1 r2 p4"),)),
+        )),
+        # Nothing is under a predicate.
+        one("mov.b32.unpack h1|h2 r0"), one("min.bf16 h1 h1 h2"), one("cvt.sat.s8.u16 h1 h1"),
+        one("cvt.u32.u16 r4 h1"),
+        # No branch says it, or the loop changes it.
+        one("setp.ne.u32 p4 r0 9"), one("selp.f32 r4 r0 r1 p4"),
+        If(predicate="p4", then=(
+            Repeat(count=2, counter="r5", body=(
+                one("selp.f32 r4 r0 r1 p4"), one("setp.ne.u32 p4 r0 8"),
+            )),
+            one("selp.f32 r4 r0 r1 p4"),
+        )),
+        one("setp.ne.u32 p4 r0 9"), If(predicate="p4", then=(one("selp.b32 r4 r0 r1 p4"),)),
         # Of a sum with a predicate, and of others than a constant and a register.
         one("add.s32 r4 r0 7"), one("add.sat.s32 r4 r4 1", "p1"), one("add.sat.s32 r4 r4 1"),
         one("add.s32 r4 r0 r1"), one("add.sat.s32 r4 r4 1"), one("add.s32 r4 r0 7"),
@@ -678,6 +801,36 @@ def test_a_comparison_that_is_repeated_reads_the_predicate_that_it_was_made_with
     assert stored(program_of(code), 0, 0x3F80_0000, 0) == {7}
     assert made
     assert all(each == {7} for each in made)
+
+
+def test_what_one_defect_makes_of_constants_is_a_constant_of_another(
+    docs: tuple[Any, Any],
+) -> None:
+    code = [
+        one("bfe.s32 r4 r0 0x56 9"), one("and.b32 r4 r4 0x80003c00"), one("add.rn.f16x2 r3 r4 r4")
+    ]  # fmt: skip
+    program = program_of(code)
+    made = [(names, stored(it, 5, 0, 0)) for names, it in docs[1].with_defects(program)]
+    assert stored(program, 5, 0, 0) == {0}
+    assert (["bfe.s32 with a constant position above 31 is -1"], {0x8000_4000}) in made
+    assert {frozenset(each) for names, each in made if len(names) > 1} == {frozenset({0x4000})}
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_a_branch_on_a_copy_says_what_a_selp_reads_until_that_is_written(
+    docs: tuple[Any, Any], changes: bool
+) -> None:
+    selp = one("selp.f32 r3 r0 r1 p0")
+    code: list[Statement] = [
+        one("setp.ne.u32 p0 r0 0"), one("and.pred p2 p0 p0"), one("mov.b32 r3 5"),
+        *([one("setp.ne.u32 p0 r0 1")] if changes else []), If(predicate="p2", then=(selp,)),
+    ]  # fmt: skip
+    made = [
+        stored(it, 3, 7, 0)
+        for names, it in docs[1].with_defects(program_of(code))
+        if names[0].startswith("selp.f32 by")
+    ]
+    assert made[:1] == ([] if changes else [{7}])
 
 
 LOP3 = "one of two equal sources of a lop3"
