@@ -46,7 +46,7 @@ from typing import Any, Final
 
 import numpy as np
 from record import anchor
-from scalar_causes import BY_MACHINE_CODE, CAUSES, MADE_SMALLER, with_defects
+from scalar_causes import BY_MACHINE_CODE, CAUSES, with_defects
 
 from corpus.programs import decode_program, encode_program
 from fuzz.compilers.matrix import Matrix
@@ -91,8 +91,6 @@ PRESET: Final = 1
 MANIFEST = "manifest.json"
 FINDINGS = "findings.md"
 _MORE = "not explained"
-_SMALLER = "made smaller: "
-"""What is said of one of `MADE_SMALLER`, before the section."""
 _LIKE = "as many images as by:"
 _NESTED = ("V12.8", "V12.9", "V13.0", "V13.1", "V13.2")
 """Versions that corrupt registers in nested divergence (release notes of CUDA 13.2.2 and 13.3)."""
@@ -823,31 +821,23 @@ def _print_scalar(results: Mapping[str, Any], members: Sequence[str]) -> None:
         said = "; ".join(
             [*causes, *(f"{_LIKE} {cause}" for cause in likes), *([] if all(rest) else [_MORE])]
         )
-        if row["at"] in MADE_SMALLER:
-            said = f"{_SMALLER}{MADE_SMALLER[row['at']]}"
         key = _span(list(bad), members), _span(good, members) or "none", said
         groups[key].append(opcodes)
         places[key].append(row["at"])
         for cause in causes:
             ranges[cause].add(bad, good, cause, alone=said == cause)
     wrong = sum(map(len, groups.values()))
-    explained = sum(
-        len(found)
-        for (*_, said), found in groups.items()
-        if not any(word in said for word in (_MORE, _LIKE, _SMALLER))
-    )
-    alike, smaller = (
-        sum(len(found) for (*_, said), found in groups.items() if word in said)
-        for word in (_LIKE, _SMALLER)
-    )
+    alike = sum(len(found) for (*_, said), found in groups.items() if _LIKE in said)
+    rest = [at for (*_, said), found in places.items() if _MORE in said for at in found]
+    read = sum(at in BY_MACHINE_CODE for at in rest)
     print("## What is wrong, and with whom\n")
     print(f"{results['device']}; {results['images']} images of each program.")
     _say(
         f"{wrong:,} of {counted(len(told), 'program')} differ from the oracle with some compiler; "
-        f"of {explained:,}, every wrong image comes out as other PTX gives it, byte by byte, in "
-        "which known defects are written out (docs/scalar_causes.py). Of "
+        f"of {wrong - alike - len(rest):,}, every wrong image comes out as other PTX gives it, "
+        "byte by byte, in which known defects are written out (docs/scalar_causes.py). Of "
         f"{alike:,} more as many images are wrong as in that PTX; their bytes were not compared. "
-        f"{smaller:,} were made smaller on the GPU, and what is left shows a known defect."
+        f"Of {read:,} the machine code shows why. {len(rest) - read:,} are not explained."
     )
     same = sum(row["simulated"] == 0 for row in told if "simulated" in row)
     _say(
@@ -873,8 +863,8 @@ def _print_scalar(results: Mapping[str, Any], members: Sequence[str]) -> None:
     )
     print("## Programs\n")
     _say(
-        "Of those that are not explained: seed and number, and the scalar instructions that all "
-        "programs of the row have, those first that no program that is right has."
+        "Of those whose bytes no PTX gives: seed and number, and their machine code, or the scalar "
+        "instructions that all programs of the row have, those first that no right program has."
     )
     print("| programs | wrong with | right with | why |")
     print(f"|{'---|' * 4}")
@@ -884,12 +874,9 @@ def _print_scalar(results: Mapping[str, Any], members: Sequence[str]) -> None:
         wrong_with, right_with, said = key
         common = sorted(set.intersection(*found), key=lambda one: (one in of_right, one))
         named = said if said != _MORE else ", ".join(f"`{one}`" for one in common) or "nothing"
-        if said.startswith(_SMALLER):
-            section = said.removeprefix(_SMALLER)
-            named = f"made smaller: [{section}]({FINDINGS}{anchor(section, headings)})"
-        read = [BY_MACHINE_CODE[at] for at in places[key] if at in BY_MACHINE_CODE]
-        if read:
-            named = f"[see its machine code]({FINDINGS}{anchor(read[0], headings)})"
+        sections = [BY_MACHINE_CODE[at] for at in places[key] if at in BY_MACHINE_CODE]
+        if sections:
+            named = f"[see its machine code]({FINDINGS}{anchor(sections[0], headings)})"
         if _MORE in said:
             named = f"{', '.join(places[key])}: {named}"
         print(f"| {len(found)} | {wrong_with} | {right_with} | {named} |")

@@ -971,10 +971,6 @@ CAUSES = (
 
 
 BY_MACHINE_CODE = {
-    "33/54": "A loop that lanes enter at two places",
-    "33/562": "A loop that lanes enter at two places",
-    "34/550": "mad.hi loses an addend",
-    "35/660": "Lanes are not joined before match.all",
     "42/3456": "mad.hi loses an addend",
     "42/4101": "set to f16 and bf16",
     "42/7763": "set to f16 and bf16",
@@ -988,15 +984,6 @@ BY_MACHINE_CODE = {
     ),
 }
 """Programs, by seed and number, whose defect PTX cannot say: sections of docs/findings.md."""
-MADE_SMALLER = {
-    "33/763": "1 or 0, converted from f32",
-    "33/790": "A comparison that is repeated",
-    "33/802": "A comparison that is repeated",
-    "33/822": "A copy of a predicate",
-    "36/27": "What a branch says of a predicate",
-    "36/529": "A comparison that is repeated",
-}
-"""Programs that were made smaller on an H200 (2026-11-24), and what is left of them shows."""
 
 
 class _Written:
