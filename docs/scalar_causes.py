@@ -355,16 +355,50 @@ def _like(one: Assign, opcode: str, last: _Last) -> list[Statement] | None:
     return [replace(one, opcode=opcode)]
 
 
+def _is_one_or_zero(by: Assign) -> bool:
+    """Whether an instruction writes 1 or 0 as a predicate says."""
+    return by.opcode == "cnot.b32" or (by.opcode == "selp.b32" and {0, 1} == {*by.sources[:2]})
+
+
 def _counted(one: Assign, last: _Last) -> list[Statement] | None:
     words, source = one.opcode.split("."), one.sources[0]
     if words[0] != "cvt" or words[-1] != "f32" or words[-2] not in ("s64", "u64", "f64"):
         return None
     by = last[source][0] if isinstance(source, str) and source in last else None
-    if by is None or not (
-        by.opcode == "cnot.b32" or (by.opcode == "selp.b32" and {0, 1} == {*by.sources[:2]})
-    ):
+    if by is None or not _is_one_or_zero(by):
         return None
     return [replace(one, opcode="cvt.rn.f64.u32" if words[-2] == "f64" else "cvt.u64.u32")]
+
+
+def _is_mask(source: str | int, last: _Last, depth: int = _DEPTH) -> bool:
+    """Whether a register is -1 or 0 as a predicate says, and a compiler finds that out."""
+    made = last.get(str(source), ()) if depth else ()
+    if not made or made[0].guard:
+        return False
+    by, before = made[0], {**last, str(source): made[1:]}
+    match by.opcode.split("."):
+        case ["set", *words, "u32", kind]:
+            return kind[1:] in ("32", "64") and "ftz" not in words
+        case ["selp", "b32" | "u32" | "s32" | "f32"]:
+            return {_constant(each, last) for each in by.sources[:2]} == {0, 0xFFFF_FFFF}
+        case ["neg", "s32"]:
+            negated = before.get(str(by.sources[0]), ())
+            return any(_is_one_or_zero(each) and not each.guard for each in negated[:1])
+        case ["and" | "or" | "xor" | "not", "b32"]:
+            return all(_is_mask(each, before, depth - 1) for each in by.sources)
+    return False
+
+
+def _complemented(one: Assign, last: _Last) -> list[Statement] | None:
+    if one.opcode != "xor.b32":
+        return None
+    for name, mask in (one.sources, one.sources[::-1]):
+        by = last[name][0] if isinstance(name, str) and name in last else None
+        if by is None or by.opcode != "cnot.b32" or by.guard or not _is_mask(mask, last):
+            continue
+        # -(~-1) is 0, and -(~0) is 1.
+        return [_assign("and.b32", _FIRST, mask, 1), replace(one, sources=(name, _FIRST))]
+    return None
 
 
 def _signed_word(one: Assign, last: _Last) -> list[Statement] | None:
@@ -665,6 +699,12 @@ CAUSES = (
         rewrite=_counted,
     ),
     Cause(
+        name="a cnot is negated behind the xor with a mask rather than before it",
+        ptx="cnot.b32 %r2, %r0; selp.b32 %r3, -1, 0, %p0; xor.b32 %r4, %r2, %r3;",
+        section="A cnot and the xor with a mask",
+        rewrite=_complemented,
+    ),
+    Cause(
         name="what a branch says of a predicate is believed in every turn of a loop",
         ptx="@!%p0 bra END; TURN: setp.ge.xor.u32 %p0, %r0, %r1, %p0; ... @%p1 bra TURN;",
         section="What a branch says of a predicate",
@@ -830,6 +870,8 @@ class _Written:
         """Those around."""
         self._arms = 0
         """Arms of branches around."""
+        self._same: dict[str, str] = {}
+        """Predicates that are copies of what others were."""
         self._known: dict[str, bool] = {}
         """Predicates that the branches around say."""
         self._believed: set[str] = set()
@@ -965,15 +1007,11 @@ class _Written:
     def _read(self, predicate: str, *, branch: bool = False) -> str:
         """Return the predicate that is read in place of one, which may be its copy."""
         name = predicate.removeprefix("!")
-        by = self._last[name][0] if name in self._last else None
-        if by is None or by.guard or by.opcode not in ("or.pred", "and.pred"):
-            return predicate
-        first, second = by.sources
-        copied = first == second != name and any(
+        copied = name in self._same and any(
             cause.copies and (branch or not cause.at_branches) for cause in self._causes
         )
         self.seen |= copied
-        return predicate.replace(name, str(first)) if copied else predicate
+        return predicate.replace(name, self._same[name]) if copied else predicate
 
     def _branch(self, one: If) -> Sequence[Statement]:
         said = self._said(one.predicate)
@@ -988,13 +1026,16 @@ class _Written:
     def _assign(self, one: Assign) -> Sequence[Statement]:
         made = self._defective(one)
         source = _copied(one)
+        same = dict(_same(one, self._last))
         self._last[_ANY].insert(0, one)
         flushes = ".ftz." in one.opcode or source in self._flushing
         for name in one.destinations:
             (self._flushing.add if flushes else self._flushing.discard)(name)
             self._last[name] = [one, *self._last.get(name, ())]
+            self._same.pop(name, None)
             self._known.pop(name, None)
             self._believed.discard(name)
+        self._same |= same
         self._forget(one.destinations)
         if one.opcode in ("setp.ne.s32", "setp.ne.u32", "setp.ne.b32") and not one.guard:
             registers = [each for each in one.sources if isinstance(each, str)]
@@ -1096,6 +1137,35 @@ def _copied(one: Assign) -> str:
         return ""
     first, *others = map(str, one.sources)
     return first if all(other == first for other in others) else ""
+
+
+def _same(one: Assign, last: _Last) -> Iterator[tuple[str, str]]:
+    """Yield the predicates of which an instruction writes copies, each behind its copy.
+
+    A comparison of constants with which a predicate is combined may do so.
+    """
+    if one.guard:
+        return
+    if one.opcode in ("or.pred", "and.pred"):
+        found = one.sources[0] == one.sources[1]
+        copies = dict.fromkeys(one.destinations, found)
+    elif one.row.family == "setp" and [*one.row.sources] == ["b32", "b32", "pred"]:
+        values = [_constant(source, last) for source in one.sources[:2]]
+        known = [np.full((1, LANES), value, np.uint32) for value in values if value is not None]
+        if len(known) < len(values):
+            return
+        made = [
+            one.row.evaluate(*known, np.full((1, LANES), old, np.bool_)) for old in (False, True)
+        ]
+        pairs = zip(*made, strict=True)
+        copies = {
+            name: not off.any() and bool(on.all())
+            for name, (off, on) in zip(one.destinations, pairs, strict=True)
+        }
+    else:
+        return
+    source = str(one.sources[-1])
+    yield from ((name, source) for name, copy in copies.items() if copy and name != source)
 
 
 def _merged(code: Sequence[Statement]) -> list[Assign]:
