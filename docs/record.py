@@ -284,6 +284,12 @@ _BUGS = (
         who="ptxas 12.3.107 to 13.5.37 at -O1 to -O3", since="12.3.107",
     ),
     Bug(
+        unit="cnot.b32, xor.b32",
+        what="of a cnot and a mask that a predicate chooses: negated behind the xor, not before it",
+        section="A cnot and the xor with a mask", ids=("79b33306",), since="11.7.99 or earlier",
+        who="ptxas 11.7.99 to 13.5.37 at -O1 to -O3",
+    ),
+    Bug(
         unit="shl.b16, shr.u16", what="by a cnot.b32: the amount is what another register holds",
         section="The amount of a 16-bit shift", ids=("af752280",), since="11.7.99 or earlier",
         who="ptxas 11.7.99 to 13.5.37 at -O1 to -O3",

@@ -471,14 +471,17 @@ def _like(one: Assign, opcode: str, last: _Last) -> list[Statement] | None:
     return [replace(one, opcode=opcode)]
 
 
+def _is_one_or_zero(by: Assign) -> bool:
+    """Whether an instruction writes 1 or 0 as a predicate says."""
+    return by.opcode == "cnot.b32" or (by.opcode == "selp.b32" and {0, 1} == {*by.sources[:2]})
+
+
 def _counted(one: Assign, last: _Last) -> list[Statement] | None:
     words, source = one.opcode.split("."), one.sources[0]
     if words[0] != "cvt" or words[-1] != "f32" or words[-2] not in ("s64", "u64", "f64"):
         return None
     by = last[source][0] if isinstance(source, str) and source in last else None
-    if by is None or not (
-        by.opcode == "cnot.b32" or (by.opcode == "selp.b32" and {0, 1} == {*by.sources[:2]})
-    ):
+    if by is None or not _is_one_or_zero(by):
         return None
     return [replace(one, opcode="cvt.rn.f64.u32" if words[-2] == "f64" else "cvt.u64.u32")]
 
@@ -496,6 +499,37 @@ def _counted_half(one: Assign, last: _Last) -> list[Statement] | None:
         *([] if wide == source else [_assign(f"cvt.u{bits}.u16", wide, source)]),
         _assign(f"mul.lo.u{bits}", result, wide, number, guard=one.guard),
     ]
+
+
+def _is_mask(source: str | int, last: _Last, depth: int = _DEPTH) -> bool:
+    """Whether a register is -1 or 0 as a predicate says, and a compiler finds that out."""
+    made = last.get(str(source), ()) if depth else ()
+    if not made or made[0].guard:
+        return False
+    by, before = made[0], {**last, str(source): made[1:]}
+    match by.opcode.split("."):
+        case ["set", *words, "u32", kind]:
+            return kind[1:] in ("32", "64") and "ftz" not in words
+        case ["selp", "b32" | "u32" | "s32" | "f32"]:
+            return {_constant(each, last) for each in by.sources[:2]} == {0, 0xFFFF_FFFF}
+        case ["neg", "s32"]:
+            negated = before.get(str(by.sources[0]), ())
+            return any(_is_one_or_zero(each) and not each.guard for each in negated[:1])
+        case ["and" | "or" | "xor" | "not", "b32"]:
+            return all(_is_mask(each, before, depth - 1) for each in by.sources)
+    return False
+
+
+def _complemented(one: Assign, last: _Last) -> list[Statement] | None:
+    if one.opcode != "xor.b32":
+        return None
+    for name, mask in (one.sources, one.sources[::-1]):
+        by = last[name][0] if isinstance(name, str) and name in last else None
+        if by is None or by.opcode != "cnot.b32" or by.guard or not _is_mask(mask, last):
+            continue
+        # -(~-1) is 0, and -(~0) is 1.
+        return [_assign("and.b32", _FIRST, mask, 1), replace(one, sources=(name, _FIRST))]
+    return None
 
 
 def _signed_word(one: Assign, last: _Last) -> list[Statement] | None:
@@ -809,6 +843,12 @@ CAUSES = (
         rewrite=_counted_half,
     ),
     Cause(
+        name="a cnot is negated behind the xor with a mask rather than before it",
+        ptx="cnot.b32 %r2, %r0; selp.b32 %r3, -1, 0, %p0; xor.b32 %r4, %r2, %r3;",
+        section="A cnot and the xor with a mask",
+        rewrite=_complemented,
+    ),
+    Cause(
         name="what a branch says of a predicate is believed in every turn of a loop",
         ptx="@!%p0 bra END; TURN: setp.ge.xor.u32 %p0, %r0, %r1, %p0; ... @%p1 bra TURN;",
         section="What a branch says of a predicate",
@@ -1022,6 +1062,8 @@ class _Written:
         """Those of them that branches around say."""
         self._here: set[str] = set()
         """Predicates that are written since the last branch."""
+        self._same: dict[str, str] = {}
+        """Predicates that are copies of what others were."""
         self._believed: set[str] = set()
         """Those of them that are still believed in a loop which changes them."""
         self._compared: dict[str, tuple[str, int]] = {}
@@ -1283,14 +1325,11 @@ class _Written:
     def _read(self, predicate: str, *, branch: bool = False) -> str:
         """Return the predicate that is read in place of one, which may be its copy."""
         name = predicate.removeprefix("!")
-        # A copy of itself is none.
-        sources = (_same(by, name) for by in self._last.get(name, ()))
-        source = next((each for each in sources if each != name), "")
-        copied = source != "" and any(
+        copied = name in self._same and any(
             cause.copies and (branch or not cause.at_branches) for cause in self._causes
         )
         self.seen |= copied
-        return predicate.replace(name, source) if copied else predicate
+        return predicate.replace(name, self._same[name]) if copied else predicate
 
     def _branch(self, one: If) -> Sequence[Statement]:
         said = self._said(one.predicate)
@@ -1316,6 +1355,7 @@ class _Written:
         ]
         made = [*kept, *self._keeping(one, self._defective(one))]
         source = _copied(one)
+        same = _same(one, self._last)
         self._last[_ANY].insert(0, one)
         flushes = ".ftz." in one.opcode or source in self._flushing
         for name in one.destinations:
@@ -1328,6 +1368,9 @@ class _Written:
             self._believed.discard(name)
             self._split.pop(name, None)
             self._here.add(name)
+            if same.get(name) != name:
+                self._same.pop(name, None)
+        self._same |= {name: source for name, source in same.items() if name != source}
         self._forget(one.destinations)
         if one.opcode in ("setp.ne.s32", "setp.ne.u32", "setp.ne.b32") and not one.guard:
             registers = [each for each in one.sources if isinstance(each, str)]
@@ -1602,18 +1645,30 @@ def _copied(one: Assign) -> str:
     return first if all(other == first for other in others) else ""
 
 
-def _same(one: Assign, name: str) -> str:
-    """Return the predicate of which an instruction writes a copy to another; "" for none."""
-    if one.row.family == "setp" and not one.guard:
-        *compared, source = one.sources
-        if len(compared) < 2 or not all(isinstance(each, int) for each in compared):
-            return ""
-        held = np.array([False, True])
-        kinds = [CLASSES[kind] for kind in one.row.sources]
-        constants = [np.full(2, each, kind) for each, kind in zip(compared, kinds, strict=False)]
-        made = one.row.evaluate(*constants, held)[one.destinations.index(name)]
-        return str(source) if (made == held).all() else ""
-    return "" if one.opcode == "not.pred" else _copied(one)
+def _same(one: Assign, last: _Last) -> dict[str, str]:
+    """Return the predicates of which an instruction writes copies, by the copy.
+
+    A comparison of constants with which a predicate is combined may do so.
+    """
+    if one.guard:
+        return {}
+    source = str(one.sources[-1])
+    if one.opcode in ("or.pred", "and.pred"):
+        return dict.fromkeys(one.destinations, source) if len({*one.sources}) == 1 else {}
+    if one.row.family != "setp" or len(one.sources) < 3:
+        return {}
+    values = [_constant(each, last) for each in one.sources[:2]]
+    constants = [
+        np.full(2, value, CLASSES[kind])
+        for value, kind in zip(values, one.row.sources, strict=False)
+        if value is not None
+    ]
+    if len(constants) < len(values):
+        return {}
+    held = np.array([False, True])
+    made = one.row.evaluate(*constants, held)
+    pairs = zip(one.destinations, made, strict=True)
+    return {name: source for name, each in pairs if (each == held).all()}
 
 
 def _changed(one: Statement) -> set[str]:

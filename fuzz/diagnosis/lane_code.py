@@ -642,22 +642,17 @@ def _right_if_counts_are_loaded(
 
 
 def _right_if_renamed(device: ExperimentDevice, example: Example, step: LaneCode) -> bool:
-    """Whether code is right once a copied predicate that is set anew gets another name then.
-
-    That is no other code: all that follows a statement of no branch and no loop reads what that
-    has written.
-    """
+    """Whether code is right once a copied predicate that is set anew gets another name then."""
+    constants = _constants(step.code)
     copied = set[str]()
-    for index, one in enumerate(step.code):
+    for path, one in places(step.code):
         if not isinstance(one, Assign) or one.guard:
             continue
-        copied |= _copied(one)
+        copied |= _copied(one, constants)
         for name in copied & {*one.destinations}:
-            new = f"p{_KEPT}"
-            written = tuple(new if each == name else each for each in one.destinations)
-            anew = replace(one, destinations=written)
-            after = with_another(step.code[index + 1 :], name, new, written=True)
-            code = (*step.code[:index], anew, *after)
+            code = _renamed(step.code, path, name)
+            if code is None:
+                continue
             with suppress(UsageError):
                 other = _with_code(example, step, code)
                 if device.right(other.program, other.image):
@@ -665,9 +660,57 @@ def _right_if_renamed(device: ExperimentDevice, example: Example, step: LaneCode
     return False
 
 
-def _copied(one: Assign) -> set[str]:
+def _renamed(code: Sequence[Statement], path: Path, name: str) -> tuple[Statement, ...] | None:
+    """Return code in which what a statement writes, and all behind it in its block, has a new name.
+
+    None where something else may read what is written there: that would be other code.
+    """
+    index, *deeper = path
+    assert isinstance(index, int)
+    one, after = code[index], code[index + 1 :]
+    if not deeper:
+        assert isinstance(one, Assign)
+        new = f"p{_KEPT}"
+        written = tuple(new if each == name else each for each in one.destinations)
+        return (
+            *code[:index],
+            replace(one, destinations=written),
+            *with_another(after, name, new, written=True),
+        )
+    field, *inner = deeper
+    assert isinstance(field, str)
+    block = inside(one)[field]
+    if _reads_first(name, after) or (isinstance(one, Repeat) and _reads_first(name, block)):
+        return None
+    made = _renamed(block, tuple(inner), name)
+    if made is None:
+        return None
+    return (*code[:index], replace(one, **{field: made}), *after)  # type: ignore[arg-type]
+
+
+def _reads_first(name: str, code: Sequence[Statement]) -> bool:
+    """Whether code may read a register before it writes it in all lanes."""
+    for one in code:
+        if any(name in read_by(each) for each in every((one,))):
+            return True
+        if isinstance(one, Assign) and name in one.destinations and not one.guard:
+            return False
+    return False
+
+
+def _constants(code: Sequence[Statement]) -> set[str]:
+    """Return the registers that nothing but a mov of a constant writes."""
+    made, others = set[str](), set[str]()
+    for one in every(code):
+        moves = isinstance(one, Assign) and one.opcode == "mov.b32" and not read_by(one)
+        (made if moves else others).update(written_by(one))
+    return made - others
+
+
+def _copied(one: Assign, constants: Collection[str]) -> set[str]:
     """Return the predicate of which an instruction may write a copy."""
-    others = [source for source in one.sources if not isinstance(source, int)]
+    others = [source for source in one.sources if isinstance(source, str)]
+    others = [source for source in others if source not in constants]
     compares = one.row.family in ("set", "setp") and len(one.sources) > len(others)
     same = one.opcode in ("and.pred", "or.pred")
     return {*others} if len({*others}) == 1 and (compares or same) else set()

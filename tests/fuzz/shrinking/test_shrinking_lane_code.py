@@ -214,6 +214,21 @@ COMPARED = (
     Assign(opcode="setp.hs.and.u32", destinations=("p1", "p0"), sources=(0, 0, "p0")),
     If(predicate="p1", then=(_assign("selp.b32", "r1", 7, 9, "p0"),)),
 )
+COMPARED_IN_A_LOOP = (
+    Repeat(
+        count=2, counter="r9",
+        body=(
+            _assign("setp.lt.f32", "p0", "r0", "r7"),
+            _assign("mov.b32", "r10", 0),
+            Assign(
+                opcode="setp.ge.and.ftz.f32", destinations=("p1", "p0"),
+                sources=("r10", "r10", "p0"),
+            ),
+            Leave(predicate="p1"),
+            _assign("add.s32", "r1", "r1", 1),
+        ),
+    ),
+)  # fmt: skip
 TOLD = (
     _assign("setp.ne.s32", "p0", 8, "r1"),
     If(predicate="!p0", then=(_assign("add.rn.f16x2", "r1", "r1", "r2"),)),
@@ -310,6 +325,23 @@ NEVER = If(predicate="p1", then=(_assign("not.b32", "r1", "r1"),))
             r"\1\3\4",
             COMPARED,
             "a copy of a predicate that is set anew",
+        ),
+        # And so it does in a loop, of constants in registers.
+        (
+            r"(setp\.ge\.and\.ftz\.f32 (%p\d+)\|(%p\d+), [^{}@]*, \3;[^{}@]*@)\2( bra)",
+            r"\1\3\4",
+            COMPARED_IN_A_LOOP,
+            "a copy of a predicate that is set anew",
+        ),
+        # What the next turn reads has no other name.
+        (
+            r"(setp\.ge\.and\.ftz\.f32 (%p\d+)\|(%p\d+), [^{}@]*, \3;[^{}@]*@)\2( bra)",
+            r"\1\3\4",
+            (
+                COMPARED_IN_A_LOOP[0].body[0],
+                replace(COMPARED_IN_A_LOOP[0], body=COMPARED_IN_A_LOOP[0].body[1:]),
+            ),
+            "a loop of lanes that lanes leave",
         ),
         # ptxas up to 13.3 takes the lower half of a constant that a branch tells for both.
         (

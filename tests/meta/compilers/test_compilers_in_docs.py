@@ -435,6 +435,17 @@ DEFECTS = {
          one("setp.gt.u32 p0 r1 7"), one("selp.b32 r3 1 0 p1")],
         (0, 1, 0), 1, 0,
     ),
+    "copy of a predicate    ": (  # a comparison of constants makes it, and sets its source anew
+        [one("setp.eq.u32 p0 r0 0"), one("mov.b32 r4 0"),
+         one("setp.ge.and.u32 p1|p0 0 r4 p0"), one("mov.b32 r3 5"),
+         If(predicate="p1", then=(one("mov.b32 r3 7"),))],
+        (0, 1, 0), 7, 5,
+    ),
+    "copy of a predicate     ": (  # the negated one is it
+        [one("setp.eq.u32 p0 r0 0"), one("setp.lo.and.u32 p2|p1 0 0 p0"),
+         one("setp.gt.u32 p0 r1 7"), one("selp.b32 r3 1 0 p1")],
+        (0, 1, 0), 1, 0,
+    ),
     "extended with its sign in front": (
         [one("cvt.s64.u32 d0 r0"), one("shl.b64 d1 d0 4"), one("shr.u64 d2 d1 32"),
          one("cvt.u32.u64 r3 d2")],
@@ -498,6 +509,20 @@ DEFECTS = {
     "cancels": (
         [one("sub.u32 r4 r0 r1"), one("sub.sat.s32 r3 r4 r0")],
         (0x8000_0000, 1, 0), 0x7FFF_FFFF, 0xFFFF_FFFF,
+    ),
+    "a cnot": (
+        [ON, one("cnot.b32 r4 r0"), one("selp.b32 r5 0xffffffff 0 p1"), one("xor.b32 r3 r5 r4")],
+        (0, 0, 1), 0xFFFF_FFFE, 0,
+    ),
+    "a cnot ": (
+        [one("cnot.b32 r4 r0"), one("set.gt.u32.s32 r5 r1 r2"), one("not.b32 r5 r5"),
+         one("xor.b32 r3 r4 r5")],
+        (5, 0, 0), 0xFFFF_FFFF, 1,
+    ),
+    "a cnot  ": (
+        [one("cnot.b32 r4 r0"), one("cnot.b32 r5 r1"), one("neg.s32 r5 r5"),
+         one("xor.b32 r3 r4 r5")],
+        (0, 0, 0), 0xFFFF_FFFE, 0,
     ),
     "both halves": (
         [one("setp.ne.s32 p0 0x30008 r0"), one("mov.b32 r3 r2"),
@@ -779,6 +804,14 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
         one("lop3.b32 r6 7 7 r1 8"), one("xor.b32 r5 r6 r1"),
         one("lop3.b32 r7 r0 r1 r2 8"), one("xor.b32 r5 r7 r1"),
         one("mov.b32 r8 r1"), one("lop3.b32 r8 r0 r0 r1 8", "p1"), one("xor.b32 r5 r8 r1"),
+        # No mask, or one with a predicate in front; what flushes is right.
+        one("cnot.b32 r9 r0"), one("xor.b32 r4 r9 r1"), one("mov.b32 r4 r0"),
+        one("set.gt.u32.s32 r4 r1 r2", "p1"), one("xor.b32 r4 r9 r4"),
+        one("set.gt.ftz.u32.f32 r4 r1 r2"), one("xor.b32 r4 r9 r4"),
+        one("selp.b32 r4 0xffffffff 1 p1"), one("xor.b32 r4 r9 r4"),
+        # A comparison of constants that says what the predicate does not, and of others.
+        one("setp.lo.and.u32 p6|p7 0 0 p1"), one("selp.b32 r4 1 0 p6"),
+        one("setp.ge.and.u32 p6|p7 r0 0 p1"), one("selp.b32 r4 1 0 p6"),
         # Something else reads what the second one makes.
         one("setp.ne.u32 p2 r0 0"), one("or.pred p3 p1 p2"), one("and.pred p4 p1 p2"),
         one("and.pred p5 p1 p4"), one("selp.b32 r4 1 0 p4"),
