@@ -381,6 +381,17 @@ def _signed_word(one: Assign, last: _Last) -> list[Statement] | None:
     ]
 
 
+def _too_far(one: Assign, last: _Last) -> list[Statement] | None:
+    if one.opcode != "shr.s16":
+        return None
+    value, amount = one.sources
+    by = last[amount][0] if isinstance(amount, str) and amount in last else None
+    if by is None or by.opcode != "cnot.b32" or by.guard:
+        return None
+    far = _assign("shl.b32", _FIRST, amount, 15)
+    return [far, replace(one, sources=(value, _FIRST))]
+
+
 def _unshifted(one: Assign, last: _Last) -> list[Statement] | None:
     value, amount = one.sources if one.opcode == "shl.b64" else (0, 0)
     if not isinstance(value, str) or value not in last:
@@ -763,6 +774,12 @@ CAUSES = (
         ptx="setp.ne.s32 %p0, %r1, 8; @%p0 bra JOIN; add.rn.f16x2 %r3, %r1, %r2;",
         section="Halves of a constant that a branch tells",
         tells=True,
+    ),
+    Cause(
+        name="a shift of 16 bits by a cnot is too far",
+        ptx="cnot.b32 %r1, %r0; shr.s16 %h1, %h0, %r1;",
+        section="The amount of a 16-bit shift",
+        rewrite=_too_far,
     ),
     Cause(
         name="a comparison that is repeated loses .ftz",

@@ -215,7 +215,6 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
                 ("cnot.b32 and shl.b16", "amount-of-a-16-bit-shift-lost"),
                 ("cnot.b32 and shr.u16", "amount-of-a-16-bit-shift-lost"),
                 # These are right in the machine code.
-                ("cnot.b32 and shr.s16", None),
                 ("cnot.b32 and shl.b32", None),
                 ("cnot.b16 and shl.b16", None),
                 ("cnot.b32 and shl.b16 and a predicate", None),
@@ -387,7 +386,9 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
                     "halves of a constant that a branch tells",
                     "halves-of-a-constant-that-a-branch-tells",
                 ),
+                ("cnot.b32 and shr.s16", "amount-of-a-16-bit-shift-lost"),
                 # These are right in the machine code.
+                ("cnot.b32 and shr.s32", None),
                 ("lop3 of one constant thrice and or.b32", None),
                 ("copysign of one register twice and or.b32", None),
                 ("copysign.f32 and and.b32", None),

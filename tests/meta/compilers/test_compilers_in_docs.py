@@ -371,6 +371,11 @@ DEFECTS = {
          If(predicate="p0", then=(one("mov.b32 r3 7", "!p0"),))],
         (1, 2, 3), 3, 7,
     ),
+    "too far": (
+        [one("cnot.b32 r4 r1"), one("mov.b32.unpack h0|h1 r0"), one("shr.s16 h2 h0 r4"),
+         one("cvt.u32.u16 r3 h2")],
+        (5, 0, 0), 2, 0,
+    ),
 }  # fmt: skip
 """Code with one known defect by a word of its name, what lanes are given, what they have to store,
 and what they store with the defect: of the ISA, and of docs/findings.md."""
@@ -502,6 +507,9 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
         # Something else reads what the second one makes.
         one("setp.ne.u32 p2 r0 0"), one("or.pred p3 p1 p2"), one("and.pred p4 p1 p2"),
         one("and.pred p5 p1 p4"), one("selp.b32 r4 1 0 p4"),
+        # An amount that is something else, one sign alone, a mask that is compared with more.
+        one("cnot.b32 r4 r1"), one("add.u32 r4 r4 1"), one("cvt.u16.u32 h0 r0"),
+        one("shr.s16 h2 h0 r4"),
     ]  # fmt: skip
     assert docs[1].possible(program_of(code)) == []
 
