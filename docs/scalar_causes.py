@@ -66,6 +66,8 @@ _ANY = ""
 """Where all instructions are among what has written a register."""
 _COPIES = 400
 """Number of the first register that keeps a source of a lop3."""
+_SIGNS = ("neg.f16x2", "abs.f16x2")
+"""Instructions of which one is left out where max with .xorsign reads two of them."""
 _SHADOWS = 500
 """Number of the predicate that a comparison without flushing writes for %p0."""
 
@@ -392,6 +394,17 @@ def _too_far(one: Assign, last: _Last) -> list[Statement] | None:
     return [far, replace(one, sources=(value, _FIRST))]
 
 
+def _unsigned(one: Assign, last: _Last) -> list[Statement] | None:
+    if one.opcode in _SIGNS and not one.guard:
+        return [_assign("mov.b32", _kept_for(one), *one.sources), one]
+    if one.row.family not in ("min", "max") or not one.opcode.endswith(".xorsign.abs.f16x2"):
+        return None
+    made = [by[0] for name in one.sources if (by := last.get(str(name)))]
+    if len(made) < 2 or any(by.opcode not in _SIGNS or by.guard for by in made):
+        return None
+    return [replace(one, sources=(_kept_for(made[0]), one.sources[1]))]
+
+
 def _unshifted(one: Assign, last: _Last) -> list[Statement] | None:
     value, amount = one.sources if one.opcode == "shl.b64" else (0, 0)
     if not isinstance(value, str) or value not in last:
@@ -493,6 +506,11 @@ def _copy(lop3: Assign, source: str) -> str:
     """Return the register that keeps one of the at most two registers that a lop3 reads."""
     distinct = [each for each in dict.fromkeys(lop3.sources[:3]) if isinstance(each, str)]
     return f"r{_COPIES + 2 * int(lop3.destinations[0][1:]) + distinct.index(source)}"
+
+
+def _kept_for(one: Assign) -> str:
+    """Return the register that keeps something else than what an instruction makes."""
+    return f"r{_COPIES + 2 * int(one.destinations[0][1:])}"
 
 
 def _kept(one: Assign) -> list[Statement] | None:
@@ -780,6 +798,12 @@ CAUSES = (
         ptx="cnot.b32 %r1, %r0; shr.s16 %h1, %h0, %r1;",
         section="The amount of a 16-bit shift",
         rewrite=_too_far,
+    ),
+    Cause(
+        name="one of two signs in front of .xorsign is left as it was",
+        ptx="neg.f16x2 %r1, %r0; max.xorsign.abs.f16x2 %r2, %r1, %r1;",
+        section="One of two negations in front of .xorsign",
+        rewrite=_unsigned,
     ),
     Cause(
         name="a comparison that is repeated loses .ftz",

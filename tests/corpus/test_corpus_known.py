@@ -387,7 +387,12 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
                     "halves-of-a-constant-that-a-branch-tells",
                 ),
                 ("cnot.b32 and shr.s16", "amount-of-a-16-bit-shift-lost"),
+                (
+                    "neg.f16x2 and max.ftz.NaN.xorsign.abs.f16x2",
+                    "sign-in-front-of-xorsign-left-out",
+                ),
                 # These are right in the machine code.
+                ("neg.bf16x2 and max.xorsign.abs.bf16x2", None),
                 ("cnot.b32 and shr.s32", None),
                 ("lop3 of one constant thrice and or.b32", None),
                 ("copysign of one register twice and or.b32", None),
@@ -396,6 +401,7 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
         ),
         ("copysign of one register twice and and.b32", ["V11.8.89"], [], DRIVER, None),
         ("halves of a constant that a branch tells", ["V13.4.92"], [], DRIVER, None),
+        ("neg.f16x2 and min.xorsign.abs.f16x2", ["V13.4.92"], [], DRIVER, None),
         (
             "shl.b64 and shr.u64 and sub.s64",
             ["V13.2.86"],

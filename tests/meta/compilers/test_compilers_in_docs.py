@@ -376,6 +376,14 @@ DEFECTS = {
          one("cvt.u32.u16 r3 h2")],
         (5, 0, 0), 2, 0,
     ),
+    "xorsign": (
+        [one("neg.f16x2 r0 r0"), one("max.xorsign.abs.f16x2 r3 r0 r0")],
+        (0x3C00_BC00, 0, 0), 0x3C00_3C00, 0xBC00_BC00,
+    ),
+    "xorsign ": (
+        [one("abs.f16x2 r4 r0"), one("neg.f16x2 r5 r1"), one("min.xorsign.abs.f16x2 r3 r4 r5")],
+        (0xBC00_3C00, 0x4000_4000, 0), 0xBC00_BC00, 0x3C00_BC00,
+    ),
 }  # fmt: skip
 """Code with one known defect by a word of its name, what lanes are given, what they have to store,
 and what they store with the defect: of the ISA, and of docs/findings.md."""
@@ -510,6 +518,8 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
         # An amount that is something else, one sign alone, a mask that is compared with more.
         one("cnot.b32 r4 r1"), one("add.u32 r4 r4 1"), one("cvt.u16.u32 h0 r0"),
         one("shr.s16 h2 h0 r4"),
+        one("neg.f16x2 r4 r1"), one("max.xorsign.abs.f16x2 r5 r4 r0"),
+        one("max.xorsign.abs.f16x2 r5 r0 r4"),
     ]  # fmt: skip
     assert docs[1].possible(program_of(code)) == []
 
