@@ -405,6 +405,30 @@ def _unsigned(one: Assign, last: _Last) -> list[Statement] | None:
     return [replace(one, sources=(_kept_for(made[0]), one.sources[1]))]
 
 
+def _mask(source: str | int, last: _Last) -> Assign | None:
+    """Return the set that has made a mask of 32 bits, not of 16; None: another instruction has."""
+    by = last[source][0] if isinstance(source, str) and source in last else None
+    if by is None or by.row.family != "set" or by.guard:
+        return None
+    *_, result, compared = by.opcode.split(".")
+    return by if result in ("u32", "s32") and compared[1:] in ("32", "64") else None
+
+
+def _unflushed(one: Assign, last: _Last) -> list[Statement] | None:
+    words = one.opcode.split(".")
+    if words[0] == "set" and "ftz" in words and words[-2:] in (["u32", "f32"], ["s32", "f32"]):
+        opcode = one.opcode.replace(".ftz", "")
+        return [replace(one, opcode=opcode, destinations=(_kept_for(one),)), one]
+    asks = words[0] in ("set", "setp") and words[1] in ("eq", "ne") and 0 in one.sources
+    if len(one.sources) != 1 + asks or not (asks or one.opcode == "cnot.b32"):
+        return None
+    if words[-1] not in ("u32", "s32", "b32"):
+        return None
+    made = {name: by for name in one.sources if (by := _mask(name, last)) and ".ftz." in by.opcode}
+    sources = tuple(_kept_for(made[name]) if name in made else name for name in one.sources)
+    return [replace(one, sources=sources)] if made else None
+
+
 def _unshifted(one: Assign, last: _Last) -> list[Statement] | None:
     value, amount = one.sources if one.opcode == "shl.b64" else (0, 0)
     if not isinstance(value, str) or value not in last:
@@ -804,6 +828,12 @@ CAUSES = (
         ptx="neg.f16x2 %r1, %r0; max.xorsign.abs.f16x2 %r2, %r1, %r1;",
         section="One of two negations in front of .xorsign",
         rewrite=_unsigned,
+    ),
+    Cause(
+        name="a mask that is compared with 0 loses .ftz",
+        ptx="set.le.ftz.u32.f32 %r1, %r0, 0; cnot.b32 %r2, %r1;",
+        section="A mask that is compared with 0 loses",
+        rewrite=_unflushed,
     ),
     Cause(
         name="a comparison that is repeated loses .ftz",

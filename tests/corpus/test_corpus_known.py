@@ -391,8 +391,10 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
                     "neg.f16x2 and max.ftz.NaN.xorsign.abs.f16x2",
                     "sign-in-front-of-xorsign-left-out",
                 ),
+                ("set.*.ftz.u32.f32 and cnot.b32", "mask-compared-without-ftz"),
                 # These are right in the machine code.
                 ("neg.bf16x2 and max.xorsign.abs.bf16x2", None),
+                ("set.*.u32.f32 and cnot.b32", None),
                 ("cnot.b32 and shr.s32", None),
                 ("lop3 of one constant thrice and or.b32", None),
                 ("copysign of one register twice and or.b32", None),

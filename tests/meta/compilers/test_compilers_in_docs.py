@@ -384,6 +384,14 @@ DEFECTS = {
         [one("abs.f16x2 r4 r0"), one("neg.f16x2 r5 r1"), one("min.xorsign.abs.f16x2 r3 r4 r5")],
         (0xBC00_3C00, 0x4000_4000, 0), 0xBC00_BC00, 0x3C00_BC00,
     ),
+    "mask that is compared with 0 loses": (
+        [one("set.le.ftz.u32.f32 r0 r0 0"), one("cnot.b32 r3 r0")], (1, 0, 0), 0, 1,
+    ),
+    "mask that is compared with 0 loses ": (
+        [one("set.gt.ftz.u32.f32 r4 r0 r1"), one("setp.ne.s32 p0 0 r4"),
+         one("selp.b32 r3 7 8 p0")],
+        (1, 0, 0), 8, 7,
+    ),
 }  # fmt: skip
 """Code with one known defect by a word of its name, what lanes are given, what they have to store,
 and what they store with the defect: of the ISA, and of docs/findings.md."""
@@ -520,6 +528,7 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
         one("shr.s16 h2 h0 r4"),
         one("neg.f16x2 r4 r1"), one("max.xorsign.abs.f16x2 r5 r4 r0"),
         one("max.xorsign.abs.f16x2 r5 r0 r4"),
+        one("set.le.ftz.u32.f32 r4 r0 r1"), one("setp.eq.u32 p2 r4 0xffffffff"),
     ]  # fmt: skip
     assert docs[1].possible(program_of(code)) == []
 
