@@ -429,6 +429,24 @@ def _unflushed(one: Assign, last: _Last) -> list[Statement] | None:
     return [replace(one, sources=sources)] if made else None
 
 
+def _negated_last(one: Assign, last: _Last) -> list[Statement] | None:
+    words = one.opcode.split(".")
+    if words[:2] != ["set", "eq"] or words[2] not in ("and", "or"):
+        return None
+    if len(words) != 5 or words[3] not in ("u32", "s32") or one.sources[1] != 0:
+        return None
+    said = last.get(str(one.sources[2]), [None])[0]
+    if said is None or said.guard or any(isinstance(source, str) for source in said.sources):
+        return None
+    if _mask(one.sources[0], last) is None:
+        return None
+    return [
+        _assign(f"setp.ne.{words[4]}", _CHOSEN, *one.sources[:2]),
+        _assign(f"{words[2]}.pred", _CHOSEN, _CHOSEN, one.sources[2]),
+        _assign("selp.b32", one.destinations[0], 0, 0xFFFF_FFFF, _CHOSEN, guard=one.guard),
+    ]
+
+
 def _unshifted(one: Assign, last: _Last) -> list[Statement] | None:
     value, amount = one.sources if one.opcode == "shl.b64" else (0, 0)
     if not isinstance(value, str) or value not in last:
@@ -834,6 +852,12 @@ CAUSES = (
         ptx="set.le.ftz.u32.f32 %r1, %r0, 0; cnot.b32 %r2, %r1;",
         section="A mask that is compared with 0 loses",
         rewrite=_unflushed,
+    ),
+    Cause(
+        name="a mask that is compared with 0 is negated behind the predicate",
+        ptx="set.le.u32.f32 %r2, %r0, %r1; set.eq.or.u32.u32 %r3, %r2, 0, %p0;",
+        section="A mask that is compared with 0, and a predicate",
+        rewrite=_negated_last,
     ),
     Cause(
         name="a comparison that is repeated loses .ftz",

@@ -392,6 +392,11 @@ DEFECTS = {
          one("selp.b32 r3 7 8 p0")],
         (1, 0, 0), 8, 7,
     ),
+    "negated behind the predicate": (
+        [one("setp.ne.u32 p0 0 1"), one("set.le.u32.f32 r4 0 r0"),
+         one("set.eq.or.u32.u32 r3 r4 0 p0")],
+        (0, 0, 0), 0xFFFF_FFFF, 0,
+    ),
 }  # fmt: skip
 """Code with one known defect by a word of its name, what lanes are given, what they have to store,
 and what they store with the defect: of the ISA, and of docs/findings.md."""
@@ -529,6 +534,7 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
         one("neg.f16x2 r4 r1"), one("max.xorsign.abs.f16x2 r5 r4 r0"),
         one("max.xorsign.abs.f16x2 r5 r0 r4"),
         one("set.le.ftz.u32.f32 r4 r0 r1"), one("setp.eq.u32 p2 r4 0xffffffff"),
+        one("setp.ne.u32 p2 0 1"), one("set.ne.or.u32.u32 r5 r4 0 p2"),
     ]  # fmt: skip
     assert docs[1].possible(program_of(code)) == []
 
