@@ -103,6 +103,9 @@ class Cause:
     counts: bool = False
     """Whether a loop that counts down from a constant does so once for the warp: lanes that enter
     its body and others come to it one after the other, fewer of them first."""
+    modulo: bool = False
+    """Whether two values of 64 bits that are multiples of a third are taken for equal where their
+    factors are so modulo 2^32, and mad.lo makes one of them."""
     tells: bool = False
     """Whether both halves of a register are the lower half of a constant, which it equals where
     a branch says that it does not differ."""
@@ -860,6 +863,12 @@ CAUSES = (
         rewrite=_negated_last,
     ),
     Cause(
+        name="factors of 64 bits are compared modulo 2^32",
+        ptx="mul.lo.u64 %d1, %d0, 0x10000; mad.lo.u64 %d2, %d1, 0x10000, %d0;",
+        section="Factors of 64 bits are compared",
+        modulo=True,
+    ),
+    Cause(
         name="a comparison that is repeated loses .ftz",
         ptx="setp.ge.ftz.f32 %p1, %r7, %r5; @!%p1 bra NO; @!%p1 mov.b32 %r0, %r1;",
         section="A comparison that is repeated",
@@ -931,6 +940,10 @@ class _Written:
         """Those of them that are still believed in a loop which changes them."""
         self._compared: dict[str, tuple[str, int]] = {}
         """Predicates that say that a register differs from a constant."""
+        self._multiples: dict[str, tuple[int, int]] = {}
+        """Registers of 64 bits that are multiples of something: its number, and the factor."""
+        self._somethings = 0
+        """How many there are."""
         self._told: dict[str, int] = {}
         """Registers that equal a constant where the branches around say so."""
         self.seen = False
@@ -1029,6 +1042,9 @@ class _Written:
             if {name, pair[0]}.isdisjoint(written)
         }
         self._told = {name: value for name, value in self._told.items() if name not in written}
+        self._multiples = {
+            name: multiple for name, multiple in self._multiples.items() if name not in written
+        }
 
     def _has(self, what: str, found: object = True) -> bool:
         """Whether one of the defects is of a kind, and there is something to show it."""
@@ -1076,12 +1092,17 @@ class _Written:
             return self._block(one.then if said else one.otherwise)
         one = replace(one, predicate=self._read(one.predicate, branch=True))
         asked = self._asked(one.predicate, branch=True)
+        multiples = dict(self._multiples)
         then = tuple(self._arm(one.then, one.predicate, taken=True))
+        self._multiples = dict(multiples)
         otherwise = tuple(self._arm(one.otherwise, one.predicate, taken=False))
+        written = {name for each in every((one,)) for name in written_by(each)}
+        self._multiples = {name: each for name, each in multiples.items() if name not in written}
         return [replace(one, predicate=asked, then=then, otherwise=otherwise)]
 
     def _assign(self, one: Assign) -> Sequence[Statement]:
         made = self._defective(one)
+        multiple = self._multiple(one)
         source = _copied(one)
         self._last[_ANY].insert(0, one)
         flushes = ".ftz." in one.opcode or source in self._flushing
@@ -1091,6 +1112,8 @@ class _Written:
             self._known.pop(name, None)
             self._believed.discard(name)
         self._forget(one.destinations)
+        if multiple is not None:
+            self._multiples[one.destinations[0]] = multiple
         if one.opcode in ("setp.ne.s32", "setp.ne.u32", "setp.ne.b32") and not one.guard:
             registers = [each for each in one.sources if isinstance(each, str)]
             constants = [each for each in one.sources if isinstance(each, int)]
@@ -1131,6 +1154,9 @@ class _Written:
         if (once := self._once(one)) is not None:
             self.seen = True
             return once
+        if (same := self._same_modulo(one)) is not None:
+            self.seen = True
+            return same
         one = replace(
             one,
             guard=one.guard and self._read(one.guard),
@@ -1163,6 +1189,42 @@ class _Written:
             for index, source in enumerate(one.sources)
         )
         return [replace(one, sources=sources)] if sources != one.sources else None
+
+    def _multiple_of(self, name: str) -> tuple[int, int]:
+        """Return what a register is a multiple of: itself, if nothing else is known."""
+        if name not in self._multiples:
+            self._somethings += 1
+            self._multiples[name] = self._somethings, 1
+        return self._multiples[name]
+
+    def _multiple(self, one: Assign) -> tuple[int, int] | None:
+        """Return what an instruction makes a multiple of; None: nothing that a compiler finds."""
+        shifts = one.opcode == "shl.b64"
+        if one.guard or not (shifts or one.opcode in _PRODUCTS[2:]):
+            return None
+        registers = [name for name in one.sources[:2] if isinstance(name, str)]
+        constants = [number for number in one.sources[:2] if isinstance(number, int)]
+        if len(registers) != 1 or (
+            shifts and (constants[0] > 31 or one.sources[1] != constants[0])
+        ):
+            return None
+        of, factor = self._multiple_of(registers[0])
+        factor *= 1 << constants[0] if shifts else constants[0]
+        for addend in one.sources[2:]:
+            if not isinstance(addend, str) or self._multiple_of(addend)[0] != of:
+                return None
+            factor += self._multiple_of(addend)[1]
+        return of, factor % (1 << 64)
+
+    def _same_modulo(self, one: Assign) -> Sequence[Statement] | None:
+        """Return a copy of what a mad.lo is taken for; None: of nothing."""
+        if one.row.family != "mad" or not any(cause.modulo for cause in self._causes):
+            return None
+        made = self._multiple(replace(one, guard=""))
+        for name, (of, factor) in self._multiples.items():
+            if made and of == made[0] and factor != made[1] and not (factor - made[1]) % (1 << 32):
+                return [_assign("mov.b64", one.destinations[0], name, guard=one.guard)]
+        return None
 
     def _once(self, one: Assign) -> Sequence[Statement] | None:
         """Return what is left of a `mad.hi` that adds to its own result; None: all of it."""

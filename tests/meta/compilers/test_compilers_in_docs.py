@@ -397,6 +397,16 @@ DEFECTS = {
          one("set.eq.or.u32.u32 r3 r4 0 p0")],
         (0, 0, 0), 0xFFFF_FFFF, 0,
     ),
+    "modulo 2^32": (
+        [one("cvt.u64.u32 d0 r0"), one("mul.lo.u64 d1 d0 0x10000"),
+         one("mad.lo.u64 d2 d1 0x10000 d0"), one("shr.u64 d3 d2 32"), one("cvt.u32.u64 r3 d3")],
+        (5, 0, 0), 5, 0,
+    ),
+    "modulo 2^32 ": (
+        [one("cvt.u64.u32 d0 r0"), one("mad.lo.s64 d1 d0 0x10000 d0"),
+         one("mad.lo.s64 d1 0x10000 d1 d0"), one("shr.u64 d3 d1 32"), one("cvt.u32.u64 r3 d3")],
+        (5, 0, 0), 5, 0,
+    ),
 }  # fmt: skip
 """Code with one known defect by a word of its name, what lanes are given, what they have to store,
 and what they store with the defect: of the ISA, and of docs/findings.md."""
@@ -535,6 +545,9 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
         one("max.xorsign.abs.f16x2 r5 r0 r4"),
         one("set.le.ftz.u32.f32 r4 r0 r1"), one("setp.eq.u32 p2 r4 0xffffffff"),
         one("setp.ne.u32 p2 0 1"), one("set.ne.or.u32.u32 r5 r4 0 p2"),
+        one("mul.lo.u64 d1 d0 0x10000"), one("mad.lo.u64 d2 d1 0x8000 d0"),
+        one("cvt.u64.u32 d3 r1"), one("mad.lo.u64 d2 d1 0x10000 d3"),
+        If(predicate="p1", then=(one("mov.b64 d1 d3"),)), one("mad.lo.u64 d2 d1 0x10000 d0"),
     ]  # fmt: skip
     assert docs[1].possible(program_of(code)) == []
 
