@@ -83,6 +83,8 @@ _SIGNS = 600
 """Number of the register that keeps %r0 as a comparison with 0 takes it."""
 _FACTORS = 800
 """Number of the register that tells of h0 what is above it."""
+_NEGATING = ("neg.f16x2", "abs.f16x2")
+"""Instructions of which one is left out where max with .xorsign reads two of them."""
 _SHADOWS = 500
 """Number of the predicate that a comparison without flushing writes for %p0."""
 
@@ -131,6 +133,9 @@ class Cause:
     """Whether it shows where a compiler finds out what the sources are, on all ways to there."""
     unrolls: bool = False
     """Whether that is so in each turn of a loop of a constant count."""
+    modulo: bool = False
+    """Whether two values of 64 bits that are multiples of a third are taken for equal where their
+    factors are so modulo 2^32, and mad.lo makes one of them."""
     tells: bool = False
     """Whether both halves of a register are the lower half of a constant, which it equals where
     a branch says that it does not differ."""
@@ -546,6 +551,70 @@ def _signed_word(one: Assign, last: _Last) -> list[Statement] | None:
     ]
 
 
+def _too_far(one: Assign, last: _Last) -> list[Statement] | None:
+    if one.opcode != "shr.s16":
+        return None
+    value, amount = one.sources
+    by = last[amount][0] if isinstance(amount, str) and amount in last else None
+    if by is None or by.opcode != "cnot.b32" or by.guard:
+        return None
+    far = _assign("shl.b32", _FIRST, amount, 15)
+    return [far, replace(one, sources=(value, _FIRST))]
+
+
+def _unsigned(one: Assign, last: _Last) -> list[Statement] | None:
+    if one.opcode in _NEGATING and not one.guard:
+        return [_assign("mov.b32", _kept_for(one), *one.sources), one]
+    if one.row.family not in ("min", "max") or not one.opcode.endswith(".xorsign.abs.f16x2"):
+        return None
+    made = [by[0] for name in one.sources if (by := last.get(str(name)))]
+    if len(made) < 2 or any(by.opcode not in _NEGATING or by.guard for by in made):
+        return None
+    return [replace(one, sources=(_kept_for(made[0]), one.sources[1]))]
+
+
+def _mask(source: str | int, last: _Last) -> Assign | None:
+    """Return the set that has made a mask of 32 bits, not of 16; None: another instruction has."""
+    by = last[source][0] if isinstance(source, str) and source in last else None
+    if by is None or by.row.family != "set" or by.guard:
+        return None
+    *_, result, compared = by.opcode.split(".")
+    return by if result in ("u32", "s32") and compared[1:] in ("32", "64") else None
+
+
+def _unflushed(one: Assign, last: _Last) -> list[Statement] | None:
+    words = one.opcode.split(".")
+    if words[0] == "set" and "ftz" in words and words[-2:] in (["u32", "f32"], ["s32", "f32"]):
+        opcode = one.opcode.replace(".ftz", "")
+        return [replace(one, opcode=opcode, destinations=(_kept_for(one),)), one]
+    asks = words[0] in ("set", "setp") and words[1] in ("eq", "ne") and 0 in one.sources
+    if len(one.sources) != 1 + asks or not (asks or one.opcode == "cnot.b32"):
+        return None
+    if words[-1] not in ("u32", "s32", "b32"):
+        return None
+    made = {name: by for name in one.sources if (by := _mask(name, last)) and ".ftz." in by.opcode}
+    sources = tuple(_kept_for(made[name]) if name in made else name for name in one.sources)
+    return [replace(one, sources=sources)] if made else None
+
+
+def _negated_last(one: Assign, last: _Last) -> list[Statement] | None:
+    words = one.opcode.split(".")
+    if words[:2] != ["set", "eq"] or words[2] not in ("and", "or"):
+        return None
+    if len(words) != 5 or words[3] not in ("u32", "s32") or one.sources[1] != 0:
+        return None
+    said = last.get(str(one.sources[2]), [None])[0]
+    if said is None or said.guard or any(isinstance(source, str) for source in said.sources):
+        return None
+    if _mask(one.sources[0], last) is None:
+        return None
+    return [
+        _assign(f"setp.ne.{words[4]}", _CHOSEN, *one.sources[:2]),
+        _assign(f"{words[2]}.pred", _CHOSEN, _CHOSEN, one.sources[2]),
+        _assign("selp.b32", one.destinations[0], 0, 0xFFFF_FFFF, _CHOSEN, guard=one.guard),
+    ]
+
+
 def _unshifted(one: Assign, last: _Last) -> list[Statement] | None:
     value, amount = one.sources if one.opcode == "shl.b64" else (0, 0)
     if not isinstance(value, str) or value not in last:
@@ -646,6 +715,11 @@ def _copy(lop3: Assign, source: str) -> str:
     """Return the register that keeps one of the at most two registers that a lop3 reads."""
     distinct = [each for each in dict.fromkeys(lop3.sources[:3]) if isinstance(each, str)]
     return f"r{_COPIES + 2 * int(lop3.destinations[0][1:]) + distinct.index(source)}"
+
+
+def _kept_for(one: Assign) -> str:
+    """Return the register that keeps something else than what an instruction makes."""
+    return f"r{_COPIES + 2 * int(one.destinations[0][1:])}"
 
 
 def _kept(one: Assign) -> list[Statement] | None:
@@ -985,6 +1059,36 @@ CAUSES = (
         tells=True,
     ),
     Cause(
+        name="a shift of 16 bits by a cnot is too far",
+        ptx="cnot.b32 %r1, %r0; shr.s16 %h1, %h0, %r1;",
+        section="The amount of a 16-bit shift",
+        rewrite=_too_far,
+    ),
+    Cause(
+        name="one of two signs in front of .xorsign is left as it was",
+        ptx="neg.f16x2 %r1, %r0; max.xorsign.abs.f16x2 %r2, %r1, %r1;",
+        section="One of two negations in front of .xorsign",
+        rewrite=_unsigned,
+    ),
+    Cause(
+        name="a mask that is compared with 0 loses .ftz",
+        ptx="set.le.ftz.u32.f32 %r1, %r0, 0; cnot.b32 %r2, %r1;",
+        section="A mask that is compared with 0 loses",
+        rewrite=_unflushed,
+    ),
+    Cause(
+        name="a mask that is compared with 0 is negated behind the predicate",
+        ptx="set.le.u32.f32 %r2, %r0, %r1; set.eq.or.u32.u32 %r3, %r2, 0, %p0;",
+        section="A mask that is compared with 0, and a predicate",
+        rewrite=_negated_last,
+    ),
+    Cause(
+        name="factors of 64 bits are compared modulo 2^32",
+        ptx="mul.lo.u64 %d1, %d0, 0x10000; mad.lo.u64 %d2, %d1, 0x10000, %d0;",
+        section="Factors of 64 bits are compared",
+        modulo=True,
+    ),
+    Cause(
         name="a comparison that is repeated loses .ftz",
         ptx="setp.ge.ftz.f32 %p1, %r7, %r5; @!%p1 bra NO; @!%p1 mov.b32 %r0, %r1;",
         section="A comparison that is repeated",
@@ -1068,6 +1172,10 @@ class _Written:
         """Those of them that are still believed in a loop which changes them."""
         self._compared: dict[str, tuple[str, int]] = {}
         """Predicates that say that a register differs from a constant."""
+        self._multiples: dict[str, tuple[int, int]] = {}
+        """Registers of 64 bits that are multiples of something: its number, and the factor."""
+        self._somethings = 0
+        """How many there are."""
         self._told: dict[str, int] = {}
         """Registers that equal a constant where the branches around say so."""
         self.seen = False
@@ -1282,6 +1390,9 @@ class _Written:
             if {name, pair[0]}.isdisjoint(written)
         }
         self._told = {name: value for name, value in self._told.items() if name not in written}
+        self._multiples = {
+            name: multiple for name, multiple in self._multiples.items() if name not in written
+        }
 
     def _has(self, what: str, found: object = True) -> bool:
         """Whether one of the defects is of a kind, and there is something to show it."""
@@ -1341,9 +1452,13 @@ class _Written:
             name, negated = one.predicate.removeprefix("!"), one.predicate.startswith("!")
             self._split[name] = name if negated else f"!{name}"
         here = one.predicate.removeprefix("!") in self._here
+        multiples = dict(self._multiples)
         then = tuple(self._arm(one.then, one.predicate, taken=True, here=here))
+        self._multiples = dict(multiples)
         otherwise = tuple(self._arm(one.otherwise, one.predicate, taken=False, here=here))
         self._here.clear()
+        written = {name for each in every((one,)) for name in written_by(each)}
+        self._multiples = {name: each for name, each in multiples.items() if name not in written}
         return [replace(one, predicate=asked, then=then, otherwise=otherwise)]
 
     def _assign(self, one: Assign) -> Sequence[Statement]:
@@ -1354,6 +1469,7 @@ class _Written:
             if one.guard and (said := self._said(name)) is not None
         ]
         made = [*kept, *self._keeping(one, self._defective(one))]
+        multiple = self._multiple(one)
         source = _copied(one)
         same = _same(one, self._last)
         self._last[_ANY].insert(0, one)
@@ -1372,6 +1488,8 @@ class _Written:
                 self._same.pop(name, None)
         self._same |= {name: source for name, source in same.items() if name != source}
         self._forget(one.destinations)
+        if multiple is not None:
+            self._multiples[one.destinations[0]] = multiple
         if one.opcode in ("setp.ne.s32", "setp.ne.u32", "setp.ne.b32") and not one.guard:
             registers = [each for each in one.sources if isinstance(each, str)]
             constants = [each for each in one.sources if isinstance(each, int)]
@@ -1431,6 +1549,9 @@ class _Written:
         if one.opcode == "selp.f32" and self._has("chooses", self._is_said(str(one.sources[2]))):
             first, second, predicate = one.sources
             return [replace(one, sources=(second, first, predicate))]
+        if (same := self._same_modulo(one)) is not None:
+            self.seen = True
+            return same
         one = replace(
             one,
             guard=one.guard and self._read(one.guard),
@@ -1463,6 +1584,42 @@ class _Written:
             for index, source in enumerate(one.sources)
         )
         return [replace(one, sources=sources)] if sources != one.sources else None
+
+    def _multiple_of(self, name: str) -> tuple[int, int]:
+        """Return what a register is a multiple of: itself, if nothing else is known."""
+        if name not in self._multiples:
+            self._somethings += 1
+            self._multiples[name] = self._somethings, 1
+        return self._multiples[name]
+
+    def _multiple(self, one: Assign) -> tuple[int, int] | None:
+        """Return what an instruction makes a multiple of; None: nothing that a compiler finds."""
+        shifts = one.opcode == "shl.b64"
+        if one.guard or not (shifts or one.opcode in _PRODUCTS[2:]):
+            return None
+        registers = [name for name in one.sources[:2] if isinstance(name, str)]
+        constants = [number for number in one.sources[:2] if isinstance(number, int)]
+        if len(registers) != 1 or (
+            shifts and (constants[0] > 31 or one.sources[1] != constants[0])
+        ):
+            return None
+        of, factor = self._multiple_of(registers[0])
+        factor *= 1 << constants[0] if shifts else constants[0]
+        for addend in one.sources[2:]:
+            if not isinstance(addend, str) or self._multiple_of(addend)[0] != of:
+                return None
+            factor += self._multiple_of(addend)[1]
+        return of, factor % (1 << 64)
+
+    def _same_modulo(self, one: Assign) -> Sequence[Statement] | None:
+        """Return a copy of what a mad.lo is taken for; None: of nothing."""
+        if one.row.family != "mad" or not any(cause.modulo for cause in self._causes):
+            return None
+        made = self._multiple(replace(one, guard=""))
+        for name, (of, factor) in self._multiples.items():
+            if made and of == made[0] and factor != made[1] and not (factor - made[1]) % (1 << 32):
+                return [_assign("mov.b64", one.destinations[0], name, guard=one.guard)]
+        return None
 
     def _once(self, one: Assign) -> Sequence[Statement] | None:
         """Return what is left of a `mad.hi` that adds to its own result; None: all of it."""

@@ -215,7 +215,6 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
                 ("cnot.b32 and shl.b16", "amount-of-a-16-bit-shift-lost"),
                 ("cnot.b32 and shr.u16", "amount-of-a-16-bit-shift-lost"),
                 # These are right in the machine code.
-                ("cnot.b32 and shr.s16", None),
                 ("cnot.b32 and shl.b32", None),
                 ("cnot.b16 and shl.b16", None),
                 ("cnot.b32 and shl.b16 and a predicate", None),
@@ -398,7 +397,18 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
                     "halves of a constant that a branch tells",
                     "halves-of-a-constant-that-a-branch-tells",
                 ),
+                ("cnot.b32 and shr.s16", "amount-of-a-16-bit-shift-lost"),
+                (
+                    "neg.f16x2 and max.ftz.NaN.xorsign.abs.f16x2",
+                    "sign-in-front-of-xorsign-left-out",
+                ),
+                ("set.*.ftz.u32.f32 and cnot.b32", "mask-compared-without-ftz"),
+                # The instructions are asked for, too.
+                ("set.*.u32.f32 and setp.*.u32 and set.*.u32.u32", None),
                 # These are right in the machine code.
+                ("neg.bf16x2 and max.xorsign.abs.bf16x2", None),
+                ("set.*.u32.f32 and cnot.b32", None),
+                ("cnot.b32 and shr.s32", None),
                 ("lop3 of one constant thrice and or.b32", None),
                 ("copysign of one register twice and or.b32", None),
                 ("copysign.f32 and and.b32", None),
@@ -406,6 +416,7 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
         ),
         ("copysign of one register twice and and.b32", ["V11.8.89"], [], DRIVER, None),
         ("halves of a constant that a branch tells", ["V13.4.92"], [], DRIVER, None),
+        ("neg.f16x2 and min.xorsign.abs.f16x2", ["V13.4.92"], [], DRIVER, None),
         (
             "shl.b64 and shr.u64 and sub.s64",
             ["V13.2.86"],
@@ -453,6 +464,32 @@ def test_every_instruction_has_to_fit_where_that_is_asked() -> None:
     assert explained(match, changed(CASE, instructions=("mov.b32", "set.f32", "set.f16")))
     assert not explained(match, changed(CASE, instructions=("mov.b32", "set.f32", "set.u32")))
     assert not explained(match, changed(CASE, instructions=("mov.b32",)))
+
+
+@pytest.mark.parametrize(
+    ("last", "known_as"),
+    [
+        ("set.eq.or.u32.u32", "mask-negated-behind-a-predicate"),
+        ("set.eq.and.u32.u32", "mask-negated-behind-a-predicate"),
+        # Nobody has seen these on a GPU.
+        ("set.ne.or.u32.u32", None),
+        ("set.eq.xor.u32.u32", None),
+        ("set.eq.u32.u32", None),
+    ],
+)
+def test_a_mask_and_a_predicate_are_known_by_what_asks_for_both(
+    last: str, known_as: str | None
+) -> None:
+    key = "violation/set.*.u32.f32 and setp.*.u32 and set.*.u32.u32"
+    found = changed(
+        by(("cuda", "0.1.0")),
+        kind=Kind.VIOLATION,
+        family=Family(key=key, title="t"),
+        instructions=("setp.ne.u32", "set.le.u32.f32", last),
+        details={"compiler": DRIVER},
+    )
+    entry = load_known().match(found, today=DAY)
+    assert (entry and entry.id) == known_as
 
 
 @pytest.mark.parametrize("name", ["set and a predicate", "set.*.{} and a predicate"])

@@ -551,6 +551,42 @@ DEFECTS = {
          If(predicate="p0", then=(one("mov.b32 r3 7", "!p0"),))],
         (1, 2, 3), 3, 7,
     ),
+    "too far": (
+        [one("cnot.b32 r4 r1"), one("mov.b32.unpack h0|h1 r0"), one("shr.s16 h2 h0 r4"),
+         one("cvt.u32.u16 r3 h2")],
+        (5, 0, 0), 2, 0,
+    ),
+    "xorsign": (
+        [one("neg.f16x2 r0 r0"), one("max.xorsign.abs.f16x2 r3 r0 r0")],
+        (0x3C00_BC00, 0, 0), 0x3C00_3C00, 0xBC00_BC00,
+    ),
+    "xorsign ": (
+        [one("abs.f16x2 r4 r0"), one("neg.f16x2 r5 r1"), one("min.xorsign.abs.f16x2 r3 r4 r5")],
+        (0xBC00_3C00, 0x4000_4000, 0), 0xBC00_BC00, 0x3C00_BC00,
+    ),
+    "mask that is compared with 0 loses": (
+        [one("set.le.ftz.u32.f32 r0 r0 0"), one("cnot.b32 r3 r0")], (1, 0, 0), 0, 1,
+    ),
+    "mask that is compared with 0 loses ": (
+        [one("set.gt.ftz.u32.f32 r4 r0 r1"), one("setp.ne.s32 p0 0 r4"),
+         one("selp.b32 r3 7 8 p0")],
+        (1, 0, 0), 8, 7,
+    ),
+    "negated behind the predicate": (
+        [one("setp.ne.u32 p0 0 1"), one("set.le.u32.f32 r4 0 r0"),
+         one("set.eq.or.u32.u32 r3 r4 0 p0")],
+        (0, 0, 0), 0xFFFF_FFFF, 0,
+    ),
+    "modulo 2^32": (
+        [one("cvt.u64.u32 d0 r0"), one("mul.lo.u64 d1 d0 0x10000"),
+         one("mad.lo.u64 d2 d1 0x10000 d0"), one("shr.u64 d3 d2 32"), one("cvt.u32.u64 r3 d3")],
+        (5, 0, 0), 5, 0,
+    ),
+    "modulo 2^32 ": (
+        [one("cvt.u64.u32 d0 r0"), one("mad.lo.s64 d1 d0 0x10000 d0"),
+         one("mad.lo.s64 d1 0x10000 d1 d0"), one("shr.u64 d3 d1 32"), one("cvt.u32.u64 r3 d3")],
+        (5, 0, 0), 5, 0,
+    ),
 }  # fmt: skip
 """Code with one known defect by a word of its name, what lanes are given, what they have to store,
 and what they store with the defect: of the ISA, and of docs/findings.md."""
@@ -815,6 +851,16 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
         # Something else reads what the second one makes.
         one("setp.ne.u32 p2 r0 0"), one("or.pred p3 p1 p2"), one("and.pred p4 p1 p2"),
         one("and.pred p5 p1 p4"), one("selp.b32 r4 1 0 p4"),
+        # An amount that is something else, one sign alone, a mask that is compared with more.
+        one("cnot.b32 r4 r1"), one("add.u32 r4 r4 1"), one("cvt.u16.u32 h0 r0"),
+        one("shr.s16 h2 h0 r4"),
+        one("neg.f16x2 r4 r1"), one("max.xorsign.abs.f16x2 r5 r4 r0"),
+        one("max.xorsign.abs.f16x2 r5 r0 r4"),
+        one("set.le.ftz.u32.f32 r4 r0 r1"), one("setp.eq.u32 p2 r4 0xffffffff"),
+        one("setp.ne.u32 p2 0 1"), one("set.ne.or.u32.u32 r5 r4 0 p2"),
+        one("mul.lo.u64 d1 d0 0x10000"), one("mad.lo.u64 d2 d1 0x8000 d0"),
+        one("cvt.u64.u32 d3 r1"), one("mad.lo.u64 d2 d1 0x10000 d3"),
+        If(predicate="p1", then=(one("mov.b64 d1 d3"),)), one("mad.lo.u64 d2 d1 0x10000 d0"),
     ]  # fmt: skip
     assert docs[1].possible(program_of(code)) == []
 
