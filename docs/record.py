@@ -203,7 +203,8 @@ _BUGS = (
     ),
     Bug(
         unit="cvt.u32.u16",
-        what="of a result of cvt.sat.s16: left out, so that the upper half is the sign",
+        what="of a result of cvt.sat.s16, or of cvt.sat.s8 under a predicate: left out, so that "
+        "the upper half is the sign or what was there",
         section="A saturated s16", since="13.1.115",
         who="ptxas 13.1.115 to 13.4.92 at -O1 to -O3",
         see="seed 41 of `docs/same_ptx.py`, on a GPU",
@@ -233,6 +234,14 @@ _BUGS = (
         "changed as that of an f32",
         section="A negative integer of a branch", since="11.7.99 or earlier",
         who="ptxas 11.7.99 to 13.5.37 at -O1 to -O3",
+        see="seed 42 of `docs/same_ptx.py`, on a GPU",
+    ),
+    Bug(
+        unit="selp.f32",
+        what="by a predicate that a branch says, in a loop that unrolls: it reads one that nothing "
+        "sets",
+        section="selp.f32 by a predicate that a branch says", since="11.8.89",
+        who="ptxas 11.8.89 and 12.0.140 at -O1 to -O3; 12.1.105 and 12.2.140 crash",
         see="seed 42 of `docs/same_ptx.py`, on a GPU",
     ),
     Bug(
@@ -288,6 +297,39 @@ _BUGS = (
         what="of a cnot and a mask that a predicate chooses: negated behind the xor, not before it",
         section="A cnot and the xor with a mask", ids=("79b33306",), since="11.7.99 or earlier",
         who="ptxas 11.7.99 to 13.5.37 at -O1 to -O3",
+    ),
+    Bug(
+        unit="shr.s16", what="by a cnot.b32: the amount is 0xffff8000, not 1",
+        section="The amount of a 16-bit shift", ids=("7beaa852",), since="11.8.89 or earlier",
+        who="ptxas 11.8.89 to 13.5.37 at -O1 to -O3, and the driver's compiler",
+    ),
+    Bug(
+        unit="set with .ftz, and a comparison of its mask with 0",
+        what="made one comparison, which does not flush subnormals",
+        section="A mask that is compared with 0 loses .ftz", ids=("c0f7e6b0",),
+        who="ptxas 11.7.99 to 13.5.37 at -O1 to -O3, and the driver's compiler",
+        since="11.7.99 or earlier",
+    ),
+    Bug(
+        unit="set.eq.and, set.eq.or of a mask and 0",
+        what="the predicate is negated with the mask, or nothing has set what is read",
+        section="A mask that is compared with 0, and a predicate", ids=("5a55df11",),
+        who="ptxas 11.7.99 to 13.5.37 at -O1 to -O3, and the driver's compiler",
+        since="11.7.99 or earlier",
+    ),
+    Bug(
+        unit="neg.f16x2, abs.f16x2",
+        what="of both sources of min or max with .xorsign: left out of the first",
+        section="One of two negations in front of .xorsign", ids=("e3018b80",), since="12.5.82",
+        who="ptxas 12.5.82 to 13.3.73 at -O1 to -O3, and the driver's compiler",
+    ),
+    Bug(
+        unit="mad.lo.s64, mad.lo.u64",
+        what="taken for another multiple of the same register, if the factors are equal modulo "
+        "2^32",
+        section="Factors of 64 bits are compared modulo 2^32", ids=("2e6d0137",),
+        who="ptxas 11.7.99 to 13.3.73 at -O1 to -O3, and the driver's compiler",
+        since="11.7.99 or earlier",
     ),
     Bug(
         unit="shl.b16, shr.u16", what="by a cnot.b32: the amount is what another register holds",
@@ -492,7 +534,9 @@ def record_page(entries: Iterable[Entry], answers: Answers) -> Iterator[str]:
         opcodes = [
             text for text in entry.finding.instructions if text.startswith(("wmma.mma", "mma."))
         ]
-        told = entry.finding.details.get("disagree with the oracle", "the driver's compiler")
+        details = entry.finding.details
+        asked = compiler_words(str(details["compiler"]).removeprefix("ptxas "))
+        told = details.get("disagree with the oracle", asked)
         yield _row(entry, (*opcodes, accused(entry.finding))[0], str(told))
 
 
