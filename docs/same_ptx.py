@@ -10,7 +10,7 @@ Usage:
 With `--shared-registers`, `build` takes programs whose multiplication has operands that share
 registers, and the page groups what comes out wrong by how they do; with `--scalar-code`, programs
 of scalar code alone, with branches and loops in which lanes diverge: `run` says with which known
-defects (docs/scalar_causes.py) PTX gives the same wrong bytes, and the page is a table of them,
+defects (docs/scalar_causes) PTX gives the same wrong bytes, and the page is a table of them,
 with the instructions of programs whose bytes none explain. That page needs what `run` wrote alone;
 with `--first`, `build` takes a part of a seed's programs, so that many machines can share them.
 
@@ -835,7 +835,7 @@ def _print_scalar(results: Mapping[str, Any], members: Sequence[str]) -> None:
     _say(
         f"{wrong:,} of {counted(len(told), 'program')} differ from the oracle with some compiler; "
         f"of {wrong - alike - len(rest):,}, every wrong image comes out as other PTX gives it, "
-        "byte by byte, in which known defects are written out (docs/scalar_causes.py). Of "
+        "byte by byte, in which known defects are written out (docs/scalar_causes). Of "
         f"{alike:,} more as many images are wrong as in that PTX; their bytes were not compared. "
         f"Of {read:,} the machine code shows why. {len(rest) - read:,} are not explained."
     )
