@@ -87,6 +87,12 @@ def assign(opcode: str, destination: str, *sources: str | int, guard: str = "") 
     return Assign(opcode=opcode, destinations=(destination,), sources=sources, guard=guard)
 
 
+def maker(source: str | int, last: Last) -> Assign | None:
+    """Return what has written a source last; None for a constant, and where nothing has."""
+    made = last.get(source) if isinstance(source, str) else None
+    return made[0] if made else None
+
+
 def constant_of(source: str | int, last: Last, depth: int = DEPTH) -> int | None:
     """Return what a compiler finds a source of 32 bits to be; None: it is not constant."""
     if isinstance(source, int) or source not in last or not depth:
@@ -104,7 +110,7 @@ def constant_of(source: str | int, last: Last, depth: int = DEPTH) -> int | None
 
 def _is_true(name: str, last: Last) -> bool:
     """Whether a predicate says that a number is itself, or is not to be compared."""
-    by = last[name][0] if name in last else None
+    by = maker(name, last)
     if (
         by is None
         or by.guard

@@ -26,6 +26,7 @@ from scalar_causes.cause import (
     Last,
     assign,
     constant_of,
+    maker,
     negative,
     result_of,
     written_since,
@@ -104,9 +105,10 @@ def _amount(one: Assign, last: Last) -> list[Statement] | None:
     if one.opcode not in ("shl.b64", "shr.b64", "shr.u64", "shr.s64"):
         return None
     value, amount = one.sources
-    if not isinstance(amount, str) or amount not in last:
+    by = maker(amount, last)
+    if by is None:
         return None
-    words = last[amount][0].opcode.split(".")
+    words = by.opcode.split(".")
     if words[-2 if words[0] in ("cvt", "set") else -1] != "f32":
         return None
     return [
@@ -174,18 +176,20 @@ def _added(one: Assign, _: Last) -> list[Statement] | None:
 
 
 def _cancelled(one: Assign, last: Last) -> list[Statement] | None:
-    if one.opcode != "sub.sat.s32" or str(one.sources[0]) not in last:
+    if one.opcode != "sub.sat.s32":
         return None
-    by, other = last[str(one.sources[0])][0], one.sources[1]
-    if by.opcode not in ("sub.s32", "sub.u32") or by.guard or by.sources[0] != other:
+    by, other = maker(one.sources[0], last), one.sources[1]
+    if by is None or by.opcode not in ("sub.s32", "sub.u32") or by.guard or by.sources[0] != other:
         return None
     return [replace(one, sources=(0, by.sources[1]))]
 
 
 def _compared(one: Assign, last: Last) -> list[Statement] | None:
-    if one.opcode != "slct.s32.s32" or one.guard or str(one.sources[2]) not in last:
+    if one.opcode != "slct.s32.s32" or one.guard:
         return None
-    by = last[str(one.sources[2])][0]
+    by = maker(one.sources[2], last)
+    if by is None:
+        return None
     source = 0 if by.guard else negative(by, last)
     if not isinstance(source, str) or source in {*written_since(by, last), *by.destinations}:
         return None
@@ -201,7 +205,7 @@ def _collected(one: Assign, last: Last) -> list[Statement] | None:
         return None
     adds = one.opcode == "add.sat.s32"
     for index, name in enumerate(one.sources if adds else one.sources[:1]):
-        by, addend = last.get(str(name), [None])[0], constant_of(one.sources[1 - index], last)
+        by, addend = maker(name, last), constant_of(one.sources[1 - index], last)
         if by is None or by.guard or by.opcode not in _SUMS or addend is None:
             continue
         if not adds and addend == 0x8000_0000:
@@ -320,7 +324,7 @@ def _counted(one: Assign, last: Last) -> list[Statement] | None:
     words, source = one.opcode.split("."), one.sources[0]
     if words[0] != "cvt" or words[-1] != "f32" or words[-2] not in ("s64", "u64", "f64"):
         return None
-    by = last[source][0] if isinstance(source, str) and source in last else None
+    by = maker(source, last)
     if by is None or not _is_one_or_zero(by):
         return None
     return [replace(one, opcode="cvt.rn.f64.u32" if words[-2] == "f64" else "cvt.u64.u32")]
@@ -330,7 +334,7 @@ def _counted_half(one: Assign, last: Last) -> list[Statement] | None:
     words, source, (result, *_) = one.opcode.split("."), one.sources[0], one.destinations
     if words[0] != "cvt" or words[-1] not in ("f16", "bf16") or words[-2:] == ["f32", "bf16"]:
         return None
-    by = last[source][0] if isinstance(source, str) and source in last else None
+    by = maker(source, last)
     if by is None or by.opcode != "cnot.b16" or by.guard or "sat" in words:
         return None
     bits = class_of(result)[1:]
@@ -364,7 +368,7 @@ def _complemented(one: Assign, last: Last) -> list[Statement] | None:
     if one.opcode != "xor.b32":
         return None
     for name, mask in (one.sources, one.sources[::-1]):
-        by = last[name][0] if isinstance(name, str) and name in last else None
+        by = maker(name, last)
         if by is None or by.opcode != "cnot.b32" or by.guard or not _is_mask(mask, last):
             continue
         # -(~-1) is 0, and -(~0) is 1.
@@ -374,10 +378,8 @@ def _complemented(one: Assign, last: Last) -> list[Statement] | None:
 
 def _signed_word(one: Assign, last: Last) -> list[Statement] | None:
     value, amount = one.sources if one.opcode == "shl.b64" else (0, 0)
-    if not isinstance(value, str) or value not in last:
-        return None
-    by, places = last[value][0], constant_of(amount, last)
-    if by.opcode != "cvt.s64.u32" or by.guard or places is None or places > 31:
+    by, places = maker(value, last), constant_of(amount, last)
+    if by is None or by.opcode != "cvt.s64.u32" or by.guard or places is None or places > 31:
         return None
     return [
         assign("cvt.u32.u64", FIRST, value),
@@ -390,7 +392,7 @@ def _too_far(one: Assign, last: Last) -> list[Statement] | None:
     if one.opcode != "shr.s16":
         return None
     value, amount = one.sources
-    by = last[amount][0] if isinstance(amount, str) and amount in last else None
+    by = maker(amount, last)
     if by is None or by.opcode != "cnot.b32" or by.guard:
         return None
     far = assign("shl.b32", FIRST, amount, 15)
@@ -410,7 +412,7 @@ def _unsigned(one: Assign, last: Last) -> list[Statement] | None:
 
 def _mask(source: str | int, last: Last) -> Assign | None:
     """Return the set that has made a mask of 32 bits, not of 16; None: another instruction has."""
-    by = last[source][0] if isinstance(source, str) and source in last else None
+    by = maker(source, last)
     if by is None or by.row.family != "set" or by.guard:
         return None
     *_, result, compared = by.opcode.split(".")
@@ -438,7 +440,7 @@ def _negated_last(one: Assign, last: Last) -> list[Statement] | None:
         return None
     if len(words) != 5 or words[3] not in ("u32", "s32") or one.sources[1] != 0:
         return None
-    said = last.get(str(one.sources[2]), [None])[0]
+    said = maker(one.sources[2], last)
     if said is None or said.guard or any(isinstance(source, str) for source in said.sources):
         return None
     if _mask(one.sources[0], last) is None:
@@ -452,10 +454,8 @@ def _negated_last(one: Assign, last: Last) -> list[Statement] | None:
 
 def _unshifted(one: Assign, last: Last) -> list[Statement] | None:
     value, amount = one.sources if one.opcode == "shl.b64" else (0, 0)
-    if not isinstance(value, str) or value not in last:
-        return None
-    by, places = last[value][0], constant_of(amount, last)
-    if by.opcode not in PRODUCTS or by.guard or places is None or places < 64:
+    by, places = maker(value, last), constant_of(amount, last)
+    if by is None or by.opcode not in PRODUCTS or by.guard or places is None or places < 64:
         return None
     constant = [isinstance(source, int) for source in by.sources]
     if not any(constant[:2]) or not all(constant[2:]):
@@ -478,9 +478,9 @@ def _rotated(one: Assign, last: Last) -> list[Statement] | None:
 
 def _is_odd(source: str | int, last: Last, depth: int = DEPTH) -> bool:
     """Whether a compiler finds out that a register is odd."""
-    if isinstance(source, int) or source not in last or not depth:
+    by = maker(source, last)
+    if by is None or not depth:
         return False
-    by = last[source][0]
     if by.opcode == "or.b32" and not by.guard:
         return any(isinstance(one, int) and one % 2 for one in by.sources)
     return _is_odd_product(source, last, depth)
@@ -488,7 +488,7 @@ def _is_odd(source: str | int, last: Last, depth: int = DEPTH) -> bool:
 
 def _is_odd_product(source: str | int, last: Last, depth: int = DEPTH) -> bool:
     """Whether that is because both factors of a product are odd."""
-    by = last[source][0] if isinstance(source, str) and source in last else None
+    by = maker(source, last)
     if by is None or by.guard or by.opcode not in ("mul.lo.s32", "mul.lo.u32"):
         return False
     return all(_is_odd(one, last, depth - 1) for one in by.sources)

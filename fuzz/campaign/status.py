@@ -338,6 +338,11 @@ class CampaignStatus:
         return self.events[len(self.events) - new :]
 
     @property
+    def carrying_out(self) -> int:
+        """Workers that carry out rounds, and do not examine findings."""
+        return sum(not worker.examiner for worker in self.workers)
+
+    @property
     def findings(self) -> list[FamilyState]:
         """Families that nobody has explained yet."""
         return [family for family in self.families if family.known is None]
@@ -424,8 +429,7 @@ def screened(status: CampaignStatus) -> dict[str, Any]:
 
 def held_words(status: CampaignStatus) -> str:
     """Say how many rounds wait for one that takes long; "" while that is how they come in."""
-    rounds = sum(not worker.examiner for worker in status.workers)
-    if status.held <= rounds:
+    if status.held <= status.carrying_out:
         return ""
     return f"{counted(status.held, 'more round')} to be counted when a slower one is done"
 
@@ -461,7 +465,7 @@ def statistics(status: CampaignStatus) -> dict[str, Any]:
         "stages": {stage.value: round(share, 4) for stage, share in shares.items()}
         if status.workers
         else {},
-        "workers": sum(not worker.examiner for worker in status.workers),
+        "workers": status.carrying_out,
         "stalled": sum(worker.stalled for worker in status.workers),
         **fleet(status),
         "families": len(finding_groups(status.families)),
