@@ -377,7 +377,8 @@ class Run(Options, words="run", runs="run:run_campaign"):
     )
     workers: int | None = shared(
         "workers",
-        "Number of worker processes (with --fleet: for each GPU).  [default: one for each core]",
+        "Number of worker processes (with --fleet: for each GPU).  [default: one for each core; on "
+        "a GPU with 2 GiB for each of them, three for two cores]",
     )
     devices: tuple[int, ...] = shared("devices")
     fleet: str | None = shared("fleet")

@@ -53,7 +53,7 @@ from fuzz.output import (
     tracked,
     write_junit,
 )
-from fuzz.runner import RunnerChoice, best_runner, cores
+from fuzz.runner import RunnerChoice, best_runner, cores, usual_workers
 from oracle.errors import InfrastructureError, UsageError
 from oracle.targets import TARGETS, Module, parse_target
 from runners.assemblers.assembler import Assembler
@@ -392,7 +392,7 @@ def _draw(
         store.abandon()
         store.forget()
         with starting(lines=False) as tell:
-            workers = options.workers or max(1, cores() - (result.runner == "cuda"))
+            workers = options.workers or usual_workers(result.runner)
             tell(f"starting {counted(workers, 'worker')}")
             pool = stack.enter_context(
                 closing(ProcessPool(check, workers=workers, devices=(options.device,)))

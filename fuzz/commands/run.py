@@ -42,10 +42,10 @@ from fuzz.runner import (
     LAYOUTS,
     RunnerChoice,
     best_runner,
-    cores,
     hardware_runner,
     has_device_fault,
     judge_by,
+    usual_workers,
     visible_devices,
 )
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
@@ -399,9 +399,10 @@ def _say_how_sure(facts: Facts) -> None:
 def _pool(check: Check, options: Run, tell: Callable[[str], None]) -> ProcessPool | FleetPool:
     on_gpu = options.runner == "cuda"
     if options.fleet is None:
-        # On a GPU one core is left for the process that hands out work.
-        workers = options.workers or max(1, cores() - on_gpu)
         devices = options.devices or tuple(range(visible_devices() if on_gpu else 1))
+        workers = options.workers or usual_workers(
+            options.runner or "", compares=options.device_reference, devices=len(devices)
+        )
         tell(f"starting {counted(workers, 'worker')}")
         return ProcessPool(
             check, workers=workers, devices=devices[:1] if options.matrix else devices

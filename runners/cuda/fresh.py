@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -32,6 +33,11 @@ from runners.reference.self_check import Compared as Found
 _CHUNK_BYTES = 256 << 20
 """Most bytes of the images of one launch: 3 % more images a second than with a quarter of it, and
 2.5 times as many as with 4 MiB (H200, 2026-11-23)."""
+_TURNS = 2
+"""Processes that compare at once: with one, nobody uses the GPU while that launches, or waits for
+its last results. In turns of ten seconds of a campaign with 15 workers, without those in which
+programs hung, one made 11.2 and two 11.8 million images a second, the GPU 89 and 93 % busy (H200,
+2026-11-28)."""
 _PATIENCE, _PAUSE = 1.0, 0.0005
 """Seconds after which a process no longer waits for its turn, and between two looks."""
 _IMAGES = "images", "copies"
@@ -81,11 +87,10 @@ class _Result:
 
 @contextmanager
 def turn(device: str) -> Iterator[None]:
-    """Have the processes that compare on a device do so one after the other, if they can.
+    """Have no more than `_TURNS` of the processes that compare on a device do so at once.
 
-    A device goes back and forth between the contexts of those that do so at once. What taking
-    turns gains was not measured apart: with it, and with faster kernels, 15 processes got 7.2 to
-    8.0 million images a second out of an H200, and 7.1 million before both (2026-11-23).
+    A device goes back and forth between the contexts of those that do so at once; one that waits
+    for too long goes on beside the others.
 
     Parameters
     ----------
@@ -95,9 +100,11 @@ def turn(device: str) -> Iterator[None]:
     # Whoever has this address, in Linux's namespace without files, loses it at its end.
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own:
         end = time.monotonic() + _PATIENCE
-        while time.monotonic() < end:
+        for number in itertools.cycle(range(_TURNS)):
+            if time.monotonic() > end:
+                break
             try:
-                own.bind(f"\0warpfuzz {device}")
+                own.bind(f"\0warpfuzz {device} {number}")
             except OSError as error:
                 if error.errno == errno.EADDRINUSE:
                     time.sleep(_PAUSE)
@@ -147,11 +154,14 @@ class FreshImages:
             sampled=request.sampled,
         )
         program, contents = reference.program(work.encoded), reference.contents(work.contents)
+        most = self._at_once(work)
         for buffers in self._buffers:
             self._driver.memcpy_htod(buffers.found, nothing_found())
             # All that most programs need, once, and before others wait for this process.
             for name in _IMAGES:
                 buffers.memory(name, max(self._chunk_bytes, size))
+            buffers.memory("sms", 4 * most)
+            buffers.units(most)
         result = _Result()
         with turn(self._name):
             begun = time.perf_counter()
@@ -173,6 +183,10 @@ class FreshImages:
             sms=b"".join(row[3] for row in rows),
         )
 
+    def _at_once(self, work: FreshWork) -> int:
+        """Return how many images a launch has at most."""
+        return min(work.count, max(1, self._chunk_bytes // work.encoded.image_bytes))
+
     def _launched(
         self,
         work: FreshWork,
@@ -183,18 +197,16 @@ class FreshImages:
         result: _Result,
     ) -> _Buffers:
         """Launch after launch, have images made, run and compared; look at all but the last."""
-        reference, size = self._reference, work.encoded.image_bytes
-        most, end = min(work.count, max(1, self._chunk_bytes // size)), work.first + work.count
+        reference, most, end = self._reference, self._at_once(work), work.first + work.count
         buffers, before = self._buffers[0], None
         # One launch is looked at while the device has the next.
         for number, first in enumerate(range(work.first, end, most)):
             buffers, count = self._buffers[number % 2], min(most, end - first)
-            images, copies = (int(buffers.memory(name, 0)) for name in _IMAGES)
-            sms = buffers.memory("sms", 4 * most)
+            images, copies, sms = (int(buffers.memory(name, 0)) for name in (*_IMAGES, "sms"))
             reference.fill(contents, first, count, images, copies, self._stream)
             grid = (-(-count // warps), 1)
             kernel.prepared_async_call(
-                grid, (LANES * warps, 1, 1), self._stream, copies, int(sms), count
+                grid, (LANES * warps, 1, 1), self._stream, copies, sms, count
             )
             reference.add(program, images, copies, first, count, self._stream, buffers.found)
             self._driver.memcpy_dtoh_async(buffers.head, buffers.found, self._stream)

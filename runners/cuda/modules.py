@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from runners.cuda.kept_code import kept_code
 from runners.cuda.libraries import DriverLibrary
 from runners.cuda.messages import Loaded, LoadModule, Refused
 
@@ -47,10 +49,12 @@ class Modules:
         PyCUDA's driver module.
     library
         What PyCUDA lacks.
+    compiler
+        Names the driver and the device that it compiles for; "" if they are not known.
     """
 
-    def __init__(self, driver: Any, library: DriverLibrary) -> None:
-        self._driver, self._library = driver, library
+    def __init__(self, driver: Any, library: DriverLibrary, compiler: str = "") -> None:
+        self._driver, self._library, self._compiler = driver, library, compiler
         self._modules: dict[str, Any] = {}
         self._functions: dict[tuple[str, str], Any] = {}
         self._loading: dict[str, Loading] = {}
@@ -97,6 +101,23 @@ class Modules:
             self._modules[key] = self._driver.module_from_buffer(code, options)
         except self._driver.Error as error:
             raise LoadError(str(error)) from None
+
+    def load_own(self, key: str, ptx: bytes, level: int) -> None:
+        """Load PTX that is not under test; its machine code is kept for other processes.
+
+        Raises LoadError if the driver refuses it.
+        """
+        code = None
+        if self._compiler:
+            digest = hashlib.sha256(ptx).hexdigest()
+            code = kept_code(
+                f"{self._compiler} -O{level} {digest}",
+                lambda: self._library.compile(ptx, level, self._library.context()),
+            )
+        if code is None:
+            self.load(key, ptx, level)
+        else:
+            self.load(key, code, None)
 
     def forget(self, key: str) -> None:
         """Unload a module."""

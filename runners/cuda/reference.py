@@ -72,7 +72,7 @@ class DeviceReference:
 
     def __init__(self, driver: Any, modules: Modules) -> None:
         self._driver = driver
-        modules.load(_KEY, shipped().encode(), _LEVEL)
+        modules.load_own(_KEY, shipped().encode(), _LEVEL)
         self._function = modules.function(_KEY, *_COMPARE)
         self._fill = modules.function(_KEY, *_FILL)
         device, names = driver.Context.get_device(), driver.device_attribute

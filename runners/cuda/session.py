@@ -119,7 +119,11 @@ class Session:
         self._library = DriverLibrary()
         self._staged = not self._can_register()
         self._monitor = Monitor(self._device.pci_bus_id())
-        self.modules = Modules(driver, self._library)
+        capability = "{}.{}".format(*self._device.compute_capability())
+        version = self._monitor.driver
+        self.modules = Modules(
+            driver, self._library, f"driver {version}, {capability}" if version else ""
+        )
         self.launches = Launches(
             driver,
             kernels=self._channels[0].stream,

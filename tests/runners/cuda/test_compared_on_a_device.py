@@ -239,27 +239,28 @@ def test_a_comparison_that_hangs_is_given_up_at_its_deadline_though_the_line_is_
 
 
 def test_those_who_compare_on_a_device_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    inside, most = 0, 0
+    inside: list[int] = []
+    most = 0
     name = f"turns of {os.getpid()}"
 
     def compare() -> None:
-        nonlocal inside, most
+        nonlocal most
         for _ in range(5):
             with fresh.turn(name):
-                inside += 1
-                most = max(most, inside)
+                inside.append(0)
+                most = max(most, len(inside))
                 time.sleep(0.002)
-                inside -= 1
+                inside.pop()
 
     threads = [threading.Thread(target=compare) for _ in range(4)]
     for one in threads:
         one.start()
     for one in threads:
         one.join()
-    assert most == 1
-    # Whoever has it for too long keeps nobody from going on.
+    assert most == fresh._TURNS == 2
+    # Those who have it for too long keep nobody from going on.
     monkeypatch.setattr(fresh, "_PATIENCE", 0.01)
-    with fresh.turn(name), fresh.turn(f"{name}, another"):
+    with fresh.turn(name), fresh.turn(name), fresh.turn(f"{name}, another"):
         begun = time.monotonic()
         with fresh.turn(name):
             assert time.monotonic() - begun < 0.5
