@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import combinations, islice
 
@@ -34,6 +35,7 @@ from runners.emission import emit, emit_all
 from runners.isolation import isolate
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble
+from runners.ptx_text import with_kernel_of
 from strategies.cells import AXES, Cells, Ids, Image, cells_of
 from strategies.simplification.accesses import (
     plain_all,
@@ -658,10 +660,11 @@ class Trials:
         if program not in self._modules:
             given = self._subject.module
             try:
-                module = emit(
-                    program, module=Module.named(given.target, given.version),
-                    entry=given.kernels[0].entry,
-                )  # fmt: skip
+                entry = given.kernels[0].entry
+                into = Module.named(given.target, given.version)
+                module = emit(program, module=into, entry=entry)
+                if self._subject.others:
+                    module = replace(module, ptx=with_kernel_of(given.ptx, module.ptx, entry))
             except UsageError:
                 module = None
             if len(self._modules) >= _MODULES:

@@ -19,6 +19,8 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _ENTRY_LINE = re.compile(
     r"^[ \t]*(?:\.visible|\.weak|\.extern)?[ \t]*\.entry[ \t]+([\w$]+)", re.MULTILINE
 )
+_KERNEL = re.compile(rf"^(?:[ \t]*//[^\n]*\n)*{_ENTRY_LINE.pattern[1:]}", re.MULTILINE)
+"""The same with the comments in front of it."""
 _VARIABLE = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:\[[^\]]*\]\s*)*(?:=|;)")
 _LABEL = re.compile(r"\$L_*|\bL(?=BB\d)")
 """What the names of labels of LLVM begin with: "LBB0_1" in 14, "$L__BB0_1" from 15 on."""
@@ -46,6 +48,29 @@ def kernel_name(ptx: str) -> str | None:
     """Return the name of a module's first kernel; what comments and strings say is none."""
     found = _ENTRY.search(without_comments(ptx))
     return None if found is None else found[1]
+
+
+def kernel_texts(ptx: str) -> tuple[str, dict[str, str]]:
+    """Return what stands in front of a module's kernels, and the text of each, by its name.
+
+    One after the other they are the module. The comments in front of a kernel are its own.
+    """
+    starts = list(_KERNEL.finditer(ptx))
+    ends = [match.start() for match in starts[1:]] + [len(ptx)]
+    head = ptx[: starts[0].start()] if starts else ptx
+    return head, {one[1]: ptx[one.start() : end] for one, end in zip(starts, ends, strict=True)}
+
+
+def without_kernel(ptx: str, entry: str) -> str:
+    """Return a module without one of its kernels."""
+    head, texts = kernel_texts(ptx)
+    return head + "".join(text for name, text in texts.items() if name != entry)
+
+
+def with_kernel_of(ptx: str, other: str, entry: str) -> str:
+    """Return a module with a kernel as another module has it, in place of its own of that name."""
+    head, texts = kernel_texts(ptx)
+    return head + "".join({**texts, entry: kernel_texts(other)[1][entry]}.values())
 
 
 def entry_text(ptx: str, entry: str) -> str:

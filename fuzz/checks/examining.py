@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 
 import msgspec
@@ -46,6 +46,7 @@ from oracle.program import Program
 from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import ClosedAtTheEnd, Failure, Runner, Trouble
+from runners.ptx_text import without_kernel
 from strategies.features import main_form
 
 _LEVELS = (0, 3)
@@ -385,23 +386,38 @@ class Examiner:
     ) -> tuple[Evidence | None, ShrinkStatus]:
         """Return a finding, smaller and confirmed; as it was, where it does not last."""
         kind = entry.finding.kind
+        end = time.monotonic() + seconds
+        subject = self._fewer_kernels(kind, subject, end)
         culprit = self._culprit(kind, subject)
         begin = self._bare(kind, subject, culprit)
-        shrunk = shrink(begin, self._verdicts, wanted=kind, seconds=seconds)
-        attempts, status = self._repeated(shrunk.subject, kind), shrunk.status
+        left = max(0.0, end - time.monotonic())
+        shrunk = shrink(begin, self._verdicts, wanted=kind, seconds=left)
+        smaller = self._fewer_kernels(kind, shrunk.subject, end)
+        attempts, status = self._repeated(smaller, kind), shrunk.status
         if conclusion(attempts) is kind:
-            subject, left = shrunk.subject, self._culprit(kind, shrunk.subject)
+            subject, other = smaller, self._culprit(kind, smaller)
             # What is left may show less than there was, and never is it another's name.
             if culprit is None or (
-                left is not None and (left.key == culprit.key or in_company(culprit))
+                other is not None and (other.key == culprit.key or in_company(culprit))
             ):
-                culprit = left
+                culprit = other
         else:
             attempts, status = self._as_it_was(entry, subject), ShrinkStatus.FLAKY
         if not attempts:
             return None, status
         made = Evidence(kind=kind, family=family, subject=subject, attempts=attempts)
         return self._named(made, culprit), status
+
+    def _fewer_kernels(self, kind: Kind, subject: Subject, end: float) -> Subject:
+        """Return a subject without those of the other kernels that it does not need."""
+        for names in (subject.others, *((name,) for name in subject.others)):
+            if not subject.others or time.monotonic() >= end:
+                break
+            text = reduce(without_kernel, names, subject.module.ptx)
+            fewer = replace(subject, module=replace(subject.module, ptx=text))
+            if attempt(self._once, fewer).kind is kind:
+                subject = fewer
+        return subject
 
     @property
     def _verdicts(self) -> Verdicts:
@@ -412,7 +428,8 @@ class Examiner:
         return [_first(entry, subject)]
 
     def _culprit(self, kind: Kind, subject: Subject) -> Culprit | None:
-        if not KINDS[kind].has_culprit:
+        # Experiments have no other kernels beside them.
+        if not KINDS[kind].has_culprit or subject.others:
             return None
         copies = COPIES if kind is Kind.FLAKY else subject.copies
         device = ExperimentDevice(

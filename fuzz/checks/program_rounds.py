@@ -30,6 +30,7 @@ from fuzz.diagnosis.shared_registers import shared_register_culprits
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import (
     WrongImages,
+    beside_other_kernels,
     family_of_culprit,
     family_of_difference,
     family_of_disagreement,
@@ -44,7 +45,7 @@ from oracle.places import Buffer
 from oracle.program import Program
 from oracle.steps import Barrier
 from oracle.targets import Module
-from runners.emission import emit
+from runners.emission import emit, emit_all
 from runners.faults import by_name
 from runners.isolation import FailingImage, Isolation, isolate
 from runners.kernels import KernelModule
@@ -336,17 +337,24 @@ class ProgramRounds(Rounds):
         if any(new):
             groups = self._by_themselves(batch, seen.images, groups, new, *alone())
         for found, (place, *_) in groups:
-            told = self._told(found.family)
+            image, family = seen.images[place], found.family
+            module = compiled_there = None
+            if not self._told(family):
+                module = self._wrong_module(batch, built, image, *alone())
+                if module is not alone()[1]:
+                    family = beside_other_kernels(family)
+                if not self._told(family):
+                    compiled_there = self._compiled_in(own, alone()[0], module)
             shown = Attempt(
                 kind=kinds[place],
                 actual=seen.actual[place][None],
                 expected=seen.expected[place],
                 sms=(int(sms[some[place]]),),
                 failed=1,
-                compiled=None if told else self._alone(own, *alone()),
+                compiled=compiled_there,
             )
-            image, number = seen.images[place], int(numbers[some[place]])
-            self._seen(batch, image, number, found.family, shown, found.cases)
+            number = int(numbers[some[place]])
+            self._seen(batch, image, number, family, shown, found.cases, module=module)
 
     def _isolated(
         self,
@@ -480,9 +488,40 @@ class ProgramRounds(Rounds):
             found.cases += hit
         return kept
 
+    def _wrong_module(
+        self,
+        batch: Batch,
+        built: Built,
+        image: NDArray[np.uint8],
+        runner: CompiledOnce,
+        module: KernelModule,
+    ) -> KernelModule:
+        """Return the module in which a program is wrong: its own, or one with its neighbours.
+
+        What a compiler makes of a kernel can depend on the others. Where it is wrong in neither,
+        its own is returned.
+        """
+
+        def is_wrong(one: KernelModule) -> bool:
+            tried = attempt(runner, Subject(module=one, program=batch.program, image=image))
+            return tried.failure is None and tried.failed > 0
+
+        # A front end writes kernels anew, from their programs.
+        if self._ready.choice.front_end is not None or is_wrong(module):
+            return module
+        entry, programs = module.kernels[0].entry, built.module.programs
+        named = {entry if name == batch.entry else name: one for name, one in programs.items()}
+        if len(named) == 1:
+            return module
+        beside = emit_all(named, module=self._module(batch.version))
+        beside = replace(beside, kernels=(beside.kernel(entry),))
+        return beside if is_wrong(beside) else module
+
     @staticmethod
-    def _alone(own: Compiled | None, runner: CompiledOnce, module: KernelModule) -> Compiled | None:
-        """Return the code of a program in a module of its own."""
+    def _compiled_in(
+        own: Compiled | None, runner: CompiledOnce, module: KernelModule
+    ) -> Compiled | None:
+        """Return the code of a program in a module that is stored."""
         if own is not None:
             return replace(own, module=module)
         compiled = runner.compile(module)
@@ -496,13 +535,14 @@ class ProgramRounds(Rounds):
         family: Family,
         shown: Attempt,
         count: int,
+        module: KernelModule | None = None,
     ) -> None:
         """Add cases of a family to the report, the first of the round with all that it takes."""
         self._odd.add(batch.entry)
         if self._told(family):
             self._suspect(Found(family=family, cases=count))
         else:
-            self._suspect(self._found(batch, image, index, family, shown, count))
+            self._suspect(self._found(batch, image, index, family, shown, count, module))
 
     def _found(
         self,
@@ -512,9 +552,11 @@ class ProgramRounds(Rounds):
         family: Family,
         shown: Attempt,
         count: int,
+        module: KernelModule | None = None,
         **details: str,
     ) -> Found:
-        subject = Subject(module=self._emitted(batch), program=batch.program, image=image.copy())
+        module = module or self._emitted(batch)
+        subject = Subject(module=module, program=batch.program, image=image.copy())
         kind = shown.kind or Kind.FLAKY
         evidence = Evidence(kind=kind, family=family, subject=subject, attempts=[shown])
         case = case_of(evidence, self._ready, origin=self._origin(index), status=ShrinkStatus.RAW)

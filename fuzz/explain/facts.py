@@ -18,6 +18,7 @@ from fuzz.findings.case import (
     EXPECTED,
     INPUT,
     JUDGED,
+    OTHER_KERNELS,
     PROGRAM,
     REWRITTEN,
     image_of,
@@ -27,6 +28,7 @@ from fuzz.findings.making import MadeWith, variant_of
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Difference, differences
 from fuzz.kinds import KINDS
+from fuzz.output import counted
 from oracle.errors import InfrastructureError, UsageError
 from oracle.formats import FORMATS, Format
 from oracle.forms import Form
@@ -184,7 +186,9 @@ def facts_of(finding: Finding) -> Iterator[tuple[str, str]]:
         yield "found on", device
     for runner in outcomes_of(finding).others:
         yield "runner", f"{runner.runner} {runner.version} {runner.options}".strip()
-    yield "module", f".target {finding.target}, .version {finding.ptx_version}"
+    others = details.get(OTHER_KERNELS)
+    beside = f", with {counted(int(others), 'other kernel')}: alone it is right" if others else ""
+    yield "module", f".target {finding.target}, .version {finding.ptx_version}{beside}"
     if {"compiler", "opt"} & details.keys():
         compiler = str(details.get("compiler", "not recorded"))
         level = f"-O{details['opt']}" if "opt" in details else ""

@@ -53,6 +53,8 @@ ORIGINAL = "original.ptx"
 ACTUAL = "actual.npy"
 LAUNCH = "launch.toml"
 """How a kernel with parameters of its own is launched (`fuzz.findings.launches`)."""
+OTHER_KERNELS = "other kernels"
+"""Detail of a case: how many more the module has, because without them it is right."""
 JUDGED = "judged as"
 """Detail of a case: the target with its compiler (`oracle.targets.split_compiler`)."""
 _COPIED_BYTES = 1 << 28
@@ -134,6 +136,8 @@ def case_of(
             map(str, sorted({sm for attempt in evidence.attempts for sm in attempt.sms} - {NO_SM}))
         )[:TEXT_CHARACTERS],
     }
+    if subject.others:
+        details[OTHER_KERNELS] = len(subject.others)
     if evidence.culprit:
         details[WRONG_STEP] = evidence.culprit
     if shown.compiled is not None:

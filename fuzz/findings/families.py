@@ -382,6 +382,12 @@ def under_a_condition(failure: Failure) -> str:
     return f"{what} under a condition that differs between lanes"
 
 
+def beside_other_kernels(family: Family) -> Family:
+    """Return the family of what a compiler gets wrong because of other kernels in the module."""
+    words = "beside other kernels"
+    return Family(key=f"{family.key}/{words}", title=f"{family.title}, {words}")
+
+
 def family_of_flaky(form: Form | None) -> Family:
     """Return the family of what did not come out the same every time."""
     return _family(Kind.FLAKY, form, "not the same every time")

@@ -23,6 +23,7 @@ from oracle.permission import contradicting
 from oracle.program import Program
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Runner
+from runners.ptx_text import kernel_texts
 
 _JUDGED_COPIES = 16
 """Different results of one launch whose verdicts are asked for; bounds cost more than the model."""
@@ -39,7 +40,7 @@ _HANG_REPLAYS = 1
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Subject:
-    """What is run: a program in a module of its own, and an image."""
+    """What is run: a program in a module of its own, or beside other kernels, and an image."""
 
     module: KernelModule
     program: Program
@@ -48,6 +49,12 @@ class Subject:
     copies: int = 1
     """Warps that work on copies of the image in one launch; what fails only in some places of a
     device needs more than one."""
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Names of the other kernels in the module: of what is right without them."""
+        _, texts = kernel_texts(self.module.ptx)
+        return tuple(name for name in texts if name != self.module.kernels[0].entry)
 
     @property
     def images(self) -> Images:
