@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from itertools import pairwise
 
 from oracle.statements import directives, without_comments
 from oracle.targets import PtxVersion
@@ -55,10 +56,12 @@ def kernel_texts(ptx: str) -> tuple[str, dict[str, str]]:
 
     One after the other they are the module. The comments in front of a kernel are its own.
     """
-    starts = list(_KERNEL.finditer(ptx))
-    ends = [match.start() for match in starts[1:]] + [len(ptx)]
-    head = ptx[: starts[0].start()] if starts else ptx
-    return head, {one[1]: ptx[one.start() : end] for one, end in zip(starts, ends, strict=True)}
+    found = list(_KERNEL.finditer(ptx))
+    starts = [*(one.start() for one in found), len(ptx)]
+    texts = {
+        one[1]: ptx[start:end] for one, (start, end) in zip(found, pairwise(starts), strict=True)
+    }
+    return ptx[: starts[0]], texts
 
 
 def without_kernel(ptx: str, entry: str) -> str:

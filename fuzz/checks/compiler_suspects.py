@@ -43,6 +43,7 @@ from fuzz.findings.case import (
 )
 from fuzz.findings.families import (
     WRONG_STEP,
+    beside_other_kernels,
     family_of_flaky,
     form_name,
     under_a_condition,
@@ -413,6 +414,8 @@ class _MemberExaminer(Examiner):
         if kind is Kind.FLAKY:
             return family_of_flaky(form)
         name = form_name(form)
+        if subject.others:
+            name = beside_other_kernels(name)
         return family_of(kind, name, self._wrong, self._asked, attempts[-1].failure)
 
     def _named(self, evidence: Evidence, culprit: Culprit | None) -> Evidence:
@@ -445,7 +448,7 @@ class _MemberExaminer(Examiner):
 
     def _culprit(self, kind: Kind, subject: Subject) -> Culprit | None:
         # A divergence names it itself.
-        if not KINDS[kind].has_culprit or kind is Kind.DIVERGENCE:
+        if not KINDS[kind].has_culprit or kind is Kind.DIVERGENCE or subject.others:
             return None
         device = ExperimentDevice(self._ready.runner, subject.module)
         return culprit_of(device, subject.program, subject.image)

@@ -50,7 +50,13 @@ from fuzz.compilers.members import (
     placed,
 )
 from fuzz.findings.case import MODULE, PROGRAM, Evidence, files_of, instructions_of
-from fuzz.findings.families import family_of_flaky, form_name, under_a_condition, what_was_said
+from fuzz.findings.families import (
+    beside_other_kernels,
+    family_of_flaky,
+    form_name,
+    under_a_condition,
+    what_was_said,
+)
 from fuzz.findings.replay import Attempt, Subject, attempt
 from fuzz.findings.verdicts import judge
 from fuzz.kinds import KINDS, described
@@ -163,7 +169,7 @@ class MatrixRounds(Rounds):
             report.failed += count if said else 0
             report.unasked += 0 if said else count
         else:
-            different |= self._run(batch, variants, first, count)
+            different |= self._run(batch, built, variants, first, count)
         report.cases += count
         if first == 0:
             report.counts["differences",] += different
@@ -199,7 +205,9 @@ class MatrixRounds(Rounds):
             self._wrong_with(batch, image, 0, kind, members, right, failure)
         return rest
 
-    def _run(self, batch: Batch, variants: Sequence[Variant], first: int, count: int) -> bool:
+    def _run(
+        self, batch: Batch, built: Built, variants: Sequence[Variant], first: int, count: int
+    ) -> bool:
         """Run the variants of a program; tell whether they differ."""
         report = self._report
         for variant in variants:
@@ -253,8 +261,9 @@ class MatrixRounds(Rounds):
             (kind,) = filter(None, judge(batch.program, image[None], actual[None], target=target))
             unsteady = partial(self._unsteady, batch, compiled, images, index, actual, target)
             self._wrong_with(
-                batch, image, first + index, kind, wrong, results.right, unsteady=unsteady
-            )
+                batch, image, first + index, kind, wrong, results.right,
+                built=built, unsteady=unsteady,
+            )  # fmt: skip
         return len(distinct) > 1
 
     def _unsteady(
@@ -296,12 +305,14 @@ class MatrixRounds(Rounds):
         right: Sequence[Member],
         failure: Failure | None = None,
         *,
+        built: Built | None = None,
         unsteady: Callable[[], Attempt | None] = lambda: None,
     ) -> None:
         """Add an image that some members' binaries do not turn into what the oracle says."""
         guilty, innocent = self._ordered(wrong), self._ordered(right)
         asked = self._ordered([*guilty, *innocent])
-        family = family_of(kind, form_name(batch.form), guilty, asked, failure)
+        name = form_name(batch.form)
+        family = family_of(kind, name, guilty, asked, failure)
         found = Found(family=family)
         opened = self._place.opened
         if not self._told(family) and opened is not None:
@@ -309,10 +320,21 @@ class MatrixRounds(Rounds):
             subject = Subject(
                 module=self._emitted(batch), program=batch.program, image=image.copy()
             )
-            shown = attempt(MemberRunner(self._matrix.device, guilty[0]), subject)
+            runner = MemberRunner(self._matrix.device, guilty[0])
+            shown = attempt(runner, subject)
+            beside = None if built is None else self._beside(batch, built)
+            if shown.kind is None and beside is not None and not guilty[0].toolchain.writes_ptx:
+                # What a compiler makes of a kernel can depend on the others of its module.
+                there = attempt(runner, replace(subject, module=beside))
+                if there.failure is None and there.kind is not None:
+                    subject, shown, kind = replace(subject, module=beside), there, there.kind
+                    family = family_of(kind, beside_other_kernels(name), guilty, asked)
+                    if self._told(family):
+                        self._suspect(Found(family=family))
+                        return
             if shown.kind is None:
-                # By itself it comes out right: what fails only in company is not told apart here,
-                # but for what the same binary does not do every time.
+                # By itself it comes out right: what fails only in the company of other images is
+                # not told apart here, but for what the same binary does not do every time.
                 rare = unsteady()
                 if rare is None:
                     self._report.counts["unconfirmed",] += 1

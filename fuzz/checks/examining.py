@@ -32,6 +32,7 @@ from fuzz.findings.case import (
 )
 from fuzz.findings.families import (
     WRONG_STEP,
+    family_beside_other_kernels,
     family_of_difference,
     family_of_failure,
     family_of_flaky,
@@ -376,7 +377,8 @@ class Examiner:
             return family_of_flaky(form)
         if failure is not None:
             return family_of_failure(kind, form, failure)
-        return family_of_difference(kind, form, ())
+        family = family_of_difference(kind, form, ())
+        return family_beside_other_kernels(family) if subject.others else family
 
     def _named(self, evidence: Evidence, culprit: Culprit | None) -> Evidence:
         return evidence.named(culprit)

@@ -30,7 +30,7 @@ from fuzz.diagnosis.shared_registers import shared_register_culprits
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import (
     WrongImages,
-    beside_other_kernels,
+    family_beside_other_kernels,
     family_of_culprit,
     family_of_difference,
     family_of_disagreement,
@@ -45,7 +45,7 @@ from oracle.places import Buffer
 from oracle.program import Program
 from oracle.steps import Barrier
 from oracle.targets import Module
-from runners.emission import emit, emit_all
+from runners.emission import emit
 from runners.faults import by_name
 from runners.isolation import FailingImage, Isolation, isolate
 from runners.kernels import KernelModule
@@ -342,7 +342,7 @@ class ProgramRounds(Rounds):
             if not self._told(family):
                 module = self._wrong_module(batch, built, image, *alone())
                 if module is not alone()[1]:
-                    family = beside_other_kernels(family)
+                    family = family_beside_other_kernels(family)
                 if not self._told(family):
                     compiled_there = self._compiled_in(own, alone()[0], module)
             shown = Attempt(
@@ -509,13 +509,8 @@ class ProgramRounds(Rounds):
         # A front end writes kernels anew, from their programs.
         if self._ready.choice.front_end is not None or is_wrong(module):
             return module
-        entry, programs = module.kernels[0].entry, built.module.programs
-        named = {entry if name == batch.entry else name: one for name, one in programs.items()}
-        if len(named) == 1:
-            return module
-        beside = emit_all(named, module=self._module(batch.version))
-        beside = replace(beside, kernels=(beside.kernel(entry),))
-        return beside if is_wrong(beside) else module
+        beside = self._beside(batch, built)
+        return module if beside is None or not is_wrong(beside) else beside
 
     @staticmethod
     def _compiled_in(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -187,6 +187,18 @@ class Rounds(ABC):
 
     def _emitted(self, batch: Batch, entry: str = "kernel") -> KernelModule:
         return emit(batch.program, module=self._module(batch.version), entry=entry)
+
+    def _beside(self, batch: Batch, built: Built, entry: str = "kernel") -> KernelModule | None:
+        """Emit a program beside those that it was compiled with; None if it was alone.
+
+        It has the name that it has by itself, and is the only kernel that is launched.
+        """
+        programs = built.module.programs
+        named = {entry if name == batch.entry else name: one for name, one in programs.items()}
+        if len(named) < 2:
+            return None
+        module = emit_all(named, module=self._module(batch.version))
+        return replace(module, kernels=(module.kernel(entry),))
 
     def _own(self, batch: Batch, built: Built | None) -> Built:
         """Return a program as each member compiled it: by itself where not in the module.

@@ -382,10 +382,14 @@ def under_a_condition(failure: Failure) -> str:
     return f"{what} under a condition that differs between lanes"
 
 
-def beside_other_kernels(family: Family) -> Family:
-    """Return the family of what a compiler gets wrong because of other kernels in the module."""
-    words = "beside other kernels"
-    return Family(key=f"{family.key}/{words}", title=f"{family.title}, {words}")
+def beside_other_kernels(name: str) -> str:
+    """Return the name of what a compiler gets wrong because of other kernels in the module."""
+    return f"{name}, beside other kernels"
+
+
+def family_beside_other_kernels(family: Family) -> Family:
+    """Return the family of images that come out wrong because of other kernels in the module."""
+    return Family(key=beside_other_kernels(family.key), title=beside_other_kernels(family.title))
 
 
 def family_of_flaky(form: Form | None) -> Family:

@@ -27,6 +27,7 @@ def planted_ptxas(
     newest="",
     only_with="",
     unknown="",
+    kernels=1,
 ):
     """Write a compiler with planted bugs and return its path.
 
@@ -56,6 +57,8 @@ def planted_ptxas(
         An option without which it has no bugs.
     unknown
         An option that it does not know.
+    kernels
+        Least number of kernels in a module of which it has the bugs.
     """
     folder.mkdir(parents=True, exist_ok=True)
     configuration = folder / "planted.row"
@@ -63,7 +66,7 @@ def planted_ptxas(
         "version": version, "faults": tuple(faults), "levels": tuple(levels),
         "rejects": rejects, "crashes": crashes, "text": text, "mark": mark,
         "real": None if real is None else str(Path(real).absolute()), "answering": answering,
-        "newest": newest, "only_with": only_with, "unknown": unknown,
+        "newest": newest, "only_with": only_with, "unknown": unknown, "kernels": kernels,
     }  # fmt: skip
     configuration.write_text(repr(row))
     program = folder / "ptxas"

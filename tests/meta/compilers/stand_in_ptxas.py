@@ -14,6 +14,7 @@ text       whether to write the PTX that was assembled in place of machine code,
 mark       what the machine code ends with
 only_with  text of an option without which it has no faults; "" for none
 unknown    option that it does not know
+kernels    least number of kernels in a module that has its faults
 newest     the newest PTX ISA version that it reads, such as "8.4"; "" for any
 answering  who rewrites (`answering.address`); "": this process
 """
@@ -43,7 +44,7 @@ def version_of(ptx):
 
 
 def rewritten(row, ptx):
-    if not row["faults"]:
+    if not row["faults"] or ptx.count(".entry") < row["kernels"]:
         return ptx
     if row["answering"]:
         from asking import ask

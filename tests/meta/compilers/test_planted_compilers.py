@@ -131,6 +131,33 @@ def test_a_case_written_by_hand_is_bisected_on_what_it_expects(campaign, compile
     assert "leave --ptx-version out" in refused.err
 
 
+def test_a_bug_of_modules_with_several_kernels_keeps_as_many_as_it_needs(tmp_path):
+    """It was counted as not confirmed, and a campaign with one compiler called it flaky."""
+    for number in (1, 2):
+        faults = [FAULT] if number == 2 else []
+        folder = tmp_path / "c" / str(number)
+        planted_ptxas(folder, f"{number}.0", faults, answering=address(), kernels=2)
+    ended = warpfuzz(
+        tmp_path, "run", "--runner", "sim", "--compilers", "c", "--opt", 2, "--cases", 64,
+        "--seed", 5, "--corpus", "found", "--only", "wmma.mma*row.col.m16n16k16.f32.f32", "--json",
+    )  # fmt: skip
+    assert ended.code == 1
+    assert ended.findings
+    for found in ended.findings:
+        assert "beside other kernels" in found["family"]
+        assert found["family"].endswith("/only V2.0.0 -O2")
+        folder = tmp_path / "found" / "findings" / found["id"]
+        details = json.loads((folder / "finding.json").read_text())["details"]
+        assert details["other kernels"] == 1
+        assert (folder / "module.ptx").read_text().count(".entry") == 2
+    bisected = warpfuzz(
+        tmp_path, "bisect", ended.findings[0]["id"], "--corpus", "found", "--compilers", "c",
+        "--opt", 2, "--json",
+    )  # fmt: skip
+    first = bisected.rows[0]["bisect"]["first"]
+    assert first == {"version": "V2.0.0", "level": 2, "before": "V1.0.0"}
+
+
 def test_a_bug_that_is_there_in_one_run_of_three_is_flaky_and_dated(campaign, compilers, tmp_path):
     home, ended = campaign
     (shown,) = {one["id"] for one in ended.findings if "-O2" in one["family"]}

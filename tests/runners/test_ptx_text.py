@@ -1,0 +1,67 @@
+"""Modules as text: the kernels of one are taken apart, left out and exchanged."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oracle.isa import form_of
+from oracle.ops import product_of
+from oracle.program import Program
+from runners.emission import emit, emit_all
+from runners.ptx_text import kernel_texts, ptx_digests, with_kernel_of, without_kernel
+from strategies.programs.single_instruction import buffers_of, single_instruction
+
+
+def program_of(opcode: str) -> Program:
+    steps = single_instruction(product_of(form_of(opcode)))
+    return Program(buffers=buffers_of(steps), steps=steps)
+
+
+PROGRAMS = [
+    program_of(f"mma.sync.aligned.{shape}")
+    for shape in (
+        "m16n8k32.row.col.s32.s8.s8.s32",
+        "m16n8k16.row.col.f32.f16.f16.f32",
+        "m16n8k8.row.col.f32.tf32.tf32.f32",
+        "m8n8k4.row.col.f64.f64.f64.f64",
+    )
+]
+modules = st.dictionaries(
+    st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True), st.sampled_from(PROGRAMS), min_size=1
+)
+
+
+@given(modules)
+def test_a_module_is_what_stands_in_front_and_its_kernels(programs: dict[str, Program]) -> None:
+    ptx = emit_all(programs).ptx
+    head, texts = kernel_texts(ptx)
+    assert head + "".join(texts.values()) == ptx
+    assert list(texts) == list(programs)
+    for name, text in texts.items():
+        assert text.startswith(f"// {name}: one warp per image")
+        assert text.count(".entry") == 1
+
+
+@given(modules, st.data())
+def test_a_module_without_a_kernel_is_that_of_the_others(
+    programs: dict[str, Program], data: st.DataObject
+) -> None:
+    gone = data.draw(st.sampled_from(list(programs)))
+    left = {name: one for name, one in programs.items() if name != gone}
+    text = without_kernel(emit_all(programs).ptx, gone)
+    assert ptx_digests(text) == (ptx_digests(emit_all(left).ptx) if left else {})
+
+
+@given(modules, st.sampled_from(PROGRAMS), st.data())
+def test_a_kernel_stands_where_another_one_stood(
+    programs: dict[str, Program], other: Program, data: st.DataObject
+) -> None:
+    place = data.draw(st.sampled_from(list(programs)))
+    text = with_kernel_of(emit_all(programs).ptx, emit(other, entry=place).ptx, place)
+    assert ptx_digests(text) == ptx_digests(emit_all({**programs, place: other}).ptx)
+    assert list(kernel_texts(text)[1]) == list(programs)
+
+
+def test_text_without_a_kernel_has_none() -> None:
+    assert kernel_texts("// nothing\n") == ("// nothing\n", {})
