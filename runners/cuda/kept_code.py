@@ -19,8 +19,8 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 def kept_code(identity: str, made: Callable[[], bytes | None]) -> bytes | None:
     """Return machine code that was kept, or have it made and keep it.
 
-    A driver takes 5 s for the reference (13.0, 2026-11-28), and a process that replaces one whose
-    context is lost would have it wait each time. While one process has it made, the others wait.
+    The driver takes 6 to 12 s for the reference while others work (H200, 2026-11-28), and so would
+    each process that replaces one whose context is lost. While one has it made, the others wait.
 
     Parameters
     ----------
