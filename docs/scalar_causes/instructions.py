@@ -24,6 +24,7 @@ from scalar_causes.cause import (
     WIDE,
     Cause,
     Last,
+    Rewrite,
     assign,
     constant_of,
     maker,
@@ -50,6 +51,9 @@ _FACTORS = 800
 """Number of the register that tells of h0 what is above it."""
 _NEGATING = ("neg.f16x2", "abs.f16x2")
 """Instructions of which one is left out where max with .xorsign reads two of them."""
+_TAKEN = "neg.ftz.f32 is taken for the neg.f32 of a branch before it"
+_TAKEN_FLUSHING = "neg.f32 of a branch is taken for the neg.ftz.f32 before it"
+"""Names of two defects: of registers, and of the number of a turn that is another constant."""
 
 
 def _testp(one: Assign, _: Last) -> list[Statement] | None:
@@ -313,6 +317,10 @@ def _like(one: Assign, opcode: str, last: Last) -> list[Statement] | None:
     if not any(by.sources == one.sources for by in made):
         return None
     return [replace(one, opcode=opcode)]
+
+
+def _of_constant(rewrite: Rewrite, one: Assign, last: Last) -> list[Statement] | None:
+    return None if isinstance(one.sources[0], str) else rewrite(one, last)
 
 
 def _is_one_or_zero(by: Assign) -> bool:
@@ -770,16 +778,27 @@ CAUSES = (
         rewrite=_unextended,
     ),
     Cause(
-        name="neg.ftz.f32 is taken for the neg.f32 of a branch before it",
+        name=_TAKEN,
         ptx="@%p0 bra NO; neg.f32 %f1, %f0; NO: neg.ftz.f32 %f2, %f0;",
         section="neg.ftz.f32 is taken for neg.f32",
         rewrite=_negated,
     ),
     Cause(
-        name="neg.f32 of a branch is taken for the neg.ftz.f32 before it",
+        name=_TAKEN_FLUSHING,
         ptx="neg.ftz.f32 %f2, %f0; @%p0 bra NO; neg.f32 %f1, %f0; NO:",
         section="neg.ftz.f32 is taken for neg.f32",
         rewrite=_negated_flushing,
+    ),
+    *(
+        Cause(
+            name=name,
+            ptx="TURN: @%p0 bra NO; neg.ftz.f32 %f1, %r5; bra JOIN; NO: neg.f32 %f2, 0f00000001;",
+            section="neg.ftz.f32 is taken for neg.f32",
+            rewrite=partial(_of_constant, rewrite),
+            folds=True,
+            unrolls=True,
+        )
+        for name, rewrite in ((_TAKEN, _negated), (_TAKEN_FLUSHING, _negated_flushing))
     ),
     Cause(
         name="a product with a constant is not shifted by 64 or more",
