@@ -45,6 +45,8 @@ _NEUTRAL = {"min.s32": MOST, "max.s32": LEAST, "min.u32": 0xFFFF_FFFF, "and.b32"
 """What changes no result of a reduction; of others, 0."""
 _ONE = {"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F80_0000, "f64": 0x3FF0 << 48}
 """1, of each format."""
+_NARROW = ("s8", "u8", "s16", "u16", "s32", "u32", "f16", "bf16", "f32")
+"""Formats of 32 bits or less that 1 or 0 is converted to as a number, rather than as an f32."""
 _COPIES = 400
 """Number of the first register that keeps a source of a lop3."""
 _FACTORS = 800
@@ -351,6 +353,20 @@ def _counted_half(one: Assign, last: Last) -> list[Statement] | None:
         *([] if wide == source else [assign(f"cvt.u{bits}.u16", wide, source)]),
         assign(f"mul.lo.u{bits}", result, wide, number, guard=one.guard),
     ]
+
+
+def _counted_narrow(one: Assign, last: Last) -> list[Statement] | None:
+    words, source, (result, *_) = one.opcode.split("."), one.sources[0], one.destinations
+    if words[0] != "cvt" or words[-1] != "f32" or words[-2] not in _NARROW:
+        return None
+    if {"sat", "satfinite", "relu"} & {*words} or ("ftz" in words and words[-2] != "f16"):
+        return None
+    by = maker(source, last)
+    if by is None or not _is_one_or_zero(by) or by.guard:
+        return None
+    wide = assign("mul.lo.u32", FIRST, source, _ONE.get(words[-2], 1))
+    cut = "cvt.u16.u32" if class_of(result) == "b16" else "mov.b32"
+    return [wide, assign(cut, result, FIRST, guard=one.guard)]
 
 
 def _is_mask(source: str | int, last: Last, depth: int = DEPTH) -> bool:
@@ -746,6 +762,12 @@ CAUSES = (
         ptx="selp.b32 %r2, 1, 0, %p0; cvt.rni.s64.f32 %d2, %r2; and.b64 %d3, %d2, %d2;",
         section="1 or 0, converted from f32",
         rewrite=_counted,
+    ),
+    Cause(
+        name="1 or 0 that a predicate chooses is converted from f32 as a number",
+        ptx="TURN: cnot.b32 %r2, %r1; cvt.rmi.s16.f32 %h0, %r2; @%p0 st.global.b16 [%rd1], %h0;",
+        section="1 or 0, converted from f32",
+        rewrite=_counted_narrow,
     ),
     Cause(
         name="1 or 0 that a predicate chooses is converted from f32 as a number",

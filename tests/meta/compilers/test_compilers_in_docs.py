@@ -522,6 +522,14 @@ DEFECTS = {
          one("cvt.u32.u64 r3 d1")],
         (0, 0, 0), 0, 1,
     ),
+    "1 or 0   ": (
+        [one("cnot.b32 r4 r0"), one("cvt.rmi.s16.f32 h0 r4"), one("cvt.s32.u16 r3 h0")],
+        (0, 0, 0), 0, 1,
+    ),
+    "1 or 0    ": (
+        [one("cnot.b32 r4 r0"), one("cvt.rn.ftz.f16.f32 h0 r4"), one("cvt.u32.u16 r3 h0")],
+        (0, 0, 0), 0, 0x3C00,
+    ),
     "cancels": (
         [one("sub.u32 r4 r0 r1"), one("sub.sat.s32 r3 r4 r0")],
         (0x8000_0000, 1, 0), 0x7FFF_FFFF, 0xFFFF_FFFF,
@@ -874,7 +882,8 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
         one("max.xorsign.abs.f16x2 r5 r0 r4"),
         one("set.le.ftz.u32.f32 r4 r0 r1"), one("setp.eq.u32 p2 r4 0xffffffff"),
         one("setp.ne.u32 p2 0 1"), one("set.ne.or.u32.u32 r5 r4 0 p2"),
-        # The number of a turn of which there is one sign.
+        # What flushes or saturates is converted; a turn's number of which there is one sign.
+        one("cnot.b32 r4 r1"), one("cvt.rni.ftz.s32.f32 r5 r4"), one("cvt.sat.f32.f32 r5 r4"),
         Repeat(count=2, counter="r5", body=(
             one("neg.ftz.f32 r4 r5"), one("neg.f32 r4 7"), one("neg.f32 r4 r7"),
         )),
