@@ -16,7 +16,7 @@ from oracle.matrices import LANES
 
 Last = Mapping[str, Sequence[Assign]]
 """What has written a register, the latest in the order of the text first."""
-_Rewrite = Callable[[Assign, Last], list[Statement] | None]
+Rewrite = Callable[[Assign, Last], list[Statement] | None]
 """An instruction as a compiler makes it; None where it makes it right."""
 FIRST, SECOND, WIDE, CHOSEN = "r998", "r999", "d999", "p999"
 """Registers that no drawn program has (`oracle.lane_code`: numbers to 999)."""
@@ -39,7 +39,7 @@ class Cause:
     """What shows it."""
     section: str
     """What the heading of its details in docs/findings.md begins with."""
-    rewrite: _Rewrite = lambda one, last: None
+    rewrite: Rewrite = lambda one, last: None
     believes: bool = False
     """Whether a loop in an arm of a branch takes its predicate for what it was, until it is
     written, in every turn."""

@@ -17,7 +17,7 @@ from oracle.lane_code import (
 )
 from oracle.matrices import LANES
 from oracle.scalar.row import CLASSES, Bits
-from scalar_causes.cause import Cause, assign
+from scalar_causes.cause import ANY, Cause, assign
 
 _NEVER = ("lop3", "prmt", "bmsk", "sad", "fma", "copysign")
 """Families of which a compiler finds no constant (13.1.115 at -O1, from constants in registers)."""
@@ -42,6 +42,8 @@ class Folding:
         """Registers and predicates that hold a constant."""
         self._left: list[list[dict[str, int]]] = []
         """What they hold where lanes leave a loop, for each of the loops around."""
+        self._before: list[Assign] = []
+        """What stands before, with the constants that its sources are, the latest first."""
         self.seen: set[str] = set()
         """Names of the defects that were found."""
 
@@ -84,10 +86,10 @@ class Folding:
             return [one]
         if unrolls and (turns := self._unrolled(one)) is not None:
             return turns
-        seen = self.seen
+        seen, earlier = self.seen, self._before
         while True:  # until what is constant where the body begins is so where it ends
             self._values.pop(one.counter, None)
-            before, self.seen = dict(self._values), set(seen)
+            before, self.seen, self._before = dict(self._values), set(seen), list(earlier)
             self._left.append([])
             first = self.block(one.body[: one.skipped])
             if one.entry:
@@ -122,9 +124,10 @@ class Folding:
         known = replace(one, sources=tuple(self._values.get(str(n), n) for n in one.sources))
         made = None
         for cause in self._causes if holds is not False else ():
-            if (made := cause.rewrite(known, {})) is not None:
+            if (made := cause.rewrite(known, {ANY: self._before})) is not None:
                 self.seen.add(cause.name)
                 break
+        self._before.insert(0, known)
         values = self._made(made[-1] if made and isinstance(made[-1], Assign) else known)
         for name, value in zip(one.destinations, values, strict=True):
             if holds is False or (not holds and value == self._values.get(name)):

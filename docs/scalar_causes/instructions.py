@@ -24,6 +24,7 @@ from scalar_causes.cause import (
     WIDE,
     Cause,
     Last,
+    Rewrite,
     assign,
     constant_of,
     maker,
@@ -44,12 +45,17 @@ _NEUTRAL = {"min.s32": MOST, "max.s32": LEAST, "min.u32": 0xFFFF_FFFF, "and.b32"
 """What changes no result of a reduction; of others, 0."""
 _ONE = {"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F80_0000, "f64": 0x3FF0 << 48}
 """1, of each format."""
+_NARROW = ("s8", "u8", "s16", "u16", "s32", "u32", "f16", "bf16", "f32")
+"""Formats of 32 bits or less that 1 or 0 is converted to as a number, rather than as an f32."""
 _COPIES = 400
 """Number of the first register that keeps a source of a lop3."""
 _FACTORS = 800
 """Number of the register that tells of h0 what is above it."""
 _NEGATING = ("neg.f16x2", "abs.f16x2")
 """Instructions of which one is left out where max with .xorsign reads two of them."""
+_TAKEN = "neg.ftz.f32 is taken for the neg.f32 of a branch before it"
+_TAKEN_FLUSHING = "neg.f32 of a branch is taken for the neg.ftz.f32 before it"
+"""Names of two defects: of registers, and of the number of a turn that is another constant."""
 
 
 def _testp(one: Assign, _: Last) -> list[Statement] | None:
@@ -315,6 +321,10 @@ def _like(one: Assign, opcode: str, last: Last) -> list[Statement] | None:
     return [replace(one, opcode=opcode)]
 
 
+def _of_constant(rewrite: Rewrite, one: Assign, last: Last) -> list[Statement] | None:
+    return None if isinstance(one.sources[0], str) else rewrite(one, last)
+
+
 def _is_one_or_zero(by: Assign) -> bool:
     """Whether an instruction writes 1 or 0 as a predicate says."""
     return by.opcode == "cnot.b32" or (by.opcode == "selp.b32" and {0, 1} == {*by.sources[:2]})
@@ -343,6 +353,20 @@ def _counted_half(one: Assign, last: Last) -> list[Statement] | None:
         *([] if wide == source else [assign(f"cvt.u{bits}.u16", wide, source)]),
         assign(f"mul.lo.u{bits}", result, wide, number, guard=one.guard),
     ]
+
+
+def _counted_narrow(one: Assign, last: Last) -> list[Statement] | None:
+    words, source, (result, *_) = one.opcode.split("."), one.sources[0], one.destinations
+    if words[0] != "cvt" or words[-1] != "f32" or words[-2] not in _NARROW:
+        return None
+    if {"sat", "satfinite", "relu"} & {*words} or ("ftz" in words and words[-2] != "f16"):
+        return None
+    by = maker(source, last)
+    if by is None or not _is_one_or_zero(by) or by.guard:
+        return None
+    wide = assign("mul.lo.u32", FIRST, source, _ONE.get(words[-2], 1))
+    cut = "cvt.u16.u32" if class_of(result) == "b16" else "mov.b32"
+    return [wide, assign(cut, result, FIRST, guard=one.guard)]
 
 
 def _is_mask(source: str | int, last: Last, depth: int = DEPTH) -> bool:
@@ -741,6 +765,12 @@ CAUSES = (
     ),
     Cause(
         name="1 or 0 that a predicate chooses is converted from f32 as a number",
+        ptx="TURN: cnot.b32 %r2, %r1; cvt.rmi.s16.f32 %h0, %r2; @%p0 st.global.b16 [%rd1], %h0;",
+        section="1 or 0, converted from f32",
+        rewrite=_counted_narrow,
+    ),
+    Cause(
+        name="1 or 0 that a predicate chooses is converted from f32 as a number",
         ptx="cnot.b16 %h1, %h0; cnot.b16 %h2, %h1; cvt.rmi.bf16.bf16 %h3, %h2;",
         section="1 or 0, converted from f32",
         rewrite=_counted_half,
@@ -770,16 +800,27 @@ CAUSES = (
         rewrite=_unextended,
     ),
     Cause(
-        name="neg.ftz.f32 is taken for the neg.f32 of a branch before it",
+        name=_TAKEN,
         ptx="@%p0 bra NO; neg.f32 %f1, %f0; NO: neg.ftz.f32 %f2, %f0;",
         section="neg.ftz.f32 is taken for neg.f32",
         rewrite=_negated,
     ),
     Cause(
-        name="neg.f32 of a branch is taken for the neg.ftz.f32 before it",
+        name=_TAKEN_FLUSHING,
         ptx="neg.ftz.f32 %f2, %f0; @%p0 bra NO; neg.f32 %f1, %f0; NO:",
         section="neg.ftz.f32 is taken for neg.f32",
         rewrite=_negated_flushing,
+    ),
+    *(
+        Cause(
+            name=name,
+            ptx="TURN: @%p0 bra NO; neg.ftz.f32 %f1, %r5; bra JOIN; NO: neg.f32 %f2, 0f00000001;",
+            section="neg.ftz.f32 is taken for neg.f32",
+            rewrite=partial(_of_constant, rewrite),
+            folds=True,
+            unrolls=True,
+        )
+        for name, rewrite in ((_TAKEN, _negated), (_TAKEN_FLUSHING, _negated_flushing))
     ),
     Cause(
         name="a product with a constant is not shifted by 64 or more",

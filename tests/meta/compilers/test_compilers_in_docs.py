@@ -277,6 +277,22 @@ DEFECTS = {
          If(predicate="!p1", then=(one("abs.f32 r3 r0"),))],
         (0x8000_0001, 0, 0), 1, 0,
     ),
+    "neg.ftz.f32 ": (  # the number of the turn is the constant of the other arm
+        [ON, one("mov.b32 r3 r0"), Repeat(count=2, counter="r5", body=(
+            If(predicate="p1", then=(one("neg.f32 r4 1"),), otherwise=(
+                one("neg.ftz.f32 r3 r5"),
+            )),
+        ))],
+        (0, 0, 0), 0x8000_0000, 0x8000_0001,
+    ),
+    "taken for the neg.ftz.f32 ": (
+        [ON, one("mov.b32 r3 r0"), Repeat(count=1, counter="r5", down=True, body=(
+            If(predicate="p1", then=(one("abs.ftz.f32 r4 r5"),), otherwise=(
+                one("abs.f32 r3 1"),
+            )),
+        ))],
+        (0, 0, 0), 1, 0,
+    ),
     "a product with a constant": (
         [one("cvt.u64.u32 d0 r0"), one("mad.lo.s64 d1 1 d0 1"), one("shl.b64 d2 d1 66"),
          one("cvt.u32.u64 r3 d2")],
@@ -505,6 +521,14 @@ DEFECTS = {
         [one("cvt.u16.u32 h0 r0"), one("cnot.b16 h1 h0"), one("cvt.rmi.u64.f16 d1 h1"),
          one("cvt.u32.u64 r3 d1")],
         (0, 0, 0), 0, 1,
+    ),
+    "1 or 0   ": (
+        [one("cnot.b32 r4 r0"), one("cvt.rmi.s16.f32 h0 r4"), one("cvt.s32.u16 r3 h0")],
+        (0, 0, 0), 0, 1,
+    ),
+    "1 or 0    ": (
+        [one("cnot.b32 r4 r0"), one("cvt.rn.ftz.f16.f32 h0 r4"), one("cvt.u32.u16 r3 h0")],
+        (0, 0, 0), 0, 0x3C00,
     ),
     "cancels": (
         [one("sub.u32 r4 r0 r1"), one("sub.sat.s32 r3 r4 r0")],
@@ -858,6 +882,11 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
         one("max.xorsign.abs.f16x2 r5 r0 r4"),
         one("set.le.ftz.u32.f32 r4 r0 r1"), one("setp.eq.u32 p2 r4 0xffffffff"),
         one("setp.ne.u32 p2 0 1"), one("set.ne.or.u32.u32 r5 r4 0 p2"),
+        # What flushes or saturates is converted; a turn's number of which there is one sign.
+        one("cnot.b32 r4 r1"), one("cvt.rni.ftz.s32.f32 r5 r4"), one("cvt.sat.f32.f32 r5 r4"),
+        Repeat(count=2, counter="r5", body=(
+            one("neg.ftz.f32 r4 r5"), one("neg.f32 r4 7"), one("neg.f32 r4 r7"),
+        )),
         one("mul.lo.u64 d1 d0 0x10000"), one("mad.lo.u64 d2 d1 0x8000 d0"),
         one("cvt.u64.u32 d3 r1"), one("mad.lo.u64 d2 d1 0x10000 d3"),
         If(predicate="p1", then=(one("mov.b64 d1 d3"),)), one("mad.lo.u64 d2 d1 0x10000 d0"),
