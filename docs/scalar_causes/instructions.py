@@ -48,6 +48,8 @@ _COPIES = 400
 """Number of the first register that keeps a source of a lop3."""
 _FACTORS = 800
 """Number of the register that tells of h0 what is above it."""
+_NARROWED = 700
+"""Number of the register that keeps for d0 what a conversion to 32 bits gives."""
 _NEGATING = ("neg.f16x2", "abs.f16x2")
 """Instructions of which one is left out where max with .xorsign reads two of them."""
 
@@ -374,6 +376,32 @@ def _complemented(one: Assign, last: Last) -> list[Statement] | None:
         # -(~-1) is 0, and -(~0) is 1.
         return [assign("and.b32", FIRST, mask, 1), replace(one, sources=(name, FIRST))]
     return None
+
+
+def _whole_number(opcode: str) -> str:
+    """Return the type of 64 bits to which an f32, f16 or bf16 is converted; "" for another."""
+    words = opcode.split(".")
+    converts = words[0] == "cvt" and words[-1] in ("f32", "f16", "bf16")
+    return words[-2] if converts and words[-2] in ("s64", "u64") else ""
+
+
+def _narrowed(one: Assign, last: Last) -> list[Statement] | None:
+    kind, guard = _whole_number(one.opcode), one.guard
+    if kind and not guard:  # there NaN is 0
+        narrow = one.opcode.replace(kind, kind.replace("64", "32"))
+        return [assign(narrow, _narrow(one), *one.sources), one]
+    if one.opcode not in ("cvt.sat.s32.s64", "cvt.sat.u32.u64"):
+        return None
+    by = maker(one.sources[0], last)
+    if by is None or by.guard or any(by is other for other in last[JOINED]):
+        return None
+    if not one.opcode.endswith(_whole_number(by.opcode) or "none"):
+        return None
+    return [assign("mov.b32", one.destinations[0], _narrow(by), guard=guard)]
+
+
+def _narrow(one: Assign) -> str:
+    return f"r{_NARROWED + int(one.destinations[0][1:])}"
 
 
 def _signed_word(one: Assign, last: Last) -> list[Statement] | None:
@@ -744,6 +772,12 @@ CAUSES = (
         ptx="cnot.b16 %h1, %h0; cnot.b16 %h2, %h1; cvt.rmi.bf16.bf16 %h3, %h2;",
         section="1 or 0, converted from f32",
         rewrite=_counted_half,
+    ),
+    Cause(
+        name="a NaN that becomes 64 bits and saturates to 32 becomes 32 bits at once",
+        ptx="cvt.rni.s64.f32 %d1, %f1; cvt.sat.s32.s64 %r1, %d1;",
+        section="A NaN that becomes 64 bits and saturates",
+        rewrite=_narrowed,
     ),
     Cause(
         name="a cnot is negated behind the xor with a mask rather than before it",

@@ -506,6 +506,16 @@ DEFECTS = {
          one("cvt.u32.u64 r3 d1")],
         (0, 0, 0), 0, 1,
     ),
+    "NaN that becomes 64 bits": (
+        [one("cvt.rni.s64.f32 d0 r0"), one("cvt.sat.s32.s64 r3 d0")],
+        (0x7FC0_0000, 0, 0), 0x8000_0000, 0,
+    ),
+    "NaN that becomes 64 bits ": (  # what is converted is written before that is read
+        [ON, one("mov.b32.unpack h0|h1 r0"), one("cvt.rmi.u64.f16 d0 h0"),
+         one("mov.b32 r3 r1"), one("mov.b32.unpack h0|h1 r1"),
+         one("cvt.sat.u32.u64 r3 d0", "p1")],
+        (0x7E00, 5, 1), 0xFFFF_FFFF, 0,
+    ),
     "cancels": (
         [one("sub.u32 r4 r0 r1"), one("sub.sat.s32 r3 r4 r0")],
         (0x8000_0000, 1, 0), 0x7FFF_FFFF, 0xFFFF_FFFF,
@@ -861,6 +871,10 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
         one("mul.lo.u64 d1 d0 0x10000"), one("mad.lo.u64 d2 d1 0x8000 d0"),
         one("cvt.u64.u32 d3 r1"), one("mad.lo.u64 d2 d1 0x10000 d3"),
         If(predicate="p1", then=(one("mov.b64 d1 d3"),)), one("mad.lo.u64 d2 d1 0x10000 d0"),
+        # Of another type, and of two ways.
+        one("cvt.rni.s64.f32 d1 r0"), one("cvt.sat.u32.s64 r4 d1"), one("cvt.u32.u64 r4 d1"),
+        one("cvt.f64.f32 d3 r0"), one("cvt.rni.s64.f64 d1 d3"), one("cvt.sat.s32.s64 r4 d1"),
+        If(predicate="p1", then=(one("cvt.rni.s64.f32 d1 r0"),)), one("cvt.sat.s32.s64 r4 d1"),
     ]  # fmt: skip
     assert docs[1].possible(program_of(code)) == []
 
