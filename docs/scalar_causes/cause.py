@@ -18,7 +18,7 @@ Last = Mapping[str, Sequence[Assign]]
 """What has written a register, the latest in the order of the text first."""
 Rewrite = Callable[[Assign, Last], list[Statement] | None]
 """An instruction as a compiler makes it; None where it makes it right."""
-FIRST, SECOND, WIDE, CHOSEN = "r998", "r999", "d999", "p999"
+FIRST, SECOND, WIDE, SECOND_WIDE, CHOSEN = "r998", "r999", "d999", "d998", "p999"
 """Registers that no drawn program has (`oracle.lane_code`: numbers to 999)."""
 DEPTH = 4
 """Most instructions after each other that make a constant of constants."""

@@ -13,6 +13,7 @@ from oracle.lane_code import (
     class_of,
 )
 from scalar_causes.cause import (
+    ANY,
     CHOSEN,
     DEPTH,
     FIRST,
@@ -21,6 +22,7 @@ from scalar_causes.cause import (
     MOST,
     PRODUCTS,
     SECOND,
+    SECOND_WIDE,
     WIDE,
     Cause,
     Last,
@@ -51,11 +53,15 @@ _COPIES = 400
 """Number of the first register that keeps a source of a lop3."""
 _FACTORS = 800
 """Number of the register that tells of h0 what is above it."""
+_NARROWED = 700
+"""Number of the register that keeps for d0 what a conversion to 32 bits gives."""
 _NEGATING = ("neg.f16x2", "abs.f16x2")
 """Instructions of which one is left out where max with .xorsign reads two of them."""
 _TAKEN = "neg.ftz.f32 is taken for the neg.f32 of a branch before it"
 _TAKEN_FLUSHING = "neg.f32 of a branch is taken for the neg.ftz.f32 before it"
 """Names of two defects: of registers, and of the number of a turn that is another constant."""
+_CARRYING = ("add.cc.u32", "add.cc.s32", "addc.cc.u32", "addc.cc.s32")
+"""Instructions of constants whose carry a compiler finds out; the others are made right."""
 
 
 def _testp(one: Assign, _: Last) -> list[Statement] | None:
@@ -398,6 +404,64 @@ def _complemented(one: Assign, last: Last) -> list[Statement] | None:
         # -(~-1) is 0, and -(~0) is 1.
         return [assign("and.b32", FIRST, mask, 1), replace(one, sources=(name, FIRST))]
     return None
+
+
+def _whole_number(opcode: str) -> str:
+    """Return the type of 64 bits to which an f32, f16 or bf16 is converted; "" for another."""
+    words = opcode.split(".")
+    converts = words[0] == "cvt" and words[-1] in ("f32", "f16", "bf16")
+    return words[-2] if converts and words[-2] in ("s64", "u64") else ""
+
+
+def _narrowed(one: Assign, last: Last) -> list[Statement] | None:
+    kind, guard = _whole_number(one.opcode), one.guard
+    if kind and not guard:  # there NaN is 0
+        narrow = one.opcode.replace(kind, kind.replace("64", "32"))
+        return [assign(narrow, _narrow(one), *one.sources), one]
+    if one.opcode not in ("cvt.sat.s32.s64", "cvt.sat.u32.u64"):
+        return None
+    by = maker(one.sources[0], last)
+    if by is None or by.guard or any(by is other for other in last[JOINED]):
+        return None
+    if not one.opcode.endswith(_whole_number(by.opcode) or "none"):
+        return None
+    return [assign("mov.b32", one.destinations[0], _narrow(by), guard=guard)]
+
+
+def _narrow(one: Assign) -> str:
+    return f"r{_NARROWED + int(one.destinations[0][1:])}"
+
+
+def _carries(last: Last, depth: int = DEPTH) -> int | None:
+    """Return the carry that a compiler finds out; None: it does not."""
+    at = next((at for at, by in enumerate(last[ANY]) if by.row.carry_out), None)
+    if at is None or not depth or last[ANY][at].opcode not in _CARRYING:
+        return None
+    by, later = last[ANY][at], last[ANY][: at + 1]
+    kept = {
+        name: [each for each in made if all(each is not other for other in later)]
+        for name, made in last.items()
+    }
+    before = {name: made for name, made in kept.items() if made or name in (ANY, JOINED)}
+    values = [constant_of(name, before) for name in by.sources]
+    carry = _carries(before, depth - 1) if by.row.carry_in else 0
+    if carry is None or None in values:
+        return None
+    return int(sum(value or 0 for value in values) + carry > 0xFFFF_FFFF)
+
+
+def _second_factor(one: Assign, last: Last) -> list[Statement] | None:
+    if not one.opcode.startswith("madc.hi.") or not one.opcode.endswith("64"):
+        return None
+    if _carries(last) != 0:
+        return None
+    # What it carries is right.
+    (result,), factor = one.destinations, one.sources[1]
+    return [
+        assign("mov.b64", SECOND_WIDE, factor),
+        replace(one, destinations=(WIDE,), guard=""),
+        assign("mov.b64", result, SECOND_WIDE, guard=one.guard),
+    ]
 
 
 def _signed_word(one: Assign, last: Last) -> list[Statement] | None:
@@ -774,6 +838,18 @@ CAUSES = (
         ptx="cnot.b16 %h1, %h0; cnot.b16 %h2, %h1; cvt.rmi.bf16.bf16 %h3, %h2;",
         section="1 or 0, converted from f32",
         rewrite=_counted_half,
+    ),
+    Cause(
+        name="a NaN that becomes 64 bits and saturates to 32 becomes 32 bits at once",
+        ptx="cvt.rni.s64.f32 %d1, %f1; cvt.sat.s32.s64 %r1, %d1;",
+        section="A NaN that becomes 64 bits and saturates",
+        rewrite=_narrowed,
+    ),
+    Cause(
+        name="madc.hi of 64 bits adds its second factor",
+        ptx="add.cc.u32 %r5, 1, 2; madc.hi.u64 %d5, %d1, %d2, %d3;",
+        section="madc.hi of 64 bits adds its second factor",
+        rewrite=_second_factor,
     ),
     Cause(
         name="a cnot is negated behind the xor with a mask rather than before it",

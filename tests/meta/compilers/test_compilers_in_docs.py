@@ -530,6 +530,28 @@ DEFECTS = {
         [one("cnot.b32 r4 r0"), one("cvt.rn.ftz.f16.f32 h0 r4"), one("cvt.u32.u16 r3 h0")],
         (0, 0, 0), 0, 0x3C00,
     ),
+    "NaN that becomes 64 bits": (
+        [one("cvt.rni.s64.f32 d0 r0"), one("cvt.sat.s32.s64 r3 d0")],
+        (0x7FC0_0000, 0, 0), 0x8000_0000, 0,
+    ),
+    "NaN that becomes 64 bits ": (  # what is converted is written before that is read
+        [ON, one("mov.b32.unpack h0|h1 r0"), one("cvt.rmi.u64.f16 d0 h0"),
+         one("mov.b32 r3 r1"), one("mov.b32.unpack h0|h1 r1"),
+         one("cvt.sat.u32.u64 r3 d0", "p1")],
+        (0x7E00, 5, 1), 0xFFFF_FFFF, 0,
+    ),
+    "second factor": (
+        [one("cvt.u64.u32 d0 r0"), one("cvt.u64.u32 d1 r1"), one("add.cc.u32 r4 1 2"),
+         one("madc.hi.u64 d2 d0 d1 9"), one("cvt.u32.u64 r3 d2")],
+        (5, 7, 0), 9, 7,
+    ),
+    "second factor ": (  # a carry is found out of a carry, and what madc.hi carries is right
+        [one("cvt.u64.u32 d1 r1"), one("mov.b32 r4 0xffffffff"), one("add.cc.u32 r4 r4 r4"),
+         one("addc.cc.s32 r5 2 0x80000000"),
+         one("madc.hi.cc.s64 d2 d1 d1 0xffffffffffffffff"), one("addc.u32 r6 0 r0"),
+         one("cvt.u32.u64 r7 d2"), one("add.u32 r3 r6 r7")],
+        (5, 7, 0), 4, 12,
+    ),
     "cancels": (
         [one("sub.u32 r4 r0 r1"), one("sub.sat.s32 r3 r4 r0")],
         (0x8000_0000, 1, 0), 0x7FFF_FFFF, 0xFFFF_FFFF,
@@ -890,6 +912,15 @@ def test_code_that_every_compiler_makes_right_shows_no_known_defect(docs: tuple[
         one("mul.lo.u64 d1 d0 0x10000"), one("mad.lo.u64 d2 d1 0x8000 d0"),
         one("cvt.u64.u32 d3 r1"), one("mad.lo.u64 d2 d1 0x10000 d3"),
         If(predicate="p1", then=(one("mov.b64 d1 d3"),)), one("mad.lo.u64 d2 d1 0x10000 d0"),
+        # Of another type, of two ways, or a carry that is 1, is not known or of 32 bits.
+        one("cvt.rni.s64.f32 d1 r0"), one("cvt.sat.u32.s64 r4 d1"), one("cvt.u32.u64 r4 d1"),
+        one("cvt.f64.f32 d3 r0"), one("cvt.rni.s64.f64 d1 d3"), one("cvt.sat.s32.s64 r4 d1"),
+        If(predicate="p1", then=(one("cvt.rni.s64.f32 d1 r0"),)), one("cvt.sat.s32.s64 r4 d1"),
+        one("add.cc.u32 r4 1 0xffffffff"), one("madc.hi.u64 d1 d0 d3 9"),
+        one("add.cc.u32 r4 r0 0"), one("madc.hi.u64 d1 d0 d3 9"),
+        one("add.cc.u64 d1 1 2"), one("madc.hi.u64 d1 d0 d3 9"),
+        one("add.cc.u32 r4 1 2"), one("madc.lo.u64 d1 d0 d3 9"),
+        one("add.cc.u32 r4 1 2"), one("madc.hi.u32 r4 r0 r1 9"),
     ]  # fmt: skip
     assert docs[1].possible(program_of(code)) == []
 
