@@ -195,7 +195,7 @@ _BUGS = (
         section="A set to f32, converted", ids=("b9289b49",),
     ),
     Bug(
-        unit="cvt of f32 to s64, u64, f64",
+        unit="cvt of f32 to s64, u64, f64, and in some loops to others",
         what="of 1 or 0 that a predicate chose: the pattern 1 is taken for the number 1",
         section="1 or 0, converted from f32", since="11.8.89 or earlier",
         who="ptxas 11.8.89 to 13.5.37 at -O1 to -O3",
@@ -271,6 +271,12 @@ _BUGS = (
         section="Two constants of a saturating sum", ids=("d1fccb98",),
         since="11.7.99 or earlier",
         who="ptxas 11.7.99 to 13.5.37 at -O1 to -O3, and the driver's compiler",
+    ),
+    Bug(
+        unit="cvt to s64 or u64 from f16, bf16, f32, and cvt.sat to 32 bits",
+        what="of a NaN: converted to 32 bits at once, which gives 0",
+        section="A NaN that becomes 64 bits and saturates to 32", ids=("4c5a39c9",),
+        who="ptxas 12.4.131 to 13.5.37 at -O1 to -O3, and the driver's compiler", since="12.4.131",
     ),
     Bug(
         unit="add, sub, mul, fma, min, max, set of f16x2, bf16x2",

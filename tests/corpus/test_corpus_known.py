@@ -267,7 +267,13 @@ LOST = "mma.sync of 8-bit floats/d in the registers of c"
                 ("mad.lo.s32 and add.sat.s32", "constants-of-a-saturating-sum"),
                 ("add.cc.u32 and add.sat.s32", "constants-of-a-saturating-sum"),
                 ("sub.s32 and sub.sat.s32", "constants-of-a-saturating-sum"),
+                ("cvt.rni.s64.f32 and cvt.sat.s32.s64", "nan-of-64-bits-saturated"),
+                ("cvt.rpi.ftz.s64.f32 and cvt.sat.s32.s64", "nan-of-64-bits-saturated"),
+                ("cvt.rzi.u64.bf16 and cvt.sat.u32.u64", "nan-of-64-bits-saturated"),
                 # These are right in the machine code.
+                ("cvt.rni.s64.f64 and cvt.sat.s32.s64", None),
+                ("cvt.rni.s64.f32 and cvt.sat.s16.s64", None),
+                ("cvt.rni.s64.f32 and cvt.s32.s64", None),
                 ("mad.hi.u32 and add.sat.s32", None),
                 ("add.sat.s32", None),
                 ("add.sat.s32 and add.s32", None),
