@@ -219,6 +219,7 @@ def test_a_pass_that_takes_the_place_of_a_variable_for_granted_is_found(tmp_path
         assert ended.code == code, ended.out + ended.err
 
 
+@pytest.mark.slow
 def test_what_is_made_smaller_is_given_to_a_ptxas(tmp_path: Path, kernel: Path) -> None:
     """One that takes no `mov.b32`, which the kernel has not; without one, the smallest has it."""
     folder = tmp_path / "bin"

@@ -42,6 +42,7 @@ def script(name: str, home: Path, *words: object) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_what_is_built_without_a_gpu_runs_elsewhere_and_shows_who_differs(home: Path) -> None:
     script(
         SAME, home, "build", "--compilers", "c", "--opt", "0,3", "--programs", 3, "--only",

@@ -141,6 +141,7 @@ def test_a_crash_is_one_and_without_a_gpu_no_result_is_claimed(home: Path) -> No
     assert "No result was compared" in ended.out
 
 
+@pytest.mark.slow
 def test_a_bug_with_an_option_is_new_and_options_are_asked_of_both(home: Path) -> None:
     right = plant(home, "1.0")
     wrong = str(planted_ptxas(home / "2", "2.0", [FAULT], only_with="sm_90a", answering=address()))

@@ -273,7 +273,11 @@ def test_one_that_crashes_is_a_finding_and_is_bisected(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("only", "seed", "cases"), [("mma.sync*f16*", 1, 48), ("*", 2, 12)], ids=["beside", "alone"]
+    ("only", "seed", "cases"),
+    [
+        pytest.param("mma.sync*f16*", 1, 48, id="beside"),
+        pytest.param("*", 2, 12, id="alone", marks=pytest.mark.slow),
+    ],
 )
 def test_a_crash_at_scalar_code_is_named_by_that_and_not_by_what_stands_beside_it(
     tmp_path, only, seed, cases

@@ -13,7 +13,11 @@ from running_campaigns import SOON, descendants, nothing_left
 
 @pytest.mark.parametrize(
     "number",
-    [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM, signal.SIGKILL],
+    [
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+        signal.SIGKILL,
+    ],
 )
 def test_nothing_goes_on_behind_a_bench_that_ended(tmp_path: Path, number: int) -> None:
     options = ("--contents", "warpfuzz", "--jobs", 2, "--limit", 10**6)

@@ -144,6 +144,7 @@ def test_a_few_hundred_programs_reach_every_feature_and_every_family() -> None:
     assert types == _types(VALUED_FORMS)
 
 
+@pytest.mark.slow
 def test_without_a_focus_programs_are_about_every_kind_of_instruction() -> None:
     missing = {form.mnemonic for form in FORMS if form.is_main}
     # One program in 200 is about movmatrix.
