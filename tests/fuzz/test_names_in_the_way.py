@@ -70,7 +70,8 @@ _RUN = ("run", "--runner", "sim", "--cases", "8", "--workers", "1", "--only", "*
     [
         *((command, path, _EXPLAIN) for command in (SCRIPT, MODULE)
           for path in (f":{ROOT}", f"{ROOT}:")),
-        (SCRIPT, str(ROOT), _RUN), (MODULE, str(ROOT), _RUN),
+        (SCRIPT, str(ROOT), _RUN),
+        pytest.param(MODULE, str(ROOT), _RUN, marks=pytest.mark.slow),
     ],
 )  # fmt: skip
 def test_what_is_in_the_current_folder_disturbs_nothing(

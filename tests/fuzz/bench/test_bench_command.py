@@ -51,6 +51,7 @@ def test_what_no_program_can_show_is_listed_with_the_reason_and_not_missed(tmp_p
     assert ended.summary["cases"] == 0
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_cases_on_one_process_and_on_two(tmp_path: Path) -> None:
     options = ("bench", "--only", "f64-ties*", "--seed", 7, "--limit", 40, "--seeds", 2, "--json")
     alone = warpfuzz(tmp_path, *options, "--jobs", 1)

@@ -62,6 +62,7 @@ def test_what_is_built_without_a_gpu_runs_elsewhere_and_shows_who_differs(home: 
     assert "| 12.5.0 -O0 -O3 | 0 of 12 | 12 |" in page
 
 
+@pytest.mark.slow
 def test_what_is_wrong_about_scalar_code_names_what_its_programs_have_in_common(
     home: Path,
 ) -> None:

@@ -205,6 +205,7 @@ def slow() -> None:
     gate.Replays.replay, gate.Budget = asked, budget
 
 
+@pytest.mark.slow
 def test_a_share_of_the_time_is_for_fresh_programs(home: Path) -> None:
     """However long the record takes."""
 

@@ -53,6 +53,7 @@ def test_the_family_names_the_compilers_with_the_option(campaign: Ended) -> None
     assert {row["compilers"] for row in campaign.findings} == {who}
 
 
+@pytest.mark.slow
 def test_replay_and_bisect_compile_with_the_option_of_the_finding(
     home: Path, campaign: Ended
 ) -> None:

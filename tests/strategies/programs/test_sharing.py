@@ -137,6 +137,7 @@ def _cuda(module: KernelModule) -> str:
     return cuda_cpp(module.programs, module.kernels, module=place)
 
 
+@pytest.mark.slow
 def test_one_multiplication_of_eight_or_so_shares_registers() -> None:
     programs = drawn(count=500, key=45)
     products = [step for program in programs for step in walk(program.steps) if multiplies(step)]
