@@ -28,6 +28,7 @@ from fuzz.compilers.members import Member, MemberRunner, Place, fitting, members
 from fuzz.diagnosis.culprit import culprit_of
 from fuzz.diagnosis.experiments import ExperimentDevice
 from fuzz.findings.case import Evidence, files_of
+from fuzz.findings.families import form_name
 from fuzz.findings.replay import REPLAYS, Attempt, Subject, attempt
 from fuzz.output import generator
 from fuzz.runner import RunnerChoice
@@ -162,9 +163,9 @@ def store_cause(cause: Cause, members: Sequence[Member], place: Place, corpus: C
     attempts = [tried[worst], *(attempt(runner, subject) for _ in range(REPLAYS - 1))]
     kind = attempts[0].kind
     assert kind is not None
-    form = main_form(cause.program)
+    name = form_name(main_form(cause.program))
     evidence = Evidence(
-        kind=kind, family=family_of(kind, form, wrong, list(tried)), subject=subject,
+        kind=kind, family=family_of(kind, name, wrong, list(tried)), subject=subject,
         attempts=attempts,
     )  # fmt: skip
     culprit = culprit_of(ExperimentDevice(runner, module), cause.program, subject.image)
