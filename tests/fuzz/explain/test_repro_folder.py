@@ -124,6 +124,7 @@ def test_python_names_each_element_with_both_values(halves: Path) -> None:
     assert all(": expected 0x" in line and ", actual 0x" in line for line in listed)
 
 
+@pytest.mark.slow
 def test_python_compiles_with_an_assembler_or_loads_machine_code(
     halves: Path, tmp_path: Path
 ) -> None:

@@ -88,6 +88,7 @@ def test_four_products_in_scalar_arithmetic_are_measured_in_their_order(tmp_path
     assert {row.types: row.order.value for row in written.scalars} == known
 
 
+@pytest.mark.slow
 def test_the_command_that_is_printed_runs_with_a_model_of_few_forms(tmp_path: Path) -> None:
     done = warpfuzz(
         tmp_path, "measure", "--runner", "sim", "--only", "wmma.mma*bf16*", "--images", "64",

@@ -155,6 +155,7 @@ def test_a_bug_with_an_option_is_new_and_options_are_asked_of_both(home: Path) -
     assert "sm_80 is no sibling of sm_90" in refused.err
 
 
+@pytest.mark.slow
 def test_fresh_programs_are_in_versions_that_both_read(home: Path) -> None:
     """Of forms that are newer than the old one, nobody can say that the new one is worse."""
     old = str(planted_ptxas(home / "1", "1.0", newest="8.4", answering=address()))

@@ -349,6 +349,7 @@ def test_a_fault_of_one_multiprocessor_that_is_rare_is_seen_there_alone(name: st
     assert struck == {sm}
 
 
+@pytest.mark.slow
 def test_a_rare_transient_is_seen_and_differs_from_launch_to_launch() -> None:
     small = multiplication(next(each for each in VARIANTS if each.kind == "s4"))
     images = np.repeat(images_of(small, "bits"), 2000, axis=0)

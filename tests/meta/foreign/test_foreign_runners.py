@@ -299,6 +299,7 @@ def test_expectations_flip(installed, tmp_path, capfd):
     assert re.search("^not ok .*: wrong; expected: that it passes$", out, re.M)
 
 
+@pytest.mark.slow
 def test_several_workers_say_the_same_as_one(capfd, monkeypatch):
     """A command that has one form took 765 starts, one after the other, without a word of where it
     was (2026-11-24)."""

@@ -166,6 +166,7 @@ def check_alike(first: Program, second: Program, images: np.ndarray) -> None:
     ]
 
 
+@pytest.mark.slow
 @given(every_step().flatmap(lambda p: st.tuples(st.just(p), moved(p))), st.integers(0, 2**32 - 1))
 def test_spare_buffers_in_front_change_nothing_of_bounds(
     programs: tuple[Program, Program], seed: int
