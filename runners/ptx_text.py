@@ -78,12 +78,7 @@ def with_kernel_of(ptx: str, other: str, entry: str) -> str:
 
 def entry_text(ptx: str, entry: str) -> str:
     """Return the text of an entry of a module; "" where it has none of this name."""
-    starts = list(_ENTRY_LINE.finditer(ptx))
-    ends = [match.start() for match in starts[1:]] + [len(ptx)]
-    found = (
-        ptx[one.start() : end] for one, end in zip(starts, ends, strict=True) if one[1] == entry
-    )
-    return next(found, "")
+    return kernel_texts(ptx)[1].get(entry, "")
 
 
 def ptx_digests(ptx: str) -> dict[str, str]:
@@ -93,14 +88,9 @@ def ptx_digests(ptx: str) -> dict[str, str]:
     entry names belong to it. Entries of two modules with one hash do the same.
     """
     text = _COMMENT.sub("", ptx)
-    starts = list(_ENTRY_LINE.finditer(text))
-    if not starts:
-        return {}
-    head = text[: starts[0].start()]
-    ends = [match.start() for match in starts[1:]] + [len(text)]
+    head, texts = kernel_texts(text)
     digests = {}
-    for match, end in zip(starts, ends, strict=True):
-        body = text[match.start() : end]
+    for name, body in texts.items():
         named = set(_WORD.findall(body))
         # Functions have lines of their own; with one in the module, all of the head counts.
         whole = ".func" in head or ".func" in body
@@ -110,5 +100,5 @@ def ptx_digests(ptx: str) -> dict[str, str]:
             if whole or any(name in named for name in _VARIABLE.findall(line))
         ]
         words = _LABEL.sub("L", " ".join(" ".join([*parts, body]).split()))
-        digests[match[1]] = hashlib.sha256(words.encode()).hexdigest()
+        digests[name] = hashlib.sha256(words.encode()).hexdigest()
     return digests

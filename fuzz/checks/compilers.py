@@ -57,7 +57,7 @@ from fuzz.findings.families import (
     under_a_condition,
     what_was_said,
 )
-from fuzz.findings.replay import Attempt, Subject, attempt
+from fuzz.findings.replay import Attempt
 from fuzz.findings.verdicts import judge
 from fuzz.kinds import KINDS, described
 from fuzz.runner import RunnerChoice, kind_of_failure, without_figures
@@ -317,21 +317,15 @@ class MatrixRounds(Rounds):
         opened = self._place.opened
         if not self._told(family) and opened is not None:
             self._heartbeat.enter(Stage.RUN)
-            subject = Subject(
-                module=self._emitted(batch), program=batch.program, image=image.copy()
-            )
             runner = MemberRunner(self._matrix.device, guilty[0])
-            shown = attempt(runner, subject)
-            beside = None if built is None else self._beside(batch, built)
-            if shown.kind is None and beside is not None and not guilty[0].toolchain.writes_ptx:
-                # What a compiler makes of a kernel can depend on the others of its module.
-                there = attempt(runner, replace(subject, module=beside))
-                if there.failure is None and there.kind is not None:
-                    subject, shown, kind = replace(subject, module=beside), there, there.kind
-                    family = family_of(kind, beside_other_kernels(name), guilty, asked)
-                    if self._told(family):
-                        self._suspect(Found(family=family))
-                        return
+            there = None if guilty[0].toolchain.writes_ptx else built
+            subject, shown = self._by_itself(runner, batch, image, there)
+            if subject.others and shown.kind is not None:
+                kind = shown.kind
+                family = family_of(kind, beside_other_kernels(name), guilty, asked)
+                if self._told(family):
+                    self._suspect(Found(family=family))
+                    return
             if shown.kind is None:
                 # By itself it comes out right: what fails only in the company of other images is
                 # not told apart here, but for what the same binary does not do every time.

@@ -340,8 +340,11 @@ class ProgramRounds(Rounds):
             image, family = seen.images[place], found.family
             module = compiled_there = None
             if not self._told(family):
-                module = self._wrong_module(batch, built, image, *alone())
-                if module is not alone()[1]:
+                # A front end writes kernels anew, from their programs.
+                there = None if self._ready.choice.front_end is not None else built
+                subject, _ = self._by_itself(alone()[0], batch, image, there)
+                module = subject.module
+                if subject.others:
                     family = family_beside_other_kernels(family)
                 if not self._told(family):
                     compiled_there = self._compiled_in(own, alone()[0], module)
@@ -487,30 +490,6 @@ class ProgramRounds(Rounds):
         for found, _ in kept[:1]:
             found.cases += hit
         return kept
-
-    def _wrong_module(
-        self,
-        batch: Batch,
-        built: Built,
-        image: NDArray[np.uint8],
-        runner: CompiledOnce,
-        module: KernelModule,
-    ) -> KernelModule:
-        """Return the module in which a program is wrong: its own, or one with its neighbours.
-
-        What a compiler makes of a kernel can depend on the others. Where it is wrong in neither,
-        its own is returned.
-        """
-
-        def is_wrong(one: KernelModule) -> bool:
-            tried = attempt(runner, Subject(module=one, program=batch.program, image=image))
-            return tried.failure is None and tried.failed > 0
-
-        # A front end writes kernels anew, from their programs.
-        if self._ready.choice.front_end is not None or is_wrong(module):
-            return module
-        beside = self._beside(batch, built)
-        return module if beside is None or not is_wrong(beside) else beside
 
     @staticmethod
     def _compiled_in(

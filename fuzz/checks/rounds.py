@@ -15,6 +15,7 @@ from corpus import Family, Origin
 from fuzz.checks.protocol import Found, Heartbeat, RoundJob, RoundReport, Stage
 from fuzz.compilers.matrix import Building, Built, Matrix, Variant
 from fuzz.compilers.members import Device, Member
+from fuzz.findings.replay import Attempt, Subject, attempt
 from oracle.errors import DeviceLostError, UndefinedProgramError, UsageError
 from oracle.execution import CHUNK_IMAGES, execute, expansions
 from oracle.forms import Form
@@ -199,6 +200,24 @@ class Rounds(ABC):
             return None
         module = emit_all(named, module=self._module(batch.version))
         return replace(module, kernels=(module.kernel(entry),))
+
+    def _by_itself(
+        self, runner: Runner, batch: Batch, image: NDArray[np.uint8], built: Built | None
+    ) -> tuple[Subject, Attempt]:
+        """Run a program by itself and, where it is right so, beside those of its module.
+
+        What a compiler makes of a kernel can depend on the others. Returns the run in which it is
+        wrong; where it is in neither, or `built` is None, the one by itself.
+        """
+        subject = Subject(module=self._emitted(batch), program=batch.program, image=image.copy())
+        alone = attempt(runner, subject)
+        beside = None if built is None or alone.kind is not None else self._beside(batch, built)
+        if beside is not None:
+            there = replace(subject, module=beside)
+            tried = attempt(runner, there)
+            if tried.failure is None and tried.kind is not None:
+                return there, tried
+        return subject, alone
 
     def _own(self, batch: Batch, built: Built | None) -> Built:
         """Return a program as each member compiled it: by itself where not in the module.

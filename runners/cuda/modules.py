@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -109,9 +108,8 @@ class Modules:
         """
         code = None
         if self._compiler:
-            digest = hashlib.sha256(ptx).hexdigest()
             code = kept_code(
-                f"{self._compiler} -O{level} {digest}",
+                f"{self._compiler} -O{level}\n{ptx.decode()}",
                 lambda: self._library.compile(ptx, level, self._library.context()),
             )
         if code is None:
