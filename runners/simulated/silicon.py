@@ -21,10 +21,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any, Protocol, TypeVar
 
 from oracle.errors import UsageError
-from runners.simulated.units import ARCHITECTURES, DoubleUnit, FloatUnit, Unit, float_unit
+from runners.simulated.units import (
+    ARCHITECTURES,
+    DoubleUnit,
+    FloatUnit,
+    Unit,
+    byte_unit,
+    float_unit,
+)
 from runners.simulated.warps import Site, Values
 
 AnyUnit = TypeVar("AnyUnit", bound=Unit)
@@ -100,6 +108,7 @@ TYPES = {
     "f32.tf32.tf32.f32": ("tf32", "f32"),
 }
 """Formats of the multiplicands and of the running sum, by the types of D, A, B and C."""
+_BYTES = ("e4m3", "e5m2")
 _QUADS = ("f32.f16.f16.f32", "f32.f16.f16.f16", "f16.f16.f16.f16")
 
 
@@ -108,7 +117,8 @@ class Chip:
     """The floating-point units of a device; its exact ones are the same everywhere."""
 
     floats: Mapping[str, FloatUnit]
-    """By the types of D, A, B and C, as an opcode has them: "f32.bf16.bf16.f32"."""
+    """By the types of D, A, B and C, as an opcode has them: "f32.bf16.bf16.f32". Those of e4m3 and
+    e5m2 are missing where there is no unit for them, and the one of f16 stands for it."""
     doubles: DoubleUnit
     """The rounding is each instruction's."""
     quads: Mapping[str, FloatUnit] = field(default_factory=dict)
@@ -162,8 +172,12 @@ def chip_of(target: str) -> Chip:
     if target not in known:
         raise UsageError(f"no chip is known of {target!r}; known are {', '.join(known)}")
     number = known[target]
+    floats = {types: float_unit(number, *formats) for types, formats in TYPES.items()}
+    for d, a, b in product(("f32", "f16"), _BYTES, _BYTES):
+        if (unit := byte_unit(number, a, b, d)) is not None:
+            floats[f"{d}.{a}.{b}.{d}"] = unit
     return Chip(
-        floats={types: float_unit(number, *formats) for types, formats in TYPES.items()},
+        floats=floats,
         doubles=DoubleUnit(),
         # Published: sm_75 computes this shape as sm_70 does.
         quads={types: float_unit(70, *TYPES[types]) for types in _QUADS if number < 80},
