@@ -55,6 +55,7 @@ from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of
 from oracle.image import locate, position
 from oracle.isa import FORMS, is_available, selectors_of
 from oracle.matrices import LANES
+from oracle.measuring.units import module_of_all
 from oracle.ops import Op, Rows, memory_of, operands_of
 from oracle.permission import permitted
 from oracle.places import Buffer, Place
@@ -419,10 +420,14 @@ def conform(options: Conform) -> bool:
     with opened(choice) as ready:
         module = Module.named(ready.target, ready.ptx_version)
         forms = [one for one in forms_of(module) if one in selected]
+        if not forms and options.ptx_version is None:
+            # What is asked for may be newer than the version that is taken by itself.
+            module = module_of_all(ready.target)
+            forms = [one for one in forms_of(module) if one in selected]
         if not forms:
             raise UsageError(
                 f"--only {options.only!r} selects no form of {ready.target} in PTX ISA "
-                f"{ready.ptx_version}; `warpfuzz isa` lists them"
+                f"{module.version}; `warpfuzz isa` lists them"
             )
         report = _Report(options, expected, selected)
         report.begin(len(forms))
@@ -577,7 +582,7 @@ class _Report:
 
     def end(self, ready: OpenRunner, module: Module, seconds: float, untested: str) -> None:
         options = self.options
-        about = f"{ready.device}, PTX ISA {ready.ptx_version}"
+        about = f"{ready.device}, PTX ISA {module.version}"
         counts = Counter(self.outcomes.values())
         told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
         self._tap(f"# {counted(len(self.outcomes), 'form')} of {about}, in {seconds:.1f} s: {told}")
@@ -622,7 +627,7 @@ class _Report:
                 runner=options.runner,
                 device=ready.device,
                 target=ready.target,
-                ptx_version=ready.ptx_version,
+                ptx_version=str(module.version),
             )
         self._write()
         if counts[NOT_IMPLEMENTED] == len(self.outcomes):

@@ -11,7 +11,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from runners.simulated import access, matrix_rows, mma_sp, mma_sync, scalar, wmma
+from runners.simulated import access, matrices, matrix_rows, mma_sp, mma_sync, scalar, wmma
 from runners.simulated.memory import Space, Static
 from runners.simulated.operands import FromRegister, Location, Operands, Source, Surroundings
 from runners.simulated.silicon import Silicon
@@ -51,9 +51,10 @@ def _find(
     opcode: str,
 ) -> tuple[Callable[..., Operation], re.Match[str], Waits | None] | None:
     """Return what decodes an opcode, how, and who waits for it."""
-    for pattern, decode, waits in _FORMS:
-        if match := pattern.fullmatch(opcode):
-            return decode, match, waits
+    for text in (opcode, matrices.in_order(opcode)):
+        for pattern, decode, waits in _FORMS:
+            if match := pattern.fullmatch(text):
+                return decode, match, waits
     return None
 
 
