@@ -13,7 +13,9 @@ from oracle import isa, mma, permitted
 from oracle.enclosure import enclosure
 from oracle.errors import UsageError
 from oracle.formats import FORMATS
-from oracle.isa import mma_form
+from oracle.isa import mma_form, mma_sync_form
+from oracle.models import model_for
+from oracle.multiply import multiply
 
 LAYOUTS = {"f16": F16, "bf16": BF16, "tf32": TF32, "f32": F32, "f64": F64}
 FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
