@@ -131,6 +131,11 @@ def explain_lines(
         yield _explain(line.rstrip("\n"), module)
 
 
+def says_something(line: str) -> bool:
+    """Whether there is more in a line than blanks and comments."""
+    return bool(_COMMENT.sub(_without_comment, line).strip(_SPACES))
+
+
 def verdict_of(
     instruction: str, *, target: str = DEFAULT_TARGET, ptx_version: str = DEFAULT_VERSION
 ) -> Verdict:

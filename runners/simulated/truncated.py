@@ -56,9 +56,7 @@ class _Factors:
     """None where the matrix holds no special value."""
 
 
-def _take_apart(
-    words: Words, binary: Binary, flush: bool, bottom: int | None = None
-) -> _Factors:
+def _take_apart(words: Words, binary: Binary, flush: bool, bottom: int | None = None) -> _Factors:
     """Take words apart; below the exponent `bottom`, if any, numbers are subnormal."""
     # 32-bit words need 64 bits for their sign bit to stay a bit.
     bits: NDArray[Any] = words.astype(np.int32 if words.itemsize < 4 else np.int64)

@@ -312,7 +312,9 @@ def _byte_tiles(rng, count):
     a = rng.integers(0, 256, (count, 16, 32), np.uint8)
     b = rng.integers(0, 256, (count, 32, 8), np.uint8)
     a[a & 0x78 > 0x60], b[b & 0x78 > 0x60] = 0x38, 0x38
-    c = (rng.standard_normal((count, 16, 8)) * 2.0 ** rng.integers(-8, 9, (count, 1, 1))).astype("f4")
+    c = (rng.standard_normal((count, 16, 8)) * 2.0 ** rng.integers(-8, 9, (count, 1, 1))).astype(
+        "f4"
+    )
     return a, b, c
 
 

@@ -1,11 +1,21 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from oracle import isa
 from oracle.errors import UsageError
 from oracle.isa import mma_form
-from oracle.models import Confidence, model_for, weakest
+from oracle.models import (
+    Confidence,
+    DoubleChain,
+    ExactSum,
+    ScalarDot,
+    TruncatedDot,
+    model_for,
+    weakest,
+)
+from oracle.models.figures import allowed_of
 from oracle.targets import TARGETS
 
 # MMA-Sim 2.1.1, nv_ptx/sim.py: F, L in 16-bit elements, e_zero of f32 and of f16.
@@ -138,3 +148,11 @@ def test_how_sure_a_model_is_leaves_out_which_nan_f64_gives_and_nothing_else():
         other = replace(model.doubles, **{name: replace(figure, confidence=unsure)})
         found = replace(model, doubles=other).confidence
         assert found is (model.confidence if name == "nan" else unsure)
+
+
+def test_the_page_says_what_each_figure_means():
+    page = (Path(__file__).parents[3] / "docs" / "measuring.md").read_text()
+    for unit in (TruncatedDot, ScalarDot, DoubleChain, ExactSum):
+        for name in allowed_of(unit):
+            said = "a_subnormals` to `d_subnormals" if name.endswith("_subnormals") else name
+            assert f"`{said}`" in page
