@@ -39,9 +39,7 @@ def explain_one(options: Explain) -> None:
 
 
 def judge_file(options: Legal) -> None:
-    """Print a verdict for each line of a file, but blank ones and comments, or for each matrix
-    instruction of a module.
-    """
+    """Print a verdict for each line that says something, or each matrix instruction of a module."""
     text = _read(options.file)
     plain = without_comments(text) if options.file.suffix == ".ptx" else ""
     said = directives(plain)

@@ -18,7 +18,6 @@ from oracle.models.files import read_model
 from oracle.models.targets import BASES
 from oracle.targets import TARGETS
 
-
 _COLUMNS = 100
 """Columns of what is shown of a unit, at most."""
 

@@ -35,8 +35,8 @@ Target = tuple[str, np.dtype[Any]]
 
 _CLASSES = {"rnd": "rn rz rm rp", "irnd": "rni rzi rmi rpi", "bool": "and or xor"}
 _CLASSES |= {"part": "lo hi", "mode": "clamp wrap", "atype": "u32 s32", "btype": "u32 s32"}
-_CARRY = "CC.CF"
-"""Key of the carry flag among the registers."""
+_CARRY, _BORROW = "CC.CF", "CC.CF of subtractions"
+"""Keys of the carry flag among the registers: as additions, and as subtractions read it."""
 _SAME_BITS = (np.add, np.subtract, np.multiply, np.bitwise_and, np.bitwise_or, np.bitwise_xor)
 """What gives the same bits for signed numbers as for unsigned ones."""
 
@@ -156,9 +156,10 @@ class Op:
                 continue
             if slot.name == "CC":
                 if slot.is_target:
-                    targets.append((_CARRY, slot.dtype))
+                    targets += [(_CARRY, slot.dtype), (_BORROW, slot.dtype)]
                 else:
-                    sources.append(FromRegister(_CARRY))
+                    subtracts = self.stem.startswith("sub")
+                    sources.append(FromRegister(_BORROW if subtracts else _CARRY))
                     seen.append(slot.dtype)
                 continue
             operand, wide = given.pop(0), slot.mark == "+"
@@ -393,7 +394,6 @@ _DIVISION = floating.adjusted(floating.divide)
 _LINEAR: dict[str, np.ufunc] = {"add": np.add, "sub": np.subtract}
 _ORDERED: dict[str, np.ufunc] = {"min": np.minimum, "max": np.maximum}
 _LOGIC: dict[str, np.ufunc] = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
-_CARRIED = integers.with_carry
 _KINDS = " ".join(floating.KINDS)
 
 
@@ -426,12 +426,15 @@ ROWS = (
     Op("mad24.part.type d, a, b, c", integers.by_24_bits, type=_WORD),
     Op("mad24.part{.sat}.s32 d, a, b, c", integers.by_24_bits, part="hi"),
     Op("sad.type d, a, b, c", lambda _, a, b, c: np.where(a > b, a - b, b - a) + c, type=_WORDS),
-    *_rows(".cc.type d|CC, a, b", {"add": _CARRIED, "sub": _CARRIED}, type=_LONG),
-    *_rows(".type d, a, b, CC", {"addc": _CARRIED, "subc": _CARRIED}, type=_LONG),
-    *_rows(".cc.type d|CC, a, b, CC", {"addc": _CARRIED, "subc": _CARRIED}, type=_LONG),
-    Op("mad.part.cc.type d|CC, a, b, c", _CARRIED, type=_LONG),
-    Op("madc.part.type d, a, b, c, CC", _CARRIED, type=_LONG),
-    Op("madc.part.cc.type d|CC, a, b, c, CC", _CARRIED, type=_LONG),
+    *(
+        Op(syntax, integers.with_carry, otherwise=integers.with_carry_otherwise, type=_LONG)
+        for syntax in (
+            *("add.cc.type d|CC, a, b", "addc.type d, a, b, CC", "addc.cc.type d|CC, a, b, CC"),
+            *("sub.cc.type d|CC, a, b", "subc.type d, a, b, CC", "subc.cc.type d|CC, a, b, CC"),
+            *("mad.part.cc.type d|CC, a, b, c", "madc.part.type d, a, b, c, CC"),
+            "madc.part.cc.type d|CC, a, b, c, CC",
+        )
+    ),
     Op("dp4a.atype.btype d:b32, a:b32, b:b32, c:b32", integers.dot),
     Op("dp2a.part.atype.btype d:b32, a:b32, b:b32, c:b32", integers.dot),
     *_rows(".type d, a", {"neg": np.negative, "abs": np.abs}, type="s16 s32 s64"),
