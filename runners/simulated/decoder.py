@@ -277,6 +277,18 @@ class _Linker:
         if function is None:
             kind = TrapKind.PARSE if instruction.scope.find(name) is None else TrapKind.UNSUPPORTED
             refuse(kind, instruction.line, f"there is no function {name}")
+        if function.body is None and name in ("__assertfail", "vprintf"):
+            # CUDA C++ Programming Guide, Assertion and Formatted Output: a kernel sees no more of
+            # them than the result of vprintf, which is left open here.
+            operation = access.stopping("an assertion of the kernel fails (__assertfail)")
+            if name == "vprintf":
+                found = [instruction.scope.find(getattr(each, "text", "")) for each in results]
+                places = [frame[each].offset for each in found if isinstance(each, Variable)]
+                operation = access.leaving_open(places)
+            step = Step(line=instruction.line, text=instruction.text, operation=operation)
+            step.guard, step.negated = operands.guard()
+            self._steps.append(step)
+            return
         if function.body is None:
             operands.unsupported(f"{name} is declared, and its body is elsewhere")
         if name in callers or len(callers) > _DEEPEST_CALL:

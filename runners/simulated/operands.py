@@ -144,7 +144,7 @@ class Operands:
             if meaning is None:
                 known = families.get(family)
                 if known is not None and number < known[0] and name not in scope.registers:
-                    meaning = known[1]
+                    meaning = known[1] if known[2] == 1 else self._meaning(name)
                 else:
                     meaning = meanings[name] = self._meaning(name)
             found.append(meaning)
@@ -258,7 +258,9 @@ class Operands:
 
     def parts(self, operand: Operand, count: int) -> tuple[Any, ...]:
         """Return the elements of a vector: in braces, or a vector register."""
-        if isinstance(operand, Name) and count > 1 and operand.text != SINK:
+        if isinstance(operand, Name) and f"{operand.text}.w" in SPECIAL:
+            operand = Vector(tuple(Name(f"{operand.text}.{letter}") for letter in "xyzw"))
+        elif isinstance(operand, Name) and count > 1 and operand.text != SINK:
             register = self.register(operand.text)
             if register.parts > 1:
                 operand = Vector(

@@ -28,10 +28,10 @@ Flags = NDArray[np.bool_]
 _MEMORY = re.compile(r"(?:ld|ldu|st|atom|red|cp)\b")
 _NARROW = re.compile(r"\.[bus](8|16)\b|\.b?f(16)\b")
 _SUM = re.compile(
-    r"(?:red|atom)\.(?P<sort>.*\.(?:add|min|max|and|or|xor)\.\w+)\s+(?P<held>[^,\s]+)"
+    r"(?:red|atom)\.(?P<sort>(?:\S+\.)?(?:add|min|max|and|or|xor)\.(?:\S+\.)?[bus]\d+)\s+(?P<held>[^,\s]+)"
 )
-"""Atomic operations whose order nobody can tell from what is there in the end, and, of atom, the
-register that gets what was there before."""
+"""Atomic operations of integers, whose order nobody can tell from what is there in the end, and, of
+atom, the register that gets what was there before."""
 _NAME = re.compile(r"[%\w$]+")
 _COPIES = re.compile(r"cp\.async\.(?:(?P<ends>commit_group)|wait_all|wait_group\s+(?P<left>\d+))")
 """Ends of groups of asynchronous copies, and waits for all, or for all but the last groups of a

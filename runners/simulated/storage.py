@@ -1,6 +1,6 @@
 """Where variables lie, and what they hold when a launch begins."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from runners.simulated.memory import LARGEST_SHARED, VARIABLES_BASE, WINDOWS, Space, Static
 from runners.simulated.operands import Location, float_bits
@@ -52,14 +52,23 @@ class Frame(dict[Variable, Location]):
         self._statics = statics
         space = _Space("local", LARGEST_LOCAL, TrapKind.UNSUPPORTED)
         space.end = base
-        own = [*function.results, *function.parameters]
+        inside = [each for scope in function.scopes for each in scope.variables.values()]
+        local = [each for each in inside if each.space == "local"]
+        self._place(space, (*function.results, *function.parameters, *local))
+        most, ends = space.end, dict[Scope | None, int]()
         for scope in function.scopes:
-            own.extend(scope.variables.values())
-        for variable in own:
-            if variable.space in ("local", "param") and variable not in self:
-                self[variable] = Location(Space.LOCAL, statics.base + space.place(variable))
-        self.end = -(-space.end // 16) * 16
+            # Behind the closing brace nobody has the parameters of a call any more.
+            space.end = ends.get(scope.parent, space.end)
+            self._place(space, scope.variables.values())
+            ends[scope] = space.end
+            most = max(most, space.end)
+        self.end = -(-most // 16) * 16
         """Bytes of local memory in use."""
+
+    def _place(self, space: _Space, variables: Iterable[Variable]) -> None:
+        for variable in variables:
+            if variable.space in ("local", "param") and variable not in self:
+                self[variable] = Location(Space.LOCAL, self._statics.base + space.place(variable))
 
     def __missing__(self, variable: Variable) -> Location:
         """Return where a variable lies that exists once."""

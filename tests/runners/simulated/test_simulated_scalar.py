@@ -323,7 +323,7 @@ def test_what_no_row_has_is_refused(line: str) -> None:
     assert caught.value.trap.kind is TrapKind.UNSUPPORTED
 
 
-REGISTERS = {1: "%p", 8: "%b", 16: "%h", 32: "%r", 64: "%rd"}
+REGISTERS = {1: "%p", 8: "%b", 16: "%h", 32: "%r", 64: "%rd", 128: "%q"}
 
 
 def instruction(row: Op) -> str:
@@ -363,10 +363,11 @@ def test_every_row_runs() -> None:
         *(f"    setp.eq.u32 %p{i}, %r7, {i};" for i in range(4)),
         *(f"    mov.b16 %h{i}, {i};\n    cvt.u8.u16 %b{i}, %h{i};" for i in range(4)),
         *(f"    mov.b32 %r{i}, {i};\n    mov.b64 %rd{i}, {i};" for i in range(4)),
+        *(f"    mov.b128 %q{i}, {{%rd{i}, %rd0}};" for i in range(4)),
         "    add.cc.u32 %r10, %r7, %r7;",
         *(f"    {instruction(row)}" for row in ROWS),
     ]
-    registers = "    .reg .b16 %h<16>;\n    .reg .b8 %b<16>;"
+    registers = "    .reg .b16 %h<16>;\n    .reg .b8 %b<16>;\n    .reg .b128 %q<16>;"
     ptx = kernel("\n".join(lines), image_bytes=8, registers=registers, target="sm_100")
     image = np.arange(16, dtype=np.uint8).reshape(2, 8)
     after, _ = DEVICE.load(ptx).launch("kernel", image)
