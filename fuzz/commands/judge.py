@@ -231,6 +231,8 @@ def _report(
             images=told.images,
             left_out=dict(left),
             not_tried=told.untried,
+            approximate=list(told.approximations),
+            approximate_bytes=told.approximate_bytes,
             agreeing=list(told.came.agreeing),
             not_asked=[*told.came.unasked, *who.skipped],
         )
@@ -255,6 +257,12 @@ def _report(
             f"{REFERENCE_SECONDS:g} s for the others.")  # fmt: skip
     for sentence in (*who.skipped, *told.came.unasked):
         say(sentence, style="quiet")
+    if told.approximations:
+        amount = "Results may depend"
+        if told.approximate_bytes:
+            amount = f"{counted(told.approximate_bytes, 'byte')} of each image may depend"
+        say(f"{amount} on {', '.join(told.approximations)}, of which the ISA bounds the error and "
+            "not the bits: a difference there is a note, and never a finding.")  # fmt: skip
     for one in told.found:
         _print(one)
     if not told.came.codes:

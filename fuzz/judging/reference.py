@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.findings.launches import TYPES, BufferRow, Setup, own_text
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
+from runners.simulated.scalar import APPROXIMATE
 from strategies.contents.buffers import below, filled
 
 Image = NDArray[np.uint8]
@@ -32,7 +34,6 @@ _ROUNDED = re.compile(
 _VARIABLE = re.compile(
     r"^\s*(?:\.(?:visible|weak|extern)\s+)*\.global\b[^;=\[]*?([\w$%]+)\s*(?=[;=\[])", re.MULTILINE
 )
-_APPROXIMATE = re.compile(r"\b(?:ex2|lg2|sin|cos|tanh|rcp|rsqrt|sqrt|div)\.(?:approx|full)")
 
 
 def rounded(ptx: str) -> str:
@@ -66,9 +67,23 @@ def forgetting(text: str) -> str:
     return ""
 
 
-def is_approximate(ptx: str, entry: str) -> bool:
-    """Whether a kernel has instructions of whose results the ISA bounds the error alone."""
-    return _APPROXIMATE.search(own_text(ptx, entry)) is not None
+def approximations(ptx: str, entry: str) -> tuple[str, ...]:
+    """Return the opcodes of a kernel of whose results the ISA bounds the error alone."""
+    found = re.findall(rf"(?<![\w.]){APPROXIMATE.pattern}[\w.]*", own_text(ptx, entry))
+    return tuple(dict.fromkeys(found))
+
+
+class Expected(NamedTuple):
+    """What the simulated device makes of images; the axes are those of the images."""
+
+    image: Image
+    """uint8."""
+    approximate: NDArray[np.bool_]
+    """Bytes that depend on approximate instructions: what is there is one of several results."""
+
+    def beside(self, actual: Image) -> Image:
+        """Return the image with those bytes as they came out, which nobody calls wrong."""
+        return np.where(self.approximate, actual, self.image)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,7 +117,7 @@ class Reference:
             return str(trap)
         return str(found) if isinstance(found, SimulatedTrap) else ""
 
-    def after(self, ptx: str, setup: Setup, image: Image, *, sure: bool = True) -> Image | Left:
+    def after(self, ptx: str, setup: Setup, image: Image, *, sure: bool = True) -> Expected | Left:
         """Return an image as the kernel leaves it.
 
         Parameters
@@ -125,7 +140,7 @@ class Reference:
                 why="what comes out depends on an address, a clock, who is active, or on a "
                 "register, memory or a lane that the kernel never gave a value"
             )
-        return found[0].image
+        return Expected(found[0].image, found[0].approximate)
 
 
 def image_of(setup: Setup, *, seed: int, number: int) -> NDArray[np.uint8]:

@@ -295,7 +295,7 @@ def _wait(operands: Operands, match: re.Match[str]) -> Operation:
 
 
 _BARRIER = re.compile(
-    r"bar(?P<er>rier)?(?:\.cta)?\.(?:sync(?(er)(?:\.aligned)?)"
+    r"bar(?P<er>rier)?(?:\.cta)?\.(?:(?:sync|(?P<arrives>arrive))(?(er)(?:\.aligned)?)"
     r"|red\.(?:(?P<count>popc)|(?P<op>and|or))(?(er)(?:\.aligned)?)\.(?(count)u32|pred))"
 )
 _JOINED: dict[str, Callable[[Values], Values]] = {
@@ -320,6 +320,8 @@ class Barrier:
     """How."""
     target: str = SINK
     """Key of the register that gets what it is joined to."""
+    arrives: bool = False
+    """Whether those who come there go on at once."""
 
     def pass_through(self, warps: Warps, mask: Mask) -> None:
         """Let the threads of a mask, all of some blocks, go on."""
@@ -349,15 +351,15 @@ def barrier(operands: Operands) -> Barrier | None:
     match = _BARRIER.fullmatch(operands.instruction.opcode)
     if match is None:
         return None
-    name = match["count"] or match["op"] or ""
-    given = list(operands.expect(*((3, 4) if name else (1, 2))))
+    name, arrives = match["count"] or match["op"] or "", match["arrives"] is not None
+    given = list(operands.expect(*((3, 4) if name else (2,) if arrives else (1, 2))))
     target, held = SINK, None
     if name:
         target = operands.destination(given.pop(0), 32 if match["count"] else 1)
         held = operands.source(given.pop(), 1)
     count = operands.source(given[1], 32) if len(given) == 2 else None
     number = operands.source(given[0], 32)
-    return Barrier(number=number, count=count, held=held, name=name, target=target)
+    return Barrier(number=number, count=count, held=held, name=name, target=target, arrives=arrives)
 
 
 def _nothing(_operands: Operands, _match: re.Match[str]) -> Operation:

@@ -5,7 +5,7 @@ Functions are put in place where they are called, each time with registers of th
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from types import MappingProxyType
@@ -92,6 +92,8 @@ class Kernel:
     parameters: tuple[tuple[int, int], ...]
     """Offset in bytes and bits of each parameter."""
     static: Static
+    inexact_loads: set[str] = field(default_factory=set)
+    """Texts of instructions that were seen to read what depends on approximate instructions."""
 
     def parameter_block(self, arguments: Sequence[int]) -> bytes:
         """Return the parameters as they lie in memory."""
@@ -308,18 +310,20 @@ class _Linker:
         self._expansions += 1
         prefix = f"{self._expansions}:"
         bound: dict[Variable, Location] = {}
-        entering, leaving = [], []
+        entering, leaving = list[Step](), list[Step]()
         for formal, actual in zip(function.parameters, arguments, strict=True):
             if not self._bind(operands, frame, formal, actual, bound):
                 target = prefix + formal.name
-                entering.append(_copy(target, operands.source(actual, TYPE_BITS[formal.type])))
+                source = operands.source(actual, TYPE_BITS[formal.type])
+                entering.append(_copy(operands.line, target, source, formal.name, actual))
         for formal, actual in zip(function.results, results, strict=True):
             if not self._bind(operands, frame, formal, actual, bound):
                 target = operands.destination(actual, TYPE_BITS[formal.type])
-                leaving.append(_copy(target, FromRegister(prefix + formal.name)))
-        self._steps.extend(Step(line=instruction.line, operation=each) for each in entering)
+                source = FromRegister(prefix + formal.name)
+                leaving.append(_copy(operands.line, target, source, actual, formal.name))
+        self._steps.extend(entering)
         self._expand(function, prefix, frame.end, bound, callers)
-        self._steps.extend(Step(line=instruction.line, operation=each) for each in leaving)
+        self._steps.extend(leaving)
         if key is not None:
             skip.goals = (len(self._steps),)
 
@@ -351,8 +355,13 @@ class _Linker:
         return True
 
 
-def _copy(target: str, source: Source) -> Operation:
-    return lambda warps, mask: warps.write(target, source(warps), mask)
+def _copy(line: int, target: str, source: Source, *shown: Any) -> Step:
+    """Return the step that copies a parameter in a register; `shown` are target and source."""
+    to, origin = (getattr(one, "text", one) for one in shown)
+    return Step(
+        line=line, text=f"mov {to}, {origin};",
+        operation=lambda warps, mask: warps.write(target, source(warps), mask),
+    )  # fmt: skip
 
 
 def decode(listing: Listing, silicon: Silicon) -> MappingProxyType[str, Kernel | SimulatedTrap]:

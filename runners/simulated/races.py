@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runners.simulated.decoder import Kernel, Step, Waits
+from runners.simulated.dependence import Dependence, dependence
 from runners.simulated.memory import VARIABLES_BASE, Memory, Owner, Owners, Place, Segment, Space
 from runners.simulated.traps import TrapKind, refuse
 from runners.simulated.warps import LANES, Key, Mask, Operation, Registers, Values, Warps, poison
@@ -54,7 +55,7 @@ class _Group:
         self.low, self.high = np.full(size, _NOBODY), np.full(size, -1)
         """Lowest and highest thread; the lowest is above the highest where nobody did."""
         self.epoch, self.turn = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        """Barriers of the block, and of the warp, before the last of them."""
+        """Barriers of the block, the most of any, and of the warp, before the last of them."""
         self.line = np.zeros(size, np.int64)
 
     def forget(self, where: Ints) -> None:
@@ -64,7 +65,8 @@ class _Group:
         where = access.where
         np.minimum.at(self.low, where, access.thread)
         np.maximum.at(self.high, where, access.thread)
-        self.epoch[where], self.turn[where] = access.epoch, access.turn
+        self.turn[where] = access.turn
+        np.maximum.at(self.epoch, where, access.arrived)
         self.line[where] = access.line
 
     def before(self, access: "_Access") -> Flags:
@@ -93,6 +95,9 @@ class _Access:
     thread: Ints
     block: Ints
     epoch: Ints
+    """The last barrier of the block at which the thread waited, counted from 1."""
+    arrived: Ints
+    """The last at which it was."""
     turn: Ints
     line: int
     threads: int
@@ -115,6 +120,8 @@ class _Shadow:
         self.touched = np.zeros(size, np.bool_)
         self.changed, self.kept = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
         """What somebody wrote, and what somebody read who said that nobody does."""
+        self.open = np.zeros(size, np.bool_)
+        """What was written last depends on an approximate instruction."""
 
 
 class _Garbled(Registers):
@@ -148,7 +155,7 @@ class Watch:
 
     def __init__(self, warps: Warps, granule: int) -> None:
         self._warps, self._granule = warps, granule
-        self._epochs = np.zeros(int(np.prod(warps.grid)), np.int64)
+        self._waited, self._arrived = np.zeros((2, _PLACES * warps.indices.size), np.int64)
         self._turns = np.zeros(warps.indices.size, np.int64)
         self._groups = np.ones(_PLACES * warps.indices.size, np.int64)
         """The group of each thread's next asynchronous copy."""
@@ -156,6 +163,9 @@ class Watch:
         self._sums: dict[str, int] = {}
         self.unasked: frozenset[str] = frozenset()
         """Atomic operations whose order nobody can tell."""
+        self.approximate = Dependence(frozenset(), False)
+        self.inexact_loads: set[str] = set()
+        """Instructions that read what depends on approximate ones."""
         self.step = Step(line=0)
         """What executes."""
 
@@ -164,9 +174,21 @@ class Watch:
         assert isinstance(self._warps.memory, WatchedMemory)
         del self._warps.memory.watch
 
-    def passed(self, blocks: Ints) -> None:
-        """Take note of a barrier of blocks."""
-        self._epochs[blocks] += 1
+    def passed(self, mask: Mask, waited: bool) -> None:
+        """Take note that threads were at a barrier of their block, and whether they waited.
+
+        A warp as a whole was where one of its lanes was, and waited where all did.
+        """
+        there = np.broadcast_to(np.True_ if mask is None else mask, self._warps.places.shape)
+        at = [numbers.reshape(-1, _PLACES)[self._warps.indices].T for numbers in
+              (self._arrived, self._waited)]  # fmt: skip
+        at[0][:LANES] += there
+        at[0][LANES] = at[0][:LANES].max(axis=0)
+        if waited:
+            at[1][:LANES] = np.where(there, at[0][:LANES], at[1][:LANES])
+            at[1][LANES] = at[1][:LANES].min(axis=0)
+        for numbers, new in zip((self._arrived, self._waited), at, strict=True):
+            numbers.reshape(-1, _PLACES)[self._warps.indices] = new.T
 
     def rejoined(self, mask: Mask) -> None:
         """Take note of a barrier of lanes; it counts where all of the warp are there."""
@@ -218,6 +240,11 @@ class Watch:
             self._refuse(TrapKind.RACE, access, early, segment, "reaches", said)
         shadow.kept[access.where] |= is_kept
         shadow.changed[access.where] |= writes
+        text = self.step.text
+        if shadow.open[access.where].any() and (not writes or text.startswith(("atom", "red"))):
+            self.inexact_loads.add(text)
+        if writes:
+            shadow.open[access.where] = text in self.approximate.stores
         if (early := shadow.copying[access.where] > 0).any():
             said = "an asynchronous copy that nobody waited for may still write"
             self._refuse(TrapKind.RACE, access, early, segment, does, said)
@@ -240,6 +267,13 @@ class Watch:
             return 0
         seen = np.flatnonzero(shadow.touched)
         return int(seen[-1] + 1) * self._granule if seen.size else 0
+
+    def open_bytes(self, segment: Segment) -> Flags:
+        """Return (size,) the bytes that hold what depends on approximate instructions."""
+        shadow = self._shadows.get(id(segment))
+        if shadow is None or self.approximate.everywhere:
+            return np.full(segment.size, self.approximate.everywhere)
+        return np.repeat(shadow.open, self._granule)[: segment.size]
 
     def _write(self, shadow: _Shadow, access: _Access, segment: Segment) -> None:
         where, written = access.where, shadow.written
@@ -286,7 +320,8 @@ class Watch:
         block = warp // per_block
         return _Access(
             where=(first[:, None] + np.arange(count)).reshape(-1),
-            thread=thread, block=block, epoch=self._epochs[block], turn=self._turns[warp],
+            thread=thread, block=block, epoch=self._waited[thread],
+            arrived=self._arrived[thread], turn=self._turns[warp],
             line=self.step.line, threads=_PLACES * per_block,
             values=self._values(chosen, count, span) if writes else None,
         )  # fmt: skip
@@ -368,9 +403,9 @@ class WatchedMemory(Memory):
 
     watch: Watch
 
-    def synchronised(self, blocks: Ints) -> None:
-        """Take note that all threads of these blocks have passed a barrier."""
-        self.watch.passed(blocks)
+    def synchronised(self, mask: Mask, *, waited: bool) -> None:
+        """Take note that threads were at a barrier of their block, and whether they waited."""
+        self.watch.passed(mask, waited)
 
     def everywhere(self, *_: object) -> None:
         """Have every access go by `places`."""
@@ -399,6 +434,7 @@ def watched(kernel: Kernel, warps: Warps) -> tuple[Kernel, Watch]:
     widths = [int(found[1] or found[2]) // 8 for one in texts if (found := _NARROW.search(one))]
     watch = Watch(warps, min(widths, default=4))
     watch.unasked = _unasked([step.text for step in kernel.steps])
+    watch.approximate = dependence(kernel.steps, kernel.inexact_loads)
     assert isinstance(warps.memory, WatchedMemory)
     warps.memory.watch = watch
     warps.registers = _Garbled(warps.registers, warps.garbage)
