@@ -106,7 +106,7 @@ def guess(ptx: str, rows: LaunchRows, device: SimulatedDevice, *, name: str = ""
         except _RefusedError as error:
             refused.setdefault(shape, f"; a block of {shape} is refused: {error}")
             first = first or UsageError(
-                f"{error}; {f'guessed: {said}; ' if said else ''}--launch FILE says it otherwise"
+                f"{error}; {f'guessed: {said}; ' if said else ''}override with --launch FILE"
             )
             kind = error.kind
             if kind is TrapKind.HANG:

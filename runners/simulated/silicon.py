@@ -36,6 +36,13 @@ _RENAMED = {101: 110}
 
 _OLDER = (10, 11, 12, 13, 20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62)
 """Targets of modules alone (PTX ISA 11.1.2, .target): every later device runs them."""
+OLDEST = f"sm_{min(ARCHITECTURES)}"
+"""The oldest device that can be simulated."""
+
+
+def is_older(target: str) -> bool:
+    """Whether a target of modules is older than every device that can be simulated."""
+    return target in [f"sm_{number}" for number in _OLDER]
 
 
 @dataclass(frozen=True, kw_only=True)
