@@ -48,6 +48,7 @@ from fuzz.judging.reference import (
     Left,
     Reference,
     approximations,
+    edges_of,
     image_of,
 )
 from fuzz.kinds import described
@@ -206,7 +207,10 @@ def judged(
             f"the kernel has no result that could be judged: {setup.entry} is given no buffer that "
             'it could write into; name one (--launch FILE, out = { bytes = 256, type = "u32" })'
         )
-    images = np.array([image_of(setup, seed=seed, number=number) for number in range(count)])
+    edges = edges_of(ptx, setup.entry)
+    images = np.array(
+        [image_of(setup, seed=seed, number=number, edges=edges) for number in range(count)]
+    )
     expected: Expected | None = None
     referee = "the others"
     left: Mapping[int, Left] = {}

@@ -229,6 +229,7 @@ class Module:
         launch: Launch,
         *,
         most_steps: int | None = None,
+        lenient: bool = False,
     ) -> "Grid":
         """Run a kernel of parameters of its own on one image, in one grid, and watch its threads.
 
@@ -238,6 +239,8 @@ class Module:
             uint8 (bytes,), which is not changed.
         most_steps
             Steps after which it counts as hung; None: as many as any launch may take.
+        lenient
+            Whether races, and reading what nobody wrote, are passed over.
 
         Raises
         ------
@@ -280,7 +283,7 @@ class Module:
                 garbage=_OTHER_GARBAGE if otherwise else _GARBAGE, memory=WatchedMemory,
             )  # fmt: skip
             warps.most_steps = most_steps
-            followed, watch = watched(kernel, warps)
+            followed, watch = watched(kernel, warps, lenient=lenient)
             try:
                 run(followed, warps)
             finally:

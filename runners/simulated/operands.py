@@ -346,6 +346,8 @@ class Operands:
         """Return what computes a bracketed address as (1 or 32 lanes, warps or 1) uint64."""
         if not isinstance(operand, Address):
             self.unsupported("the address is not in brackets")
+        if operand.coordinates:
+            self.unsupported("an address with coordinates, of a texture, a surface or a tensor")
         base = operand.base
         if not base:
             if space is not Space.LOCAL:

@@ -325,13 +325,10 @@ class _Reader:
             offset = 0 if name else self.expression()
             while name and self.stands("+-"):
                 offset += self.expression()
-            if self.stands(","):
-                self.refuse(
-                    "coordinates, of a texture, a surface or a tensor, are not known",
-                    TrapKind.UNSUPPORTED,
-                )
-            self.expect("]")
-            return Address(name[0] if name else "", offset)
+            places = self.sequence(self.operand, "]") if self.accept(",") else None
+            if places is None:
+                self.expect("]")
+            return Address(name[0] if name else "", offset, places or ())
         if self.accept("{"):
             return Vector(self.sequence(self.value, "}"))
         if calls and self.accept("("):

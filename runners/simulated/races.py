@@ -12,7 +12,6 @@ barriers for some lanes) are not followed: what relies on them counts as a race.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,10 +150,12 @@ class Watch:
         All of them.
     granule
         Bytes of the narrowest access.
+    lenient
+        Whether nothing is refused.
     """
 
-    def __init__(self, warps: Warps, granule: int) -> None:
-        self._warps, self._granule = warps, granule
+    def __init__(self, warps: Warps, granule: int, *, lenient: bool) -> None:
+        self._warps, self._granule, self._lenient = warps, granule, lenient
         self._waited, self._arrived = np.zeros((2, _PLACES * warps.indices.size), np.int64)
         self._turns = np.zeros(warps.indices.size, np.int64)
         self._groups = np.ones(_PLACES * warps.indices.size, np.int64)
@@ -365,7 +366,9 @@ class Watch:
 
     def _refuse(
         self, kind: TrapKind, access: _Access, bad: Flags, segment: Segment, does: str, said: str
-    ) -> NoReturn:
+    ) -> None:
+        if self._lenient:
+            return
         at = int(np.argmax(bad))
         byte = int(access.where[at]) * self._granule
         where = f"byte {byte} of a buffer of {segment.size} bytes"
@@ -428,11 +431,14 @@ class WatchedMemory(Memory):
         return found
 
 
-def watched(kernel: Kernel, warps: Warps) -> tuple[Kernel, Watch]:
-    """Return a kernel that is watched, on warps whose memory is a `WatchedMemory`, and by whom."""
+def watched(kernel: Kernel, warps: Warps, *, lenient: bool = False) -> tuple[Kernel, Watch]:
+    """Return a kernel that is watched, on warps whose memory is a `WatchedMemory`, and by whom.
+
+    A lenient watch refuses no race.
+    """
     texts = [step.text for step in kernel.steps if _MEMORY.match(step.text)]
     widths = [int(found[1] or found[2]) // 8 for one in texts if (found := _NARROW.search(one))]
-    watch = Watch(warps, min(widths, default=4))
+    watch = Watch(warps, min(widths, default=4), lenient=lenient)
     watch.unasked = _unasked([step.text for step in kernel.steps])
     watch.approximate = dependence(kernel.steps, kernel.inexact_loads)
     assert isinstance(warps.memory, WatchedMemory)

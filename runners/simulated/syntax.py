@@ -16,6 +16,8 @@ TYPE_BITS = MappingProxyType(
         **dict.fromkeys(("b32", "u32", "s32", "f32", "f16x2", "bf16x2", "tf32"), 32),
         **dict.fromkeys(("b64", "u64", "s64", "f64", "f32x2"), 64),
         "b128": 128,
+        # Opaque (5.3): handles, that are only named.
+        **dict.fromkeys(("texref", "samplerref", "surfref"), 64),
     }
 )
 
@@ -54,6 +56,8 @@ class Address:
     base: str
     """Empty where the address is a constant."""
     offset: int
+    coordinates: "tuple[Operand, ...]" = ()
+    """Of a texture, a surface or a tensor."""
 
 
 @dataclass(frozen=True, slots=True)
