@@ -14,7 +14,6 @@ from runners.simulated.special import SPECIAL, UNKNOWN
 from runners.simulated.syntax import (
     TYPE_BITS,
     Address,
-    Function,
     Immediate,
     Instruction,
     Name,
@@ -84,8 +83,8 @@ class Surroundings:
     """Addresses of all variables in memory."""
     in_function: bool
     """Whether parameters are those of a device function."""
-    functions: Mapping[str, Function]
-    """Names of the module's functions; their addresses are not simulated."""
+    functions: Mapping[str, int]
+    """Addresses of the module's functions."""
     known: dict[tuple[Scope, str, int], FromRegister[str]] = field(default_factory=dict)
     """Registers that were found to have so many bits, by scope and name."""
     meanings: dict[Scope, dict[str, str]] = field(default_factory=dict)
@@ -308,8 +307,8 @@ class Operands:
         if found is None:
             if UNKNOWN.fullmatch(name):
                 self.unsupported(f"the special register {name} is not simulated")
-            if name in self.surroundings.functions:
-                self.unsupported(f"the address of the function {name} is taken")
+            if name in self.surroundings.functions and self.instruction.opcode.startswith("mov"):
+                return FromRegister((self.surroundings.functions[name], bits))
             refuse(TrapKind.PARSE, self.line, f"{name} is not declared")
         self._check_width(name, found, bits, wider)
         if operand.offset:

@@ -95,6 +95,8 @@ class Op:
         What decodes it, where that is not the row.
     needs
         The lowest architecture by the type of an element, where that is above sm_70.
+    until
+        The architecture of a module from which on there is no such instruction.
     lanes
         Whether the lanes of a warp know of each other.
     otherwise
@@ -110,11 +112,13 @@ class Op:
         *,
         decode: Decode | None = None,
         needs: Mapping[str, int] | None = None,
+        until: int | None = None,
         lanes: bool = False,
         otherwise: Compute | None = None,
         **classes: str,
     ) -> None:
         self._compute, self._needs, self._lanes = compute, needs or {}, lanes
+        self.until = until
         self._otherwise = otherwise
         self.decode = decode or self._decode
         opcode, _, listed = syntax.partition(" ")
@@ -143,6 +147,8 @@ class Op:
     def _decode(self, operands: Operands, q: Qualifiers, slots: Sequence[_Slot]) -> Operation:
         if self._needs:
             operands.need(self._needs.get(q["element"], 0))
+        if self.until and operands.silicon.target.architecture >= self.until:
+            operands.lacks(f"a .target below sm_{self.until}")
         given: list[Operand] = list(operands.instruction.operands)
         paired = isinstance(first := given[0], Pair)
         if isinstance(first, Pair):
@@ -568,6 +574,11 @@ ROWS = (
     # The lanes of a warp (9.7.9.6, 9.7.13).
     Op("shfl.sync.mode.b32 d{|p:pred}, a, b, c, m", integers.shuffle, lanes=True,
        mode="up down bfly idx"),
+    *(Op(syntax, compute, lanes=True, until=70, mode=modes) for syntax, compute, modes in (
+        ("shfl.mode.b32 d{|p:pred}, a, b, c", integers.shuffle, "up down bfly idx"),
+        ("vote.mode.pred p:pred, a:pred", integers.vote, "all any uni"),
+        ("vote.ballot.b32 d, a:pred", integers.ballot, ""),
+    )),
     Op("vote.sync.mode.pred p:pred, a:pred, m", integers.vote, lanes=True, mode="all any uni"),
     Op("vote.sync.ballot.b32 d, a:pred, m", integers.ballot, lanes=True),
     Op("activemask.b32 d", integers.ballot, lanes=True, otherwise=integers.alone),

@@ -81,8 +81,8 @@ class Statics:
     What is not used has no place.
     """
 
-    def __init__(self, module: Scope, base: int) -> None:
-        self._module, self.base = module, base
+    def __init__(self, module: Scope, base: int, functions: Mapping[str, int]) -> None:
+        self._module, self.base, self._functions = module, base, functions
         self._locations: dict[Variable, Location] = {}
         self._spaces = {
             Space.SHARED: _Space("static shared", LARGEST_SHARED, TrapKind.ILLEGAL),
@@ -107,8 +107,9 @@ class Statics:
                 found = Location(space, base + self._spaces[space].place(variable))
             self._locations[variable] = found
             for initial in variable.initial:
-                if not isinstance(initial.value, Immediate):
-                    self._target(variable, initial.value.text)
+                value = initial.value
+                if not isinstance(value, Immediate) and value.text not in self._functions:
+                    self._target(variable, value.text)
         return found
 
     def _base_of(self, space: Space) -> int:
@@ -159,6 +160,8 @@ class Statics:
                             f"{variable.name} cannot hold its initial value",
                         )
                     number = float_bits(value, 32)
+            elif value.text in self._functions:
+                number = self._functions[value.text]
             else:
                 location = self._target(variable, value.text)
                 number = location.offset + value.offset
