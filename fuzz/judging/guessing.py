@@ -231,7 +231,7 @@ def _blocks(behind: str, text: str) -> tuple[Sequence[tuple[int, int, int]], str
         )
     if "%tid" in text:
         sizes = [(size, 1, 1) for size in (64, 32, 128, 256)]
-        return sizes, "%tid is read, and nothing says how many there are"
+        return sizes, "the text bounds no block; 64, 32, 128 and 256 threads are tried in turn"
     if _OF_A_WARP.search(text):
         return [(32, 1, 1)], "a warp: %tid is not read, and lanes are"
     return [(1, 1, 1)], "no thread asks which it is"
@@ -476,7 +476,7 @@ def _sizes(
             most = np.maximum(most, grid.touched)
     if refused is not None and not ran:
         said = f"the simulated device does not run the kernel: {refused}"
-        if refused.trap.kind is TrapKind.OUT_OF_BOUNDS:
+        if refused.trap.message.endswith("outside every buffer"):
             said = "a buffer may be too small, or its size cannot be guessed"
             said = f"{said if unsized else 'a buffer may be too small'} ({refused})"
         raise _RefusedError(said, refused.trap.kind)

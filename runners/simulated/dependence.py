@@ -1,8 +1,8 @@
 """What of a kernel's results depends on instructions whose error alone the ISA bounds.
 
-Registers are followed by their names through the whole text, whatever the order, and so is local
-memory as a whole: what may depend on such an instruction counts as if it did. In other memory the
-bytes are marked while a kernel runs (`runners.simulated.races`).
+Registers are followed by their names through the whole text, whatever the order: what may depend
+on such an instruction counts as if it did. In memory the bytes are marked while a kernel runs
+(`runners.simulated.races`).
 """
 
 import re
@@ -17,8 +17,6 @@ _OPERAND = re.compile(r"(?:\[[^\]]*\]|\{[^}]*\}|\([^)]*\)|[^,;\[{(])+")
 _STORE = re.compile(r"(?:atom|red|st|stmatrix|cp|wmma\.store)\b")
 _NOWHERE = re.compile(r"(?:bra|brx|call|bar|barrier)\b(?!\.\S*red)")
 """Instructions whose first operand is no register that they write."""
-_LOCAL = re.compile(r"\b(?:local|param)\b")
-_OF_ALL_SPACES = re.compile(r"(?:ld|st)\b(?!\S*\b(?:global|shared|const)\b)")
 
 
 class Dependence(NamedTuple):
@@ -31,7 +29,7 @@ class Dependence(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What a step says of registers, by their names, and of local memory."""
+    """What a step says of registers, by their names."""
 
     text: str
     written: frozenset[str]
@@ -39,7 +37,6 @@ class _Read(NamedTuple):
     deciding: frozenset[str]
     """What it reads that decides where it writes, or who goes where."""
     is_store: bool
-    is_local: bool
 
 
 def _names(text: str) -> frozenset[str]:
@@ -63,7 +60,6 @@ def _read(step: Step) -> _Read:
         read=_names(" ".join(operands[1:] if writes else operands)) | guard,
         deciding=deciding,
         is_store=is_store,
-        is_local=bool(_LOCAL.search(opcode) or _OF_ALL_SPACES.match(opcode)),
     )
 
 
@@ -76,14 +72,13 @@ def dependence(steps: Sequence[Step], loads: Collection[str]) -> Dependence:
     if not sources:
         return Dependence(frozenset(), False)
     rows = [_read(step) for step in steps]
-    names, found, local, before = set[str](), sources | set(loads), False, -1
+    names, found, before = set[str](), sources | set(loads), -1
     while before < len(names) + len(found):
         before = len(names) + len(found)
         for row in rows:
-            if row.text in found or row.read & names or (row.is_local and local):
+            if row.text in found or row.read & names:
                 found.add(row.text)
                 names |= row.written - {"_"}
-                local |= row.is_local and row.is_store
     return Dependence(
         frozenset(row.text for row in rows if row.is_store and row.text in found),
         any(row.deciding & names for row in rows),

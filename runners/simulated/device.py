@@ -292,7 +292,7 @@ class Module:
         after, approximate = image.copy(), np.zeros(image.size, np.bool_)
         for (start, size), buffer in zip(launch.buffers, buffers, strict=True):
             after[start : start + size] = buffer.data[:size]
-            approximate[start : start + size] = watch.open_bytes(buffer)
+            approximate[start : start + size] = watch.approximate_bytes(buffer)
         return Grid(
             image=after,
             steps=warps.steps,

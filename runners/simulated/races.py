@@ -119,8 +119,6 @@ class _Shadow:
         self.touched = np.zeros(size, np.bool_)
         self.changed, self.kept = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
         """What somebody wrote, and what somebody read who said that nobody does."""
-        self.open = np.zeros(size, np.bool_)
-        """What was written last depends on an approximate instruction."""
 
 
 class _Garbled(Registers):
@@ -161,6 +159,8 @@ class Watch:
         self._groups = np.ones(_PLACES * warps.indices.size, np.int64)
         """The group of each thread's next asynchronous copy."""
         self._shadows: dict[int, _Shadow] = {}
+        self._marks: dict[int, Flags] = {}
+        """By segments: whether what was written last depends on approximate instructions."""
         self._sums: dict[str, int] = {}
         self.unasked: frozenset[str] = frozenset()
         """Atomic operations whose order nobody can tell."""
@@ -221,9 +221,13 @@ class Watch:
     def saw(self, place: Place, space: Space, span: int, writes: bool) -> None:
         """Take note of accesses of `span` bytes, or refuse them."""
         segment = place.segment
-        if segment.owner is Owner.THREAD or segment.read_only:
+        if segment.read_only or (segment.owner is Owner.THREAD and not self.approximate.stores):
             return
         access = self._access(place, span, writes)
+        if self.approximate.stores:
+            self._mark(segment, access.where, writes)
+        if segment.owner is Owner.THREAD:
+            return
         if writes and segment.base in _VARIABLES:
             everywhere = np.ones(access.where.shape, np.bool_)
             said = "a variable of the module: the next launch would find that there"
@@ -241,11 +245,6 @@ class Watch:
             self._refuse(TrapKind.RACE, access, early, segment, "reaches", said)
         shadow.kept[access.where] |= is_kept
         shadow.changed[access.where] |= writes
-        text = self.step.text
-        if shadow.open[access.where].any() and (not writes or text.startswith(("atom", "red"))):
-            self.inexact_loads.add(text)
-        if writes:
-            shadow.open[access.where] = text in self.approximate.stores
         if (early := shadow.copying[access.where] > 0).any():
             said = "an asynchronous copy that nobody waited for may still write"
             self._refuse(TrapKind.RACE, access, early, segment, does, said)
@@ -269,12 +268,25 @@ class Watch:
         seen = np.flatnonzero(shadow.touched)
         return int(seen[-1] + 1) * self._granule if seen.size else 0
 
-    def open_bytes(self, segment: Segment) -> Flags:
+    def _mark(self, segment: Segment, where: Ints, writes: bool) -> None:
+        """Take note of what depends on approximate instructions, and of who reads that."""
+        text = self.step.text
+        marks = self._marks.get(id(segment))
+        if marks is None:
+            marks = self._marks[id(segment)] = np.zeros(
+                -(-segment.data.size // self._granule), bool
+            )
+        if marks[where].any() and (not writes or text.startswith(("atom", "red"))):
+            self.inexact_loads.add(text)
+        if writes:
+            marks[where] = text in self.approximate.stores
+
+    def approximate_bytes(self, segment: Segment) -> Flags:
         """Return (size,) the bytes that hold what depends on approximate instructions."""
-        shadow = self._shadows.get(id(segment))
-        if shadow is None or self.approximate.everywhere:
+        marks = self._marks.get(id(segment))
+        if marks is None or self.approximate.everywhere:
             return np.full(segment.size, self.approximate.everywhere)
-        return np.repeat(shadow.open, self._granule)[: segment.size]
+        return np.repeat(marks, self._granule)[: segment.size]
 
     def _write(self, shadow: _Shadow, access: _Access, segment: Segment) -> None:
         where, written = access.where, shadow.written

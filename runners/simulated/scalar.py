@@ -480,7 +480,7 @@ ROWS = (
     Op("div.how{.ftz}.f32 d, a, b", _NEAR, how="approx full"),
     *(Op(f"{name}.approx{{.ftz}}.f32 d, a", _NEAR)
       for name in ("rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2")),
-    Op("rcp.approx.ftz.f64 d, a", _NEAR),
+    Op("rcp.approx.ftz.f64 d, a", _NEAR, ftz="ftz"),
     Op("rsqrt.approx{.ftz}.f64 d, a", _NEAR),
     Op("tanh.approx.type d, a", _NEAR, type=f"f32 {_HALF} {_BHALF}",
        needs={"f32": 75, "f16": 75, "bf16": 90}),
