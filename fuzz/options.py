@@ -583,6 +583,7 @@ class Judge(Options, words="judge", runs="judge:judge_kernel"):
         "`installed`, `all`, `driver`.  [default: installed,driver]",
     )
     levels: str | None = shared("levels", "-O levels: 0,1,2,3.  [default: all]")
+    target: str | None = shared("target", "Another .target.  [default: the module's]")
     images: int = shared("images", "How many different buffer contents to try.", default=64)
     seed: int = shared("seed", "Seed of the buffer contents.")
     device: int = shared("device")

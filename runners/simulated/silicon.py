@@ -42,6 +42,16 @@ _TARGET = re.compile(r"sm_(\d+)([af]?)")
 # sm_101 was renamed to sm_110 with PTX ISA 9.0 (9.7.14.5.15, Target ISA Notes).
 _RENAMED = {101: 110}
 
+_OLDER = (10, 11, 12, 13, 20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62)
+"""Targets of modules alone (PTX ISA 11.1.2, .target): every later device runs them."""
+OLDEST = f"sm_{min(ARCHITECTURES)}"
+"""The oldest device that can be simulated."""
+
+
+def is_older(target: str) -> bool:
+    """Whether a target of modules is older than every device that can be simulated."""
+    return target in [f"sm_{number}" for number in _OLDER]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
@@ -58,14 +68,15 @@ class Target:
         Raises
         ------
         UsageError
-            If the simulated device has no such target.
+            If no module that a simulated device runs has such a target.
         """
         match = _TARGET.fullmatch(name)
-        if match is None or int(match[1]) not in ARCHITECTURES:
+        if match is None or int(match[1]) not in (*_OLDER, *ARCHITECTURES):
             known = ", ".join(f"sm_{number}" for number in ARCHITECTURES)
             raise UsageError(
                 f"no simulated device is called {name!r}; there are {known}, "
-                "each with the suffix a or f where the ISA has it"
+                "each with the suffix a or f where the ISA has it; modules for older targets run "
+                "on each of them"
             )
         return cls(architecture=int(match[1]), suffix=match[2])
 
