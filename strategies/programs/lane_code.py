@@ -53,6 +53,9 @@ _FEWEST_FAMILIES, _MOST_FAMILIES = 2, 9
 """First words of instructions of half of the codes: the fewer they are, the more often two of them
 meet, as few features a program find more than all (A. Groce and others, Swarm Testing, ISSTA
 2012)."""
+_TELLING, _TELLING_OFTEN = ("setp", "set", "cvt"), 12
+"""Instructions whose results differ most between types of the same bits, and how often one is drawn
+of what uses a result: half of the time."""
 _RELATED = 5
 """One statement in so many is like an earlier one: compilers take one for the other. With that and
 what else generator 14 has, 14 of 3,000 programs have a neg.ftz.f32 that ptxas takes for a neg.f32
@@ -62,6 +65,11 @@ _TYPE = re.compile(r"(?:[usbf]|bf|tf)\d+(?:x\d)?|pred|e\dm\dx2")
 """A word of an opcode that names a type."""
 _LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
 _OF_MASKS = ("min.s32", "max.s32", "neg.s32", "min.u32", "max.u32", "and.b32", "mul.lo.s32")
+_CONSTANT = 4
+"""One instruction in so many that takes no constant as an operand has one in a register."""
+_USED = 4
+"""One result in so many is used right behind as what it is. Of 16 bits, and of pairs of these, which
+compilers keep in wider registers, all are but one in so many."""
 _ROTATIONS = {
     "b32": ("shl.b32", "shr.u32", ("or.b32", "add.s32", "xor.b32", "sub.s32")),
     "b64": ("shl.b64", "shr.u64", ("or.b64", "add.s64", "xor.b64", "sub.s64")),
@@ -105,6 +113,9 @@ class _Known:
     """Their first words, those of everyday code several times."""
     alike: Mapping[_Classes, Mapping[str, tuple[ScalarInstruction, ...]]]
     """The same instructions by the classes of their operands, and by their first word."""
+    reading: Mapping[str, tuple[tuple[tuple[ScalarInstruction, ...], ...], ...]]
+    """The same by the type that they read first, and by its class: groups as in `plain` of each first
+    word, which is there the more often the more the type matters."""
     every: Mapping[Feature, tuple[ScalarInstruction, ...]]
     """The same instructions, by their features."""
     together: frozenset[Feature]
@@ -142,14 +153,20 @@ def _known(module: Module) -> _Known:
         if not (row.warp or row.carry_in or row.carry_out):
             plain.setdefault(_family(row), []).append(row)
     alike: dict[_Classes, dict[str, tuple[ScalarInstruction, ...]]] = {}
+    reading: dict[str, list[tuple[tuple[ScalarInstruction, ...], ...]]] = {}
     for family, some in plain.items():
         for row in some:
             same = alike.setdefault((row.destinations, row.sources), {})
             same[family] = (*same.get(family, ()), row)
+        for name in {one: None for row in some for one in (read_as(row), *row.sources[:1])}:
+            of_name = [row for row in some if name in (read_as(row), *row.sources[:1])]
+            times = _TELLING_OFTEN if family in _TELLING else _often(family)
+            reading.setdefault(name, []).extend([_by_types(of_name)] * times)
     return _Known(
         alike=alike,
+        reading={name: tuple(groups) for name, groups in reading.items()},
         plain={family: _by_types(some) for family, some in plain.items()},
-        families=tuple(name for name in plain for _ in range(_OFTEN if name in _EVERYDAY else 1)),
+        families=tuple(name for name in plain for _ in range(_often(name))),
         every={
             feature: tuple(
                 row for some in plain.values() for row in some if OF_SCALAR[row.family] is feature
@@ -180,11 +197,38 @@ def _family(row: ScalarInstruction) -> str:
     return "v" if halves else row.family
 
 
+def _often(family: str) -> int:
+    return _OFTEN if family in _EVERYDAY else 1
+
+
+def _types(row: ScalarInstruction) -> tuple[str, ...]:
+    return tuple(word for word in row.opcode.split(".") if _TYPE.fullmatch(word))
+
+
+def _fitting(name: str, kind: str) -> str:
+    """Return a type, or else the class of a register where that is not as wide."""
+    number, _, count = name.lstrip("subft").partition("x")
+    bits = number.isdecimal() and int(number) * int(count or 1)
+    return name if bits and f"b{bits}" == kind else kind
+
+
+def read_as(row: ScalarInstruction) -> str:
+    """Return the type of what an instruction reads first: "s16", "f16x2", or just "b32"."""
+    pairs = row.family[0] == "v" and row.family.endswith("2")
+    return "u16x2" if pairs else _fitting(["", *_types(row)][-1], ["", *row.sources][1])
+
+
+@cache
+def written_as(row: ScalarInstruction) -> str:
+    """Return the type of what an instruction writes first."""
+    types = ["", *_types(row)]
+    return _fitting(types[1 if row.family in ("cvt", "set") else -1], row.destinations[0])
+
+
 def _by_types(rows: Sequence[ScalarInstruction]) -> tuple[tuple[ScalarInstruction, ...], ...]:
     found: dict[tuple[str, ...], list[ScalarInstruction]] = {}
     for row in rows:
-        types = tuple(word for word in row.opcode.split(".") if _TYPE.fullmatch(word))
-        found.setdefault(types, []).append(row)
+        found.setdefault(_types(row), []).append(row)
     return tuple(map(tuple, found.values()))
 
 
@@ -235,6 +279,7 @@ class Lanes:
         self._dice, self._rows = builder.wide_dice, _known(builder.module)
         self._all = False
         """Whether instructions may be drawn that every compiler makes wrong."""
+        self._inputs = frozenset(inputs)
         self._numbers = dict.fromkeys(_LETTERS.values(), 0)
         self._number(inputs)
         self._left = 0
@@ -270,7 +315,8 @@ class Lanes:
         made: list[Statement] = []
         if self._rows.first:
             dice = self._dice()
-            made.append(self._made(dice.one_of(self._rows.first), known, dice))
+            made += self._made(dice.one_of(self._rows.first), known, dice)
+        made += self._classes(known, self._dice())
         while self._left > 0:
             before, open_ = list(known), dict(self._open)
             some = self._statement(known, depth=0, turns=1, loop=False)
@@ -279,6 +325,16 @@ class Lanes:
                 break
             made += some
         return made + self._canonical()
+
+    def _classes(self, known: list[str], dice: Dice) -> list[Assign]:
+        """Return what makes registers of classes that nothing has: half of the codes have them."""
+        made: list[Assign] = []
+        held = set(map(class_of, known))
+        for opcode in ("mov.b32.unpack", "mov.b64.pack"):
+            row = SCALARS[opcode]
+            if row.destinations[0] not in held and dice.below(2):
+                made += self._made(row, known, dice)
+        return made
 
     def _block(
         self, known: list[str], *, depth: int, turns: int, loop: bool
@@ -289,7 +345,8 @@ class Lanes:
             made += self._statement(inside, depth=depth, turns=turns, loop=loop)
         made += self._canonical()
         # What was written here is the latest from now on.
-        known.sort(key=inside.index)
+        places = {name: place for place, name in enumerate(inside)}
+        known.sort(key=lambda name: places.get(name, -1))
         return tuple(made)
 
     def _statement(
@@ -316,6 +373,7 @@ class Lanes:
             drawn = self._several(known, dice, depth)
         else:
             drawn = self._assign(known, dice, predicate, depth)
+        self._left -= len(drawn) - 1
         self._before += drawn
         return [one for each in drawn for one in self._with_canonical(each)]
 
@@ -393,7 +451,41 @@ class Lanes:
         often = row.family == "set" and row.opcode.split(".")[-2] in _AS_OFTEN
         if not self._all and not often and always_wrong(row, guard):
             guard = ""
-        return [self._made(row, known, dice, guard, depth, like)]
+        made = self._made(row, known, dice, guard, depth, like)
+        return made + self._uses(made[-1], known, dice, depth)
+
+    def _uses(self, one: Assign, known: list[str], dice: Dice, depth: int) -> list[Assign]:
+        """Return what uses a result as what it is, and the result of that, as long as chance says.
+
+        Pairs are used half by half, and some halves in pairs. Nothing else reads half of such
+        results: what is not read of one, compilers leave out.
+        """
+        name, type_ = one.destinations[0], written_as(one.row)
+        halves = class_of(name) == "b16" or type_.endswith("16x2")
+        if dice.once_in(_USED) == halves:
+            return []
+        dice, alone = self._dice(), dice.below(2)
+        made, read, groups = list[Assign](), [name], self._rows.reading
+        if type_.endswith("16x2"):
+            both = self.new("b16"), self.new("b16")
+            made.append(Assign(opcode="mov.b32.unpack", destinations=both, sources=(name,)))
+            read.append(dice.one_of(both))
+            known += read[1:] if alone else both
+            type_ = type_.removesuffix("x2")
+        elif f"{type_}x2" in groups and dice.once_in(4):
+            read.append(self.new("b32"))
+            both = name, self._register(known, "b16", dice)
+            made.append(Assign(opcode="mov.b32.pack", destinations=(read[1],), sources=both))
+            known.append(read[1])
+            type_ += "x2"
+        row = dice.one_of(dice.one_of(dice.one_of(groups.get(type_) or groups[class_of(name)])))
+        if not _can_read(row, known) or (always_wrong(row) and not self._all):
+            return made
+        made += self._made(row, known, dice, depth=depth, reads=read[-1])
+        kept = {*self._inputs, *made[-1].destinations}
+        if alone:
+            known[:] = [name for name in known if name not in read or name in kept]
+        return made + self._uses(made[-1], known, dice, depth)
 
     def _any(self, dice: Dice) -> Sequence[ScalarInstruction]:
         """Choose instructions of the same first word and types."""
@@ -415,15 +507,21 @@ class Lanes:
         guard: str = "",
         depth: int = 0,
         like: Assign | None = None,
-    ) -> Assign:
+        reads: str = "",
+    ) -> list[Assign]:
         """Return an instruction on some of the registers that hold something.
 
-        It has most operands of the one that it is like, as far as they are of the same classes.
+        It has most operands of the one that it is like, as far as they are of the same classes, and
+        a register that it has to read. What brings a constant into a register stands before it.
         """
         read = self._sources(row, known, dice)
         for index, source in enumerate(like.sources[: len(read)] if like else ()):
             if dice.below(4) and _can_be(row, index, source, known):
                 read[index] = source
+        if reads:
+            fitting = [index for index in range(len(read)) if _can_be(row, index, reads, known)]
+            read[dice.one_of(fitting)] = reads
+        constants = self._constants(row, read, reads, known, dice)
         sources = tuple(read)
         # In an arm or a body, what is live across it is written rather than something new.
         fewer = 3 if depth else 2
@@ -438,7 +536,28 @@ class Lanes:
         if guard and any(name not in known for name in written):
             guard = ""
         known[:] = [*(name for name in known if name not in written), *written]
-        return Assign(opcode=row.opcode, destinations=tuple(written), sources=sources, guard=guard)
+        made = Assign(opcode=row.opcode, destinations=tuple(written), sources=sources, guard=guard)
+        return [*constants, made]
+
+    def _constants(
+        self, row: ScalarInstruction, read: list[str | int], reads: str, known: list[str], dice: Dice
+    ) -> list[Assign]:
+        """Put a constant into a register where an instruction takes none as an operand."""
+        free = [
+            index for index, kind in enumerate(row.sources)
+            if index not in row.immediates and kind != "pred" and read[index] != reads
+        ]  # fmt: skip
+        if row.warp or row.family == "mov" or not free or not dice.once_in(_CONSTANT):
+            return []
+        index = dice.one_of(free)
+        kind = row.sources[index]
+        bits, name = int(kind[1:]), self.new(kind)
+        value = constant(dice, bits)
+        if read_as(row).endswith("16x2") and dice.below(2):
+            value = constant(dice, 16) << 16 | constant(dice, 16)
+        known.append(name)
+        read[index] = name
+        return [Assign(opcode=f"mov.{kind}", destinations=(name,), sources=(value,))]
 
     def _sources(self, row: ScalarInstruction, known: list[str], dice: Dice) -> list[str | int]:
         """Choose what an instruction reads; one in eight reads a register twice."""
@@ -479,12 +598,14 @@ class Lanes:
             rows = dice.one_of(pairs or carries)
             if all(_can_read(row, known) for row in rows):
                 builder.take(OF_SCALAR[rows[1].family])
-                return [self._made(row, known, self._dice(), depth=depth) for row in rows]
+                return [
+                    one for row in rows for one in self._made(row, known, self._dice(), depth=depth)
+                ]
         if (kind == 1 or asked) and warp and depth == 0:
             row = dice.one_of(asked or warp)
             if _can_read(row, known):
                 builder.take(OF_SCALAR[row.family])
-                return [self._made(row, known, dice)]
+                return self._made(row, known, dice)
         if kind == 3 or builder.wants([_NTH_BIT]):
             builder.take(_NTH_BIT)
             return self._nth_bit(known, dice)
