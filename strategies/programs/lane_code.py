@@ -6,10 +6,7 @@ what its statements like to write, so that values are live across it.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Sequence
 
 from oracle.lane_code import (
     LANE,
@@ -29,11 +26,19 @@ from oracle.lane_code import (
 from oracle.operands import Registers
 from oracle.registers import MOST_LISTED
 from oracle.scalar import SCALARS, ScalarInstruction
-from oracle.targets import Module
-from strategies.features import OF_SCALAR, Feature, Has
+from strategies.features import OF_SCALAR, Has
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.live_values import LiveValue
 from strategies.programs.registers import load_registers, store_registers
+from strategies.programs.scalar_rows import (
+    NTH_BIT,
+    always_wrong,
+    constant,
+    drawn_rows,
+    family_of,
+    read_as,
+    written_as,
+)
 
 _MOST_DEPTH = 4
 """Branches and loops around a statement."""
@@ -43,224 +48,32 @@ _BEHIND = 256
 """Most statements behind these: a few for each register."""
 _SIZES_ALONE = (10, 16, 24, 36, 54)
 """The same of a program that is nothing else."""
-_EVERYDAY = (
-    "add", "sub", "mul", "mad", "min", "max", "neg", "and", "or", "xor", "shl", "shr", "shf",
-    "lop3", "prmt", "bfe", "bfi", "selp", "set", "setp", "cvt",
-)  # fmt: skip
-_OFTEN = 3
-"""Times that everyday instructions are drawn as often as others."""
 _FEWEST_FAMILIES, _MOST_FAMILIES = 2, 9
 """First words of instructions of half of the codes: the fewer they are, the more often two of them
 meet, as few features a program find more than all (A. Groce and others, Swarm Testing, ISSTA
 2012)."""
-_TELLING, _TELLING_OFTEN = ("setp", "set", "cvt"), 12
-"""Instructions whose results differ most between types of the same bits, and how often one is drawn
-of what uses a result: half of the time."""
 _RELATED = 5
 """One statement in so many is like an earlier one: compilers take one for the other. With that and
 what else generator 14 has, 14 of 3,000 programs have a neg.ftz.f32 that ptxas takes for a neg.f32
 and 14 an abs that it leaves out; with generator 13 it was 3 and 3 (docs/scalar_causes written
 out, 64 images each, 2026-11-28)."""
-_TYPE = re.compile(r"(?:[usbf]|bf|tf)\d+(?:x\d)?|pred|e\dm\dx2")
-"""A word of an opcode that names a type."""
 _LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
 _OF_MASKS = ("min.s32", "max.s32", "neg.s32", "min.u32", "max.u32", "and.b32", "mul.lo.s32")
 _CONSTANT = 4
 """One instruction in so many that takes no constant as an operand has one in a register."""
 _USED = 4
-"""One result in so many is used right behind as what it is. Of 16 bits, and of pairs of these, which
-compilers keep in wider registers, all are but one in so many."""
+"""One result in so many is used right behind as what it is. Of 16 bits, and of pairs of these,
+which compilers keep in wider registers, all are but one in so many."""
 _ROTATIONS = {
     "b32": ("shl.b32", "shr.u32", ("or.b32", "add.s32", "xor.b32", "sub.s32")),
     "b64": ("shl.b64", "shr.u64", ("or.b64", "add.s64", "xor.b64", "sub.s64")),
 }
 """Two shifts, and what joins their results: of these, some are rotations and some only look so."""
-_NTH_BIT = OF_SCALAR["fns"]
 _SELDOM = 8
 """One in so many pieces of code has what every compiler makes wrong: its line would come first in
 every campaign, and hide what one compiler does."""
 _AS_OFTEN = "f16", "u32"
 """Results of `set` of which the same was found when generator 13 was out: drawn like others."""
-
-
-def always_wrong(row: ScalarInstruction, guard: str = "") -> bool:
-    """Whether ptxas 11.7 to 13.5 make an instruction wrong at every level (docs/findings.md)."""
-    words = row.opcode.split(".")
-    match words:
-        case ["bfe" | "bfi", _]:
-            return words[1].endswith("64")
-        case ["cvt", "rna", *_, "tf32", "f32"] | ["cvt", "rm" | "rp", "ftz", *_, "f16", "f32"]:
-            return True
-        case ["testp", *_] | ["set", *_, "f32", _] | ["set", *_, "f16", "f16"]:
-            return bool(guard)
-        case ["set", *_, "u32", "b16" | "u16" | "s16" | "f16" | "bf16"]:
-            return bool(guard)
-    return False
-
-
-_Classes = tuple[tuple[str, ...], tuple[str, ...]]
-"""Classes of registers that an instruction writes, and of those that it reads."""
-
-
-@dataclass(frozen=True)
-class _Known:
-    """The scalar instructions that a module can have, and whose results PTX says to the bit."""
-
-    plain: Mapping[str, tuple[tuple[ScalarInstruction, ...], ...]]
-    """Instructions that may stand anywhere, by their first word, those of the same types together:
-    rounding, saturation and comparisons make many of some types and few of others."""
-    families: tuple[str, ...]
-    """Their first words, those of everyday code several times."""
-    alike: Mapping[_Classes, Mapping[str, tuple[ScalarInstruction, ...]]]
-    """The same instructions by the classes of their operands, and by their first word."""
-    reading: Mapping[str, tuple[tuple[tuple[ScalarInstruction, ...], ...], ...]]
-    """The same by the type that they read first, and by its class: groups as in `plain` of each first
-    word, which is there the more often the more the type matters."""
-    every: Mapping[Feature, tuple[ScalarInstruction, ...]]
-    """The same instructions, by their features."""
-    together: frozenset[Feature]
-    """Features of those that need others before them, or read what other lanes hold."""
-    first: tuple[ScalarInstruction, ...]
-    """Instructions that compute a predicate from registers of 32 bits."""
-    warp: tuple[ScalarInstruction, ...]
-    """Instructions that all lanes execute together."""
-    carries: tuple[tuple[ScalarInstruction, ScalarInstruction], ...]
-    """Instructions that write the carry, each with one that may read it: sums with sums."""
-
-
-def _is_settled(row: ScalarInstruction, module: Module) -> bool:
-    """Whether PTX says the bits of all that an instruction gives, or another settles them."""
-    by = SCALARS.get(row.settled_by)
-    return not row.nan or (by is not None and by.exists(module))
-
-
-def settled(one: Assign) -> list[Statement]:
-    """Return an instruction, and behind it what makes its NaNs canonical where they are open."""
-    if not one.row.nan:
-        return [one]
-    sources = one.destinations * 2
-    return [one, replace(one, opcode=one.row.settled_by, sources=sources)]
-
-
-@cache
-def _known(module: Module) -> _Known:
-    rows = [
-        row for row in SCALARS.values()
-        if row.exists(module) and row.defined is None and _is_settled(row, module)
-    ]  # fmt: skip
-    plain: dict[str, list[ScalarInstruction]] = {}
-    for row in rows:
-        if not (row.warp or row.carry_in or row.carry_out):
-            plain.setdefault(_family(row), []).append(row)
-    alike: dict[_Classes, dict[str, tuple[ScalarInstruction, ...]]] = {}
-    reading: dict[str, list[tuple[tuple[ScalarInstruction, ...], ...]]] = {}
-    for family, some in plain.items():
-        for row in some:
-            same = alike.setdefault((row.destinations, row.sources), {})
-            same[family] = (*same.get(family, ()), row)
-        for name in {one: None for row in some for one in (read_as(row), *row.sources[:1])}:
-            of_name = [row for row in some if name in (read_as(row), *row.sources[:1])]
-            times = _TELLING_OFTEN if family in _TELLING else _often(family)
-            reading.setdefault(name, []).extend([_by_types(of_name)] * times)
-    return _Known(
-        alike=alike,
-        reading={name: tuple(groups) for name, groups in reading.items()},
-        plain={family: _by_types(some) for family, some in plain.items()},
-        families=tuple(name for name in plain for _ in range(_often(name))),
-        every={
-            feature: tuple(
-                row for some in plain.values() for row in some if OF_SCALAR[row.family] is feature
-            )
-            for feature in OF_SCALAR.values()
-        },
-        together=frozenset(
-            {_NTH_BIT, *(OF_SCALAR[row.family] for row in rows if row.carry_in or row.warp)}
-        )
-        - {OF_SCALAR[row.family] for some in plain.values() for row in some},
-        first=tuple(
-            row for row in rows if row.destinations == ("pred",) and {*row.sources} == {"b32"}
-        ),
-        warp=tuple(row for row in rows if row.warp),
-        carries=tuple(
-            (first, second)
-            for first in rows
-            if first.carry_out and not first.carry_in
-            for second in rows
-            if second.carry_in and first.family.startswith("sub") == second.family.startswith("sub")
-        ),
-    )
-
-
-def _family(row: ScalarInstruction) -> str:
-    # Those on bytes and halves of registers are many, and emulated since sm_50 (9.7.17).
-    halves = row.family.endswith(("2", "4")) and row.family[0] == "v"
-    return "v" if halves else row.family
-
-
-def _often(family: str) -> int:
-    return _OFTEN if family in _EVERYDAY else 1
-
-
-def _types(row: ScalarInstruction) -> tuple[str, ...]:
-    return tuple(word for word in row.opcode.split(".") if _TYPE.fullmatch(word))
-
-
-def _fitting(name: str, kind: str) -> str:
-    """Return a type, or else the class of a register where that is not as wide."""
-    number, _, count = name.lstrip("subft").partition("x")
-    bits = number.isdecimal() and int(number) * int(count or 1)
-    return name if bits and f"b{bits}" == kind else kind
-
-
-def read_as(row: ScalarInstruction) -> str:
-    """Return the type of what an instruction reads first: "s16", "f16x2", or just "b32"."""
-    pairs = row.family[0] == "v" and row.family.endswith("2")
-    return "u16x2" if pairs else _fitting(["", *_types(row)][-1], ["", *row.sources][1])
-
-
-@cache
-def written_as(row: ScalarInstruction) -> str:
-    """Return the type of what an instruction writes first."""
-    types = ["", *_types(row)]
-    return _fitting(types[1 if row.family in ("cvt", "set") else -1], row.destinations[0])
-
-
-def _by_types(rows: Sequence[ScalarInstruction]) -> tuple[tuple[ScalarInstruction, ...], ...]:
-    found: dict[tuple[str, ...], list[ScalarInstruction]] = {}
-    for row in rows:
-        found.setdefault(_types(row), []).append(row)
-    return tuple(map(tuple, found.values()))
-
-
-_FLOATS = {
-    16: (0x3C00, 0xBC00, 0x3800, 0x3F80, 0xBF80, 0x8000),
-    32: (0x3F80_0000, 0xBF80_0000, 0x3F00_0000, 0x3C00_3C00, 0x3F80_3F80, 0x8000_0000),
-    64: (0x3FF0 << 48, 0xBFF0 << 48, 0x3FE0 << 48, 0x3C00_3C00_3C00_3C00, 0x3F80_0000, 1 << 63),
-}
-"""1, -1, 1/2 and -0 of f16, bf16, f32 and f64 (IEEE 754-2019, 3.4), also in pairs, by bits."""
-
-
-def constant(dice: Dice, bits: int) -> int:
-    """Choose a number of so many bits.
-
-    It is small, at an end, a power of two, bytes, a power of two as a float, or anything.
-    """
-    kind = dice.below(7)
-    if kind == 6:
-        return dice.one_of(_FLOATS[bits])
-    ends = (0, 1, (1 << bits) - 1, 1 << (bits - 1), (1 << (bits - 1)) - 1, bits, bits - 1, 2)
-    if kind == 0:
-        return dice.below(bits + 2)
-    if kind == 1:
-        return dice.one_of(ends)
-    if kind == 2:
-        return 1 << dice.below(bits)
-    if kind == 3:
-        return ((1 << 1 + dice.below(bits)) - 1) & ((1 << bits) - 1)
-    byte = dice.one_of((0xFF, 0x80, 0x7F, 0x0F, 0xF0))
-    if kind == 4:
-        return byte << 8 * dice.below(bits // 8)
-    return dice.below(1 << bits)
 
 
 class Lanes:
@@ -276,7 +89,7 @@ class Lanes:
 
     def __init__(self, builder: Builder, inputs: Sequence[str]) -> None:
         self._builder = builder
-        self._dice, self._rows = builder.wide_dice, _known(builder.module)
+        self._dice, self._rows = builder.wide_dice, drawn_rows(builder.module)
         self._all = False
         """Whether instructions may be drawn that every compiler makes wrong."""
         self._inputs = frozenset(inputs)
@@ -497,7 +310,7 @@ class Lanes:
         found = self._rows.alike.get((row.destinations, row.sources), {})
         if is_other and found:
             return dice.one_of(tuple(found.values()))
-        return found.get(_family(row)) or self._any(dice)
+        return found.get(family_of(row)) or self._any(dice)
 
     def _made(
         self,
@@ -514,7 +327,9 @@ class Lanes:
         It has most operands of the one that it is like, as far as they are of the same classes, and
         a register that it has to read. What brings a constant into a register stands before it.
         """
-        read = self._sources(row, known, dice)
+        # What is used meets others rather than itself.
+        others = [name for name in known if name != reads] if reads else known
+        read = self._sources(row, others if _can_read(row, others) else known, dice)
         for index, source in enumerate(like.sources[: len(read)] if like else ()):
             if dice.below(4) and _can_be(row, index, source, known):
                 read[index] = source
@@ -540,7 +355,12 @@ class Lanes:
         return [*constants, made]
 
     def _constants(
-        self, row: ScalarInstruction, read: list[str | int], reads: str, known: list[str], dice: Dice
+        self,
+        row: ScalarInstruction,
+        read: list[str | int],
+        reads: str,
+        known: list[str],
+        dice: Dice,
     ) -> list[Assign]:
         """Put a constant into a register where an instruction takes none as an operand."""
         free = [
@@ -606,8 +426,8 @@ class Lanes:
             if _can_read(row, known):
                 builder.take(OF_SCALAR[row.family])
                 return self._made(row, known, dice)
-        if kind == 3 or builder.wants([_NTH_BIT]):
-            builder.take(_NTH_BIT)
+        if kind == 3 or builder.wants([NTH_BIT]):
+            builder.take(NTH_BIT)
             return self._nth_bit(known, dice)
         if kind == 2:
             return self._magnitude(known, dice)
