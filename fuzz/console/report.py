@@ -174,6 +174,8 @@ def _found(status: CampaignStatus) -> str:
         words += f", and {known:,} known"
     if status.suspects:
         words += f", and {counted(len(status.suspected), 'suspect')} not replayed yet"
+    if status.unstored:
+        words += f"; {counted(status.unstored, 'suspect')} not stored, like others that waited"
     if status.gone:
         words += f"; {counted(status.gone, 'case')} differed once, but not when replayed"
     return words
