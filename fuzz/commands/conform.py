@@ -31,7 +31,6 @@ from fuzz.kinds import BY_TROUBLE
 from fuzz.options import Conform
 from fuzz.output import (
     HEARTBEAT_SECONDS,
-    Test,
     check_output,
     counted,
     duration,
@@ -39,8 +38,8 @@ from fuzz.output import (
     emit_summary,
     harmless,
     say,
-    write_junit,
 )
+from fuzz.output.report import Test, write_junit
 from fuzz.runner import (
     OpenRunner,
     RunnerChoice,

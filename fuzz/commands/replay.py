@@ -24,7 +24,6 @@ from fuzz.findings.stored import Replayed, Replays, is_expansion
 from fuzz.kinds import title_of
 from fuzz.options import Replay, check_conflicts
 from fuzz.output import (
-    Test,
     console,
     counted,
     emit,
@@ -35,8 +34,8 @@ from fuzz.output import (
     say,
     tracked,
     typed,
-    write_junit,
 )
+from fuzz.output.report import Test, write_junit
 from fuzz.runner import has_device_fault
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.given_files import read_given, reason_of

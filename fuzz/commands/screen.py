@@ -25,7 +25,7 @@ from fuzz.campaign.rounds import parse_duration
 from fuzz.campaign.status import check_tested
 from fuzz.console import ended_by_signals, serving
 from fuzz.console.dashboard import readings
-from fuzz.console.report import check_report, recording_console, save
+from fuzz.console.report import check_report
 from fuzz.console.screening import (
     NOTHING_COMPARED,
     STOPPED_BEFORE,
@@ -49,7 +49,6 @@ from fuzz.fleet.pool import cluster_at, joining, starting_actors
 from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
 from fuzz.options import Distill, Screen, check_conflicts
 from fuzz.output import (
-    Test,
     check_output,
     console,
     counted,
@@ -61,8 +60,8 @@ from fuzz.output import (
     report_expired,
     say,
     starting,
-    write_junit,
 )
+from fuzz.output.report import Test, recording_console, save, write_junit
 from fuzz.runner import (
     OpenRunner,
     RunnerChoice,

@@ -283,11 +283,11 @@ class JsonWatching(Watching):
             emit({"state": statistics(status)})
 
 
-def watching(budget: Budget, *, json: bool) -> Watching:
-    """Return the one who watches as fits where the output goes."""
+def watching(budget: Budget, *, json: bool, out: Console | None = None) -> Watching:
+    """Return the one who watches as fits where the output goes: by itself to standard output."""
     if json:
         return JsonWatching()
-    out = console()
+    out = out or console()
     return LiveWatching(budget, out) if is_watched(out) else LineWatching(out)
 
 

@@ -17,7 +17,8 @@ from fuzz.campaign.status import untested_words
 from fuzz.checks.protocol import DeviceStatus
 from fuzz.console.dashboard import readings, throttling
 from fuzz.options import Screen as Screening
-from fuzz.output import Test, console, counted, duration, emit, emit_summary, plain, say, typed
+from fuzz.output import console, counted, duration, emit, emit_summary, plain, say, typed
+from fuzz.output.report import Test
 from fuzz.runner import RunnerChoice
 from fuzz.screening.distilling import Scope, coverage
 from fuzz.screening.examining import ScreenFinding
