@@ -47,7 +47,7 @@ from fuzz.output import (
     starting,
     tracked,
 )
-from fuzz.output.report import Column, Report, Row, Section, Test
+from fuzz.output.report import Report, ReportColumn, ReportRow, Section, Test
 from fuzz.runner import RunnerChoice, best_runner, cores, usual_workers
 from oracle.errors import InfrastructureError, UsageError
 from oracle.targets import TARGETS, Module, parse_target
@@ -105,7 +105,7 @@ class Standing(StrEnum):
         return self not in (Standing.FIXED, Standing.SAME, Standing.SKIPPED)
 
 
-class Verdict(StrEnum):
+class GateVerdict(StrEnum):
     """What a gate says of the new compiler."""
 
     ACCEPT = "ACCEPT"
@@ -117,7 +117,7 @@ _SOURCES = ("shipped findings", "new programs", "compile time")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared:
+class GateItem:
     """One thing about which both compilers were asked."""
 
     standing: Standing
@@ -140,13 +140,13 @@ class Compared:
             return ""
         return self.entry.id if self.source == _SOURCES[0] else str(self.entry.path)
 
-    def row(self) -> Row:
+    def row(self) -> ReportRow:
         """Return it as a report has it."""
         skipped = self.known or self.standing is Standing.SKIPPED
         outcome = "skipped" if skipped else "failure" if self.counts else "passed"
         name = f"{self.path} {self.what}".strip()
         is_record = self.source == _SOURCES[0]
-        return Row(
+        return ReportRow(
             data={
                 "standing": self.standing.value, "what": self.what, "source": self.source,
                 "path": self.path, "known": self.known,
@@ -160,14 +160,14 @@ class Compared:
 
 
 @dataclass(kw_only=True)
-class _Result:
+class _GateResult:
     old: Toolchain
     new: Toolchain
     runner: str
     options: Gate
     variants: tuple[Variant, ...] = ()
     """Options with which both compiled new programs at one level."""
-    compared: list[Compared] = field(default_factory=list)
+    compared: list[GateItem] = field(default_factory=list)
     executed: int = 0
     """Findings that ship with warpfuzz that both ran."""
     compiled: int = 0
@@ -197,30 +197,30 @@ class _Result:
         )
 
     @property
-    def regressions(self) -> list[Compared]:
+    def regressions(self) -> list[GateItem]:
         return [one for one in self.compared if one.counts]
 
     @property
-    def verdict(self) -> tuple[Verdict, str]:
+    def verdict(self) -> tuple[GateVerdict, str]:
         """Return the verdict, and what it rests on."""
         new, stopped = _name(self.new), "stopped before the end; " * self.stopped
         if found := self.regressions:
-            return Verdict.REJECT, f"{stopped}{counted(len(found), 'regression')} in {new}"
+            return GateVerdict.REJECT, f"{stopped}{counted(len(found), 'regression')} in {new}"
         programs, least = self.programs("compared"), self.options.at_least
         said = f"{stopped}no regression found in {new}"
         ran = f"both compilers executed {counted(programs, 'new program')}"
         if not self.programs("compiled"):
             how = "" if self.stopped else "; give it longer (--time)"
-            return Verdict.UNKNOWN, f"{said}, but both compiled no new program{how}"
+            return GateVerdict.UNKNOWN, f"{said}, but both compiled no new program{how}"
         if programs >= least and not self.stopped:
             ran = ran if programs else self.nothing_ran
-            return Verdict.ACCEPT, f"{said}; {ran[0].lower()}{ran[1:]}"
+            return GateVerdict.ACCEPT, f"{said}; {ran[0].lower()}{ran[1:]}"
         how = "" if self.stopped else (
             ". Run it where there is a GPU, or set the limit with --at-least"
             if self.runner == NOWHERE
             else ". Give it longer (--time), or set the limit with --at-least"
         )  # fmt: skip
-        return Verdict.UNKNOWN, f"{said}, but {ran} of at least {least:,} (--at-least){how}"
+        return GateVerdict.UNKNOWN, f"{said}, but {ran} of at least {least:,} (--at-least){how}"
 
     @property
     def nothing_ran(self) -> str:
@@ -255,7 +255,7 @@ def gate(options: Gate) -> bool:
             f"{old.named} and {new.named} cannot be compared: one is given programs, and the "
             "other PTX; name two assemblers, or two front ends"
         )
-    result = _Result(old=old, new=new, runner=_runner(options, new), options=options)
+    result = _GateResult(old=old, new=new, runner=_runner(options, new), options=options)
     seed = secrets.randbits(32) if options.seed is None else options.seed
     try:
         _replay_record(result, known, json=options.json)
@@ -268,11 +268,11 @@ def gate(options: Gate) -> bool:
             _report(result, seed, time.monotonic() - started)
             report_expired(known)
     verdict, reason = result.verdict
-    if result.stopped and verdict is not Verdict.REJECT:
+    if result.stopped and verdict is not GateVerdict.REJECT:
         raise KeyboardInterrupt
-    if verdict is Verdict.UNKNOWN:
+    if verdict is GateVerdict.UNKNOWN:
         raise InfrastructureError(f"{verdict}: {reason}")
-    return verdict is Verdict.REJECT
+    return verdict is GateVerdict.REJECT
 
 
 def _toolchain(name: str, options: Gate) -> Toolchain:
@@ -301,7 +301,7 @@ def _runner(options: Gate, new: Toolchain) -> str:
 # The record
 
 
-def _replay_record(result: _Result, known: Known, *, json: bool) -> None:
+def _replay_record(result: _GateResult, known: Known, *, json: bool) -> None:
     """Ask both about every finding that ships; rare ones as often as they have to be."""
     entries = [one for one in named_corpus(Path(RECORD)).entries() if not is_expansion(one)]
     if result.new.writes_ptx or DRIVER in (result.old, result.new):
@@ -331,12 +331,12 @@ def _replay_record(result: _Result, known: Known, *, json: bool) -> None:
         result.seconds["shipped findings"] = time.monotonic() - begun
 
 
-def _leave_out(result: _Result, entries: Sequence[Entry], why: str) -> None:
+def _leave_out(result: _GateResult, entries: Sequence[Entry], why: str) -> None:
     """Note findings that ship with warpfuzz about which nobody was asked."""
     if entries:
         result.skipped.append(f"{counted(len(entries), 'shipped finding')}: {why}")
     result.compared += [
-        Compared(
+        GateItem(
             standing=Standing.SKIPPED, what=title_of(one.finding), source="shipped findings",
             entry=one,
         )
@@ -345,7 +345,7 @@ def _leave_out(result: _Result, entries: Sequence[Entry], why: str) -> None:
 
 
 def _take_record(
-    result: _Result, known: Known, entries: Sequence[Entry], rows: Sequence[Replayed]
+    result: _GateResult, known: Known, entries: Sequence[Entry], rows: Sequence[Replayed]
 ) -> None:
     """Note what came of the findings that both were asked about, as far as they were."""
     unasked = [row for row in rows if _standing_of(row) is None]
@@ -366,7 +366,7 @@ def _take_record(
         else:
             result.compiled += 1
         result.compared.append(
-            Compared(
+            GateItem(
                 standing=standing,
                 what=f"{title_of(row.finding)}{_named(row, standing)}{_often(row)}",
                 source="shipped findings",
@@ -415,7 +415,7 @@ def _worse(kind: Kind) -> Standing:
 
 
 def _draw(
-    result: _Result, options: Gate, seed: int, known: Known, *, seconds: float, until: float
+    result: _GateResult, options: Gate, seed: int, known: Known, *, seconds: float, until: float
 ) -> None:
     """Run a campaign with both at all levels, and time what they compile."""
     levels, both = parse_levels(options.levels), (result.old, result.new)
@@ -482,7 +482,7 @@ def _draw(
         if standing is Standing.SKIPPED:
             result.skipped.append(f"one of both about {family.words}")
         result.compared.append(
-            Compared(
+            GateItem(
                 standing=_sure(standing, family, result),
                 what=f"{family.words} ({PROVISIONAL})" if family.provisional else family.words,
                 source="new programs",
@@ -492,7 +492,7 @@ def _draw(
         )
 
 
-def _variants(result: _Result, given: Sequence[str], place: Place) -> Iterator[Variant]:
+def _variants(result: _GateResult, given: Sequence[str], place: Place) -> Iterator[Variant]:
     """Yield the options that both are asked with.
 
     Raises UsageError if somebody names some that one of them does not take.
@@ -517,7 +517,7 @@ def _variants(result: _Result, given: Sequence[str], place: Place) -> Iterator[V
             yield variant
 
 
-def _standing_of_family(family: FamilyState, result: _Result) -> Standing:
+def _standing_of_family(family: FamilyState, result: _GateResult) -> Standing:
     wrong = {
         one: {
             (variant, asked.level)
@@ -540,7 +540,7 @@ def _standing_of_family(family: FamilyState, result: _Result) -> Standing:
     return _worse(family.kind) if wrong[result.new] - wrong[result.old] else Standing.SAME
 
 
-def _sure(standing: Standing, family: FamilyState, result: _Result) -> Standing:
+def _sure(standing: Standing, family: FamilyState, result: _GateResult) -> Standing:
     """Return a standing once the other compiler was asked as often as a rare failure asks for."""
     if family.saved is None or standing is Standing.SAME or result.new.writes_ptx:
         return standing
@@ -558,8 +558,8 @@ def _sure(standing: Standing, family: FamilyState, result: _Result) -> Standing:
 
 
 def _timed(
-    result: _Result, facts: Facts, levels: Sequence[int], limit: float
-) -> Iterator[Compared]:
+    result: _GateResult, facts: Facts, levels: Sequence[int], limit: float
+) -> Iterator[GateItem]:
     """Yield a row for each level: how long both take over the same modules."""
     target, version = facts.target, facts.versions.main
     forms = selected_forms(Selection(), target=target, version=version)
@@ -588,7 +588,7 @@ def _timed(
                 for least, one in ((before, result.old), (now, result.new))
             )
         slower = now > limit * before
-        yield Compared(
+        yield GateItem(
             standing=Standing.SLOWER if slower else Standing.SAME,
             what=f"-O{level}: {before:.2f} s before, {now:.2f} s now, for "
             f"{counted(len(drawn), 'program')}",
@@ -620,22 +620,22 @@ def _seconds(
 # The result
 
 _OFTEN = (
-    Column("", "standing"),
-    Column("count", lambda data: sum(data[source] for source in _SOURCES), number=True),
-    *(Column(source, source, number=True) for source in _SOURCES),
+    ReportColumn("", "standing"),
+    ReportColumn("count", lambda data: sum(data[source] for source in _SOURCES), number=True),
+    *(ReportColumn(source, source, number=True) for source in _SOURCES),
 )
 _EVIDENCE = (
-    Column("", "what"),
-    *(Column(one, one, number=True) for one in ("executed", "compiled only", "not tried")),
+    ReportColumn("", "what"),
+    *(ReportColumn(one, one, number=True) for one in ("executed", "compiled only", "not tried")),
 )
 _COLUMNS = (
-    Column("", lambda data: f"{data['standing']}{' (known)' if data['known'] else ''}"),
-    Column("what", "what"),
-    Column("id or folder", "path"),
+    ReportColumn("", lambda data: f"{data['standing']}{' (known)' if data['known'] else ''}"),
+    ReportColumn("what", "what"),
+    ReportColumn("id or folder", "path"),
 )
 
 
-def _report(result: _Result, seed: int, seconds: float) -> None:
+def _report(result: _GateResult, seed: int, seconds: float) -> None:
     options, status = result.options, result.status
     verdict, reason = result.verdict
     compared = sorted(
@@ -659,9 +659,15 @@ def _report(result: _Result, seed: int, seconds: float) -> None:
             Section(
                 heading="Summary",
                 columns=_OFTEN,
-                rows=[Row(data={"standing": one.value, **each}) for one, each in counts.items()],
+                rows=[
+                    ReportRow(data={"standing": one.value, **each}) for one, each in counts.items()
+                ],
             ),
-            Section(heading="Evidence", columns=_EVIDENCE, rows=[Row(data=o) for o in evidence]),
+            Section(
+                heading="Evidence",
+                columns=_EVIDENCE,
+                rows=[ReportRow(data=one) for one in evidence],
+            ),
         ],
         heading="Regressions and news",
         columns=_COLUMNS,
@@ -684,14 +690,14 @@ def _report(result: _Result, seed: int, seconds: float) -> None:
             "findings": [one.row().data for one in result.regressions],
             "skipped": result.skipped,
         },
-        tests=[] if verdict is not Verdict.UNKNOWN else [
+        tests=[] if verdict is not GateVerdict.UNKNOWN else [
             Test("warpfuzz.gate.new programs", "enough programs were executed", 0.0,
                  "error", reason, reason)
         ],
     ).write(**options.picked("json", "junit", "report"))  # fmt: skip
 
 
-def _evidence(result: _Result) -> list[dict[str, object]]:
+def _evidence(result: _GateResult) -> list[dict[str, object]]:
     """Return of how much was executed, only compiled, and not tried by both."""
     of_record = [one for one in result.compared if one.source == "shipped findings"]
     executed, compiled = result.programs("compared"), result.programs("compiled")
@@ -705,7 +711,9 @@ def _evidence(result: _Result) -> list[dict[str, object]]:
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def _sentences(result: _Result, seed: int, seconds: float, *, few_registers: bool) -> Iterator[str]:
+def _sentences(
+    result: _GateResult, seed: int, seconds: float, *, few_registers: bool
+) -> Iterator[str]:
     status = result.status
     if status is None:
         yield "No new program was drawn."
@@ -731,7 +739,7 @@ def _sentences(result: _Result, seed: int, seconds: float, *, few_registers: boo
     yield f"Seed {seed}, {duration(seconds)} ({took})."
 
 
-def _detail(one: Compared) -> Section:
+def _detail(one: GateItem) -> Section:
     """Return the commands and the PTX of a regression, for a page."""
     text = one.what
     if one.entry is not None:

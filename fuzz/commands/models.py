@@ -8,7 +8,8 @@ from pathlib import Path
 
 from corpus import durable
 from fuzz.options import ModelsExport, ModelsList, ModelsShow
-from fuzz.output import check_output, console, counted, emit, plain, table
+from fuzz.output import check_output, console, counted, emit, plain, say, table
+from fuzz.output.report import Report, ReportColumn, ReportRow
 from oracle.errors import UsageError
 from oracle.models import Model, model_for
 from oracle.models.exports import EXPORTS
@@ -20,17 +21,22 @@ from oracle.targets import TARGETS
 
 def list_models(options: ModelsList) -> None:
     """Print the target of every built-in model, and how sure its figures are."""
-    shown = table("target", "figures of", "measured", "published", "inferred", "model")
+    rows = []
     for number, base in BASES.items():
         model = model_for(f"sm_{number}")
         sure = Counter(figure.confidence.value for unit in model.units for figure in unit.figures)
-        if options.json:
-            emit({"target": model.target, "figures_of": base, "model": model.name, **sure})
-        else:
-            counts = [str(sure[name]) for name in ("measured", "published", "inferred")]
-            shown.add_row(model.target, base, *counts, model.name)
-    if not options.json:
-        console().print(shown)
+        row = {"target": model.target, "figures_of": base, "model": model.name, **sure}
+        rows.append(ReportRow(data=row))
+    columns = (
+        ReportColumn("target", "target"),
+        ReportColumn("figures of", "figures_of"),
+        *(
+            ReportColumn(one, lambda row, one=one: row.get(one, 0), number=True)
+            for one in ("measured", "published", "inferred")
+        ),
+        ReportColumn("model", "model"),
+    )
+    Report(columns=columns, rows=rows).write(json=options.json)
 
 
 def show_model(options: ModelsShow) -> None:
@@ -42,18 +48,24 @@ def show_model(options: ModelsShow) -> None:
             known = {figure: asdict(one) for figure, one in unit.named.items()}
             emit({"model": model.name, "unit": name, "types": types, "figures": known})
         return
-    alike: dict[tuple[str, str, str], list[str]] = {}
+    alike: dict[tuple[tuple[str, str, str], ...], list[str]] = {}
     for unit in model.units:
-        name, types = _named_unit(unit)
-        figures = ", ".join(f"{one} {_words(value)}" for one, value in unit.values.items())
-        said = dict.fromkeys(f"{one.confidence}: {one.source}" for one in unit.figures)
-        alike.setdefault((name, figures, "; ".join(said)), []).append(types)
-    shown = table("instruction", "types of D, A, B, C", "figures", "who says so")
-    for (name, figures, sources), every in alike.items():
-        shown.add_row(plain(name), "\n".join(every), plain(figures), plain(sources))
-    out = console()
-    out.print(shown)
-    out.print(f"{model.name}: {counted(len(list(model.units)), 'unit')}, {model.confidence}")
+        figures = tuple(
+            (name, _words(unit.values[name]), f"{one.confidence}: {one.source}")
+            for name, one in unit.named.items()
+        )
+        alike.setdefault(figures, []).append(" ".join(filter(None, _named_unit(unit))))
+    for figures, units in alike.items():
+        for unit in units:
+            say(plain(unit, style="bold"))
+        said = dict.fromkeys(source for *_, source in figures)
+        shown = table("", "", *([""] if len(said) > 1 else []))
+        for name, value, source in figures:
+            shown.add_row(f"  {name}", plain(value), *([plain(source)] if len(said) > 1 else []))
+        console().print(shown)
+        say(plain(f"  {next(iter(said))}" if len(said) == 1 else "", style="quiet"))
+    units = counted(len(list(model.units)), "unit")
+    say(f"{model.name}: {units}, {model.confidence}; types are those of D, A, B, C")
 
 
 def export_model(options: ModelsExport) -> None:

@@ -308,7 +308,7 @@ def screened_words(screening: ScreeningReport) -> str:
     """Say what was compared in idle time, apart from all cases."""
     rate = Rate(cases=screening.comparisons, wrong=screening.wrong)
     words = f"screening in idle time: {counted(screening.comparisons, 'comparison')}, "
-    words += f"none wrong (below {rate.bound:.1e})" if rate.bound else f"{rate.wrong:,} wrong"
+    words += f"0 errors ({rate.below})" if rate.bound else f"{rate.wrong:,} wrong"
     return f"{words}; ended: {screening.trouble}" if screening.trouble else words
 
 

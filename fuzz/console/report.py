@@ -28,7 +28,6 @@ from fuzz.console.dashboard import dashboard, not_compared, reference_lines, scr
 from fuzz.findings.families import FamilyState, FindingGroup, finding_groups, group_counts
 from fuzz.kinds import KINDS
 from fuzz.output import (
-    WIDE,
     counted,
     duration,
     harmless,
@@ -39,9 +38,9 @@ from fuzz.output import (
     typed,
 )
 from fuzz.output.report import (
-    Column,
     Plot,
-    Row,
+    ReportColumn,
+    ReportRow,
     Section,
     page,
     printed,
@@ -63,7 +62,7 @@ def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
         missing = missing_words(status.hosts) or "none is missing now"
         line(plain(f"Of the fleet: {lost}; {missing}.", style="odd"))
     if status.families:
-        out.print(families_table(status.families, columns=out.width))
+        out.print(families_table(status.families))
         lines = [ids for _, _, _, ids in _lines(status.families)]
         if any(len(ids) > 1 for ids in lines):
             found = counted(sum(group_counts(status.families)), "finding")
@@ -157,16 +156,17 @@ def _title(status: CampaignStatus) -> str:
 
 
 def _fleet(status: CampaignStatus) -> Section:
-    rows = [Row(data=dict(zip(("utc", "what"), event_words(event), strict=True)))
+    rows = [ReportRow(data=dict(zip(("utc", "what"), event_words(event), strict=True)))
             for event in status.fleet_history]  # fmt: skip
-    columns = (Column("UTC", "utc", whole=True), Column("what", "what"))
+    columns = (ReportColumn("UTC", "utc", whole=True), ReportColumn("what", "what"))
     return Section(heading="Nodes and actors that went and came", columns=columns, rows=rows)
 
 
 _FOUND = (
-    Column("kind", "kind"), Column("cases", "cases", number=True), Column("what", "what"),
-    Column("instruction", "instruction"), Column("of which", "of which"),
-    Column("smallest case", lambda data: data["id"] or "not stored", link="id"),
+    ReportColumn("kind", "kind"),
+    ReportColumn("cases", "cases", number=True),
+    *(ReportColumn(one, one) for one in ("what", "instruction", "of which")),
+    ReportColumn("smallest case", lambda data: data["id"] or "not stored", link="id"),
 )  # fmt: skip
 
 
@@ -176,7 +176,7 @@ def _page(status: CampaignStatus, corpus: Path, recorder: Console, budget: Budge
         return printed(recorder)
 
     lines = [
-        Row(
+        ReportRow(
             data={
                 "kind": kind_name(line.kind),
                 "cases": line.cases,
@@ -345,29 +345,19 @@ def _example(group: FindingGroup) -> str:
     return f"{opcode} (PTX ISA {group.shown.version})" if group.shown.version else opcode
 
 
-def families_table(
-    families: Iterable[FamilyState], rows: int | None = None, *, columns: int = WIDE
-) -> RenderableType:
+def families_table(families: Iterable[FamilyState]) -> RenderableType:
     """Return a table of the families, worst first; a line holds all that differ in shape alone."""
-    lines = list(_lines(families))
-    shown = lines if rows is None else lines[:rows]
-    wide = columns >= WIDE
-    headings = ("what", "instruction, without operands") if wide else ("what, instruction below",)
-    made = table("kind", "cases", *headings, f"smallest case{', + others' if wide else ''}")
+    made = table("kind", "cases", "what", "instruction", "smallest case")
     made.columns[0].no_wrap, made.columns[1].justify = True, "right"
-    for line, what, shapes, ids in shown:
+    for line, what, shapes, ids in _lines(families):
         known = line.known is not None
         text = plain(" ".join((what, *shapes)))
         remark = harmless(f"{line.each_kind}{line.remark}", one_line=True)
-        text.append(remark, style="known" if known else "quiet")
-        example = plain(_example(line), style="quiet")
         made.add_row(
             Text(kind_name(line.kind), style=kind_style(line.kind, known=known)),
             f"{line.cases:,}",
-            *((text, example) if wide else (text.append("\n").append_text(example),)),
+            text.append(remark, style="known" if known else "quiet"),
+            plain(_example(line), style="quiet"),
             f"{ids[0]} +{len(ids) - 1}" if len(ids) > 1 else "".join(ids),
         )
-    if len(shown) < len(lines):
-        more = f"… and {counted(len(lines) - len(shown), 'line')} more"
-        made.add_row("", "", more, *([""] if wide else []), "")
     return made

@@ -188,7 +188,7 @@ class _Console(Console):
         raise
 
 
-def console(**options: Any) -> Console:
+def console(**options: Any) -> _Console:
     """Return a console on standard output; plain where that is no terminal or NO_COLOR is set.
 
     It takes no markup: what stands in brackets in a module or a message is text, and styles are
@@ -241,7 +241,7 @@ class _WholeWords(Table):
         ]
         room = options.max_width - (len(self.columns) - 1) * (self.padding[1] + self.padding[3])
         if sum(least) > room:
-            yield from self._blocks(texts)
+            yield from self._blocks(texts, options.max_width)
             return
         spare, left = room - sum(least), len(least)
         # Each has an equal share of what is spare; what one does not need is for the others.
@@ -251,16 +251,24 @@ class _WholeWords(Table):
             spare, left = spare - more, left - 1
         yield from super().__rich_console__(console, options)
 
-    def _blocks(self, texts: Sequence[Sequence[Text]]) -> Iterator[RenderableType]:
+    def _blocks(self, texts: Sequence[Sequence[Text]], width: int) -> Iterator[RenderableType]:
         if self.title:
             yield Text(str(self.title), style="italic")
         headings = [_text(column.header).plain for column in self.columns]
         for row, cells in zip(self.rows, zip(*texts, strict=True), strict=True):
-            for index, (heading, cell) in enumerate(zip(headings, cells, strict=True)):
-                if cell.plain.strip():
-                    line = Text(style=row.style or "", overflow="fold")
-                    line.append(f"{heading}: " if index and heading else "", style="quiet")
-                    yield Padding(line.append_text(cell), (0, 0, 0, 2 if index else 0))
+            lines: list[Text] = []
+            for heading, cell in zip(headings, cells, strict=True):
+                if not cell.plain.strip():
+                    continue
+                piece = Text().append(f"{heading}: " * bool(heading and lines), style="quiet")
+                piece.append_text(cell)
+                if lines and lines[-1].cell_len + piece.cell_len + 4 <= width:
+                    lines[-1].append("  ").append_text(piece)
+                else:
+                    lines.append(piece)
+            for number, line in enumerate(lines):
+                shown = Text(style=row.style or "", overflow="fold").append_text(line)
+                yield Padding(shown, (0, 0, 0, 2 if number else 0))
 
 
 def _text(cell: object) -> Text:
@@ -272,8 +280,9 @@ def table(
 ) -> Table:
     """Return an empty table without lines, whose columns have these options of Rich."""
     made = _WholeWords(
-        box=None, pad_edge=False, padding=padding, title=title or None, title_justify="left"
-    )
+        box=None, pad_edge=False, padding=padding, title=title or None, title_justify="left",
+        show_header=any(headings),
+    )  # fmt: skip
     for heading in headings:
         made.add_column(Text(heading), **columns)
     return made

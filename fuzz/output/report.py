@@ -34,7 +34,6 @@ from fuzz.output import (
     emit_summary,
     harmless,
     plain,
-    say,
     table,
 )
 
@@ -60,7 +59,7 @@ Data = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class ReportRow:
     """One thing that a command tells."""
 
     data: Data
@@ -71,7 +70,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Column:
+class ReportColumn:
     """A column of what people are shown of rows."""
 
     heading: str
@@ -83,7 +82,7 @@ class Column:
     link: str = ""
     """Key of the anchor to which the cell leads on a page."""
 
-    def text(self, row: Row) -> Text:
+    def text(self, row: ReportRow) -> Text:
         """Return the cell of a row."""
         value = self.value(row.data) if callable(self.value) else row.data[self.value]
         if isinstance(value, Text):
@@ -132,15 +131,15 @@ class Section:
     """A part of a report: a table, and on a page also plots and what a terminal shows."""
 
     heading: str = ""
-    columns: Sequence[Column] = ()
-    rows: Sequence[Row] = ()
+    columns: Sequence[ReportColumn] = ()
+    rows: Sequence[ReportRow] = ()
     anchor: str = ""
     plots: Sequence[Plot] = ()
     printed: Markup = Markup()  # noqa: RUF009 - it is a constant text
     """Of `printed`, or text that is shown as it is."""
 
     @property
-    def listed(self) -> list[Row]:
+    def listed(self) -> list[ReportRow]:
         """The rows that people are shown."""
         return [row for row in self.rows if row.listed]
 
@@ -178,8 +177,8 @@ class Report:
     """
 
     title: str = ""
-    columns: Sequence[Column] = ()
-    rows: Sequence[Row] = ()
+    columns: Sequence[ReportColumn] = ()
+    rows: Sequence[ReportRow] = ()
     heading: str = ""
     verdict: str = ""
     reason: str = ""
@@ -209,11 +208,11 @@ class Report:
         else:
             out = console()
             for line in verdict:
-                say(plain(line, style="bold"))
+                out.print(plain(line, style="bold"), soft_wrap=out.has_lines)
             for section in sections:
                 out.print(section.table())
             for line in sentences:
-                say(plain(line))
+                out.print(plain(line), soft_wrap=out.has_lines)
         tests = [row.test for row in self.rows if row.test is not None] + list(self.tests)
         if junit is not None:
             write_junit(junit, tests, suite=self.title)

@@ -260,7 +260,7 @@ def test_an_interrupted_gate_says_what_it_has(home: Path) -> None:
 
 
 def test_slower_compilers_are_told_by_their_times() -> None:
-    before, now = (gate.Compared(standing=one, what="", source="") for one in
+    before, now = (gate.GateItem(standing=one, what="", source="") for one in
                    (gate.Standing.SAME, gate.Standing.SLOWER))  # fmt: skip
     assert (before.counts, now.counts) == (False, True)
 
@@ -274,7 +274,7 @@ def test_what_the_new_one_accepts_beyond_the_pages_is_told_and_does_not_decide()
     standing = gate._standing_of(row)
     assert standing is gate.Standing.MORE
     assert standing.is_news
-    assert not gate.Compared(standing=standing, what="", source="shipped findings").counts
+    assert not gate.GateItem(standing=standing, what="", source="shipped findings").counts
     row.before = as_wrong
     assert gate._standing_of(row) is gate.Standing.SAME
 
@@ -338,7 +338,8 @@ gate.RECORD, gate._MODULES, gate._TURNS = "little", 1, 1
 gate.Budget = lambda seconds: Budget(cases={FEW_CASES})
 from fuzz.cli import main
 main([*sys.argv[1:], "--runner", "sim", "--opt", "2", "--workers", "1", "--slower", "9",
-      "--seed", "5", "--at-least", "1", "--only", "wmma.mma*row.col.m16n16k16.f32.f32", "--variant", "none"])
+      "--seed", "5", "--only", "wmma.mma*row.col.m16n16k16.f32.f32", "--variant", "none",
+      "--at-least", "1"])
 ' "$@"
 """
     for name, text in {"warpfuzz": small, "pip": "#!/bin/sh\n"}.items():
