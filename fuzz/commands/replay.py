@@ -247,7 +247,7 @@ def _summarise(
         mended, kept, changed = (standings[one] for one in ReplayStatus)
         say(
             f"Compared with the newest answer of the record (up to ptxas {answers.asked[-1]}): "
-            f"{mended} mended, {kept} as before, {changed} wrong in another way."
+            f"{mended} fixed, {kept} unchanged, {changed} wrong in another way."
         )
 
 
@@ -279,8 +279,8 @@ def _became(one: Replayed) -> str:
         return f"{one.verdict:<10}"
     right = one.now.kind is None
     said = {
-        ReplayStatus.MENDED: "mended",
-        ReplayStatus.KEPT: "right as before" if right else "wrong as before",
+        ReplayStatus.MENDED: "fixed",
+        ReplayStatus.KEPT: "right, unchanged" if right else "wrong, unchanged",
         ReplayStatus.CHANGED: "wrong in another way",
     }
     return f"{said[one.standing]:<20}"

@@ -205,7 +205,7 @@ class LineWatching(Watching):
             if now is not None:
                 title = self._told.pop(gone).words
                 self._found.discard(gone)
-                what = f"turned out to be {now}" if now else "did not happen again"
+                what = f"now named {now}" if now else "did not happen again"
                 self._say(f"{title}: {what}")
 
     def _say(self, line: str) -> None:

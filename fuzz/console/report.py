@@ -24,7 +24,7 @@ from fuzz.campaign.status import (
 )
 from fuzz.campaign.store import Budget
 from fuzz.checks.protocol import BY_MEMBER, Counts
-from fuzz.console.dashboard import dashboard, not_compared, reference_lines, screened_words
+from fuzz.console.dashboard import dashboard, outcome_words, reference_lines, screened_words
 from fuzz.findings.families import FamilyState, FindingGroup, finding_groups, group_counts
 from fuzz.kinds import KINDS
 from fuzz.output import (
@@ -300,8 +300,7 @@ def members_table(members: Mapping[str, Mapping[str, int]]) -> RenderableType:
 
 def told_apart_words(status: CampaignStatus) -> str:
     """Say how many cases were compared, only accepted or rejected, failed, and not asked."""
-    compared = f"{counted(status.compared, status.words.case)} compared"
-    words = ", ".join((compared, *not_compared(status)))
+    words = ", ".join(outcome_words(status))
     shown = [
         counted(count, one.one, one.many)
         for one in status.words.counters
