@@ -623,6 +623,10 @@ class Conform(Options, words="conform", runs="conform:conform"):
         "failure, an unexpected pass as well."
     )
     update_expectations: bool = option("Write the outcomes into the file of --expectations.")
+    save_failing: Path | None = option(
+        "Folder for what fails: of each form its module, an image, and the same as it must be and "
+        "as it is after the module (module.ptx, input.npy, expected.npy, actual.npy)."
+    )
     tap: Path | None = option("Also write TAP into this file.")
     junit: Path | None = shared("junit", "Also write JUnit XML: one test for each form.")
     model: str | None = shared("model")

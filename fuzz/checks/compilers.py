@@ -568,8 +568,8 @@ class Compilers:
             return ""
         return (
             "no GPU is here, so no binary ran, and the compilers were only asked what they accept. "
-            f"Choose --runner cuda on a machine with a GPU, or give --runner {NOWHERE} if what each "
-            "accepts is all that you want to know"
+            f"Choose --runner cuda on a machine with a GPU; --runner {NOWHERE} asks what each "
+            "accepts, and no more"
         )
 
     def options(self, facts: Facts) -> Options:
