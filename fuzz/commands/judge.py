@@ -22,7 +22,6 @@ from fuzz.judging.judging import Court, Found, Judged, court, judged
 from fuzz.judging.reference import Reference, forgetting, rounded, undecided, without_rounding
 from fuzz.options import Judge
 from fuzz.output import (
-    Test,
     counted,
     emit,
     emit_summary,
@@ -31,8 +30,8 @@ from fuzz.output import (
     report_expired,
     say,
     starting,
-    write_junit,
 )
+from fuzz.output.report import Test, write_junit
 from fuzz.runner import BUILT_IN, RunnerChoice, TargetError, hardware_runner, rewriters
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import read_given, reason_of

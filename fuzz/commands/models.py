@@ -9,7 +9,8 @@ from textwrap import wrap
 
 from corpus import durable
 from fuzz.options import ModelsExport, ModelsList, ModelsShow
-from fuzz.output import check_output, console, counted, emit, harmless, table
+from fuzz.output import check_output, console, counted, emit, harmless
+from fuzz.output.report import Report, ReportColumn, ReportRow
 from oracle.errors import UsageError
 from oracle.models import Model, model_for
 from oracle.models.exports import EXPORTS
@@ -24,17 +25,22 @@ _COLUMNS = 100
 
 def list_models(options: ModelsList) -> None:
     """Print the target of every built-in model, and how sure its figures are."""
-    shown = table("target", "figures of", "measured", "published", "inferred", "model")
+    rows = []
     for number, base in BASES.items():
         model = model_for(f"sm_{number}")
         sure = Counter(figure.confidence.value for unit in model.units for figure in unit.figures)
-        if options.json:
-            emit({"target": model.target, "figures_of": base, "model": model.name, **sure})
-        else:
-            counts = [str(sure[name]) for name in ("measured", "published", "inferred")]
-            shown.add_row(model.target, base, *counts, model.name)
-    if not options.json:
-        console().print(shown)
+        row = {"target": model.target, "figures_of": base, "model": model.name, **sure}
+        rows.append(ReportRow(data=row))
+    columns = (
+        ReportColumn("target", "target"),
+        ReportColumn("figures of", "figures_of"),
+        *(
+            ReportColumn(one, lambda row, one=one: row.get(one, 0), number=True)
+            for one in ("measured", "published", "inferred")
+        ),
+        ReportColumn("model", "model"),
+    )
+    Report(columns=columns, rows=rows).write(json=options.json)
 
 
 def show_model(options: ModelsShow) -> None:
