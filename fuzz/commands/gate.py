@@ -31,10 +31,10 @@ from fuzz.compilers.matrix import survey_programs
 from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, Place, placed
 from fuzz.console import ended_by_signals, watching
 from fuzz.findings.case import is_runnable
-from fuzz.findings.families import PROVISIONAL, FamilyState
+from fuzz.findings.families import PROVISIONAL, FamilyState, asked_of
 from fuzz.findings.making import MODULE, ReplayOptions, commands_of
 from fuzz.findings.stored import Replayed, Replays, is_expansion
-from fuzz.kinds import KINDS, title_of
+from fuzz.kinds import KINDS, sentence
 from fuzz.options import Gate
 from fuzz.output import (
     console,
@@ -337,7 +337,7 @@ def _leave_out(result: _GateResult, entries: Sequence[Entry], why: str) -> None:
         result.skipped.append(f"{counted(len(entries), 'shipped finding')}: {why}")
     result.compared += [
         GateItem(
-            standing=Standing.SKIPPED, what=title_of(one.finding), source="shipped findings",
+            standing=Standing.SKIPPED, what=sentence(one.finding), source="shipped findings",
             entry=one,
         )
         for one in entries
@@ -368,7 +368,7 @@ def _take_record(
         result.compared.append(
             GateItem(
                 standing=standing,
-                what=f"{title_of(row.finding)}{_named(row, standing)}{_often(row)}",
+                what=f"{sentence(row.finding)}{_named(row, standing)}{_often(row)}",
                 source="shipped findings",
                 entry=row.entry,
                 known=known.match(row.finding) is not None,
@@ -478,13 +478,13 @@ def _draw(
         result.status = campaign.status()
         result.seconds["new programs"] = result.status.seconds
     for family in result.status.families:
-        standing = _standing_of_family(family, result)
+        words, standing = sentence(family.case), _standing_of_family(family, result)
         if standing is Standing.SKIPPED:
-            result.skipped.append(f"one of both about {family.words}")
+            result.skipped.append(f"one of both about {words}")
         result.compared.append(
             GateItem(
                 standing=_sure(standing, family, result),
-                what=f"{family.words} ({PROVISIONAL})" if family.provisional else family.words,
+                what=f"{words} ({PROVISIONAL})" if family.provisional else words,
                 source="new programs",
                 entry=None if family.saved is None else read_entry(family.saved.path),
                 known=family.known is not None,
@@ -521,13 +521,13 @@ def _standing_of_family(family: FamilyState, result: _GateResult) -> Standing:
     wrong = {
         one: {
             (variant, asked.level)
-            for asked in family.asked
+            for asked in asked_of(family.case)
             for variant in (PLAIN, *result.variants)
             if asked.wrong and asked.version == f"{one.label}{variant}"
         }
         for one in (result.old, result.new)
     }
-    labels = {asked.version for asked in family.asked}
+    labels = {asked.version for asked in asked_of(family.case)}
     if labels and not all(
         any(f"{one.label}{variant}" in labels for variant in (PLAIN, *result.variants))
         for one in (result.old, result.new)
