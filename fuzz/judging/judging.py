@@ -41,9 +41,10 @@ from fuzz.findings.case import (
 from fuzz.findings.launches import Setup
 from fuzz.findings.making import details_of
 from fuzz.judging.comparing import Answerer, Compared, Verdict, compared, expectations
-from fuzz.judging.reducing import Reduced, Reducer, pieces_of
+from fuzz.judging.reducing import KernelReducer, Reduced
 from fuzz.judging.reference import Image, Left, Reference, image_of, is_approximate
 from fuzz.kinds import described
+from fuzz.reducer import instructions_in, opcodes_of
 from fuzz.runner import OpenRunner, RunnerChoice, cores, opened
 from oracle.errors import UsageError
 from runners.assemblers.assembler import Assembler
@@ -256,7 +257,7 @@ def _found(
         small = Reference(target=reference.target, most_steps=_SLACK * reference.steps + 1000)
         assembler = _assembler(ptx) if not who.members else None
         holds = _holds(verdict, small, assembler)
-        smaller = Reducer(holds, ptx, setup, verdict.image).reduced()
+        smaller = KernelReducer(holds, ptx, setup, verdict.image).reduced()
         alike = _again(who, small, smaller, verdict)
         if alike:
             wrong = [each for one in alike for each in one.answerers]
@@ -351,13 +352,13 @@ def case_of(
     blame
         Who alone has it; "" where everybody does.
     """
-    instructions = _instructions(reduced.ptx)
-    opcodes = _opcodes(instructions)
+    instructions = instructions_in(reduced.ptx)
+    opcodes = opcodes_of(instructions)
     telling = [one for one in opcodes if not _PLAIN.match(one)] or opcodes[:1]
     about = shown = ", ".join(telling[:_SHOWN]) + (", …" if len(telling) > _SHOWN else "")
     ran = rewritten(verdict, reduced)
-    kept = set(_instructions(ran or reduced.ptx))
-    changed = _opcodes([one for one in instructions if one not in kept])
+    kept = set(instructions_in(ran or reduced.ptx))
+    changed = opcodes_of([one for one in instructions if one not in kept])
     if 0 < len(changed) <= _SHOWN:
         about = shown = ", ".join(changed)
     else:
@@ -396,16 +397,6 @@ def case_of(
         complexity=int(np.count_nonzero(reduced.image)),
         details=details,
     )
-
-
-def _instructions(ptx: str) -> list[str]:
-    lines = [words for words, free in pieces_of(ptx) if free and words.endswith(";")]
-    return [words for words in lines if not words.startswith(".")]
-
-
-def _opcodes(instructions: Sequence[str]) -> list[str]:
-    found = [re.sub(r"^@\S+ ", "", words).split()[0].rstrip(";") for words in instructions]
-    return list(dict.fromkeys(found))
 
 
 def rewritten(verdict: Verdict, reduced: Reduced) -> str | None:
