@@ -116,6 +116,8 @@ class Reducer:
         self.text = ptx
         """The smallest module so far."""
         self.tries = 0
+        self.told: Callable[[int, int], None] = lambda lines, tries: None
+        """Is told how many lines are left after how many tries."""
         self._holds, self._end = holds, end
         self._pieces = pieces_of(ptx)
         self._refused: set[object] = set()
@@ -152,6 +154,7 @@ class Reducer:
             return False
         if time.monotonic() > self._end:
             raise OutOfTimeError
+        self.told(self.text.count("\n"), self.tries)
         self.tries += 1
         with suppress(UsageError):
             if holds():

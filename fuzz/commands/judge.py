@@ -7,9 +7,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 
 from corpus import Corpus, Kind, create_corpus
 from corpus.known import known_with
@@ -35,7 +34,7 @@ from fuzz.output import (
 )
 from fuzz.runner import BUILT_IN, RunnerChoice, TargetError, hardware_runner, rewriters
 from oracle.errors import InfrastructureError, UsageError
-from oracle.given_files import read_given, reason_of
+from oracle.given_files import read_text
 from oracle.targets import parse_target
 from runners.compilers import all_fetched, fetched_compiler, parse_levels, select
 from runners.faults import by_name
@@ -48,14 +47,35 @@ from runners.ptx_text import header, with_header
 _COMPILERS = "installed,driver"
 
 
-def judge_kernel(options: Judge) -> bool:
-    """Judge a kernel; tell whether compilers disagree about it."""
-    started = time.monotonic()
+@dataclass(frozen=True, kw_only=True)
+class Brought:
+    """A kernel before those who judge it."""
+
+    who: Court
+    ptx: str
+    """With a rounding for each sum and product."""
+    launch: Guess
+    reference: Reference
+    refusal: str
+    """Why the simulated device does not know it; "" where it does."""
+    notes: Sequence[str]
+    """Sentences about what was changed."""
+
+
+@contextmanager
+def brought(options: Judge) -> Iterator[Brought]:
+    """Read a kernel and open all that is asked about it.
+
+    Raises
+    ------
+    WarpfuzzError
+        If it is no kernel, or nothing can be said of its result.
+    """
     remember(options.ptx_pass, options.runner if is_command(options.runner or "") else None)
-    written = _text(options.kernel, "kernel")
+    written = read_text(options.kernel, "kernel")
     rows = LaunchRows()
     if options.launch is not None:
-        rows = parse_launch(_text(options.launch, "launch").encode(), str(options.launch))
+        rows = parse_launch(read_text(options.launch, "launch").encode(), str(options.launch))
     ptx = rounded(written)
     target, version = header(ptx)
     if not target or not version:
@@ -68,27 +88,24 @@ def judge_kernel(options: Judge) -> bool:
                 f"the fault {name} changes nothing in {options.kernel}, which has none of the "
                 "instructions that it breaks, so that nothing would be judged; leave it out"
             )
-    known = known_with(options.known)
     choice = RunnerChoice(
         name=hardware_runner(options.runner),
         target=target,
         ptx_version=version,
         **options.picked("device", "faults", "ptx_pass"),
     )
-    notes = []
-
-    @cache
-    def corpus() -> Corpus:
-        return create_corpus(options.corpus, generator=generator())
-
     _check_pass(choice, ptx)
-    with starting(lines=False) as tell, ExitStack() as stack:
+    notes = []
+    if without := without_rounding(own):
+        added = counted(without, "sum or product", "sums and products")
+        notes.append(f"{added} without a rounding got .rn: a compiler may fuse them otherwise.")
+    with ExitStack() as stack:
         try:
             who = stack.enter_context(_court(options, choice))
         except TargetError as error:
             if parse_target(target).is_specific:
                 raise
-            notes.append(f".target {target} became {error.own}, which is what the GPU runs.")
+            notes.insert(0, f".target {target} became {error.own}, which is what the GPU runs.")
             ptx = with_header(ptx, target=error.own, version=version)
             who = stack.enter_context(_court(options, replace(choice, target=error.own)))
         reference = Reference(target=who.architecture)
@@ -104,20 +121,33 @@ def judge_kernel(options: Judge) -> bool:
                 f"the simulated device does not know the kernel ({refusal}), and {said}"
             )
         try:
-            found = guess(ptx, rows, reference.device)
-            told = judged(
-                who, ptx, found.setup, None if refusal else reference,
-                count=options.images, seed=options.seed, corpus=corpus, known=known, tell=tell,
+            yield Brought(
+                who=who, ptx=ptx, launch=guess(ptx, rows, reference.device),
+                reference=reference, refusal=refusal, notes=notes,
             )  # fmt: skip
         except UsageError as error:
             if open_:
                 raise UsageError(f"{error}; {open_}") from None
             raise
+
+
+def judge_kernel(options: Judge) -> bool:
+    """Judge a kernel; tell whether compilers disagree about it."""
+    started = time.monotonic()
+    known = known_with(options.known)
+
+    @cache
+    def corpus() -> Corpus:
+        return create_corpus(options.corpus, generator=generator())
+
+    with starting(lines=False) as tell, brought(options) as case:
+        who = case.who
+        told = judged(
+            who, case.ptx, case.launch.setup, None if case.refusal else case.reference,
+            count=options.images, seed=options.seed, corpus=corpus, known=known, tell=tell,
+        )  # fmt: skip
     seconds = time.monotonic() - started
-    if without := without_rounding(own):
-        added = counted(without, "sum or product", "sums and products")
-        notes.append(f"{added} without a rounding got .rn: a compiler may fuse them otherwise.")
-    _report(options, told, who, found, refusal, notes, seconds)
+    _report(options, told, case, seconds)
     report_expired(known)
     if options.junit is not None:
         _write_junit(options, told, seconds)
@@ -126,15 +156,6 @@ def judge_kernel(options: Judge) -> bool:
             f"nothing was compared: {'; '.join((*told.came.unasked, *who.skipped))}"
         )
     return any(one.known is None and one.verdict.kind is not Kind.NOTE for one in told.found)
-
-
-def _text(path: Path, what: str) -> str:
-    try:
-        return read_given(path).decode()
-    except OSError as error:
-        raise UsageError(f"the {what} {path} cannot be read: {reason_of(error)}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"the {what} {path} is no text in UTF-8") from None
 
 
 @contextmanager
@@ -201,15 +222,8 @@ def _members(options: Judge, choice: RunnerChoice) -> tuple[Member, ...]:
     return members_of(selected, parse_levels(options.levels))
 
 
-def _report(
-    options: Judge,
-    told: Judged,
-    who: Court,
-    found: Guess,
-    refusal: str,
-    notes: Sequence[str],
-    seconds: float,
-) -> None:
+def _report(options: Judge, told: Judged, case: Brought, seconds: float) -> None:
+    who, found, refusal = case.who, case.launch, case.refusal
     # Each has an address of its own.
     left = Counter(re.sub(r"0x[\da-f]+", "…", one.why) for one in told.left.values())
     rows = [_row(one) for one in told.found]
@@ -227,7 +241,7 @@ def _report(
             guessed=list(found.guessed),
             reference=None if refusal else told.referee,
             refused=refusal or None,
-            changed=list(notes),
+            changed=list(case.notes),
             images=told.images,
             left_out=dict(left),
             not_tried=told.untried,
@@ -243,7 +257,7 @@ def _report(
             how = f"The rest is what {options.launch} says; as it was launched:"
         say(how, style="quiet")
         say(told.setup.toml.strip(), style="quiet")
-    for note in notes:
+    for note in case.notes:
         say(note)
     if refusal:
         say(f"The simulated device does not know the kernel ({refusal}): compilers are compared "

@@ -162,6 +162,11 @@ class Judged:
     came: Compared
     found: list[Found] = field(default_factory=list)
 
+    @property
+    def worst_first(self) -> list[Verdict]:
+        """What is wrong, the worst first, and of what is as bad what most have."""
+        return sorted(self.came.verdicts, key=lambda one: (-one.kind.severity, -len(one.names)))
+
 
 def judged(
     who: Court,
@@ -175,7 +180,37 @@ def judged(
     known: Known,
     tell: Callable[[str], None],
 ) -> Judged:
-    """Judge a kernel.
+    """Judge a kernel, and make what is found smaller.
+
+    Parameters are those of `compare`, and
+    corpus
+        Where findings go; it is made when there is one.
+
+    Raises `compare`'s errors.
+    """
+    told = compare(who, ptx, setup, reference, count=count, seed=seed, tell=tell)
+    explained: set[str] = set()
+    for verdict in told.worst_first[:_MOST_FINDINGS]:
+        if explained >= set(verdict.names):
+            continue
+        tell(f"making smaller what {verdict.names[0]} gets wrong")
+        found, names = _found(who, ptx, setup, reference, verdict, corpus, known)
+        explained |= names
+        told.found.append(found)
+    return told
+
+
+def compare(
+    who: Court,
+    ptx: str,
+    setup: Setup,
+    reference: Reference | None,
+    *,
+    count: int,
+    seed: int,
+    tell: Callable[[str], None],
+) -> Judged:
+    """Run a kernel everywhere and compare what comes out.
 
     Parameters
     ----------
@@ -183,8 +218,8 @@ def judged(
         None: the simulated device does not know the kernel's instructions.
     count
         Images that are drawn.
-    corpus
-        Where findings go; it is made when there is one.
+    tell
+        Is told what is being done.
 
     Raises
     ------
@@ -222,20 +257,10 @@ def judged(
             f"no build runs to its end ({came.verdicts[0].difference}), and the simulated "
             "device does not know the kernel: look at how it is launched (--launch FILE)"
         )
-    told = Judged(
+    return Judged(
         setup=setup, referee=referee, images=len(images), left=left, came=came,
         untried=count - len(images) - len(left),
     )  # fmt: skip
-    explained: set[str] = set()
-    worst_first = sorted(came.verdicts, key=lambda one: (-one.kind.severity, -len(one.names)))
-    for verdict in worst_first[:_MOST_FINDINGS]:
-        if explained >= set(verdict.names):
-            continue
-        tell(f"making smaller what {verdict.names[0]} gets wrong")
-        found, names = _found(who, ptx, setup, reference, verdict, corpus, known)
-        explained |= names
-        told.found.append(found)
-    return told
 
 
 def _found(
@@ -254,17 +279,14 @@ def _found(
     among = list(who.members)
     # What hangs costs the runner's whole deadline each time.
     if reference is not None and verdict.kind not in (Kind.FLAKY, Kind.HANG):
-        small = Reference(target=reference.target, most_steps=_SLACK * reference.steps + 1000)
-        assembler = _assembler(ptx) if not who.members else None
-        holds = _holds(verdict, small, assembler)
-        smaller = KernelReducer(holds, ptx, setup, verdict.image).reduced()
-        alike = _again(who, small, smaller, verdict)
+        smaller = reducer_of(who, ptx, reference, verdict).reduced()
+        alike = _again(who, reference.at_most(_SLACK), smaller, verdict)
         if alike:
             wrong = [each for one in alike for each in one.answerers]
             verdict = replace(alike[0], answerers=tuple(wrong))
             names |= set(verdict.names)
             reduced = smaller
-            unassembled = not who.members and assembler is None
+            unassembled = not who.members and _assembler(ptx) is None
     members = [member for one in wrong for member in one.members]
     blame = ""
     if members and len(members) < len(among):
@@ -280,6 +302,21 @@ def _found(
         known=known.match(case), unassembled=unassembled,
     )  # fmt: skip
     return found, names
+
+
+def reducer_of(
+    who: Court, ptx: str, reference: Reference, verdict: Verdict, *, end: float | None = None
+) -> KernelReducer:
+    """Return what makes a kernel smaller that a build gets wrong.
+
+    Parameters
+    ----------
+    end
+        Value of `time.monotonic()` at which it ends; None: `REDUCE_SECONDS` from now.
+    """
+    assembler = _assembler(ptx) if not who.members else None
+    holds = shows(verdict, reference.at_most(_SLACK), assembler)
+    return KernelReducer(holds, ptx, verdict.setup, verdict.image, end=end)
 
 
 def _assembler(ptx: str) -> Assembler | None:
@@ -303,7 +340,7 @@ def _again(who: Court, reference: Reference, case: Reduced, before: Verdict) -> 
     return [one for one in found if one.failure is None or one.kind is before.kind]
 
 
-def _holds(
+def shows(
     verdict: Verdict, reference: Reference, assembler: Assembler | None
 ) -> Callable[[str, Setup, Image], bool]:
     """Return what asks whether a smaller case still shows it, and an assembler takes it."""

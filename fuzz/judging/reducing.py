@@ -49,15 +49,14 @@ class KernelReducer(Reducer):
     ----------
     holds
         What has to stay so.
-    seconds
-        Time for it; None: `REDUCE_SECONDS`.
+    end
+        Value of `time.monotonic()` at which it ends; None: `REDUCE_SECONDS` from now.
     """
 
     def __init__(
-        self, holds: Holds, ptx: str, setup: Setup, image: Image, *, seconds: float | None = None
+        self, holds: Holds, ptx: str, setup: Setup, image: Image, *, end: float | None = None
     ) -> None:
-        seconds = REDUCE_SECONDS if seconds is None else seconds
-        super().__init__(holds, ptx, end=time.monotonic() + seconds)
+        super().__init__(holds, ptx, end=time.monotonic() + REDUCE_SECONDS if end is None else end)
         self._setup, self._image = setup, image
 
     def reduced(self) -> Reduced:

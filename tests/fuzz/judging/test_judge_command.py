@@ -23,7 +23,7 @@ from corpus import Kind
 from fuzz.findings.launches import Setup, parse_launch, setup_of
 from fuzz.judging import comparing, judging, reducing
 from fuzz.judging.comparing import _repeats
-from fuzz.judging.judging import _holds
+from fuzz.judging.judging import shows
 from fuzz.judging.reducing import KernelReducer
 from fuzz.judging.reference import Left, Reference, forgetting
 from runners.compilers import Found
@@ -551,7 +551,7 @@ def test_a_smaller_case_shows_the_same_where_one_is_wrong_and_the_other_right(
 
     verdict = SimpleNamespace(answerers=(says(bad),), good=says(good), failure=None)
     reference = SimpleNamespace(after=lambda ptx, setup, image, **_: image)
-    assert _holds(verdict, reference, None)("", None, np.zeros(8, np.uint8)) is shows_it
+    assert shows(verdict, reference, None)("", None, np.zeros(8, np.uint8)) is shows_it
 
 
 def test_registers_and_numbers_become_zero_where_that_shows_the_same() -> None:
