@@ -368,7 +368,7 @@ class Reducer:
         def fewer(head: re.Match[str]) -> str:
             named = ((one, _WORD.findall(one.partition("[")[0])[-1:]) for one in head[2].split(","))
             parameters = [one for one, name in named if used.issuperset(name)]
-            return f"{head[1]}{','.join(parameters)})"
+            return f"{head[1]}{','.join(parameters).strip()})"
 
         self._try([(_ENTRY.sub(fewer, words), free) for words, free in self._pieces])
 

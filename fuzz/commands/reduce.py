@@ -229,7 +229,8 @@ def _differing(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
             )
         reducer = reducer_of(case.who, case.ptx, case.reference, verdict, end=end)
         yield _Shown(
-            what=f"{', '.join(verdict.names)}: {verdict.difference}{_right(verdict)}",
+            what=f"{', '.join(verdict.names)} leaves another result than the simulated device"
+            f"{_right(verdict)}",
             reducer=reducer,
             see=partial(_judged_again, judge),
             row={"compilers": list(verdict.names), "difference": verdict.difference},
