@@ -27,7 +27,7 @@ from fuzz.findings.case import (
 from fuzz.findings.making import MadeWith, variant_of
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Difference, differences
-from fuzz.kinds import KINDS
+from fuzz.kinds import KINDS, sentence
 from fuzz.output import counted
 from oracle.errors import InfrastructureError, UsageError
 from oracle.formats import FORMATS, Format
@@ -181,7 +181,7 @@ def facts_of(finding: Finding) -> Iterator[tuple[str, str]]:
     details = finding.details
     yield "id", finding.id
     yield "kind", finding.kind.value
-    yield "family", finding.family.key
+    yield "family", finding.identity.text
     for device in dict.fromkeys(runner.device for runner in finding.runners if runner.device):
         yield "found on", device
     for runner in outcomes_of(finding).others:
@@ -245,7 +245,7 @@ def document_of(
     return {
         "finding": finding.id,
         "kind": finding.kind.value,
-        "title": finding.family.title,
+        "title": sentence(finding),
         "entry": kernel.entry,
         "image_bytes": kernel.image_bytes,
         "warps_per_block": kernel.warps_per_block,
