@@ -54,6 +54,10 @@ _BASE = re.compile(r"(?<=\[)[%A-Za-z_$][\w$]*")
 _VECTOR = re.compile(r"\{([^}]*)\}")
 _COUNTED = re.compile(r"\.v[248]\b")
 _ELEMENT = re.compile(r"\.[bsuf](8|16|32|64)\b")
+_PLAIN = re.compile(r"(?:ld|st|mov|cvta|bra|ret|exit|bar|mul\.wide|add\.[us]64)\b")
+"""What every kernel has, and what says nothing of what is wrong."""
+MOST_NAMED = 4
+"""Opcodes by which a finding is named."""
 _SMALL = 16
 """Constants that are lowered by one; larger ones lose a bit, or a try each would take for ever."""
 _FOLDED = {"mul": operator.mul, "add": operator.add}
@@ -93,6 +97,12 @@ def opcodes_of(instructions: Iterable[str]) -> list[str]:
     """Return the opcodes of instructions, each once."""
     found = map(_INSTRUCTION.fullmatch, instructions)
     return list(dict.fromkeys(one["opcode"] for one in found if one))
+
+
+def telling(instructions: Iterable[str]) -> list[str]:
+    """Return the opcodes of instructions that every kernel does not have, a few of them."""
+    opcodes = opcodes_of(instructions)
+    return ([one for one in opcodes if not _PLAIN.match(one)] or opcodes)[:MOST_NAMED]
 
 
 class OutOfTimeError(Exception):

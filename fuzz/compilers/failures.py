@@ -59,6 +59,12 @@ class CompilerFailure:
         told = (one for one in self.verdict.messages if self._key(one) in self._keys)
         return next(told, self.verdict.ending)
 
+    @property
+    def abstracted(self) -> str:
+        """The message without its numbers and names, or how it ends."""
+        says = self.verdict.outcome in _SAYING and self.verdict.messages
+        return normalised([self.message]) if says else self.verdict.ending
+
     def reducer(
         self, ptx: str, guilty: Ask, innocent: Ask | None, *, took: float, end: float
     ) -> Reducer:

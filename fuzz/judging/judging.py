@@ -5,7 +5,6 @@ What is stored is replayed like a case written by hand.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -45,7 +44,7 @@ from fuzz.judging.comparing import Answerer, Compared, Verdict, compared, expect
 from fuzz.judging.reducing import KernelReducer, Reduced
 from fuzz.judging.reference import Image, Left, Reference, image_of, is_approximate
 from fuzz.kinds import described
-from fuzz.reducer import instructions_in, opcodes_of
+from fuzz.reducer import MOST_NAMED, instructions_in, opcodes_of, telling
 from fuzz.runner import OpenRunner, RunnerChoice, cores, opened
 from oracle.errors import UsageError
 from runners.assemblers.assembler import Assembler
@@ -374,12 +373,6 @@ def shows(
     return holds
 
 
-_PLAIN = re.compile(r"(?:ld|st|mov|cvta|bra|ret|exit|bar|mul\.wide|add\.[us]64)\b")
-"""What every kernel has, and what says nothing of what is wrong."""
-_SHOWN = 4
-"""Opcodes that a family names."""
-
-
 def case_of(verdict: Verdict, reduced: Reduced, ready: OpenRunner, *, referee: str) -> Case:
     """Describe a finding for the corpus.
 
@@ -389,14 +382,10 @@ def case_of(verdict: Verdict, reduced: Reduced, ready: OpenRunner, *, referee: s
         What says what must come out.
     """
     instructions = instructions_in(reduced.ptx)
-    opcodes = opcodes_of(instructions)
-    telling = [one for one in opcodes if not _PLAIN.match(one)] or opcodes[:1]
-    about = telling[:_SHOWN]
     ran = rewritten(verdict, reduced)
     kept = set(instructions_in(ran or reduced.ptx))
-    changed = opcodes_of([one for one in instructions if one not in kept])
-    if 0 < len(changed) <= _SHOWN:
-        about = changed
+    changed = opcodes_of(one for one in instructions if one not in kept)
+    about = changed if 0 < len(changed) <= MOST_NAMED else telling(instructions)
     first = verdict.answerers[0]
     target, version = header(reduced.ptx)
     details: dict[str, str | int | float | bool] = {
