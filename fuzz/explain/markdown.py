@@ -338,7 +338,7 @@ def _reproduction(facts: ValueFacts) -> list[str]:
             "in `kernel.ptx`, a GPU runs it without a difference.",
             "",
         ]
-        if facts.finding.details.get("runner") == "sim"
+        if facts.finding.made.runner == "sim"
         else []
     )
     hang = (
