@@ -55,6 +55,7 @@ from fuzz.reducer import instructions_in, opcodes_of, telling
 from fuzz.runner import OpenRunner
 from fuzz.shrinking import Verdicts, runner_verdicts
 from oracle.instructions import INSTRUCTIONS
+from oracle.legality import explain
 from oracle.targets import Module
 from runners.assemblers.judgements import Outcome, Verdict
 from runners.assemblers.judging import judge_module
@@ -358,6 +359,11 @@ class MatrixExaminer:
             partial(self._said, accepting[0]) if accepting else None,
             took=time.monotonic() - begun,
             end=end,
+            fits=lambda text: all(
+                explain(one, target=finding.target, ptx_version=finding.ptx_version).verdict
+                in ("legal", "not judged")
+                for one in instructions_of(text)
+            ),
         )
         status = reducer.reduce()
         smaller = self._refused(reducer.text, [*refusal.verdicts], (), finding)

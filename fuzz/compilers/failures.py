@@ -66,7 +66,14 @@ class CompilerFailure:
         return normalised([self.message]) if says else self.verdict.ending
 
     def reducer(
-        self, ptx: str, guilty: Ask, innocent: Ask | None, *, took: float, end: float
+        self,
+        ptx: str,
+        guilty: Ask,
+        innocent: Ask | None,
+        *,
+        took: float,
+        end: float,
+        fits: Callable[[str], bool] = lambda text: True,
     ) -> Reducer:
         """Return what makes the module smaller on which it fails.
 
@@ -81,6 +88,8 @@ class CompilerFailure:
             Seconds that the compiler took over the module.
         end
             Value of `time.monotonic()` at which it ends.
+        fits
+            Whether a module may be asked about at all.
         """
         deadline = DEADLINE_SECONDS
         if self.verdict.outcome is not Outcome.HUNG:
@@ -90,7 +99,7 @@ class CompilerFailure:
             def left() -> float:
                 return min(deadline, max(0.1, end - time.monotonic()))
 
-            if not self.is_shown_by(guilty(text, left())):
+            if not fits(text) or not self.is_shown_by(guilty(text, left())):
                 return False
             return innocent is None or innocent(text, left()).outcome is Outcome.ACCEPTED
 
