@@ -55,6 +55,7 @@ from fuzz.reducer import instructions_in, opcodes_of, telling
 from fuzz.runner import OpenRunner
 from fuzz.shrinking import Verdicts, runner_verdicts
 from oracle.instructions import INSTRUCTIONS
+from oracle.isa import forms_by_opcode
 from oracle.legality import explain
 from oracle.targets import Module
 from runners.assemblers.judgements import Outcome, Verdict
@@ -190,9 +191,10 @@ class Refusal:
         """Return what a module that was made smaller is counted by: what is left, and the words."""
         outcome = max(verdict.outcome for verdict in self.verdicts.values())
         said = next(one for one in self.verdicts.values() if one.outcome is outcome)
+        forms = forms_by_opcode()
         return Bucket.of(
             kind,
-            *telling(self.opcodes),
+            *(form_name(forms[one]) if one in forms else one for one in telling(self.opcodes)),
             message=CompilerFailure(verdict=said).abstracted,
             builds=who_alone(kind, self.refusing, [*self.verdicts]) or "every compiler",
         )
