@@ -289,8 +289,8 @@ class Reducer:
         guard, opcode, rest = match["guard"] or "", match["opcode"], match["rest"] or ""
         if guard:
             yield words.removeprefix(guard)
-            found = (_INSTRUCTION.fullmatch(other) for other, _ in self._pieces)
-            earlier = _before(guard, (one["guard"] for one in found if one and one["guard"]))
+            there = (_INSTRUCTION.fullmatch(other) for other, _ in self._pieces)
+            earlier = _before(guard, (one["guard"] for one in there if one and one["guard"]))
             yield from (other + words.removeprefix(guard) for other in earlier)
         stem = opcode.partition(".")[0]
         yield from _single(guard, opcode, rest)

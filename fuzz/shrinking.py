@@ -41,7 +41,6 @@ from strategies.simplification.accesses import (
     plain_all,
     plain_one,
     plainer_accesses,
-    plainer_transfers,
     row_major,
 )
 from strategies.simplification.examples import Example, shows_something, visit
@@ -280,7 +279,6 @@ _SINGLE: tuple[Reduction, ...] = (
     plain_one,
     row_major,
     plainer_accesses,
-    plainer_transfers,
     stored,
     shared_sources,
     loads_first,

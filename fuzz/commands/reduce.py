@@ -6,7 +6,7 @@ import shlex
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -250,7 +250,7 @@ def _judged_again(judge: Judge, path: Path) -> str:
     return typed(words)
 
 
-_WAYS: Mapping[str, Callable[[Reduce, str, float], object]] = {
+_WAYS: Mapping[str, Callable[[Reduce, str, float], AbstractContextManager[_Shown]]] = {
     "message": _failing, "crash": _failing, "differs": _differing, "command": _commanded,
 }  # fmt: skip
 
