@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import combinations, islice
+from itertools import islice
 
 import numpy as np
 
@@ -36,12 +36,11 @@ from runners.isolation import isolate
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble
 from runners.ptx_text import with_kernel_of
-from strategies.cells import AXES, Cells, Ids, Image, cells_of
+from strategies.cells import Cells, Ids, Image, cells_of
 from strategies.simplification.accesses import (
     plain_all,
     plain_one,
     plainer_accesses,
-    row_major,
 )
 from strategies.simplification.examples import Example, shows_something, visit
 from strategies.simplification.isolation import isolated, loaded, shared_sources, stored
@@ -100,8 +99,6 @@ def _simplify_once(trials: Trials, cells: Cells, left: list[int]) -> bool:
     return trials.take(trials.best.with_image(runs[1 + longest]))
 
 
-_PAIRED = 12
-"""Most cells of which every pair is tried: 66 pairs, about one batch."""
 _DRAWN = 2048
 """Sums of each size that are drawn: about a second on the simulated device."""
 _DOTS = 2
@@ -111,7 +108,7 @@ _DOTS = 2
 def shrink_contents(trials: Trials) -> bool:
     """Make the image of the smallest example smaller until no change of one cell does.
 
-    In the end no cell alone, and of few cells no pair, can become zero. Raises OutOfTimeError if
+    In the end no cell alone can become zero. Raises OutOfTimeError if
     the time is over; the smallest example is what was reached. Returns whether anything was
     changed.
     """
@@ -122,7 +119,6 @@ def shrink_contents(trials: Trials) -> bool:
         at, apart = trials.best, trials.apart
         _plain_metadata(trials)
         zero_cells(trials)
-        _zero_pairs(trials, cells)
         _gather_terms(trials, cells)
         simplify_values(trials, cells)
         if trials.best is at:
@@ -132,29 +128,9 @@ def shrink_contents(trials: Trials) -> bool:
 
 
 def _coarsely(trials: Trials, cells: Cells) -> None:
-    """Zero what is large, and what stands outside of one row, column and k."""
-    groups = cells.groups()
-    for _, parts in zip(range(4), groups, strict=False):
+    """Zero what is large."""
+    for parts in cells.groups():
         _zero(trials, cells, parts)
-    for axis in AXES:
-        _keep_one_line(trials, cells, axis)
-    for parts in groups:
-        _zero(trials, cells, parts)
-
-
-def _keep_one_line(trials: Trials, cells: Cells, axis: str) -> None:
-    """Zero every line of an axis but one, whichever is enough."""
-    lines = cells.along(axis)
-    if len(lines) < 2:
-        return
-    every = np.unique(np.concatenate(lines))
-    left = _left(trials, cells)
-    holding = [line for line in lines if np.isin(line, left).any()]
-    images = [cells.without(trials.best.image, np.setdiff1d(every, line)) for line in holding]
-    for image, fails in zip(images, trials.images_fail(images), strict=True):
-        if fails:
-            trials.take(trials.best.with_image(image))
-            return
 
 
 def zero_cells(trials: Trials) -> bool:
@@ -175,17 +151,6 @@ def zero_cells(trials: Trials) -> bool:
     for width in (4, 2):
         _zero(trials, cells, cells.runs(width))
     return trials.best is not before
-
-
-def _zero_pairs(trials: Trials, cells: Cells) -> None:
-    """Zero two cells together, such as the factors of a product, until no two can go."""
-    while True:
-        left = _left(trials, cells)
-        if len(left) > _PAIRED:
-            return
-        pairs = [np.array(pair) for pair in combinations(left.tolist(), 2)]
-        if not _zero(trials, cells, pairs):
-            return
 
 
 def _left(trials: Trials, cells: Cells) -> Ids:
@@ -277,7 +242,6 @@ _SINGLE: tuple[Reduction, ...] = (
     less_shared,
     plainer_metadata,
     plain_one,
-    row_major,
     plainer_accesses,
     stored,
     shared_sources,

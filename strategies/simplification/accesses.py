@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from oracle.forms import ROW_BYTES, Form
-from oracle.isa import FORMS, MMA_FORMS
+from oracle.forms import ROW_BYTES
+from oracle.isa import FORMS
 from oracle.matrices import LANES
 from oracle.operands import first_registers
 from oracle.ops import (
@@ -17,9 +17,7 @@ from oracle.ops import (
     Rows,
     accesses_matrix,
     accesses_rows,
-    loads_fragment,
     memory_of,
-    multiplies_fragments,
 )
 from oracle.places import WORD_BYTES, Buffer, Place, Word
 from oracle.program import Program
@@ -142,15 +140,10 @@ _Sites = Sequence[tuple[Site, MatrixAccess]]
 
 
 def plain_all(example: Example) -> Iterator[Example]:
-    """Iterate over examples in which every matrix lies plainly in a buffer of its own.
-
-    First with layouts of A and B turned to row-major as well, then with those as they are.
-    """
-    turned = _row_major(example, "ab", None)
-    for start in [turned, example] if turned is not None else [example]:
-        sites = list(_accesses(start.program))
-        if turned is start or any(not _is_plain(start.program, step) for _, step in sites):
-            yield _plain(start, sites)
+    """Yield an example in which every matrix lies plainly in a buffer of its own."""
+    sites = list(_accesses(example.program))
+    if any(not _is_plain(example.program, step) for _, step in sites):
+        yield _plain(example, sites)
 
 
 def plain_one(example: Example) -> Iterator[Example]:
@@ -158,17 +151,6 @@ def plain_one(example: Example) -> Iterator[Example]:
     for site, step in _accesses(example.program):
         if not _is_plain(example.program, step):
             yield _plain(example, [(site, step)])
-
-
-def row_major(example: Example) -> Iterator[Example]:
-    """Iterate over examples in which A or B is row-major: all of them, or one fragment."""
-    products = [step for _, step in visit(example.program.steps) if multiplies_fragments(step)]
-    names = dict.fromkeys(step.names[operand] for operand in "ab" for step in products)
-    for name in (None, *names):
-        for operands in ("ab", "a", "b"):
-            turned = _row_major(example, operands, name)
-            if turned is not None:
-                yield turned
 
 
 def _accesses(program: Program) -> Iterator[tuple[Site, MatrixAccess]]:
@@ -223,53 +205,3 @@ def _plain(example: Example, sites: _Sites) -> Example:
     target = tidied(example.with_program(buffers, steps))
     kept = {buffer.name for buffer in target.program.buffers}
     return moved(example, [move for move in moves if move.destination.buffer in kept], target)
-
-
-def _row_major(example: Example, operands: str, name: str | None) -> Example | None:
-    """Return an example in which multiplicands are row-major, all or those of one fragment.
-
-    None if they are already, or some form does not exist so.
-    """
-    edits: dict[Site, Steps] = {}
-    moves: list[Move] = []
-    changed = False
-    for site, step in visit(example.program.steps):
-        if (
-            loads_fragment(step)
-            and step.form.matrix().operand in operands
-            and name in (None, step.names["fragment"])
-        ):
-            other = with_form(step, layout="row", space=step.form.space)
-            if step.memory.stride is not None:
-                other = other.changed(stride=None, stride_in_register=False)
-            edits[site] = (other,)
-            changed = changed or other != step
-            moves += [
-                Move(
-                    source=place, source_extent=step.tile,
-                    destination=place, destination_extent=other.tile,
-                )
-                for place in image_places(example.program, step)
-            ]  # fmt: skip
-        elif multiplies_fragments(step):
-            form = _with_rows(
-                step.form,
-                a="a" in operands and name in (None, step.names["a"]),
-                b="b" in operands and name in (None, step.names["b"]),
-            )
-            if form is None:
-                return None
-            edits[site] = (replace(step, form=form),)
-            changed = changed or form != step.form
-    if not changed:
-        return None
-    target = example.with_program(example.program.buffers, edited(example.program.steps, edits))
-    return moved(example, moves, target)
-
-
-def _with_rows(form: Form, *, a: bool, b: bool) -> Form | None:
-    """Return a multiplication of row-major A or B, or None if there is none."""
-    wanted = form.varied(
-        alayout="row" if a else form.a_layout, blayout="row" if b else form.b_layout
-    )
-    return next((other for other in MMA_FORMS if other == wanted), None)
