@@ -105,6 +105,16 @@ def telling(instructions: Iterable[str]) -> list[str]:
     return ([one for one in opcodes if not _PLAIN.match(one)] or opcodes)[:MOST_NAMED]
 
 
+def has_loop(ptx: str) -> bool:
+    """Whether a branch of a module leads back."""
+    seen = set[str]()
+    for words, _ in pieces_of(ptx):
+        if (jump := _JUMP.fullmatch(words)) and jump["goal"] in seen:
+            return True
+        seen.add(words.rstrip(" :"))
+    return False
+
+
 class OutOfTimeError(Exception):
     """The time for making something smaller is over."""
 
@@ -119,16 +129,18 @@ class Reducer:
     ptx
         The module.
     end
-        Value of `time.monotonic()` from which on nothing more is tried.
+        As the attribute.
     """
 
     def __init__(self, holds: Callable[..., bool], ptx: str, *, end: float) -> None:
         self.text = ptx
         """The smallest module so far."""
         self.tries = 0
+        self.end = end
+        """Value of `time.monotonic()` from which on nothing more is tried; it may be changed."""
         self.told: Callable[[int, int], None] = lambda lines, tries: None
         """Is told how many lines are left after how many tries."""
-        self._holds, self._end = holds, end
+        self._holds = holds
         self._pieces = pieces_of(ptx)
         self._refused: set[object] = set()
 
@@ -162,7 +174,7 @@ class Reducer:
         """Tell whether something holds that was not refused before."""
         if asked in self._refused:
             return False
-        if time.monotonic() > self._end:
+        if time.monotonic() > self.end:
             raise OutOfTimeError
         self.told(self.text.count("\n"), self.tries)
         self.tries += 1

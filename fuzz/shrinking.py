@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import accumulate, islice
 
 import numpy as np
 
@@ -79,24 +79,14 @@ def simplify_values(trials: Trials, cells: Cells) -> None:
 def _simplify_once(trials: Trials, cells: Cells, left: list[int]) -> bool:
     """Replace each value by the simplest that does, as many of them as go together."""
     image = trials.best.image
-    offers = [
-        (cell, value)
-        for cell in left
-        for value in simpler_values(cells.types[cell], cells.value(image, cell))
-    ]
-    images = [cells.with_value(image, cell, value) for cell, value in offers]
-    chosen: dict[int, int] = {}
-    for (cell, value), fails in zip(offers, trials.images_fail(images), strict=True):
-        if fails:
-            chosen.setdefault(cell, value)
-    if not chosen:
-        return False
-    runs = [image]
-    for cell, value in chosen.items():
-        runs.append(cells.with_value(runs[-1], cell, value))
-    fitting = [True, *trials.images_fail(runs[2:])]
-    longest = max(index for index, fails in enumerate(fitting) if fails)
-    return trials.take(trials.best.with_image(runs[1 + longest]))
+    return _together(
+        trials,
+        [
+            (cell, lambda changed, cell=cell, value=value: cells.with_value(changed, cell, value))
+            for cell in left
+            for value in simpler_values(cells.types[cell], cells.value(image, cell))
+        ],
+    )
 
 
 _DRAWN = 2048
@@ -176,18 +166,34 @@ def _plain_metadata(trials: Trials) -> None:
 
 def _change(trials: Trials, change: Callable[[Image, Ids], Image], groups: Sequence[Ids]) -> bool:
     """Change groups of cells or bytes, as many of them as go together; return whether any did."""
+    return _together(
+        trials,
+        [
+            (number, lambda image, group=group: change(image, group))
+            for number, group in enumerate(groups)
+        ],
+    )
+
+
+def _together(trials: Trials, changes: Sequence[tuple[int, Callable[[Image], Image]]]) -> bool:
+    """Change the image of the smallest example in as many ways as go; return whether any did.
+
+    Of ways with one number the first that goes is taken.
+    """
     image = trials.best.image
-    alone = trials.images_fail([change(image, group) for group in groups])
-    good = [group for group, fails in zip(groups, alone, strict=True) if fails]
+    good: dict[int, Callable[[Image], Image]] = {}
+    alone = trials.images_fail([change(image) for _, change in changes])
+    for (number, change), fails in zip(changes, alone, strict=True):
+        if fails:
+            good.setdefault(number, change)
     if not good:
         return False
     # What can go alone need not be able to go together: the longest run that can, does.
-    runs = [np.concatenate(good[: count + 1]) for count in range(len(good))]
-    images = [change(image, run) for run in runs]
-    # The first run is the first group alone.
-    together = [True, *trials.images_fail(images[1:])]
+    runs = [*accumulate(good.values(), lambda made, change: change(made), initial=image)][1:]
+    # The first run is the first change alone.
+    together = [True, *trials.images_fail(runs[1:])]
     longest = max(index for index, fails in enumerate(together) if fails)
-    return trials.take(trials.best.with_image(images[longest]))
+    return trials.take(trials.best.with_image(runs[longest]))
 
 
 def _gather_terms(trials: Trials, cells: Cells) -> None:

@@ -51,7 +51,7 @@ from fuzz.findings.families import (
 from fuzz.findings.replay import Attempt, Subject, attempt, conclusion
 from fuzz.findings.stored import EXPANSION
 from fuzz.kinds import BY_OUTCOME, KINDS, Named, described, versions_described
-from fuzz.reducer import instructions_in, opcodes_of, telling
+from fuzz.reducer import has_loop, instructions_in, opcodes_of, telling
 from fuzz.runner import OpenRunner
 from fuzz.shrinking import Verdicts, runner_verdicts
 from oracle.instructions import INSTRUCTIONS
@@ -65,6 +65,9 @@ from runners.kernels import KernelModule
 from runners.protocol import Failure
 from strategies.features import main_form
 
+_REFUSAL_SECONDS, _LAST_SECONDS = 120.0, 15.0
+"""Time for making a module smaller that is not compiled, and for the rest of it at the end of a
+campaign: 200 runs of ptxas take 5 s on a core of one's own, and 30 s beside workers (2026-11-28)."""
 REFUSED_BY = "refused by"
 """Detail of a case: compilers."""
 _INSTRUCTION = re.compile(
@@ -187,14 +190,20 @@ class Refusal:
             if verdict.outcome is not Outcome.ACCEPTED
         ]
 
-    def bucket(self, kind: Kind) -> Bucket:
-        """Return what a module that was made smaller is counted by: what is left, and the words."""
+    def bucket(self, kind: Kind, status: ShrinkStatus) -> Bucket:
+        """Return what a module that was made smaller is counted by.
+
+        What is left of it, where that is all that is needed, and the compiler's words.
+        """
         outcome = max(verdict.outcome for verdict in self.verdicts.values())
         said = next(one for one in self.verdicts.values() if one.outcome is outcome)
-        forms = forms_by_opcode()
+        forms, whole = forms_by_opcode(), status is ShrinkStatus.COMPLETE
+        named = telling(self.opcodes) if whole else ()
         return Bucket.of(
             kind,
-            *(form_name(forms[one]) if one in forms else one for one in telling(self.opcodes)),
+            # Scalar instructions of one first word are one to a compiler.
+            *(form_name(forms[one]) if one in forms else one.partition(".")[0] for one in named),
+            condition="in a loop" if whole and has_loop(self.module.ptx) else "",
             message=CompilerFailure(verdict=said).abstracted,
             builds=who_alone(kind, self.refusing, [*self.verdicts]) or "every compiler",
         )
@@ -326,8 +335,8 @@ class MatrixExaminer:
         if again.kind is not finding.kind or finding.origin is None:
             return Found(bucket=bucket, state=FoundState.GONE)
         if job.seconds is not None:
-            again, status = self._smaller(again, finding, time.monotonic() + job.seconds)
-            bucket = bucket if status is ShrinkStatus.FLAKY else again.bucket(finding.kind)
+            again, status = self._smaller(again, finding, job.seconds)
+            bucket = bucket if status is ShrinkStatus.FLAKY else again.bucket(finding.kind, status)
         details = {**finding.details, REFUSED_BY: described(again.refusing, [*again.verdicts])}
         case = again.case(finding.kind, bucket.identity, finding.origin)
         return Found(
@@ -348,19 +357,28 @@ class MatrixExaminer:
         return Refusal(module=module, verdicts=verdicts, opcodes=finding.instructions)
 
     def _smaller(
-        self, refusal: Refusal, finding: Finding, end: float
+        self, refusal: Refusal, finding: Finding, seconds: float
     ) -> tuple[Refusal, ShrinkStatus]:
-        """Return the smallest module at which a member fails so, and what all do with it."""
+        """Return the smallest module at which a member fails so, and what all do with it.
+
+        A campaign that goes on has more time for it than one that comes to its end.
+        """
         guilty = max(refusal.refusing, key=lambda one: refusal.verdicts[one].outcome)
         accepting = [one for one in refusal.verdicts if one not in refusal.refusing]
-        begun = time.monotonic()
+        begun, ending = time.monotonic(), self._heartbeat.interrupted
         failure = CompilerFailure(verdict=self._said(guilty, refusal.module.ptx, COMPILE_SECONDS))
+
+        def said(ptx: str, deadline: float) -> Verdict:
+            if self._heartbeat.interrupted and not ending:
+                reducer.end = min(reducer.end, time.monotonic() + _LAST_SECONDS)
+            return self._said(guilty, ptx, deadline)
+
         reducer = failure.reducer(
             refusal.module.ptx,
-            partial(self._said, guilty),
+            said,
             partial(self._said, accepting[0]) if accepting else None,
             took=time.monotonic() - begun,
-            end=end,
+            end=begun + (seconds if ending else max(seconds, _REFUSAL_SECONDS)),
             fits=lambda text: all(
                 explain(one, target=finding.target, ptx_version=finding.ptx_version).verdict
                 in ("legal", "not judged")
