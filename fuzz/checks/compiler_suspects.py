@@ -67,7 +67,7 @@ from strategies.features import main_form
 
 _REFUSAL_SECONDS, _LAST_SECONDS = 120.0, 15.0
 """Time for making a module smaller that is not compiled, and for the rest of it at the end of a
-campaign: 200 runs of ptxas take 5 s on a core of one's own, and 30 s beside workers (2026-11-28)."""
+campaign: 200 runs of ptxas take 5 s on a free core, and 30 s beside workers (2026-11-28)."""
 REFUSED_BY = "refused by"
 """Detail of a case: compilers."""
 _INSTRUCTION = re.compile(

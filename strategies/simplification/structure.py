@@ -23,7 +23,6 @@ from strategies.simplification.examples import (
     Site,
     Steps,
     edited,
-    room_for,
     visit,
 )
 
@@ -93,7 +92,7 @@ def trims(example: Example) -> Iterator[Example]:
     used = used_buffers(program.buffers, program.steps)
     if used != program.buffers:
         yield example.with_program(used, program.steps)
-    needs = _needs(program)
+    needs = _reached(program, copies=False)
     copies: dict[Site, Steps] = {}
     for site, step in visit(program.steps):
         if copies_bytes(step):
@@ -110,50 +109,33 @@ def trims(example: Example) -> Iterator[Example]:
 def _shortened(example: Example) -> Iterator[Example]:
     """Iterate over examples with shorter buffers under the same steps."""
     program = example.program
-    needs = _reached(program)
-    shorter = {
-        buffer.name: replace(buffer, size=needs[buffer.name])
-        for buffer in program.buffers
-        if 0 < needs.get(buffer.name, 0) < buffer.size
-    }
-    for names in [list(shorter), *([name] for name in shorter)]:
+    needs = _reached(program, copies=True)
+    shorter = {name for name, end in needs.items() if 0 < end < program.buffer(name).size}
+    for names in [shorter, *({name} for name in sorted(shorter))]:
         if names:
             buffers = [
-                shorter[buffer.name] if buffer.name in names else buffer
-                for buffer in program.buffers
+                replace(one, size=needs[one.name]) if one.name in names else one
+                for one in program.buffers
             ]
             yield example.with_program(buffers, program.steps)
 
 
-def _needs(program: Program) -> dict[str, int]:
-    """Return the bytes of each buffer that matrices, rows, registers and words need."""
+def _reached(program: Program, *, copies: bool) -> dict[str, int]:
+    """Return the bytes of each buffer that steps need, with a guard behind what is in registers."""
     ends: dict[str, int] = {}
-
-    def reach(buffer: str, end: int) -> None:
-        ends[buffer] = max(end, ends.get(buffer, 0))
-
     for step in walk(program.steps):
+        if copies_bytes(step) and not copies:
+            continue
+        guard = GUARD_BYTES if step.uses else 0
+        reached = [(span.buffer, span.end) for span in (*step.bytes_read, *step.bytes_written)]
         if accesses_matrix(step):
             place = step.memory.place
-            reach(place.buffer, place.offset + room_for(step.tile))
+            reached = [(place.buffer, place.offset + step.tile.extent + step.tile.pitch)]
         elif accesses_rows(step):
-            end = max(step.memory.addresses) + ROW_BYTES
-            reach(step.memory.buffer, end + GUARD_BYTES)
-        elif step.uses or step.blocks:
-            guard = 0 if step.blocks else GUARD_BYTES
-            for span in (*step.bytes_read, *step.bytes_written):
-                reach(span.buffer, span.end + guard)
+            reached.append((step.memory.buffer, max(step.memory.addresses) + ROW_BYTES))
+        for buffer, end in reached:
+            ends[buffer] = max(end + guard, ends.get(buffer, 0))
     return {name: min(end, program.buffer(name).size) for name, end in ends.items()}
-
-
-def _reached(program: Program) -> dict[str, int]:
-    """Return the same with what copies need."""
-    ends = _needs(program)
-    for step in walk(program.steps):
-        if copies_bytes(step):
-            for span in (*step.bytes_read, *step.bytes_written):
-                ends[span.buffer] = max(ends.get(span.buffer, 0), span.end)
-    return ends
 
 
 def _copied(program: Program, step: Copy, needs: Mapping[str, int]) -> int:
