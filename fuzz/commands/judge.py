@@ -5,130 +5,26 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from functools import cache
 
 from corpus import Corpus, Kind, create_corpus
 from corpus.known import known_with
-from fuzz.compilers.members import Member, members_of
-from fuzz.findings.launches import LaunchRows, entry_of, own_text, parse_launch
-from fuzz.findings.making import remember
+from fuzz.judging.bringing import Brought, brought
 from fuzz.judging.comparing import REFERENCE_SECONDS
-from fuzz.judging.guessing import Guess, guess
-from fuzz.judging.judging import Court, Found, Judged, court, judged
-from fuzz.judging.reference import Reference, forgetting, rounded, undecided, without_rounding
+from fuzz.judging.judging import Found, Judged, judged
 from fuzz.options import Judge
 from fuzz.output import (
     Test,
     counted,
     emit,
     emit_summary,
-    fetcher,
     generator,
     report_expired,
     say,
     starting,
     write_junit,
 )
-from fuzz.runner import BUILT_IN, RunnerChoice, TargetError, hardware_runner, rewriters
-from oracle.errors import InfrastructureError, UsageError
-from oracle.given_files import read_text
-from oracle.targets import parse_target
-from runners.compilers import all_fetched, fetched_compiler, parse_levels, select
-from runners.faults import by_name
-from runners.foreign import is_command
-from runners.processes import quoted
-from runners.protocol import Failure
-from runners.ptx_pass import PtxPass
-from runners.ptx_text import header, with_header
-
-_COMPILERS = "installed,driver"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Brought:
-    """A kernel before those who judge it."""
-
-    who: Court
-    ptx: str
-    """With a rounding for each sum and product."""
-    launch: Guess
-    reference: Reference
-    refusal: str
-    """Why the simulated device does not know it; "" where it does."""
-    notes: Sequence[str]
-    """Sentences about what was changed."""
-
-
-@contextmanager
-def brought(options: Judge) -> Iterator[Brought]:
-    """Read a kernel and open all that is asked about it.
-
-    Raises
-    ------
-    WarpfuzzError
-        If it is no kernel, or nothing can be said of its result.
-    """
-    remember(options.ptx_pass, options.runner if is_command(options.runner or "") else None)
-    written = read_text(options.kernel, "kernel")
-    rows = LaunchRows()
-    if options.launch is not None:
-        rows = parse_launch(read_text(options.launch, "launch").encode(), str(options.launch))
-    ptx = rounded(written)
-    target, version = header(ptx)
-    if not target or not version:
-        raise UsageError(f"{options.kernel} has no .target or no .version, so it is no PTX module")
-    entry = entry_of(ptx, rows.entry)
-    own = own_text(written, entry)
-    for name in options.faults:
-        if not by_name(name).applies(ptx):
-            raise UsageError(
-                f"the fault {name} changes nothing in {options.kernel}, which has none of the "
-                "instructions that it breaks, so that nothing would be judged; leave it out"
-            )
-    choice = RunnerChoice(
-        name=hardware_runner(options.runner),
-        target=target,
-        ptx_version=version,
-        **options.picked("device", "faults", "ptx_pass"),
-    )
-    _check_pass(choice, ptx)
-    notes = []
-    if without := without_rounding(own):
-        added = counted(without, "sum or product", "sums and products")
-        notes.append(f"{added} without a rounding got .rn: a compiler may fuse them otherwise.")
-    with ExitStack() as stack:
-        try:
-            who = stack.enter_context(_court(options, choice))
-        except TargetError as error:
-            if parse_target(target).is_specific:
-                raise
-            notes.insert(0, f".target {target} became {error.own}, which is what the GPU runs.")
-            ptx = with_header(ptx, target=error.own, version=version)
-            who = stack.enter_context(_court(options, replace(choice, target=error.own)))
-        reference = Reference(target=who.architecture)
-        refusal = reference.refusal(ptx, entry)
-        if refusal and choice.name != "cuda":
-            raise InfrastructureError(
-                f"the simulated device does not know the kernel ({refusal}), and there is nothing "
-                "else to compare with"
-            )
-        open_ = undecided(own)
-        if refusal and (said := open_ or forgetting(own)):
-            raise UsageError(
-                f"the simulated device does not know the kernel ({refusal}), and {said}"
-            )
-        try:
-            yield Brought(
-                who=who, ptx=ptx, launch=guess(ptx, rows, reference.device),
-                reference=reference, refusal=refusal, notes=notes,
-            )  # fmt: skip
-        except UsageError as error:
-            if open_:
-                raise UsageError(f"{error}; {open_}") from None
-            raise
+from oracle.errors import InfrastructureError
 
 
 def judge_kernel(options: Judge) -> bool:
@@ -140,7 +36,22 @@ def judge_kernel(options: Judge) -> bool:
     def corpus() -> Corpus:
         return create_corpus(options.corpus, generator=generator())
 
-    with starting(lines=False) as tell, brought(options) as case:
+    with (
+        starting(lines=False) as tell,
+        brought(
+            **options.picked(
+                "kernel",
+                "launch",
+                "runner",
+                "compilers",
+                "levels",
+                "device",
+                "faults",
+                "ptx_pass",
+                "json",
+            )
+        ) as case,
+    ):
         who = case.who
         told = judged(
             who, case.ptx, case.launch.setup, None if case.refusal else case.reference,
@@ -156,70 +67,6 @@ def judge_kernel(options: Judge) -> bool:
             f"nothing was compared: {'; '.join((*told.came.unasked, *who.skipped))}"
         )
     return any(one.known is None and one.verdict.kind is not Kind.NOTE for one in told.found)
-
-
-@contextmanager
-def _court(options: Judge, choice: RunnerChoice) -> Iterator[Court]:
-    with ExitStack() as stack:
-        members = _members(options, choice)
-        try:
-            who = stack.enter_context(court(choice, members))
-        except InfrastructureError as error:
-            if options.runner is not None:
-                raise
-            raise type(error)(
-                f"{error}; without a GPU, a pass or compilers that write PTX are judged on the "
-                "simulated device: --runner sim with --ptx-pass or --compilers"
-            ) from error
-        yield who
-
-
-def _check_pass(choice: RunnerChoice, ptx: str) -> None:
-    """Raise InfrastructureError where a pass fails, or makes no PTX of the kernel."""
-    if choice.ptx_pass is None or PtxPass(choice.ptx_pass).missing is not None:
-        return
-    for rewriter in rewriters(choice.faults, choice.ptx_pass):
-        rewritten = rewriter(ptx)
-        if isinstance(rewritten, Failure):
-            raise InfrastructureError(str(rewritten))
-        ptx = rewritten
-    if not all(header(ptx)):
-        first = next(iter(ptx.splitlines()), "")
-        raise InfrastructureError(
-            f"the PTX pass {quoted(choice.ptx_pass)} makes no PTX of the kernel, with .version and "
-            f".target: what it writes begins with {first[:60]!r}"
-        )
-
-
-def _members(options: Judge, choice: RunnerChoice) -> tuple[Member, ...]:
-    """Return the compilers that are asked; none where a fault or a pass is."""
-    changed = options.faults or options.ptx_pass
-    if choice.name not in BUILT_IN:
-        if options.compilers is not None:
-            raise UsageError(
-                f"--compilers makes code for a GPU, and the runner {choice.name} reads the PTX "
-                "itself; leave one of the two out"
-            )
-        return ()
-    if changed and options.compilers is not None:
-        raise UsageError(
-            "--fault and --ptx-pass change what every compiler gets, and compilers are compared on "
-            "the same text; leave one of the two out"
-        )
-    if changed and choice.name == "sim":
-        return ()
-    if choice.name == "sim" and options.compilers is None:
-        raise UsageError(
-            "the simulated device has nothing to compare the kernel with; give a --ptx-pass or a "
-            "--fault that changes it, or choose --runner cuda"
-        )
-    if changed:
-        raise UsageError(
-            "--fault and --ptx-pass are compared on the simulated device: --runner sim"
-        )
-    with fetcher(fetched_compiler, json=options.json) as fetch_one:
-        selected = all_fetched(select(options.compilers or _COMPILERS), fetch_one)
-    return members_of(selected, parse_levels(options.levels))
 
 
 def _report(options: Judge, told: Judged, case: Brought, seconds: float) -> None:

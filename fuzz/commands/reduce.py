@@ -13,9 +13,9 @@ from pathlib import Path
 
 from corpus import ShrinkStatus, durable
 from fuzz.campaign.rounds import parse_duration
-from fuzz.commands.judge import brought
 from fuzz.compilers.failures import Ask, CompilerFailure
 from fuzz.compilers.members import COMPILE_SECONDS
+from fuzz.judging.bringing import brought
 from fuzz.judging.comparing import Verdict as Difference
 from fuzz.judging.judging import compare, reducer_of
 from fuzz.judging.reducing import KernelReducer
@@ -191,13 +191,13 @@ def _commanded(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
 @contextmanager
 def _differing(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
     """Keep that a build is wrong, another one right, and the kernel's result decided."""
-    compilers = None if options.compiler is None else f"{options.compiler},installed,driver"
-    judge = Judge(
-        kernel=options.module, compilers=compilers,
-        **options.picked("launch", "runner", "ptx_pass", "faults", "device"),
-    )  # fmt: skip
+    given = options.picked("launch", "runner", "ptx_pass", "faults", "device", "json")
+    if options.compiler is not None:
+        given["compilers"] = f"{options.compiler},installed,driver"
+    judge = Judge(kernel=options.module, **given)
     wanted = None if options.compiler is None else find_assembler(options.compiler).label
-    with brought(judge) as case:
+    named = judge.picked("kernel", "compilers", "levels", *given)
+    with brought(**named) as case:
         if case.refusal:
             raise InfrastructureError(
                 f"the simulated device does not know the kernel ({case.refusal}), so that nothing "
