@@ -43,7 +43,7 @@ from strategies.simplification.accesses import (
     plainer_accesses,
 )
 from strategies.simplification.examples import Example, shows_something, visit
-from strategies.simplification.isolation import isolated, loaded, shared_sources, stored
+from strategies.simplification.isolation import isolated, loaded, stored
 from strategies.simplification.lane_code import code_alone, smaller_code
 from strategies.simplification.registers import (
     is_costly,
@@ -52,7 +52,7 @@ from strategies.simplification.registers import (
     plainer_metadata,
     with_plain_metadata,
 )
-from strategies.simplification.structure import drops, loads_first, trims, unwraps
+from strategies.simplification.structure import drops, trims, unwraps
 from strategies.simplification.terms import (
     CHOICES,
     SIZES,
@@ -82,7 +82,7 @@ def _simplify_once(trials: Trials, cells: Cells, left: list[int]) -> bool:
     return _together(
         trials,
         [
-            (cell, lambda changed, cell=cell, value=value: cells.with_value(changed, cell, value))
+            (cell, partial(cells.with_value, cell=cell, value=value))
             for cell in left
             for value in simpler_values(cells.types[cell], cells.value(image, cell))
         ],
@@ -168,11 +168,12 @@ def _change(trials: Trials, change: Callable[[Image, Ids], Image], groups: Seque
     """Change groups of cells or bytes, as many of them as go together; return whether any did."""
     return _together(
         trials,
-        [
-            (number, lambda image, group=group: change(image, group))
-            for number, group in enumerate(groups)
-        ],
+        [(number, _with(change, group)) for number, group in enumerate(groups)],
     )
+
+
+def _with(change: Callable[[Image, Ids], Image], group: Ids) -> Callable[[Image], Image]:
+    return lambda image: change(image, group)
 
 
 def _together(trials: Trials, changes: Sequence[tuple[int, Callable[[Image], Image]]]) -> bool:
@@ -250,8 +251,6 @@ _SINGLE: tuple[Reduction, ...] = (
     plain_one,
     plainer_accesses,
     stored,
-    shared_sources,
-    loads_first,
     trims,
 )
 _COMPILED = 16

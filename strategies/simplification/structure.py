@@ -1,7 +1,6 @@
 """Fewer steps: dropped alone and in groups, branches and loops unwrapped, words to constants.
 
-What can be loaded before anything else happens is. What nothing needs any more, steps and buffers,
-goes with them (`tidied`).
+What nothing needs any more, steps and buffers, goes with them (`tidied`).
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from oracle.image import position
 from oracle.ops import accesses_matrix, accesses_rows, is_main
 from oracle.places import Buffer, Uniform, Word
 from oracle.program import Program, walk
-from oracle.registers import Register, listed
-from oracle.steps import Barrier, Branch, Copy, Loop, Step, copies_bytes, is_plain_load
+from oracle.registers import listed
+from oracle.steps import Barrier, Branch, Copy, Loop, Step, copies_bytes
 from strategies.programs.memory import GUARD_BYTES
 from strategies.simplification.examples import (
     Edits,
@@ -219,35 +218,6 @@ def _simpler(example: Example, step: Step) -> Iterator[Steps]:
             if isinstance(count, Word):
                 fewer.append(most)
             yield from ((replace(step, count=number),) for number in fewer)
-
-
-def loads_first(example: Example) -> Iterator[Example]:
-    """Iterate over examples in which what can be loaded before anything else happens is.
-
-    Compilers join and move what stands beside each other: a branch or a loop may stay for nothing
-    but keeping a load away from there.
-    """
-    yield example.with_program(example.program.buffers, _loads_first(example.program.steps))
-
-
-def _loads_first(steps: Steps) -> Steps:
-    first: list[Step] = []
-    rest: list[Step] = []
-    registers, written = set[Register](), set[str]()
-    for step in steps:
-        if (
-            is_plain_load(step)
-            and all(registers.isdisjoint(use.registers) for use in step.uses)
-            and written.isdisjoint(span.buffer for span in step.bytes_read)
-        ):
-            first.append(step)
-            continue
-        blocks = {field: _loads_first(inside) for field, inside in step.blocks.items()}
-        rest.append(step.changed(**blocks))
-        every = list(walk((step,)))
-        registers |= {one for inside in every for use in inside.uses for one in use.registers}
-        written |= {span.buffer for inside in every for span in inside.bytes_written}
-    return (*first, *rest)
 
 
 def _value(example: Example, value: Uniform) -> int:
