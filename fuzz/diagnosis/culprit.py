@@ -12,21 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
 from fuzz.diagnosis.lane_code import (
-    APART,
-    ENTERED,
-    entered_at_the_start,
+    without_loops,
     wrong_addresses,
     wrong_code,
 )
 from fuzz.diagnosis.multiplication import wrong_alone
-from fuzz.diagnosis.shared_registers import BYTES, expanded_alike, shared_register_culprits
+from fuzz.diagnosis.shared_registers import expanded_alike, shared_register_culprits
 from fuzz.diagnosis.single_step import (
     ADDRESSES,
     CODE,
@@ -49,7 +46,7 @@ from oracle.ops import (
 )
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Branch, Elementwise, Loop, Step, changes_elements, is_lane_code
+from oracle.steps import Elementwise, Step, changes_elements, is_lane_code
 from oracle.tracing import Event, Trace, trace
 from strategies.programs.single_instruction import (
     Access,
@@ -69,8 +66,8 @@ _MULTIPLICATIONS = 512
 _IN_COMPANY = "beside other steps only"
 _COMPUTED = "multiplicands that scalar code computes"
 """Where a multiplication is right with the same multiplicands, loaded."""
-_CONSTANT = "a constant multiplicand that scalar code computes"
-"""Where a register of one of them holds one number in every lane."""
+_AROUND = "around a loop of lanes"
+"""Where branches and loops of the warp are right around lanes that take their loops once."""
 _MOST_STEPS = 256
 """Steps of a program that is looked into; loops are longer."""
 
@@ -134,24 +131,14 @@ class _Search:
         if not self._device.right(straight, image):
             return None
         plain = {
-            site: (replace(step, code=entered_at_the_start(step.code)),)
+            site: (replace(step, code=without_loops(step.code)),)
             for site, step in visit(program.steps)
             if is_lane_code(step)
         }
         other = replace(program, steps=edited(program.steps, plain))
         if other == program or not self._device.right(other, image):
             return CONTROL
-        # Of a branch around such a loop nobody knows more.
-        steps = list(walk(program.steps))
-        looped = any(
-            is_lane_code(one) and entered_at_the_start(one.code) != one.code
-            for loop in steps
-            if isinstance(loop, Loop)
-            for one in walk(loop.body)
-        )
-        if looped and not any(isinstance(one, Branch) for one in steps):
-            return Culprit(steps=(APART,))
-        return Culprit(steps=(f"{CONTROL.name} and {ENTERED}",))
+        return replace(CONTROL, condition=_AROUND)
 
     def _elementwise(self, traced: Trace) -> Culprit | None:
         """Blame an element-wise step if it is wrong between a load and a store.
@@ -354,28 +341,15 @@ def _culprit_in_company(traced: Trace, event: Event) -> Culprit:
     step, condition, within = event.step, _IN_COMPANY, ""
     if multiplies_registers(step):
         within = expanded_alike(step.form)
-        made = [
-            event.inputs[use.field]
+        if any(
+            is_lane_code(getattr(traced.maker(event, use.name), "step", None))
             for use in step.reads
             if use.field in ("a", "b")
-            and is_lane_code(getattr(traced.maker(event, use.name), "step", None))
-        ]
-        if made:
+        ):
             condition = _COMPUTED
-        if within == BYTES and any(_one_number(held) for held in made):
-            # Compilers expand both instructions alike.
-            return Culprit(
-                steps=("mma",), within=within, condition=_CONSTANT, form=step.form, together=True
-            )
     return Culprit(
         steps=_names(step), within=within, condition=condition, form=step.instruction, together=True
     )
-
-
-def _one_number(held: NDArray[Any]) -> bool:
-    """Whether any of the registers that all lanes hold, (32, ...), is the same in each of them."""
-    words = np.ascontiguousarray(held).view(np.uint8).reshape(len(held), -1, 4)
-    return bool((words == words[:1]).all(axis=(0, 2)).any())
 
 
 def _looking(traced: Trace) -> Iterator[Form]:

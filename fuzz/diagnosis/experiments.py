@@ -40,14 +40,13 @@ class Culprit:
     """The step that experiments show to be wrong, and what shows it."""
 
     steps: tuple[str, ...]
-    """Instructions, or other steps, in words; two where only both together are wrong, or nothing
-    that a program sees tells them apart."""
+    """Instructions as PTX spells them, or other steps in words, those that tell most first: several
+    where only all together are wrong, or nothing that a program sees tells them apart."""
     within: str = ""
     """What it is restricted to: results that need rounding or clamping in one unit, say."""
     condition: str = ""
     """Without which it is right."""
     effect: str = ""
-    """What would give the same results, in words; for a person only."""
     form: Form | None = None
     """The instruction in which it was seen."""
     together: bool = False
@@ -56,10 +55,15 @@ class Culprit:
     """A program of nothing but what it takes to see it."""
 
     @property
+    def instructions(self) -> tuple[str, ...]:
+        """The steps, and what the last of them is restricted to."""
+        *others, last = self.steps
+        return (*others, f"{last} of {self.within}" if self.within else last)
+
+    @property
     def name(self) -> str:
-        """The instruction, and what it is wrong in."""
-        steps = " or ".join(self.steps)
-        return f"{steps} of {self.within}" if self.within else steps
+        """The instructions in a line."""
+        return " and ".join(self.instructions)
 
     @property
     def key(self) -> str:

@@ -15,7 +15,6 @@ from functools import cached_property
 import numpy as np
 
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Witness, arithmetic_of
-from fuzz.diagnosis.explanations import cause_of, causes_of_load
 from oracle.forms import Form
 from oracle.isa import MMA_FORMS, is_available
 from strategies.programs.single_instruction import (
@@ -150,10 +149,6 @@ class _Spectrum:
         for operand in "ab":
             if f"wmma.load.{operand}" in able:
                 return self._load_or_multiplication(operand)
-        for operand in "ab" if "c0" in self._wrong_runs(drawn=True) else "":
-            effect = self._loaded_otherwise(operand)
-            if effect:
-                return Culprit(steps=(f"wmma.load.{operand}",), effect=effect)
         for operand in "ab":
             if f"{operand}1" in runs and self._wrong_if_loaded(operand):
                 return self._loaded(operand)
@@ -196,7 +191,7 @@ class _Spectrum:
         if "wmma.load.c" in able:
             if self._only_special_values_move():
                 return Culprit(steps=("wmma.load.c", "wmma.store"))
-            return self._loads("c", "")
+            return self._loads("c")
         return Culprit(steps=("wmma.load",) if "wmma.load" in able else ("wmma.store",))
 
     def _only_special_values_move(self) -> bool:
@@ -237,46 +232,28 @@ class _Spectrum:
         if "c0" not in drawn:
             # It takes special values: of one operand by chance, as likely as not.
             return self._multiplication()
-        effect = self._loaded_otherwise(operand)
-        if effect or self.reads_elsewhere(operand):
-            return self._loads(operand, effect)
+        if self.reads_elsewhere(operand):
+            return self._loads(operand)
         if self._wrong_if_loaded(operand):
             return self._loaded(operand)
         for form in (self._base.form, *self._siblings(operand, same=False)):
             # Of lines without gaps, or as many as elements in one, another order is all the same.
             other = _Spectrum(self._device, self._base.spread(form, operand), ())
             if other.wrong and other.reads_elsewhere(operand):
-                return self._loads(operand, effect)
+                return self._loads(operand)
         if any(self._is_right(form, operand) for form in self._siblings(operand)):
             return self._multiplication()
         return Culprit(steps=(load, "wmma.mma"))
 
-    def _loads(self, operand: str, effect: str) -> Culprit:
+    def _loads(self, operand: str) -> Culprit:
         form = self._base.form
         # Lines of A and B that are both along k may change places together, and nothing shows.
         across = [one for one in MMA_FORMS if one == form.varied(alayout="row", blayout="col")]
         for other in dict.fromkeys((form, *across)):
             alike = _Spectrum(self._device, self._base.alike(operand, other), ())
             if alike.wrong and not {"a1", "b1"} - alike._wrong_runs():
-                return Culprit(steps=("wmma.load",), effect=effect)
-        return Culprit(steps=(f"wmma.load.{operand}",), effect=effect)
-
-    def _loaded_otherwise(self, operand: str) -> str:
-        """Return which other load of an operand would explain every image; "" if none does."""
-        assert self._results is not None
-        chosen = [index for index, (_, run) in enumerate(self._runs) if run == "c0"]
-        if not self._results.wrong[chosen].any():
-            return ""
-        return (
-            cause_of(
-                self._base.program,
-                self._images[chosen],
-                self._results.actual[chosen],
-                target=self._device.target,
-                among=causes_of_load(operand),
-            )
-            or ""
-        )
+                return Culprit(steps=("wmma.load",))
+        return Culprit(steps=(f"wmma.load.{operand}",))
 
     def reads_elsewhere(self, operand: str) -> bool:
         """Whether the result depends on bytes that the load of an operand should not read."""

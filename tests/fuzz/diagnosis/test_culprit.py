@@ -85,7 +85,7 @@ def culprits(runner, name: str, count: int) -> set[str]:
         ("load-a-layout-flipped", "wmma.load.a"),
         ("load-stride-ignored", "wmma.load"),
         ("load-c-stride-longer", "wmma.load.c"),
-        ("mma-b-register-slip", "wmma.load.b or wmma.mma"),  # nobody else reads such a fragment
+        ("mma-b-register-slip", "wmma.load.b and wmma.mma"),  # nobody else reads such a fragment
         ("multiplicands-exchanged", "wmma.mma"),
         ("satfinite-dropped", "wmma.mma of integers"),
         ("sum-rounded-up", "wmma.mma of floats"),
@@ -380,7 +380,7 @@ def test_a_step_that_is_wrong_only_beside_others_is_found_in_its_place() -> None
     device = ExperimentDevice(broken, emit(program, module=MODULE))
     culprit = culprit_of(device, program, drawn_image(program))
     assert culprit is not None
-    assert culprit.key == "wmma.mma or wmma.load/beside other steps only"
+    assert culprit.key == "wmma.mma and wmma.load/beside other steps only"
 
 
 def rows_turned(ptx: str) -> str:

@@ -10,7 +10,6 @@ from repro_cases import contents, half, multiplication
 
 from corpus import Family, Kind
 from fuzz.diagnosis.experiments import Culprit
-from fuzz.diagnosis.explanations import cause_of
 from fuzz.diagnosis.single_step import CODE
 from fuzz.findings.case import Evidence
 from fuzz.findings.families import (
@@ -69,14 +68,6 @@ def _moved(step, names):
         return step
     place = step.memory.place
     return step.changed(place=replace(place, buffer=names[place.buffer]))
-
-
-def test_what_is_right_has_no_cause() -> None:
-    program = multiplication(half())
-    images = contents(program, 4)
-    actual = execute(program, images).images
-    actual[:, program.offset("gd")] ^= 0x55
-    assert cause_of(program, images, actual, target="sm_90") is None
 
 
 def _differing(*pairs: tuple[int, int], bits: int = 32) -> list[Difference]:
