@@ -37,6 +37,7 @@ from oracle.forms import Form
 from oracle.isa import MMA_FORMS
 from oracle.matrices import Matrix
 from oracle.operands import Fragment, Use
+from oracle.operations import Operation
 from oracle.ops import (
     Op,
     loads_fragment,
@@ -46,16 +47,14 @@ from oracle.ops import (
 )
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Elementwise, Step, changes_elements, is_lane_code
+from oracle.steps import Step, changes_elements, is_lane_code
 from oracle.tracing import Event, Trace, trace
 from strategies.programs.single_instruction import (
     Access,
     Content,
     SingleProduct,
-    Values,
     apart,
     exact,
-    image_of,
     plain_access,
     single_product,
 )
@@ -100,7 +99,7 @@ class _Search:
             wrong_copy(device, program)
             or self._register_steps(program, traced)
             or self._instructions(program, traced)
-            or self._elementwise(traced)
+            or self._elementwise(program, image)
             or self._control(program, image, traced)
             or _wrong_in_company(device, program, image, traced)
         )
@@ -140,75 +139,19 @@ class _Search:
             return CONTROL
         return replace(CONTROL, condition=_AROUND)
 
-    def _elementwise(self, traced: Trace) -> Culprit | None:
-        """Blame an element-wise step if it is wrong between a load and a store.
-
-        Multiplicands cannot be stored: there a multiplication must be right only without it.
-        """
-        for event in traced.events:
-            step = event.step
-            if not changes_elements(step):
-                continue
-            matrix = replace(step.matrix, operand="c")
-            source = event.inputs["source"]
-            plain = _accumulating(matrix)
-            if step.matrix.operand in "cd" and plain is not None:
-                exactly = {name: exact(plain.form.matrix(name), 0) for name in "ab"}
-                moved = wrong_alone(self._device, plain, [{**exactly, "c": source}])
-                if moved is not None:
-                    return moved
-                if self._changed(plain, step, "c", {"c": source}, multiplied=False):
-                    return Culprit(steps=(_ELEMENTWISE,))
-                continue
-            consumer = next(
-                (
-                    (other, use.field)
-                    for other in traced.events
-                    if multiplies_fragments(other.step)
-                    for use in other.step.reads
-                    if other.makers.get(use.name) == event.number
-                ),
-                None,
-            )
-            if consumer is None:
-                continue
-            other, operand = consumer
-            assert multiplies_fragments(other.step)
-            contents: dict[str, Content] = {**other.inputs}
-            if not self._changed(
-                single_product(other.step.form), step, operand, {**contents, operand: source}
-            ):
-                continue
-            # Right by itself, as far as it can be looked at: only both together are wrong.
-            same = _accumulating(matrix)
-            apart = same is not None and not self._changed(
-                same, step, "c", {"c": _shaped(source, matrix)}, multiplied=False
-            )
-            return Culprit(steps=(_ELEMENTWISE, "wmma.mma") if apart else (_ELEMENTWISE,))
-        return None
-
-    def _changed(
-        self,
-        base: SingleProduct,
-        step: Elementwise,
-        operand: str,
-        contents: Mapping[str, Content],
-        *,
-        multiplied: bool = True,
-    ) -> bool:
-        """Whether a program comes out wrong with an element-wise step on one operand."""
-        program = base.program if multiplied else base.reload(base.form.c_type)
-        at = next(
-            index
-            for index, one_ in enumerate(program.steps)
-            if loads_fragment(one_) and operand in one_.operands
-        )
-        own = replace(
-            step, source=operand, destination=operand,
-            matrix=replace(step.matrix, operand=operand, shape=base.form.shape),
-        )  # fmt: skip
-        tried = replace(program, steps=(*program.steps[: at + 1], own, *program.steps[at + 1 :]))
-        return not self._device.right(tried, image_of(tried, contents))
+    def _elementwise(self, program: Program, image: NDArray[np.uint8]) -> Culprit | None:
+        """Blame element-wise steps if the program is right once they change nothing."""
+        plain = {
+            site: (replace(step, operation=Operation.COPY, constant=0),)
+            for site, step in visit(program.steps)
+            if changes_elements(step)
+        }
+        other = replace(program, steps=edited(program.steps, plain))
+        if other == program or not self._device.right(other, image):
+            return None
+        if self._device.right(program, image):
+            return None
+        return Culprit(steps=(_ELEMENTWISE,))
 
     def _instructions(self, program: Program, traced: Trace) -> Culprit | None:
         """Blame what is wrong by itself of loads, multiplications and stores."""
@@ -223,10 +166,6 @@ class _Search:
 
 
 _ELEMENTWISE = "element-wise operation"
-
-
-def _shaped(values: Values, matrix: Matrix) -> Values:
-    return np.resize(values, (matrix.rows, matrix.columns))
 
 
 def _accumulating(matrix: Matrix) -> SingleProduct | None:
