@@ -12,6 +12,7 @@ from fuzz.runner import kind_of_failure
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution import execute
 from oracle.forms import Form
+from oracle.instructions import INSTRUCTIONS
 from oracle.permission import contradicting
 from oracle.program import Program
 from oracle.targets import Module
@@ -197,6 +198,14 @@ class Results:
     """(count,): which have one."""
     actual: Images
     expected: Images
+
+
+def name_of_form(form: Form) -> str:
+    """Name an instruction; of the sparse ones plain and ordered metadata are no difference.
+
+    ptxas makes the same code of both (2026-11-23).
+    """
+    return INSTRUCTIONS[form.mnemonic].name.partition("::")[0]
 
 
 def unit_of(form: Form) -> str:

@@ -19,11 +19,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Witness, arithmetic_of
+from fuzz.diagnosis.experiments import (
+    Culprit,
+    ExperimentDevice,
+    Witness,
+    arithmetic_of,
+    name_of_form,
+)
 from oracle.formats import Format
 from oracle.forms import Form
 from oracle.image import position
-from oracle.instructions import INSTRUCTIONS
 from oracle.isa import chunks_of
 from oracle.matrices import LANES
 from oracle.operands import Registers, Use
@@ -108,7 +113,7 @@ def works_on_registers(step: Step) -> bool:
 def name_of(step: Step) -> str:
     """Return what a step on registers is called."""
     if step.instruction:
-        return INSTRUCTIONS[step.instruction.mnemonic].name
+        return name_of_form(step.instruction)
     return _NAMES[step.action]
 
 
