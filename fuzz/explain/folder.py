@@ -17,9 +17,9 @@ from fuzz.explain.facts import ValueFacts, document_of
 from fuzz.explain.machine_code import MachineCode, asked_by_bisection, machine_code
 from fuzz.explain.markdown import instruction_page, value_page
 from fuzz.findings.case import ACTUAL, MODULE, ORIGINAL, REWRITTEN, is_runnable, is_value_finding
-from fuzz.findings.making import MadeWith, variant_of
+from fuzz.findings.making import variant_of
 from fuzz.findings.probes import HandProbe
-from fuzz.kinds import title_of
+from fuzz.kinds import sentence
 from fuzz.output import harmless
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.disassembly import Disassembler
@@ -304,7 +304,9 @@ def _of_images(entry: Entry) -> Mapping[str, bytes]:
     kernel, ptx, setup = probe.module.kernel(), probe.module.ptx, probe.setup
     rewritten = entry.read(REWRITTEN).decode(errors="replace") if REWRITTEN in files else ptx
     whole = {"name": "image", "offset": 0, "size": kernel.image_bytes}
-    document = document_of(finding, kernel, [whole], level=finding.details.get("opt", 3))
+    document = document_of(
+        finding, kernel, [whole], level=3 if finding.made.level is None else finding.made.level
+    )
     how = "one warp"
     if setup is not None:
         document["launch"] = {
@@ -323,7 +325,7 @@ def _of_images(entry: Entry) -> Mapping[str, bytes]:
     judged = "referee" in finding.details
     about = _JUDGED.format(said=_said(entry)) if judged else _BY_HAND.format(kind=finding.kind)
     page = _IMAGES.format(
-        title=harmless(title_of(finding), one_line=True), about=about, target=finding.target,
+        title=harmless(sentence(finding), one_line=True), about=about, target=finding.target,
         entry=kernel.entry, how=how, size=kernel.image_bytes,
     )  # fmt: skip
     own = {}
@@ -351,10 +353,10 @@ def _extents(shape: Sequence[int]) -> str:
 
 def _said(entry: Entry) -> str:
     """Say who ran a judged kernel, what it was compared with, and what differs."""
-    (ran,), made = entry.finding.runners, MadeWith.of(entry)
+    ran, made = entry.finding.runners[-1], entry.finding.made
     who, referee = (str(entry.finding.details[name]) for name in ("compilers", "referee"))
     lines = [f"Run by {who} ({ran.runner}), compared with {referee}: {ran.message}"]
-    if made.ptx_pass is not None:
+    if made.ptx_pass:
         lines.append(f"This pass changed the kernel before it ran:\n\n    {made.ptx_pass}")
     if made.faults:
         lines.append(f"These faults were planted: {', '.join(made.faults)}")
