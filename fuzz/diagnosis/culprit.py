@@ -65,7 +65,7 @@ _MULTIPLICATIONS = 512
 _IN_COMPANY = "beside other steps only"
 _COMPUTED = "multiplicands that scalar code computes"
 """Where a multiplication is right with the same multiplicands, loaded."""
-_AROUND = "around a loop of lanes"
+_AROUND = "with a loop of lanes in it"
 """Where branches and loops of the warp are right around lanes that take their loops once."""
 _MOST_STEPS = 256
 """Steps of a program that is looked into; loops are longer."""

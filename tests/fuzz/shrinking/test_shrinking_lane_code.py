@@ -502,7 +502,7 @@ def test_a_loop_that_is_wrong_around_one_that_lanes_enter_within_its_body_is_nam
     device = ExperimentDevice(runner, emit(program, module=MODULE))
     culprit = culprit_of(device, program, example.image)
     assert culprit is not None
-    assert culprit.key == "branch or loop/around a loop of lanes"
+    assert culprit.key == "branch or loop/with a loop of lanes in it"
 
 
 def test_a_product_of_which_two_operands_are_one_vector_can_be_left_out() -> None:
