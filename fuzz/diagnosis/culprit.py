@@ -107,9 +107,9 @@ class _Search:
     def _register_steps(self, program: Program, traced: Trace) -> Culprit | None:
         """Blame a step on registers, unless the copies that fill its memory are wrong as well."""
         found = wrong_register_step(self._device, program, traced)
-        if found is not None and found.steps == (CODE,):
+        if found is not None and found.instructions == (CODE,):
             return wrong_code(self._device, traced) or found
-        if found is not None and found.steps == (ADDRESSES,):
+        if found is not None and found.instructions == (ADDRESSES,):
             return wrong_addresses(self._device, program) or found
         if found is None or found.witness is None:
             return found
@@ -151,7 +151,7 @@ class _Search:
             return None
         if self._device.right(program, image):
             return None
-        return Culprit(steps=(_ELEMENTWISE,))
+        return Culprit(instructions=(_ELEMENTWISE,))
 
     def _instructions(self, program: Program, traced: Trace) -> Culprit | None:
         """Blame what is wrong by itself of loads, multiplications and stores."""
@@ -229,7 +229,7 @@ def in_company(culprit: Culprit | None) -> bool:
 
     Of code of lanes, that no instruction is wrong by itself, and that it is to be made smaller.
     """
-    return culprit is not None and (culprit.together or culprit.steps == (CODE,))
+    return culprit is not None and (culprit.together or culprit.instructions == (CODE,))
 
 
 def _wrong_in_company(
@@ -277,18 +277,17 @@ def _wrong_in_company(
 
 
 def _culprit_in_company(traced: Trace, event: Event) -> Culprit:
-    step, condition, within = event.step, _IN_COMPANY, ""
+    step, condition = event.step, _IN_COMPANY
+    instructions = _names(step)
     if multiplies_registers(step):
-        within = expanded_alike(step.form)
+        instructions = (f"{name_of(step)} of {expanded_alike(step.form)}",)
         if any(
             is_lane_code(getattr(traced.maker(event, use.name), "step", None))
             for use in step.reads
             if use.field in ("a", "b")
         ):
             condition = _COMPUTED
-    return Culprit(
-        steps=_names(step), within=within, condition=condition, form=step.instruction, together=True
-    )
+    return Culprit(instructions=instructions, condition=condition, together=True)
 
 
 def _looking(traced: Trace) -> Iterator[Form]:

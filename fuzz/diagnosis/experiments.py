@@ -38,28 +38,20 @@ class Witness:
 
 @dataclass(frozen=True, kw_only=True)
 class Culprit:
-    """The step that experiments show to be wrong, and what shows it."""
+    """What experiments show to be wrong, and a program that shows it."""
 
-    steps: tuple[str, ...]
-    """Instructions as PTX spells them, or other steps in words, those that tell most first: several
-    where only all together are wrong, or nothing that a program sees tells them apart."""
-    within: str = ""
-    """What it is restricted to: results that need rounding or clamping in one unit, say."""
+    instructions: tuple[str, ...]
+    """As PTX spells them, or other steps in words, those that tell most first; with what they are
+    restricted to, such as "mma.sync of 8-bit floats". Several where only all together are wrong, or
+    nothing that a program sees tells them apart."""
     condition: str = ""
     """Without which it is right."""
-    effect: str = ""
     form: Form | None = None
-    """The instruction in which it was seen."""
+    """The instruction in which operands share registers."""
     together: bool = False
     """Whether each step was right by itself: of a smaller program less may be named."""
     witness: Witness | None = field(default=None, compare=False)
     """A program of nothing but what it takes to see it."""
-
-    @property
-    def instructions(self) -> tuple[str, ...]:
-        """The steps, and what the last of them is restricted to."""
-        *others, last = self.steps
-        return (*others, f"{last} of {self.within}" if self.within else last)
 
     @property
     def name(self) -> str:

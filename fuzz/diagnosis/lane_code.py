@@ -180,7 +180,7 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
         return found
     shown = Witness(program=example.program, images=example.image[None])
     if sum(1 for _ in every(step.code)) > _SMALL:
-        return Culprit(steps=(CODE,), witness=shown, together=True)
+        return Culprit(instructions=(CODE,), witness=shown, together=True)
     controls = _needed_controls(device, example, step)
     needed = _needed(device, example, step, there, looped=any(_LOOP in one for one in controls))
     # What is executed although its predicate says no may be anything.
@@ -195,7 +195,9 @@ def _named(needed: Sequence[Assign], controls: Sequence[str], *more: str) -> Cul
     names = tuple(sorted(dict.fromkeys(_in_one_order(needed)), key=_is_plain))[:_MOST_NAMED]
     under = [f"{'under' if one == _PREDICATE else 'in'} {one}" for one in controls]
     condition = ", ".join([*(under if names else ()), *more])
-    return Culprit(steps=names or (*controls,) or (CODE,), condition=condition, together=True)
+    return Culprit(
+        instructions=names or (*controls,) or (CODE,), condition=condition, together=True
+    )
 
 
 def _inputs(example: Example) -> NDArray[np.uint32]:
@@ -228,7 +230,7 @@ def _wrong_part(
             (one, times), witness = found
             return replace(_wrong_instruction(device, one, times, guarded), witness=witness)
     part = first_wrong(device, ((name, [trial]) for name, trial in _skeletons(step.code)))
-    return None if part is None else Culprit(steps=(part[0],), witness=part[1])
+    return None if part is None else Culprit(instructions=(part[0],), witness=part[1])
 
 
 def _wrong_instruction(
@@ -239,7 +241,7 @@ def _wrong_instruction(
         plain = assign("and.b32", "r0", "r0", "r0", guard=one.guard)
         same = Taken([LANE_NUMBERS[None]] * 2, (LANE_NUMBERS[None],), ODD[None])
         if wrong_images(device, [instruction_alone(plain, same, guarded=True)]) is not None:
-            return Culprit(steps=(_PREDICATE,))
+            return Culprit(instructions=(_PREDICATE,))
     loaded = [instruction_alone(one, time, guarded=guarded, loaded=True) for time in times]
     constant = (
         any(
@@ -250,7 +252,7 @@ def _wrong_instruction(
     )
     conditions = [f"under {_PREDICATE}"] * guarded + [_CONSTANTS] * constant
     names = _all_alike(device, one.row, one.guard if guarded else "")
-    return Culprit(steps=names, condition=", ".join(conditions))
+    return Culprit(instructions=names, condition=", ".join(conditions))
 
 
 def _all_alike(device: ExperimentDevice, row: ScalarInstruction, guard: str) -> tuple[str, ...]:

@@ -128,13 +128,11 @@ class _Spectrum:
 
     def culprit(self) -> Culprit:
         found = self._culprit()
-        steps: dict[str, Form] = {"wmma.mma": self._base.form, "wmma.store": self._base.store.form}
-        steps |= {f"wmma.load.{operand}": load.form for operand, load in self._base.loads.items()}
         witness = self._reloads
-        if witness is None or "wmma.mma" in found.steps:
+        if witness is None or any("wmma.mma" in one for one in found.instructions):
             assert self._results is not None
             witness = Witness(program=self._base.program, images=self._images[self._results.wrong])
-        return replace(found, form=steps.get(found.steps[0]), witness=witness)
+        return replace(found, witness=witness)
 
     def _culprit(self) -> Culprit:
         assert self._results is not None
@@ -155,7 +153,7 @@ class _Spectrum:
         # C is right where it is loaded and stored: a sum of C alone is the multiplication's.
         elsewhere = {"a1", "b1"} <= runs <= _NEEDS["wmma.load"] - {"a0b0"}
         if elsewhere and any(map(self.reads_elsewhere, "ab")):
-            return Culprit(steps=("wmma.load",))
+            return Culprit(instructions=("wmma.load",))
         return self._multiplication()
 
     @cached_property
@@ -181,18 +179,18 @@ class _Spectrum:
         for operand in "ab":
             program = self._base.reload(self._base.form.c_type, beside=operand)
             if not self._device.right(program, image_of(program, self._contents[0])):
-                return Culprit(steps=(f"wmma.load.{operand}",))
-        return Culprit(steps=("wmma.mma",))
+                return Culprit(instructions=(f"wmma.load.{operand}",))
+        return Culprit(instructions=("wmma.mma",))
 
     def _access(self, able: Sequence[str]) -> Culprit:
         """Tell loads from the store, where an accumulator that is loaded and stored is another."""
         if self._stored_alike():
-            return Culprit(steps=("wmma.store",))
+            return Culprit(instructions=("wmma.store",))
         if "wmma.load.c" in able:
             if self._only_special_values_move():
-                return Culprit(steps=("wmma.load.c", "wmma.store"))
+                return Culprit(instructions=("wmma.load.c", "wmma.store"))
             return self._loads("c")
-        return Culprit(steps=("wmma.load",) if "wmma.load" in able else ("wmma.store",))
+        return Culprit(instructions=("wmma.load",) if "wmma.load" in able else ("wmma.store",))
 
     def _only_special_values_move(self) -> bool:
         """Whether C is right when small integers are loaded and stored.
@@ -243,7 +241,7 @@ class _Spectrum:
                 return self._loads(operand)
         if any(self._is_right(form, operand) for form in self._siblings(operand)):
             return self._multiplication()
-        return Culprit(steps=(load, "wmma.mma"))
+        return Culprit(instructions=(load, "wmma.mma"))
 
     def _loads(self, operand: str) -> Culprit:
         form = self._base.form
@@ -252,8 +250,8 @@ class _Spectrum:
         for other in dict.fromkeys((form, *across)):
             alike = _Spectrum(self._device, self._base.alike(operand, other), ())
             if alike.wrong and not {"a1", "b1"} - alike._wrong_runs():
-                return Culprit(steps=("wmma.load",))
-        return Culprit(steps=(f"wmma.load.{operand}",))
+                return Culprit(instructions=("wmma.load",))
+        return Culprit(instructions=(f"wmma.load.{operand}",))
 
     def reads_elsewhere(self, operand: str) -> bool:
         """Whether the result depends on bytes that the load of an operand should not read."""
@@ -275,7 +273,7 @@ class _Spectrum:
         """Blame a load that gets one value wrong; or all of them, if the other does, too."""
         (other,) = {"a", "b"} - {operand}
         each = "" if self._wrong_if_loaded(other) else f".{operand}"
-        return Culprit(steps=(f"wmma.load{each}",))
+        return Culprit(instructions=(f"wmma.load{each}",))
 
     def _wrong_if_loaded(self, operand: str) -> bool:
         """Whether an operand of one value comes out right if registers made it, and wrong loaded.
@@ -337,5 +335,5 @@ class _Spectrum:
     def _multiplication(self) -> Culprit:
         """Blame the multiplication: its arithmetic, if it is right where sums are exact."""
         if self._wrong_runs(drawn=True):
-            return Culprit(steps=("wmma.mma",))
-        return Culprit(steps=("wmma.mma",), within=arithmetic_of(self._base.form))
+            return Culprit(instructions=("wmma.mma",))
+        return Culprit(instructions=(f"wmma.mma of {arithmetic_of(self._base.form)}",))

@@ -52,7 +52,8 @@ def _culprit(form: Form, condition: str) -> Culprit:
     """Return what is to blame if multiplications of a form are, where operands share registers."""
     within = expanded_alike(form, condition)
     name = name_of_form(form)
-    return Culprit(steps=(name,), within=within, condition=condition, form=form)
+    name = f"{name} of {within}" if within else name
+    return Culprit(instructions=(name,), condition=condition, form=form)
 
 
 Wrong = NDArray[np.bool_]

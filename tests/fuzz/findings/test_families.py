@@ -243,7 +243,7 @@ def test_code_of_which_no_instruction_is_known_to_be_wrong_keeps_the_name_of_its
     )
     family = Family(key="violation/scalar code that ends in shf/other result", title="")
     raw = Evidence(kind=Kind.VIOLATION, family=family, subject=subject, attempts=[])
-    assert raw.named(Culprit(steps=(CODE,))) is raw
+    assert raw.named(Culprit(instructions=(CODE,))) is raw
     assert raw.named(None) is raw
 
 
