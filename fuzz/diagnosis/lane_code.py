@@ -160,7 +160,7 @@ def refused_code(
             example = found
         (left,) = (one for one in example.program.steps if is_lane_code(one))
         computing = [one for one in every(left.code) if isinstance(one, Assign)]
-        return _named(computing, _controls(left.code)).name, example.program
+        return _named(computing, [*_controls(left.code)]).name, example.program
     return None
 
 
