@@ -359,15 +359,14 @@ DIVERGED = "under a condition that differs between lanes"
 """Condition of a warp-level instruction that some lanes alone reach."""
 
 
-def with_identity(document: Document) -> Document:
-    """Return the fields of a finding with an identity in place of the family of schema 2."""
-    # A key had the kind, the compilers and what is wrong in it.
-    if "family" not in document:
-        return document
-    key, kind = document["family"]["key"], Kind(document["kind"])
-    rest = {name: value for name, value in document.items() if name != "family"}
-    found = {"identity": msgspec.to_builtins(identity_of_key(kind, key)), "key": key}
-    return {**rest, **found, **_with_making(document)}
+def from_2(document: Document) -> Document:
+    """Return the fields of a finding of schema 2 as this one has them."""
+    found = {name: value for name, value in document.items() if name != "family"}
+    if "family" in document:
+        # A key had the kind, the compilers and what is wrong in it.
+        key, kind = document["family"]["key"], Kind(document["kind"])
+        found |= {"identity": msgspec.to_builtins(identity_of_key(kind, key)), "key": key}
+    return found if "made" in document else {**found, **_with_making(document)}
 
 
 _MADE = {
@@ -400,10 +399,15 @@ def _words(options: str) -> list[str]:
         return options.split()
 
 
+_CONTROLS = ("a predicate", "a branch of lanes", "a loop of lanes")
+"""What keys of schema 2 name beside the instructions that are wrong under it."""
+
+
 def identity_of_key(kind: Kind, key: str) -> Identity:
     """Return the identity of a finding of schema 2 or older."""
     if key.startswith(f"{kind} | "):
         _, name, *rules = key.split(" | ")
+        name = " ".join(dict.fromkeys(re.split(r" (?=\w*\.|m\d|x |another )", name)))
         return Identity.of(kind, name, condition=", ".join(rules))
     kept = _BLAME.sub("", key.removeprefix(f"{kind}/"))
     name, _, said = kept.partition("/")
@@ -416,11 +420,15 @@ def identity_of_key(kind: Kind, key: str) -> Identity:
         return Identity.of(kind, name, condition=under.strip())
     names = name.split(" and ") if name != "a program" else []
     if kind.failure == WRONG_RESULT or beside:
-        return Identity.of(kind, *names, condition=said)
+        plain = [one for one in names if not one.startswith(_CONTROLS)]
+        controls = [one for one in names if one not in plain] if plain else []
+        under = [f"{'under' if one == _CONTROLS[0] else 'in'} {one}" for one in controls]
+        condition = ", ".join(filter(None, (*under, said)))
+        return Identity.of(kind, *(plain or names), condition=condition)
     return Identity.of(kind, *names, message=said)
 
 
-MIGRATIONS: Mapping[int, Callable[[Document], Document]] = {1: _from_1, 2: with_identity}
+MIGRATIONS: Mapping[int, Callable[[Document], Document]] = {1: _from_1, 2: from_2}
 """From a schema version to the next one."""
 
 

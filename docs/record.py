@@ -83,9 +83,11 @@ MARKS = ("<!-- written by docs/record.py -->\n", "<!-- end -->\n")
 def trophies(rows: Iterable[KnownRow], entries: Sequence[Entry], answers: Answers) -> Iterator[str]:
     """Yield the tables of the page of trophies, in Markdown."""
     yield from ("## Wrong results", "", *_TABLE)
+    causes: dict[str, list[KnownRow]] = defaultdict(list)
     for row in rows:
         if row.failure == WRONG_RESULT:
-            yield _trophy(row)
+            causes[row.cause].append(row)
+    yield from map(_trophy, causes.values())
     yield from ("", "## Code that some lanes alone reach, and crashes: LLVM", "", *_TABLE)
     yield from (
         f"| {what} | {who} | {since} | {_SEE.format(*see)} |" for what, who, since, see in _LLVM
@@ -109,14 +111,12 @@ def trophies(rows: Iterable[KnownRow], entries: Sequence[Entry], answers: Answer
         )
 
 
-def _trophy(row: KnownRow) -> str:
-    """Return the line of a bug that gives wrong results."""
-    own = [span for span in row.compilers if span.name == "ptxas"]
-    first = min((span.first for span in own), key=_numbers, default="")
+def _trophy(rows: Sequence[KnownRow]) -> str:
+    """Return the line of a bug that gives wrong results, of rows that have one cause."""
+    row, finding = rows[0], next((one.finding for one in rows if one.finding), "")
+    first = min((one.first for one in row.compilers if one.name == "ptxas"), key=_numbers)
     since = f"{first} or earlier" if first in _OLDEST else first
-    see = row.evidence
-    if row.finding:
-        see = f"`warpfuzz bisect {row.finding[:8]} --corpus record`, on a GPU"
+    see = f"`warpfuzz bisect {finding[:8]} --corpus record`, on a GPU" if finding else row.evidence
     cells = row.cause, "; ".join(map(_span, row.compilers)), since, see
     return "| " + " | ".join(one.replace("|", "\\|") for one in cells) + " |"
 

@@ -438,8 +438,7 @@ def _lines(
 
 
 def _example(group: FindingGroup) -> str:
-    opcode = accused(group.shown.case).partition(" ")[0]
-    return f"{opcode} (PTX ISA {group.shown.case.ptx_version})"
+    return accused(group.shown.case).partition(" ")[0]
 
 
 _NARROW = 60

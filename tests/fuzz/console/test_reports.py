@@ -188,7 +188,7 @@ def test_lines_of_the_table_add_up_to_the_findings_that_are_counted() -> None:
 def test_a_finding_takes_few_lines_of_the_table_at_every_width(columns: int) -> None:
     """At 80 columns the instruction had eleven, and took eight lines of each finding."""
     kind, what = Kind.ACCEPTED, "wmma.load, address (known: offset-beyond-32-bits)"
-    one = replace(family(kind, what, 3), text=f"{OPCODES[0]} {{%r0}}, [%rd0];")
+    one = family(kind, what, 3, text=f"{OPCODES[0]} {{%r0}}, [%rd0];")
     recorder = recording_console(columns=columns)
     recorder.print(families_table([one], columns=columns))
     lines = recorder.export_text().rstrip().splitlines()

@@ -13,7 +13,7 @@ from repro_cases import contents, half, multiplication, row_load, stored
 from corpus import (
     Case,
     Entry,
-    Family,
+    Identity,
     Kind,
     Origin,
     Reason,
@@ -27,6 +27,7 @@ from fuzz.explain.folder import _raw, reproduction
 from fuzz.explain.markdown import value_page
 from fuzz.explain.notation import code, escaped, table
 from fuzz.findings.case import Evidence, case_of
+from fuzz.findings.families import Bucket
 from fuzz.findings.replay import Subject, attempt
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError
@@ -166,7 +167,7 @@ def test_registers_that_are_loaded_are_listed_by_lane_and_once_where_all_are_the
 def assembled(folder: Path, kind: Kind, text: str, files: dict[str, bytes]) -> Entry:
     corpus = create_corpus(folder, generator="test")
     case = Case(
-        kind=kind, family=Family(key="k", title="a title"), instructions=(text,), target="sm_90",
+        kind=kind, identity=Identity(failure="x k"), instructions=(text,), target="sm_90",
         ptx_version="8.0", oracle=OracleVerdict(verdict="illegal", reasons=(Reason(text="why"),)),
         runners=(
             RunnerVerdict(runner="ptxas", version="V13.5.37", outcome="accepted", message="fine"),
@@ -200,7 +201,7 @@ def test_a_finding_counts_the_runs_in_which_a_copy_differed() -> None:
         wrong = attempt(ready.runner, subject)
         right = replace(wrong, kind=None, failed=0, sms=())
         evidence = Evidence(
-            kind=Kind.VIOLATION, family=Family(key="k", title="k"), subject=subject,
+            kind=Kind.VIOLATION, bucket=Bucket.of(Kind.VIOLATION, "x"), subject=subject,
             attempts=[wrong, right, right, wrong],
         )  # fmt: skip
         origin = Origin(seed=1, round=0, image=0)

@@ -17,7 +17,16 @@ from repro_cases import stored as of_a_fault
 from rich.cells import cell_len
 from rich.console import Console
 
-from corpus import Case, Family, Kind, OracleVerdict, RunnerVerdict, Versions, create_corpus
+from corpus import (
+    Case,
+    Identity,
+    Kind,
+    Making,
+    OracleVerdict,
+    RunnerVerdict,
+    Versions,
+    create_corpus,
+)
 from corpus.entry import Entry
 from corpus.opening import named_entry
 from corpus.programs import decode_program, encode_program, pack, unpack
@@ -222,14 +231,15 @@ def stored(folder: Path, opcode: str, changed: dict[tuple[int, int], int]) -> En
     module = emit(program, module=Module.named("sm_90", "8.0"))
     case = Case(
         kind=Kind.VIOLATION,
-        family=Family(key="violation/x", title="violation: \x1b[31mx\x1b[0m [bold]y[/]"),
+        identity=Identity(failure="wrong result", instructions=("violation/x",)),
         instructions=instructions_of(program),
         target="sm_90",
         ptx_version="8.0",
         oracle=OracleVerdict(verdict="legal"),
         runners=(RunnerVerdict(runner="sim", version="1", outcome="violation", device="a\nb"),),
         versions=Versions(warpfuzz="1", generator=1),
-        details={"runs": 3, "failed runs": 2, "rate": 0.5, "sms": "4 7", "opt": 2},
+        details={"runs": 3, "failed runs": 2, "rate": 0.5, "sms": "4 7"},
+        made=Making(level=2),
     )
     files = {
         MODULE: module.ptx.encode(), PROGRAM: encode_program(program), INPUT: pack(image[None]),

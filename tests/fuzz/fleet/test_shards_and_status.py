@@ -68,7 +68,7 @@ def test_a_shard_needs_the_seed_that_all_of_them_have(tmp_path: Path) -> None:
 def written(folder: Path, *, stopped: str, lines: int = 2) -> Path:
     """A corpus in which a campaign has written figures."""
     create_corpus(folder, generator="a test")
-    finding = {"verdict": "violation", "title": "a title", "group": "one", "cases": 3}
+    finding = {"verdict": "violation", "title": "a title", "family": "one", "cases": 3}
     with CampaignStore(folder) as store:
         store.summarise({"summary": {
             "cases": 1000, "compared": 990, "failed": 2, "not_asked": 8,

@@ -112,8 +112,8 @@ def test_a_fault_of_one_multiprocessor_is_given_its_number_and_becomes_a_finding
         assert finding.path == str(finding.saved.path)
         assert not examiner.examine(screen, sightings[0]), "nothing that is new"
     assert finding.case.kind is kind
-    assert finding.case.family.key == f"{kind}/multiprocessor {sm} of GPU-123"
-    assert f"multiprocessor {sm} of GPU 2: wmma.mma" in finding.case.family.title
+    assert finding.case.identity.text == f"wrong result | multiprocessor {sm} of GPU-123"
+    assert "GPU 2" in finding.sentence
     assert "none in" in finding.sentence
     assert finding.saved is not None
     entry = corpus.get(finding.saved.id)
@@ -144,7 +144,6 @@ def test_what_one_multiprocessor_gets_wrong_in_several_instructions_is_one_findi
     case = corpus.get(one.saved.id).finding
     assert len(one.instructions) > 1
     assert case.details["instructions"] == "; ".join(one.instructions)
-    assert all(name in case.family.title for name in one.instructions[:2])
     assert [entry.id for entry in corpus.entries()] == [one.saved.id]
     device = ScreenedDevice(name="GPU 2", choice=ready.choice, screen=screen, kept=kept)
     assert device.is_wrong
