@@ -231,7 +231,7 @@ def stored(folder: Path, opcode: str, changed: dict[tuple[int, int], int]) -> En
     module = emit(program, module=Module.named("sm_90", "8.0"))
     case = Case(
         kind=Kind.VIOLATION,
-        identity=Identity(failure="wrong result", instructions=("violation/x",)),
+        identity=Identity.of(Kind.VIOLATION, "\x1b[31mx\x1b[0m [bold]y[/]"),
         instructions=instructions_of(program),
         target="sm_90",
         ptx_version="8.0",

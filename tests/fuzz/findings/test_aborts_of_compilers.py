@@ -41,5 +41,5 @@ def test_a_pass_that_fails_is_one_line(tmp_path: Path) -> None:
         "--seed", "3", "--corpus", "found",
     )  # fmt: skip
     assert [one["title"] for one in ended.findings] == [
-        "compile failure: a program: the PTX pass 'false' ended with status #"
+        "compile failure: the PTX pass 'false' ended with status 1"
     ]

@@ -121,8 +121,8 @@ def report_of(job: RoundJob) -> RoundReport:
     report.coverage.programs = 1
     if job.number % 5 == 0:
         one = found(job.number // 5)
-        key = one.family.key
-        report.suspects[key] = Found(family=one.family) if key in job.settled else one
+        key = one.bucket.key
+        report.suspects[key] = Found(bucket=one.bucket) if key in job.settled else one
     return report
 
 

@@ -144,7 +144,7 @@ def test_a_folder_without_a_campaign_gets_a_sentence(tmp_path: Path) -> None:
 
 def test_each_cause_of_findings_is_told_once_and_none_is_left_out() -> None:
     def row(title: str, group: str = "", **more: bool) -> FoundRow:
-        return FoundRow(verdict="violation", title=title, group=group, **more)
+        return FoundRow(verdict="violation", title=title, family=group, **more)
 
     rows = [row("a", "1"), row("b", "2"), row("c", "1"), row("d"), row("k", known=True), row("e")]
     summary = Summary(cases=1, seconds=1, rounds=1, seed=1, stopped="", findings=rows)
