@@ -101,6 +101,11 @@ class Kind(StrEnum):
         return self in (Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.FLAKY)
 
     @property
+    def failure(self) -> str:
+        """What an identity says of it."""
+        return WRONG_RESULT if self.shares_cause else self.value
+
+    @property
     def severity(self) -> int:
         """Place in the order from harmless (0) to worst."""
         return list(Kind).index(self)
@@ -124,84 +129,48 @@ class ShrinkStatus(StrEnum):
         return list(ShrinkStatus).index(self)
 
 
-TITLE_CHARACTERS = 240
-"""Most characters of a title, without the compilers with which it ends."""
-_UNLISTED = re.compile(
-    r"(?<! x)(?<! of)(?: another type)+(?! x )( m\d+n\d+(?:k\d+)?| another shape| no shape)?\b"
-)
-"""What stands in titles for a type that no page lists, and the shape behind it."""
-_VARIANT = re.compile(r"^([\w.]+)::\w+(?= |/|$)")
-"""The name of an instruction that has a word behind "::", at the start of a key without a kind."""
-_BLAME = re.compile(r"/(only [^/]*|every compiler)$")
+WRONG_RESULT = "wrong result"
+"""The failure of a deviation, a violation, a launch that fails and of what is not the same each
+time: a cause shows in one or another of these, by contents and by what lies around its memory."""
 
 
-class Family(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What findings of one cause share, so that a person reads one line."""
+class Identity(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What findings of one cause have in common, whatever compiler, level or contents showed it."""
 
-    key: NonEmpty
-    """Equal for findings of one family (and one kind)."""
-    title: NonEmpty
-    """The line that a person reads."""
+    failure: NonEmpty
+    """`WRONG_RESULT`, or the kind in its own word: "internal error", "crash"."""
+    instructions: tuple[NonEmpty, ...] = ()
+    """The guilty instructions as PTX spells them, most telling first, or the unit of a
+    multiplication ("mma.sync of 8-bit floats"); none where a message alone tells the cause."""
+    condition: str = ""
+    """Without which it is right: "d in the registers of a multiplicand", "in a loop of lanes"."""
+    message: str = ""
+    """A tool's message with numbers and names abstracted: "Internal error: C7907"."""
 
     @classmethod
-    def of(
-        cls, kind: Kind, *about: str, shown: str = "", blame: str = "", separator: str = "/"
-    ) -> Family:
-        """Return the family of findings of a kind.
-
-        Parameters
-        ----------
-        about
-            The unit that computes, and what is wrong about it, as far as there is more to say.
-        shown
-            The same for a person; as it is in the key if empty.
-        blame
-            The compilers that alone have it: "only V11.8.89 -O3", or "every compiler"; "" where
-            compilers are not compared.
-        """
-        title = f"{kind}: {shown or about[0]}"[:TITLE_CHARACTERS]
+    def of(cls, kind: Kind, *instructions: str, condition: str = "", message: str = "") -> Identity:
+        """Return the identity of a finding of a kind."""
         return cls(
-            key=separator.join(filter(None, (kind, *about, blame))),
-            title=f"{title}: {blame}" if blame else title,
+            failure=kind.failure,
+            instructions=tuple(dict.fromkeys(instructions)),
+            condition=condition,
+            message=message,
         )
 
     @property
-    def blame(self) -> str:
-        """The compilers that the key ends with, as they were given; "" without any."""
-        found = _BLAME.search(self.key)
-        return found[1] if found else ""
+    def text(self) -> str:
+        """All of it in a line, equal for equal identities."""
+        names = ", ".join(self.instructions)
+        return " | ".join(filter(None, (self.failure, names, self.condition, self.message)))
 
-    @property
-    def blameless(self) -> str:
-        """The title without the compilers that it ends with."""
-        return self.title.removesuffix(f": {self.blame}") if self.blame else self.title
+    def keys(self, kind: Kind) -> tuple[str, str]:
+        """Return the keys that a finding of schema 2 may have had, without compilers.
 
-    def headline(self, kind: Kind) -> str:
-        """Return the title without the kind and without the compilers."""
-        # Of an instruction of three types that no page lists it says so three times.
-        return _UNLISTED.sub(
-            r"\1 with types that it does not have", self.blameless.removeprefix(f"{kind}: ")
-        )
-
-    def identity(self, kind: Kind) -> tuple[Kind | None, str]:
-        """Return what this has in common with families that differ in the kind alone.
-
-        The key without the kind, and None, only where `Kind.shares_cause`: "deviation/wmma.store"
-        and "launch failure/wmma.store" are one then. All others are kept apart by kind.
+        The first one is of what ran, and the second one of an instruction that was assembled.
         """
-        if kind.shares_cause and self.key.startswith(f"{kind}/"):
-            return None, self.key.removeprefix(f"{kind}/")
-        return kind, self.key
-
-    def cause(self, kind: Kind) -> tuple[Kind | None, str]:
-        """Return what the families of one cause have in common, whichever compilers have it.
-
-        Wrong results of an instruction with and without a word behind "::" in its name are of one
-        cause: of plain and of ordered metadata ptxas makes the same code (2026-11-23).
-        """
-        kept, key = self.identity(kind)
-        key = _BLAME.sub("", key)
-        return kept, _VARIANT.sub(r"\1", key) if kept is None else key
+        names = " and ".join(self.instructions) or "a program"
+        ran = filter(None, (kind, names, self.condition, self.message))
+        return "/".join(ran), " | ".join(filter(None, (kind, names, *self.condition.split(", "))))
 
 
 class Reason(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -279,7 +248,10 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A finding before it is stored."""
 
     kind: Kind
-    family: Family
+    identity: Identity
+    key: str = ""
+    """The family's key, of a finding that was stored before schema 3: lists of known findings
+    of schema 1 name it."""
     instructions: Annotated[tuple[NonEmpty, ...], Meta(min_length=1)]
     """The instruction, or those of the program in their order."""
     target: Annotated[str, Meta(pattern=r"^sm_[0-9]{1,4}[af]?\Z")]
@@ -301,6 +273,11 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whatever else is worth keeping, such as how often it replayed."""
     created: Annotated[datetime, Meta(tz=True)] = field(default_factory=_now)
     """When it was found, UTC."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What a list of known findings of schema 1 may call it."""
+        return (self.key,) if self.key else self.identity.keys(self.kind)
 
     @property
     def text(self) -> str:
@@ -331,7 +308,7 @@ class Finding(Case, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.complexity, len(self.text), stored, self.id
 
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of `finding.json` that this module writes."""
 
 Document = dict[str, Any]
@@ -346,7 +323,45 @@ def _from_1(document: Document) -> Document:
     return {**rest, "instructions": [document["instruction"]]}
 
 
-MIGRATIONS: Mapping[int, Callable[[Document], Document]] = {1: _from_1}
+_BLAME = re.compile(r"/(only [^/]*|every compiler)$")
+"""The compilers with which a key of schema 2 may end."""
+BESIDE = "beside other kernels"
+"""Condition of what a compiler gets wrong because of other kernels in the module."""
+DIVERGED = "under a condition that differs between lanes"
+"""Condition of a warp-level instruction that some lanes alone reach."""
+
+
+def with_identity(document: Document) -> Document:
+    """Return the fields of a finding with an identity in place of the family of schema 2."""
+    # A key had the kind, the compilers and what is wrong in it.
+    if "family" not in document:
+        return document
+    key, kind = document["family"]["key"], Kind(document["kind"])
+    rest = {name: value for name, value in document.items() if name != "family"}
+    return {**rest, "identity": msgspec.to_builtins(identity_of_key(kind, key)), "key": key}
+
+
+def identity_of_key(kind: Kind, key: str) -> Identity:
+    """Return the identity of a finding of schema 2 or older."""
+    if key.startswith(f"{kind} | "):
+        _, name, *rules = key.split(" | ")
+        return Identity.of(kind, name, condition=", ".join(rules))
+    kept = _BLAME.sub("", key.removeprefix(f"{kind}/"))
+    name, _, said = kept.partition("/")
+    if name == "kernel":
+        return Identity.of(kind, *said.split(", "))
+    if beside := name.endswith(f", {BESIDE}"):
+        name, said = name.removesuffix(f", {BESIDE}"), BESIDE
+    if kind is Kind.DIVERGENCE:
+        name, under, said = (said or name).partition(f" {DIVERGED}")
+        return Identity.of(kind, name, condition=under.strip())
+    names = name.split(" and ") if name != "a program" else []
+    if kind.failure == WRONG_RESULT or beside:
+        return Identity.of(kind, *names, condition=said)
+    return Identity.of(kind, *names, message=said)
+
+
+MIGRATIONS: Mapping[int, Callable[[Document], Document]] = {1: _from_1, 2: with_identity}
 """From a schema version to the next one."""
 
 

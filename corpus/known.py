@@ -9,12 +9,13 @@ from __future__ import annotations
 import operator
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -76,7 +77,7 @@ class KnownEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         match = self.match
         return (
             case.kind in (self.kind if isinstance(self.kind, tuple) else (self.kind,))
-            and _fits(case.family.key, match.family, match.family_regex)
+            and any(_fits(key, match.family, match.family_regex) for key in case.keys)
             and any(
                 _fits(instruction, match.instruction, match.instruction_regex)
                 for instruction in case.instructions
@@ -108,10 +109,10 @@ class KnownEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     def _by_these_compilers(self, case: Case) -> bool:
         named = [text.partition(" ") for text in _several(self.match.compilers or ())]
-        wrong = list(compilers_of(case))
+        wrong = wrong_builds(case)
         return bool(wrong) and all(
-            any(name == who and _within(version, bounds) for who, _, bounds in named)
-            for name, version in wrong
+            any(one.compiler == who and _within(one.version, bounds) for who, _, bounds in named)
+            for one in wrong
         )
 
 
@@ -143,23 +144,42 @@ def _regex(text: str) -> re.Pattern[str]:
 
 COMPILERS = ("ptxas", "driver")
 """Names of compilers: NVIDIA's assembler, and what the driver has of it."""
+DEFAULT_LEVEL = 3
+"""Of ptxas (`ptxas --help`), which what the driver has of it is taken for, too."""
 
 
-def compilers_of(case: Case) -> Iterator[tuple[str, str]]:
-    """Iterate over the compilers whose code came out wrong, each with its version.
+class Build(NamedTuple):
+    """A compiler with which something was built."""
 
-    They are those that have verdicts of their own, and the one that a runner says it took.
-    """
-    for verdict in case.runners:
-        if verdict.runner in COMPILERS and verdict.outcome not in RIGHT:
-            yield verdict.runner, verdict.version
+    compiler: str
+    version: str
+    """Such as "13.5.37", with options behind it; "" of the driver's compiler."""
+    level: int
+
+
+def wrong_builds(case: Case) -> frozenset[Build]:
+    """Return the builds that a case shows to be wrong: of those compared, and its own."""
+    found = {
+        _build(one.runner, one.version, one.options)
+        for one in case.runners
+        if one.outcome not in RIGHT and one.runner in COMPILERS
+    }
     said = str(case.details.get("compiler", ""))
     if said.startswith("ptxas "):
-        yield "ptxas", said.split()[1]
+        found.add(_build("ptxas", said.split()[1], said))
     elif said.startswith("the driver"):
-        yield "driver", ""
+        found.add(_build("driver", "", said))
     elif said:
-        yield said, ""
+        found.add(_build(said, "", said))
+    return frozenset(found)
+
+
+def _build(compiler: str, version: str, options: str) -> Build:
+    level = _LEVEL.search(options)
+    return Build(compiler, version.removeprefix("V"), int(level[1]) if level else DEFAULT_LEVEL)
+
+
+_LEVEL = re.compile(r"-O([0-3])")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,17 +265,10 @@ def mark_known(
 
 
 def _whole_family(case: Case) -> tuple[list[Kind], dict[str, str]]:
-    """Return the kinds of the findings of a family, and what matches all of them.
-
-    Whether a wrong result is one that the ISA permits says nothing of its cause.
-    """
-    kept, key = case.family.identity(case.kind)
-    if kept is None:
-        kinds = [kind for kind in Kind if kind.shares_cause]
-        return kinds, {"family_regex": f"(?:{'|'.join(kinds)})/{re.escape(key)}"}
-    return [case.kind], {"family_regex": re.escape(key)} if set("*?") & set(key) else {
-        "family": key
-    }
+    """Return the kinds of the findings of an identity, and what matches all of them."""
+    kinds = [kind for kind in Kind if kind.failure == case.kind.failure]
+    keys = "|".join(re.escape(key) for kind in kinds for key in case.identity.keys(kind))
+    return kinds, {"family_regex": f"(?:{keys})"}
 
 
 def _toml(text: str) -> str:

@@ -21,7 +21,7 @@ from fuzz.findings.making import NOTHING, MadeWith, UntrustedError, replay_optio
 from fuzz.findings.probes import ReplayStatus
 from fuzz.findings.replay import Way, by_way
 from fuzz.findings.stored import Replayed, Replays, is_expansion
-from fuzz.kinds import title_of
+from fuzz.kinds import sentence
 from fuzz.options import Replay, check_conflicts
 from fuzz.output import (
     Test,
@@ -295,7 +295,7 @@ def _print(one: Replayed, known: KnownEntry | None, out: Console) -> None:
         line.append(f" {one.now.failed} of {one.now.runs:,} times", style="count")
     if one.now.executions > one.now.runs:
         line.append(f" ({one.now.executions:,} executions)", style="count")
-    line.append(f" {one.entry.id}  {harmless(title_of(one.finding), one_line=True)}")
+    line.append(f" {one.entry.id}  {harmless(sentence(one.finding), one_line=True)}")
     if known is not None:
         line.append(f" known: {known.id}", style="known")
     if one.standing is not None:
@@ -304,7 +304,7 @@ def _print(one: Replayed, known: KnownEntry | None, out: Console) -> None:
 
 
 def _test(one: Replayed, known: KnownEntry | None, seconds: float) -> Test:
-    title, group = title_of(one.finding), f"warpfuzz.{one.finding.kind}"
+    title, group = sentence(one.finding), f"warpfuzz.{one.finding.kind}"
     name = f"{one.entry.id} {title}"
     if one.error is not None:
         return Test(group, name, seconds, "error", "it could not be asked", str(one.error))

@@ -16,6 +16,7 @@ from fuzz.findings.case import ACTUAL, EXPECTED, JUDGED, REWRITTEN, image_of, su
 from fuzz.findings.making import MadeWith, variant_of
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Difference, differences
+from fuzz.kinds import sentence
 from oracle.errors import InfrastructureError, UsageError
 from oracle.formats import FORMATS, Format
 from oracle.permission import Bound, permitted
@@ -56,7 +57,7 @@ def document_of(
     return {
         "finding": finding.id,
         "kind": finding.kind.value,
-        "title": sentence_of(finding),
+        "title": sentence(finding),
         "entry": kernel.entry,
         "image_bytes": kernel.image_bytes,
         "warps_per_block": kernel.warps_per_block,

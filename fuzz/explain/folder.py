@@ -19,7 +19,7 @@ from fuzz.explain.markdown import instruction_page, value_page
 from fuzz.findings.case import ACTUAL, MODULE, ORIGINAL, REWRITTEN, is_runnable, is_value_finding
 from fuzz.findings.making import MadeWith, variant_of
 from fuzz.findings.probes import HandProbe
-from fuzz.kinds import title_of
+from fuzz.kinds import sentence
 from fuzz.output import harmless
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.disassembly import Disassembler
@@ -323,7 +323,7 @@ def _of_images(entry: Entry) -> Mapping[str, bytes]:
     judged = "referee" in finding.details
     about = _JUDGED.format(said=_said(entry)) if judged else _BY_HAND.format(kind=finding.kind)
     page = _IMAGES.format(
-        title=harmless(title_of(finding), one_line=True), about=about, target=finding.target,
+        title=harmless(sentence(finding), one_line=True), about=about, target=finding.target,
         entry=kernel.entry, how=how, size=kernel.image_bytes,
     )  # fmt: skip
     own = {}

@@ -15,7 +15,7 @@ import numpy as np
 from corpus import (
     Case,
     Corpus,
-    Family,
+    Identity,
     Kind,
     OracleVerdict,
     RunnerVerdict,
@@ -26,6 +26,7 @@ from corpus import (
 from corpus.known import Known, KnownEntry
 from corpus.programs import pack
 from fuzz import warpfuzz_version
+from fuzz.checks.compiler_suspects import with_outcomes
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, MemberRunner, fitting, placed
 from fuzz.findings.case import (
@@ -271,8 +272,10 @@ def _found(
     case = case_of(
         verdict, reduced, who.ready,
         referee=SIMULATED if reference is not None else "the others",
-        blame=blame or ("every compiler" if members else ""),
     )  # fmt: skip
+    if among:
+        outcomes = {one: verdict.kind.value if one in members else "match" for one in among}
+        case = with_outcomes(case, outcomes)
     saved = corpus().add(case, files_of(verdict, reduced, ptx))
     found = Found(
         case=case, verdict=verdict, reduced=reduced, blame=blame, saved=saved,
@@ -339,29 +342,23 @@ _SHOWN = 4
 """Opcodes that a family names."""
 
 
-def case_of(
-    verdict: Verdict, reduced: Reduced, ready: OpenRunner, *, referee: str, blame: str
-) -> Case:
+def case_of(verdict: Verdict, reduced: Reduced, ready: OpenRunner, *, referee: str) -> Case:
     """Describe a finding for the corpus.
 
     Parameters
     ----------
     referee
         What says what must come out.
-    blame
-        Who alone has it; "" where everybody does.
     """
     instructions = _instructions(reduced.ptx)
     opcodes = _opcodes(instructions)
     telling = [one for one in opcodes if not _PLAIN.match(one)] or opcodes[:1]
-    about = shown = ", ".join(telling[:_SHOWN]) + (", …" if len(telling) > _SHOWN else "")
+    about = telling[:_SHOWN]
     ran = rewritten(verdict, reduced)
     kept = set(_instructions(ran or reduced.ptx))
     changed = _opcodes([one for one in instructions if one not in kept])
     if 0 < len(changed) <= _SHOWN:
-        about = shown = ", ".join(changed)
-    else:
-        shown = f"a kernel with {about}"
+        about = changed
     first = verdict.answerers[0]
     target, version = header(reduced.ptx)
     details: dict[str, str | int | float | bool] = {
@@ -376,7 +373,7 @@ def case_of(
         details["opt"] = first.choice.level
     return Case(
         kind=verdict.kind,
-        family=Family.of(verdict.kind, "kernel", about, shown=shown, blame=blame),
+        identity=Identity.of(verdict.kind, *about),
         instructions=tuple(instructions) or (MODULE,),
         target=target,
         ptx_version=version,
