@@ -51,17 +51,22 @@ class Link:
     where more than one element does."""
 
 
-def slice_of(trace: Trace, written: Written) -> tuple[Link, ...]:
+def slice_of(trace: Trace, written: Written, *others: int) -> tuple[Link, ...]:
     """Return what led to a stored element or register, in the order of execution, the store last.
 
     Scalar code is told lane by lane; of a matrix instruction all lanes matter.
+
+    Parameters
+    ----------
+    others
+        Lanes whose register in the same place matters, too.
     """
     walk = _Walk()
-    walk.store(written.event, (written.row, written.column))
+    walk.store(written.event, (written.row, written.column), others)
     needed = set[int]()
     for event in reversed(trace.events[: written.event.number]):
         if event.number in needed:
-            walk.store(event, None)
+            walk.store(event, None, ())
         else:
             walk.back(event)
         if walk.links[-1].event is event:
@@ -96,13 +101,13 @@ class _Walk:
     def want_one(self, register: Register, lanes: Mask) -> None:
         self.need[register] = self.need.get(register, _no_lanes()) | lanes
 
-    def store(self, event: Event, at: tuple[int, int] | None) -> None:
+    def store(self, event: Event, at: tuple[int, int] | None, others: Sequence[int]) -> None:
         """Take a store, of which one element matters, or all (None)."""
         (use,) = event.step.reads
         lanes = _all_lanes()
         if at is not None and not use.is_fragment:
             lanes = _no_lanes()
-            lanes[at[0]] = True
+            lanes[[at[0], *others]] = True
             self.want_one(use.registers[at[1]], lanes)
         else:
             self.want(use, lanes, at)
@@ -171,7 +176,7 @@ def _needed(
 
     A branch or loop matters to the lanes that need what it guards, or what it would have written.
     """
-    around = _around(code, ())
+    outer_of = around(code)
     guarded: dict[int, Mask] = defaultdict(_no_lanes)
     for taken in reversed(passed):
         one = taken.statement
@@ -205,11 +210,11 @@ def _needed(
                             need[name] = need[name] | wanted
                     need[one.counter] = need[one.counter] & ~came
             case Leave():
-                loop = next(outer for outer in reversed(around[id(one)]) if is_loop(outer))
+                loop = next(outer for outer in reversed(outer_of[id(one)]) if is_loop(outer))
                 wanted = (guarded[id(loop)] | _wanted_inside(loop, need)) & came
                 need[one.predicate.removeprefix("!")] |= wanted
         if wanted.any():
-            for outer in around[id(one)]:
+            for outer in outer_of[id(one)]:
                 guarded[id(outer)] = guarded[id(outer)] | wanted
             yield taken, wanted
 
@@ -225,15 +230,15 @@ def _wanted_inside(one: Statement, need: dict[str, Mask]) -> Mask:
     return np.logical_or.reduce([_no_lanes(), *(need[name] for name in names if name in need)])
 
 
-def _around(
-    code: Sequence[Statement], outer: tuple[Statement, ...]
+def around(
+    code: Sequence[Statement], outer: tuple[Statement, ...] = ()
 ) -> dict[int, tuple[Statement, ...]]:
     """Return the branches and loops around each statement, the innermost last, by identity."""
     found: dict[int, tuple[Statement, ...]] = {}
     for one in code:
         found[id(one)] = outer
         for block in inside(one).values():
-            found |= _around(block, (*outer, one))
+            found |= around(block, (*outer, one))
     return found
 
 

@@ -52,6 +52,8 @@ class TermSum:
     """Raw pattern of the sum."""
     total: Format
     """Its format."""
+    apart: bool = False
+    """Whether the sum is added to the others, and to C, by an instruction of its own."""
     unit: float | None = None
     """What each term is truncated to a multiple of, toward zero; None: to nothing."""
     addend_units: float | None = None
@@ -170,7 +172,8 @@ def sums_of(form: Form, given: Operands, d: int, model: Model) -> Iterator[TermS
                     )
                     for k, value, count in zip(ks, values, counts, strict=False)
                 ],
-                before=int(start), addend=accumulator, after=after, total=accumulator,
+                before=int(start), apart=rule.sums is not None or rule.addend.value == "last",
+                addend=accumulator, after=after, total=accumulator,
                 unit=unit if finite else None, addend_units=counts[-1] if finite else None,
             )  # fmt: skip
 

@@ -103,7 +103,11 @@ class Listing:
         texts = [" " * 2 * line.indent + line.text for line in self.lines]
         count = max((len(line.values) for line in self.lines), default=0)
         sizes = [
-            max(len(row[at]) for row in (self.head, *(x.values for x in self.lines)) if at < len(row))
+            max(
+                len(row[at])
+                for row in (self.head, *(x.values for x in self.lines))
+                if at < len(row)
+            )
             for at in range(count)
         ]
         room = sum(sizes) + 2 * count
@@ -167,9 +171,7 @@ class Map:
         yield Text()
         yield self._legend()
 
-    def _part(
-        self, part: range, names: tuple[str, str], margin: int, cell: int
-    ) -> Iterator[Text]:
+    def _part(self, part: range, names: tuple[str, str], margin: int, cell: int) -> Iterator[Text]:
         turned = self.result.is_registers
         numbers = [str(index) for index in part]
         # Two columns have no room for a gap between two numbers: tens stand above ones.

@@ -64,8 +64,7 @@ def number(value: float, digits: int = 9) -> str:
     """Return a number with a sign that it is no integer: "1.0", "1e-30", "infinity"."""
     if math.isinf(value) or math.isnan(value):
         return "NaN" if math.isnan(value) else "infinity" if value > 0 else "-infinity"
-    text = f"{value:.{digits}g}"
-    return text if set(text) & set(".en") else f"{text}.0"
+    return repr(float(f"{value:.{digits}g}"))
 
 
 def decimal(bits: int, fmt: Format) -> str:

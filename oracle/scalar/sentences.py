@@ -102,8 +102,8 @@ SAYS: Mapping[str, str] = {
 """By the first words of an opcode, of which the longest counts; {part} is a half or a byte."""
 
 _CLAMPED = (
-    ".sat clamps the result to [0.0, 1.0]; NaN becomes +0.0."
-)  # 9.7.3.3, and 9.7.9.21 of .sat
+    ".sat clamps the result to [0.0, 1.0]; NaN becomes +0.0."  # 9.7.3.3, and 9.7.9.21 of .sat
+)
 _LIMITED = ".sat limits the result to the least and greatest number of its type."
 MODIFIERS: Mapping[str, str] = {
     "ftz": ".ftz flushes subnormal inputs and results to zero, whose sign is kept.",
