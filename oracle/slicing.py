@@ -197,11 +197,12 @@ def _needed(
                 if one.guard:
                     need[one.guard.removeprefix("!")] |= wanted
             case Repeat() if not taken.sources:
-                wanted = guarded[id(one)] & came
+                wanted = (guarded[id(one)] | need[one.counter]) & came
             case If() | Repeat():
                 # What stands inside was met before this, its beginning.
                 own = guarded.pop(id(one), _no_lanes())
-                wanted = (own | _wanted_inside(one, need)) & came
+                counted = need[one.counter] if isinstance(one, Repeat) else own
+                wanted = (own | counted | _wanted_inside(one, need)) & came
                 if isinstance(one, If):
                     need[one.predicate.removeprefix("!")] |= wanted
                 else:

@@ -300,7 +300,7 @@ def _in_markdown(block: Block) -> Iterator[str]:
             yield from fenced("\n".join(row.plain for row in block.rows(_MARKDOWN_WIDTH)))
 
 
-_MEANT = str.maketrans({sign: f"\\{sign}" for sign in "\\`*[]<>|&_#"})
+_MEANT = str.maketrans({sign: f"\\{sign}" for sign in "\\`*[]<>|&"})
 """Signs that make code, emphasis, links, pictures, HTML and cells of a table (CommonMark 0.31)."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -192,8 +193,16 @@ class ValueFacts:
 
     def bound(self, difference: Difference) -> Bound | None:
         """Return what the ISA permits there, None if it is one value or anything."""
-        found = (one for one in self._permission.bounds() if one.byte == difference.byte)
-        return next(found, None)
+        start, size = difference.byte, difference.bits // 8
+        changed = difference.expected ^ difference.actual
+        found = [one for one in self._permission.bounds() if start <= one.byte < start + size]
+        # Of a register with two elements, that of one that differs.
+        differing = [
+            one for one, end in zip_longest(found, found[1:])
+            if changed >> 8 * (one.byte - start)
+            & ((1 << 8 * ((end.byte if end else start + size) - one.byte)) - 1)
+        ]  # fmt: skip
+        return next(iter(differing), None)
 
     def is_exact(self, difference: Difference) -> bool:
         """Whether the ISA permits one value alone."""

@@ -257,8 +257,8 @@ def reproduction(
     else:
         files, machine = _of_module(entry), ()
         here = [Facts([("exit code 0 if it is accepted", _ASSEMBLE)], commands=True)]
-    names = sorted(_NAMES.keys() & files.keys())
-    here.append(Facts([(name, _NAMES[name]) for name in names]))
+    about = _NAMES if "kernel.ptx" in files else {**_NAMES, MODULE: "what is assembled"}
+    here.append(Facts([(name, about[name]) for name in sorted(about.keys() & files.keys())]))
     page = page_of(entry, machine=machine, asked=asked, here=here)
     return {**files, "README.md": page.markdown().encode()}
 
@@ -270,7 +270,7 @@ _RUN = (
 )
 _NAMES = {
     "kernel.ptx": "what was run",
-    "module.ptx": "what was assembled, or what kernel.ptx was before it was changed",
+    "module.ptx": "what kernel.ptx was before it was changed",
     "original.ptx": "the kernel before it was made smaller",
     "input.bin": "memory before",
     "expected.bin": "memory after, as it should be",

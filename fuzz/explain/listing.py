@@ -19,10 +19,11 @@ from oracle.matrices import LANES
 from oracle.matrix_moves import moves
 from oracle.operands import Use
 from oracle.ops import is_instruction, loads_rows, multiplies
+from oracle.program import walk
 from oracle.registers import Register
 from oracle.sharing import overlaps
 from oracle.slicing import Link, around, slice_of
-from oracle.steps import accesses_registers, is_lane_code
+from oracle.steps import Scalar, accesses_registers, is_lane_code
 from oracle.tracing import Event
 from runners.emission.registers import operand_registers
 
@@ -62,9 +63,43 @@ class Way:
     @cached_property
     def guilty(self) -> frozenset[int]:
         """Places of the links that the finding's identity names."""
-        words = self.facts.finding.identity.instructions
         return frozenset(
-            at for at, link in enumerate(self.links) if any(_named(word, link) for word in words)
+            at
+            for at, link in enumerate(self.links)
+            if any(_named(word, link) for word in self.words)
+        )
+
+    @property
+    def words(self) -> Sequence[str]:
+        """What the finding's identity names."""
+        named = self.facts.finding.identity.instructions
+        return [word for words in named for word in words.split(" or ")]
+
+    @property
+    def unread(self) -> Sequence[str]:
+        """Opcodes of scalar code that the identity names, and the value does not depend on."""
+        found = dict.fromkeys(
+            opcode
+            for word in self.words
+            if not any(_named(word, link) for link in self.links)
+            for step in walk(self.facts.program.steps)
+            if is_lane_code(step)
+            for opcode in step.opcodes
+            if _names(word, opcode)
+        )
+        return [*found]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing that the value depends on leaves it open: no sum, no bits of a NaN."""
+        return not any(
+            multiplies(link.event.step)
+            or (
+                link.taken is not None
+                and isinstance(link.taken.statement, Assign)
+                and (link.taken.statement.row.nan or link.taken.statement.row.defined is not None)
+            )
+            for link in self.links
         )
 
     @property
@@ -98,7 +133,7 @@ class Way:
         places = range(len(lines))
         if len(lines) > _TOP:
             marked = [at for at in places if lines[at].line.marked]
-            kept = {*marked[:3], *marked[-1:], *places[-2:]}
+            kept = {*marked[:3], *marked[-1:], *places[-2 if marked else 1 - _TOP :]}
             for at in sorted(kept, reverse=True):
                 for before in self._read_by(at):
                     if len(kept) < _TOP:
@@ -185,7 +220,7 @@ def _named(word: str, link: Link) -> bool:
     """Whether a word of an identity names an instruction: an opcode, a family, a unit, a loop."""
     one = link.taken.statement if link.taken else None
     if isinstance(one, Assign):
-        return fnmatchcase(one.opcode, word) or one.opcode.startswith(f"{word}.")
+        return _names(word, one.opcode)
     if one is not None:
         kind = "loop of lanes" if isinstance(one, Repeat) else "branch of lanes"
         return kind in word and not isinstance(one, Leave) and bool(link.taken.sources)
@@ -197,6 +232,10 @@ def _named(word: str, link: Link) -> bool:
     return (form.opcode.startswith(f"{opcode}.") or form.opcode == opcode) and (
         f".{shape}" in form.opcode if shape else True
     )
+
+
+def _names(word: str, opcode: str) -> bool:
+    return fnmatchcase(opcode, word) or opcode.startswith(f"{word}.")
 
 
 def _reads(one: Statement) -> list[str]:
@@ -428,7 +467,11 @@ class _Writer:
             return
         value = [] if link.at is None else [self.element(link)]
         if not is_instruction(step):
-            yield Told(Line(text=str(step), values=value, marked=marked), reads, writes)
+            text = str(step)
+            if isinstance(step, Scalar):
+                given = self.operand(step.reads[0], event) if step.reads else f"{step.constant:#x}"
+                text = f"{step.opcode} {self.operand(step.uses[-1], event)}, {given}"
+            yield Told(Line(text=text, values=value, marked=marked), reads, writes)
             return
         uses = {use.field: use for use in step.uses}
         order = [uses[name] for name in ("d", "a", "b", "c", "e") if name in uses] or step.uses

@@ -114,7 +114,7 @@ def _of_values(entry: Entry) -> Iterator[Block]:
 def _without_result(finding: Finding) -> Iterator[Block]:
     meaning = KINDS[finding.kind].of_programs
     if meaning:
-        yield Paragraph(f"{finding.kind}: {meaning}")
+        yield Paragraph(_sentence(meaning))
     message = finding.runners[-1].message if finding.runners else ""
     if message:
         yield Code(message)
@@ -128,11 +128,12 @@ def _summary(facts: ValueFacts, way: Way | None) -> str:
     if way is not None and one.where.startswith("r") and len(way.lanes):
         where = f"lane {one.row}"
     more = f"; {count:,} elements of the image differ" if count > 1 else ""
-    judged = (
-        "The ISA permits the value, and it is not what this target is known to return"
-        if facts.is_permitted(one)
-        else "The ISA permits this value on no target"
-    )
+    if not facts.is_permitted(one):
+        judged = "The ISA permits this value on no target"
+    elif way is not None and way.is_exact:
+        judged = "Nothing that the value depends on leaves it open: the ISA permits no other"
+    else:
+        judged = "The ISA permits the value, and it is not what this target is known to return"
     nobody = "" if way is not None else (
         f" No instruction writes {one.where}: {shown(one.expected, one.bits, '')} stands there "
         f"before, and the build leaves {shown(one.actual, one.bits, '')}."
@@ -167,11 +168,18 @@ def _said(way: Way) -> Iterator[Block]:
         for link in (*way.products, *(way.links[at] for at in sorted(way.guilty)))
         if multiplies(link.event.step)
     )
+    quoted: dict[str, None] = {}
     for form in forms:
         quotes = INSTRUCTIONS[form.mnemonic].quotes_of(form)[:_SAID]
         for section, some in groupby(quotes, lambda quote: quote[0]):
             text = " ".join(f"“{quote.replace('`', '')}”" for _, quote in some)
-            yield Paragraph(f"{form.mnemonic} ({ISA}, {section}): {text}")
+            quoted[f"{form.mnemonic} ({ISA}, {section}): {text}"] = None
+    yield from map(Paragraph, quoted)
+    if way.unread:
+        yield Paragraph(
+            f"Of what is named the program has {', '.join(way.unread)}, too; the value does not "
+            "depend on it."
+        )
 
 
 def _terms(facts: ValueFacts, link: Link) -> Iterator[Block]:
@@ -191,10 +199,13 @@ def _terms(facts: ValueFacts, link: Link) -> Iterator[Block]:
         yield from _sum(form.a_type, form.b_type, one, number_, len(sums), given)
     if len(sums) > _SUMS:
         yield Paragraph(f"{len(sums) - _SUMS} more additions follow.")
-    yield Paragraph(
-        f"D[{given.row}, {given.column}] = {shown(d, form.d_type.bits, form.d_type.name)}"
-        f"{', clamped to the range of .s32 (.satfinite)' if form.satfinite else ''}."
+    c_bits = int(given.c) & ((1 << form.c_type.bits) - 1)
+    c, made = (
+        shown(bits, fmt.bits, fmt.name) for bits, fmt in ((c_bits, form.c_type), (d, form.d_type))
     )
+    place = f"[{given.row}, {given.column}]"
+    clamped = ", clamped to the range of .s32 (.satfinite)" if form.satfinite else ""
+    yield Paragraph(f"C{place} = {c}, and D{place} = {made}{clamped}.")
 
 
 def _element(facts: ValueFacts, link: Link, result: object) -> tuple[tuple[int, int], int]:
@@ -238,12 +249,12 @@ def _sum(
             row.append(f"{term.units:.0f}" if term.units is not None else "")
         rows.append(row)
     before = shown(one.before, one.addend.bits, one.addend.name)
-    words = f"Addition {place} of {count}, " if count > 1 else ""
+    words = f"Addition {place} of {count}: products" if count > 1 else "Products"
     ks = spans(sorted(term.k for term in one.terms))
-    to = "" if one.apart else f", to {'C' if place == 1 else 'the sum so far'} = {before}"
+    to = "" if one.apart else f", added to {'C' if place == 1 else 'the sum so far'} = {before}"
     left = len(one.terms) - len(kept)
-    zeros = f"; {left} of {len(one.terms)} products are zero" if left else ""
-    yield Paragraph(f"{words}k = {ks}{to}{zeros}.")
+    zeros = f"; {left} of {len(one.terms)} are zero" if left else ""
+    yield Paragraph(f"{words} of k = {ks}{to}{zeros}.")
     if rows:
         yield Grid(head, rows, len(kept) - len(rows))
     if count > 1 or truncated:
@@ -324,6 +335,10 @@ def _differences(facts: ValueFacts, type_: str) -> Grid:
     return Grid(("element", "expected", "left by the build", "apart"), rows, left)
 
 
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 # What compilers say of a module
 
 
@@ -333,7 +348,7 @@ def _of_module(entry: Entry) -> Iterator[Block]:
     runs = is_runnable(entry)
     meaning = row.of_programs if runs else row.of_modules
     if meaning:
-        yield Paragraph(f"{finding.kind}: {meaning}")
+        yield Paragraph(_sentence(meaning))
     if "referee" in finding.details:
         who, referee = (str(finding.details[name]) for name in ("compilers", "referee"))
         yield Paragraph(f"Run by {who}, compared with {referee}.")
