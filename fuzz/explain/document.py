@@ -114,10 +114,17 @@ class Listing:
         longest = max((len(text) for text, line in zip(texts, self.lines, strict=True)
                        if line.values), default=0)  # fmt: skip
         aligned = min(longest, max(width - 4 - room, 24))
-        if self.head:
+        apart = bool(self.head) and room + 28 > width
+        if self.head and not apart:
             yield f"    {'':<{aligned}}{_columns(self.head, sizes)}".rstrip(), False
         for text, line in zip(texts, self.lines, strict=True):
             parts, values = _wrapped(text, width - 4), _columns(line.values, sizes)
+            if apart:
+                named = [f"{x}: {y}" for x, y in zip(self.head, line.values, strict=False)]
+                row = "   ".join(named)
+                rows = [row] if len(row) + 12 <= width else named
+                parts += [f"        {one}" for one in rows if one]
+                values = ""
             if values and len(parts[-1]) > aligned:
                 parts.append("")
             parts[-1] = f"{parts[-1]:<{aligned}}{values}".rstrip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -27,9 +27,11 @@ from oracle.steps import Scalar, accesses_registers, is_lane_code
 from oracle.tracing import Event
 from runners.emission.registers import operand_registers
 
-_TOP = 9
-"""Lines of a listing that is shown before everything else: with those around them, a page's first
-15 lines hold it."""
+_TOP = 12
+"""Lines of a listing that is shown before everything else: with those around them, the first 15
+lines of a page hold it."""
+_LONG = 60
+"""Characters of an instruction from which on its values stand below it."""
 _MOST = 60
 """Lines of a whole listing; a loop of 15 turns in one of 15 has more."""
 _NOT_COME = "–"
@@ -129,24 +131,28 @@ class Way:
 
     def top(self) -> Listing:
         """Return what matters most: what is named, what it reads, and what is stored."""
-        lines = self.lines
-        places = range(len(lines))
-        if len(lines) > _TOP:
-            marked = [at for at in places if lines[at].line.marked]
-            kept = {*marked[:3], *marked[-1:], *places[-2 if marked else 1 - _TOP :]}
-            for at in sorted(kept, reverse=True):
-                for before in self._read_by(at):
-                    if len(kept) < _TOP:
-                        kept.add(before)
-            return self._listing(sorted(kept))
-        return self._listing(places)
+        places = range(len(self.lines))
+        if self._room(places) <= _TOP:
+            return self._listing(places)
+        marked = [at for at in places if self.lines[at].line.marked]
+        kept = {*marked[:3], *marked[-1:], *places[-2 if marked else 3 - _TOP :]}
+        for at in sorted(kept, reverse=True):
+            for before in self._read_by(at):
+                if self._room({*kept, before}) < _TOP:
+                    kept.add(before)
+        return self._listing(sorted(kept))
+
+    def _room(self, places: Iterable[int]) -> int:
+        """Return how many lines of a page some lines take, about."""
+        lines = (self.lines[at].line for at in places)
+        return sum(1 + bool(line.note) + (len(line.text) > _LONG) for line in lines)
 
     def whole(self) -> Listing | None:
         """Return every instruction, of very many the first and the last; None if `top` has all."""
         count = len(self.lines)
-        if count <= _TOP:
-            return None
         places = range(count)
+        if self._room(places) <= _TOP:
+            return None
         half = _MOST // 2
         return self._listing(places if count <= _MOST else [*places[:half], *places[-half:]])
 

@@ -111,7 +111,8 @@ MODIFIERS: Mapping[str, str] = {
     "xorsign": ".xorsign.abs takes the larger or smaller of the absolute values; its sign is the "
     "XOR of those of both inputs.",
     "relu": ".relu clamps negative results to 0.",
-    "satfinite": ".satfinite clamps what is too large to the greatest finite number; NaN stays NaN.",
+    "satfinite": ".satfinite clamps what is too large to the greatest finite number; NaN stays "
+    "NaN.",
     "rna": ".rna rounds to nearest, of two away from zero.",
     "rz": ".rz rounds toward zero.",
     "rm": ".rm rounds toward negative infinity.",
