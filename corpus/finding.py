@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -134,6 +136,9 @@ WRONG_RESULT = "wrong result"
 time: a cause shows in one or another of these, by contents and by what lies around its memory."""
 
 
+_VARIANT = re.compile(r"^(mma\.sp)::\w+(?= |$)")
+
+
 class Identity(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What findings of one cause have in common, whatever compiler, level or contents showed it."""
 
@@ -150,6 +155,9 @@ class Identity(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @classmethod
     def of(cls, kind: Kind, *instructions: str, condition: str = "", message: str = "") -> Identity:
         """Return the identity of a finding of a kind."""
+        if kind.failure == WRONG_RESULT:
+            # Of plain and of ordered metadata ptxas makes the same code (2026-11-23).
+            instructions = tuple(_VARIANT.sub(r"\1", one) for one in instructions)
         return cls(
             failure=kind.failure,
             instructions=tuple(dict.fromkeys(instructions)),
@@ -232,6 +240,25 @@ class Origin(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError("the seed has more than 64 bits")
 
 
+class Making(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a finding was made with, so that it can be made again; "" where nothing was named."""
+
+    runner: str = ""
+    """"sim", "cuda", or one of somebody else's."""
+    layout: Count = 0
+    """Of the fragments of the simulated device."""
+    level: Annotated[int, Meta(ge=0, le=9)] | None = None
+    """-O level; None: the compiler's default."""
+    assembler: str = ""
+    """Version or path, with its options behind it."""
+    faults: tuple[NonEmpty, ...] = ()
+    """Planted faults by name."""
+    ptx_pass: str = ""
+    """A command that has rewritten the PTX."""
+    front_end: str = ""
+    """What wrote the PTX; "": warpfuzz."""
+
+
 class FileRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One file beside `finding.json`."""
 
@@ -263,6 +290,7 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     versions: Versions = Versions()
     origin: Origin | None = None
     """None where a person wrote the case."""
+    made: Making = Making()
     shrink: ShrinkStatus = ShrinkStatus.RAW
     complexity: Count = 0
     """How much there is to read beyond the text, such as nonzero elements of the inputs; the
@@ -338,7 +366,38 @@ def with_identity(document: Document) -> Document:
         return document
     key, kind = document["family"]["key"], Kind(document["kind"])
     rest = {name: value for name, value in document.items() if name != "family"}
-    return {**rest, "identity": msgspec.to_builtins(identity_of_key(kind, key)), "key": key}
+    found = {"identity": msgspec.to_builtins(identity_of_key(kind, key)), "key": key}
+    return {**rest, **found, **_with_making(document)}
+
+
+_MADE = {
+    "runner": "runner", "layout": "layout", "opt": "level", "assembler": "assembler",
+    "ptx pass": "ptx_pass", "front end": "front_end",
+}  # fmt: skip
+"""Fields of `Making` by the names that they had among the details of schema 2."""
+
+
+def _with_making(document: Document) -> Document:
+    details = dict(document.get("details", {}))
+    made: Document = {}
+    for name, own in _MADE.items():
+        value = details.pop(name, None)
+        if type(value) is (int if own in ("layout", "level") else str):
+            made[own] = value
+    # Findings from before 2026-11-22 have these among the runner's options alone.
+    words = [word for one in document.get("runners", ()) for word in _words(one["options"])]
+    given = list(pairwise(words))
+    faults = details.pop("faults", None) or " ".join(v for name, v in given if name == "--fault")
+    made["faults"] = list(dict.fromkeys(str(faults).split()))
+    made.setdefault("ptx_pass", next((v for name, v in given if name == "--ptx-pass"), ""))
+    return {"details": details, "made": made}
+
+
+def _words(options: str) -> list[str]:
+    try:
+        return shlex.split(options)
+    except ValueError:
+        return options.split()
 
 
 def identity_of_key(kind: Kind, key: str) -> Identity:

@@ -15,9 +15,9 @@ from typing import TypeVar
 import msgspec
 
 from corpus import durable
+from corpus.builds import wrong_builds
 from corpus.entry import DESCRIPTION, Entry, scan_folders
 from corpus.finding import BrokenEntryError, Cause, Finding, Identity, Kind, Problem
-from corpus.known import wrong_builds
 from corpus.store import BROKEN, Corpus, Links
 from oracle.errors import UsageError
 

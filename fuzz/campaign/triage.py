@@ -157,7 +157,11 @@ class Triage:
 
     def _member(self, bucket: Bucket, case: Case, cases: int) -> FamilyState:
         member = self.members[bucket.key] = FamilyState(
-            bucket=bucket, case=case, cases=cases, known=self.known.match(case)
+            bucket=bucket,
+            case=case,
+            cases=cases,
+            known=self.known.match(case),
+            like=self.known.like(case),
         )
         return member
 
@@ -301,7 +305,7 @@ class Triage:
             runners=case.runners,
             details=case.details,
         )
-        member.known = self.known.match(case)
+        member.known, member.like = self.known.match(case), self.known.like(case)
 
     def _shrinks(self, member: FamilyState) -> bool:
         saved = member.saved

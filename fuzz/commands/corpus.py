@@ -143,9 +143,8 @@ def mark_finding(options: CorpusMarkKnown) -> None:
     marked = mark_known(
         known,
         entry.finding,
-        name=entry.id,
-        reason=options.reason,
-        evidence=options.evidence or f"finding {entry.id}",
+        cause=options.reason,
+        shown=options.evidence or "",
         until=until,
     )
     if options.json:

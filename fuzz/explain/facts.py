@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from corpus import Entry, Finding
 from fuzz.explain.values import hexadecimal
 from fuzz.findings.case import ACTUAL, EXPECTED, JUDGED, REWRITTEN, image_of, subject_of
-from fuzz.findings.making import MadeWith, variant_of
+from fuzz.findings.making import variant_of, written
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Difference, differences
 from fuzz.kinds import sentence
@@ -139,13 +139,13 @@ class ValueFacts:
     @property
     def level(self) -> int:
         """-O level."""
-        level = self.finding.details.get("opt", DEFAULT_LEVEL)
-        return level if isinstance(level, int) else DEFAULT_LEVEL
+        own = self.finding.made.level
+        return DEFAULT_LEVEL if own is None else own
 
     @cached_property
     def source(self) -> Source | None:
         """What the front end was given; None where warpfuzz wrote the PTX."""
-        return MadeWith.of(self.entry).source(self.subject.module)
+        return written(self.entry, self.subject.module)
 
     @cached_property
     def trace(self) -> Trace:

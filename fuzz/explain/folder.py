@@ -22,6 +22,7 @@ from fuzz.findings.making import variant_of
 from fuzz.findings.probes import HandProbe
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.disassembly import Disassembler
+from runners.cuda.compilation import DEFAULT_LEVEL
 
 _TEMPLATE = Path(__file__).with_name("standalone.cu")
 _MARK, _KERNEL_MARK, _COMPILED_MARK = "//@DATA@\n", "//@KERNEL@\n", "//@COMPILED@\n"
@@ -304,7 +305,7 @@ def _again(facts: ValueFacts) -> Iterator[Block]:
         "image is as expected. repro.cu holds the PTX, and the ptxas of the nvcc that builds it "
         "compiles that, at the level behind -Xptxas."
     )
-    if facts.finding.details.get("runner") == "sim":
+    if facts.finding.made.runner == "sim":
         yield Paragraph(
             "It was found on a simulated device. Where the fault sits inside that device, and not "
             "in kernel.ptx, a GPU runs it without a difference."
@@ -340,7 +341,8 @@ def _of_images(entry: Entry) -> Mapping[str, bytes]:
     kernel, ptx, setup = probe.module.kernel(), probe.module.ptx, probe.setup
     rewritten = entry.read(REWRITTEN).decode(errors="replace") if REWRITTEN in files else ptx
     whole = {"name": "image", "offset": 0, "size": kernel.image_bytes}
-    document = document_of(finding, kernel, [whole], level=finding.details.get("opt", 3))
+    level = DEFAULT_LEVEL if finding.made.level is None else finding.made.level
+    document = document_of(finding, kernel, [whole], level=level)
     if setup is not None:
         document["launch"] = {
             "grid": setup.grid,

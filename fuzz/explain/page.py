@@ -24,7 +24,7 @@ from fuzz.explain.listing import Way
 from fuzz.explain.values import apart, number, shown, spans
 from fuzz.findings.case import LAUNCH, MODULE, ORIGINAL, OTHER_KERNELS, REWRITTEN, is_value_finding
 from fuzz.findings.families import Asked, asked_of, who_has
-from fuzz.findings.making import MadeWith, commands_of, is_runnable
+from fuzz.findings.making import commands_of, is_runnable
 from fuzz.findings.verdicts import Difference
 from fuzz.kinds import KINDS, described, sentence
 from fuzz.output import counted, typed
@@ -528,12 +528,12 @@ def _found(entry: Entry, *, sent: bool) -> Iterator[tuple[str, str]]:
         yield "multiprocessors", str(details["sms"])
     if "confidence" in details:
         yield f"model of {finding.target}", str(details["confidence"])
-    made = MadeWith.of(entry)
+    made = finding.made
     if made.faults:
         yield "planted faults", ", ".join(made.faults)
-    if made.ptx_pass is not None:
+    if made.ptx_pass:
         yield "PTX pass", made.ptx_pass
-    if made.front_end is not None:
+    if made.front_end:
         yield "front end", made.front_end
     if ORIGINAL in finding.files:
         yield "before it was made smaller", ORIGINAL if sent else str(entry.path / ORIGINAL)

@@ -28,10 +28,10 @@ from fuzz.findings.making import EXPECTED as EXPECTED
 from fuzz.findings.making import INPUT as INPUT
 from fuzz.findings.making import MODULE as MODULE
 from fuzz.findings.making import PROGRAM as PROGRAM
-from fuzz.findings.making import details_of
 from fuzz.findings.making import is_runnable as is_runnable
 from fuzz.findings.making import is_value_finding as is_value_finding
 from fuzz.findings.making import lacks_images as lacks_images
+from fuzz.findings.making import making_of
 from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import Difference, differences
 from fuzz.runner import OpenRunner
@@ -123,8 +123,6 @@ def case_of(
     choice = opened.choice
     architecture = shown.compiled.architecture if shown.compiled else opened.target
     details: dict[str, str | int | float | bool] = {
-        "runner": choice.name,
-        "layout": choice.layout,
         "architecture": architecture,
         "copies": subject.copies,
         "runs": len(evidence.attempts),
@@ -141,9 +139,6 @@ def case_of(
         details[WRONG_STEP] = evidence.culprit
     if shown.compiled is not None:
         details["compiler"] = shown.compiled.compiler
-    if choice.level is not None:
-        details["opt"] = choice.level
-    details |= details_of(choice)
     found = evidence.differences()
     if found:
         details["differing elements"] = len(found)
@@ -176,6 +171,7 @@ def case_of(
         ),
         versions=made_by(),
         origin=origin,
+        made=making_of(choice),
         shrink=status,
         complexity=complexity(subject.program, subject.image),
         details=details,

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from corpus import Case, Identity, Kind, Saved
 from corpus.finding import BESIDE, DIVERGED, RIGHT
-from corpus.known import KnownEntry
+from corpus.known import Row
 from fuzz.diagnosis.experiments import Culprit, unit_of
 from fuzz.findings.verdicts import TELLING, Difference, Differences, differences, kind_of_difference
 from fuzz.kinds import KINDS, described, sentence, what_is_wrong
@@ -504,7 +504,9 @@ class FamilyState:
     bucket: Bucket
     case: Case
     """What stands for it: the smallest one that there is."""
-    known: KnownEntry | None = None
+    known: Row | None = None
+    like: Row | None = None
+    """What is known and has its identity, whatever builds have that."""
     cases: int = 0
     """Cases drawn so far that belong here."""
     saved: Saved | None = None
@@ -578,7 +580,7 @@ class FindingGroup:
         return counts
 
     @property
-    def known(self) -> KnownEntry | None:
+    def known(self) -> Row | None:
         """Why it needs not be reported; None if nobody has explained it."""
         return self.shown.known
 
@@ -588,7 +590,10 @@ class FindingGroup:
         if self.known is not None:
             names = dict.fromkeys(one.known.id for one in self.members if one.known is not None)
             return f" (known: {', '.join(names)})"
-        return f" ({PROVISIONAL})" if self.shown.provisional else ""
+        like = self.shown.like
+        remarks = [PROVISIONAL] if self.shown.provisional else []
+        remarks += [f"as {like.id}, which is not known of these builds"] if like else []
+        return f" ({'; '.join(remarks)})" if remarks else ""
 
     @property
     def ids(self) -> list[str]:

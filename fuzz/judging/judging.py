@@ -23,7 +23,7 @@ from corpus import (
     ShrinkStatus,
     Versions,
 )
-from corpus.known import Known, KnownEntry
+from corpus.known import Known, Row
 from corpus.programs import pack
 from fuzz import warpfuzz_version
 from fuzz.checks.compiler_suspects import with_outcomes
@@ -40,7 +40,7 @@ from fuzz.findings.case import (
     TEXT_CHARACTERS,
 )
 from fuzz.findings.launches import Setup
-from fuzz.findings.making import details_of
+from fuzz.findings.making import making_of
 from fuzz.judging.comparing import Answerer, Compared, Verdict, compared, expectations
 from fuzz.judging.reducing import Reduced, Reducer, pieces_of
 from fuzz.judging.reference import Image, Left, Reference, image_of, is_approximate
@@ -141,7 +141,7 @@ class Found:
     blame: str
     """Names of those that alone get the smaller kernel wrong; "" if all do."""
     saved: Saved
-    known: KnownEntry | None
+    known: Row | None
     unassembled: bool
     """Whether it was made smaller and there was no ptxas to ask about the smaller forms."""
 
@@ -362,15 +362,10 @@ def case_of(verdict: Verdict, reduced: Reduced, ready: OpenRunner, *, referee: s
     first = verdict.answerers[0]
     target, version = header(reduced.ptx)
     details: dict[str, str | int | float | bool] = {
-        "runner": first.choice.name,
-        "layout": first.choice.layout,
         "compilers": ", ".join(verdict.names)[:TEXT_CHARACTERS],
         "referee": referee,
         "tries": reduced.tries,
-        **details_of(first.choice),
     }
-    if first.choice.level is not None:
-        details["opt"] = first.choice.level
     return Case(
         kind=verdict.kind,
         identity=Identity.of(verdict.kind, *about),
@@ -389,6 +384,7 @@ def case_of(verdict: Verdict, reduced: Reduced, ready: OpenRunner, *, referee: s
             ),
         ),
         versions=Versions(warpfuzz=warpfuzz_version()),
+        made=making_of(first.choice),
         shrink=reduced.status,
         complexity=int(np.count_nonzero(reduced.image)),
         details=details,

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from corpus import Case, Corpus, Identity, Kind, Origin, Saved, ShrinkStatus
-from corpus.known import Known, KnownEntry
+from corpus.known import Known, Row
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import (
     Bucket,
@@ -66,7 +66,7 @@ class ScreenFinding:
     """What these programs are about, each once."""
     saved: Saved | None = None
     """Where it is in the corpus; None until `keep` has stored it."""
-    known: KnownEntry | None = None
+    known: Row | None = None
     """Why it needs not be reported; None if nobody has explained it."""
 
     @property
