@@ -461,9 +461,10 @@ class Taken(NamedTuple):
     statement: Statement
     sources: Sequence[Lanes]
     """What an instruction was given; the predicate of a branch or of a way out of a loop, with its
-    sign; the count of a loop as lanes come to it, nothing at each turn."""
+    sign; the count of a loop as lanes come to it, nothing behind each turn."""
     results: Sequence[Lanes]
-    """What an instruction gave, the carry flag last; the counter of a loop at each turn."""
+    """What an instruction gave, the carry flag last; the counter of a loop before the first turn,
+    and behind each."""
     came: NDArray[np.bool_]
     """Lanes that came to it."""
     lanes: NDArray[np.bool_]
@@ -656,8 +657,9 @@ class _State:
         else:
             self.read(one.count, "", active)
             count = self.registers[one.count] & np.uint32(one.mask)
-        self.note(one, [count], (), active)
-        self.write(one.counter, count if one.down else np.zeros_like(count), active)
+        first = count if one.down else np.zeros_like(count)
+        self.note(one, [count], [first], active)
+        self.write(one.counter, first, active)
         self.left.append(np.zeros(self.shape, np.bool_))
         running = active
         entering = active & self.holds(one.entry) if one.entry else np.zeros_like(active)
@@ -670,13 +672,14 @@ class _State:
                 going &= counter.view(np.int32) > 0 if one.down else counter < count
             if not (going | entering).any():
                 break
-            self.note(one, (), [self.registers[one.counter]], going | entering)
             middle = self.block(one.body[: one.skipped], going) | entering
             running = (going | entering) & ~self.left[-1]
             self.block(one.body[one.skipped :], middle)
             running &= ~self.left[-1]
             step = np.uint32(-1 & 0xFFFFFFFF if one.down else 1)
-            self.write(one.counter, self.registers[one.counter] + step, running)
+            following = self.registers[one.counter] + step
+            self.note(one, (), [following], running)
+            self.write(one.counter, following, running)
             entering = np.zeros_like(active)
             asked = True
         self.left.pop()

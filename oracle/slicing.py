@@ -43,7 +43,7 @@ class Link:
 
     event: Event
     taken: Taken | None = None
-    """The instruction, branch or turn of scalar code; None: the event's step itself."""
+    """The instruction, branch, loop or end of a turn of scalar code; None: the step itself."""
     lanes: Mask
     """Lanes whose part in it matters."""
     at: tuple[int, int] | None = None

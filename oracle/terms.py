@@ -52,8 +52,10 @@ class TermSum:
     """Raw pattern of the sum."""
     total: Format
     """Its format."""
+    adds: str = "C"
+    """What they are added to: "C", "the sum so far", or nothing: ""."""
     apart: bool = False
-    """Whether the sum is added to the others, and to C, by an instruction of its own."""
+    """Whether the sum is added to the sums so far by an instruction of its own."""
     unit: float | None = None
     """What each term is truncated to a multiple of, toward zero; None: to nothing."""
     addend_units: float | None = None
@@ -137,7 +139,7 @@ def sums_of(form: Form, given: Operands, d: int, model: Model) -> Iterator[TermS
         ]
         yield TermSum(terms=terms, before=c_bits, addend=form.c_type, after=d, total=form.d_type)
     elif form.a_type.name == "f64":
-        before = c_bits
+        before, adds = c_bits, "C"
         for k, (x, y) in enumerate(zip(a_bits, b_bits, strict=True)):
             left, right, addend = (np.array([[[one]]], np.uint64) for one in (x, y, before))
             made = chain(
@@ -146,10 +148,10 @@ def sums_of(form: Form, given: Operands, d: int, model: Model) -> Iterator[TermS
             )  # fmt: skip
             after = int(made[0, 0, 0])
             yield TermSum(
-                terms=[Term(k=k, met=k, a=x, b=y)], before=before, addend=FORMATS["f64"],
+                terms=[Term(k=k, met=k, a=x, b=y)], before=before, adds=adds, addend=FORMATS["f64"],
                 after=after, total=FORMATS["f64"],
             )  # fmt: skip
-            before = after
+            before, adds = after, "the sum so far"
     elif model.scalar_for(form) is not None:
         terms = [
             Term(k=k, met=given.rows[k], a=x, b=y)
@@ -158,6 +160,7 @@ def sums_of(form: Form, given: Operands, d: int, model: Model) -> Iterator[TermS
         yield TermSum(terms=terms, before=c_bits, addend=form.c_type, after=d, total=form.d_type)
     else:
         rule = model.dot_for(form)
+        adds = "" if rule.addend.value == "last" else "C"
         accumulator, multiplicand = rule.accumulator_format, format_named(rule.multiplicand)
         for ks, left, right, start, after in block_sums(given.a, given.b, given.c, rule=rule):
             unit, values, counts = units_of(
@@ -172,10 +175,11 @@ def sums_of(form: Form, given: Operands, d: int, model: Model) -> Iterator[TermS
                     )
                     for k, value, count in zip(ks, values, counts, strict=False)
                 ],
-                before=int(start), apart=rule.sums is not None or rule.addend.value == "last",
-                addend=accumulator, after=after, total=accumulator,
+                before=int(start), adds=adds, apart=rule.sums is not None, addend=accumulator,
+                after=after, total=accumulator,
                 unit=unit if finite else None, addend_units=counts[-1] if finite else None,
             )  # fmt: skip
+            adds = "" if rule.sums is not None else "the sum so far"
 
 
 def _patterns(values: NDArray[Any], fmt: Format) -> list[int]:

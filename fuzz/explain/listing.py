@@ -325,7 +325,8 @@ class _Writer:
                 text = f"if {self.predicate(event, one.predicate)} {where}"
                 cells = self.cells(link, lambda lane: notation(taken.sources[0][0][lane], "pred"))
             case Repeat() if not taken.sources:
-                text = f"turn, {self.name(event, one.counter)}"
+                name = self.name(event, one.counter)
+                text = f"add.s32 {name}, {name}, {-1 if one.down else 1}"
                 cells = self.cells(link, lambda lane: str(int(taken.results[0][0][lane])))
             case Repeat():
                 count = self.name(event, one.count)

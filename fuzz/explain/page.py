@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from corpus import Entry, Finding, ShrinkStatus
+from corpus import Entry, Finding, Kind, ShrinkStatus
 from corpus.finding import RIGHT
 from corpus.opening import read_answers
 from fuzz.explain.document import (
@@ -46,6 +46,8 @@ _TERMS = 16
 """Products of a sum that are listed."""
 _SUMS = 4
 """Sums of a multiplication that are listed: of a chain of f64 there are 16."""
+_MESSAGE = 12
+"""Lines of a message that are shown, each once."""
 _SAID = 3
 """Sentences of the ISA about one multiplication."""
 
@@ -205,7 +207,8 @@ def _terms(facts: ValueFacts, link: Link) -> Iterator[Block]:
     )
     place = f"[{given.row}, {given.column}]"
     clamped = ", clamped to the range of .s32 (.satfinite)" if form.satfinite else ""
-    yield Paragraph(f"C{place} = {c}, and D{place} = {made}{clamped}.")
+    last = "" if sums[0].adds else ", added by an instruction of its own"
+    yield Paragraph(f"C{place} = {c}{last}, and D{place} = {made}{clamped}.")
 
 
 def _element(facts: ValueFacts, link: Link, result: object) -> tuple[tuple[int, int], int]:
@@ -251,7 +254,7 @@ def _sum(
     before = shown(one.before, one.addend.bits, one.addend.name)
     words = f"Addition {place} of {count}: products" if count > 1 else "Products"
     ks = spans(sorted(term.k for term in one.terms))
-    to = "" if one.apart else f", added to {'C' if place == 1 else 'the sum so far'} = {before}"
+    to = f", added to {one.adds} = {before}" if one.adds else ""
     left = len(one.terms) - len(kept)
     zeros = f"; {left} of {len(one.terms)} are zero" if left else ""
     yield Paragraph(f"{words} of k = {ks}{to}{zeros}.")
@@ -259,8 +262,8 @@ def _sum(
         yield Grid(head, rows, len(kept) - len(rows))
     if count > 1 or truncated:
         text = f"The sum is {shown(one.after, one.total.bits, one.total.name)}"
-        if one.apart:
-            text += ", added to the others and to C by an instruction of its own"
+        if one.apart and count > 1:
+            text += ", and the sums are added by instructions of their own"
         if one.unit is not None and kept:
             text += f". Each term is cut to a multiple of {number(one.unit, 6)}, the unit"
             text += (
@@ -356,12 +359,15 @@ def _of_module(entry: Entry) -> Iterator[Block]:
         one.message for one in finding.runners if one.message and one.outcome not in RIGHT
     )
     for message in messages:
-        yield Code(message)
+        lines = [*dict.fromkeys(message.rstrip().split("\n"))]
+        more = [f"… {len(lines) - _MESSAGE} more"] if len(lines) > _MESSAGE else []
+        yield Code("\n".join([*lines[:_MESSAGE], *more]))
     if finding.oracle.verdict != "not asked" and LAUNCH not in finding.files and not runs:
         owed = {
-            "legal": "is legal and has to be accepted",
             "illegal": "is illegal and has to be rejected",
             "undefined": "has undefined behaviour, so that it may be accepted or rejected",
+            # Of an instruction alone the declared types of its registers are not judged.
+            "legal": "is legal and has to be accepted" if finding.kind is Kind.REJECTED else "",
         }.get(finding.oracle.verdict)
         if owed and len(finding.instructions) == 1:
             yield Paragraph(f"By the PTX ISA {finding.instructions[0]} {owed}.")
