@@ -15,7 +15,7 @@ from corpus import Entry, Kind, durable
 from corpus.programs import unpack
 from fuzz.explain.document import Block, Facts, Paragraph
 from fuzz.explain.facts import ValueFacts, document_of
-from fuzz.explain.machine_code import asked_by_bisection, machine_code
+from fuzz.explain.machine_code import BAD, GOOD, asked_by_bisection, machine_code
 from fuzz.explain.page import page_of
 from fuzz.findings.case import ACTUAL, MODULE, ORIGINAL, REWRITTEN, is_runnable, is_value_finding
 from fuzz.findings.making import variant_of
@@ -258,7 +258,9 @@ def reproduction(
     else:
         files, machine = _of_module(entry), ()
         here = [Facts([("exit code 0 if it is accepted", _ASSEMBLE)], commands=True)]
-    about = _NAMES if "kernel.ptx" in files else {**_NAMES, MODULE: "what is assembled"}
+    about = {name: "what the front end was given" for name in files if name not in _NAMES}
+    about |= _NAMES if "kernel.ptx" in files else {**_NAMES, MODULE: "what is assembled"}
+    about |= {BAD: "machine code that is wrong", GOOD: "machine code that is right"}
     here.append(Facts([(name, about[name]) for name in sorted(about.keys() & files.keys())]))
     page = page_of(entry, machine=machine, asked=asked, here=here)
     return {**files, "README.md": page.markdown().encode()}

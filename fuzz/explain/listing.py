@@ -331,9 +331,10 @@ class _Writer:
             case Repeat():
                 count = self.name(event, one.count)
                 masked = f"{count} & {one.mask:#x}" if isinstance(one.count, str) else count
-                text = f"loop of {masked} turns"
+                name = self.name(event, one.counter)
+                text = f"loop of {masked} turn{'' if masked == '1' else 's'}, {name} from "
+                text += "that on down" if one.down else "0 on"
                 text += ", at least one" if one.late else ""
-                text += ", counted down" if one.down else ""
                 if one.entry:
                     text += f", entered within its body if {self.predicate(event, one.entry)}"
                 cells = self.cells(link, lambda lane: str(int(taken.sources[0][0][lane])))
@@ -686,7 +687,8 @@ def _by_lanes(values: NDArray[np.uint64], bits: int) -> str:
 
 def _contents(matrix: NDArray[np.generic], fmt: Format, operand: str) -> str:
     """Say which elements of a matrix are not zero."""
-    bits = matrix.astype(np.int64) & ((1 << fmt.bits) - 1)
+    unsigned = np.ascontiguousarray(matrix).view(f"u{matrix.itemsize}")
+    bits = unsigned & unsigned.dtype.type((1 << fmt.bits) - 1)
     places = np.argwhere(bits)
     if not len(places):
         return f"{operand.upper()} is all zero"

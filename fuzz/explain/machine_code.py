@@ -43,7 +43,8 @@ def asked_by_bisection(path: Path, finding: Finding) -> tuple[Asked, ...]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
         rows = [msgspec.json.decode(line) for line in lines if line.strip()]
-        told = next((row["bisect"] for row in rows if "bisect" in row), None)
+        objects = (row for row in rows if isinstance(row, dict))
+        told = next((row["bisect"] for row in objects if "bisect" in row), None)
         if told is None:
             raise UsageError(
                 f'{path} has no line that begins with {{"bisect": …}}, and so is not {wanted}; '

@@ -76,7 +76,7 @@ def decimal(bits: int, fmt: Format) -> str:
     # As many as tell any two values of a format apart (IEEE 754-2019, 5.12.2).
     most = 1 + math.ceil((fmt.fraction_bits + 1) * math.log10(2))
     value = float_of(bits, fmt)
-    tried = (number(value, digits) for digits in range(1, most))
+    tried = (number(value, digits) for digits in range(1, max(most, 9)))
     return next((text for text in tried if float(text) == value), number(value, most))
 
 
