@@ -254,7 +254,8 @@ def reproduction(
         files = {**compilers.files, **_of_values(facts)}
         here, machine = [*_again(facts)], compilers.blocks
     elif is_runnable(entry):
-        files, here, machine = _of_images(entry), [Facts(_RUN, commands=True)], ()
+        files, launch = _of_images(entry)
+        here, machine = [Facts(_RUN, commands=True), launch], ()
     else:
         files, machine = _of_module(entry), ()
         here = [Facts([("exit code 0 if it is accepted", _ASSEMBLE)], commands=True)]
@@ -338,14 +339,18 @@ def _of_module(entry: Entry) -> Mapping[str, bytes]:
     }
 
 
-def _of_images(entry: Entry) -> Mapping[str, bytes]:
+def _of_images(entry: Entry) -> tuple[Mapping[str, bytes], Block]:
+    """Return the files of a kernel with images, and how it is launched."""
     probe, finding, files = HandProbe(entry), entry.finding, entry.finding.files
     kernel, ptx, setup = probe.module.kernel(), probe.module.ptx, probe.setup
     rewritten = entry.read(REWRITTEN).decode(errors="replace") if REWRITTEN in files else ptx
     whole = {"name": "image", "offset": 0, "size": kernel.image_bytes}
     level = DEFAULT_LEVEL if finding.made.level is None else finding.made.level
     document = document_of(finding, kernel, [whole], level=level)
+    how = "one warp"
     if setup is not None:
+        grid, block = (" x ".join(map(str, one)) for one in (setup.grid, setup.block))
+        how = f"a grid of {grid} blocks of {block} threads"
         document["launch"] = {
             "grid": setup.grid,
             "block": setup.block,
@@ -365,16 +370,15 @@ def _of_images(entry: Entry) -> Mapping[str, bytes]:
         own[MODULE] = ptx.encode()
     if ORIGINAL in files:
         own[ORIGINAL] = entry.read(ORIGINAL)
-    return (
-        _with_programs(
-            document,
-            ptx=variant_of(finding).files("", rewritten)[""],
-            image=probe.image.tobytes(),
-            expected=probe.expected.tobytes(),
-            architecture=finding.target,
-        )
-        | own
+    files = _with_programs(
+        document,
+        ptx=variant_of(finding).files("", rewritten)[""],
+        image=probe.image.tobytes(),
+        expected=probe.expected.tobytes(),
+        architecture=finding.target,
     )
+    launch = Paragraph(f"The entry is {kernel.entry}, launched with {how}.")
+    return {**files, **own}, launch
 
 
 def _with_programs(
