@@ -32,7 +32,8 @@ def wrong_builds(case: Case) -> frozenset[Build]:
     for one in case.runners:
         level = _LEVEL.fullmatch(one.options)
         if one.outcome not in right and (level or one.runner == "ptxas"):
-            found.add(_build(f"{one.runner}{planted}", one.version, one.options))
+            version = _release(one) if one.runner == "driver" else one.version
+            found.add(_build(f"{one.runner}{planted}", version, one.options))
     own = case.runners[-1] if case.runners else None
     said = str(case.details.get("compiler", ""))
     if own is not None and case.made.runner not in ("", "cuda", "ptxas"):
@@ -41,6 +42,13 @@ def wrong_builds(case: Case) -> frozenset[Build]:
         found.add(_build(f"ptxas{planted}", said.split()[1], said))
     elif said.startswith("the driver") and own is not None:
         found.add(_build(f"driver{planted}", _release(own), said))
+    elif not said and not found and own is not None and case.made.runner == "cuda":
+        # It came to nothing that was compiled.
+        name, version = ("ptxas", case.made.assembler) if case.made.assembler else (
+            "driver", _release(own)
+        )  # fmt: skip
+        level = DEFAULT_LEVEL if case.made.level is None else case.made.level
+        found.add(_build(f"{name}{planted}", version, f"-O{level}"))
     elif said and not found:
         found.add(_build(f"{said}{planted}", "", said))
     return frozenset(found)

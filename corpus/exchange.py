@@ -27,8 +27,8 @@ from corpus.finding import (
     Kind,
     encode,
     explain,
+    from_2,
     read_document,
-    with_identity,
 )
 from corpus.opening import MANIFEST, manifest, open_corpus
 from corpus.programs import array_of
@@ -218,17 +218,16 @@ def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
         )
     try:
         document = read_document(contents.pop(CASE_FILE), path)
-        fields = {**_from_module(folder, contents), **with_identity(document)}
+        fields = {**_from_module(folder, contents), **from_2(document)}
         if "identity" not in fields and fields.get("instructions"):
-            failure = msgspec.convert(document.get("kind"), Kind).failure
+            kind = document.get("kind")
+            failure = Kind(kind).failure if kind in set(Kind) else WRONG_RESULT
             opcode = fields["instructions"][0].split()[0]
             fields["identity"] = {"failure": failure, "instructions": [opcode]}
-        if missing := [name for name in ("identity", "instructions") if name not in fields]:
+        if "instructions" not in fields:
             raise UsageError(
                 f"{path}: the module has no matrix instruction to call the case after; write "
-                f'{" and ".join(missing)} there, such as {{"instructions": ["ld.global.u32", '
-                f'"st.global.u32"], "identity": {{"failure": "{WRONG_RESULT}", '
-                '"instructions": ["ld.global.u32"]}}'
+                'instructions there, such as {"instructions": ["ld.global.u32", "st.global.u32"]}'
             )
         case = msgspec.convert(fields, Case)
     except BrokenEntryError as error:

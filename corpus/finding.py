@@ -359,15 +359,14 @@ DIVERGED = "under a condition that differs between lanes"
 """Condition of a warp-level instruction that some lanes alone reach."""
 
 
-def with_identity(document: Document) -> Document:
-    """Return the fields of a finding with an identity in place of the family of schema 2."""
-    # A key had the kind, the compilers and what is wrong in it.
-    if "family" not in document:
-        return document
-    key, kind = document["family"]["key"], Kind(document["kind"])
-    rest = {name: value for name, value in document.items() if name != "family"}
-    found = {"identity": msgspec.to_builtins(identity_of_key(kind, key)), "key": key}
-    return {**rest, **found, **_with_making(document)}
+def from_2(document: Document) -> Document:
+    """Return the fields of a finding of schema 2 as this one has them."""
+    found = {name: value for name, value in document.items() if name != "family"}
+    if "family" in document:
+        # A key had the kind, the compilers and what is wrong in it.
+        key, kind = document["family"]["key"], Kind(document["kind"])
+        found |= {"identity": msgspec.to_builtins(identity_of_key(kind, key)), "key": key}
+    return found if "made" in document else {**found, **_with_making(document)}
 
 
 _MADE = {
@@ -404,6 +403,7 @@ def identity_of_key(kind: Kind, key: str) -> Identity:
     """Return the identity of a finding of schema 2 or older."""
     if key.startswith(f"{kind} | "):
         _, name, *rules = key.split(" | ")
+        name = " ".join(dict.fromkeys(re.split(r" (?=\w*\.|m\d|x |another )", name)))
         return Identity.of(kind, name, condition=", ".join(rules))
     kept = _BLAME.sub("", key.removeprefix(f"{kind}/"))
     name, _, said = kept.partition("/")
@@ -420,7 +420,7 @@ def identity_of_key(kind: Kind, key: str) -> Identity:
     return Identity.of(kind, *names, message=said)
 
 
-MIGRATIONS: Mapping[int, Callable[[Document], Document]] = {1: _from_1, 2: with_identity}
+MIGRATIONS: Mapping[int, Callable[[Document], Document]] = {1: _from_1, 2: from_2}
 """From a schema version to the next one."""
 
 

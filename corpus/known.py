@@ -74,8 +74,10 @@ class KnownRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     compilers: Annotated[tuple[Span, ...], Meta(min_length=1)]
     cause: NonEmpty
     """In at most three sentences."""
-    finding: NonEmpty
-    """What shows it: the id of a finding of the record, or a text."""
+    finding: str = ""
+    """Id of a finding that shows it."""
+    evidence: str = ""
+    """What else shows it."""
     expires: date | None = None
     """The last day on which it holds; None for good."""
 
@@ -241,7 +243,7 @@ def _kind_of(answer: str, finding: Finding) -> Kind | None:
 
 
 def mark_known(
-    path: Path, finding: Finding, *, cause: str, shown: str, until: date | None
+    path: Path, finding: Finding, *, cause: str, evidence: str, until: date | None
 ) -> KnownRow:
     """Add a row to a file: the identity of a finding, and the builds that it shows.
 
@@ -249,8 +251,8 @@ def mark_known(
     ----------
     path
         The file; made if it is not there. What stands in it stays as it is.
-    shown
-        What shows it; the finding's own id if empty.
+    evidence
+        What shows it beside the finding itself.
     until
         The last day on which it holds; None for good.
     """
@@ -278,7 +280,8 @@ def mark_known(
             message=_pattern(identity.message),
             compilers=tuple(_spans(builds)),
             cause=cause,
-            finding=shown or finding.id,
+            finding=finding.id,
+            evidence=evidence,
             expires=until,
         )
         added = f"\n[[known]]\n{_toml_row(row)}"
@@ -362,6 +365,8 @@ def _row(document: object, label: str) -> KnownRow:
         raise UsageError(
             f"{label}: {explain(error)}; an entry has {', '.join(KnownRow.__struct_fields__)}"
         ) from error
+    if not (row.finding or row.evidence):
+        raise UsageError(f"{label}: nothing shows it; give finding, an id, or evidence, a text")
     bounds = [row.ptx_versions] if row.ptx_versions else []
     for span in row.compilers:
         bounds += [f">={one}" for one in (span.first, span.last) if one]

@@ -144,7 +144,7 @@ def mark_finding(options: CorpusMarkKnown) -> None:
         known,
         entry.finding,
         cause=options.reason,
-        shown=options.evidence or "",
+        evidence=options.evidence or "",
         until=until,
     )
     if options.json:

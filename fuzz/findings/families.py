@@ -29,7 +29,7 @@ from corpus.finding import BESIDE, DIVERGED, RIGHT
 from corpus.known import Row
 from fuzz.diagnosis.experiments import Culprit, unit_of
 from fuzz.findings.verdicts import TELLING, Difference, Differences, differences, kind_of_difference
-from fuzz.kinds import KINDS, described, sentence, what_is_wrong
+from fuzz.kinds import KINDS, described, sentence, versions_described, what_is_wrong
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
@@ -360,7 +360,7 @@ def what_was_said(failure: Failure) -> str:
         # What a Python program says last, or has said already: the way there is no name.
         first = "" if raised[1] in failure.message else raised[1]
     words = _VALUES.sub("%...", f"{failure.message} {first}".strip())
-    return _NUMBERS.sub("#", _FOLDERS.sub("", words))[:200]
+    return " ".join(_NUMBERS.sub("#", _FOLDERS.sub("", words)).split())[:200]
 
 
 def under_a_condition(failure: Failure) -> str:
@@ -471,17 +471,21 @@ def accused(case: Case) -> str:
     return next(multiplied, next(iter(case.instructions), "no matrix instruction"))
 
 
-def who_has(cases: Iterable[Case]) -> str:
+def who_has(found: Iterable[Case]) -> str:
     """Say which compilers have a cause: "only V11.8.89 to V12.4.131 -O1 -O3".
 
     "every compiler" where all do that were asked, and "" where compilers were not compared.
     """
+    cases = list(found)
     asked = [one for case in cases for one in asked_of(case)]
     everybody = list(dict.fromkeys(replace(one, outcome="") for one in asked))
     wrong = {replace(one, outcome="") for one in asked if one.wrong}
     if len(wrong) == len(everybody):
         return "every compiler" if everybody else ""
-    return f"only {described([one for one in everybody if one in wrong], everybody)}"
+    # A divergence is one pass's, which other levels have as well.
+    diverged = all(case.kind is Kind.DIVERGENCE for case in cases)
+    named = versions_described if diverged else described
+    return f"only {named([one for one in everybody if one in wrong], everybody)}"
 
 
 WRONG_STEP = "wrong step"
