@@ -11,18 +11,18 @@ from typing import Any
 
 import msgspec
 
-from corpus import Entry, durable
+from corpus import Entry, Kind, durable
 from corpus.programs import unpack
+from fuzz.explain.document import Block, Facts, Paragraph
 from fuzz.explain.facts import ValueFacts, document_of
-from fuzz.explain.machine_code import MachineCode, asked_by_bisection, machine_code
-from fuzz.explain.markdown import instruction_page, value_page
+from fuzz.explain.machine_code import BAD, GOOD, asked_by_bisection, machine_code
+from fuzz.explain.page import page_of
 from fuzz.findings.case import ACTUAL, MODULE, ORIGINAL, REWRITTEN, is_runnable, is_value_finding
 from fuzz.findings.making import variant_of
 from fuzz.findings.probes import HandProbe
-from fuzz.kinds import sentence
-from fuzz.output import harmless
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.disassembly import Disassembler
+from runners.cuda.compilation import DEFAULT_LEVEL
 
 _TEMPLATE = Path(__file__).with_name("standalone.cu")
 _MARK, _KERNEL_MARK, _COMPILED_MARK = "//@DATA@\n", "//@KERNEL@\n", "//@COMPILED@\n"
@@ -247,11 +247,74 @@ def reproduction(
     `bisected` is a file with what `warpfuzz bisect --json` printed of the finding: what each
     compiler does.
     """
+    asked = () if bisected is None else asked_by_bisection(bisected, entry.finding)
     if is_value_finding(entry):
-        asked = () if bisected is None else asked_by_bisection(bisected, entry.finding)
         facts = ValueFacts.of(entry)
-        return _of_values(facts, machine_code(facts, disassembler, asked))
-    return _of_images(entry) if is_runnable(entry) else _of_module(entry)
+        compilers = machine_code(facts, disassembler, asked)
+        files = {**compilers.files, **_of_values(facts)}
+        here, machine = [*_again(facts)], compilers.blocks
+    elif is_runnable(entry):
+        files, launch = _of_images(entry)
+        here, machine = [Facts(_RUN, commands=True), launch], ()
+    else:
+        files, machine = _of_module(entry), ()
+        here = [Facts([("exit code 0 if it is accepted", _ASSEMBLE)], commands=True)]
+    about = {name: "what the front end was given" for name in files if name not in _NAMES}
+    about |= _NAMES if "kernel.ptx" in files else {**_NAMES, MODULE: "what is assembled"}
+    about |= {BAD: "machine code that is wrong", GOOD: "machine code that is right"}
+    here.append(Facts([(name, about[name]) for name in sorted(about.keys() & files.keys())]))
+    page = page_of(entry, machine=machine, asked=asked, here=here)
+    return {**files, "README.md": page.markdown().encode()}
+
+
+_ASSEMBLE = "PTXAS=/path/to/ptxas sh repro.sh"
+_RUN = (
+    ("needs PyCUDA and NumPy", "python repro.py"),
+    ("needs nvcc", "nvcc -o repro repro.cu -lcuda && ./repro"),
+)
+_NAMES = {
+    "kernel.ptx": "what was run",
+    "module.ptx": "what kernel.ptx was before it was changed",
+    "original.ptx": "the kernel before it was made smaller",
+    "input.bin": "memory before",
+    "expected.bin": "memory after, as it should be",
+    "actual.bin": "memory after, as it was found",
+    "repro.json": "where the results lie in it, and how the kernel is launched",
+    "repro.py": "runs it",
+    "repro.cu": "runs it; it holds the PTX",
+    "repro.sh": "assembles it",
+}
+"""Files of a folder, and what they are."""
+
+
+def _again(facts: ValueFacts) -> Iterator[Block]:
+    """Yield how the folder of a program is run."""
+    variant = variant_of(facts.finding)
+    flags = "".join(f" -Xptxas {flag}" for flag in variant.flags)
+    built = f"-arch={variant.architecture(facts.built_for)} -Xptxas -O{facts.level}{flags}"
+    first, _ = _RUN
+    commands = [
+        first,
+        ("needs nvcc", f"nvcc {built} -o repro repro.cu -lcuda && ./repro"),
+        ("another compiler, another level", "python repro.py --ptxas PATH --opt 0"),
+    ]
+    if facts.rewritten is not None:
+        commands.append(("what was written first", "python repro.py --ptx module.ptx"))
+    if facts.source is not None:
+        commands += [("compiles it again", command) for command in facts.source.commands]
+    yield Facts(commands, commands=True)
+    yield Paragraph(
+        "Both print each differing element and end with exit code 1; with 0 if every byte of the "
+        "image is as expected. repro.cu holds the PTX, and the ptxas of the nvcc that builds it "
+        "compiles that, at the level behind -Xptxas."
+    )
+    if facts.finding.made.runner == "sim":
+        yield Paragraph(
+            "It was found on a simulated device. Where the fault sits inside that device, and not "
+            "in kernel.ptx, a GPU runs it without a difference."
+        )
+    if facts.finding.kind is Kind.HANG:
+        yield Paragraph("The kernel did not end: be ready to interrupt it.")
 
 
 _SCRIPT = """#!/bin/sh
@@ -271,44 +334,23 @@ def _of_module(entry: Entry) -> Mapping[str, bytes]:
         )
     module = entry.read(MODULE)
     return {
-        "README.md": instruction_page(finding, module.decode(errors="replace")).encode(),
         MODULE: module,
         "repro.sh": _SCRIPT.format(target=finding.target, module=MODULE).encode(),
     }
 
 
-_BY_HAND = """\
-A person wrote this case: a kernel, the memory before it and the memory that it has to leave. It is
-a {kind} where the memory afterwards is another one."""
-_JUDGED = """\
-A user gave a kernel to be judged; this was found in it, and the kernel was made smaller.
-
-{said}"""
-_IMAGES = """# {title}
-
-{about}
-
-```sh
-python repro.py                 # needs PyCUDA and NumPy; --help has its options
-nvcc -o repro repro.cu -lcuda && ./repro
-```
-
-`kernel.ptx` is for {target}; the entry that is run is `{entry}`, with {how}
-on one image of {size:,} bytes. `input.bin` is that image before it, and `expected.bin`
-what it should be after it.
-"""
-
-
-def _of_images(entry: Entry) -> Mapping[str, bytes]:
+def _of_images(entry: Entry) -> tuple[Mapping[str, bytes], Block]:
+    """Return the files of a kernel with images, and how it is launched."""
     probe, finding, files = HandProbe(entry), entry.finding, entry.finding.files
     kernel, ptx, setup = probe.module.kernel(), probe.module.ptx, probe.setup
     rewritten = entry.read(REWRITTEN).decode(errors="replace") if REWRITTEN in files else ptx
     whole = {"name": "image", "offset": 0, "size": kernel.image_bytes}
-    document = document_of(
-        finding, kernel, [whole], level=3 if finding.made.level is None else finding.made.level
-    )
+    level = DEFAULT_LEVEL if finding.made.level is None else finding.made.level
+    document = document_of(finding, kernel, [whole], level=level)
     how = "one warp"
     if setup is not None:
+        grid, block = (" x ".join(map(str, one)) for one in (setup.grid, setup.block))
+        how = f"a grid of {grid} blocks of {block} threads"
         document["launch"] = {
             "grid": setup.grid,
             "block": setup.block,
@@ -321,50 +363,22 @@ def _of_images(entry: Entry) -> Mapping[str, bytes]:
             {"name": name, "offset": setup.offsets[name], "size": row.bytes}
             for name, row in setup.buffers.items()
         ]
-        how = f"a grid of {_extents(setup.grid)} blocks of {_extents(setup.block)} threads"
-    judged = "referee" in finding.details
-    about = _JUDGED.format(said=_said(entry)) if judged else _BY_HAND.format(kind=finding.kind)
-    page = _IMAGES.format(
-        title=harmless(sentence(finding), one_line=True), about=about, target=finding.target,
-        entry=kernel.entry, how=how, size=kernel.image_bytes,
-    )  # fmt: skip
     own = {}
     if ACTUAL in files:
         own["actual.bin"] = unpack(entry, ACTUAL).tobytes()
-        page += "`actual.bin` is what came out.\n"
     if rewritten != ptx:
         own[MODULE] = ptx.encode()
-        page += f"`kernel.ptx` is what ran; `{MODULE}` is what it was before that was changed.\n"
     if ORIGINAL in files:
         own[ORIGINAL] = entry.read(ORIGINAL)
-        page += f"`{ORIGINAL}` is the kernel before it was made smaller.\n"
-    return _with_programs(
+    files = _with_programs(
         document,
         ptx=variant_of(finding).files("", rewritten)[""],
         image=probe.image.tobytes(),
         expected=probe.expected.tobytes(),
         architecture=finding.target,
-    ) | {"README.md": page.encode(), **own}
-
-
-def _extents(shape: Sequence[int]) -> str:
-    return " × ".join(map(str, shape))
-
-
-def _said(entry: Entry) -> str:
-    """Say who ran a judged kernel, what it was compared with, and what differs."""
-    ran, made = entry.finding.runners[-1], entry.finding.made
-    who, referee = (str(entry.finding.details[name]) for name in ("compilers", "referee"))
-    lines = [f"Run by {who} ({ran.runner}), compared with {referee}: {ran.message}"]
-    if made.ptx_pass:
-        lines.append(f"This pass changed the kernel before it ran:\n\n    {made.ptx_pass}")
-    if made.faults:
-        lines.append(f"These faults were planted: {', '.join(made.faults)}")
-    if len(lines) > 1 and REWRITTEN not in entry.finding.files:
-        lines.append(
-            "`kernel.ptx` is the kernel without that: a sound device leaves what is expected."
-        )
-    return harmless("\n\n".join(lines))
+    )
+    launch = Paragraph(f"The entry is {kernel.entry}, launched with {how}.")
+    return {**files, **own}, launch
 
 
 def _with_programs(
@@ -388,9 +402,8 @@ def _with_programs(
     }
 
 
-def _of_values(facts: ValueFacts, compilers: MachineCode) -> Mapping[str, bytes]:
+def _of_values(facts: ValueFacts) -> dict[str, bytes]:
     files = {
-        **compilers.files,
         **_with_programs(
             facts.document(),
             ptx=variant_of(facts.finding).files("", facts.kernel)[""],
@@ -398,7 +411,6 @@ def _of_values(facts: ValueFacts, compilers: MachineCode) -> Mapping[str, bytes]
             expected=facts.expected.tobytes(),
             architecture=facts.built_for,
         ),
-        "README.md": value_page(facts, compilers.lines).encode(),
     }
     if facts.actual is not None:
         files["actual.bin"] = facts.actual.tobytes()
