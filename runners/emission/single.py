@@ -24,7 +24,7 @@ _INSTRUCTION = re.compile(r"\s*(?:(@!?%\w+)\s+)?([a-z][\w.:]*)\s*(.*);")
 _DECLARED = re.compile(r"\s*\.reg \.(\w+) ([^;]+);")
 _VECTOR_LOAD = re.compile(r"(ld\.\w+)\.v([24])\.b(\d+)")
 _ADDRESS = re.compile(r"\[(%\w+)(?:\+(-?\d+))?\]")
-_NO_RESULT = ("st.", "bra", "bar.", "wmma.store", "stmatrix", "ret", "atom", "red.", "activemask")
+_NO_RESULT = ("bra", "bar.")
 _COPIES = ("mov.b16", "mov.b32", "mov.b64", "mov.pred")
 _CARRY = re.compile(r"\.cc\b|^(?:addc|subc|madc)\b")
 """Instructions that write or read the carry flag, which no operand names (PTX ISA 9.0, 9.7.2)."""
@@ -139,8 +139,8 @@ class _Line:
 
     @property
     def writes(self) -> tuple[str, ...]:
-        """Registers that it writes, in the order of the operand."""
-        if not self.operands or self.opcode.startswith(_NO_RESULT):
+        """Registers that it writes, in the order of the operand; a store's first is an address."""
+        if not self.operands or self.operands[0][0] == "[" or self.opcode.startswith(_NO_RESULT):
             return ()
         return tuple(_REGISTER.findall(self.operands[0]))
 
