@@ -236,7 +236,7 @@ class Corpus:
             durable.replace_file(entry.path / DESCRIPTION, data, self.findings)
 
     def learn(self, case: Case, files: Mapping[str, bytes]) -> None:
-        """Write down what is known by now of a stored finding: its family and its details.
+        """Write down what is known by now of a stored finding: its identity and its details.
 
         Nothing happens if the case is not stored here.
         """
@@ -246,7 +246,7 @@ class Corpus:
             if there is None:
                 return
             known = msgspec.structs.replace(
-                there.finding, family=wider.family, details=wider.details
+                there.finding, identity=wider.identity, details=wider.details
             )
             if known != there.finding:
                 self.rewrite(there, known)

@@ -461,7 +461,7 @@ def trophies(entries: Sequence[Entry], answers: Answers, details: Sequence[str])
     assert not told, f"add what is wrong to _BUGS: {', '.join(told)}"
     yield from ("", "## Assemblers: crashes, internal errors, wrong verdicts", "", *_TABLE)
     lines: dict[tuple[Kind, str, str], list[Entry]] = defaultdict(list)
-    for entry in sorted(entries, key=lambda one: one.finding.family.key):
+    for entry in sorted(entries, key=lambda one: one.finding.identity.text):
         if spans := answers.spans(entry.id):
             mnemonic = re.match(r"wmma\.\w+|\w+", _instruction(entry))
             lines[entry.finding.kind, mnemonic[0] if mnemonic else "", spans].append(entry)
@@ -480,7 +480,7 @@ def trophies(entries: Sequence[Entry], answers: Answers, details: Sequence[str])
 
 def _instruction(entry: Entry) -> str:
     """Return what an assembler was given, as the family says it: "wmma.load.a .f64 m16n16k8"."""
-    return entry.finding.family.headline(entry.finding.kind).partition(": ")[0]
+    return ", ".join(entry.finding.identity.instructions)
 
 
 def _shapes_together(names: Iterable[str]) -> str:
@@ -523,7 +523,7 @@ def record_page(entries: Iterable[Entry], answers: Answers) -> Iterator[str]:
                 "| instruction | target | answers | finding |",
                 "|---|---|---|---|",
             )
-        for entry in sorted(asked[kind], key=lambda one: one.finding.family.key):
+        for entry in sorted(asked[kind], key=lambda one: one.finding.identity.text):
             yield _row(entry, entry.finding.instructions[0], answers.spans(entry.id))
     if ran:
         yield from (
@@ -536,7 +536,7 @@ def record_page(entries: Iterable[Entry], answers: Answers) -> Iterator[str]:
             "| instruction | target | wrong with | finding |",
             "|---|---|---|---|",
         )
-    for entry in sorted(ran, key=lambda one: one.finding.family.key):
+    for entry in sorted(ran, key=lambda one: one.finding.identity.text):
         opcodes = [
             text for text in entry.finding.instructions if text.startswith(("wmma.mma", "mma."))
         ]

@@ -11,7 +11,7 @@ import msgspec
 from corpus import (
     Case,
     Entry,
-    Family,
+    Identity,
     Kind,
     OracleVerdict,
     Origin,
@@ -19,7 +19,7 @@ from corpus import (
     ShrinkStatus,
     open_corpus,
 )
-from corpus.finding import RIGHT
+from corpus.finding import BESIDE, DIVERGED, RIGHT
 from corpus.programs import decode_program, encode_program
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.examining import CODE_SECONDS, Examiner
@@ -43,8 +43,8 @@ from fuzz.findings.case import (
 )
 from fuzz.findings.families import (
     WRONG_STEP,
-    beside_other_kernels,
-    family_of_flaky,
+    Bucket,
+    bucket_of_flaky,
     form_name,
     under_a_condition,
     what_was_said,
@@ -74,29 +74,33 @@ _INSTRUCTION = re.compile(
 )
 
 
-def family_of(
+def bucket_of_builds(
     kind: Kind,
     name: str,
     members: Sequence[Member],
     among: Sequence[Member],
     failure: Failure | None = None,
-) -> Family:
-    """Return the family of what some members do: instruction and members.
+    *,
+    condition: str = "",
+) -> Bucket:
+    """Return the bucket of what some members do: instruction and members.
 
     Parameters
     ----------
     name
         Of what the program is about (`form_name`).
+    condition
+        Without which it is right.
     failure
         Of the runner, if it failed: where it names the instruction that is to blame, this does;
         of a compiler, whose words say what is wrong with it, whatever the program is about.
     """
     if kind is Kind.DIVERGENCE and failure is not None:
-        name = under_a_condition(failure)
+        name, condition = under_a_condition(failure), DIVERGED
+    builds = who_alone(kind, members, among) or "every compiler"
     if kind is Kind.COMPILE_FAILURE and failure is not None and failure.detail.strip():
-        name = what_was_said(failure)
-    who = who_alone(kind, members, among) or "every compiler"
-    return Family.of(kind, name, blame=who)
+        return Bucket.of(kind, message=what_was_said(failure), builds=builds)
+    return Bucket.of(kind, name, condition=condition, builds=builds)
 
 
 def who_alone(kind: Kind, members: Sequence[Named], among: Sequence[Named]) -> str:
@@ -186,11 +190,11 @@ class Refusal:
             if verdict.outcome is not Outcome.ACCEPTED
         ]
 
-    def case(self, kind: Kind, family: Family, origin: Origin) -> Case:
+    def case(self, kind: Kind, identity: Identity, origin: Origin) -> Case:
         """Describe it for the corpus."""
         return Case(
             kind=kind,
-            family=family,
+            identity=identity,
             instructions=instructions_of(self.module.ptx) or self.opcodes or _opcodes(self.module),
             target=self.module.target,
             ptx_version=self.module.version,
@@ -216,13 +220,10 @@ def note_case(note: Note, *, target: str, version: str) -> tuple[Case, Mapping[s
     module = emit(note.program, module=Module.named(target, version))
     what = f"{note.before} in {note.before_version}, {note.after} in {note.after_version}"
     where = f"{target}, in shared memory" if note.shared else target
-    family = Family(
-        key=f"{EXPANSION}/{note.form}/{where}/{note.before_version}/{note.after_version}/{note.after}",
-        title=f"expansion of {note.form} ({where}): {what}",
-    )
+    identity = Identity(failure=EXPANSION, instructions=(note.form,), condition=f"{where}: {what}")
     case = Case(
         kind=Kind.NOTE,
-        family=family,
+        identity=identity,
         instructions=instructions_of(module.ptx),
         target=target,
         ptx_version=version,
@@ -292,7 +293,7 @@ class MatrixExaminer:
                 return self._refusal(entry, job, wrong, right)
             opened = self._place.opened
             if opened is None or entry.finding.origin is None or not wrong:
-                return Found(family=job.family, state=FoundState.GONE)
+                return Found(bucket=job.bucket, state=FoundState.GONE)
         finally:
             self._heartbeat.enter(Stage.WAIT)
         return _MemberExaminer(self._matrix, opened, wrong, right, self._heartbeat).examine(job)
@@ -323,20 +324,20 @@ class MatrixExaminer:
         verdicts = verdicts_on(module, wrong, right, architecture=self._place.architecture)
         again = Refusal(module=module, form=None, verdicts=verdicts, opcodes=finding.instructions)
         if again.kind is not finding.kind or finding.origin is None:
-            return Found(family=job.family, state=FoundState.GONE)
-        family, details = job.family, finding.details
+            return Found(bucket=job.bucket, state=FoundState.GONE)
+        bucket, details = job.bucket, finding.details
         if finding.kind is Kind.CRASH and PROGRAM in finding.files:
             code = self._code(decode_program(entry.read(PROGRAM), entry.id), again)
             if code is not None:
                 name, again = code
                 everybody = list(again.verdicts)
-                family = family_of(finding.kind, name, again.refusing, everybody)
+                bucket = bucket_of_builds(finding.kind, name, again.refusing, everybody)
                 refused = described(again.refusing, everybody)
                 details = {**details, WRONG_STEP: name, _REFUSED_BY: refused}
-        case = again.case(finding.kind, family, finding.origin)
+        case = again.case(finding.kind, bucket.identity, finding.origin)
         case = msgspec.structs.replace(case, details=details)
         return Found(
-            family=family,
+            bucket=bucket,
             case=case,
             files={MODULE: again.module.ptx.encode()},
             state=FoundState.REPLAYED,
@@ -409,14 +410,14 @@ class _MemberExaminer(Examiner):
         # What an assembler refuses is no finding of values (`MatrixExaminer`).
         return None
 
-    def _family(self, kind: Kind, subject: Subject, attempts: Sequence[Attempt]) -> Family:
+    def _bucket(self, kind: Kind, subject: Subject, attempts: Sequence[Attempt]) -> Bucket:
         form = main_form(subject.program)
         if kind is Kind.FLAKY:
-            return family_of_flaky(form)
-        name = form_name(form)
-        if subject.others:
-            name = beside_other_kernels(name)
-        return family_of(kind, name, self._wrong, self._asked, attempts[-1].failure)
+            return bucket_of_flaky(form)
+        beside = BESIDE if subject.others else ""
+        return bucket_of_builds(
+            kind, form_name(form), self._wrong, self._asked, attempts[-1].failure, condition=beside
+        )
 
     def _named(self, evidence: Evidence, culprit: Culprit | None) -> Evidence:
         """Name a finding after what is wrong, and after the members that alone have it.
@@ -424,7 +425,7 @@ class _MemberExaminer(Examiner):
         What all have is no compiler's own: its name is that which a campaign with one compiler
         gives it.
         """
-        return evidence.named(culprit, who=who_alone(evidence.kind, self._wrong, self._asked))
+        return evidence.named(culprit, builds=who_alone(evidence.kind, self._wrong, self._asked))
 
     def _bare(self, kind: Kind, subject: Subject, culprit: Culprit | None) -> Subject:
         return subject

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind, ShrinkStatus
+from corpus.finding import BESIDE
 from corpus.programs import encode_program
 from fuzz.campaign.heartbeat import health_of
 from fuzz.checks.compiler_suspects import (
     MatrixExaminer,
     Refusal,
-    family_of,
+    bucket_of_builds,
     note_case,
     value_case,
     verdicts_on,
@@ -51,8 +52,7 @@ from fuzz.compilers.members import (
 )
 from fuzz.findings.case import MODULE, PROGRAM, Evidence, files_of, instructions_of
 from fuzz.findings.families import (
-    beside_other_kernels,
-    family_of_flaky,
+    bucket_of_flaky,
     form_name,
     under_a_condition,
     what_was_said,
@@ -312,19 +312,19 @@ class MatrixRounds(Rounds):
         guilty, innocent = self._ordered(wrong), self._ordered(right)
         asked = self._ordered([*guilty, *innocent])
         name = form_name(batch.form)
-        family = family_of(kind, name, guilty, asked, failure)
-        found = Found(family=family)
+        bucket = bucket_of_builds(kind, name, guilty, asked, failure)
+        found = Found(bucket=bucket)
         opened = self._place.opened
-        if not self._told(family) and opened is not None:
+        if not self._told(bucket) and opened is not None:
             self._heartbeat.enter(Stage.RUN)
             runner = MemberRunner(self._matrix.device, guilty[0])
             there = None if guilty[0].toolchain.writes_ptx else built
             subject, shown = self._by_itself(runner, batch, image, there)
             if subject.others and shown.kind is not None:
                 kind = shown.kind
-                family = family_of(kind, beside_other_kernels(name), guilty, asked)
-                if self._told(family):
-                    self._suspect(Found(family=family))
+                bucket = bucket_of_builds(kind, name, guilty, asked, condition=BESIDE)
+                if self._told(bucket):
+                    self._suspect(Found(bucket=bucket))
                     return
             if shown.kind is None:
                 # By itself it comes out right: what fails only in the company of other images is
@@ -333,11 +333,11 @@ class MatrixRounds(Rounds):
                 if rare is None:
                     self._report.counts["unconfirmed",] += 1
                     return
-                shown, kind, family = rare, Kind.FLAKY, family_of_flaky(batch.form)
-                if self._told(family):
-                    self._suspect(Found(family=family))
+                shown, kind, bucket = rare, Kind.FLAKY, bucket_of_flaky(batch.form)
+                if self._told(bucket):
+                    self._suspect(Found(bucket=bucket))
                     return
-            evidence = Evidence(kind=kind, family=family, subject=subject, attempts=[shown])
+            evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=[shown])
             case = value_case(
                 evidence,
                 opened,
@@ -350,7 +350,7 @@ class MatrixRounds(Rounds):
                 },
                 wrong=guilty[0],
             )
-            found = Found(family=family, case=case, files=files_of(evidence))
+            found = Found(bucket=bucket, case=case, files=files_of(evidence))
         self._suspect(found)
 
     def _refused(self, built: Built, failed: Sequence[Member], batch: Batch | None = None) -> None:
@@ -371,10 +371,10 @@ class MatrixRounds(Rounds):
             self._report.counts["unconfirmed",] += 1
             return
         name = "a whole module" if batch is None else form_name(form)
-        family = family_of(kind, name, refusal.refusing, list(refusal.verdicts))
-        found = Found(family=family)
-        if not self._told(family):
-            found.case = refusal.case(kind, family, self._origin())
+        bucket = bucket_of_builds(kind, name, refusal.refusing, list(refusal.verdicts))
+        found = Found(bucket=bucket)
+        if not self._told(bucket):
+            found.case = refusal.case(kind, bucket.identity, self._origin())
             found.files = {MODULE: built.module.ptx.encode()}
             if batch is not None:
                 found.files = {**found.files, PROGRAM: encode_program(batch.program)}

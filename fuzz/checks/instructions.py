@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from corpus import Family, Kind, Origin
+from corpus import Kind, Origin
 from fuzz.checks.instruction_suspects import (
     HANG_SECONDS,
     Disagreement,
@@ -362,16 +362,15 @@ class _Rounds:
 
     def _report(self, one: Disagreement, report: RoundReport, job: RoundJob) -> None:
         core = core_of(one.kind, one.draft, one.explanation)
-        there = report.suspects.get(core)
+        there = report.suspects.get(core.key)
         if there is not None:
             there.cases += 1
             return
-        family = Family(key=core, title=one.family.title)
-        found = Found(family=family)
-        if core not in job.settled:
+        found = Found(bucket=core)
+        if core.key not in job.settled:
             origin = Origin(seed=self._check.seed, round=job.number)
-            found = replace(stored(one, self._check.assemblers, origin), family=family)
-        report.suspects[core] = found
+            found = replace(stored(one, self._check.assemblers, origin), bucket=core)
+        report.suspects[core.key] = found
 
     def _judge(self, which: int, work: Work) -> Judge:
         key = (which, work.target, work.version)

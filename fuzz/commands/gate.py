@@ -31,10 +31,10 @@ from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, Place, plac
 from fuzz.console import ended_by_signals, watching
 from fuzz.console.report import Cell, Section, page
 from fuzz.findings.case import is_runnable
-from fuzz.findings.families import PROVISIONAL, FamilyState
+from fuzz.findings.families import PROVISIONAL, FamilyState, asked_of
 from fuzz.findings.making import ReplayOptions
 from fuzz.findings.stored import Replayed, Replays, is_expansion
-from fuzz.kinds import KINDS, title_of
+from fuzz.kinds import KINDS, sentence
 from fuzz.options import Gate
 from fuzz.output import (
     Test,
@@ -284,7 +284,7 @@ def _leave_out(result: _Result, entries: Sequence[Entry], why: str) -> None:
     if entries:
         result.unasked.append(f"{counted(len(entries), 'finding')} of the record: {why}")
     result.rows += [
-        Row(standing=Standing.UNASKED, what=title_of(one.finding), source="record", path=one.id)
+        Row(standing=Standing.UNASKED, what=sentence(one.finding), source="record", path=one.id)
         for one in entries
     ]
 
@@ -310,7 +310,7 @@ def _take_record(
         result.rows.append(
             Row(
                 standing=standing,
-                what=f"{title_of(row.finding)}{_named(row, standing)}{_often(row)}",
+                what=f"{sentence(row.finding)}{_named(row, standing)}{_often(row)}",
                 source="record",
                 path=row.entry.id,
                 known=known.match(row.finding) is not None,
@@ -416,13 +416,13 @@ def _draw(
                 campaign.run()
         result.status = campaign.status()
     for family in result.status.families:
-        standing = _standing_of_family(family, result)
+        words, standing = sentence(family.case), _standing_of_family(family, result)
         if standing is Standing.UNASKED:
-            result.unasked.append(f"one of both about {family.words}")
+            result.unasked.append(f"one of both about {words}")
         result.rows.append(
             Row(
                 standing=_sure(standing, family, result),
-                what=f"{family.words} ({PROVISIONAL})" if family.provisional else family.words,
+                what=f"{words} ({PROVISIONAL})" if family.provisional else words,
                 source="fresh programs",
                 path="" if family.saved is None else str(family.saved.path),
                 known=family.known is not None,
@@ -459,13 +459,13 @@ def _standing_of_family(family: FamilyState, result: _Result) -> Standing:
     wrong = {
         one: {
             (variant, asked.level)
-            for asked in family.asked
+            for asked in asked_of(family.case)
             for variant in (PLAIN, *result.variants)
             if asked.wrong and asked.version == f"{one.label}{variant}"
         }
         for one in (result.old, result.new)
     }
-    labels = {asked.version for asked in family.asked}
+    labels = {asked.version for asked in asked_of(family.case)}
     if labels and not all(
         any(f"{one.label}{variant}" in labels for variant in (PLAIN, *result.variants))
         for one in (result.old, result.new)
@@ -652,8 +652,8 @@ def _print(result: _Result, shown: Sequence[Row], verdict: str, seed: int, secon
     for row in result.rows:
         if row.source == "compile time" and row.standing is Standing.KEPT:
             say(f"compile time at {row.what}", style="quiet")
-    for sentence in (*_sentences(result, seed, seconds), verdict):
-        say(plain(sentence))
+    for said in (*_sentences(result, seed, seconds), verdict):
+        say(plain(said))
 
 
 def _counts(result: _Result, standing: Standing) -> list[str]:

@@ -272,7 +272,7 @@ def _row(one: Found) -> dict[str, object]:
     verdict = one.verdict
     return {
         "id": one.saved.id,
-        "family": one.case.family.key,
+        "family": one.case.identity.text,
         "kind": verdict.kind.value,
         "verdict": verdict.kind.value,
         "known": one.known is not None,

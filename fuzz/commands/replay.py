@@ -13,15 +13,15 @@ from rich.text import Text
 
 from corpus import Cause, Entry, Problem
 from corpus.entry import DESCRIPTION, read_entry
-from corpus.known import Known, KnownEntry, known_with
+from corpus.known import Known, Row, known_with
 from corpus.opening import MANIFEST, Answers, is_record, named_corpus, read_answers
 from fuzz.campaign.status import check_tested, untested_words
 from fuzz.findings.case import MODULE, is_runnable
-from fuzz.findings.making import NOTHING, MadeWith, UntrustedError, replay_options
+from fuzz.findings.making import NOTHING, UntrustedError, replay_options
 from fuzz.findings.probes import ReplayStatus
 from fuzz.findings.replay import Way, by_way
 from fuzz.findings.stored import Replayed, Replays, is_expansion
-from fuzz.kinds import title_of
+from fuzz.kinds import sentence
 from fuzz.options import Replay, check_conflicts
 from fuzz.output import (
     Test,
@@ -50,7 +50,7 @@ from runners.ptx_pass import PtxPass
 
 @dataclass(kw_only=True)
 class _Results:
-    rows: list[tuple[Replayed, KnownEntry | None]] = field(default_factory=list)
+    rows: list[tuple[Replayed, Row | None]] = field(default_factory=list)
     tests: list[Test] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
@@ -138,7 +138,7 @@ def _untested(told: _Results, options: Replay) -> str:
     faults = [name for name in options.faults if name != NOTHING]
     entries = [one.entry for one, _ in told.rows if one.error is None]
     entries = [one for one in entries if MODULE in one.finding.files] if faults else []
-    if not entries or any(MadeWith.of(one).front_end for one in entries) or options.front_end:
+    if not entries or any(one.finding.made.front_end for one in entries) or options.front_end:
         return ""
     texts = [one.read(MODULE).decode(errors="replace") for one in entries]
     idle = [name for name in faults if not any(map(by_name(name).applies, texts))]
@@ -207,7 +207,7 @@ def _replay(
             _print(one, match, out)
 
 
-def _row(one: Replayed, known: KnownEntry | None) -> dict[str, object]:
+def _row(one: Replayed, known: Row | None) -> dict[str, object]:
     return {
         **one.row(),
         "known": known is not None,
@@ -287,7 +287,7 @@ def _became(one: Replayed) -> str:
     return f"{said[one.standing]:<20}"
 
 
-def _print(one: Replayed, known: KnownEntry | None, out: Console) -> None:
+def _print(one: Replayed, known: Row | None, out: Console) -> None:
     line = Text(_became(one), style=_STYLES.get(one.verdict, "legal"))
     if one.before is not None and one.counts:
         line.append(f" (baseline: {one.before.verdict(one.finding.kind)})", style="odd")
@@ -295,7 +295,7 @@ def _print(one: Replayed, known: KnownEntry | None, out: Console) -> None:
         line.append(f" {one.now.failed} of {one.now.runs:,} times", style="count")
     if one.now.executions > one.now.runs:
         line.append(f" ({one.now.executions:,} executions)", style="count")
-    line.append(f" {one.entry.id}  {harmless(title_of(one.finding), one_line=True)}")
+    line.append(f" {one.entry.id}  {harmless(sentence(one.finding), one_line=True)}")
     if known is not None:
         line.append(f" known: {known.id}", style="known")
     if one.standing is not None:
@@ -303,8 +303,8 @@ def _print(one: Replayed, known: KnownEntry | None, out: Console) -> None:
     out.print(line, soft_wrap=True)
 
 
-def _test(one: Replayed, known: KnownEntry | None, seconds: float) -> Test:
-    title, group = title_of(one.finding), f"warpfuzz.{one.finding.kind}"
+def _test(one: Replayed, known: Row | None, seconds: float) -> Test:
+    title, group = sentence(one.finding), f"warpfuzz.{one.finding.kind}"
     name = f"{one.entry.id} {title}"
     if one.error is not None:
         return Test(group, name, seconds, "error", "it could not be asked", str(one.error))

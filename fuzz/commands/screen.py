@@ -47,6 +47,7 @@ from fuzz.console.screening import (
 from fuzz.findings.making import remember
 from fuzz.fleet.pool import cluster_at, joining, starting_actors
 from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
+from fuzz.kinds import sentence
 from fuzz.options import Distill, Screen, check_conflicts
 from fuzz.output import (
     Test,
@@ -557,12 +558,12 @@ def _screen_fleet(options: Screen, fleet: str) -> bool:
             rows.append(
                 {
                     "id": saved.id,
-                    "family": finding.family.key,
+                    "family": finding.identity.text,
                     "kind": finding.kind.value,
                     "verdict": finding.kind.value,
                     "known": match is not None,
                     "path": str(saved.path),
-                    "title": finding.family.title,
+                    "title": sentence(finding),
                     "device": device.name,
                 }
             )

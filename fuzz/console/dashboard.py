@@ -18,7 +18,7 @@ from fuzz.campaign.status import (
 )
 from fuzz.campaign.store import Budget
 from fuzz.checks.protocol import REFERENCE, Counts, DeviceStatus, ScreeningReport, Stage, Words
-from fuzz.findings.families import FindingGroup, finding_groups, group_name
+from fuzz.findings.families import FindingGroup, accused, finding_groups, group_name
 from fuzz.output import bar, counted, duration, harmless, in_ascii, kind_name, kind_style, plain
 from runners.ledger import Rate
 from strategies.coverage import CoverageLine
@@ -191,7 +191,7 @@ def _height(blocks: Sequence[Block]) -> int:
 def _newest(status: CampaignStatus) -> Text:
     newest = status.families[-1]
     style = kind_style(newest.kind, known=newest.known is not None)
-    return Text(f"{kind_name(newest.kind)} ", style=style).append_text(plain(newest.text))
+    return Text(f"{kind_name(newest.kind)} ", style=style).append_text(plain(accused(newest.case)))
 
 
 def _extra(status: CampaignStatus) -> list[Block]:

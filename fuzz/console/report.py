@@ -30,7 +30,13 @@ from fuzz.campaign.status import (
 from fuzz.campaign.store import Budget
 from fuzz.checks.protocol import BY_MEMBER, Counts
 from fuzz.console.dashboard import dashboard, not_compared, reference_lines, screened_words
-from fuzz.findings.families import FamilyState, FindingGroup, finding_groups, group_counts
+from fuzz.findings.families import (
+    FamilyState,
+    FindingGroup,
+    accused,
+    finding_groups,
+    group_counts,
+)
 from fuzz.kinds import KINDS
 from fuzz.output import (
     THEME,
@@ -164,7 +170,9 @@ def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
         line(f"Suspects are no findings. This replays them, and goes on: {resume}")
     for family in (*status.families, *status.suspects):
         if family.saved is None:
-            line(f"Not stored ({status.words.where}), keep it: {family.text}", style="worst")
+            line(
+                f"Not stored ({status.words.where}), keep it: {accused(family.case)}", style="worst"
+            )
 
 
 def _found(status: CampaignStatus) -> str:
@@ -420,7 +428,7 @@ def _lines(
             # What is said of values stands for all shapes already: that of the title is an example.
             shape = next((word for word in what.split(" ") if word.rstrip(",") in SHAPES), "")
             what = what.replace(shape, "").replace("  ", " ").strip() if shape else what
-        message = "" if group.kind is not Kind.REJECTED else group.shown.message
+        message = "" if group.kind is not Kind.REJECTED else group.shown.case.runners[-1].message
         lines.setdefault((group.kind, group.remark, what, message), []).append((shape, group))
     for (_, _, what, _), joined in lines.items():
         shapes = tuple(shape.rstrip(",") for shape, _ in joined if shape)
@@ -430,8 +438,8 @@ def _lines(
 
 
 def _example(group: FindingGroup) -> str:
-    opcode = group.shown.text.partition(" ")[0]
-    return f"{opcode} (PTX ISA {group.shown.version})" if group.shown.version else opcode
+    opcode = accused(group.shown.case).partition(" ")[0]
+    return f"{opcode} (PTX ISA {group.shown.case.ptx_version})"
 
 
 _NARROW = 60

@@ -16,6 +16,7 @@ from fuzz.campaign.heartbeat import device_status
 from fuzz.campaign.status import untested_words
 from fuzz.checks.protocol import DeviceStatus
 from fuzz.console.dashboard import readings, throttling
+from fuzz.kinds import sentence
 from fuzz.options import Screen as Screening
 from fuzz.output import Test, console, counted, duration, emit, emit_summary, plain, say, typed
 from fuzz.runner import RunnerChoice
@@ -191,13 +192,13 @@ def finding_row(found: ScreenFinding) -> dict[str, object]:
     case = found.case
     return {
         "id": None if found.saved is None else found.saved.id,
-        "family": case.family.key,
+        "family": case.identity.text,
         "kind": case.kind.value,
         "verdict": case.kind.value,
         "known": found.known is not None,
         "known_as": found.known.id if found.known is not None else None,
         "path": found.path,
-        "title": case.family.title,
+        "title": sentence(case),
         "message": found.sentence,
         "instructions": found.instructions,
         "programs": found.programs,

@@ -24,10 +24,10 @@ from fuzz.findings.case import (
     image_of,
     subject_of,
 )
-from fuzz.findings.making import MadeWith, variant_of
+from fuzz.findings.making import variant_of, written
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Difference, differences
-from fuzz.kinds import KINDS
+from fuzz.kinds import KINDS, sentence
 from fuzz.output import counted
 from oracle.errors import InfrastructureError, UsageError
 from oracle.formats import FORMATS, Format
@@ -181,7 +181,7 @@ def facts_of(finding: Finding) -> Iterator[tuple[str, str]]:
     details = finding.details
     yield "id", finding.id
     yield "kind", finding.kind.value
-    yield "family", finding.family.key
+    yield "family", finding.identity.text
     for device in dict.fromkeys(runner.device for runner in finding.runners if runner.device):
         yield "found on", device
     for runner in outcomes_of(finding).others:
@@ -189,9 +189,10 @@ def facts_of(finding: Finding) -> Iterator[tuple[str, str]]:
     others = details.get(OTHER_KERNELS)
     beside = f", with {counted(int(others), 'other kernel')}: alone it is right" if others else ""
     yield "module", f".target {finding.target}, .version {finding.ptx_version}{beside}"
-    if {"compiler", "opt"} & details.keys():
+    made = finding.made
+    if "compiler" in details or made.level is not None:
         compiler = str(details.get("compiler", "not recorded"))
-        level = f"-O{details['opt']}" if "opt" in details else ""
+        level = "" if made.level is None else f"-O{made.level}"
         yield "compiled by", compiler if level in compiler else f"{compiler}, {level}"
     if details.get("sms"):
         yield "multiprocessors", str(details["sms"])
@@ -245,7 +246,7 @@ def document_of(
     return {
         "finding": finding.id,
         "kind": finding.kind.value,
-        "title": finding.family.title,
+        "title": sentence(finding),
         "entry": kernel.entry,
         "image_bytes": kernel.image_bytes,
         "warps_per_block": kernel.warps_per_block,
@@ -326,13 +327,13 @@ class ValueFacts:
     @property
     def level(self) -> int:
         """-O level."""
-        level = self.finding.details.get("opt", DEFAULT_LEVEL)
-        return level if isinstance(level, int) else DEFAULT_LEVEL
+        own = self.finding.made.level
+        return DEFAULT_LEVEL if own is None else own
 
     @cached_property
     def source(self) -> Source | None:
         """What the front end was given; None where warpfuzz wrote the PTX."""
-        return MadeWith.of(self.entry).source(self.subject.module)
+        return written(self.entry, self.subject.module)
 
     @cached_property
     def trace(self) -> Trace:

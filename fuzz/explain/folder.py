@@ -14,9 +14,9 @@ from fuzz.explain.machine_code import MachineCode, asked_by_bisection, machine_c
 from fuzz.explain.markdown import instruction_page, value_page
 from fuzz.explain.programs import Shown
 from fuzz.findings.case import ACTUAL, MODULE, ORIGINAL, REWRITTEN, is_runnable, is_value_finding
-from fuzz.findings.making import MadeWith, variant_of
+from fuzz.findings.making import variant_of
 from fuzz.findings.probes import HandProbe
-from fuzz.kinds import title_of
+from fuzz.kinds import sentence
 from fuzz.output import harmless
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.disassembly import Disassembler
@@ -134,7 +134,7 @@ def _of_images(entry: Entry) -> Mapping[str, bytes]:
     judged = "referee" in finding.details
     about = _JUDGED.format(said=_said(entry)) if judged else _BY_HAND.format(kind=finding.kind)
     page = _IMAGES.format(
-        title=harmless(title_of(finding), one_line=True), about=about, target=finding.target,
+        title=harmless(sentence(finding), one_line=True), about=about, target=finding.target,
         entry=kernel.entry, how=how, size=kernel.image_bytes,
     )  # fmt: skip
     own = {}
@@ -149,7 +149,7 @@ def _of_images(entry: Entry) -> Mapping[str, bytes]:
         page += f"`{ORIGINAL}` is the kernel before it was made smaller.\n"
     shown = _shown(
         finding, rewritten, kernel, probe.image.tobytes(), probe.expected.tobytes(),
-        level=finding.details.get("opt", DEFAULT_LEVEL),
+        level=finding.made.level,
     )  # fmt: skip
     return shown.files(places) | {"README.md": page.encode(), **own}
 
@@ -160,10 +160,10 @@ def _extents(shape: Sequence[int]) -> str:
 
 def _said(entry: Entry) -> str:
     """Say who ran a judged kernel, what it was compared with, and what differs."""
-    (ran,), made = entry.finding.runners, MadeWith.of(entry)
+    ran, made = entry.finding.runners[-1], entry.finding.made
     who, referee = (str(entry.finding.details[name]) for name in ("compilers", "referee"))
     lines = [f"Run by {who} ({ran.runner}), compared with {referee}: {ran.message}"]
-    if made.ptx_pass is not None:
+    if made.ptx_pass:
         lines.append(f"This pass changed the kernel before it ran:\n\n    {made.ptx_pass}")
     if made.faults:
         lines.append(f"These faults were planted: {', '.join(made.faults)}")
@@ -190,7 +190,7 @@ def _shown(
         kernel=kernel,
         image=image,
         expected=expected,
-        about=(title_of(finding), f"Finding {finding.id} of warpfuzz; README.md says more."),
+        about=(sentence(finding), f"Finding {finding.id} of warpfuzz; README.md says more."),
         architecture=variant.architecture(str(finding.details.get("architecture", finding.target))),
         level=level if isinstance(level, int) else DEFAULT_LEVEL,
         flags=tuple(variant.flags),

@@ -15,7 +15,7 @@ from fuzz.explain.notation import code, decimal, escaped, fenced, hexadecimal, t
 from fuzz.findings.case import MODULE
 from fuzz.findings.making import variant_of
 from fuzz.findings.verdicts import Difference
-from fuzz.kinds import title_of
+from fuzz.kinds import sentence
 from oracle.formats import Format
 from oracle.legality import Verdict, explain
 from oracle.models import NO_FIGURES, Figure, NanRule
@@ -34,7 +34,7 @@ _MULTIPLICATIONS = 6
 def value_page(facts: ValueFacts, compilers: Sequence[str] = ()) -> str:
     """Return the page as Markdown; `compilers` are lines about what compilers make of it."""
     lines = [
-        f"# {escaped(title_of(facts.finding))}",
+        f"# {escaped(sentence(facts.finding))}",
         "",
         *_summary(facts),
         *_facts(facts_of(facts.finding)),
@@ -338,7 +338,7 @@ def _reproduction(facts: ValueFacts) -> list[str]:
             "in `kernel.ptx`, a GPU runs it without a difference.",
             "",
         ]
-        if facts.finding.details.get("runner") == "sim"
+        if facts.finding.made.runner == "sim"
         else []
     )
     hang = (
@@ -383,7 +383,7 @@ def _files(facts: ValueFacts) -> Sequence[str]:
 def instruction_page(finding: Finding, module: str) -> str:
     """Return the page as Markdown."""
     lines = [
-        f"# {escaped(title_of(finding))}",
+        f"# {escaped(sentence(finding))}",
         "",
         f"{finding.kind}: {meaning_of(finding)}" if meaning_of(finding) else f"{finding.kind}.",
         "",

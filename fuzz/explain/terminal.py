@@ -30,7 +30,7 @@ from fuzz.explain.notation import decimal, hexadecimal, number
 from fuzz.findings.case import LAUNCH, is_value_finding
 from fuzz.findings.making import commands_of
 from fuzz.findings.verdicts import Difference
-from fuzz.kinds import title_of
+from fuzz.kinds import sentence
 from fuzz.output import in_ascii, kind_style, plain, table
 from oracle.formats import Format
 from oracle.forms import Form
@@ -165,7 +165,7 @@ def page_of(entry: Entry, *, again: bool = True) -> RenderableType:
 def _text_page(entry: Entry) -> list[RenderableType]:
     finding = entry.finding
     parts: list[RenderableType] = [
-        plain(title_of(finding), style="bold"),
+        plain(sentence(finding), style="bold"),
         _verdict(finding),
         _facts(_instruction_facts(finding)),
         *_outcomes(finding),
@@ -208,7 +208,7 @@ def _value_page(entry: Entry) -> list[RenderableType]:
     facts = ValueFacts.of(entry)
     finding = entry.finding
     parts: list[RenderableType] = [
-        plain(title_of(finding), style="bold"),
+        plain(sentence(finding), style="bold"),
         _verdict(finding, len(facts.differences)),
         Text(),
         _facts(facts_of(finding)),

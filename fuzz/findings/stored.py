@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar, cast
 
-from corpus import Entry, Finding, Kind
+from corpus import Entry, Finding
 from corpus.opening import Answers
 from fuzz.findings.case import MODULE, PROGRAM, is_runnable
 from fuzz.findings.making import NOTHING, ReplayOptions
@@ -39,17 +39,13 @@ from runners.variants import PLAIN, split_variant
 _Made = TypeVar("_Made")
 _LEVEL = re.compile(r"-O(\d)")
 EXPANSION = "expansion"
-"""What the family of a note about machine instructions begins with."""
+"""The failure of a note about machine instructions: they are others than before."""
 
 
 def is_expansion(entry: Entry) -> bool:
     """Whether a stored case is a note of a changed expansion."""
     finding = entry.finding
-    return (
-        finding.kind is Kind.NOTE
-        and finding.family.key.startswith(f"{EXPANSION}/")
-        and {MODULE, PROGRAM} <= finding.files.keys()
-    )
+    return finding.identity.failure == EXPANSION and {MODULE, PROGRAM} <= finding.files.keys()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +112,7 @@ class Replayed:
         finding = self.finding
         row: dict[str, object] = {
             "id": finding.id,
-            "family": finding.family.key,
+            "family": finding.identity.text,
             "kind": finding.kind.value,
             "verdict": self.verdict,
             "path": str(self.entry.path),

@@ -15,7 +15,7 @@ import numpy as np
 from corpus import (
     Case,
     Corpus,
-    Family,
+    Identity,
     Kind,
     OracleVerdict,
     RunnerVerdict,
@@ -23,9 +23,10 @@ from corpus import (
     ShrinkStatus,
     Versions,
 )
-from corpus.known import Known, KnownEntry
+from corpus.known import Known, Row
 from corpus.programs import pack
 from fuzz import warpfuzz_version
+from fuzz.checks.compiler_suspects import with_outcomes
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, MemberRunner, fitting, placed
 from fuzz.findings.case import (
@@ -39,7 +40,7 @@ from fuzz.findings.case import (
     TEXT_CHARACTERS,
 )
 from fuzz.findings.launches import Setup
-from fuzz.findings.making import details_of
+from fuzz.findings.making import making_of
 from fuzz.judging.comparing import Answerer, Compared, Verdict, compared, expectations
 from fuzz.judging.reducing import Reduced, Reducer, pieces_of
 from fuzz.judging.reference import Image, Left, Reference, image_of, is_approximate
@@ -140,7 +141,7 @@ class Found:
     blame: str
     """Names of those that alone get the smaller kernel wrong; "" if all do."""
     saved: Saved
-    known: KnownEntry | None
+    known: Row | None
     unassembled: bool
     """Whether it was made smaller and there was no ptxas to ask about the smaller forms."""
 
@@ -271,8 +272,10 @@ def _found(
     case = case_of(
         verdict, reduced, who.ready,
         referee=SIMULATED if reference is not None else "the others",
-        blame=blame or ("every compiler" if members else ""),
     )  # fmt: skip
+    if among:
+        outcomes = {one: verdict.kind.value if one in members else "match" for one in among}
+        case = with_outcomes(case, outcomes)
     saved = corpus().add(case, files_of(verdict, reduced, ptx))
     found = Found(
         case=case, verdict=verdict, reduced=reduced, blame=blame, saved=saved,
@@ -339,44 +342,33 @@ _SHOWN = 4
 """Opcodes that a family names."""
 
 
-def case_of(
-    verdict: Verdict, reduced: Reduced, ready: OpenRunner, *, referee: str, blame: str
-) -> Case:
+def case_of(verdict: Verdict, reduced: Reduced, ready: OpenRunner, *, referee: str) -> Case:
     """Describe a finding for the corpus.
 
     Parameters
     ----------
     referee
         What says what must come out.
-    blame
-        Who alone has it; "" where everybody does.
     """
     instructions = _instructions(reduced.ptx)
     opcodes = _opcodes(instructions)
     telling = [one for one in opcodes if not _PLAIN.match(one)] or opcodes[:1]
-    about = shown = ", ".join(telling[:_SHOWN]) + (", …" if len(telling) > _SHOWN else "")
+    about = telling[:_SHOWN]
     ran = rewritten(verdict, reduced)
     kept = set(_instructions(ran or reduced.ptx))
     changed = _opcodes([one for one in instructions if one not in kept])
     if 0 < len(changed) <= _SHOWN:
-        about = shown = ", ".join(changed)
-    else:
-        shown = f"a kernel with {about}"
+        about = changed
     first = verdict.answerers[0]
     target, version = header(reduced.ptx)
     details: dict[str, str | int | float | bool] = {
-        "runner": first.choice.name,
-        "layout": first.choice.layout,
         "compilers": ", ".join(verdict.names)[:TEXT_CHARACTERS],
         "referee": referee,
         "tries": reduced.tries,
-        **details_of(first.choice),
     }
-    if first.choice.level is not None:
-        details["opt"] = first.choice.level
     return Case(
         kind=verdict.kind,
-        family=Family.of(verdict.kind, "kernel", about, shown=shown, blame=blame),
+        identity=Identity.of(verdict.kind, *about),
         instructions=tuple(instructions) or (MODULE,),
         target=target,
         ptx_version=version,
@@ -392,6 +384,7 @@ def case_of(
             ),
         ),
         versions=Versions(warpfuzz=warpfuzz_version()),
+        made=making_of(first.choice),
         shrink=reduced.status,
         complexity=int(np.count_nonzero(reduced.image)),
         details=details,
