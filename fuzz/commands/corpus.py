@@ -16,7 +16,6 @@ from corpus.known import known_with, load_known, mark_known
 from corpus.opening import named_corpus, named_entry
 from corpus.upkeep import Group, compare, grouped, merge, prune, verify
 from fuzz.findings.families import accused, in_words, who_has
-from fuzz.findings.making import commands_of
 from fuzz.kinds import sentence
 from fuzz.options import (
     CorpusCheck,
@@ -127,13 +126,9 @@ def show_finding(options: CorpusShow) -> None:
     if options.json:
         emit(entry.finding)
         return
-    from fuzz.explain.terminal import page_of
+    from fuzz.explain.page import page_of
 
-    console().print(page_of(entry, again=False))
-    say("")
-    for words, command in commands_of(entry):
-        # Whole in one line, so that it can be copied on a narrow terminal.
-        say(plain(f"{words}: {command}"))
+    page_of(entry).show(console())
 
 
 def mark_finding(options: CorpusMarkKnown) -> None:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from corpus import Entry, Finding, durable
+from corpus import Entry, Finding, Kind, durable
+from corpus.entry import KERNEL
 from corpus.programs import unpack
+from fuzz.explain.document import Block, Facts, Paragraph
 from fuzz.explain.facts import ValueFacts
-from fuzz.explain.machine_code import MachineCode, asked_by_bisection, machine_code
-from fuzz.explain.markdown import instruction_page, value_page
+from fuzz.explain.machine_code import asked_by_bisection, machine_code
+from fuzz.explain.page import page_of
 from fuzz.explain.programs import Shown
 from fuzz.findings.case import ACTUAL, MODULE, ORIGINAL, REWRITTEN, is_runnable, is_value_finding
 from fuzz.findings.making import variant_of
 from fuzz.findings.probes import HandProbe
 from fuzz.kinds import sentence
-from fuzz.output import harmless
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.disassembly import Disassembler
 from runners.cuda.compilation import DEFAULT_LEVEL
+from runners.emission import emit_single
 from runners.kernels import Kernel
 
 _EXECUTABLE = (".py", ".sh")
@@ -70,11 +72,71 @@ def reproduction(
     `bisected` is a file with what `warpfuzz bisect --json` printed of the finding: what each
     compiler does.
     """
+    asked = () if bisected is None else asked_by_bisection(bisected, entry.finding)
     if is_value_finding(entry):
-        asked = () if bisected is None else asked_by_bisection(bisected, entry.finding)
         facts = ValueFacts.of(entry)
-        return _of_values(facts, machine_code(facts, disassembler, asked))
-    return _of_images(entry) if is_runnable(entry) else _of_module(entry)
+        compilers = machine_code(facts, disassembler, asked)
+        files = {**compilers.files, **_of_values(facts)}
+        here, machine = [*_again(facts)], compilers.blocks
+    elif is_runnable(entry):
+        files, here, machine = _of_images(entry), [Facts(_RUN, commands=True)], ()
+    else:
+        files, machine = _of_module(entry), ()
+        here = [Facts([("exit code 0 if it is accepted", _ASSEMBLE)], commands=True)]
+    about = _NAMES if "kernel.ptx" in files else {**_NAMES, MODULE: "what is assembled"}
+    here.append(Facts([(name, about[name]) for name in sorted(about.keys() & files.keys())]))
+    page = page_of(entry, machine=machine, asked=asked, here=here)
+    return {**files, "README.md": page.markdown().encode()}
+
+
+_ASSEMBLE = "PTXAS=/path/to/ptxas sh repro.sh"
+_RUN = (
+    ("needs PyCUDA and NumPy", "python repro.py"),
+    ("needs nvcc", "nvcc -o repro repro.cu -lcuda && ./repro"),
+)
+_NAMES = {
+    "kernel.ptx": "what was run",
+    "module.ptx": "what kernel.ptx was before it was changed",
+    "original.ptx": "the kernel before it was made smaller",
+    "input.bin": "memory before",
+    "expected.bin": "memory after, as it should be",
+    "actual.bin": "memory after, as it was found",
+    "repro.json": "where the results lie in it, and how the kernel is launched",
+    "repro.py": "runs it",
+    "repro.cu": "runs it; it holds the PTX",
+    "repro.sh": "assembles it",
+}
+"""Files of a folder, and what they are."""
+
+
+def _again(facts: ValueFacts) -> Iterator[Block]:
+    """Yield how the folder of a program is run."""
+    variant = variant_of(facts.finding)
+    flags = "".join(f" -Xptxas {flag}" for flag in variant.flags)
+    built = f"-arch={variant.architecture(facts.built_for)} -Xptxas -O{facts.level}{flags}"
+    first, _ = _RUN
+    commands = [
+        first,
+        ("needs nvcc", f"nvcc {built} -o repro repro.cu -lcuda && ./repro"),
+        ("another compiler, another level", "python repro.py --ptxas PATH --opt 0"),
+    ]
+    if facts.rewritten is not None:
+        commands.append(("what was written first", "python repro.py --ptx module.ptx"))
+    if facts.source is not None:
+        commands += [("compiles it again", command) for command in facts.source.commands]
+    yield Facts(commands, commands=True)
+    yield Paragraph(
+        "Both print each differing element and end with exit code 1; with 0 if every byte of the "
+        "image is as expected. repro.cu holds the PTX, and the ptxas of the nvcc that builds it "
+        "compiles that, at the level behind -Xptxas."
+    )
+    if facts.finding.details.get("runner") == "sim":
+        yield Paragraph(
+            "It was found on a simulated device. Where the fault sits inside that device, and not "
+            "in kernel.ptx, a GPU runs it without a difference."
+        )
+    if facts.finding.kind is Kind.HANG:
+        yield Paragraph("The kernel did not end: be ready to interrupt it.")
 
 
 _SCRIPT = """#!/bin/sh
@@ -94,84 +156,31 @@ def _of_module(entry: Entry) -> Mapping[str, bytes]:
         )
     module = entry.read(MODULE)
     return {
-        "README.md": instruction_page(finding, module.decode(errors="replace")).encode(),
         MODULE: module,
         "repro.sh": _SCRIPT.format(target=finding.target, module=MODULE).encode(),
     }
-
-
-_BY_HAND = """\
-A person wrote this case: a kernel, the memory before it and the memory that it has to leave. It is
-a {kind} where the memory afterwards is another one."""
-_JUDGED = """\
-A user gave a kernel to be judged; this was found in it, and the kernel was made smaller.
-
-{said}"""
-_IMAGES = """# {title}
-
-{about}
-
-```sh
-python repro.py                 # needs PyCUDA and NumPy; --help has its options
-nvcc -o repro repro.cu -lcuda && ./repro
-```
-
-`kernel.ptx` is for {target}; the entry that is run is `{entry}`, with {how}
-on one image of {size:,} bytes. `input.bin` is that image before it, and `expected.bin`
-what it should be after it.
-"""
 
 
 def _of_images(entry: Entry) -> Mapping[str, bytes]:
     probe, finding, files = HandProbe(entry), entry.finding, entry.finding.files
     kernel, ptx, setup = probe.module.kernel(), probe.module.ptx, probe.setup
     rewritten = entry.read(REWRITTEN).decode(errors="replace") if REWRITTEN in files else ptx
-    how, places = "one warp", tuple[int, ...]()
+    places: tuple[int, ...] = ()
     if setup is not None:
         kernel = replace(kernel, launch=setup.launch)
         places = tuple(one.offset for one in setup.parameters)
-        how = f"a grid of {_extents(setup.grid)} blocks of {_extents(setup.block)} threads"
-    judged = "referee" in finding.details
-    about = _JUDGED.format(said=_said(entry)) if judged else _BY_HAND.format(kind=finding.kind)
-    page = _IMAGES.format(
-        title=harmless(sentence(finding), one_line=True), about=about, target=finding.target,
-        entry=kernel.entry, how=how, size=kernel.image_bytes,
-    )  # fmt: skip
     own = {}
     if ACTUAL in files:
         own["actual.bin"] = unpack(entry, ACTUAL).tobytes()
-        page += "`actual.bin` is what came out.\n"
     if rewritten != ptx:
         own[MODULE] = ptx.encode()
-        page += f"`kernel.ptx` is what ran; `{MODULE}` is what it was before that was changed.\n"
     if ORIGINAL in files:
         own[ORIGINAL] = entry.read(ORIGINAL)
-        page += f"`{ORIGINAL}` is the kernel before it was made smaller.\n"
     shown = _shown(
         finding, rewritten, kernel, probe.image.tobytes(), probe.expected.tobytes(),
         level=finding.made.level,
     )  # fmt: skip
-    return shown.files(places) | {"README.md": page.encode(), **own}
-
-
-def _extents(shape: Sequence[int]) -> str:
-    return " × ".join(map(str, shape))
-
-
-def _said(entry: Entry) -> str:
-    """Say who ran a judged kernel, what it was compared with, and what differs."""
-    ran, made = entry.finding.runners[-1], entry.finding.made
-    who, referee = (str(entry.finding.details[name]) for name in ("compilers", "referee"))
-    lines = [f"Run by {who} ({ran.runner}), compared with {referee}: {ran.message}"]
-    if made.ptx_pass:
-        lines.append(f"This pass changed the kernel before it ran:\n\n    {made.ptx_pass}")
-    if made.faults:
-        lines.append(f"These faults were planted: {', '.join(made.faults)}")
-    if len(lines) > 1 and REWRITTEN not in entry.finding.files:
-        lines.append(
-            "`kernel.ptx` is the kernel without that: a sound device leaves what is expected."
-        )
-    return harmless("\n\n".join(lines))
+    return shown.files(places) | own
 
 
 def _shown(
@@ -198,21 +207,21 @@ def _shown(
     )
 
 
-def _of_values(facts: ValueFacts, compilers: MachineCode) -> Mapping[str, bytes]:
-    subject = facts.subject
+def _of_values(facts: ValueFacts) -> dict[str, bytes]:
+    subject, kernel, ptx = facts.subject, facts.subject.module.kernel(), facts.kernel
+    if KERNEL in facts.finding.files:
+        # Its text may be smaller than what is emitted, but it is launched alike.
+        kernel = emit_single(subject.program).kernel()
+        ptx = facts.entry.read(KERNEL).decode(errors="replace")
     shown = _shown(
-        facts.finding, facts.kernel, subject.module.kernel(), subject.image.tobytes(),
-        facts.expected.tobytes(), level=facts.level, copies=subject.copies,
+        facts.finding, ptx, kernel, subject.image.tobytes(), facts.expected.tobytes(),
+        level=facts.level, copies=subject.copies,
     )  # fmt: skip
-    files = {
-        **compilers.files,
-        **shown.files(),
-        "README.md": value_page(facts, compilers.lines).encode(),
-    }
+    files = shown.files()
     if facts.actual is not None:
         files["actual.bin"] = facts.actual.tobytes()
     if facts.source is not None:
         files[facts.source.name] = facts.source.text.encode()
-    if facts.rewritten is not None:
+    if ptx != subject.module.ptx:
         files["module.ptx"] = facts.subject.module.ptx.encode()
     return files

@@ -6,13 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from fuzz.explain.derivations import Element, derivation, derive, raw
+from fuzz.explain.notation import decimal, exact, number, ordinal, pattern
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lane_programs import plain
 from repro_cases import VALUED, multiplication, row_load
 
-from fuzz.explain.derivations import Element, derivation, derive, raw
-from fuzz.explain.notation import decimal, exact, number, ordinal, pattern
 from oracle.formats import FORMATS, Format
 from oracle.forms import Form
 from oracle.isa import LDMATRIX_FORMS, MMA_SYNC_FORMS

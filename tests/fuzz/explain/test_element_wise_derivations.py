@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fuzz.explain.derivations import derivation, raw
 from repro_cases import VALUED
 
-from fuzz.explain.derivations import derivation, raw
 from oracle.elementwise import apply
 from oracle.formats import FORMATS
 from oracle.matrices import Matrix

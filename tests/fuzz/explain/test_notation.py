@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from fuzz.explain.notation import number, pattern, table
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzz.explain.notation import number, pattern, table
 from oracle.formats import FORMATS
 
 NUMPY = {"f16": np.float16, "f32": np.float32, "f64": np.float64}

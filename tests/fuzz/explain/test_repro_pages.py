@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fuzz.explain.markdown import value_page
+from fuzz.explain.notation import code, escaped, table
 from repro_cases import contents, half, multiplication, row_load, stored
 
 from corpus import (
@@ -24,8 +26,6 @@ from corpus import (
 from corpus.finding import OracleVerdict
 from fuzz.explain.facts import ValueFacts
 from fuzz.explain.folder import _raw, reproduction
-from fuzz.explain.markdown import value_page
-from fuzz.explain.notation import code, escaped, table
 from fuzz.findings.case import Evidence, case_of
 from fuzz.findings.replay import Subject, attempt
 from fuzz.runner import RunnerChoice, opened

@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 import pytest
-
 from fuzz.explain.derivations import derivation
+
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.mma_sp import selectors

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fuzz.explain.terminal import EQUAL, heat_map, page_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from repro_cases import row_load
@@ -22,7 +23,6 @@ from corpus.entry import Entry
 from corpus.opening import named_entry
 from corpus.programs import decode_program, encode_program, pack, unpack
 from fuzz.explain.facts import LEVELS, apart, level, outcomes_of, units
-from fuzz.explain.terminal import EQUAL, heat_map, page_of
 from fuzz.findings.case import (
     ACTUAL,
     EXPECTED,

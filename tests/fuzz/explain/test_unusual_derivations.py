@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from fuzz.explain.derivations import Element, derive
+
 from oracle import mma
 from oracle.arithmetic.dots import dot_product
 from oracle.isa import mma_form, mma_sync_form
