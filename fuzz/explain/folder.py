@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,9 +79,10 @@ def reproduction(
         files = {**compilers.files, **_of_values(facts)}
         here, machine = [*_again(facts)], compilers.blocks
     elif is_runnable(entry):
-        files, here, machine = _of_images(entry), [Facts(_RUN, commands=True)], ()
+        files, commands = _of_images(entry)
+        here, machine = [Facts(commands, commands=True)], ()
     else:
-        files, machine = _of_module(entry), ()
+        files, machine = dict(_of_module(entry)), ()
         here = [Facts([("exit code 0 if it is accepted", _ASSEMBLE)], commands=True)]
     about = _NAMES if "kernel.ptx" in files else {**_NAMES, MODULE: "what is assembled"}
     here.append(Facts([(name, about[name]) for name in sorted(about.keys() & files.keys())]))
@@ -90,20 +91,16 @@ def reproduction(
 
 
 _ASSEMBLE = "PTXAS=/path/to/ptxas sh repro.sh"
-_RUN = (
-    ("needs PyCUDA and NumPy", "python repro.py"),
-    ("needs nvcc", "nvcc -o repro repro.cu -lcuda && ./repro"),
-)
 _NAMES = {
-    "kernel.ptx": "what was run",
-    "module.ptx": "what kernel.ptx was before it was changed",
+    "kernel.ptx": "the kernel that is run",
+    "module.ptx": "the module in which it was found",
     "original.ptx": "the kernel before it was made smaller",
     "input.bin": "memory before",
     "expected.bin": "memory after, as it should be",
     "actual.bin": "memory after, as it was found",
-    "repro.json": "where the results lie in it, and how the kernel is launched",
-    "repro.py": "runs it",
-    "repro.cu": "runs it; it holds the PTX",
+    "repro.json": "how repro.py compiles and launches it",
+    "repro.py": "runs it with PyCUDA",
+    "repro.cu": "runs it without Python",
     "repro.sh": "assembles it",
 }
 """Files of a folder, and what they are."""
@@ -111,26 +108,17 @@ _NAMES = {
 
 def _again(facts: ValueFacts) -> Iterator[Block]:
     """Yield how the folder of a program is run."""
-    variant = variant_of(facts.finding)
-    flags = "".join(f" -Xptxas {flag}" for flag in variant.flags)
-    built = f"-arch={variant.architecture(facts.built_for)} -Xptxas -O{facts.level}{flags}"
-    first, _ = _RUN
-    commands = [
-        first,
-        ("needs nvcc", f"nvcc {built} -o repro repro.cu -lcuda && ./repro"),
-        ("another compiler, another level", "python repro.py --ptxas PATH --opt 0"),
-    ]
-    if facts.rewritten is not None:
-        commands.append(("what was written first", "python repro.py --ptx module.ptx"))
+    shown = _kernel_of(facts)
+    commands = [("needs PyCUDA and NumPy", "python repro.py --ptxas PATH --opt 3"), *shown.commands]
+    if shown.ptx != facts.subject.module.ptx:
+        commands.append(("the module that the campaign ran", "see module.ptx"))
     if facts.source is not None:
         commands += [("compiles it again", command) for command in facts.source.commands]
     yield Facts(commands, commands=True)
     yield Paragraph(
-        "Both print each differing element and end with exit code 1; with 0 if every byte of the "
-        "image is as expected. repro.cu holds the PTX, and the ptxas of the nvcc that builds it "
-        "compiles that, at the level behind -Xptxas."
+        "Exit code 1: some bytes are not as the PTX ISA says (the first are printed); 0: all are."
     )
-    if facts.finding.details.get("runner") == "sim":
+    if facts.finding.made.runner == "sim":
         yield Paragraph(
             "It was found on a simulated device. Where the fault sits inside that device, and not "
             "in kernel.ptx, a GPU runs it without a difference."
@@ -161,7 +149,7 @@ def _of_module(entry: Entry) -> Mapping[str, bytes]:
     }
 
 
-def _of_images(entry: Entry) -> Mapping[str, bytes]:
+def _of_images(entry: Entry) -> tuple[dict[str, bytes], Sequence[tuple[str, str]]]:
     probe, finding, files = HandProbe(entry), entry.finding, entry.finding.files
     kernel, ptx, setup = probe.module.kernel(), probe.module.ptx, probe.setup
     rewritten = entry.read(REWRITTEN).decode(errors="replace") if REWRITTEN in files else ptx
@@ -180,7 +168,8 @@ def _of_images(entry: Entry) -> Mapping[str, bytes]:
         finding, rewritten, kernel, probe.image.tobytes(), probe.expected.tobytes(),
         level=finding.made.level,
     )  # fmt: skip
-    return shown.files(places) | own
+    python = ("needs PyCUDA and NumPy", "python repro.py")
+    return shown.files(places) | own, (python, *shown.commands)
 
 
 def _shown(
@@ -207,21 +196,26 @@ def _shown(
     )
 
 
-def _of_values(facts: ValueFacts) -> dict[str, bytes]:
+def _kernel_of(facts: ValueFacts) -> Shown:
+    """Return the smallest kernel where one shows the finding, else the one that was run."""
     subject, kernel, ptx = facts.subject, facts.subject.module.kernel(), facts.kernel
     if KERNEL in facts.finding.files:
         # Its text may be smaller than what is emitted, but it is launched alike.
         kernel = emit_single(subject.program).kernel()
         ptx = facts.entry.read(KERNEL).decode(errors="replace")
-    shown = _shown(
+    return _shown(
         facts.finding, ptx, kernel, subject.image.tobytes(), facts.expected.tobytes(),
         level=facts.level, copies=subject.copies,
     )  # fmt: skip
+
+
+def _of_values(facts: ValueFacts) -> dict[str, bytes]:
+    shown = _kernel_of(facts)
     files = shown.files()
     if facts.actual is not None:
         files["actual.bin"] = facts.actual.tobytes()
     if facts.source is not None:
         files[facts.source.name] = facts.source.text.encode()
-    if ptx != subject.module.ptx:
+    if shown.ptx != facts.subject.module.ptx:
         files["module.ptx"] = facts.subject.module.ptx.encode()
     return files

@@ -1,8 +1,5 @@
 // @ABOUT@
 //
-//   nvcc -arch=@ARCH@ -Xptxas -O@LEVEL@ -o repro repro.cu && ./repro       by the ptxas of this nvcc
-//   nvcc -gencode arch=@VIRTUAL@,code=@VIRTUAL@ -o repro repro.cu && ./repro     by the driver
-//
 // Exit codes: 0 every byte is as the PTX ISA says; 1 some are not, or the kernel did not end; 3 no GPU.
 #include <cstdio>
 #include <cstdlib>

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,32 @@ class Shown:
             buffers=((0, len(self.image)),),
         )
 
+    @property
+    def commands(self) -> Sequence[tuple[str, str]]:
+        """Commands that build and run `repro.cu`, each with what it needs or does."""
+        if self._inline is None:
+            built = f"ptxas -arch={self.architecture} -O{self.level} {' '.join(self.flags)}".strip()
+            return (
+                ("by the driver's compiler", "nvcc -o repro repro.cu -lcuda && ./repro"),
+                ("by a ptxas", f"{built} kernel.ptx -o kernel.cubin && ./repro kernel.cubin"),
+            )
+        virtual = self.architecture.replace("sm_", "compute_")
+        driver = f"nvcc -gencode arch={virtual},code={virtual} -o repro repro.cu && ./repro"
+        return (("by the ptxas of nvcc", self._by_nvcc), ("by the driver's compiler", driver))
+
+    @property
+    def _by_nvcc(self) -> str:
+        flags = "".join(f" -Xptxas {flag}" for flag in self.flags)
+        built = f"nvcc -arch={self.architecture} -Xptxas -O{self.level}{flags}"
+        return f"{built} -o repro repro.cu && ./repro"
+
+    @cached_property
+    def _inline(self) -> tuple[str, Sequence[str]] | None:
+        """The kernel as C++ and the memory, where both fit into `repro.cu`."""
+        memory = None if self.kernel.launch is None else self._memory()
+        kernel = None if memory is None else inline_kernel(self.ptx)
+        return None if kernel is None or memory is None else (kernel, memory)
+
     def files(self, places: Sequence[int] = ()) -> dict[str, bytes]:
         """Return the files of the reproduction by name.
 
@@ -90,20 +117,16 @@ class Shown:
 
     def _source(self, places: Sequence[int]) -> str:
         """Return `repro.cu`: with kernel and memory in it where both are small."""
-        data = None if self.kernel.launch is None else self._memory()
-        kernel = None if data is None else inline_kernel(self.ptx)
-        text = (_HERE / ("standalone.cu" if kernel is None else "inline.cu")).read_text()
-        about = "\n// ".join(" ".join(line.replace("\\", "/").split()) for line in self.about)
-        flags = "".join(f" {'-Xptxas ' if kernel else ''}{flag}" for flag in self.flags)
-        for mark, value in (
-            ("@ABOUT@", about),
-            ("@ARCH@", self.architecture),
-            ("@VIRTUAL@", self.architecture.replace("sm_", "compute_")),
-            ("@LEVEL@", f"{self.level}{flags}"),
-            ("//@KERNEL@", kernel or ""),
-            ("//@DATA@", "\n".join(self._launch(places) if kernel is None else data or ())),
+        kernel, data = self._inline or ("", [*self._launch(places)])
+        text = (_HERE / ("inline.cu" if kernel else "standalone.cu")).read_text()
+        about = [" ".join(line.replace("\\", "/").split()) for line in self.about]
+        commands = [f"  {command}       {what}" for what, command in self.commands]
+        for mark, lines in (
+            ("// @ABOUT@", [f"// {line}".rstrip() for line in (*about, "", *commands)]),
+            ("//@KERNEL@", [kernel]),
+            ("//@DATA@", data),
         ):
-            text = text.replace(mark, value)
+            text = text.replace(mark, "\n".join(lines))
         return text
 
     def _launch(self, places: Sequence[int]) -> Iterator[str]:

@@ -1,11 +1,6 @@
 // @ABOUT@
 //
-//   nvcc -o repro repro.cu -lcuda && ./repro [FILE]
-//
-// FILE is PTX for the driver's compiler (kernel.ptx if none is given), or machine code:
-//
-//   ptxas -arch=@ARCH@ -O@LEVEL@ kernel.ptx -o kernel.cubin && ./repro kernel.cubin
-//
+// Its one argument is PTX for the driver's compiler (kernel.ptx if none is given), or machine code.
 // Exit codes: 0 every byte is as the PTX ISA says; 1 some are not, or the kernel was not compiled or
 // did not end; 3 something is missing here: a GPU, a file.
 #include <cuda.h>
