@@ -489,6 +489,10 @@ class Replay(Options, words="replay", runs="replay:replay_path"):
     known: Path | None = shared("known")
     at_least: int | None = shared("at_least")
     quiet: bool = option("Print only new findings.")
+    kernels: bool = option(
+        "Also run each program as the smallest kernel, one warp on one image, and keep that in the "
+        "finding's folder (kernel.ptx) where it shows the same."
+    )
     trust: bool = shared("trust")
     faults: tuple[str, ...] = shared("again_faults")
     ptx_pass: str | None = shared("again_ptx_pass")
