@@ -14,11 +14,12 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NoReturn
 
 FOLDER = Path(__file__).resolve().parent
 
 
-def missing(what: object) -> None:
+def missing(what: object) -> NoReturn:
     """Say what is missing, and end."""
     print(f"repro.py: {what}", file=sys.stderr)
     sys.exit(3)
