@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UndefinedProgramError
-from oracle.forms import ROW_BYTES
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.wmma import FRAGMENTS, STORAGE
 from oracle.isa import chunks_of, selectors_of
@@ -467,7 +466,7 @@ class _Analysis:
         addresses = step.memory.addresses[: None if every else form.addresses]
         if kind == "read" and self.read_rows(step, addresses, state):
             return
-        size = ROW_BYTES
+        size = form.row_bytes
         written: dict[int, int] = {}
         for lane, address in enumerate(addresses):
             place = Place(buffer=buffer, offset=address)
@@ -494,7 +493,7 @@ class _Analysis:
 
         Programs are drawn to be right, and this is many times faster than lane by lane.
         """
-        own, size = self.program.buffer(step.memory.buffer), ROW_BYTES
+        own, size = self.program.buffer(step.memory.buffer), step.form.row_bytes
         if min(addresses) < 0 or max(addresses) > own.size - size:
             return False
         start = self.program.offset(own.name)

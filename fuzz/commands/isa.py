@@ -52,7 +52,11 @@ def _available(form: Form, target: str | None, ptx_version: str | None) -> bool:
     goal = parse_target(target or "")
     return all(
         (note.target is None or note.target <= goal.number)
-        and (not note.specific or (goal.is_specific and goal.family is not None))
+        and (
+            not note.specific
+            or goal.name == note.also
+            or (goal.is_specific and goal.family is not None)
+        )
         for note in notes
     )
 
@@ -62,7 +66,7 @@ def _row(form: Form) -> dict[str, object]:
     since = max(note.since for note in notes if note.since is not None)
     until = [note.until for note in notes if note.until is not None]
     smallest = max(note.target for note in notes if note.target is not None)
-    specific = any(note.specific for note in notes)
+    specific = [note for note in notes if note.specific]
     return {
         "text": canonical(form).text,
         "opcode": form.opcode,
@@ -70,7 +74,10 @@ def _row(form: Form) -> dict[str, object]:
         "registers": _registers(form),
         "since": str(since),
         "until": str(until[0]) if until else None,
-        "target": "sm_100a, sm_101a/sm_110a, sm_120a and families"
+        "target": ", ".join(
+            (*(note.also for note in specific if note.also), "sm_100a, sm_101a/sm_110a, sm_120a")
+        )
+        + " and families"
         if specific
         else f"sm_{smallest}",
         "section": form.section,

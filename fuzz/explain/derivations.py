@@ -214,7 +214,7 @@ def _loaded(form: Form, rows: NDArray[np.uint8], lane: int, register: int) -> De
         f"{lane % 4 * held} to {lane % 4 * held + held - 1}"
         + (" (transposed: an address points to a column)." if form.transposed else "."),
         "",
-        "| element | address from lane | the row's 16 bytes | place in it | value |",
+        "| element | address from lane | the row's bytes | place in it | value |",
         "|---|---|---|---|---|",
     ]
     bits = 0
@@ -224,7 +224,8 @@ def _loaded(form: Form, rows: NDArray[np.uint8], lane: int, register: int) -> De
         giver = matrix * form.rows + line
         row = int.from_bytes(rows[giver].tobytes(), "little")
         value = row >> (place * form.element_bits) & ((1 << form.element_bits) - 1)
-        bits |= value << (index * size)
+        wide = value | 0xF0 if form.texts["dst_fmt"] == "s8" and value & 8 else value
+        bits |= wide << (index * size)
         lines.append(
             f"| [{e_row}, {e_column}] | {giver} | `{rows[giver].tobytes().hex(' ')}` | element "
             f"{place} | `{hexadecimal(value, form.element_bits)}` |"
