@@ -32,6 +32,7 @@ from oracle.operands import Fragment, Held, Registers, Use
 from oracle.ops import AnyOp, MatrixAccess, Op, RowAccess, accesses_matrix, accesses_rows
 from oracle.places import SPACES, Place, Uniform
 from oracle.program import Program, space_of
+from oracle.reasons import cited
 from oracle.registers import Register, listed
 from oracle.steps import (
     Barrier,
@@ -96,7 +97,7 @@ class Reason:
     """Where: the position of the step, as in "3" or "3.then.0"."""
 
     def __str__(self) -> str:
-        return f"step {self.step}: {self.text} (PTX ISA {self.section})"
+        return f"step {self.step}: {self.text} ({cited(self.section)})"
 
 
 @lru_cache(maxsize=1024)

@@ -8,6 +8,7 @@ from fuzz.options import Isa
 from fuzz.output import console, counted, emit, table
 from oracle.forms import Form
 from oracle.isa import is_available, notes_of
+from oracle.reasons import SECTIONS
 from oracle.targets import Module, parse_target, parse_version
 from strategies.drafts import canonical
 from strategies.draws import Selection
@@ -26,7 +27,7 @@ def list_forms(options: Isa) -> None:
         for form in forms:
             emit(_row(form))
         return
-    shown = table("form", "registers", "since", "target", "section")
+    shown = table("form", "registers", "since", "target", f"section of {SECTIONS}")
     for form in forms:
         row = _row(form)
         registers = " ".join(f"{name}:{count}" for name, count in _registers(form).items())
@@ -81,6 +82,7 @@ def _row(form: Form) -> dict[str, object]:
         if specific
         else f"sm_{smallest}",
         "section": form.section,
+        "section_of": SECTIONS,
         "block": form.page_family,
         "notes": [note.text for note in notes],
     }

@@ -36,6 +36,7 @@ from oracle.formats import Format
 from oracle.forms import Form
 from oracle.ops import multiplies_fragments
 from oracle.program import Program
+from oracle.reasons import cited
 from oracle.sharing import in_brackets, overlaps
 from oracle.steps import Step
 from strategies.matrices import Result
@@ -184,7 +185,7 @@ def _instruction_facts(finding: Finding) -> Iterator[tuple[str, str]]:
             yield "instruction", text
         yield "ISA", finding.oracle.verdict
     for reason in finding.oracle.reasons:
-        yield "", f"{reason.text} [PTX ISA {reason.section}]"
+        yield "", f"{reason.text} [{cited(reason.section)}]"
     others = outcomes_of(finding).others
     for verdict in others:
         yield f"{verdict.runner} {verdict.version}", f"{verdict.outcome}: {verdict.message}"
