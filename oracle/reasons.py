@@ -29,6 +29,8 @@ class Rule(StrEnum):
     ALIGNMENT = "alignment"
     SELECTOR = "sparsity selector"
     DEPRECATED = "deprecated"
+    PRECISION = "precision"
+    """Hardware computes with less than the page promises."""
 
 
 SECTIONS = "9.0"

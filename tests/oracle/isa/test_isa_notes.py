@@ -247,6 +247,18 @@ def test_signed_elements_of_4_bits_are_loaded_from_9_4_on_on_hopper_too(
     assert judged("ldmatrix.sync.aligned.m8n16.x2.shared.s8.s4", version, target).legal == legal
 
 
+def test_short_sums_of_ada_are_remarked_on_and_no_others() -> None:
+    for opcode, target, said in (
+        ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32", "sm_89", True),
+        ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32", "sm_90", False),
+        ("mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e5m2.f16", "sm_89", False),
+        ("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "sm_89", False),
+    ):
+        found = judged(opcode, "8.7", target)
+        assert found.legal
+        assert [one.rule for one in found.remarks] == [Rule.PRECISION] * said
+
+
 def test_a_target_that_the_version_does_not_know_is_remarked_on() -> None:
     found = judged(LOAD, "7.0", "sm_90")
     assert found.legal
