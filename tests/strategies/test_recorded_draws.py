@@ -26,24 +26,24 @@ from strategies.program_draws import (
     undefined_of_round,
 )
 
-OF_PROGRAMS = 15
+OF_PROGRAMS = 16
 """GENERATOR_VERSION of programs with which their digests were recorded."""
-OF_INSTRUCTIONS = 7
+OF_INSTRUCTIONS = 8
 """The same of instructions."""
 ROUNDS = 12
 """Rounds of 8 programs: the rarest choice of Dice, one in 64, is made in some of them."""
 
 DEFINED = {
-    "sm_75": "f4ddcec25d76f72f",
-    "sm_80": "e4b770887fbfc34f",
-    "sm_90": "5f10805831c463c3",
-    "sm_100a": "6b13603864fc2a5d",
+    "sm_75": "2877265d31ec664a",
+    "sm_80": "83b866c8c45a5b30",
+    "sm_90": "1ed23b1814b67acd",
+    "sm_100a": "91268cb12701410f",
 }
-UNDEFINED = {"sm_75": "3f4cdc7f91eb2898", "sm_90": "718bd6d15ef1d8f2"}
+UNDEFINED = {"sm_75": "47a7233e5e249809", "sm_90": "fc18aef09042ac34"}
 INSTRUCTIONS = {
-    "sm_70": "a039684c81aee65a",
-    "sm_90": "54eed29f44a728eb",
-    "sm_100a": "0917eeb40d8e8ec9",
+    "sm_70": "797eaa0cc5da5b6c",
+    "sm_90": "999f9c0a06248ac9",
+    "sm_100a": "7ee824712988730b",
 }
 VERSIONS = {"sm_70": "6.0", "sm_75": "6.5", "sm_80": "7.0", "sm_90": "8.0", "sm_100a": "8.7"}
 
