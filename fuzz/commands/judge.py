@@ -275,8 +275,11 @@ def _report(
         amount = "Results may depend"
         if told.approximate_bytes:
             amount = f"{counted(told.approximate_bytes, 'byte')} of each image may depend"
+        how = "among builds alone"
+        if who.ready.choice.name == "sim":
+            how = "with what the simulated device has there"
         say(f"{amount} on {', '.join(told.approximations)}, of which the ISA bounds the error and "
-            "not the bits: a difference there is a note, and never a finding.")  # fmt: skip
+            f"not the bits: they are compared {how}, and a difference is a note.")  # fmt: skip
     for one in told.found:
         _print(one)
     if not told.came.codes:

@@ -411,9 +411,14 @@ def _observable(ptx: str, entry: str, device: SimulatedDevice) -> str:
         trap = _unknown(text, entry, device)
         if trap is None:
             return text
-        listing = parse(text)
+        listing, said = parse(text), trap.trap.message
         every = [*listing.entries.values(), *listing.functions.values()]
-        found = [one for each in every for one in each.body or () if one.line == trap.trap.line]
+        found = [
+            one
+            for each in every
+            for one in each.body or ()
+            if one.line == trap.trap.line and re.match(rf"{re.escape(one.opcode)}[ :]", said)
+        ]
         lines = text.splitlines(keepends=True)
         start = sum(map(len, lines[: trap.trap.line - 1]))
         at = text.find(found[0].text, start) if found else -1
@@ -450,8 +455,9 @@ def _written(one: Instruction) -> list[str]:
     if not one.operands:
         return []
     first = one.operands[0]
-    parts = (first.first, first.second) if isinstance(first, Pair) else (first,)
-    parts = first.parts if isinstance(first, Vector | Group) else parts
+    if isinstance(first, Pair):
+        return [first.first.text, first.second.text]
+    parts = first.parts if isinstance(first, Vector | Group) else (first,)
     return [part.text for part in parts if isinstance(part, Name)]
 
 
@@ -482,7 +488,7 @@ def _sizes(
         raise _RefusedError(said, refused.trap.kind)
     if lenient:
         # What was left out may reach further.
-        most = np.maximum(2 * most if ran else _UNSEEN_BYTES, 16 * setup.threads)
+        most[:] = np.maximum(2 * most if ran else _UNSEEN_BYTES, 16 * setup.threads)
     sizes, why = {}, {}
     for name, size in zip(setup.buffers, map(int, most), strict=True):
         sizes[name] = max(_LEAST_BYTES, -(-size // 16) * 16)
