@@ -287,8 +287,9 @@ def _report(
         return
     agreeing = ", ".join(told.came.agreeing) or "none"
     referee = "with each other" if refusal else f"with {told.referee}"
+    whole = "bit for bit, but for these bytes," if told.approximate_bytes else "bit for bit,"
     say(
-        f"{counted(told.images, 'image')} compared, whole and bit for bit, {referee}, in "
+        f"{counted(told.images, 'image')} compared, whole and {whole} {referee}, in "
         f"{seconds:.1f} s; different builds that ran: {told.came.codes}; agreeing: {agreeing}."
     )
 

@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 
 from fuzz.findings.launches import (
+    MOST_SHARED,
     TYPES,
     BufferRow,
     LaunchRows,
@@ -35,6 +36,7 @@ from oracle.errors import UsageError
 from oracle.instructions import INSTRUCTIONS
 from oracle.statements import without_comments
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
+from runners.simulated.decoder import Kernel
 from runners.simulated.parser import parse
 from runners.simulated.syntax import (
     Address,
@@ -184,8 +186,14 @@ def _guess(
             re.search(rf"(?<![\w$%]){re.escape(name)}(?![\w$])", _DYNAMIC.sub("", text))
             for name in _DYNAMIC.findall(text)
         )
-        shared = 16 << 10 if dynamic else 0
-        said += [f"shared = {shared} bytes (there is dynamic shared memory)"] if dynamic else []
+        shared = 0
+        if dynamic:
+            found = device.load(seen).kernels.get(entry) if seen else None
+            own = found.static.shared_bytes if isinstance(found, Kernel) else 0
+            shared = (MOST_SHARED - own) // 1024 * 1024
+            said.append(
+                f"shared = {shared} bytes (there is dynamic shared memory: all that is left)"
+            )
     axes = [x * y for x, y in zip(shape_of(grid), shape_of(block), strict=True)]
     threads, why_so = math.prod(axes), "the threads of the launch"
     if along:

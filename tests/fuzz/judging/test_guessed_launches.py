@@ -138,6 +138,17 @@ def test_a_block_that_races_is_named_with_the_race() -> None:
     assert "race: thread 32" in found.guessed[0]
 
 
+def test_dynamic_shared_memory_is_what_other_variables_leave() -> None:
+    """Of 48 KiB, in whole KiB; kernels of Triton have most of it."""
+    ptx = module(
+        ".param .u64 x",
+        ".shared .b32 own[300]; ld.param.u64 %rd1, [x]; mov.u32 %r1, more; mov.u32 %r2, own;"
+        "st.shared.u32 [%r1+40000], 5; st.global.u32 [%rd1], 5;",
+    )
+    ptx = ptx.replace(".visible", ".extern .shared .align 16 .b8 more[];\n.visible", 1)
+    assert guess(ptx, LaunchRows(), SimulatedDevice("sm_80")).setup.shared == 46 << 10
+
+
 UNKNOWN = (
     ".shared .align 8 .b64 bar; ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mov.u32 %r2, bar;"
     "mbarrier.init.shared.b64 [%r2], 1; WAIT: mbarrier.try_wait.parity.shared.b64 %p, [%r2], 0;"
