@@ -355,7 +355,7 @@ def test_dynamic_shared_memory_is_as_large_as_the_launch_says() -> None:
         "st.shared.u32 [%r7], %r4;", "bar.sync 0;", NEIGHBOUR, KEEP,
     )  # fmt: skip
     assert np.array_equal(run(*lines, shared=256)[:128], np.arange(128) ^ 1)
-    with pytest.raises(SimulatedTrap, match="outside every buffer"):
+    with pytest.raises(SimulatedTrap, match="outside what the kernel has of shared memory"):
         run(*lines, shared=252)
 
 
