@@ -26,7 +26,7 @@ from strategies.program_draws import (
     undefined_of_round,
 )
 
-OF_PROGRAMS = 15
+OF_PROGRAMS = 16
 """GENERATOR_VERSION of programs with which their digests were recorded."""
 OF_INSTRUCTIONS = 7
 """The same of instructions."""
@@ -34,12 +34,12 @@ ROUNDS = 12
 """Rounds of 8 programs: the rarest choice of Dice, one in 64, is made in some of them."""
 
 DEFINED = {
-    "sm_75": "f4ddcec25d76f72f",
-    "sm_80": "e4b770887fbfc34f",
-    "sm_90": "5f10805831c463c3",
-    "sm_100a": "6b13603864fc2a5d",
+    "sm_75": "f79026a029945df2",
+    "sm_80": "599c86568b88ed66",
+    "sm_90": "43d94d10e0e7df7f",
+    "sm_100a": "8043140f966e11fe",
 }
-UNDEFINED = {"sm_75": "3f4cdc7f91eb2898", "sm_90": "718bd6d15ef1d8f2"}
+UNDEFINED = {"sm_75": "ae9ac9f411fa953a", "sm_90": "5c051f8d7e2d36b4"}
 INSTRUCTIONS = {
     "sm_70": "a039684c81aee65a",
     "sm_90": "54eed29f44a728eb",
