@@ -20,7 +20,16 @@ import msgspec
 from corpus import durable
 from corpus.durable import FILE_BYTES, read_plain
 from corpus.entry import DESCRIPTION, Entry, is_file_name, is_id
-from corpus.finding import BrokenEntryError, Case, Kind, encode, explain, read_document
+from corpus.finding import (
+    WRONG_RESULT,
+    BrokenEntryError,
+    Case,
+    Kind,
+    encode,
+    explain,
+    from_2,
+    read_document,
+)
 from corpus.opening import MANIFEST, manifest, open_corpus
 from corpus.programs import array_of
 from corpus.store import FINDINGS, RAW, Corpus
@@ -188,7 +197,7 @@ def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
     """Read a case that a person wrote, and its files.
 
     `case.json` holds the fields of `corpus.finding.Case`; only `kind` has to be there.
-    `instructions`, `target` and `ptx_version` are taken from the module and the family from the
+    `instructions`, `target` and `ptx_version` are taken from the module and the identity from the
     first instruction's opcode, if they are left out. All other files of the folder belong to the
     case.
 
@@ -209,12 +218,16 @@ def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
         )
     try:
         document = read_document(contents.pop(CASE_FILE), path)
-        fields = {**_from_module(folder, contents), **document}
-        if missing := [name for name in ("family", "instructions") if name not in fields]:
+        fields = {**_from_module(folder, contents), **from_2(document)}
+        if "identity" not in fields and fields.get("instructions"):
+            kind = document.get("kind")
+            failure = Kind(kind).failure if kind in set(Kind) else WRONG_RESULT
+            opcode = fields["instructions"][0].split()[0]
+            fields["identity"] = {"failure": failure, "instructions": [opcode]}
+        if "instructions" not in fields:
             raise UsageError(
                 f"{path}: the module has no matrix instruction to call the case after; write "
-                f'{" and ".join(missing)} there, such as {{"family": {{"key": "copy", '
-                '"title": "copy"}, "instructions": ["ld.global.u32", "st.global.u32"]}'
+                'instructions there, such as {"instructions": ["ld.global.u32", "st.global.u32"]}'
             )
         case = msgspec.convert(fields, Case)
     except BrokenEntryError as error:
@@ -280,8 +293,6 @@ def _from_module(folder: Path, contents: dict[str, bytes]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     instructions = [instruction for _, instruction in matrix_instructions(text)]
     if instructions:
-        opcode = instructions[0].split()[0]
         found["instructions"] = instructions
-        found["family"] = {"key": opcode, "title": opcode}
     named = zip(("target", "ptx_version"), directives(text), strict=True)
     return found | {field: value for field, value in named if value is not None}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -101,6 +103,11 @@ class Kind(StrEnum):
         return self in (Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.FLAKY)
 
     @property
+    def failure(self) -> str:
+        """What an identity says of it."""
+        return WRONG_RESULT if self.shares_cause else self.value
+
+    @property
     def severity(self) -> int:
         """Place in the order from harmless (0) to worst."""
         return list(Kind).index(self)
@@ -124,84 +131,54 @@ class ShrinkStatus(StrEnum):
         return list(ShrinkStatus).index(self)
 
 
-TITLE_CHARACTERS = 240
-"""Most characters of a title, without the compilers with which it ends."""
-_UNLISTED = re.compile(
-    r"(?<! x)(?<! of)(?: another type)+(?! x )( m\d+n\d+(?:k\d+)?| another shape| no shape)?\b"
-)
-"""What stands in titles for a type that no page lists, and the shape behind it."""
-_VARIANT = re.compile(r"^([\w.]+)::\w+(?= |/|$)")
-"""The name of an instruction that has a word behind "::", at the start of a key without a kind."""
-_BLAME = re.compile(r"/(only [^/]*|every compiler)$")
+WRONG_RESULT = "wrong result"
+"""The failure of a deviation, a violation, a launch that fails and of what is not the same each
+time: a cause shows in one or another of these, by contents and by what lies around its memory."""
 
 
-class Family(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What findings of one cause share, so that a person reads one line."""
+_VARIANT = re.compile(r"^(mma\.sp)::\w+(?= |$)")
 
-    key: NonEmpty
-    """Equal for findings of one family (and one kind)."""
-    title: NonEmpty
-    """The line that a person reads."""
+
+class Identity(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What findings of one cause have in common, whatever compiler, level or contents showed it."""
+
+    failure: NonEmpty
+    """`WRONG_RESULT`, or the kind in its own word: "internal error", "crash"."""
+    instructions: tuple[NonEmpty, ...] = ()
+    """The guilty instructions as PTX spells them, most telling first, or the unit of a
+    multiplication ("mma.sync of 8-bit floats"); none where a message alone tells the cause."""
+    condition: str = ""
+    """Without which it is right: "d in the registers of a multiplicand", "in a loop of lanes"."""
+    message: str = ""
+    """A tool's message with numbers and names abstracted: "Internal error: C7907"."""
 
     @classmethod
-    def of(
-        cls, kind: Kind, *about: str, shown: str = "", blame: str = "", separator: str = "/"
-    ) -> Family:
-        """Return the family of findings of a kind.
-
-        Parameters
-        ----------
-        about
-            The unit that computes, and what is wrong about it, as far as there is more to say.
-        shown
-            The same for a person; as it is in the key if empty.
-        blame
-            The compilers that alone have it: "only V11.8.89 -O3", or "every compiler"; "" where
-            compilers are not compared.
-        """
-        title = f"{kind}: {shown or about[0]}"[:TITLE_CHARACTERS]
+    def of(cls, kind: Kind, *instructions: str, condition: str = "", message: str = "") -> Identity:
+        """Return the identity of a finding of a kind."""
+        if kind.failure == WRONG_RESULT:
+            # Of plain and of ordered metadata ptxas makes the same code (2026-11-23).
+            instructions = tuple(_VARIANT.sub(r"\1", one) for one in instructions)
         return cls(
-            key=separator.join(filter(None, (kind, *about, blame))),
-            title=f"{title}: {blame}" if blame else title,
+            failure=kind.failure,
+            instructions=tuple(dict.fromkeys(instructions)),
+            condition=condition,
+            message=message,
         )
 
     @property
-    def blame(self) -> str:
-        """The compilers that the key ends with, as they were given; "" without any."""
-        found = _BLAME.search(self.key)
-        return found[1] if found else ""
+    def text(self) -> str:
+        """All of it in a line, equal for equal identities."""
+        names = ", ".join(self.instructions)
+        return " | ".join(filter(None, (self.failure, names, self.condition, self.message)))
 
-    @property
-    def blameless(self) -> str:
-        """The title without the compilers that it ends with."""
-        return self.title.removesuffix(f": {self.blame}") if self.blame else self.title
+    def keys(self, kind: Kind) -> tuple[str, str]:
+        """Return the keys that a finding of schema 2 may have had, without compilers.
 
-    def headline(self, kind: Kind) -> str:
-        """Return the title without the kind and without the compilers."""
-        # Of an instruction of three types that no page lists it says so three times.
-        return _UNLISTED.sub(
-            r"\1 with types that it does not have", self.blameless.removeprefix(f"{kind}: ")
-        )
-
-    def identity(self, kind: Kind) -> tuple[Kind | None, str]:
-        """Return what this has in common with families that differ in the kind alone.
-
-        The key without the kind, and None, only where `Kind.shares_cause`: "deviation/wmma.store"
-        and "launch failure/wmma.store" are one then. All others are kept apart by kind.
+        The first one is of what ran, and the second one of an instruction that was assembled.
         """
-        if kind.shares_cause and self.key.startswith(f"{kind}/"):
-            return None, self.key.removeprefix(f"{kind}/")
-        return kind, self.key
-
-    def cause(self, kind: Kind) -> tuple[Kind | None, str]:
-        """Return what the families of one cause have in common, whichever compilers have it.
-
-        Wrong results of an instruction with and without a word behind "::" in its name are of one
-        cause: of plain and of ordered metadata ptxas makes the same code (2026-11-23).
-        """
-        kept, key = self.identity(kind)
-        key = _BLAME.sub("", key)
-        return kept, _VARIANT.sub(r"\1", key) if kept is None else key
+        names = " and ".join(self.instructions) or "a program"
+        ran = filter(None, (kind, names, self.condition, self.message))
+        return "/".join(ran), " | ".join(filter(None, (kind, names, *self.condition.split(", "))))
 
 
 class Reason(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -263,6 +240,25 @@ class Origin(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError("the seed has more than 64 bits")
 
 
+class Making(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a finding was made with, so that it can be made again; "" where nothing was named."""
+
+    runner: str = ""
+    """"sim", "cuda", or one of somebody else's."""
+    layout: Count = 0
+    """Of the fragments of the simulated device."""
+    level: Annotated[int, Meta(ge=0, le=9)] | None = None
+    """-O level; None: the compiler's default."""
+    assembler: str = ""
+    """Version or path, with its options behind it."""
+    faults: tuple[NonEmpty, ...] = ()
+    """Planted faults by name."""
+    ptx_pass: str = ""
+    """A command that has rewritten the PTX."""
+    front_end: str = ""
+    """What wrote the PTX; "": warpfuzz."""
+
+
 class FileRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One file beside `finding.json`."""
 
@@ -279,7 +275,10 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A finding before it is stored."""
 
     kind: Kind
-    family: Family
+    identity: Identity
+    key: str = ""
+    """The family's key, of a finding that was stored before schema 3: lists of known findings
+    of schema 1 name it."""
     instructions: Annotated[tuple[NonEmpty, ...], Meta(min_length=1)]
     """The instruction, or those of the program in their order."""
     target: Annotated[str, Meta(pattern=r"^sm_[0-9]{1,4}[af]?\Z")]
@@ -291,6 +290,7 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     versions: Versions = Versions()
     origin: Origin | None = None
     """None where a person wrote the case."""
+    made: Making = Making()
     shrink: ShrinkStatus = ShrinkStatus.RAW
     complexity: Count = 0
     """How much there is to read beyond the text, such as nonzero elements of the inputs; the
@@ -301,6 +301,11 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whatever else is worth keeping, such as how often it replayed."""
     created: Annotated[datetime, Meta(tz=True)] = field(default_factory=_now)
     """When it was found, UTC."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What a list of known findings of schema 1 may call it."""
+        return (self.key,) if self.key else self.identity.keys(self.kind)
 
     @property
     def text(self) -> str:
@@ -331,7 +336,7 @@ class Finding(Case, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.complexity, len(self.text), stored, self.id
 
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of `finding.json` that this module writes."""
 
 Document = dict[str, Any]
@@ -346,7 +351,84 @@ def _from_1(document: Document) -> Document:
     return {**rest, "instructions": [document["instruction"]]}
 
 
-MIGRATIONS: Mapping[int, Callable[[Document], Document]] = {1: _from_1}
+_BLAME = re.compile(r"/(only [^/]*|every compiler)$")
+"""The compilers with which a key of schema 2 may end."""
+BESIDE = "beside other kernels"
+"""Condition of what a compiler gets wrong because of other kernels in the module."""
+DIVERGED = "under a condition that differs between lanes"
+"""Condition of a warp-level instruction that some lanes alone reach."""
+
+
+def from_2(document: Document) -> Document:
+    """Return the fields of a finding of schema 2 as this one has them."""
+    found = {name: value for name, value in document.items() if name != "family"}
+    if "family" in document:
+        # A key had the kind, the compilers and what is wrong in it.
+        key, kind = document["family"]["key"], Kind(document["kind"])
+        found |= {"identity": msgspec.to_builtins(identity_of_key(kind, key)), "key": key}
+    return found if "made" in document else {**found, **_with_making(document)}
+
+
+_MADE = {
+    "runner": "runner", "layout": "layout", "opt": "level", "assembler": "assembler",
+    "ptx pass": "ptx_pass", "front end": "front_end",
+}  # fmt: skip
+"""Fields of `Making` by the names that they had among the details of schema 2."""
+
+
+def _with_making(document: Document) -> Document:
+    details = dict(document.get("details", {}))
+    made: Document = {}
+    for name, own in _MADE.items():
+        value = details.pop(name, None)
+        if type(value) is (int if own in ("layout", "level") else str):
+            made[own] = value
+    # Findings from before 2026-11-22 have these among the runner's options alone.
+    words = [word for one in document.get("runners", ()) for word in _words(one["options"])]
+    given = list(pairwise(words))
+    faults = details.pop("faults", None) or " ".join(v for name, v in given if name == "--fault")
+    made["faults"] = list(dict.fromkeys(str(faults).split()))
+    made.setdefault("ptx_pass", next((v for name, v in given if name == "--ptx-pass"), ""))
+    return {"details": details, "made": made}
+
+
+def _words(options: str) -> list[str]:
+    try:
+        return shlex.split(options)
+    except ValueError:
+        return options.split()
+
+
+_CONTROLS = ("a predicate", "a branch of lanes", "a loop of lanes")
+"""What keys of schema 2 name beside the instructions that are wrong under it."""
+
+
+def identity_of_key(kind: Kind, key: str) -> Identity:
+    """Return the identity of a finding of schema 2 or older."""
+    if key.startswith(f"{kind} | "):
+        _, name, *rules = key.split(" | ")
+        name = " ".join(dict.fromkeys(re.split(r" (?=\w*\.|m\d|x |another )", name)))
+        return Identity.of(kind, name, condition=", ".join(rules))
+    kept = _BLAME.sub("", key.removeprefix(f"{kind}/"))
+    name, _, said = kept.partition("/")
+    if name == "kernel":
+        return Identity.of(kind, *said.split(", "))
+    if beside := name.endswith(f", {BESIDE}"):
+        name, said = name.removesuffix(f", {BESIDE}"), BESIDE
+    if kind is Kind.DIVERGENCE:
+        name, under, said = (said or name).partition(f" {DIVERGED}")
+        return Identity.of(kind, name, condition=under.strip())
+    names = name.split(" and ") if name != "a program" else []
+    if kind.failure == WRONG_RESULT or beside:
+        plain = [one for one in names if not one.startswith(_CONTROLS)]
+        controls = [one for one in names if one not in plain] if plain else []
+        under = [f"{'under' if one == _CONTROLS[0] else 'in'} {one}" for one in controls]
+        condition = ", ".join(filter(None, (*under, said)))
+        return Identity.of(kind, *(plain or names), condition=condition)
+    return Identity.of(kind, *names, message=said)
+
+
+MIGRATIONS: Mapping[int, Callable[[Document], Document]] = {1: _from_1, 2: from_2}
 """From a schema version to the next one."""
 
 

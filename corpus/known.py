@@ -1,195 +1,192 @@
-"""Known discrepancies: findings that somebody has explained, which do not count as new.
+"""Known findings: rows of a TOML file, and the findings of the record that ships.
 
-They are rows of a TOML file: what a finding has to look like, the reason, the evidence, and,
-where that makes sense, a range of assembler versions and a last day.
+A row has an identity and the builds that have it. A finding is known if each of its builds has it,
+by a row or because the record's finding of that identity fails with it too; with any other build
+the finding is new, and `Known.like` says which one it resembles.
 """
 
 from __future__ import annotations
 
-import operator
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from functools import cache
 from importlib.resources import files
+from itertools import permutations
 from pathlib import Path
+from typing import Annotated, Protocol
 
 import msgspec
+from msgspec import Meta, Struct
 
 from corpus import durable
-from corpus.finding import RIGHT, Case, Kind, NonEmpty, explain
+from corpus.builds import DEFAULT_LEVEL, Build, wrong_builds
+from corpus.finding import Case, Finding, Identity, Kind, NonEmpty, explain
+from corpus.known_patterns import Match, PatternRow, check_patterns, parse_range, wildcards, within
+from corpus.opening import FOLDER, MANIFEST, open_corpus, read_answers
 from oracle.errors import UsageError
 from oracle.given_files import TOML_BYTES, parse_toml, read_given
-from oracle.targets import TARGETS
 
-SCHEMA = 1
-"""Version of the file that this module reads."""
+SCHEMA = 2
+"""Version of the file that this module writes; it reads 1, too."""
 PACKAGED = "known.toml"
 """Name of the file that comes with warpfuzz."""
+_MOST_INSTRUCTIONS = 6
+"""Of an identity that a row matches: their orders are tried one by one, 720 of six."""
 
 
-class Match(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a finding has to look like: all that is given has to hold."""
+class Span(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Versions of a compiler."""
 
-    family: NonEmpty | None = None
-    """What the family's key fits, whole; * is any text, ? any character."""
-    family_regex: NonEmpty | None = None
-    instruction: NonEmpty | None = None
-    """What one and the same instruction of the finding fits, as the regular expression does."""
-    instruction_regex: NonEmpty | None = None
-    every_instruction_regex: NonEmpty | None = None
-    """What all instructions of the finding fit: what is named by its first word alone may be any of
-    those that begin with it."""
-    runner: NonEmpty | tuple[NonEmpty, ...] | None = None
-    """Whose verdicts it is about; None for anybody's."""
-    versions: NonEmpty | None = None
-    """Range that the version of every verdict's runner has to be in."""
-    compilers: NonEmpty | tuple[NonEmpty, ...] | None = None
-    """Names of compilers, each with a range or for all of its versions: whatever came out wrong,
-    one of these has compiled; None for any."""
-    ptx_versions: NonEmpty | None = None
-    targets: tuple[NonEmpty, ...] | None = None
-    """Patterns of targets, one of which has to fit; None: any target."""
+    name: NonEmpty
+    """One of `corpus.builds.COMPILERS`, or as `corpus.builds.Build.compiler` has it."""
+    first: str = ""
+    """The first version that has it, such as "11.8"; "": any before the last."""
+    last: str = ""
+    """The last version that has it; "": any after the first."""
+    levels: tuple[Annotated[int, Meta(ge=0, le=3)], ...] = (0, 1, 2, 3)
+
+    def covers(self, build: Build) -> bool:
+        """Whether a build is one of these."""
+        return (
+            build.compiler == self.name
+            and build.level in self.levels
+            and within(build.version, f">={self.first}" if self.first else None)
+            and within(build.version, f"<={self.last}" if self.last else None)
+        )
 
 
-class KnownEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One known discrepancy, as its row has it."""
+class KnownRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A row: in patterns, * is any text, ? any character, and | stands between alternatives."""
 
     id: NonEmpty
-    kind: Kind | tuple[Kind, ...]
-    """One of them: of a defect, wrong values may be forbidden or happen to be permitted."""
-    match: Match
-    reason: NonEmpty
-    evidence: NonEmpty
-    """A text, or the path of a finding or a page."""
+    failure: NonEmpty
+    """As `corpus.finding.Identity` has it, and so the next three, which are patterns."""
+    instructions: tuple[NonEmpty, ...] = ()
+    """A pattern for each instruction, in any order; ["*"] alone fits any instructions."""
+    condition: str = ""
+    message: str = ""
+    program: NonEmpty | None = None
+    """A pattern of which one of the finding's instructions is, as its module has them."""
+    ptx_versions: NonEmpty | None = None
+    """A range such as ">=7.0,<8.1"."""
+    compilers: Annotated[tuple[Span, ...], Meta(min_length=1)]
+    cause: NonEmpty
+    """In at most three sentences."""
+    finding: str = ""
+    """Id of a finding that shows it."""
+    evidence: str = ""
+    """What else shows it."""
     expires: date | None = None
     """The last day on which it holds; None for good."""
 
-    def explains(self, case: Case) -> bool:
-        """Whether a finding is what this is about, whatever the day.
-
-        A finding with several verdicts is explained only if all of them are: a known discrepancy
-        of one assembler must not hide what another one does.
-        """
-        match = self.match
+    def fits(self, case: Case) -> bool:
+        """Whether a case has this identity, whatever build shows it."""
+        identity = case.identity
         return (
-            case.kind in (self.kind if isinstance(self.kind, tuple) else (self.kind,))
-            and _fits(case.family.key, match.family, match.family_regex)
-            and any(
-                _fits(instruction, match.instruction, match.instruction_regex)
-                for instruction in case.instructions
-            )
-            and all(_fits(one, None, match.every_instruction_regex) for one in case.instructions)
-            and self._covers(case)
+            self.failure == identity.failure
+            and _fits(self.condition, identity.condition)
+            and _fits(self.message, identity.message)
+            and self._names(identity.instructions)
+            and (self.program is None or any(_fits(self.program, one) for one in case.instructions))
+            and within(case.ptx_version, self.ptx_versions)
         )
 
-    def expired(self, today: date) -> bool:
-        """Whether its last day has passed."""
-        return self.expires is not None and self.expires < today
-
-    def _covers(self, case: Case) -> bool:
-        match = self.match
-        targets = match.targets
-        if targets is not None and not any(_fits(case.target, one, None) for one in targets):
+    def _names(self, instructions: tuple[str, ...]) -> bool:
+        if self.instructions == ("*",):
+            return True
+        if len(instructions) != len(self.instructions) or len(instructions) > _MOST_INSTRUCTIONS:
             return False
-        if not _within(case.ptx_version, match.ptx_versions):
-            return False
-        if match.compilers is not None and not self._by_these_compilers(case):
-            return False
-        if (match.runner is not None or match.versions is not None) and not case.runners:
-            return False
-        return all(
-            (match.runner is None or verdict.runner in _several(match.runner))
-            and _within(verdict.version, match.versions)
-            for verdict in case.runners
-        )
+        return any(all(map(_fits, self.instructions, some)) for some in permutations(instructions))
 
-    def _by_these_compilers(self, case: Case) -> bool:
-        named = [text.partition(" ") for text in _several(self.match.compilers or ())]
-        wrong = list(compilers_of(case))
-        return bool(wrong) and all(
-            any(name == who and _within(version, bounds) for who, _, bounds in named)
-            for name, version in wrong
-        )
+    def covers(self, build: Build) -> bool:
+        """Whether it is known of a build."""
+        return any(span.covers(build) for span in self.compilers)
 
 
-def _several(texts: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (texts,) if isinstance(texts, str) else texts
+@dataclass(frozen=True, kw_only=True)
+class RecordRow:
+    """A finding of the record, with the builds that fail on it."""
+
+    id: str
+    identity: Identity
+    builds: frozenset[Build]
+    expires: None = None
+
+    def fits(self, case: Case) -> bool:
+        """Whether a case has this identity."""
+        return case.identity == self.identity
+
+    def covers(self, build: Build) -> bool:
+        """Whether the finding of the record fails with a build."""
+        return build in self.builds
 
 
-def _fits(text: str, wildcards: str | None, regex: str | None) -> bool:
-    return (wildcards is None or _wildcards(wildcards).fullmatch(text) is not None) and (
-        regex is None or _regex(regex).fullmatch(text) is not None
-    )
+class Row(Protocol):
+    """What a finding may be known as."""
+
+    @property
+    def id(self) -> str:
+        """Name of the row, or id of the record's finding."""
+
+    @property
+    def expires(self) -> date | None:
+        """The last day on which it holds; None for good."""
+
+    def fits(self, case: Case) -> bool:
+        """Whether a case is of its kind, whatever build shows it."""
+
+    def covers(self, build: Build) -> bool:
+        """Whether a build is known to have it."""
 
 
-def _within(version: str, bounds: str | None) -> bool:
-    return not bounds or version in parse_range(bounds)
-
-
-@cache
-def _wildcards(text: str) -> re.Pattern[str]:
-    # Not fnmatch: its [...] is a set of characters, and instructions have [addresses] in them.
-    parts = {"*": ".*", "?": "."}
-    return re.compile("".join(parts.get(sign, re.escape(sign)) for sign in text), re.DOTALL)
-
-
-@cache
-def _regex(text: str) -> re.Pattern[str]:
-    return re.compile(text, re.DOTALL)
-
-
-COMPILERS = ("ptxas", "driver")
-"""Names of compilers: NVIDIA's assembler, and what the driver has of it."""
-
-
-def compilers_of(case: Case) -> Iterator[tuple[str, str]]:
-    """Iterate over the compilers whose code came out wrong, each with its version.
-
-    They are those that have verdicts of their own, and the one that a runner says it took.
-    """
-    for verdict in case.runners:
-        if verdict.runner in COMPILERS and verdict.outcome not in RIGHT:
-            yield verdict.runner, verdict.version
-    said = str(case.details.get("compiler", ""))
-    if said.startswith("ptxas "):
-        yield "ptxas", said.split()[1]
-    elif said.startswith("the driver"):
-        yield "driver", ""
-    elif said:
-        yield said, ""
+def _fits(pattern: str, text: str) -> bool:
+    return any(wildcards(one).fullmatch(text) for one in pattern.split("|"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """A list of known discrepancies."""
+    """What is known, first of all that is asked for."""
 
-    entries: tuple[KnownEntry, ...]
+    entries: tuple[Row, ...] = ()
+    recorded: Mapping[Identity, tuple[RecordRow, ...]] = field(default_factory=dict)
 
-    def match(self, case: Case, *, today: date | None = None) -> KnownEntry | None:
-        """Return the first entry that explains a finding and has not expired, or None.
+    def match(self, case: Case, *, today: date | None = None) -> Row | None:
+        """Return what a finding is known as; None if a build of it is not known to have it.
 
         The day to judge by is the current one in UTC if none is given.
         """
-        day = _today() if today is None else today
-        for entry in self.entries:
-            if not entry.expired(day) and entry.explains(case):
-                return entry
-        return None
+        like = self._like(case, today)
+        builds = wrong_builds(case)
+        known = bool(like) and all(any(one.covers(each) for one in like) for each in builds)
+        # What names no build, such as a case by hand, is known by rows that ask for none.
+        return like[0] if known and (builds or isinstance(like[0], PatternRow)) else None
 
-    def expired(self, *, today: date | None = None) -> tuple[KnownEntry, ...]:
-        """Return the entries whose last day has passed: to renew or to remove."""
+    def like(self, case: Case, *, today: date | None = None) -> Row | None:
+        """Return what has the identity of a finding, whatever builds are known to have it."""
+        return next(iter(self._like(case, today)), None)
+
+    def _like(self, case: Case, today: date | None) -> list[Row]:
         day = _today() if today is None else today
-        return tuple(entry for entry in self.entries if entry.expired(day))
+        rows = [one for one in self.entries if not _over(one, day) and one.fits(case)]
+        return [*rows, *self.recorded.get(case.identity, ())]
+
+    def expired(self, *, today: date | None = None) -> tuple[Row, ...]:
+        """Return the rows whose last day has passed: to renew or to remove."""
+        day = _today() if today is None else today
+        return tuple(one for one in self.entries if _over(one, day))
+
+
+def _over(row: Row, day: date) -> bool:
+    return row.expires is not None and row.expires < day
 
 
 def load_known(path: Path | None = None) -> Known:
-    """Return the known discrepancies in a TOML file.
+    """Return what a TOML file says is known.
 
     Without a path, the one that comes with warpfuzz is read. Raises UsageError if something in it
-    is not what it has to be: file, entry and field are named.
+    is not what it has to be: file, row and field are named.
     """
     if path is None:
         return parse_known(files("corpus").joinpath(PACKAGED).read_bytes(), PACKAGED)
@@ -199,69 +196,132 @@ def load_known(path: Path | None = None) -> Known:
 
 
 def known_with(path: Path | None) -> Known:
-    """Return the known discrepancies that come with warpfuzz, and those of a file."""
-    packaged = load_known()
-    if path is None:
-        return packaged
-    if not path.is_file():
-        raise UsageError(f"{path} is no file; --known takes a TOML file like corpus/known.toml")
-    return Known(entries=(*packaged.entries, *load_known(path).entries))
+    """Return what ships with warpfuzz as known, record included, and what a file has."""
+    own: tuple[Row, ...] = ()
+    if path is not None:
+        if not path.is_file():
+            raise UsageError(f"{path} is no file; --known takes a TOML file like corpus/known.toml")
+        own = load_known(path).entries
+    return Known(entries=(*load_known().entries, *own), recorded=recorded())
+
+
+def recorded() -> Mapping[Identity, tuple[RecordRow, ...]]:
+    """Return the findings of the record that ships by identity; none where it is not installed."""
+    found: dict[Identity, tuple[RecordRow, ...]] = {}
+    if (FOLDER / MANIFEST).is_file():
+        told = read_answers()
+        for entry in open_corpus(FOLDER).entries(checksums=False):
+            finding = entry.finding
+            builds = {finding.identity: set(wrong_builds(finding))}
+            for version, answer in zip(told.asked, told.of(finding.id), strict=False):
+                kind = _kind_of(answer or "", finding)
+                if kind is not None:
+                    identity = msgspec.structs.replace(finding.identity, failure=kind.failure)
+                    builds.setdefault(identity, set()).add(Build("ptxas", version, DEFAULT_LEVEL))
+            for identity, some in builds.items():
+                row = RecordRow(id=finding.id, identity=identity, builds=frozenset(some))
+                found[identity] = (*found.get(identity, ()), row)
+    return found
+
+
+_FAILING = {
+    "crash": Kind.CRASH,
+    "hang": Kind.HANG,
+    "internal error": Kind.INTERNAL,
+    "unreadable": Kind.UNREADABLE,
+}
+
+
+def _kind_of(answer: str, finding: Finding) -> Kind | None:
+    """Return what an answer of the record is called; None where it is as the ISA says.
+
+    A module at which one ptxas crashes may be another one's internal error.
+    """
+    if answer == ("accepted" if finding.oracle.verdict == "illegal" else "rejected"):
+        return Kind.ACCEPTED if answer == "accepted" else Kind.REJECTED
+    return _FAILING.get(answer)
 
 
 def mark_known(
-    path: Path, case: Case, *, name: str, reason: str, evidence: str, until: date | None
-) -> KnownEntry:
-    """Add an entry to a file of known discrepancies: what is of a finding's family.
+    path: Path, finding: Finding, *, cause: str, evidence: str, until: date | None
+) -> KnownRow:
+    """Add a row to a file: the identity of a finding, and the builds that it shows.
 
     Parameters
     ----------
     path
         The file; made if it is not there. What stands in it stays as it is.
-    name
-        Id of the entry.
+    evidence
+        What shows it beside the finding itself.
     until
         The last day on which it holds; None for good.
     """
     # The folder's lock, and not the file's, which is another one after each writing.
     folder = path.resolve().parent
     with durable.explained("write", path), durable.exclusive(folder):
-        before = b"schema = 1\n"
+        before = f"schema = {SCHEMA}\n".encode()
         if os.path.lexists(path):
             with durable.explained("read", path):
                 before = read_given(path, most=TOML_BYTES)
             parse_known(before, str(path))
-        kinds, match = _whole_family(case)
-        several = ", ".join(map(_toml, kinds))
-        fields = {"id": name, "reason": reason, "evidence": evidence}
-        lines = [f"{field} = {_toml(text)}" for field, text in fields.items()]
-        lines.insert(1, f"kind = [{several}]" if len(kinds) > 1 else f"kind = {several}")
-        lines += [f"expires = {until.isoformat()}"] if until is not None else []
-        lines += [f"match = {{ {field} = {_toml(text)} }}" for field, text in match.items()]
-        added = "\n".join(("", "[[known]]", *lines, ""))
+            # Rows of schema 1 may stand in a file of schema 2.
+            before = re.sub(rb"(?m)^schema\s*=\s*1\b", b"schema = 2", before, count=1)
+        identity, builds = finding.identity, wrong_builds(finding)
+        if not builds:
+            raise UsageError(
+                f"finding {finding.id} names no compiler or runner that showed it, and a finding "
+                "is known of builds; write a row with compilers by hand"
+            )
+        row = KnownRow(
+            id=finding.id,
+            failure=identity.failure,
+            instructions=tuple(map(_pattern, identity.instructions)),
+            condition=_pattern(identity.condition),
+            message=_pattern(identity.message),
+            compilers=tuple(_spans(builds)),
+            cause=cause,
+            finding=finding.id,
+            evidence=evidence,
+            expires=until,
+        )
+        added = f"\n[[known]]\n{_toml_row(row)}"
         whole = before.rstrip() + b"\n" + added.encode()
-        entry = parse_known(whole, str(path)).entries[-1]
+        parse_known(whole, str(path))
         durable.write_output(path, whole)
-    return entry
+    return row
 
 
-def _whole_family(case: Case) -> tuple[list[Kind], dict[str, str]]:
-    """Return the kinds of the findings of a family, and what matches all of them.
-
-    Whether a wrong result is one that the ISA permits says nothing of its cause.
-    """
-    kept, key = case.family.identity(case.kind)
-    if kept is None:
-        kinds = [kind for kind in Kind if kind.shares_cause]
-        return kinds, {"family_regex": f"(?:{'|'.join(kinds)})/{re.escape(key)}"}
-    return [case.kind], {"family_regex": re.escape(key)} if set("*?") & set(key) else {
-        "family": key
-    }
+def _pattern(text: str) -> str:
+    return text.replace("|", "?")
 
 
-def _toml(text: str) -> str:
-    """Return a text as a basic string of TOML 1.0."""
-    signs = text.encode(errors="replace").decode()
-    return '"' + "".join(_ESCAPED.get(sign, sign) for sign in signs) + '"'
+def _spans(builds: Iterable[Build]) -> Iterator[Span]:
+    levels: dict[tuple[str, str], list[int]] = {}
+    for compiler, version, level in sorted(builds):
+        levels.setdefault((compiler, version), []).append(level)
+    for (compiler, version), own in levels.items():
+        yield Span(name=compiler, first=version, last=version, levels=tuple(own))
+
+
+def _toml_row(row: KnownRow) -> str:
+    given = msgspec.to_builtins(row, builtin_types=(date,))
+    shown = {name: value for name, value in given.items() if value not in (None, "")}
+    return "".join(f"{name} = {_toml(value)}\n" for name, value in shown.items())
+
+
+def _toml(value: object) -> str:
+    """Return a value as TOML 1.0 writes it."""
+    match value:
+        case str():
+            signs = value.encode(errors="replace").decode()
+            return '"' + "".join(_ESCAPED.get(sign, sign) for sign in signs) + '"'
+        case list() | tuple():
+            return f"[{', '.join(map(_toml, value))}]"
+        case dict():
+            return f"{{ {', '.join(f'{name} = {_toml(one)}' for name, one in value.items())} }}"
+        case date():
+            return value.isoformat()
+    return str(value)
 
 
 _ESCAPED = {chr(sign): f"\\u{sign:04x}" for sign in (*range(0x20), 0x7F)}
@@ -269,147 +329,67 @@ _ESCAPED |= {sign: f"\\{sign}" for sign in ('"', "\\")}
 
 
 def parse_known(data: bytes, name: str) -> Known:
-    """Return the known discrepancies in a TOML text, as `load_known`; messages name the file."""
+    """Return what a TOML text says is known, as `load_known`; messages name the file."""
     document = parse_toml(data, name)
     unknown = sorted(document.keys() - {"schema", "known"})
     if unknown:
         raise UsageError(
             f"{name}: there is no field {unknown[0]!r:.80}; at the top stand schema and [[known]]"
         )
-    if document.get("schema") != SCHEMA:
+    schema = document.get("schema")
+    if schema not in (1, SCHEMA):
         raise UsageError(
-            f"{name}: its schema is {document.get('schema')!r:.80}, and this warpfuzz reads "
-            f"{SCHEMA}; write schema = {SCHEMA} at its top, or upgrade warpfuzz"
+            f"{name}: its schema is {schema!r:.80}, and this warpfuzz reads 1 and {SCHEMA}; write "
+            f"schema = {SCHEMA} at its top, or upgrade warpfuzz"
         )
     rows = document.get("known", [])
     if not isinstance(rows, list):
         raise UsageError(f"{name}: known is no list of tables; write each as [[known]]")
-    return Known(entries=_unique((_entry(row, name, at) for at, row in enumerate(rows, 1)), name))
+    by_id: dict[str, Row] = {}
+    for number, document in enumerate(rows, 1):
+        label = f"{name}, entry {number}"
+        if isinstance(document, Mapping) and isinstance(document.get("id"), str):
+            label += f" ({document['id']:.80})"
+        old = isinstance(document, Mapping) and "match" in document
+        row: Row = (_pattern_row if old or schema == 1 else _row)(document, label)
+        if row.id in by_id:
+            raise UsageError(f"{name}: two entries have the id {row.id!r}; rename one of them")
+        by_id[row.id] = row
+    return Known(entries=tuple(by_id.values()))
 
 
-def _unique(entries: Iterable[KnownEntry], name: str) -> tuple[KnownEntry, ...]:
-    by_id: dict[str, KnownEntry] = {}
-    for entry in entries:
-        if entry.id in by_id:
-            raise UsageError(f"{name}: two entries have the id {entry.id!r}; rename one of them")
-        by_id[entry.id] = entry
-    return tuple(by_id.values())
-
-
-def _entry(document: object, name: str, number: int) -> KnownEntry:
-    label = f"{name}, entry {number}"
-    if isinstance(document, Mapping) and isinstance(document.get("id"), str):
-        label += f" ({document['id']:.80})"
+def _row(document: object, label: str) -> KnownRow:
     try:
-        entry = msgspec.convert(document, KnownEntry)
+        row = msgspec.convert(document, KnownRow)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{label}: {explain(error)}; {_ALLOWED}") from error
-    _check(entry.match, f"{label}, field match")
-    return entry
-
-
-_ALLOWED = (
-    f"an entry has {', '.join(KnownEntry.__struct_fields__)}, and its match may have "
-    f"{', '.join(Match.__struct_fields__)}"
-)
-
-
-def _check(match: Match, label: str) -> None:
-    patterns = (("family", match.family_regex), ("instruction", match.instruction_regex))
-    if not (match.family or match.instruction or any(regex for _, regex in patterns)):
         raise UsageError(
-            f"{label}: it names neither a family nor an instruction; give family, "
-            "family_regex, instruction or instruction_regex"
-        )
-    for field, regex in (*patterns, ("every_instruction", match.every_instruction_regex)):
+            f"{label}: {explain(error)}; an entry has {', '.join(KnownRow.__struct_fields__)}"
+        ) from error
+    if not (row.finding or row.evidence):
+        raise UsageError(f"{label}: nothing shows it; give finding, an id, or evidence, a text")
+    bounds = [row.ptx_versions] if row.ptx_versions else []
+    for span in row.compilers:
+        bounds += [f">={one}" for one in (span.first, span.last) if one]
+    for text in bounds:
         try:
-            _regex(regex or "")
-        except (re.error, RecursionError, OverflowError) as error:
-            raise UsageError(
-                f"{label}.{field}_regex: {regex!r:.200} is no regular expression "
-                f"({error}); mend it, or use match.family or match.instruction with * and ?"
-            ) from error
-    for text in match.targets or ():
-        if not any(_fits(target, text, None) for target in TARGETS):
-            raise UsageError(
-                f"{label}.targets: {text!r} fits no target; known are {', '.join(TARGETS)}"
-            )
-    ranges = [("versions", match.versions)]
-    for text in _several(match.compilers or ()):
-        name, _, bounds = text.partition(" ")
-        if name not in COMPILERS:
-            raise UsageError(
-                f"{label}.compilers: {text!r:.80} names no compiler that is known "
-                f"here ({', '.join(COMPILERS)}); write it like 'ptxas >=12.4,<=13.5' or 'driver'"
-            )
-        ranges.append(("compilers", bounds))
-    for field, asked in (*ranges, ("ptx_versions", match.ptx_versions)):
-        try:
-            _within("", asked)
+            parse_range(text)
         except UsageError as error:
-            raise UsageError(f"{label}.{field}: {error}") from error
+            raise UsageError(f"{label}: {error}") from error
+    return row
+
+
+def _pattern_row(document: object, label: str) -> PatternRow:
+    try:
+        row = msgspec.convert(document, PatternRow)
+    except msgspec.ValidationError as error:
+        raise UsageError(
+            f"{label}: {explain(error)}; an entry of schema 1 has "
+            f"{', '.join(PatternRow.__struct_fields__)}, and its match may have "
+            f"{', '.join(Match.__struct_fields__)}"
+        ) from error
+    check_patterns(row.match, f"{label}, field match")
+    return row
 
 
 def _today() -> date:
     return datetime.now(UTC).date()
-
-
-Numbers = tuple[int, ...]
-
-_OPERATORS: dict[str, Callable[[Numbers, Numbers], bool]] = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    "==": operator.eq,
-    "!=": operator.ne,
-    ">": operator.gt,
-    "<": operator.lt,
-}
-_BOUND = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*(\d{1,9}(?:\.\d{1,9}){0,9})\s*", re.ASCII)
-_NUMBERS = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,9}", re.ASCII)
-
-
-@dataclass(frozen=True, kw_only=True)
-class VersionRange:
-    """Bounds that a version has to keep, all of them.
-
-    A version is compared by as many numbers as the bound has, so that "<=12.8" and "==12.8" hold
-    for 12.8.93: the bounds name releases, and assemblers name builds.
-    """
-
-    bounds: tuple[tuple[str, Numbers], ...]
-
-    def __contains__(self, version: str) -> bool:
-        """Whether a version, such as "V13.5.37", keeps every bound; one without numbers does not.
-
-        Numbers that it lacks count as zero.
-        """
-        found = _NUMBERS.search(version)
-        if found is None:
-            return False
-        numbers = _numbers(found[0])
-        return all(
-            _OPERATORS[sign]((*numbers, *(0,) * len(bound))[: len(bound)], bound)
-            for sign, bound in self.bounds
-        )
-
-
-@cache
-def parse_range(text: str) -> VersionRange:
-    """Return the range that a text such as ">=12.0,<13.2" names.
-
-    Raises UsageError if it names none.
-    """
-    bounds = []
-    for part in text.split(","):
-        found = _BOUND.fullmatch(part)
-        if found is None:
-            raise UsageError(
-                f"{text!r} is no range of versions: {part.strip()!r} has to be one of "
-                f"{', '.join(_OPERATORS)} and a version; write it like '>=12.0,<13.2'"
-            )
-        bounds.append((found[1], _numbers(found[2])))
-    return VersionRange(bounds=tuple(bounds))
-
-
-def _numbers(text: str) -> Numbers:
-    return tuple(int(number) for number in text.split("."))

@@ -15,64 +15,45 @@ from typing import TypeVar
 import msgspec
 
 from corpus import durable
+from corpus.builds import wrong_builds
 from corpus.entry import DESCRIPTION, Entry, scan_folders
-from corpus.finding import BrokenEntryError, Cause, Finding, Kind, Problem
+from corpus.finding import BrokenEntryError, Cause, Finding, Identity, Kind, Problem
 from corpus.store import BROKEN, Corpus, Links
 from oracle.errors import UsageError
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """The findings of one family: of one kind, or of several kinds and one cause."""
+    """Findings of one identity."""
 
-    kind: Kind
-    """The worst of its members."""
-    key: str
+    identity: Identity
     members: tuple[Entry, ...]
     """Findings, those of the worst kind first, the smallest of each kind first (`Finding.size`);
     never empty."""
+
+    @property
+    def kind(self) -> Kind:
+        """The worst of its members."""
+        return self.smallest.finding.kind
 
     @property
     def smallest(self) -> Entry:
         """The member to show."""
         return self.members[0]
 
-    @property
-    def title(self) -> str:
-        """The line that a person reads: that of the smallest member."""
-        return self.smallest.finding.family.title
 
-    @property
-    def identity(self) -> tuple[Kind | None, str]:
-        """What this and the group of the same family in another corpus have in common."""
-        return self.smallest.finding.family.identity(self.kind)
-
-
-def families(entries: Iterable[Entry]) -> list[Group]:
-    """Group findings by family, what each set of compilers has apart: worst kind first."""
-    return _grouped(entries, lambda finding: finding.family.identity(finding.kind))
-
-
-def causes(entries: Iterable[Entry], is_known: Callable[[Finding], bool]) -> list[Group]:
-    """Group findings by cause, and apart those that are known: worst kind first, then by key."""
-    return _grouped(
-        entries,
-        lambda finding: (*finding.family.cause(finding.kind), is_known(finding)),
-    )
-
-
-_Identity = tuple[Kind | None, str, *tuple[bool, ...]]
-
-
-def _grouped(entries: Iterable[Entry], identity: Callable[[Finding], _Identity]) -> list[Group]:
-    members: defaultdict[_Identity, list[Entry]] = defaultdict(list)
+def grouped(
+    entries: Iterable[Entry], apart: Callable[[Finding], object] = lambda finding: None
+) -> list[Group]:
+    """Group findings by identity, worst kind first, and what `apart` tells apart."""
+    members: defaultdict[tuple[Identity, object], list[Entry]] = defaultdict(list)
     for entry in entries:
-        members[identity(entry.finding)].append(entry)
+        members[entry.finding.identity, apart(entry.finding)].append(entry)
     groups = []
-    for (_, key, *_), found in members.items():
+    for (identity, _), found in members.items():
         found.sort(key=lambda one: (-one.finding.kind.severity, *one.finding.size))
-        groups.append(Group(kind=found[0].finding.kind, key=key, members=tuple(found)))
-    return sorted(groups, key=lambda group: (-group.kind.severity, group.key))
+        groups.append(Group(identity=identity, members=tuple(found)))
+    return sorted(groups, key=lambda group: (-group.kind.severity, group.identity.text))
 
 
 _Key = TypeVar("_Key")
@@ -99,8 +80,8 @@ def compare(left: Corpus, right: Corpus) -> Difference:
     problems: list[Problem] = []
     ours = {entry.id: entry for entry in left.entries(problems.append)}
     theirs = {entry.id: entry for entry in right.entries(problems.append)}
-    our_families = {group.identity: group for group in families(ours.values())}
-    their_families = {group.identity: group for group in families(theirs.values())}
+    our_families = {group.identity: group for group in grouped(ours.values())}
+    their_families = {group.identity: group for group in grouped(theirs.values())}
     return Difference(
         only_left=_missing(ours, theirs),
         only_right=_missing(theirs, ours),
@@ -193,7 +174,7 @@ def _plan(corpus: Corpus) -> Pruned:
     problems: list[Problem] = []
     kept: list[Entry] = []
     others: list[Entry] = []
-    for group in families(corpus.entries(problems.append)):
+    for group in grouped(corpus.entries(problems.append), wrong_builds):
         kept.append(group.smallest)
         others.extend(group.members[1:])
     everything = corpus.sound_entries()

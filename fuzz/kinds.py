@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Protocol, TypeVar
+from typing import Protocol
 
-from corpus import Case, Family, Finding, Kind
+from corpus import Case, Kind
 from runners.assemblers.judgements import Outcome
 from runners.protocol import Trouble
 from runners.variants import Variant, split_variant
@@ -144,102 +143,36 @@ BY_TROUBLE = {trouble: kind for kind, row in KINDS.items() for trouble in row.tr
 BY_OUTCOME = {row.outcome: kind for kind, row in KINDS.items() if row.outcome is not None}
 
 
-_ABSTRACTED = {
-    "#": r"(?:0x[0-9a-f]+|\d+)", "%...": r"%[\w.$]+", "line N": r"line \d+", "'*'": r"'[^']*'",
-}  # fmt: skip
-"""What stands in titles for numbers and names, so that one cause is one family."""
-_MARKS = re.compile(f"({'|'.join(map(re.escape, _ABSTRACTED))})")
-_SOME_LANES = re.compile(r"(.+) under a condition that differs between lanes")
-_OWN_RUNNER = re.compile(r"[a-z ]+: ((?:the command|the runner) .*)")
-"""What a failure begins with of a runner of one's own (`runners.foreign`)."""
-_IN_LINE = re.compile(r"^line \d+(?=:)", re.MULTILINE)
+def sentence(case: Case, *, who: str = "") -> str:
+    """Return the line that a person reads of a finding: its kind, then `what_is_wrong`."""
+    return f"{KINDS[case.kind].shown or case.kind}: {what_is_wrong(case, who=who)}"
 
 
-def title_of(case: Case | Finding, *, who: str | None = None) -> str:
-    """Return the line that a person reads of a finding; its family's stored title is for files."""
-    message = case.runners[-1].message if case.runners else ""
-    return title_words(case.kind, case.family, message=message, who=who)
+def what_is_wrong(case: Case, *, who: str = "") -> str:
+    """Say what is wrong: the instructions, without which condition it is right, the message.
 
-
-def title_words(kind: Kind, family: Family, *, message: str = "", who: str | None = None) -> str:
-    """Return a title in plain words: the kind, then `headline`."""
-    return f"{KINDS[kind].shown or kind}: {headline(kind, family, message=message, who=who)}"
-
-
-def headline(kind: Kind, family: Family, *, message: str = "", who: str | None = None) -> str:
-    """Say what is wrong, and which compilers have it.
-
-    Parameters
-    ----------
-    message
-        What the runner said: numbers and names that the stored title leaves open are read in it.
-    who
-        The compilers, as `Family.blame` has them; those of the family if None.
+    `who` are the compilers that have it (`fuzz.findings.families.who_has`).
     """
-    who = compiler_words(family.blame if who is None else who)
-    what = family.headline(kind).removeprefix("a program: ")
-    if what.endswith(": fails"):
-        what = what.removesuffix(": fails")
-        if said := _OWN_RUNNER.match(message):
-            # That it fails at a step of a program tells nothing of it; the last line of it does.
-            what += f": {said[1]}"
-            end = message.strip().rpartition("\n")[2].strip()
-            what += "" if end in message.partition("\n")[0] else f": {end:.200}"
-    lanes = _SOME_LANES.fullmatch(what)
-    if kind is not Kind.DIVERGENCE or lanes is None:
-        what = "; ".join(_concrete(part, " ".join(message.split())) for part in what.split("; "))
-        return f"{what}: {who}" if who else what
-    found = _IN_LINE.search(message)
-    of = f" of {who.removeprefix('only ')}" if who else ""
-    line = f", {found[0]}" if found else ""
-    return f"{lanes[1]} reached by some lanes only: the PTX{of} is wrong{line}"
+    identity = case.identity
+    what = " and ".join(identity.instructions)
+    if identity.condition:
+        joined = " " if identity.condition.startswith(_PREPOSITIONS) else ": "
+        what = f"{what}{joined}{identity.condition}"
+    parts = (what, _concrete(case), compiler_words(who))
+    return ": ".join(filter(None, parts)) or str(case.kind)
 
 
-def _concrete(what: str, message: str) -> str:
-    """Return a part of a title with the numbers and names that a message has there."""
-    head, rest = "", what
-    while rest:
-        pieces = (_ABSTRACTED.get(one) or re.escape(one) for one in _MARKS.split(rest))
-        found = re.search("".join(pieces), message)
-        if found:
-            return head + found[0]
-        start, colon, rest = rest.partition(": ")
-        head += _completed(start, message) + colon
-    return head
+def _concrete(case: Case) -> str:
+    """Return the message of an identity with the numbers that the case has there."""
+    message = case.identity.message
+    said = " ".join(one.message for one in case.runners[-1:])
+    pattern = re.escape(message).replace(r"\#", r"(?:0x[0-9a-f]+|\d+)").replace(r"\ ", r"\s+")
+    found = re.search(pattern, said)
+    return " ".join(found[0].split()) if found else message
 
 
-def _completed(part: str, message: str) -> str:
-    """Return words with what a message has behind the same ones; "…" for numbers it has not."""
-    made, *rest = _MARKS.split(part)
-    for mark, behind in zip(rest[::2], rest[1::2], strict=True):
-        found = re.search(re.escape(made[-20:]) + f"({_ABSTRACTED[mark]})", message)
-        made += (found[1] if found and made else "…" if mark == "#" else mark) + behind
-    return made
-
-
-def shared_name(kind: Kind, family: Family, others: Iterable[tuple[Kind, Family]]) -> Family:
-    """Return a family as a line names it that stands for others of its cause, too.
-
-    Shape and types stand in its title where all have them: "wmma.load.a of several forms".
-    """
-    head, colon, said = family.headline(kind).partition(": ")
-    words = head.split(" ")
-    theirs = [one.headline(its).partition(": ")[0].split(" ") for its, one in others]
-    if any(one[0] != words[0] for one in theirs):
-        for some in (words, *theirs):
-            some[0] = some[0].partition("::")[0]
-    left = Counter(words)
-    for one in theirs:
-        left &= Counter(one)
-    kept = []
-    for word in words:
-        if left[word]:
-            kept.append(word)
-            left[word] -= 1
-    if " ".join(kept) == head or kept[:1] != words[:1]:
-        return family
-    named = f"{' '.join(kept)} of several forms{colon}{said}"
-    return Family.of(kind, shown=named, blame=family.blame)
+_PREPOSITIONS = ("in ", "beside ", "behind ", "under ", "with ", "of ")
+"""What a condition begins with that is read on from the instructions."""
 
 
 _LEVELS = re.compile(r"(?: -O\d)+")
@@ -270,9 +203,6 @@ class Named(Protocol):
         """0 to 3."""
 
 
-_Named = TypeVar("_Named", bound=Named)
-
-
 def versions_described(members: Sequence[Named], among: Sequence[Named]) -> str:
     """Name the versions of members, whatever their levels, neighbours together."""
     return ", ".join(span for span, _ in _spans({one.version: (0,) for one in members}, among))
@@ -290,26 +220,6 @@ def described(members: Sequence[Named], among: Sequence[Named]) -> str:
         f"{span} {' '.join(f'-O{level}' for level in sorted(own))}"
         for span, own in _spans(levels, among)
     )
-
-
-def spanned(text: str, among: Sequence[_Named]) -> list[_Named]:
-    """Return the compilers that a text names which `described` or `versions_described` gave.
-
-    Where it names no levels, all levels of a version are meant.
-    """
-    versions = list(dict.fromkeys(one.version for one in among))
-    found: list[_Named] = []
-    for part in text.removeprefix("only ").split(", "):
-        names, *levels = part.split(" -O")
-        first, _, last = names.partition(" to ")
-        if first in versions and (last or first) in versions:
-            some = versions[versions.index(first) : versions.index(last or first) + 1]
-            found += [
-                one
-                for one in among
-                if one.version in some and (not levels or str(one.level) in levels)
-            ]
-    return found
 
 
 def _spans(

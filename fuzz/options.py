@@ -143,11 +143,11 @@ def argument(**shown: Any) -> Any:
     return Declared(click.Argument, **shown)
 
 
-def shared(name: str, says: str = "", **others: Any) -> Any:
-    """Return an option of `OPTIONS`, with another help or default where one is given."""
+def shared(name: str, says: str = "", *, names: tuple[str, ...] = (), **others: Any) -> Any:
+    """Return an option of `OPTIONS`, with other names, help or default where some are given."""
     row = OPTIONS[name]
     others = {"help": says, **others} if says else others
-    return Declared(click.Option, *row.names, **{**row.shown, **others})
+    return Declared(click.Option, *(names or row.names), **{**row.shown, **others})
 
 
 OPTIONS: Mapping[str, Declared] = {
@@ -489,6 +489,10 @@ class Replay(Options, words="replay", runs="replay:replay_path"):
     known: Path | None = shared("known")
     at_least: int | None = shared("at_least")
     quiet: bool = option("Print only new findings.")
+    kernels: bool = option(
+        "Also run each program as the smallest kernel, one warp on one image, and keep that in the "
+        "finding's folder (kernel.ptx) where it shows the same."
+    )
     trust: bool = shared("trust")
     faults: tuple[str, ...] = shared("again_faults")
     ptx_pass: str | None = shared("again_ptx_pass")
@@ -583,6 +587,7 @@ class Judge(Options, words="judge", runs="judge:judge_kernel"):
         "`installed`, `all`, `driver`.  [default: installed,driver]",
     )
     levels: str | None = shared("levels", "-O levels: 0,1,2,3.  [default: all]")
+    target: str | None = shared("target", "Another .target.  [default: the module's]")
     images: int = shared("images", "How many different buffer contents to try.", default=64)
     seed: int = shared("seed", "Seed of the buffer contents.")
     device: int = shared("device")
@@ -591,6 +596,53 @@ class Judge(Options, words="judge", runs="judge:judge_kernel"):
     ptx_pass: str | None = shared("ptx_pass")
     known: Path | None = shared("known")
     junit: Path | None = shared("junit")
+
+
+class Reduce(Options, words="reduce", runs="reduce:reduce"):
+    """Make a PTX module as small as it gets while it still shows what is wrong with a compiler.
+
+    Say with --message, --crash, --differs or --command what it shows. Lines go first, then operands
+    and constants. The exit code is 0 where the smaller module is written, and 3 where MODULE does
+    not show it. Ctrl-C writes the smallest so far.
+    """
+
+    headings: ClassVar[Mapping[str, str]] = {
+        "What it shows": "message crash differs command",
+        "With what": "compiler level launch runner ptx_pass faults device",
+        "How long, and what comes out": "time memory output json",
+    }
+    module: Path = argument()
+    message: str | None = option(
+        "ptxas prints a message with this text, such as C7907. Kept is the message, whatever "
+        "numbers and names are in it, and how the compiler ends."
+    )
+    crash: bool = option("ptxas is killed by a signal, or does not end.")
+    differs: bool = option(
+        "A build leaves another result than the simulated device and another build. Nothing may "
+        "race or be undefined in what is left. Needs a GPU, or --runner sim with --ptx-pass or "
+        "--fault."
+    )
+    command: str | None = option(
+        "This shell command ends with 0. {} in it is the module; without it, the module is its "
+        "last word.",
+        metavar="CMD",
+    )
+    compiler: str | None = option("Version or path of the ptxas.  [default: the newest here]")
+    level: int | None = shared(
+        "level", "-O level.  [default: 3; with --differs any]", names=("--opt", "--level", "-O")
+    )
+    launch: Path | None = option("With --differs: how it is launched, as for `judge`.")
+    runner: str | None = shared("any_runner", "With --differs: where it runs.  [default: cuda]")
+    ptx_pass: str | None = shared("ptx_pass")
+    faults: tuple[str, ...] = shared("faults")
+    device: int = shared("device")
+    time: str = shared("time", "How long it may take: 90 (seconds), 10m, 2h.", default="120")
+    memory: int = option(
+        "MiB of address space for each run of ptxas or the command.",
+        type=click.IntRange(min=64),
+        default=4096,
+    )
+    output: Path | None = shared("output", "File of the result.  [default: MODULE.small.ptx]")
 
 
 class Conform(Options, words="conform", runs="conform:conform"):
@@ -623,6 +675,10 @@ class Conform(Options, words="conform", runs="conform:conform"):
         "failure, an unexpected pass as well."
     )
     update_expectations: bool = option("Write the outcomes into the file of --expectations.")
+    save_failing: Path | None = option(
+        "Folder for what fails: of each form its module, an image, and the same as it must be and "
+        "as it is after the module (module.ptx, input.npy, expected.npy, actual.npy)."
+    )
     tap: Path | None = option("Also write TAP into this file.")
     junit: Path | None = shared("junit", "Also write JUnit XML: one test for each form.")
     model: str | None = shared("model")
@@ -631,12 +687,18 @@ class Conform(Options, words="conform", runs="conform:conform"):
     device: int = shared("device")
 
 
+_GATE_PROGRAMS = 100
+"""None wrong in 100: with 95 % confidence fewer than 3 in 100 programs are (rule of three, see
+`runners.ledger`); an H200 executes as many in a minute (156 and 217, 2026-11-24)."""
+
+
 class Gate(Options, words="gate", runs="gate:gate"):
     """Say whether the compiler NEW may be taken in place of OLD.
 
     Both are tried on every finding that ships with warpfuzz, compile new programs at all levels and
-    with some options, and are timed. The exit code is 1 if NEW has a new finding, other bits or a
-    crash, or is slower.
+    with some options, and are timed. REJECT (exit code 1): NEW has a new finding, other bits or a
+    crash, or is slower. UNKNOWN (3): fewer new programs than --at-least were executed. Else ACCEPT
+    (0).
     """
 
     old: str = argument()
@@ -664,6 +726,13 @@ class Gate(Options, words="gate", runs="gate:gate"):
     )
     target: str | None = shared("target", "Only this .target.  [default: the device's]")
     only: str = shared("only")
+    at_least: int = shared(
+        "at_least",
+        "Say UNKNOWN (exit code 3) if both compilers executed fewer than N new programs on a "
+        "device; with 0, compiling them is enough.",
+        type=click.IntRange(min=0),
+        default=_GATE_PROGRAMS,
+    )
     seed: int | None = shared("seed", "Seed of the programs.  [default: random]", default=None)
     workers: int | None = shared(
         "workers", "Number of worker processes.  [default: one for each core]"

@@ -190,14 +190,16 @@ def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
                 triage.sweep()
                 spent = time.process_time() - begun
                 if examination.seconds is not None:
-                    seconds.append(taken.get(examination.family.key, 0) + spent)
-                taken[examined.family.key] = spent
+                    seconds.append(taken.get(examination.bucket.key, 0) + spent)
+                taken[examined.bucket.key] = spent
             report(images, task.images - images)
         groups = finding_groups(triage.families.values())
     return Lines(
         name=task.name,
         titles=tuple(group.title for group in groups),
-        named=sum(any(name in group.shown.key for name in task.guilty) for group in groups),
+        named=sum(
+            any(name in group.shown.case.identity.text for name in task.guilty) for group in groups
+        ),
         known=sum(group.known is not None for group in groups),
         flaky=sum(group.kind is Kind.FLAKY for group in groups),
         images=images,

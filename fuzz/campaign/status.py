@@ -551,7 +551,7 @@ class FoundRow(Struct, kw_only=True):
     title: str
     known: bool = False
     cases: Count = 0
-    group: str = ""
+    family: str = ""
 
 
 class Screened(Struct, kw_only=True):
@@ -595,7 +595,7 @@ class Summary(Struct, kw_only=True):
 
     def _of_causes(self, *, known: bool) -> list[FoundRow]:
         rows = [row for row in self.findings if row.known is known]
-        return list({row.group or row.title: row for row in reversed(rows)}.values())[::-1]
+        return list({row.family or row.title: row for row in reversed(rows)}.values())[::-1]
 
 
 class _Wrapped(Struct, kw_only=True):

@@ -20,14 +20,14 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct, field
 
-from corpus import Kind, ShrinkStatus, durable
+from corpus import Identity, Kind, durable
 from corpus.durable import open_plain, read_plain
 from fuzz.output import counted
 from oracle.errors import InfrastructureError
 from runners.protocol import ClosedAtTheEnd
 from strategies.coverage import LONGEST_EPOCH
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of `state.json` that this module writes."""
 MOST = 2**63 - 1
 """The largest number that a state has."""
@@ -45,15 +45,10 @@ class FamilyRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     """A family of findings, as `fuzz.findings.families.FamilyState` has it."""
 
     kind: Kind
-    key: str
-    title: str
-    text: str
-    verdict: str
-    message: str
+    identity: Identity
+    builds: str = ""
+    id: str
     cases: Count
-    id: str | None
-    shrink: ShrinkStatus
-    version: str = ""
     new: bool = True
     confirmed: bool = False
     finished: bool = False

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from corpus import BrokenEntryError, Case, Corpus, Family, Kind, Saved, ShrinkStatus
+from corpus import BrokenEntryError, Case, Corpus, Kind, Saved, ShrinkStatus
 from corpus.known import Known
 from fuzz.campaign.store import FamilyRecord
 from fuzz.checks.protocol import Examination, Found, FoundState
-from fuzz.findings.families import FamilyState, asked_of, is_provisional
+from fuzz.findings.families import Bucket, FamilyState
+from fuzz.kinds import sentence
 from oracle.errors import UsageError
 
 _FOR_GOOD = 64
@@ -70,7 +71,7 @@ class Triage:
         return [one for one in self.members.values() if one.confirmed and not one.finished]
 
     def turned_out(self, key: str) -> str | None:
-        """Return what the family of a key turned out to be: the title; "" where it is gone.
+        """Return what the family of a key turned out to be, in words; "" where it is gone.
 
         None where it is what it was.
         """
@@ -80,7 +81,7 @@ class Triage:
         if last == key:
             return None
         there = self.members.get(last)
-        return there.words if there is not None else ""
+        return sentence(there.case) if there is not None else ""
 
     @property
     def settled(self) -> frozenset[str]:
@@ -121,12 +122,11 @@ class Triage:
         Returns whether the family is new. Raises InfrastructureError if it cannot be stored; the
         family is there all the same.
         """
-        key, case = suspect.family.key, suspect.case
+        key, case = suspect.bucket.key, suspect.case
         if key in self.members:
             member = self.members[key]
             member.cases += suspect.cases
             if suspect.state is FoundState.REPLAYED and case is not None:
-                member.family = suspect.family
                 self.corpus.learn(case, suspect.files)
             return False
         if self.turned.get(key) == _NOTHING:
@@ -144,7 +144,7 @@ class Triage:
         if case is None:
             return False
         self.tries[key] = self.tries.get(key, 0) + 1
-        member = self._member(suspect.family, case, suspect.cases + self.passed.pop(key, 0))
+        member = self._member(suspect.bucket, case, suspect.cases + self.passed.pop(key, 0))
         self._keep(member, self.corpus.add(case, suspect.files))
         if not _to_be_examined(suspect):
             member.confirmed = True
@@ -158,9 +158,9 @@ class Triage:
 
     def _full(self, case: Case) -> bool:
         """Whether so many findings like a suspect wait to be examined that it is not stored."""
-        look = case.kind, _first_word(case.family)
+        look = case.kind, _first_word(case)
         waiting = [one for one in self.members.values() if not one.finished]
-        alike = sum((one.kind, _first_word(one.family)) == look for one in waiting)
+        alike = sum((one.kind, _first_word(one.case)) == look for one in waiting)
         return alike >= _WAITING_ALIKE
 
     def about_to_store(self, suspects: Iterable[Found]) -> list[str]:
@@ -172,13 +172,18 @@ class Triage:
         identities = (
             self.corpus.identity(one.case, one.files)
             for one in suspects
-            if one.case is not None and one.family.key not in self.members and _to_be_examined(one)
+            if one.case is not None and one.bucket.key not in self.members and _to_be_examined(one)
         )
         return [identity for identity in identities if self.corpus.sound(identity) is None]
 
-    def _member(self, family: Family, case: Case, cases: int) -> FamilyState:
-        member = self.members[family.key] = FamilyState.of(family, case, cases)
-        member.known = self.known.match(case)
+    def _member(self, bucket: Bucket, case: Case, cases: int) -> FamilyState:
+        member = self.members[bucket.key] = FamilyState(
+            bucket=bucket,
+            case=case,
+            cases=cases,
+            known=self.known.match(case),
+            like=self.known.like(case),
+        )
         return member
 
     def _keep(self, member: FamilyState, saved: Saved) -> None:
@@ -204,7 +209,7 @@ class Triage:
                 return Examination(
                     corpus=self.corpus.path,
                     id=saved.id,
-                    family=member.family,
+                    bucket=member.bucket,
                     seconds=seconds if member.confirmed else None,
                 )
         return None
@@ -235,7 +240,7 @@ class Triage:
             self._finish(member)
         elif result.lost:
             self._lost(result, result.case)
-        elif result.family.key != key:
+        elif result.bucket.key != key:
             self._turned(key, member, result, result.case)
             if result.settles:
                 self.tries[key] = _FOR_GOOD
@@ -264,10 +269,10 @@ class Triage:
         return mine is not None and its is not None and mine.id == its.id
 
     def _lost(self, result: Found, case: Case) -> None:
-        if result.family.key in self.members:
-            self.members[result.family.key].cases += 1
+        if result.bucket.key in self.members:
+            self.members[result.bucket.key].cases += 1
             return
-        member = self._member(result.family, case, 1)
+        member = self._member(result.bucket, case, 1)
         member.confirmed = True
         self._keep(member, self.corpus.add(case, result.files))
         self._finish(member)
@@ -275,13 +280,13 @@ class Triage:
     def _turned(self, key: str, member: FamilyState, result: Found, case: Case) -> None:
         """Put a finding under the name that its replays gave it."""
         del self.members[key]
-        self.turned[key] = result.family.key
-        there = self.members.get(result.family.key)
+        self.turned[key] = result.bucket.key
+        there = self.members.get(result.bucket.key)
         if there is not None:
             there.cases += member.cases
             self._doom(member)
             return
-        other = self._member(result.family, case, member.cases)
+        other = self._member(result.bucket, case, member.cases)
         other.new, other.saved, other.confirmed = member.new, member.saved, True
         self._replace(other, case, result.files)
         if not self._shrinks(other):
@@ -313,16 +318,19 @@ class Triage:
         # The same case may be there under an earlier name, of an examination that was killed, say.
         self.corpus.learn(case, files)
         entry = self.corpus.get(there.id)
+        # Of a finding that was there already, another campaign may have the smaller form.
         member.saved = there
-        member.describe(entry.finding)
-        member.family = Family(key=member.key, title=case.family.title)
-        member.message = case.runners[-1].message
-        member.provisional, member.asked = is_provisional(case), asked_of(case)
-        member.known = self.known.match(case)
+        member.case = msgspec.structs.replace(
+            entry.finding,
+            identity=case.identity,
+            runners=case.runners,
+            details=case.details,
+        )
+        member.known, member.like = self.known.match(case), self.known.like(case)
 
     def _shrinks(self, member: FamilyState) -> bool:
         saved = member.saved
-        if member.shrink is not ShrinkStatus.RAW or saved is None:
+        if member.case.shrink is not ShrinkStatus.RAW or saved is None:
             return False
         return self.shrinks(self.corpus.get(saved.id).finding)
 
@@ -354,10 +362,19 @@ class Triage:
 
     def records(self) -> list[FamilyRecord]:
         """Return the families as the state of a campaign keeps them."""
-        names = FamilyRecord.__struct_fields__
         return [
-            FamilyRecord(**{name: getattr(one, name) for name in names})
+            FamilyRecord(
+                kind=one.bucket.kind,
+                identity=one.bucket.identity,
+                builds=one.bucket.builds,
+                id=one.saved.id,
+                cases=one.cases,
+                new=one.new,
+                confirmed=one.confirmed,
+                finished=one.finished,
+            )
             for one in self.members.values()
+            if one.saved is not None
         ]
 
     def restore(self, records: list[FamilyRecord]) -> None:
@@ -366,28 +383,20 @@ class Triage:
         A finding that is no longer in the corpus is found again, like one that was never there.
         """
         for record in records:
-            entry = None
-            if record.id is not None:
-                with suppress(UsageError, BrokenEntryError):
-                    entry = self.corpus.get(record.id)
-                    entry = self.corpus.smaller_form(entry) or entry
-            values = msgspec.structs.asdict(record)
-            values["finished"] |= entry is None
-            member = FamilyState(
-                family=Family(key=values.pop("key"), title=values.pop("title")),
-                known=self.known.match(entry.finding) if entry else None,
-                saved=Saved(id=entry.id, path=entry.path, new=False) if entry else None,
-                provisional=entry is not None and is_provisional(entry.finding),
-                asked=asked_of(entry.finding) if entry is not None else (),
-                **{name: value for name, value in values.items() if name != "id"},
-            )
-            self.members[record.key] = member
-            if member.finished:
-                self.announced.append(member)
+            with suppress(UsageError, BrokenEntryError):
+                entry = self.corpus.get(record.id)
+                entry = self.corpus.smaller_form(entry) or entry
+                bucket = Bucket(kind=record.kind, identity=record.identity, builds=record.builds)
+                member = self._member(bucket, entry.finding, record.cases)
+                member.saved = Saved(id=entry.id, path=entry.path, new=False)
+                member.new, member.confirmed = record.new, record.confirmed
+                member.finished = record.finished
+                if member.finished:
+                    self.announced.append(member)
 
 
-def _first_word(family: Family) -> str:
-    return family.title.partition(" ")[0]
+def _first_word(case: Case) -> str:
+    return case.identity.instructions[0].partition(" ")[0]
 
 
 def _to_be_examined(found: Found) -> bool:

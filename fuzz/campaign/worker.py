@@ -72,7 +72,7 @@ class Worker:
             return self._check.examine(job)
         except (UsageError, BrokenEntryError):
             # A corpus is open to everybody: the finding may have been pruned in the meantime.
-            return Found(family=job.family, state=FoundState.LEFT)
+            return Found(bucket=job.bucket, state=FoundState.LEFT)
 
 
 _PARENT_CHECK = 0.2

@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind, ShrinkStatus
+from corpus.finding import BESIDE
 from corpus.programs import encode_program
 from fuzz.campaign.heartbeat import health_of
 from fuzz.checks.compiler_suspects import (
+    REFUSED_BY,
     MatrixExaminer,
     Refusal,
-    family_of,
+    bucket_of_builds,
     note_case,
     value_case,
     verdicts_on,
@@ -51,8 +53,7 @@ from fuzz.compilers.members import (
 )
 from fuzz.findings.case import MODULE, PROGRAM, Evidence, files_of, instructions_of
 from fuzz.findings.families import (
-    beside_other_kernels,
-    family_of_flaky,
+    bucket_of_flaky,
     form_name,
     under_a_condition,
     what_was_said,
@@ -164,6 +165,7 @@ class MatrixRounds(Rounds):
         different = bool(troubles - {Trouble.UNSUPPORTED}) and bool(variants)
         if self._place.opened is None:
             report.answered += count
+            self._heartbeat.count(count)
         elif not variants:
             said = any(one.trouble is not Trouble.UNSUPPORTED for one in built.failed.values())
             report.failed += count if said else 0
@@ -312,19 +314,19 @@ class MatrixRounds(Rounds):
         guilty, innocent = self._ordered(wrong), self._ordered(right)
         asked = self._ordered([*guilty, *innocent])
         name = form_name(batch.form)
-        family = family_of(kind, name, guilty, asked, failure)
-        found = Found(family=family)
+        bucket = bucket_of_builds(kind, name, guilty, asked, failure)
+        found = Found(bucket=bucket)
         opened = self._place.opened
-        if not self._told(family) and opened is not None:
+        if not self._told(bucket) and opened is not None:
             self._heartbeat.enter(Stage.RUN)
             runner = MemberRunner(self._matrix.device, guilty[0])
             there = None if guilty[0].toolchain.writes_ptx else built
             subject, shown = self._by_itself(runner, batch, image, there)
             if subject.others and shown.kind is not None:
                 kind = shown.kind
-                family = family_of(kind, beside_other_kernels(name), guilty, asked)
-                if self._told(family):
-                    self._suspect(Found(family=family))
+                bucket = bucket_of_builds(kind, name, guilty, asked, condition=BESIDE)
+                if self._told(bucket):
+                    self._suspect(Found(bucket=bucket))
                     return
             if shown.kind is None:
                 # By itself it comes out right: what fails only in the company of other images is
@@ -333,11 +335,11 @@ class MatrixRounds(Rounds):
                 if rare is None:
                     self._report.counts["unconfirmed",] += 1
                     return
-                shown, kind, family = rare, Kind.FLAKY, family_of_flaky(batch.form)
-                if self._told(family):
-                    self._suspect(Found(family=family))
+                shown, kind, bucket = rare, Kind.FLAKY, bucket_of_flaky(batch.form)
+                if self._told(bucket):
+                    self._suspect(Found(bucket=bucket))
                     return
-            evidence = Evidence(kind=kind, family=family, subject=subject, attempts=[shown])
+            evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=[shown])
             case = value_case(
                 evidence,
                 opened,
@@ -350,19 +352,17 @@ class MatrixRounds(Rounds):
                 },
                 wrong=guilty[0],
             )
-            found = Found(family=family, case=case, files=files_of(evidence))
+            found = Found(bucket=bucket, case=case, files=files_of(evidence))
         self._suspect(found)
 
     def _refused(self, built: Built, failed: Sequence[Member], batch: Batch | None = None) -> None:
         """Note what some members do not compile: a program, or a whole module."""
-        form = None if batch is None else batch.form
         compiled = [one for one, made in built.made.items() if isinstance(made, Compiled)]
         verdicts = verdicts_on(
             built.module, failed, compiled, architecture=self._place.architecture
         )
         refusal = Refusal(
             module=built.module,
-            form=form,
             verdicts={one: verdicts[one] for one in self._matrix.members if one in verdicts},
             opcodes=() if batch is None else instructions_of(batch.program),
         )
@@ -370,11 +370,11 @@ class MatrixRounds(Rounds):
         if kind is None:
             self._report.counts["unconfirmed",] += 1
             return
-        name = "a whole module" if batch is None else form_name(form)
-        family = family_of(kind, name, refusal.refusing, list(refusal.verdicts))
-        found = Found(family=family)
-        if not self._told(family):
-            found.case = refusal.case(kind, family, self._origin())
+        name = "a whole module" if batch is None else form_name(batch.form)
+        bucket = bucket_of_builds(kind, name, refusal.refusing, list(refusal.verdicts))
+        found = Found(bucket=bucket)
+        if not self._told(bucket):
+            found.case = refusal.case(kind, bucket.identity, self._origin())
             found.files = {MODULE: built.module.ptx.encode()}
             if batch is not None:
                 found.files = {**found.files, PROGRAM: encode_program(batch.program)}
@@ -530,6 +530,7 @@ class Compilers:
             else "all binaries that ran give what the oracle says",
             nothing_compared=self._nothing_compared(nowhere=nowhere),
             runner="the compilers" if nowhere else "compilers and device",
+            answered="compiled, none executed" if nowhere else Words.answered,
             unasked="that no compiler reads or that the device does not run",
             counters=tuple(
                 ShownCounter(words=(word,), one=one, many=many, odd=odd)
@@ -544,7 +545,7 @@ class Compilers:
             forms=frozenset(form.opcode for form in forms),
             coverage=ProgramCoverage,
             round=lambda number, known: drawn,
-            shrinks=lambda case: KINDS[case.kind].shrinks,
+            shrinks=lambda case: KINDS[case.kind].shrinks or REFUSED_BY in case.details,
             summary={
                 **dict.fromkeys(zeros, 0),
                 "runner": name,
@@ -566,8 +567,8 @@ class Compilers:
             return ""
         return (
             "no GPU is here, so no binary ran, and the compilers were only asked what they accept. "
-            f"Choose --runner cuda on a machine with a GPU, or say --runner {NOWHERE} if what each "
-            "accepts is all that you want to know"
+            f"Choose --runner cuda on a machine with a GPU; --runner {NOWHERE} asks what each "
+            "accepts, and no more"
         )
 
     def options(self, facts: Facts) -> Options:

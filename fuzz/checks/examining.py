@@ -13,7 +13,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from corpus import Case, Entry, Family, Kind, ShrinkStatus, open_corpus
+from corpus import Case, Entry, Kind, ShrinkStatus, open_corpus
+from corpus.entry import KERNEL
 from corpus.programs import unpack
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.program_rounds import CompiledOnce, nothing_compiles
@@ -32,13 +33,22 @@ from fuzz.findings.case import (
 )
 from fuzz.findings.families import (
     WRONG_STEP,
-    family_beside_other_kernels,
-    family_of_difference,
-    family_of_failure,
-    family_of_flaky,
+    Bucket,
+    beside_other_kernels,
+    bucket_of_difference,
+    bucket_of_failure,
+    bucket_of_flaky,
     what_was_said,
 )
-from fuzz.findings.replay import COPIES, Attempt, Subject, attempt, conclusion, replays_of
+from fuzz.findings.replay import (
+    COPIES,
+    Attempt,
+    Subject,
+    attempt,
+    conclusion,
+    replays_of,
+    smallest_kernel,
+)
 from fuzz.kinds import KINDS
 from fuzz.runner import OpenRunner, RunnerChoice, open_runner
 from fuzz.shrinking import Verdicts, runner_verdicts, shrink
@@ -179,18 +189,18 @@ class Examiner:
         try:
             try:
                 if job.seconds is None:
-                    found, status = self._confirmed(entry, subject, job.family), ShrinkStatus.RAW
+                    found, status = self._confirmed(entry, subject, job.bucket), ShrinkStatus.RAW
                 else:
-                    found, status = self._shrunk(entry, subject, job.family, job.seconds)
+                    found, status = self._shrunk(entry, subject, job.bucket, job.seconds)
             except (WarpfuzzError, OSError, MemoryError):
                 raise
             except Exception as error:  # a finding is worth more than what can be told of it
                 broken = _defect(error)
-                found, status = self._as_named(entry, subject, job.family), entry.finding.shrink
+                found, status = self._as_named(entry, subject, job.bucket), entry.finding.shrink
         except DeviceLostError as error:
             return self._lost(entry, subject, error)
         if found is None:
-            return Found(family=job.family, state=FoundState.GONE)
+            return Found(bucket=job.bucket, state=FoundState.GONE)
         examined = self._examined(entry, found, status)
         return _with_detail(examined, BROKEN, broken) if broken else examined
 
@@ -229,12 +239,16 @@ class Examiner:
                 f"finding {entry.id} does not say where it was found; a campaign did not store it"
             )
         case = case_of(evidence, self._ready, origin=origin, status=status)
+        files = dict(files_of(evidence))
         if not lost:
             case = self._compared(case, evidence)
+            kernel = smallest_kernel(self._ready.runner, evidence.subject, evidence.kind)
+            if kernel is not None:
+                files[KERNEL] = kernel.encode()
         return Found(
-            family=evidence.family,
+            bucket=evidence.bucket,
             case=case,
-            files=files_of(evidence),
+            files=files,
             state=FoundState.REPLAYED,
             lost=lost,
         )
@@ -244,7 +258,7 @@ class Examiner:
         kind = Kind.DEVICE_LOST
         evidence = Evidence(
             kind=kind,
-            family=family_of_failure(kind, main_form(subject.program), failure),
+            bucket=bucket_of_failure(kind, main_form(subject.program), failure),
             subject=subject,
             attempts=[Attempt(kind=kind, failure=failure, failed=1)],
         )
@@ -257,30 +271,30 @@ class Examiner:
         known = self._others.details(evidence.subject, evidence.shown)
         return msgspec.structs.replace(case, details={**case.details, **known})
 
-    def _confirmed(self, entry: Entry, subject: Subject, family: Family) -> Evidence | None:
+    def _confirmed(self, entry: Entry, subject: Subject, bucket: Bucket) -> Evidence | None:
         kind, subject, attempts = self._replayed(entry, subject)
         if kind is None:
             return None
         if kind is not entry.finding.kind:
-            family = self._family(kind, subject, attempts)
+            bucket = self._bucket(kind, subject, attempts)
         shown = attempts[0].failure
         if kind is Kind.COMPILE_FAILURE and shown is not None and self._nothing_compiles(subject):
-            family = family_of_failure(kind, None, shown)
+            bucket = bucket_of_failure(kind, None, shown)
         elif kind is Kind.COMPILE_FAILURE and shown is not None and not shown.detail.strip():
             code = self._refused(subject, shown)
             if code is not None:
                 name, subject, attempts = code
                 said = what_was_said(shown)
-                family = Family.of(kind, name, said, shown=f"{name}: {said}")
+                bucket = Bucket.of(kind, name, message=said)
                 return Evidence(
-                    kind=kind, family=family, subject=subject, attempts=attempts, culprit=name
+                    kind=kind, bucket=bucket, subject=subject, attempts=attempts, culprit=name
                 )
         culprit = self._culprit(kind, subject)
         # A campaign may end before it comes to making this smaller.
         bare = self._bare(kind, subject, culprit)
         if bare is not subject and conclusion(again := self._repeated(bare, kind)) is kind:
             subject, attempts = bare, again
-        evidence = Evidence(kind=kind, family=family, subject=subject, attempts=attempts)
+        evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=attempts)
         # What is wrong together has its name once nothing else is around it.
         return evidence if in_company(culprit) else self._named(evidence, culprit)
 
@@ -315,15 +329,15 @@ class Examiner:
         there = conclusion(attempts) is Kind.COMPILE_FAILURE
         return (found[0], left, attempts) if there else None
 
-    def _as_named(self, entry: Entry, subject: Subject, family: Family) -> Evidence | None:
+    def _as_named(self, entry: Entry, subject: Subject, bucket: Bucket) -> Evidence | None:
         """Run a finding again, and keep the name that it has."""
         kind, subject, attempts = self._replayed(entry, subject)
         if kind is None:
             return None
         if kind is not entry.finding.kind:
-            family = self._family(kind, subject, attempts)
+            bucket = self._bucket(kind, subject, attempts)
         told = str(entry.finding.details.get(WRONG_STEP, ""))
-        return Evidence(kind=kind, family=family, subject=subject, attempts=attempts, culprit=told)
+        return Evidence(kind=kind, bucket=bucket, subject=subject, attempts=attempts, culprit=told)
 
     def _replayed(
         self, entry: Entry, subject: Subject
@@ -371,20 +385,20 @@ class Examiner:
         module = Module.named(subject.module.target, subject.module.version)
         return nothing_compiles(self._ready.runner, module)
 
-    def _family(self, kind: Kind, subject: Subject, attempts: Sequence[Attempt]) -> Family:
+    def _bucket(self, kind: Kind, subject: Subject, attempts: Sequence[Attempt]) -> Bucket:
         form, failure = main_form(subject.program), attempts[0].failure
         if kind is Kind.FLAKY:
-            return family_of_flaky(form)
+            return bucket_of_flaky(form)
         if failure is not None:
-            return family_of_failure(kind, form, failure)
-        family = family_of_difference(kind, form, ())
-        return family_beside_other_kernels(family) if subject.others else family
+            return bucket_of_failure(kind, form, failure)
+        bucket = bucket_of_difference(kind, form, ())
+        return beside_other_kernels(bucket) if subject.others else bucket
 
     def _named(self, evidence: Evidence, culprit: Culprit | None) -> Evidence:
         return evidence.named(culprit)
 
     def _shrunk(
-        self, entry: Entry, subject: Subject, family: Family, seconds: float
+        self, entry: Entry, subject: Subject, bucket: Bucket, seconds: float
     ) -> tuple[Evidence | None, ShrinkStatus]:
         """Return a finding, smaller and confirmed; as it was, where it does not last."""
         kind = entry.finding.kind
@@ -407,7 +421,7 @@ class Examiner:
             attempts, status = self._as_it_was(entry, subject), ShrinkStatus.FLAKY
         if not attempts:
             return None, status
-        made = Evidence(kind=kind, family=family, subject=subject, attempts=attempts)
+        made = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=attempts)
         return self._named(made, culprit), status
 
     def _fewer_kernels(self, kind: Kind, subject: Subject, end: float) -> Subject:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from corpus import (
     Case,
     Entry,
-    Family,
+    Identity,
     Kind,
     OracleVerdict,
     Origin,
@@ -20,7 +20,7 @@ from corpus import (
 )
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
 from fuzz.findings.case import MODULE, made_by
-from fuzz.findings.families import core_of, family_of, rules_of
+from fuzz.findings.families import Bucket, bucket_of, core_of, rules_of
 from fuzz.findings.verdicts import expectation_of, kind_of
 from oracle.legality import Explanation, explain
 from oracle.targets import Module, parse_target, parse_version
@@ -28,7 +28,7 @@ from runners.assemblers.assembler import Assembler
 from runners.assemblers.judgements import Judgement, Outcome
 from runners.assemblers.judging import DEADLINE_SECONDS, judge_module
 from strategies.drafts import Draft
-from strategies.draws import Selection, derived_seed
+from strategies.draws import Selection
 from strategies.instruction_draws import round_drafts
 from strategies.simplification.instructions import plainest, plainest_module
 
@@ -59,9 +59,9 @@ class Disagreement:
         return tuple(judgement.outcome for judgement in self.judgements.values())
 
     @property
-    def family(self) -> Family:
+    def bucket(self) -> Bucket:
         """What it is named after."""
-        return family_of(self.kind, self.draft, self.explanation, self.judgement.normalised)
+        return bucket_of(self.kind, self.draft, self.explanation)
 
     @property
     def explanation(self) -> Explanation:
@@ -82,7 +82,7 @@ def stored(
     assemblers: Sequence[Assembler],
     origin: Origin,
     *,
-    family: Family | None = None,
+    identity: Identity | None = None,
     status: ShrinkStatus = ShrinkStatus.RAW,
 ) -> Found:
     """Return a disagreement as the corpus takes it, with the module that shows it.
@@ -91,13 +91,13 @@ def stored(
     ----------
     assemblers
         The first is compared with the ISA; the others with the first.
-    family
+    identity
         What it is named after, if not after itself.
     """
     explanation, judgement = one.explanation, one.judgement
     case = Case(
         kind=one.kind,
-        family=family or one.family,
+        identity=identity or one.bucket.identity,
         instructions=(one.draft.text,),
         target=judgement.target,
         ptx_version=judgement.version,
@@ -118,7 +118,8 @@ def stored(
         origin=origin,
         shrink=status,
     )
-    return Found(family=case.family, case=case, files={MODULE: judgement.module.encode()})
+    files = {MODULE: judgement.module.encode()}
+    return Found(bucket=Bucket(kind=one.kind, identity=case.identity), case=case, files=files)
 
 
 class Examiner:
@@ -144,13 +145,13 @@ class Examiner:
         try:
             one = self._read(entry)
             if one is None:
-                return Found(family=job.family, state=FoundState.LEFT)
+                return Found(bucket=job.bucket, state=FoundState.LEFT)
             if job.seconds is not None:
                 return self._shrunk(entry, one, time.monotonic() + job.seconds)
             times = 1 if Outcome.HUNG in one.outcomes else _REPLAYS
             if not all(self._replays(one) for _ in range(times)):
-                return Found(family=job.family, state=FoundState.GONE)
-            return self._examined(entry, one, job.family, ShrinkStatus.RAW)
+                return Found(bucket=job.bucket, state=FoundState.GONE)
+            return self._examined(entry, one, job.bucket, ShrinkStatus.RAW)
         finally:
             self._heartbeat.enter(Stage.WAIT)
 
@@ -197,7 +198,7 @@ class Examiner:
         self,
         entry: Entry,
         one: Disagreement,
-        family: Family,
+        bucket: Bucket,
         status: ShrinkStatus,
     ) -> Found:
         origin = entry.finding.origin
@@ -207,10 +208,10 @@ class Examiner:
             one,
             self._assemblers,
             Origin(seed=self._seed, round=number),
-            family=entry.finding.family if raw else None,
+            identity=entry.finding.identity if raw else None,
             status=status,
         )
-        return replace(found, family=family, state=FoundState.REPLAYED, settles=not raw)
+        return replace(found, bucket=bucket, state=FoundState.REPLAYED, settles=not raw)
 
     def _replays(self, one: Disagreement) -> bool:
         return all(
@@ -246,16 +247,16 @@ class Examiner:
                 found[draft] = candidate
             return same
 
-        draft = plainest(one.draft, disagrees, derived_seed(self._seed, "shrink", core))
+        draft = plainest(one.draft, disagrees)
         smallest = self._in_plainest_module(found[draft], core, end)
         status = ShrinkStatus.COMPLETE
         if not self._replays(smallest):
             smallest, status = one, ShrinkStatus.FLAKY
         elif time.monotonic() > end:
             status = ShrinkStatus.CAPPED
-        return self._examined(entry, smallest, smallest.family, status)
+        return self._examined(entry, smallest, smallest.bucket, status)
 
-    def _in_plainest_module(self, one: Disagreement, core: str, end: float) -> Disagreement:
+    def _in_plainest_module(self, one: Disagreement, core: Bucket, end: float) -> Disagreement:
         """Return a disagreement in the plainest target and the lowest version that show it."""
         module = Module.named(one.judgement.target, one.judgement.version)
         found = {module: one}

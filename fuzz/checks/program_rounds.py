@@ -1,4 +1,4 @@
-"""Rounds of programs on one runner: failures by family, and comparison with another device."""
+"""Rounds of programs on one runner: failures by bucket, and comparison with another device."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus import Family, Kind, ShrinkStatus
+from corpus import Kind, ShrinkStatus
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.protocol import (
     FAULTS,
@@ -29,12 +29,13 @@ from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
 from fuzz.diagnosis.shared_registers import shared_register_culprits
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import (
+    Bucket,
     WrongImages,
-    family_beside_other_kernels,
-    family_of_culprit,
-    family_of_difference,
-    family_of_disagreement,
-    family_of_failure,
+    beside_other_kernels,
+    bucket_of_culprit,
+    bucket_of_difference,
+    bucket_of_disagreement,
+    bucket_of_failure,
 )
 from fuzz.findings.replay import Attempt, Subject, attempt
 from fuzz.findings.verdicts import judge
@@ -127,7 +128,7 @@ class CompiledOnce(ForwardingRunner):
 
 
 _Group = tuple[Found, list[int]]
-"""Wrong images of one family, and the places of those of them that were judged."""
+"""Wrong images of one bucket, and the places of those of them that were judged."""
 
 
 class ProgramRounds(Rounds):
@@ -156,8 +157,8 @@ class ProgramRounds(Rounds):
         """Programs of the last report of which every image that was run came out as it must."""
         self._odd: set[str] = set()
         """Entries of programs of the last report that came out wrong."""
-        self._looked_at: dict[tuple[str, Kind], Family] = {}
-        """By a program of the last report and a verdict: the family of the images looked at."""
+        self._looked_at: dict[tuple[str, Kind], Bucket] = {}
+        """By a program of the last report and a verdict: the bucket of the images looked at."""
         super().__init__(
             OwnCompiler(self._runner, ready.choice.toolchain),
             target=ready.target,
@@ -279,7 +280,7 @@ class ProgramRounds(Rounds):
         wrong: NDArray[np.intp],
         unseen: int = 0,
     ) -> None:
-        """Report images that came out wrong, by family.
+        """Report images that came out wrong, by bucket.
 
         Parameters
         ----------
@@ -315,7 +316,7 @@ class ProgramRounds(Rounds):
 
         culprits: Sequence[Culprit | None] = [None] * len(kinds)
         # What is counted with others like it anyway needs no experiments, each of which compiles.
-        if any(family.key not in self._job.settled for family in looks.values()):
+        if any(bucket.key not in self._job.settled for bucket in looks.values()):
             device = ExperimentDevice(self._runner, alone()[1], remembered=self._remembered)
             culprits = shared_register_culprits(device, batch.program, seen.images, again)
         places: dict[tuple[Kind, str], list[int]] = {}
@@ -329,24 +330,24 @@ class ProgramRounds(Rounds):
             count = len(chosen) + rest * (chosen[0] == 0)
             culprit = culprits[chosen[0]]
             self._report.counts["verdicts", kind.value] += count
-            family = looks[kind]
+            bucket = looks[kind]
             if culprit is not None:
-                family = family_of_culprit(kind, culprit, seen.differences(chosen[0]))
-            groups.append((Found(family=family, cases=count), chosen))
-        new = [not self._told(found.family) for found, _ in groups]
+                bucket = bucket_of_culprit(kind, culprit)
+            groups.append((Found(bucket=bucket, cases=count), chosen))
+        new = [not self._told(found.bucket) for found, _ in groups]
         if any(new):
             groups = self._by_themselves(batch, seen.images, groups, new, *alone())
         for found, (place, *_) in groups:
-            image, family = seen.images[place], found.family
+            image, bucket = seen.images[place], found.bucket
             module = compiled_there = None
-            if not self._told(family):
+            if not self._told(bucket):
                 # A front end writes kernels anew, from their programs.
                 there = None if self._ready.choice.front_end is not None else built
                 subject, _ = self._by_itself(alone()[0], batch, image, there)
                 module = subject.module
                 if subject.others:
-                    family = family_beside_other_kernels(family)
-                if not self._told(family):
+                    bucket = beside_other_kernels(bucket)
+                if not self._told(bucket):
                     compiled_there = self._compiled_in(own, alone()[0], module)
             shown = Attempt(
                 kind=kinds[place],
@@ -357,7 +358,7 @@ class ProgramRounds(Rounds):
                 compiled=compiled_there,
             )
             number = int(numbers[some[place]])
-            self._seen(batch, image, number, family, shown, found.cases, module=module)
+            self._seen(batch, image, number, bucket, shown, found.cases, module=module)
 
     def _isolated(
         self,
@@ -370,8 +371,8 @@ class ProgramRounds(Rounds):
         """Run images at which the runner failed again, in parts; None if the device is lost."""
         isolation = None
         if failure.trouble is not Trouble.DEVICE_LOST:
-            family = family_of_failure(kind_of_failure(failure), batch.form, failure)
-            if failure.trouble >= _COSTLY and self._told(family):
+            bucket = bucket_of_failure(kind_of_failure(failure), batch.form, failure)
+            if failure.trouble >= _COSTLY and self._told(bucket):
                 self._failure(batch, images[0], int(numbers[0]), failure)
                 return Isolation.of_nothing(images, failure)
             if failure.trouble >= _COSTLY:
@@ -391,13 +392,13 @@ class ProgramRounds(Rounds):
             self._report.lost = f"{last} {last.detail.strip()}".strip()
             self._failure(batch, images[index], int(numbers[index]), last)
             return None
-        family = family_of_failure(kind_of_failure(last), batch.form, last)
+        bucket = bucket_of_failure(kind_of_failure(last), batch.form, last)
         for culprit in isolation.culprits:
             index = culprit.index
             self._failure(batch, images[index], int(numbers[index]), culprit.failure)
         if not isolation.culprits:
             # It failed in company, and no image does alone: one may in that of its own copies.
-            tried = range(0 if self._told(family) else min(len(images), _TRIED_COPIES))
+            tried = range(0 if self._told(bucket) else min(len(images), _TRIED_COPIES))
             index = next(
                 (
                     index
@@ -429,16 +430,16 @@ class ProgramRounds(Rounds):
         lost = failure.trouble is Trouble.DEVICE_LOST
         kind = Kind.DEVICE_LOST if lost else kind_of_failure(failure)
         alone = kind is Kind.COMPILE_FAILURE and self._nothing_compiles
-        family = family_of_failure(kind, None if alone else batch.form, failure)
+        bucket = bucket_of_failure(kind, None if alone else batch.form, failure)
         shown = Attempt(kind=kind, failure=failure, failed=1)
-        self._seen(batch, image, index, family, shown, 1)
+        self._seen(batch, image, index, bucket, shown, 1)
 
     def _looks(
         self,
         batch: Batch,
         seen: WrongImages,
         kinds: Sequence[Kind],
-    ) -> Mapping[Kind, Family]:
+    ) -> Mapping[Kind, Bucket]:
         """Return by kind what wrong images are named after what they look like.
 
         Images of a program are filled and run in turn: the first say what the others look like,
@@ -449,8 +450,7 @@ class ProgramRounds(Rounds):
             key = batch.entry, kind
             if key not in self._looked_at:
                 differences = seen.differences(place)
-                family = family_of_difference(kind, batch.form, differences, seen)
-                self._looked_at[key] = family
+                self._looked_at[key] = bucket_of_difference(kind, batch.form, differences, seen)
             found[kind] = self._looked_at[key]
         return found
 
@@ -506,24 +506,24 @@ class ProgramRounds(Rounds):
         batch: Batch,
         image: NDArray[np.uint8],
         index: int,
-        family: Family,
+        bucket: Bucket,
         shown: Attempt,
         count: int,
         module: KernelModule | None = None,
     ) -> None:
         """Add cases of a family to the report, the first of the round with all that it takes."""
         self._odd.add(batch.entry)
-        if self._told(family):
-            self._suspect(Found(family=family, cases=count))
+        if self._told(bucket):
+            self._suspect(Found(bucket=bucket, cases=count))
         else:
-            self._suspect(self._found(batch, image, index, family, shown, count, module))
+            self._suspect(self._found(batch, image, index, bucket, shown, count, module))
 
     def _found(
         self,
         batch: Batch,
         image: NDArray[np.uint8],
         index: int,
-        family: Family,
+        bucket: Bucket,
         shown: Attempt,
         count: int,
         module: KernelModule | None = None,
@@ -532,10 +532,10 @@ class ProgramRounds(Rounds):
         module = module or self._emitted(batch)
         subject = Subject(module=module, program=batch.program, image=image.copy())
         kind = shown.kind or Kind.FLAKY
-        evidence = Evidence(kind=kind, family=family, subject=subject, attempts=[shown])
+        evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=[shown])
         case = case_of(evidence, self._ready, origin=self._origin(index), status=ShrinkStatus.RAW)
         case = msgspec.structs.replace(case, details={**case.details, **details})
-        return Found(family=family, case=case, files=files_of(evidence), cases=count)
+        return Found(bucket=bucket, case=case, files=files_of(evidence), cases=count)
 
     def _compare_devices(
         self, batch: Batch, images: Images, actual: Images | None, numbers: NDArray[np.intp]
@@ -566,11 +566,11 @@ class ProgramRounds(Rounds):
             return
         index, its = int(differ[0]), job.against.device
         image, actual = images[index], actual[index].copy()
-        family = family_of_disagreement(its, name, batch.form)
+        bucket = bucket_of_disagreement(its, name)
         expected = execute(batch.program, image[None], target=ready.target).images[0]
         agrees = "agrees" if np.array_equal(actual, expected) else "does not agree"
         shown = Attempt(kind=Kind.FLAKY, actual=actual[None], expected=expected, failed=1)
         said = f"{name} {agrees} with the oracle; {its} gave something else"
         number = int(numbers[index])
-        found = self._found(batch, image, number, family, shown, len(differ), devices=said)
+        found = self._found(batch, image, number, bucket, shown, len(differ), devices=said)
         report.disagreement = replace(found, state=FoundState.REPLAYED)

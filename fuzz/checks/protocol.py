@@ -19,7 +19,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus import Case, Family
+from corpus import Case
+from fuzz.findings.families import Bucket
 from strategies.coverage import Coverage
 from strategies.program_draws import Versions
 
@@ -230,8 +231,8 @@ class Examination:
 
     corpus: Path
     id: str
-    family: Family
-    """The family for which the finding stands."""
+    bucket: Bucket
+    """What the finding stands for."""
     seconds: float | None = None
     """Time for making it smaller; None: it is replayed."""
 
@@ -259,7 +260,7 @@ class FoundState(StrEnum):
 class Found:
     """A finding on its way into the corpus, as a round or an examination leaves it."""
 
-    family: Family
+    bucket: Bucket
     case: Case | None = None
     """None where nothing is to be stored: the family is settled, or there is nothing to show."""
     files: Mapping[str, bytes] = field(default_factory=dict)
@@ -328,7 +329,7 @@ class RoundReport:
     said: str = ""
     """What the runner said when it failed last."""
     suspects: dict[str, Found] = field(default_factory=dict)
-    """By the key of the family, in the order in which they came up."""
+    """By the key of the bucket, in the order in which they came up."""
     notes: list[Note] = field(default_factory=list)
     lost: str = ""
     """How the device was lost; empty while it is there."""
@@ -379,7 +380,7 @@ class Words:
     """Why nothing may have been compared, and what to do."""
     runner: str = "the runner"
     """Whom workers wait for."""
-    unasked: str = "not asked"
+    unasked: str = "not tried"
     """Phrase for cases that could not be tried."""
     answered: str = "only accepted or rejected"
     """Phrase for cases whose outcome was not compared with anything."""

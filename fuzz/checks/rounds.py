@@ -11,10 +11,11 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus import Family, Origin
+from corpus import Origin
 from fuzz.checks.protocol import Found, Heartbeat, RoundJob, RoundReport, Stage
 from fuzz.compilers.matrix import Building, Built, Matrix, Variant
 from fuzz.compilers.members import Device, Member
+from fuzz.findings.families import Bucket
 from fuzz.findings.replay import Attempt, Subject, attempt
 from oracle.errors import DeviceLostError, UndefinedProgramError, UsageError
 from oracle.execution import CHUNK_IMAGES, execute, expansions
@@ -297,13 +298,13 @@ class Rounds(ABC):
             found.append(part.start + wrong)
         return np.concatenate(found) if found else np.zeros(0, np.intp)
 
-    def _told(self, family: Family) -> bool:
+    def _told(self, bucket: Bucket) -> bool:
         """Whether cases of a family are only counted: it is settled, or there is one already."""
-        return family.key in self._job.settled or family.key in self._report.suspects
+        return bucket.key in self._job.settled or bucket.key in self._report.suspects
 
     def _suspect(self, found: Found) -> None:
         """Add cases of a family to the report; they are stored if they are the first."""
-        there = self._report.suspects.setdefault(found.family.key, found)
+        there = self._report.suspects.setdefault(found.bucket.key, found)
         if there is not found:
             there.cases += found.cases
 

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from corpus import Entry
 from corpus.opening import named_entry
+from fuzz import kinds
 from fuzz.compilers.bisection import (
     Column,
     Conclusion,
@@ -31,7 +32,7 @@ from fuzz.findings.making import ReplayOptions, replay_options
 from fuzz.findings.probes import HandProbe, ModuleProbe, ProgramProbe, is_by_hand, words_of
 from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked, by_way
 from fuzz.findings.stored import is_expansion
-from fuzz.kinds import compiler_words, title_of
+from fuzz.kinds import compiler_words
 from fuzz.options import Bisect
 from fuzz.output import console, counted, emit, fetcher, say, table
 from fuzz.runner import OpenRunner, opened, rewriters
@@ -182,7 +183,7 @@ def _row(
         "bisect": {
             "id": entry.id,
             "kind": entry.finding.kind.value,
-            "family": entry.finding.family.key,
+            "family": entry.finding.identity.text,
             "course": conclusion.progression.value,
             "flaky": conclusion.flaky,
             "first": None
@@ -227,7 +228,7 @@ def _level_row(column: Column, conclusion: Conclusion) -> dict[str, object]:
 def _print(
     entry: Entry, conclusion: Conclusion, modules: Mapping[int, str], *, runs: int, rate: float
 ) -> None:
-    say(f"{entry.id}  {title_of(entry.finding)}")
+    say(f"{entry.id}  {kinds.sentence(entry.finding)}")
     levels = [one.level for one in conclusion.columns] or conclusion.driver
     shown = table("compiler", *(f"-O{level}" for level in levels), "module")
     shown.columns[0].no_wrap, shown.columns[-1].style = True, "quiet"
@@ -301,11 +302,11 @@ def _behind_good(conclusion: Conclusion) -> int:
 
 def _shown(cell: Answer | None) -> Text:
     if cell is None or not cell.known:
-        return Text("not asked" if cell is None else cell.label, style="quiet")
+        return Text("not tried" if cell is None else cell.label, style="quiet")
     style = "odd" if cell.flaky else "bad" if cell.bad else "legal"
-    often = f"{cell.failed} of {cell.runs:,}" if cell.bad else f"0 of {cell.executions:,}"
+    often = f"{cell.failed}/{cell.runs:,}" if cell.bad else f"0/{cell.executions:,}"
     label = words_of(cell) or cell.label
-    return Text(label if cell.flaky else f"{label}, {often}", style=style)
+    return Text(label if cell.flaky else f"{label} ({often} failed)", style=style)
 
 
 @dataclass(frozen=True)

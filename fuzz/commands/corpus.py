@@ -10,14 +10,14 @@ from pathlib import Path
 
 from rich.text import Text
 
-from corpus import Family, Kind, Problem, create_corpus, durable, open_corpus
+from corpus import Kind, Problem, create_corpus, durable, open_corpus
 from corpus.exchange import export_zip, is_archive, json_lines, opened_archive, read_case
 from corpus.known import known_with, load_known, mark_known
 from corpus.opening import named_corpus, named_entry
-from corpus.upkeep import Group, causes, compare, merge, prune, verify
-from fuzz.findings.families import accused, asked_of, in_words, who_has
-from fuzz.findings.making import commands_of
-from fuzz.kinds import shared_name, title_of, title_words
+from corpus.upkeep import Group, compare, grouped, merge, prune, verify
+from fuzz.findings.case import is_value_finding
+from fuzz.findings.families import accused, in_words, who_has
+from fuzz.kinds import sentence
 from fuzz.options import (
     CorpusCheck,
     CorpusDiff,
@@ -54,7 +54,7 @@ def list_findings(options: CorpusList) -> None:
     """Print a line for each cause, worst first."""
     problems: list[Problem] = []
     listed = known_with(options.known)
-    groups = causes(
+    groups = grouped(
         named_corpus(options.path).entries(problems.append),
         lambda finding: listed.match(finding) is not None,
     )
@@ -62,8 +62,8 @@ def list_findings(options: CorpusList) -> None:
         for group in groups:
             emit(
                 kind=group.kind.value,
-                family=group.key,
-                title=_title(group),
+                family=group.identity.text,
+                title=_line(group),
                 members=len(group.members),
                 kinds=_kinds(group),
                 compilers=_who(group) or None,
@@ -114,23 +114,11 @@ def _kinds(group: Group) -> Counter[Kind]:
 
 def _who(group: Group) -> str:
     """Say which compilers have the cause of a group; "" where it is not theirs."""
-    return who_has((one.finding.family, asked_of(one.finding)) for one in group.members)
-
-
-def _named(group: Group) -> Family:
-    first, *rest = (one.finding for one in group.members)
-    return shared_name(first.kind, first.family, ((one.kind, one.family) for one in rest))
+    return who_has(one.finding for one in group.members)
 
 
 def _line(group: Group) -> str:
-    runners = group.smallest.finding.runners
-    message = runners[-1].message if runners else ""
-    return title_words(group.kind, _named(group), message=message, who=_who(group))
-
-
-def _title(group: Group) -> str:
-    title, who = _named(group).blameless, _who(group)
-    return f"{title}: {who}" if who else title
+    return sentence(group.smallest.finding, who=_who(group))
 
 
 def show_finding(options: CorpusShow) -> None:
@@ -139,13 +127,9 @@ def show_finding(options: CorpusShow) -> None:
     if options.json:
         emit(entry.finding)
         return
-    from fuzz.explain.terminal import page_of
+    from fuzz.explain.page import page_of
 
-    console().print(page_of(entry, again=False))
-    say("")
-    for words, command in commands_of(entry):
-        # Whole in one line, so that it can be copied on a narrow terminal.
-        say(plain(f"{words}: {command}"))
+    page_of(entry).show(console())
 
 
 def mark_finding(options: CorpusMarkKnown) -> None:
@@ -160,9 +144,8 @@ def mark_finding(options: CorpusMarkKnown) -> None:
     marked = mark_known(
         known,
         entry.finding,
-        name=entry.id,
-        reason=options.reason,
-        evidence=options.evidence or f"finding {entry.id}",
+        cause=options.reason,
+        evidence=options.evidence or "",
         until=until,
     )
     if options.json:
@@ -170,7 +153,7 @@ def mark_finding(options: CorpusMarkKnown) -> None:
         return
     end = "for good" if marked.expires is None else f"until {marked.expires}"
     say(
-        f"{title_of(entry.finding)} is known as {marked.id} {end}, by {known}: give it with "
+        f"{sentence(entry.finding)} is known as {marked.id} {end}, by {known}: give it with "
         f"{typed(('--known', known))}"
     )
 
@@ -235,13 +218,13 @@ def compare_corpora(options: CorpusDiff) -> bool:
             only_left=[entry.id for entry in difference.only_left],
             only_right=[entry.id for entry in difference.only_right],
             common=list(difference.common),
-            families_only_left=[group.key for group in difference.families_only_left],
-            families_only_right=[group.key for group in difference.families_only_right],
+            families_only_left=[group.identity.text for group in difference.families_only_left],
+            families_only_right=[group.identity.text for group in difference.families_only_right],
         )
     else:
         for mark, entries in (("-", difference.only_left), ("+", difference.only_right)):
             for entry in entries:
-                say(f"{mark} {entry.id}  {title_of(entry.finding)}")
+                say(f"{mark} {entry.id}  {sentence(entry.finding)}")
         console().print(
             f"{len(difference.only_left)} only in {left}, {len(difference.only_right)} only in "
             f"{right}, {len(difference.common)} in both"
@@ -308,6 +291,11 @@ def reproduce(options: Repro) -> None:
     from fuzz.explain.folder import write_reproduction
 
     entry = named_entry(options.case, options.corpus)
+    if options.bisected is not None and not is_value_finding(entry):
+        raise UsageError(
+            f"--bisected is about compilers that make code of a program which runs, and finding "
+            f"{entry.id} is of another sort, whose folder has no place for it; leave --bisected out"
+        )
     path, disassembler = options.output or Path(f"repro-{entry.id}"), options.disassembler
     files = write_reproduction(
         entry, path, disassembler=find_disassembler(disassembler), bisected=options.bisected

@@ -11,20 +11,19 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from corpus import Cause, Entry, Problem
-from corpus.entry import DESCRIPTION, read_entry
-from corpus.known import Known, KnownEntry, known_with
+from corpus import Cause, Entry, Problem, open_corpus
+from corpus.entry import DESCRIPTION, KERNEL, read_entry
+from corpus.known import Known, Row, known_with
 from corpus.opening import MANIFEST, Answers, is_record, named_corpus, read_answers
 from fuzz.campaign.status import check_tested, untested_words
 from fuzz.findings.case import MODULE, is_runnable
-from fuzz.findings.making import NOTHING, MadeWith, UntrustedError, replay_options
+from fuzz.findings.making import NOTHING, UntrustedError, replay_options
 from fuzz.findings.probes import ReplayStatus
 from fuzz.findings.replay import Way, by_way
 from fuzz.findings.stored import Replayed, Replays, is_expansion
-from fuzz.kinds import title_of
+from fuzz.kinds import sentence
 from fuzz.options import Replay, check_conflicts
 from fuzz.output import (
-    Test,
     console,
     counted,
     emit,
@@ -35,8 +34,8 @@ from fuzz.output import (
     say,
     tracked,
     typed,
-    write_junit,
 )
+from fuzz.output.report import Test, write_junit
 from fuzz.runner import has_device_fault
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.given_files import read_given, reason_of
@@ -50,7 +49,7 @@ from runners.ptx_pass import PtxPass
 
 @dataclass(kw_only=True)
 class _Results:
-    rows: list[tuple[Replayed, KnownEntry | None]] = field(default_factory=list)
+    rows: list[tuple[Replayed, Row | None]] = field(default_factory=list)
     tests: list[Test] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
@@ -109,7 +108,9 @@ def replay_path(options: Replay) -> bool:
         raise UsageError(f"{path} holds no findings; `{command}` looks for some")
     _check(entries, options)
     answers = read_answers() if is_record(path) else None
-    with Replays(replay_options(options), baseline=options.baseline, answers=answers) as replays:
+    with Replays(
+        replay_options(options), baseline=options.baseline, answers=answers, kernels=options.kernels
+    ) as replays:
         known = known_with(options.known)
         _replay(entries, replays, told, options, known)
     for problem in told.broken:
@@ -138,7 +139,7 @@ def _untested(told: _Results, options: Replay) -> str:
     faults = [name for name in options.faults if name != NOTHING]
     entries = [one.entry for one, _ in told.rows if one.error is None]
     entries = [one for one in entries if MODULE in one.finding.files] if faults else []
-    if not entries or any(MadeWith.of(one).front_end for one in entries) or options.front_end:
+    if not entries or any(one.finding.made.front_end for one in entries) or options.front_end:
         return ""
     texts = [one.read(MODULE).decode(errors="replace") for one in entries]
     idle = [name for name in faults if not any(map(by_name(name).applies, texts))]
@@ -198,6 +199,8 @@ def _replay(
         one = replays.replay(entry, times=options.times)
         if one.error is not None and len(entries) == 1 and options.junit is None:
             raise one.error
+        if one.kernel is not None:
+            open_corpus(entry.path.parents[1]).attach_kernel(entry, one.kernel)
         match = known.match(entry.finding)
         told.rows.append((one, match))
         told.tests.append(_test(one, match, time.monotonic() - started))
@@ -207,11 +210,12 @@ def _replay(
             _print(one, match, out)
 
 
-def _row(one: Replayed, known: KnownEntry | None) -> dict[str, object]:
+def _row(one: Replayed, known: Row | None) -> dict[str, object]:
     return {
         **one.row(),
         "known": known is not None,
         "known_as": None if known is None else known.id,
+        "kernel_lines": one.kernel.count("\n") if one.kernel is not None else None,
     }
 
 
@@ -248,7 +252,7 @@ def _summarise(
         mended, kept, changed = (standings[one] for one in ReplayStatus)
         say(
             f"Compared with the newest answer of the record (up to ptxas {answers.asked[-1]}): "
-            f"{mended} mended, {kept} as before, {changed} wrong in another way."
+            f"{mended} fixed, {kept} unchanged, {changed} wrong in another way."
         )
 
 
@@ -280,14 +284,14 @@ def _became(one: Replayed) -> str:
         return f"{one.verdict:<10}"
     right = one.now.kind is None
     said = {
-        ReplayStatus.MENDED: "mended",
-        ReplayStatus.KEPT: "right as before" if right else "wrong as before",
+        ReplayStatus.MENDED: "fixed",
+        ReplayStatus.KEPT: "right, unchanged" if right else "wrong, unchanged",
         ReplayStatus.CHANGED: "wrong in another way",
     }
     return f"{said[one.standing]:<20}"
 
 
-def _print(one: Replayed, known: KnownEntry | None, out: Console) -> None:
+def _print(one: Replayed, known: Row | None, out: Console) -> None:
     line = Text(_became(one), style=_STYLES.get(one.verdict, "legal"))
     if one.before is not None and one.counts:
         line.append(f" (baseline: {one.before.verdict(one.finding.kind)})", style="odd")
@@ -295,16 +299,18 @@ def _print(one: Replayed, known: KnownEntry | None, out: Console) -> None:
         line.append(f" {one.now.failed} of {one.now.runs:,} times", style="count")
     if one.now.executions > one.now.runs:
         line.append(f" ({one.now.executions:,} executions)", style="count")
-    line.append(f" {one.entry.id}  {harmless(title_of(one.finding), one_line=True)}")
+    line.append(f" {one.entry.id}  {harmless(sentence(one.finding), one_line=True)}")
     if known is not None:
         line.append(f" known: {known.id}", style="known")
+    if one.kernel is not None:
+        line.append(f" {KERNEL}: {one.kernel.count(chr(10))} lines", style="quiet")
     if one.standing is not None:
         line.append(f"; now {one.now.label}; the record: {one.recorded}", style="quiet")
     out.print(line, soft_wrap=True)
 
 
-def _test(one: Replayed, known: KnownEntry | None, seconds: float) -> Test:
-    title, group = title_of(one.finding), f"warpfuzz.{one.finding.kind}"
+def _test(one: Replayed, known: Row | None, seconds: float) -> Test:
+    title, group = sentence(one.finding), f"warpfuzz.{one.finding.kind}"
     name = f"{one.entry.id} {title}"
     if one.error is not None:
         return Test(group, name, seconds, "error", "it could not be asked", str(one.error))

@@ -88,7 +88,7 @@ def status_view(found: Sequence[Figures]) -> RenderableType:
 def _total(found: Sequence[Figures]) -> Text:
     lives = Counter(one.life.value for one in found)
     seconds = sum(one.summary.seconds for one in found)
-    groups = {row.group or row.title for one in found for row in one.summary.unknown}
+    groups = {row.family or row.title for one in found for row in one.summary.unknown}
     line = Text().append("all of them", style="bold").append(f": {_counted(lives)} · ")
     line.append(f"{sum(one.summary.cases for one in found):,}", style="count")
     rate = sum(one.newest.rate for one in found if one.life is Life.RUNNING)

@@ -30,11 +30,13 @@ from fuzz.console.report import print_report, write_report
 from fuzz.findings.families import (
     FamilyState,
     FindingGroup,
+    accused,
     finding_groups,
     finding_row,
     group_counts,
     group_name,
 )
+from fuzz.kinds import sentence
 from fuzz.output import HEARTBEAT_SECONDS, console, counted, duration, emit, harmless, is_watched
 from oracle.errors import UsageError
 
@@ -193,9 +195,6 @@ class LineWatching(Watching):
             name, shown = group_name(group.shown), group.shown
             if name not in self._found:
                 self._say(_news(group))
-            elif shown.headline != self._told[name].headline:
-                stored = f" ({shown.saved.id})" if shown.saved is not None else ""
-                self._say(f"{self._told[name].words}: the same cause as {shown.words}{stored}")
             # A state goes on changing.
             self._told[name] = replace(shown)
             self._found.add(name)
@@ -203,9 +202,9 @@ class LineWatching(Watching):
         for gone in [one for one in self._told if one not in there]:
             now = status.turned_out(self._told[gone].key)
             if now is not None:
-                title = self._told.pop(gone).words
+                title = sentence(self._told.pop(gone).case)
                 self._found.discard(gone)
-                what = f"turned out to be {now}" if now else "did not happen again"
+                what = f"now named {now}" if now else "did not happen again"
                 self._say(f"{title}: {what}")
 
     def _say(self, line: str) -> None:
@@ -218,8 +217,8 @@ class LineWatching(Watching):
 def _news(group: FindingGroup) -> str:
     family = group.shown
     stored = f" ({family.saved.id})" if family.saved is not None else ""
-    line = f"{group.title}{group.remark}; smallest case{stored}: {family.text}"
-    return f"{line} (PTX ISA {family.version})" if family.version else line
+    shown = f"{accused(family.case)} (PTX ISA {family.case.ptx_version})"
+    return f"{group.title}{group.remark}; smallest case{stored}: {shown}"
 
 
 def heartbeat(status: CampaignStatus) -> str:
@@ -283,11 +282,11 @@ class JsonWatching(Watching):
             emit({"state": statistics(status)})
 
 
-def watching(budget: Budget, *, json: bool) -> Watching:
-    """Return the one who watches as fits where the output goes."""
+def watching(budget: Budget, *, json: bool, out: Console | None = None) -> Watching:
+    """Return the one who watches as fits where the output goes: by itself to standard output."""
     if json:
         return JsonWatching()
-    out = console()
+    out = out or console()
     return LiveWatching(budget, out) if is_watched(out) else LineWatching(out)
 
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from corpus import (
     Case,
     Entry,
-    Family,
     Kind,
     OracleVerdict,
     Origin,
@@ -24,15 +23,15 @@ from corpus.programs import decode_program, encode_program, pack, unpack
 from fuzz import warpfuzz_version
 from fuzz.diagnosis.experiments import Culprit
 from fuzz.diagnosis.single_step import CODE
-from fuzz.findings.families import WRONG_STEP, family_of_culprit
+from fuzz.findings.families import WRONG_STEP, Bucket, bucket_of_culprit
 from fuzz.findings.making import EXPECTED as EXPECTED
 from fuzz.findings.making import INPUT as INPUT
 from fuzz.findings.making import MODULE as MODULE
 from fuzz.findings.making import PROGRAM as PROGRAM
-from fuzz.findings.making import details_of
 from fuzz.findings.making import is_runnable as is_runnable
 from fuzz.findings.making import is_value_finding as is_value_finding
 from fuzz.findings.making import lacks_images as lacks_images
+from fuzz.findings.making import making_of
 from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import Difference, differences
 from fuzz.runner import OpenRunner
@@ -70,7 +69,7 @@ class Evidence:
     """A finding, before it is written down."""
 
     kind: Kind
-    family: Family
+    bucket: Bucket
     subject: Subject
     attempts: Sequence[Attempt]
     """Runs of the subject, the one that shows it best first."""
@@ -103,17 +102,17 @@ class Evidence:
         ]
         return differences(self.subject.program, expected, wrong)
 
-    def named(self, culprit: Culprit | None, *, who: str = "") -> Evidence:
+    def named(self, culprit: Culprit | None, *, builds: str = "") -> Evidence:
         """Return it named after what is wrong; as it is, where that is unknown.
 
         Of code whose wrong instructions are not told apart yet, what it ends in says more: findings
-        of many causes would have one name, and all but one of them be given up. `who` are the
-        compilers that alone have it, in words; "" where it is not one of them.
+        of many causes would have one name, and all but one of them be given up. `builds` are the
+        compilers that alone have it; "" where it is not one of them.
         """
-        if culprit is None or culprit.steps == (CODE,):
+        if culprit is None or culprit.instructions == (CODE,):
             return self
-        family = family_of_culprit(self.kind, culprit, self.differences(), who)
-        return replace(self, family=family, culprit=culprit.name)
+        bucket = bucket_of_culprit(self.kind, culprit, builds)
+        return replace(self, bucket=bucket, culprit=culprit.name)
 
 
 def case_of(
@@ -124,8 +123,6 @@ def case_of(
     choice = opened.choice
     architecture = shown.compiled.architecture if shown.compiled else opened.target
     details: dict[str, str | int | float | bool] = {
-        "runner": choice.name,
-        "layout": choice.layout,
         "architecture": architecture,
         "copies": subject.copies,
         "runs": len(evidence.attempts),
@@ -142,9 +139,6 @@ def case_of(
         details[WRONG_STEP] = evidence.culprit
     if shown.compiled is not None:
         details["compiler"] = shown.compiled.compiler
-    if choice.level is not None:
-        details["opt"] = choice.level
-    details |= details_of(choice)
     found = evidence.differences()
     if found:
         details["differing elements"] = len(found)
@@ -160,7 +154,7 @@ def case_of(
         details[f"difference {number}"] = str(difference)
     return Case(
         kind=evidence.kind,
-        family=evidence.family,
+        identity=evidence.bucket.identity,
         instructions=instructions_of(subject.program),
         target=opened.target,
         ptx_version=subject.module.version,
@@ -177,6 +171,7 @@ def case_of(
         ),
         versions=made_by(),
         origin=origin,
+        made=making_of(choice),
         shrink=status,
         complexity=complexity(subject.program, subject.image),
         details=details,

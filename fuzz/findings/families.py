@@ -20,23 +20,16 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache, cached_property
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus import Case, Family, Kind, Saved, ShrinkStatus
-from corpus.finding import RIGHT, TITLE_CHARACTERS
-from corpus.known import KnownEntry
+from corpus import Case, Identity, Kind, Saved
+from corpus.finding import BESIDE, DIVERGED, RIGHT
+from corpus.known import Row
 from fuzz.diagnosis.experiments import Culprit, unit_of
 from fuzz.findings.verdicts import TELLING, Difference, Differences, differences, kind_of_difference
-from fuzz.kinds import (
-    KINDS,
-    described,
-    headline,
-    shared_name,
-    spanned,
-    title_words,
-    versions_described,
-)
+from fuzz.kinds import KINDS, described, sentence, versions_described, what_is_wrong
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
@@ -62,26 +55,46 @@ _MODIFIERS = ("op", "popc", "rnd", "satfinite", "trans", "num")
 """Qualifiers that are named where they are written: a plainer instruction would lack them."""
 
 
-def core_of(kind: Kind, draft: Draft, explanation: Explanation) -> str:
-    """Return what shrinking must keep: the family but for qualifiers that may prove needless."""
-    return Family.of(
-        kind, *_about(kind, draft, explanation, modifiers=False), separator=_BESIDE
-    ).key
+@dataclass(frozen=True, kw_only=True)
+class Bucket:
+    """What suspects are counted as one finding by, until one of them is examined."""
+
+    kind: Kind
+    identity: Identity
+    builds: str = ""
+    """The compilers and levels that have it, as they are told apart; "" where none are compared."""
+
+    @classmethod
+    def of(
+        cls,
+        kind: Kind,
+        *instructions: str,
+        condition: str = "",
+        message: str = "",
+        builds: str = "",
+    ) -> Bucket:
+        """Return a bucket of an identity of its kind."""
+        identity = Identity.of(kind, *instructions, condition=condition, message=message)
+        return cls(kind=kind, identity=identity, builds=builds)
+
+    @property
+    def key(self) -> str:
+        """All of it in a line."""
+        return " | ".join(filter(None, (self.kind, self.identity.text, self.builds)))
 
 
-def family_of(kind: Kind, draft: Draft, explanation: Explanation, summary: str) -> Family:
-    """Return the family of a finding.
-
-    `summary` is what the assembler said, numbers and names abstracted; it is shown where it says
-    more than the kind does.
-    """
-    about = _about(kind, draft, explanation, modifiers=True)
-    said = f": {summary}" if KINDS[kind].quotes and summary else ""
-    return Family.of(kind, *about, shown=f"{', '.join(about)}{said}", separator=_BESIDE)
+def core_of(kind: Kind, draft: Draft, explanation: Explanation) -> Bucket:
+    """Return what shrinking must keep: all but the qualifiers that may prove needless."""
+    return _bucket(kind, _about(kind, draft, explanation, modifiers=False))
 
 
-_BESIDE = " | "
-"""Between the parts of a key of instructions."""
+def bucket_of(kind: Kind, draft: Draft, explanation: Explanation) -> Bucket:
+    """Return the bucket of a disagreement about one instruction."""
+    return _bucket(kind, _about(kind, draft, explanation, modifiers=True))
+
+
+def _bucket(kind: Kind, about: Sequence[str]) -> Bucket:
+    return Bucket.of(kind, about[0], condition=", ".join(about[1:]))
 
 
 def _about(kind: Kind, draft: Draft, explanation: Explanation, *, modifiers: bool) -> list[str]:
@@ -147,14 +160,15 @@ def _subject(draft: Draft, kind: Kind) -> str:
     shape = draft.qualifier("shape")
     known = shape in documented("shape")
     parts.append(shape if known else "another shape" if shape else "no shape")
-    return " ".join(parts)
+    return " ".join(dict.fromkeys(parts))
 
 
 def _type(name: str) -> str:
     return f".{name}" if name in documented("type") else "another type"
 
 
-_NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
+_NUMBERS = re.compile(r"0x[0-9a-f]+|(?<![A-Z\d])\d+")
+"""What differs from one time to the next; of an error code ("C7907") the digits are its name."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -266,23 +280,20 @@ def form_name(form: Form | None) -> str:
     """Name a form by what it computes: without layouts, state space and what is always there."""
     if form is None:
         return _LANES
-    return " ".join((INSTRUCTIONS[form.mnemonic].name, *_told_apart(form)))
+    told = (slot.text for slot in form.slots if slot.name not in _LEFT_OUT and slot.text)
+    return " ".join((INSTRUCTIONS[form.mnemonic].name, *told))
 
 
 _LEFT_OUT = frozenset({"sync", "aligned", "matrix", "alayout", "blayout", "layout", "space"})
 
 
-def _told_apart(form: Form) -> Iterable[str]:
-    return (slot.text for slot in form.slots if slot.name not in _LEFT_OUT and slot.text)
-
-
-def family_of_difference(
+def bucket_of_difference(
     kind: Kind,
     form: Form | None,
     found: Sequence[Difference],
     seen: WrongImages | None = None,
-) -> Family:
-    """Return the family of images that came out wrong.
+) -> Bucket:
+    """Return the bucket of images that came out wrong.
 
     Parameters
     ----------
@@ -298,50 +309,33 @@ def family_of_difference(
     every = Differences.of(found) if seen is None else seen.every
     shape = kind_of_difference(every, form)
     if (every.column("row") < 0).any():
-        what = shown = "writes outside of its result"
+        what = "writes outside of its result"
     else:
         what = shape if shape in TELLING else "other result"
-        shown = f"{what}, {shape}" if found and what != shape else what
     if scalar:
         # Code of lanes has many instructions: they would all be one line.
-        name = f"{_LANES} that ends in {scalar}"
-        return Family.of(kind, name, what, shown=f"{name}: {shown}")
+        return Bucket.of(kind, f"{_LANES} that ends in {scalar}", condition=what)
     behind = _BEHIND if form is not None and seen is not None and seen.behind_code else ""
-    name, words = f"{unit_name(form)}{behind}", f"{form_name(form)}{behind}"
-    return Family.of(kind, name, what, shown=f"{words}: {shown}")
+    return Bucket.of(kind, f"{unit_name(form)}{behind}", condition=what)
 
 
-def family_of_culprit(
-    kind: Kind, culprit: Culprit, found: Sequence[Difference], blame: str = ""
-) -> Family:
-    """Return the family of a finding of which experiments told what is wrong.
-
-    `blame` are the compilers that alone have it; "" where it is not one of them.
-    """
-    form = culprit.form
-    what = culprit.condition or (culprit.effect and f"as with {culprit.effect}")
-    if not what and found:
-        what = kind_of_difference(found, form)
-    names = list(culprit.steps)
-    if form is not None:
-        names[0] = " ".join((names[0], *_told_apart(form)))
-    elif culprit.within:
-        names[-1] += f" of {culprit.within}"
-    shown = f"{' or '.join(names)}: {what or 'fails'}"
-    return Family.of(kind, culprit.name, culprit.condition, shown=shown, blame=blame)
+def bucket_of_culprit(kind: Kind, culprit: Culprit, builds: str = "") -> Bucket:
+    """Return the bucket of a finding of which experiments told what is wrong."""
+    return Bucket.of(kind, *culprit.instructions, condition=culprit.condition, builds=builds)
 
 
-def family_of_failure(kind: Kind, form: Form | None, failure: Failure) -> Family:
-    """Return the family of runs that failed: what was said, less its numbers.
+def bucket_of_failure(kind: Kind, form: Form | None, failure: Failure) -> Bucket:
+    """Return the bucket of runs that failed: what was said, less its numbers.
 
     Words of a compiler say what is wrong with it, whatever the program is about, and so does what
     a runner gives back that nobody can read.
     """
     if kind is Kind.DIVERGENCE:
-        return _family(kind, None, under_a_condition(failure))
+        return Bucket.of(kind, under_a_condition(failure), condition=DIVERGED)
     if kind is Kind.UNREADABLE or (kind is Kind.COMPILE_FAILURE and failure.detail.strip()):
         form = None
-    return _family(kind, form, what_was_said(failure))
+    units = [] if form is None else [unit_name(form)]
+    return Bucket.of(kind, *units, message=what_was_said(failure))
 
 
 _ERROR = re.compile(r"\b(?:error|fatal|assertion|unreachable)\b", re.IGNORECASE)
@@ -366,7 +360,7 @@ def what_was_said(failure: Failure) -> str:
         # What a Python program says last, or has said already: the way there is no name.
         first = "" if raised[1] in failure.message else raised[1]
     words = _VALUES.sub("%...", f"{failure.message} {first}".strip())
-    return _NUMBERS.sub("#", _FOLDERS.sub("", words))[:200]
+    return " ".join(_NUMBERS.sub("#", _FOLDERS.sub("", words)).split())[:200]
 
 
 def under_a_condition(failure: Failure) -> str:
@@ -378,29 +372,21 @@ def under_a_condition(failure: Failure) -> str:
     words = lines[-1].split() if lines else []
     opcode = next((word for word in words if "." in word and not word.startswith("@")), "")
     names = [name for name in INSTRUCTIONS if opcode == name or opcode.startswith(f"{name}.")]
-    what = max(names, key=len, default=opcode.partition(".")[0] or "an instruction")
-    return f"{what} under a condition that differs between lanes"
+    return max(names, key=len, default=opcode.partition(".")[0] or "an instruction")
 
 
-def beside_other_kernels(name: str) -> str:
-    """Return the name of what a compiler gets wrong because of other kernels in the module."""
-    return f"{name}, beside other kernels"
+def beside_other_kernels(bucket: Bucket) -> Bucket:
+    """Return the bucket of images that come out wrong because of other kernels in the module."""
+    return replace(bucket, identity=msgspec.structs.replace(bucket.identity, condition=BESIDE))
 
 
-def family_beside_other_kernels(family: Family) -> Family:
-    """Return the family of images that come out wrong because of other kernels in the module."""
-    return Family(key=beside_other_kernels(family.key), title=beside_other_kernels(family.title))
+def bucket_of_flaky(form: Form | None) -> Bucket:
+    """Return the bucket of what did not come out the same every time."""
+    return Bucket.of(Kind.FLAKY, unit_name(form), condition="not the same every time")
 
 
-def family_of_flaky(form: Form | None) -> Family:
-    """Return the family of what did not come out the same every time."""
-    return _family(Kind.FLAKY, form, "not the same every time")
-
-
-def family_of_multiprocessor(
-    kind: Kind, number: int, device: str, uuid: str, instructions: Sequence[str]
-) -> Family:
-    """Return the family of what one multiprocessor of one device gets wrong, whatever it runs.
+def bucket_of_multiprocessor(kind: Kind, number: int, device: str, uuid: str) -> Bucket:
+    """Return the bucket of what one multiprocessor of one device gets wrong, whatever it runs.
 
     Parameters
     ----------
@@ -409,34 +395,13 @@ def family_of_multiprocessor(
     uuid
         What tells it from all others; empty where nothing does.
     """
-    head = f"multiprocessor {number} of {device}: "
-    listed = _listed(instructions, TITLE_CHARACTERS - len(f"{kind}: {head}"))
-    return Family.of(kind, f"multiprocessor {number} of {uuid or device}", shown=head + listed)
+    return Bucket.of(kind, f"multiprocessor {number} of {uuid or device}")
 
 
-def _listed(names: Sequence[str], most: int) -> str:
-    for shown in range(len(names), 0, -1):
-        more = f" and {len(names) - shown} more" if shown < len(names) else ""
-        text = ", ".join(names[:shown]) + more
-        if len(text) <= most:
-            return text
-    return f"{len(names)} instructions"
-
-
-def family_of_disagreement(one: str, other: str, form: Form | None) -> Family:
-    """Return the family of what two devices of one kind do not agree about.
-
-    Of each device, its UUID and host are given.
-    """
+def bucket_of_disagreement(one: str, other: str) -> Bucket:
+    """Return the bucket of what two devices of one kind, with UUID and host, disagree about."""
     first, second = sorted((one, other))
-    about = f"{first} and {second} disagree"
-    return Family.of(Kind.FLAKY, about, shown=f"{about}: {form_name(form)}")
-
-
-def _family(kind: Kind, form: Form | None, what: str) -> Family:
-    unit = "a program" if form is None else unit_name(form)
-    name = "a program" if form is None else form_name(form)
-    return Family.of(kind, unit, what, shown=f"{name}: {what}")
+    return Bucket.of(Kind.FLAKY, f"{first} and {second} disagree")
 
 
 PROVISIONAL = "which step is wrong is not known"
@@ -485,14 +450,12 @@ def asked_of(case: Case, *runners: str) -> tuple[Asked, ...]:
 
 
 def accused(case: Case) -> str:
-    """Return the instruction of a case that its family names; without a name, what it is about.
+    """Return the instruction of a case that its identity names, or what the case is about.
 
-    A case may have none: a runner may fail at what moves registers.
-
-    Of several that have the name the one is meant that has most of the title's qualifiers.
+    Of several that have the name the one is meant that has most of the name's qualifiers. A case
+    may have none: a runner may fail at what moves registers.
     """
-    head = case.family.headline(case.kind).partition(": ")[0]
-    words = head.replace(",", " ").split()
+    words = " ".join(case.identity.instructions).replace(",", " ").split()
     named = [
         text
         for text in case.instructions
@@ -508,22 +471,21 @@ def accused(case: Case) -> str:
     return next(multiplied, next(iter(case.instructions), "no matrix instruction"))
 
 
-def who_has(families: Iterable[tuple[Family, Sequence[Asked]]]) -> str:
-    """Say which compilers have a cause: "V11.8.89 to V12.4.131 -O1 -O3"; "" without any."""
-    found = list(families)
-    named = list(dict.fromkeys(filter(None, (family.blame for family, _ in found))))
-    if len(named) < 2:
-        return "".join(named)
-    asked = [one for _, some in found for one in some]
+def who_has(found: Iterable[Case]) -> str:
+    """Say which compilers have a cause: "only V11.8.89 to V12.4.131 -O1 -O3".
+
+    "every compiler" where all do that were asked, and "" where compilers were not compared.
+    """
+    cases = list(found)
+    asked = [one for case in cases for one in asked_of(case)]
     everybody = list(dict.fromkeys(replace(one, outcome="") for one in asked))
-    # A finding that was made smaller may show in fewer than it was named after.
     wrong = {replace(one, outcome="") for one in asked if one.wrong}
-    wrong.update(*(spanned(who, everybody) for who in named))
     if len(wrong) == len(everybody):
-        return "every compiler"
-    members = [one for one in everybody if one in wrong]
-    some = described if all("-O" in who for who in named) else versions_described
-    return f"only {some(members, everybody)}"
+        return "every compiler" if everybody else ""
+    # A divergence is one pass's, which other levels have as well.
+    diverged = all(case.kind is Kind.DIVERGENCE for case in cases)
+    named = versions_described if diverged else described
+    return f"only {named([one for one in everybody if one in wrong], everybody)}"
 
 
 WRONG_STEP = "wrong step"
@@ -541,27 +503,17 @@ def is_provisional(case: Case) -> bool:
 
 @dataclass(kw_only=True)
 class FamilyState:
-    """One family of findings in a campaign, and its smallest member."""
+    """A finding of a campaign, from the first suspect to its smallest form."""
 
-    kind: Kind
-    family: Family
-    text: str
-    """The instruction of the finding that stands for the family, which is the smallest once it
-    is shrunk."""
-    verdict: str
-    """What the oracle says of it."""
-    message: str
-    """What the runner says of it."""
-    version: str = ""
-    known: KnownEntry | None = None
+    bucket: Bucket
+    case: Case
+    """What stands for it: the smallest one that there is."""
+    known: Row | None = None
+    like: Row | None = None
+    """What is known and has its identity, whatever builds have that."""
     cases: int = 0
     """Cases drawn so far that belong here."""
     saved: Saved | None = None
-    shrink: ShrinkStatus = ShrinkStatus.RAW
-    provisional: bool = False
-    """Whether it is named after what it looks like: no experiment told which step is wrong."""
-    asked: tuple[Asked, ...] = ()
-    """What each compiler did that its finding was compared with."""
     new: bool = False
     confirmed: bool = False
     """Whether it was replayed."""
@@ -570,59 +522,37 @@ class FamilyState:
     deaths: int = 0
     """Workers that died over it."""
 
-    @classmethod
-    def of(cls, family: Family, case: Case, cases: int) -> FamilyState:
-        """Return the family of a case."""
-        own = cls(kind=case.kind, family=family, text="", verdict="", message="", cases=cases)
-        own.describe(case)
-        return own
-
-    def describe(self, case: Case) -> None:
-        """Let a case stand for the family."""
-        self.kind, self.verdict, self.text = case.kind, case.kind.value, accused(case)
-        self.version, self.message = case.ptx_version, case.runners[-1].message
-        self.shrink, self.provisional, self.asked = (
-            case.shrink,
-            is_provisional(case),
-            asked_of(case),
-        )
+    @property
+    def kind(self) -> Kind:
+        """What was observed."""
+        return self.case.kind
 
     @property
     def id(self) -> str | None:
-        """Id of the finding that stands for the family; None if it could not be stored."""
+        """Id of the finding that stands for it; None if it could not be stored."""
         return None if self.saved is None else self.saved.id
 
     @property
     def key(self) -> str:
-        """What findings of the family have in common."""
-        return self.family.key
+        """What its suspects have in common."""
+        return self.bucket.key
 
     @property
-    def title(self) -> str:
-        """What files keep of `words`."""
-        return self.family.title
-
-    @property
-    def headline(self) -> str:
-        """What is wrong, as the family has it."""
-        return self.family.headline(self.kind)
-
-    @property
-    def words(self) -> str:
-        """The line that a person reads."""
-        return title_words(self.kind, self.family, message=self.message)
+    def provisional(self) -> bool:
+        """Whether no experiment told which step is wrong."""
+        return is_provisional(self.case)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FindingGroup:
-    """Families with one cause, whichever compilers have it: all of them known, or none of them."""
+    """Findings of one identity, whichever compilers have it: all of them known, or none."""
 
     members: tuple[FamilyState, ...]
-    """The families, those of the worst kind first; never empty."""
+    """Those of the worst kind first; never empty."""
 
     @property
     def shown(self) -> FamilyState:
-        """The family that is shown for all."""
+        """The one that is shown for all."""
         return self.members[0]
 
     @property
@@ -633,22 +563,17 @@ class FindingGroup:
     @property
     def title(self) -> str:
         """The line that a person reads."""
-        return title_words(self.kind, self._named, message=self.shown.message)
+        return sentence(self.shown.case, who=self.who)
 
     @property
     def who(self) -> str:
-        """The compilers that have it, in words; "" where it is not theirs."""
-        return who_has((one.family, one.asked) for one in self.members)
+        """The compilers that have it; "" where it is not theirs."""
+        return who_has(one.case for one in self.members)
 
     @property
     def what(self) -> str:
-        """The title without the kind, and with every compiler that has it."""
-        return headline(self.kind, self._named, message=self.shown.message, who=self.who)
-
-    @property
-    def _named(self) -> Family:
-        others = ((one.kind, one.family) for one in self.members[1:])
-        return shared_name(self.kind, self.shown.family, others)
+        """The title without the kind."""
+        return what_is_wrong(self.shown.case, who=self.who)
 
     @property
     def kinds(self) -> Mapping[Kind, int]:
@@ -659,7 +584,7 @@ class FindingGroup:
         return counts
 
     @property
-    def known(self) -> KnownEntry | None:
+    def known(self) -> Row | None:
         """Why it needs not be reported; None if nobody has explained it."""
         return self.shown.known
 
@@ -669,7 +594,10 @@ class FindingGroup:
         if self.known is not None:
             names = dict.fromkeys(one.known.id for one in self.members if one.known is not None)
             return f" (known: {', '.join(names)})"
-        return f" ({PROVISIONAL})" if self.shown.provisional else ""
+        like = self.shown.like
+        remarks = [PROVISIONAL] if self.shown.provisional else []
+        remarks += [f"as {like.id}, which is not known of these builds"] if like else []
+        return f" ({'; '.join(remarks)})" if remarks else ""
 
     @property
     def ids(self) -> list[str]:
@@ -707,9 +635,9 @@ def finding_groups(families: Iterable[FamilyState]) -> list[FindingGroup]:
     )
 
 
-def group_name(family: FamilyState) -> tuple[object, bool]:
-    """Return what a family has in common with the others of its group."""
-    return family.family.cause(family.kind), family.known is not None
+def group_name(family: FamilyState) -> tuple[Identity, bool]:
+    """Return what a finding has in common with the others of its group."""
+    return family.case.identity, family.known is not None
 
 
 def group_counts(families: Iterable[FamilyState]) -> tuple[int, int]:
@@ -724,24 +652,24 @@ def unknown_groups(families: Iterable[FamilyState]) -> int:
 
 
 def finding_row(family: FamilyState) -> dict[str, object]:
-    """Return a family as the summary lists it."""
+    """Return a finding as the summary lists it."""
+    case = family.case
     return {
         "id": family.id,
-        "family": family.key,
-        "group": family.family.cause(family.kind)[1],
-        "kind": family.kind.value,
-        "verdict": family.verdict,
+        "family": case.identity.text,
+        "kind": case.kind.value,
+        "verdict": case.kind.value,
         "known": family.known is not None,
         "known_as": family.known.id if family.known else None,
         "provisional": family.provisional,
-        "compilers": family.family.blame or None,
+        "compilers": who_has([case]) or None,
         "path": str(family.saved.path) if family.saved else None,
-        "title": family.title,
-        "text": family.text,
-        "ptx_version": family.version,
+        "title": sentence(case, who=who_has([case])),
+        "text": accused(case),
+        "ptx_version": case.ptx_version,
         "cases": family.cases,
-        "shrink": family.shrink.value,
-        "message": family.message,
+        "shrink": case.shrink.value,
+        "message": case.runners[-1].message,
     }
 
 

@@ -10,15 +10,13 @@ without being named.
 
 from __future__ import annotations
 
-import shlex
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from corpus import Entry, Finding, Kind
+from corpus import Entry, Finding, Kind, Making
 from corpus.finding import RIGHT
 from fuzz.output import typed
 from fuzz.runner import BUILT_IN, RunnerChoice
@@ -46,10 +44,6 @@ from runners.variants import NONE, PLAIN, Variant, parse_variant, split_variant
 
 NOTHING = "none"
 """In place of a fault or a pass: nothing is planted."""
-FAULTS, PASS, FRONT_END, ASSEMBLER = "faults", "ptx pass", "front end", "assembler"
-"""Names in the details of a finding."""
-
-
 MODULE, PROGRAM = "module.ptx", "program.json"
 INPUT, EXPECTED = "input.npy", "expected.npy"
 """Files of a finding: what runs, and memory before and after."""
@@ -59,75 +53,23 @@ class UntrustedError(UsageError):
     """A corpus names a command, and nobody gave his word for it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class MadeWith:
-    """What a finding says of how it was made."""
-
-    runner: str | None
-    """"sim", "cuda", one of somebody else's, or whatever stands there; None if it does not say."""
-    layout: int
-    level: int | None
-    assembler: str | None
-    """Version or path, with its options behind it."""
-    faults: tuple[str, ...]
-    ptx_pass: str | None
-    """A command; of findings from before 2026-11-22 without its folders."""
-    front_end: str | None = None
-    """What wrote the PTX; None: warpfuzz."""
-
-    @classmethod
-    def of(cls, entry: Entry) -> MadeWith:
-        """Read what a finding says."""
-        details = entry.finding.details
-        runner, layout = details.get("runner"), details.get("layout", 0)
-        level, assembler = details.get("opt"), details.get(ASSEMBLER)
-        faults, ptx_pass = details.get(FAULTS), details.get(PASS)
-        front_end = details.get(FRONT_END)
-        options = [word for one in entry.finding.runners for word in _words(one.options)]
-        if not isinstance(faults, str):
-            faults = " ".join(_after("--fault", options))
-        if not isinstance(ptx_pass, str):
-            ptx_pass = next(iter(_after("--ptx-pass", options)), None)
-        return cls(
-            runner=runner if isinstance(runner, str) else None,
-            layout=layout if isinstance(layout, int) else 0,
-            level=level if isinstance(level, int) else None,
-            assembler=assembler if isinstance(assembler, str) else None,
-            faults=tuple(dict.fromkeys(faults.split())),
-            ptx_pass=ptx_pass,
-            front_end=front_end if isinstance(front_end, str) else None,
-        )
-
-    def source(self, module: KernelModule) -> Source | None:
-        """Return what the front end was given for a module; None where warpfuzz wrote the PTX."""
-        if self.front_end is None:
-            return None
-        return source_of(self.front_end, module, level=self.level)
+def written(entry: Entry, module: KernelModule) -> Source | None:
+    """Return what the front end was given for a module; None where warpfuzz wrote the PTX."""
+    made = entry.finding.made
+    return source_of(made.front_end, module, level=made.level) if made.front_end else None
 
 
-def details_of(choice: RunnerChoice) -> dict[str, str]:
-    """Return what a finding has to remember of a runner beyond what is plain."""
-    found = {}
-    if choice.faults:
-        found[FAULTS] = " ".join(choice.faults)
-    if choice.ptx_pass is not None:
-        found[PASS] = choice.ptx_pass
-    if choice.front_end is not None:
-        found[FRONT_END] = choice.front_end.spelled
-    if choice.assembler is not None:
-        found[ASSEMBLER] = choice.assembler.spelled
-    return found
-
-
-def _words(options: str) -> list[str]:
-    try:
-        return shlex.split(options)
-    except ValueError:
-        return options.split()
-
-
-def _after(option: str, words: list[str]) -> list[str]:
-    return list(dict.fromkeys(value for name, value in pairwise(words) if name == option))
+def making_of(choice: RunnerChoice) -> Making:
+    """Return what a finding has to remember of a runner."""
+    return Making(
+        runner=choice.name,
+        layout=choice.layout,
+        level=choice.level,
+        assembler="" if choice.assembler is None else choice.assembler.spelled,
+        faults=tuple(choice.faults),
+        ptx_pass=choice.ptx_pass or "",
+        front_end="" if choice.front_end is None else choice.front_end.spelled,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +102,7 @@ class ReplayOptions:
         Raises UntrustedError if the finding names a program, and nobody gave his word for it, and
         UsageError if the finding does not say where it ran, or there is no such fault.
         """
-        made, finding = MadeWith.of(entry), entry.finding
+        made, finding = entry.finding.made, entry.finding
         if self.model is None and "model file" in finding.details:
             raise UsageError(
                 f"finding {entry.id} was judged by the model {finding.details['model']}, which is "
@@ -168,7 +110,7 @@ class ReplayOptions:
             )
         target = self.target or finding.target
         name = self.runner or made.runner
-        if name in (None, "ptxas"):
+        if name in ("", "ptxas"):
             raise UsageError(f"finding {entry.id} does not say what found it; choose with --runner")
         if self.runner is None and is_command(name):
             self._check_trusted(entry, name, "--runner")
@@ -187,7 +129,7 @@ class ReplayOptions:
         front_end = self.fronted(entry)
         level = self.level if self.level is not None or not again else made.level
         assembler = self.assembler
-        if assembler is None and again and made.assembler is not None:
+        if assembler is None and again and made.assembler:
             self._check_trusted(entry, made.assembler, "--assembler")
             assembler = made.assembler
         return replace(
@@ -209,7 +151,7 @@ class ReplayOptions:
         """Return the faults for a finding; those of the simulated device only there."""
         if self.faults is not None:
             return tuple(name for name in self.faults if name != NOTHING)
-        faults = MadeWith.of(entry).faults
+        faults = entry.finding.made.faults
         if runner in (None, "sim"):
             return faults
         return tuple(name for name in faults if by_name(name).place is Place.PTX)
@@ -218,10 +160,10 @@ class ReplayOptions:
         """Return the PTX pass for a finding. Raises UntrustedError if only the finding names it."""
         if self.ptx_pass is not None:
             return None if self.ptx_pass == NOTHING else self.ptx_pass
-        made = MadeWith.of(entry).ptx_pass
-        if made is not None:
+        made = entry.finding.made.ptx_pass
+        if made:
             self._check_trusted(entry, made, "--ptx-pass")
-        return made
+        return made or None
 
     def fronted(self, entry: Entry) -> str | None:
         """Return what writes the PTX for a finding.
@@ -230,10 +172,10 @@ class ReplayOptions:
         """
         if self.front_end is not None:
             return None if self.front_end == NOTHING else self.front_end
-        made = MadeWith.of(entry).front_end
-        if made is not None and names_program(made):
+        made = entry.finding.made.front_end
+        if made and names_program(made):
             self._check_trusted(entry, made, "--front-end")
-        return made
+        return made or None
 
     def compilers(self, entry: Entry, named: str | None, *, runs: bool) -> Selected:
         """Return the compilers that a bisection asks.
@@ -252,9 +194,9 @@ class ReplayOptions:
         front_end = self.fronted(entry)
         if named is None and front_end is None:
             self.passed(entry)  # the user's word comes first
-            made = MadeWith.of(entry)
+            made = entry.finding.made
             device = self.runner or made.runner
-            if runs and device == "sim" and made.assembler is None:
+            if runs and device == "sim" and not made.assembler:
                 raise UsageError(
                     f"finding {entry.id} came out on the simulated device, which runs the PTX "
                     "itself: no compiler made its code, so there is none to bisect; give --runner "
@@ -280,8 +222,8 @@ class ReplayOptions:
 
 def variant_of(finding: Finding) -> Variant:
     """Return the options of ptxas that a finding has in all its compilers that are wrong."""
-    named = finding.details.get(ASSEMBLER)
-    names = {named} if isinstance(named, str) else {
+    named = finding.made.assembler
+    names = {named} if named else {
         one.version for one in finding.runners
         if one.runner == "ptxas" and one.outcome not in RIGHT
     }  # fmt: skip
@@ -305,19 +247,19 @@ def replay_command(entry: Entry, *, path: str | None = None) -> str:
 
     The programs that it was made with are named in it: who runs the command has read them.
     """
-    made = MadeWith.of(entry)
+    made = entry.finding.made
     words = ["warpfuzz", "replay", path or entry.path, *_passed(made)]
-    if made.assembler is not None and not VERSION.fullmatch(split_variant(made.assembler)[0]):
+    if made.assembler and not VERSION.fullmatch(split_variant(made.assembler)[0]):
         words += ["--assembler", made.assembler]
     if "model file" in entry.finding.details:
         words += ["--model", str(entry.finding.details["model file"])]
     return typed(words)
 
 
-def _passed(made: MadeWith) -> list[str]:
+def _passed(made: Making) -> list[str]:
     words = ["--runner", made.runner] if made.runner and is_command(made.runner) else []
-    words += [] if made.ptx_pass is None else ["--ptx-pass", made.ptx_pass]
-    if made.front_end is not None and names_program(made.front_end):
+    words += [] if not made.ptx_pass else ["--ptx-pass", made.ptx_pass]
+    if made.front_end and names_program(made.front_end):
         words += ["--front-end", made.front_end]
     return words
 
@@ -343,16 +285,12 @@ def lacks_images(entry: Entry) -> bool:
 
 def commands_of(entry: Entry) -> list[tuple[str, str]]:
     """Return the commands that a page of a finding names, each with what it does."""
-    path, made = entry.path, MadeWith.of(entry)
+    path, made = entry.path, entry.finding.made
     if lacks_images(entry):
         return [("without warpfuzz", typed(("warpfuzz", "repro", path)))]
     found = [("run it again", replay_command(entry))]
     # Others than a GPU run PTX: no ptxas has to do with what came out there.
-    if (
-        made.runner in (None, "ptxas", "cuda")
-        or made.front_end is not None
-        or made.assembler is not None
-    ):
+    if made.runner in ("", "ptxas", "cuda") or made.front_end or made.assembler:
         found.append(("since when", typed(("warpfuzz", "bisect", path, *_passed(made)))))
     return [*found, ("without warpfuzz", typed(("warpfuzz", "repro", path)))]
 

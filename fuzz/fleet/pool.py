@@ -256,7 +256,7 @@ class FleetPool(ClosedAtTheEnd):
         if parcel is None:
             # A corpus is open to everybody: the finding may have been pruned in the meantime.
             self._events.append(
-                Finished(job=job, report=Found(family=job.family, state=FoundState.LEFT))
+                Finished(job=job, report=Found(bucket=job.bucket, state=FoundState.LEFT))
             )
             return
         ready = self._ready()

@@ -5,7 +5,6 @@ What is stored is replayed like a case written by hand.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ import numpy as np
 from corpus import (
     Case,
     Corpus,
-    Family,
+    Identity,
     Kind,
     OracleVerdict,
     RunnerVerdict,
@@ -23,9 +22,10 @@ from corpus import (
     ShrinkStatus,
     Versions,
 )
-from corpus.known import Known, KnownEntry
+from corpus.known import Known, Row
 from corpus.programs import pack
 from fuzz import warpfuzz_version
+from fuzz.checks.compiler_suspects import with_outcomes
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, MemberRunner, fitting, placed
 from fuzz.findings.case import (
@@ -39,18 +39,27 @@ from fuzz.findings.case import (
     TEXT_CHARACTERS,
 )
 from fuzz.findings.launches import Setup
-from fuzz.findings.making import details_of
+from fuzz.findings.making import making_of
 from fuzz.judging.comparing import Answerer, Compared, Verdict, compared, expectations
-from fuzz.judging.reducing import Reduced, Reducer, pieces_of
-from fuzz.judging.reference import Image, Left, Reference, image_of, is_approximate
+from fuzz.judging.reducing import KernelReducer, Reduced
+from fuzz.judging.reference import (
+    Expected,
+    Image,
+    Left,
+    Reference,
+    approximations,
+    edges_of,
+    image_of,
+)
 from fuzz.kinds import described
+from fuzz.reducer import MOST_NAMED, instructions_in, opcodes_of, telling
 from fuzz.runner import OpenRunner, RunnerChoice, cores, opened
 from oracle.errors import UsageError
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.judgements import Outcome
 from runners.assemblers.judging import judge_module
 from runners.compilers import discover_assemblers
-from runners.protocol import Compiled, Failure
+from runners.protocol import Compiled, Failure, Images
 from runners.ptx_text import header
 from runners.simulated import TrapKind
 
@@ -140,7 +149,7 @@ class Found:
     blame: str
     """Names of those that alone get the smaller kernel wrong; "" if all do."""
     saved: Saved
-    known: KnownEntry | None
+    known: Row | None
     unassembled: bool
     """Whether it was made smaller and there was no ptxas to ask about the smaller forms."""
 
@@ -159,7 +168,16 @@ class Judged:
     untried: int
     """Images for which the simulated device had no time."""
     came: Compared
+    approximations: Sequence[str] = ()
+    """Opcodes of which the ISA bounds the error alone, as far as a result depends on them."""
+    approximate_bytes: int = 0
+    """Bytes of an image that depend on them on any image, where that is known."""
     found: list[Found] = field(default_factory=list)
+
+    @property
+    def worst_first(self) -> list[Verdict]:
+        """What is wrong, the worst first, and of what is as bad what most have."""
+        return sorted(self.came.verdicts, key=lambda one: (-one.kind.severity, -len(one.names)))
 
 
 def judged(
@@ -174,7 +192,37 @@ def judged(
     known: Known,
     tell: Callable[[str], None],
 ) -> Judged:
-    """Judge a kernel.
+    """Judge a kernel, and make what is found smaller.
+
+    Parameters are those of `compare`, and
+    corpus
+        Where findings go; it is made when there is one.
+
+    Raises `compare`'s errors.
+    """
+    told = compare(who, ptx, setup, reference, count=count, seed=seed, tell=tell)
+    explained: set[str] = set()
+    for verdict in told.worst_first[:_MOST_FINDINGS]:
+        if explained >= set(verdict.names):
+            continue
+        tell(f"making smaller what {verdict.names[0]} gets wrong")
+        found, names = _found(who, ptx, setup, reference, verdict, corpus, known)
+        explained |= names
+        told.found.append(found)
+    return told
+
+
+def compare(
+    who: Court,
+    ptx: str,
+    setup: Setup,
+    reference: Reference | None,
+    *,
+    count: int,
+    seed: int,
+    tell: Callable[[str], None],
+) -> Judged:
+    """Run a kernel everywhere and compare what comes out.
 
     Parameters
     ----------
@@ -182,8 +230,8 @@ def judged(
         None: the simulated device does not know the kernel's instructions.
     count
         Images that are drawn.
-    corpus
-        Where findings go; it is made when there is one.
+    tell
+        Is told what is being done.
 
     Raises
     ------
@@ -195,8 +243,12 @@ def judged(
             f"the kernel has no result that could be judged: {setup.entry} is given no buffer that "
             'it could write into; name one (--launch FILE, out = { bytes = 256, type = "u32" })'
         )
-    images = np.array([image_of(setup, seed=seed, number=number) for number in range(count)])
-    expected, referee = None, "the others"
+    edges = edges_of(ptx, setup.entry)
+    images = np.array(
+        [image_of(setup, seed=seed, number=number, edges=edges) for number in range(count)]
+    )
+    expected: Expected | None = None
+    referee = "the others"
     left: Mapping[int, Left] = {}
     if reference is not None:
         tell("running the kernel on the simulated device")
@@ -213,28 +265,19 @@ def judged(
         images = images[numbers]
     tell("compiling and comparing")
     answerers = who.answerers(ptx, setup)
-    came = compared(
-        answerers, ptx, setup, images, expected, permitted=is_approximate(ptx, setup.entry)
-    )
+    open_ = approximations(ptx, setup.entry)
+    came = compared(answerers, ptx, setup, images, expected, permitted=bool(open_))
     if reference is None and not came.codes and came.verdicts:
         raise UsageError(
             f"no build runs to its end ({came.verdicts[0].difference}), and the simulated "
             "device does not know the kernel: look at how it is launched (--launch FILE)"
         )
-    told = Judged(
+    return Judged(
         setup=setup, referee=referee, images=len(images), left=left, came=came,
         untried=count - len(images) - len(left),
+        approximations=open_ if expected is None or expected.approximate.any() else (),
+        approximate_bytes=0 if expected is None else int(expected.approximate.any(axis=0).sum()),
     )  # fmt: skip
-    explained: set[str] = set()
-    worst_first = sorted(came.verdicts, key=lambda one: (-one.kind.severity, -len(one.names)))
-    for verdict in worst_first[:_MOST_FINDINGS]:
-        if explained >= set(verdict.names):
-            continue
-        tell(f"making smaller what {verdict.names[0]} gets wrong")
-        found, names = _found(who, ptx, setup, reference, verdict, corpus, known)
-        explained |= names
-        told.found.append(found)
-    return told
 
 
 def _found(
@@ -252,18 +295,15 @@ def _found(
     wrong, unassembled = list(verdict.answerers), False
     among = list(who.members)
     # What hangs costs the runner's whole deadline each time.
-    if reference is not None and verdict.kind not in (Kind.FLAKY, Kind.HANG):
-        small = Reference(target=reference.target, most_steps=_SLACK * reference.steps + 1000)
-        assembler = _assembler(ptx) if not who.members else None
-        holds = _holds(verdict, small, assembler)
-        smaller = Reducer(holds, ptx, setup, verdict.image).reduced()
-        alike = _again(who, small, smaller, verdict)
+    if reference is not None and verdict.kind not in (Kind.FLAKY, Kind.HANG, Kind.NOTE):
+        smaller = reducer_of(who, ptx, reference, verdict).reduced()
+        alike = _again(who, reference.at_most(_SLACK), smaller, verdict)
         if alike:
             wrong = [each for one in alike for each in one.answerers]
             verdict = replace(alike[0], answerers=tuple(wrong))
             names |= set(verdict.names)
             reduced = smaller
-            unassembled = not who.members and assembler is None
+            unassembled = not who.members and _assembler(ptx) is None
     members = [member for one in wrong for member in one.members]
     blame = ""
     if members and len(members) < len(among):
@@ -271,14 +311,31 @@ def _found(
     case = case_of(
         verdict, reduced, who.ready,
         referee=SIMULATED if reference is not None else "the others",
-        blame=blame or ("every compiler" if members else ""),
     )  # fmt: skip
+    if among:
+        outcomes = {one: verdict.kind.value if one in members else "match" for one in among}
+        case = with_outcomes(case, outcomes)
     saved = corpus().add(case, files_of(verdict, reduced, ptx))
     found = Found(
         case=case, verdict=verdict, reduced=reduced, blame=blame, saved=saved,
         known=known.match(case), unassembled=unassembled,
     )  # fmt: skip
     return found, names
+
+
+def reducer_of(
+    who: Court, ptx: str, reference: Reference, verdict: Verdict, *, end: float | None = None
+) -> KernelReducer:
+    """Return what makes a kernel smaller that a build gets wrong.
+
+    Parameters
+    ----------
+    end
+        Value of `time.monotonic()` at which it ends; None: `REDUCE_SECONDS` from now.
+    """
+    assembler = _assembler(ptx) if not who.members else None
+    holds = shows(verdict, reference.at_most(_SLACK), assembler)
+    return KernelReducer(holds, ptx, verdict.setup, verdict.image, end=end)
 
 
 def _assembler(ptx: str) -> Assembler | None:
@@ -297,17 +354,21 @@ def _again(who: Court, reference: Reference, case: Reduced, before: Verdict) -> 
     if isinstance(expected, Left):
         return []
     everybody = who.answerers(case.ptx, case.setup)
-    came = compared(everybody, case.ptx, case.setup, case.image[None], expected[None])
+    many = Expected(expected.image[None], expected.approximate[None])
+    came = compared(everybody, case.ptx, case.setup, case.image[None], many)
     found = [one for one in came.verdicts if (one.failure is None) is (before.failure is None)]
     return [one for one in found if one.failure is None or one.kind is before.kind]
 
 
-def _holds(
+def shows(
     verdict: Verdict, reference: Reference, assembler: Assembler | None
 ) -> Callable[[str, Setup, Image], bool]:
     """Return what asks whether a smaller case still shows it, and an assembler takes it."""
     bad, good = verdict.answerers[0], verdict.good
     assembled: dict[str, bool] = {}
+
+    def right(answer: Images, expected: Expected) -> bool:
+        return np.array_equal(answer[0], expected.beside(answer[0]))
 
     def holds(ptx: str, setup: Setup, image: Image) -> bool:
         expected = reference.after(ptx, setup, image, sure=False)
@@ -317,11 +378,11 @@ def _holds(
         if isinstance(answer, Failure):
             if verdict.failure is None or answer.trouble is not verdict.failure.trouble:
                 return False
-        elif verdict.failure is not None or np.array_equal(answer[0], expected):
+        elif verdict.failure is not None or right(answer, expected):
             return False
         if good is not None:
-            right = good.answer(ptx, setup, image[None])
-            if isinstance(right, Failure) or not np.array_equal(right[0], expected):
+            other = good.answer(ptx, setup, image[None])
+            if isinstance(other, Failure) or not right(other, expected):
                 return False
         # The second run costs as much as the first, and rarely says no.
         if isinstance(reference.after(ptx, setup, image), Left):
@@ -333,50 +394,29 @@ def _holds(
     return holds
 
 
-_PLAIN = re.compile(r"(?:ld|st|mov|cvta|bra|ret|exit|bar|mul\.wide|add\.[us]64)\b")
-"""What every kernel has, and what says nothing of what is wrong."""
-_SHOWN = 4
-"""Opcodes that a family names."""
-
-
-def case_of(
-    verdict: Verdict, reduced: Reduced, ready: OpenRunner, *, referee: str, blame: str
-) -> Case:
+def case_of(verdict: Verdict, reduced: Reduced, ready: OpenRunner, *, referee: str) -> Case:
     """Describe a finding for the corpus.
 
     Parameters
     ----------
     referee
         What says what must come out.
-    blame
-        Who alone has it; "" where everybody does.
     """
-    instructions = _instructions(reduced.ptx)
-    opcodes = _opcodes(instructions)
-    telling = [one for one in opcodes if not _PLAIN.match(one)] or opcodes[:1]
-    about = shown = ", ".join(telling[:_SHOWN]) + (", …" if len(telling) > _SHOWN else "")
+    instructions = instructions_in(reduced.ptx)
     ran = rewritten(verdict, reduced)
-    kept = set(_instructions(ran or reduced.ptx))
-    changed = _opcodes([one for one in instructions if one not in kept])
-    if 0 < len(changed) <= _SHOWN:
-        about = shown = ", ".join(changed)
-    else:
-        shown = f"a kernel with {about}"
+    kept = set(instructions_in(ran or reduced.ptx))
+    changed = opcodes_of(one for one in instructions if one not in kept)
+    about = changed if 0 < len(changed) <= MOST_NAMED else telling(instructions)
     first = verdict.answerers[0]
     target, version = header(reduced.ptx)
     details: dict[str, str | int | float | bool] = {
-        "runner": first.choice.name,
-        "layout": first.choice.layout,
         "compilers": ", ".join(verdict.names)[:TEXT_CHARACTERS],
         "referee": referee,
         "tries": reduced.tries,
-        **details_of(first.choice),
     }
-    if first.choice.level is not None:
-        details["opt"] = first.choice.level
     return Case(
         kind=verdict.kind,
-        family=Family.of(verdict.kind, "kernel", about, shown=shown, blame=blame),
+        identity=Identity.of(verdict.kind, *about),
         instructions=tuple(instructions) or (MODULE,),
         target=target,
         ptx_version=version,
@@ -392,20 +432,11 @@ def case_of(
             ),
         ),
         versions=Versions(warpfuzz=warpfuzz_version()),
+        made=making_of(first.choice),
         shrink=reduced.status,
         complexity=int(np.count_nonzero(reduced.image)),
         details=details,
     )
-
-
-def _instructions(ptx: str) -> list[str]:
-    lines = [words for words, free in pieces_of(ptx) if free and words.endswith(";")]
-    return [words for words in lines if not words.startswith(".")]
-
-
-def _opcodes(instructions: Sequence[str]) -> list[str]:
-    found = [re.sub(r"^@\S+ ", "", words).split()[0].rstrip(";") for words in instructions]
-    return list(dict.fromkeys(found))
 
 
 def rewritten(verdict: Verdict, reduced: Reduced) -> str | None:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
 
-from corpus import Case, Corpus, Family, Kind, Origin, Saved, ShrinkStatus
-from corpus.known import Known, KnownEntry
+from corpus import Case, Corpus, Identity, Kind, Origin, Saved, ShrinkStatus
+from corpus.known import Known, Row
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import (
-    family_of_difference,
-    family_of_failure,
-    family_of_flaky,
-    family_of_multiprocessor,
+    Bucket,
+    bucket_of_difference,
+    bucket_of_failure,
+    bucket_of_flaky,
+    bucket_of_multiprocessor,
     form_name,
 )
 from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import differences, judge
-from fuzz.kinds import title_of
+from fuzz.kinds import sentence
 from fuzz.runner import kind_of_failure
 from fuzz.screening.screen import MOST_FAULTY, Description, Item, Screen, Sighting
 from oracle.targets import Module
@@ -65,14 +66,14 @@ class ScreenFinding:
     """What these programs are about, each once."""
     saved: Saved | None = None
     """Where it is in the corpus; None until `keep` has stored it."""
-    known: KnownEntry | None = None
+    known: Row | None = None
     """Why it needs not be reported; None if nobody has explained it."""
 
     @property
     def title(self) -> str:
-        """The title of its family, and as what it is known."""
+        """The line that a person reads of it, and as what it is known."""
         known = f" (known: {self.known.id})" if self.known is not None else ""
-        return f"{title_of(self.case)}{known}"
+        return f"{sentence(self.case)}{known}"
 
     @property
     def path(self) -> str:
@@ -100,8 +101,7 @@ class Examiner:
     """UUID of the device; empty if it has none."""
     set_name: str = ""
     """The file of the set; empty where there is none."""
-    findings: dict[str, ScreenFinding] = field(default_factory=dict)
-    """By the key of the family, without the kind."""
+    findings: dict[Identity, ScreenFinding] = field(default_factory=dict)
     _examined: set[str] = field(default_factory=set)
     """Names of the programs whose images were replayed."""
 
@@ -122,9 +122,9 @@ class Examiner:
         return [one for one in found if one is not None]
 
     def _differing(self, screen: Screen, item: Item, one: Differing) -> ScreenFinding | None:
-        there = self.findings.get(self._multiprocessor(Kind.FLAKY, one.sm, ())[0])
+        there = self.findings.get(self._multiprocessor(Kind.FLAKY, one.sm).identity)
         if there is not None and _is_local(screen, item):
-            return self._joined(there, item, one.sm)
+            return self._joined(there, item)
         if item.source.entry in self._examined or len(self._examined) >= _MOST_EXAMINED:
             return None
         self._examined.add(item.source.entry)
@@ -133,7 +133,7 @@ class Examiner:
         cool = self._replay(screen, item, one, _COOL_SECONDS)
         return self._difference(screen, item, one, hot, cool)
 
-    def _joined(self, there: ScreenFinding, item: Item, sm: int) -> ScreenFinding | None:
+    def _joined(self, there: ScreenFinding, item: Item) -> ScreenFinding | None:
         """Add a program to the finding of a multiprocessor; return it if that says more."""
         name = form_name(main_form(item.source.program))
         if item.source.entry not in there.programs and len(there.programs) < _MOST_NAMED:
@@ -142,18 +142,13 @@ class Examiner:
             return None
         there.instructions.append(name)
         case = there.case
-        _, family = self._multiprocessor(case.kind, sm, there.instructions)
         details = {**case.details, _INSTRUCTIONS: "; ".join(there.instructions)}
-        case = msgspec.structs.replace(case, family=family, details=details)
+        case = msgspec.structs.replace(case, details=details)
         there.case = case
         return there
 
-    def _multiprocessor(
-        self, kind: Kind, sm: int, instructions: Sequence[str]
-    ) -> tuple[str, Family]:
-        """Return the family of a multiprocessor, and its key without the kind."""
-        family = family_of_multiprocessor(kind, sm, self.device, self.uuid, instructions)
-        return family.cause(kind)[1], family
+    def _multiprocessor(self, kind: Kind, sm: int) -> Bucket:
+        return bucket_of_multiprocessor(kind, sm, self.device, self.uuid)
 
     def _replay(self, screen: Screen, item: Item, one: Differing, seconds: float) -> _Again:
         outcome = screen.again(item, one.image, seconds)
@@ -188,11 +183,10 @@ class Examiner:
         kind = verdict if steady else Kind.FLAKY
         name = form_name(form)
         if _is_local(screen, item) and not any(others.wrong for _, others in again):
-            key, family = self._multiprocessor(kind, one.sm, [name])
+            bucket = self._multiprocessor(kind, one.sm)
         else:
             found = differences(source.program, expected, one.actual)
-            family = family_of_difference(kind, form, found) if steady else family_of_flaky(form)
-            _, key = family.cause(kind)
+            bucket = bucket_of_difference(kind, form, found) if steady else bucket_of_flaky(form)
         attempt = Attempt(
             kind=verdict,
             actual=one.actual[None],
@@ -214,28 +208,28 @@ class Examiner:
             words[_SET] = self.set_name
         if self.description.model:
             words["model"] = self.description.model
-        return self._found(screen, key, item, kind, family, attempt, one.image, words)
+        return self._found(screen, item, kind, bucket, attempt, one.image, words)
 
     def _failure(self, screen: Screen, item: Item, failure: Failure) -> ScreenFinding | None:
         kind = kind_of_failure(failure)
-        family = family_of_failure(kind, main_form(item.source.program), failure)
+        bucket = bucket_of_failure(kind, main_form(item.source.program), failure)
         attempt = Attempt(kind=kind, failure=failure, failed=1)
         words = {"while screening": f"{len(item.failures)} launches of {item.source.entry} failed"}
-        return self._found(screen, family.cause(kind)[1], item, kind, family, attempt, 0, words)
+        return self._found(screen, item, kind, bucket, attempt, 0, words)
 
     def _found(
         self,
         screen: Screen,
-        key: str,
         item: Item,
         kind: Kind,
-        family: Family,
+        bucket: Bucket,
         attempt: Attempt,
         image: int,
         words: Mapping[str, str | int],
     ) -> ScreenFinding | None:
         """Return a finding, and remember it; None, where its cause has one already."""
         source, description = item.source, self.description
+        key = bucket.identity
         if key in self.findings:
             self.findings[key].programs.append(source.entry)
             return None
@@ -246,7 +240,7 @@ class Examiner:
             image=np.array(source.references.images[image]),
             copies=1 if attempt.failure is not None else _COPIES,
         )
-        evidence = Evidence(kind=kind, family=family, subject=subject, attempts=[attempt])
+        evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=[attempt])
         drawn = source.references.drawn
         number = drawn[image] if drawn else image
         origin = Origin(seed=description.seed, round=source.round, image=number)

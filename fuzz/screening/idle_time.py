@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fuzz.checks.protocol import Found, FoundState, RoundReport, ScreeningReport
+from fuzz.findings.families import Bucket
 from fuzz.runner import OpenRunner, opened
 from fuzz.screening.distilling import describe, fits, set_program
 from fuzz.screening.examining import Examiner
@@ -112,7 +113,7 @@ class IdleScreening:
     def _examine(self, examiner: Examiner, screen: Screen, sighting: Sighting) -> None:
         for found in examiner.examine(screen, sighting):
             suspect = Found(
-                family=found.case.family,
+                bucket=Bucket(kind=found.case.kind, identity=found.case.identity),
                 case=found.case,
                 files=found.files,
                 cases=sighting.wrong,

@@ -7,6 +7,7 @@ the other: several times slower, and as exact.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,11 +28,13 @@ _INFINITE = 2.0**128
 class _Elements:
     """Decoded elements, with the tiles last."""
 
-    def __init__(self, bits: Array, fmt: Format) -> None:
+    def __init__(self, bits: Array, fmt: Format, least: int | None = None) -> None:
         self.values: Floats = element_values(bits, fmt).astype(np.float64)
         magnitude = (bits >> fmt.ignored_bits) & ((1 << fmt.exponent_bits + fmt.fraction_bits) - 1)
         field = (magnitude >> fmt.fraction_bits).astype(np.int32)
         self.exponents: NDArray[np.int32] = np.maximum(field, 1) - fmt.bias
+        if least is not None:
+            np.maximum(self.exponents, least, out=self.exponents)
         self.finite = bool((field <= 2 * fmt.bias).all())
 
 
@@ -40,17 +43,52 @@ def unusual_dot(
 ) -> Array:
     """Return a @ b + c, on raw bit patterns; parameters and result as of `truncated_dot`."""
     with np.errstate(all="ignore"):  # specials are garbage until the end of a block
-        left = _Elements(a.transpose(2, 1, 0), multiplicand)
-        right = _Elements(b.transpose(1, 2, 0), multiplicand)
+        least, least_b = rule.least_exponents
+        left = _Elements(a.transpose(2, 1, 0), multiplicand, least)
+        right = _Elements(b.transpose(1, 2, 0), multiplicand, least_b)
         total = np.ascontiguousarray(c.transpose(1, 2, 0))
         for block in blocks:
             total = _add_block(left, right, total, block, rule)
     return total
 
 
-def _add_block(a: _Elements, b: _Elements, c: Array, block: slice, rule: TruncatedDot) -> Array:
-    fmt = rule.accumulator_format
-    addend = _Elements(c, fmt)
+def units_of(
+    a: Array, b: Array, c: Array, *, multiplicand: Format, rule: TruncatedDot
+) -> tuple[float, Sequence[float], Sequence[float]]:
+    """Return how the terms of one block of one element of D are aligned.
+
+    Parameters
+    ----------
+    a, b
+        Raw patterns of the factors, shape (k,).
+    c
+        That of the addend, of the rule's accumulator format, shape ().
+
+    Returns
+    -------
+    unit
+        What terms are truncated to multiples of.
+    values
+        The exact terms, the addend last; not finite where one is not.
+    counts
+        The truncated terms, in units.
+    """
+    with np.errstate(all="ignore"):
+        left, right = (
+            _Elements(x[:, None, None], multiplicand, least)
+            for x, least in zip((a, b), rule.least_exponents, strict=True)
+        )
+        addend, block = _Elements(c[None, None, None], rule.accumulator_format), slice(0, len(a))
+        largest = _largest_exponents(left, right, addend, block, rule)
+        unit = float(np.ldexp(1.0, largest - rule.fraction_bits.value)[0, 0, 0])
+        values = [float(x[0, 0, 0] * y[0, 0, 0]) for x, y, _ in _products(left, right, block)]
+        values.append(float(addend.values[0, 0, 0]))
+        return unit, values, np.trunc(np.array(values) / unit).tolist()
+
+
+def _largest_exponents(
+    a: _Elements, b: _Elements, addend: _Elements, block: slice, rule: TruncatedDot
+) -> Array:
     zero = rule.zero_exponent.value
     largest = np.where(addend.values == 0.0, zero, addend.exponents)
     for x, y, exponents in _products(a, b, block):
@@ -58,6 +96,13 @@ def _add_block(a: _Elements, b: _Elements, c: Array, block: slice, rule: Truncat
         if rule.product_exponent.value == "normalised":
             exponents = exponents + (np.abs(product) >= np.ldexp(2.0, exponents))
         np.maximum(largest, np.where(product == 0.0, zero, exponents), out=largest)
+    return largest
+
+
+def _add_block(a: _Elements, b: _Elements, c: Array, block: slice, rule: TruncatedDot) -> Array:
+    fmt = rule.accumulator_format
+    addend = _Elements(c, fmt)
+    largest = _largest_exponents(a, b, addend, block, rule)
     scale = np.ldexp(1.0, rule.fraction_bits.value - largest)
     total = np.trunc(addend.values * scale)
     for x, y, _ in _products(a, b, block):
@@ -65,7 +110,7 @@ def _add_block(a: _Elements, b: _Elements, c: Array, block: slice, rule: Truncat
     total /= scale
     sign = -1.0 if rule.zero.value == "-" else 1.0
     finite = np.where(np.isfinite(total), total, 0.0)
-    result = rounded(finite, fmt, rule.rounding.value, rule.overflow.value)
+    result = rounded(finite, rule.sum_format, rule.rounding.value, rule.overflow.value)
     magnitude = result & result.dtype.type(fmt.magnitude)
     signed_zero = rounded(np.array([sign * 0.0]), fmt, "rn", "infinity")[0]
     result = np.where(magnitude == 0, signed_zero, result)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from corpus import (
     Case,
     Corpus,
-    Family,
+    Identity,
     Kind,
     OracleVerdict,
     Origin,
@@ -23,7 +23,8 @@ from corpus import (
 
 CASE = Case(
     kind=Kind.ACCEPTED,
-    family=Family(key="wmma.load .b8", title="wmma.load takes .b8"),
+    identity=Identity.of(Kind.ACCEPTED, "wmma.load .b8"),
+    key="wmma.load .b8",
     instructions=("wmma.load.a.sync.aligned.row.m16n16k16.b8 {%r0, %r1}, [%addr];",),
     target="sm_90",
     ptx_version="8.0",
@@ -47,7 +48,13 @@ def cases() -> st.SearchStrategy[Case]:
     return st.builds(
         Case,
         kind=st.sampled_from(Kind),
-        family=st.builds(Family, key=_words, title=_words),
+        identity=st.builds(
+            Identity,
+            failure=_words,
+            instructions=st.lists(_words, max_size=2).map(tuple),
+            condition=_texts,
+            message=_texts,
+        ),
         instructions=st.lists(_words, min_size=1, max_size=3).map(tuple),
         target=st.sampled_from(["sm_70", "sm_90a", "sm_100f"]),
         ptx_version=st.sampled_from(["6.0", "8.0", "9.4"]),

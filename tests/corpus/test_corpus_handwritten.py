@@ -44,7 +44,7 @@ def test_a_kind_and_a_module_are_enough(tmp_path: Path) -> None:
         "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r2}, [%addr];",
     )
     assert (finding.target, finding.ptx_version) == ("sm_100a", "8.7")
-    assert finding.family.key == "wmma.load.a.sync.aligned.row.m16n16k16.b8"
+    assert finding.identity.instructions == ("wmma.load.a.sync.aligned.row.m16n16k16.b8",)
     assert (finding.origin, list(finding.files)) == (None, ["module.ptx"])
     assert finding.versions.generator == 0, "made by hand"
 
@@ -89,7 +89,7 @@ def test_importing_twice_is_one_finding(tmp_path: Path) -> None:
     [
         ({}, "missing required field `kind`"),
         ({"kind": "odd"}, "in field kind"),
-        ({"kind": "crash", "colour": 1}, r"unknown field `colour`; its fields are kind, family"),
+        ({"kind": "crash", "colour": 1}, r"unknown field `colour`; its fields are kind, identity"),
         ({"kind": "crash", "target": "90"}, "in field target"),
         ([], "JSON object"),
     ],
@@ -125,9 +125,7 @@ def test_what_is_no_folder_is_a_sentence(tmp_path: Path, name: str) -> None:
 
 def test_a_module_without_matrix_instructions_needs_them_written(tmp_path: Path) -> None:
     folder = written(tmp_path, {"kind": "crash"}, module_ptx=".version 8.0\n.target sm_90\n")
-    with pytest.raises(
-        UsageError, match=r"no matrix instruction.* write family and instructions there"
-    ):
+    with pytest.raises(UsageError, match=r"no matrix instruction.* write instructions there"):
         new_corpus(tmp_path).add(*read_case(folder))
 
 

@@ -10,8 +10,8 @@ from corpus_cases import CASE, FILES, changed, moments, new_corpus, tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus import Case, Corpus, Family, Kind, ShrinkStatus
-from corpus.upkeep import compare, families, merge, prune, verify
+from corpus import Case, Corpus, Identity, Kind, ShrinkStatus
+from corpus.upkeep import compare, grouped, merge, prune, verify
 
 TEXTS = ("wmma.load 1;", "wmma.load;", "wmma.mma;", "ldmatrix;")
 
@@ -117,7 +117,7 @@ def test_pruning_keeps_the_smallest_of_each_family_with_what_it_came_from(
         folder = Path(name)
         corpus = new_corpus(folder / "corpus")
         merge(corpus, (filled(folder / str(at), found) for at, found in enumerate(contents)))
-        groups = families(corpus.entries())
+        groups = grouped(corpus.entries())
         before = tree(corpus)
         plan = prune(corpus, dry_run=True)
         assert tree(corpus) == before
@@ -134,7 +134,7 @@ def test_pruning_hides_what_was_shrunk_to_two_forms(tmp_path: Path) -> None:
         raw = corpus.add(CASE, FILES)
         corpus.replace(raw.id, changed(CASE, instructions=(text,)), FILES)
     merge(corpora[0], [corpora[1]])
-    shown = families(corpora[0].entries())[0].members
+    shown = grouped(corpora[0].entries())[0].members
     assert len(shown) == 2
     # The worse case: the link that was kept leads to the form that is not.
     entry = corpora[0].get(raw.id)
@@ -144,9 +144,12 @@ def test_pruning_hides_what_was_shrunk_to_two_forms(tmp_path: Path) -> None:
     assert [entry.id for entry in corpora[0].replaced()] == [raw.id]
 
 
+CRASHED = Identity.of(Kind.CRASH, "x")
+
+
 def test_pruning_keeps_the_shown_member_of_a_ring_shown(tmp_path: Path) -> None:
     corpus = new_corpus(tmp_path)
-    note = changed(CASE, kind=Kind.NOTE)
+    note = changed(CASE, kind=Kind.NOTE, identity=Identity.of(Kind.NOTE, "x"))
     shorter = changed(CASE, instructions=("w;",))
     raw, small, other = (corpus.add(case, {}) for case in (CASE, shorter, note))
     for saved, fields in (
@@ -168,11 +171,11 @@ def test_a_family_is_listed_smallest_first_and_the_worst_kind_first(tmp_path: Pa
     heavy = corpus.add(changed(CASE, instructions=("wmma;",)), {"image.bin": bytes(9)})
     light = corpus.add(changed(CASE, instructions=("mmaw;",)), {"image.bin": bytes(8)})
     busy = corpus.add(changed(CASE, instructions=("w;",), complexity=3), {})
-    crash = corpus.add(changed(CASE, kind=Kind.CRASH), {})
-    first, second = families(corpus.entries())
+    crash = corpus.add(changed(CASE, kind=Kind.CRASH, identity=CRASHED), {})
+    first, second = grouped(corpus.entries())
     assert [entry.id for entry in first.members] == [crash.id]
     assert [entry.id for entry in second.members] == [light.id, heavy.id, long.id, busy.id]
-    assert (second.title, second.smallest.id) == ("wmma.load takes .b8", light.id)
+    assert second.smallest.id == light.id
 
 
 def test_a_stranger_cannot_describe_or_hide_a_finding_of_mine(tmp_path: Path) -> None:
@@ -181,7 +184,7 @@ def test_a_stranger_cannot_describe_or_hide_a_finding_of_mine(tmp_path: Path) ->
     # Shrunk further, found earlier, and replaced by something of their own.
     better = changed(
         CASE,
-        family=Family(key="wmma.load .b8", title="all is well"),
+        identity=Identity(failure="wrong result", instructions=("wmma.load .b8",)),
         comment="theirs",
         shrink=ShrinkStatus.COMPLETE,
         created=datetime(2000, 1, 1, tzinfo=UTC),
@@ -222,7 +225,12 @@ def test_the_difference_of_two_corpora_is_told_by_finding_and_by_family(tmp_path
     left, right = new_corpus(tmp_path / "1"), new_corpus(tmp_path / "2")
     both, ours, theirs, crash = (
         changed(CASE, **fields)
-        for fields in ({}, {"target": "sm_80"}, {"target": "sm_75"}, {"kind": Kind.CRASH})
+        for fields in (
+            {},
+            {"target": "sm_80"},
+            {"target": "sm_75"},
+            {"kind": Kind.CRASH, "identity": CRASHED},
+        )
     )
     common = left.add(both, {}), right.add(both, {})
     only_ours, crashed, only_theirs = left.add(ours, {}), left.add(crash, {}), right.add(theirs, {})

@@ -1,16 +1,14 @@
 """The record that ships: every finding is the one that was recorded, and can be asked for."""
 
 import json
-import re
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from corpus import Family, Kind
+from corpus.builds import wrong_builds
 from corpus.entry import finding_id
-from corpus.known import load_known
+from corpus.known import KnownRow, known_with, load_known
 from corpus.opening import FOLDER, Answers, is_record, named_corpus, read_answers, write_answers
 from corpus.programs import decode_program, unpack
 from fuzz.findings.case import ACTUAL, INPUT, PROGRAM
@@ -23,7 +21,7 @@ ENTRIES = {entry.id: entry for entry in named_corpus(Path("record")).entries(pyt
 
 def test_ids_kinds_and_families_are_what_they_were():
     said = {
-        id_: {"kind": one.finding.kind.value, "family": one.finding.family.key}
+        id_: {"kind": one.finding.kind.value, "family": one.finding.key}
         for id_, one in ENTRIES.items()
     }
     assert said == RECORDED
@@ -40,7 +38,7 @@ KNOWN = {
     "length-of-bfi-modulo-32": {"128a5e25"},
     "difference-of-shifts-rotated": {"ae98bf0a"},
     "repeated-comparison-without-ftz": {"2f131bab"},
-    "absolute-values-left-out-behind-sat": {"457233a4"},
+    "absolute-values-left-out-behind-sat-of-one-instruction": {"457233a4"},
     "other-half-behind-set": {"8f983174"},
     "least-number-added-by-sub-sat": {"0750f349"},
     "addend-of-madc-hi-lost": {"eb66768c"},
@@ -62,31 +60,33 @@ or the name that they had when they were recorded."""
 def test_a_known_discrepancy_explains_the_findings_of_its_cause_and_no_others():
     found: dict[str, set[str]] = {}
     for id_, entry in ENTRIES.items():
-        known = [one.id for one in load_known().entries if one.explains(entry.finding)]
+        known = [one.id for one in load_known().entries if one.fits(entry.finding)]
         assert len(known) <= 1, f"{id_}: {known}"
         for name in known:
             found.setdefault(name, set()).add(id_[:8])
     assert found == KNOWN
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "branch or loop",
-        "branch or loop and a loop of lanes entered within its body",
-        "a branch of lanes and a loop of lanes entered within its body",
-        "a loop of lanes entered within its body",
-        "a predicate",
-        "scalar code",
-    ],
-)
-def test_a_name_that_bugs_of_several_causes_have_is_known_of_none(name):
-    """One was known by "branch or loop and ...", which is all that is known of it (2026-11-26)."""
-    for one, kind in product(load_known().entries, (Kind.VIOLATION, Kind.DEVIATION)):
-        for blame in ("", "only V13.5.37 -O3"):
-            key = Family.of(kind, name, blame=blame).key
-            pattern = one.match.family_regex
-            assert not pattern or not re.fullmatch(pattern, key), one.id
+def test_no_two_causes_of_the_record_share_an_identity():
+    found: dict[str, set[str]] = {}
+    for id_, entry in ENTRIES.items():
+        found.setdefault(entry.finding.identity.text, set()).add(id_[:8])
+    assert [ids for ids in found.values() if len(ids) > 1] == [{"a330f3ef", "aab1ca38"}]
+
+
+def test_every_finding_of_the_record_is_known_of_the_builds_that_it_names():
+    listed = known_with(None)
+    assert all(listed.match(entry.finding) is not None for entry in ENTRIES.values())
+
+
+def test_a_row_names_a_finding_of_the_record_that_it_fits_with_a_build_that_has_it():
+    for row in load_known().entries:
+        assert isinstance(row, KnownRow)
+        assert row.cause.count(". ") < 3
+        if row.finding:
+            finding = ENTRIES[row.finding].finding
+            assert row.fits(finding), row.id
+            assert any(map(row.covers, wrong_builds(finding))), row.id
 
 
 def test_an_id_is_still_the_hash_of_what_it_was():
@@ -154,22 +154,3 @@ def test_the_latest_answer_is_that_of_the_newest_version_that_gave_one():
         version, answer = read_answers().latest(entry.id)
         assert answer == [one for one in read_answers().of(entry.id) if one][-1]
         assert version in read_answers().asked
-
-
-@pytest.mark.parametrize(
-    ("shown", "headline"),
-    [
-        (
-            "ldmatrix another type another type another type m8n16",
-            "ldmatrix m8n16 with types that it does not have",
-        ),
-        (
-            "wmma.load.c another type, missing qualifier",
-            "wmma.load.c with types that it does not have, missing qualifier",
-        ),
-        ("wmma.load, register of another type", "wmma.load, register of another type"),
-        ("wmma.mma .f16 x another type m16n16k16", "wmma.mma .f16 x another type m16n16k16"),
-    ],
-)
-def test_a_headline_says_once_that_types_are_not_documented(shown: str, headline: str) -> None:
-    assert Family.of(Kind.ACCEPTED, "key", shown=shown).headline(Kind.ACCEPTED) == headline

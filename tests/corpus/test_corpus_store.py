@@ -30,7 +30,7 @@ from corpus import (
     Case,
     Corpus,
     Entry,
-    Family,
+    Identity,
     Kind,
     Origin,
     ShrinkStatus,
@@ -84,8 +84,8 @@ def test_an_id_does_not_depend_on_when_or_how_it_was_found(
         case,
         **{
             name: getattr(other, name)
-            for name in ("family", "oracle", "versions", "origin", "shrink", "complexity",
-                         "comment", "details", "created")
+            for name in ("identity", "key", "made", "oracle", "versions", "origin", "shrink",
+                         "complexity", "comment", "details", "created")
         },
         runners=tuple(data.draw(st.permutations(case.runners))),
     )  # fmt: skip
@@ -140,12 +140,12 @@ def test_a_finding_is_text_that_git_can_compare(tmp_path: Path) -> None:
 def test_what_is_learnt_of_a_finding_changes_neither_its_id_nor_its_files(tmp_path: Path) -> None:
     corpus = new_corpus(tmp_path)
     saved = corpus.add(CASE, FILES)
-    family = Family(key=CASE.family.key, title="wmma.load takes .b8 and .b16")
-    wider = changed(CASE, family=family, details={"replays": 4})
+    identity = Identity(failure="crash", instructions=("wider",))
+    wider = changed(CASE, identity=identity, details={"replays": 4})
     corpus.learn(wider, FILES)
     (entry,) = corpus.entries()
     assert entry.id == saved.id
-    assert entry.finding.family == family
+    assert entry.finding.identity == identity
     assert entry.finding.details == {"replays": 4}
     corpus.learn(wider, {})
     assert [one.id for one in corpus.entries()] == [saved.id]

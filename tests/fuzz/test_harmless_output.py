@@ -17,7 +17,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from corpus import Case, Family, Kind, create_corpus
+from corpus import Case, Identity, Kind, create_corpus
 from fuzz.output import console, encoded, harmless
 
 ORDERS = (
@@ -71,7 +71,7 @@ def test_a_hostile_finding_is_listed_and_shown(tmp_path: Path) -> None:
     saved = corpus.add(
         Case(
             kind=Kind.CRASH,
-            family=Family(key="k", title=f"title{HOSTILE}"),
+            identity=Identity(failure="wrong result", instructions=("k",)),
             instructions=(f"wmma.load{HOSTILE};",),
             target="sm_90",
             ptx_version="8.0",

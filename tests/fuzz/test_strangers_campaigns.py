@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from corpus import Case, Corpus, Entry, Family, Kind, create_corpus
+from corpus import Case, Corpus, Entry, Identity, Kind, Making, create_corpus
 from fuzz.campaign.store import SCHEMA, CampaignStore, State, decode
 from fuzz.commands.replay import replay_path
 from fuzz.commands.run import _seed, resumed
@@ -30,14 +30,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def case(number: int, **details: str) -> Case:
+def case(number: int, **made: str) -> Case:
     return Case(
         kind=Kind.CRASH,
-        family=Family(key=f"k{number}", title="t"),
+        identity=Identity(failure="wrong result", instructions=(f"k{number}",)),
         instructions=(f"wmma.{number};",),
         target="sm_90",
         ptx_version="8.0",
-        details=dict(details),
+        made=Making(**made),
     )
 
 

@@ -24,7 +24,7 @@ import pytest
 from corpus import Case, Kind
 from corpus.finding import RunnerVerdict
 from corpus.known import Known, load_known
-from fuzz.findings.families import family_of
+from fuzz.findings.families import bucket_of
 from oracle.forms import Form
 from oracle.isa import FORMS, is_available, needs_aligned, spellings
 from oracle.legality import Verdict, explain
@@ -135,7 +135,7 @@ def case(assembler: Assembler, draft: Draft, judgement: Judgement) -> Case:
     explanation = explain(draft.text, target=judgement.target, ptx_version=judgement.version)
     return Case(
         kind=Kind.REJECTED,
-        family=family_of(Kind.REJECTED, draft, explanation, judgement.normalised),
+        identity=bucket_of(Kind.REJECTED, draft, explanation).identity,
         instructions=(draft.text,),
         target=judgement.target,
         ptx_version=judgement.version,

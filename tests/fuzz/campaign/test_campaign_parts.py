@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus import Case, Family, Kind, RunnerVerdict, ShrinkStatus, create_corpus, durable
+from corpus import Case, Identity, Kind, RunnerVerdict, create_corpus, durable
 from corpus.known import Known
 from fuzz.campaign.campaign import check_options
 from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
@@ -33,7 +33,7 @@ from fuzz.campaign.store import (
 from fuzz.campaign.triage import Triage
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Facts, Found, RoundPlan, Stage
-from fuzz.findings.families import WRONG_STEP, FamilyState
+from fuzz.findings.families import WRONG_STEP, Bucket, FamilyState
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
 from oracle.image import different
@@ -44,10 +44,10 @@ COUNTS = st.integers(0, 10**15)
 FAMILIES = st.builds(
     FamilyRecord,
     kind=st.sampled_from(Kind),
-    key=TEXTS, title=TEXTS, text=TEXTS, verdict=TEXTS, message=TEXTS,
+    identity=st.builds(Identity.of, st.sampled_from(Kind), TEXTS.filter(bool), condition=TEXTS),
+    builds=TEXTS,
     cases=COUNTS,
-    id=st.none() | TEXTS,
-    shrink=st.sampled_from(ShrinkStatus),
+    id=TEXTS,
     confirmed=st.booleans(),
     finished=st.booleans(),
 )  # fmt: skip
@@ -238,14 +238,14 @@ def test_a_provisional_family_is_confirmed_ever_more_rarely_and_never_for_the_la
         known=Known(entries=()),
         shrinks=lambda _: False,
     )
-    family = Family(key="violation/provisional", title="")
+    bucket = Bucket.of(Kind.VIOLATION, "provisional")
     confirmed = []
     for met in range(1, 65):
-        if family.key not in triage.settled:
+        if bucket.key not in triage.settled:
             confirmed.append(met)
-            triage.turned[family.key] = "violation/what it is"
-            triage.tries[family.key] = len(confirmed)
-        triage.suspect(Found(family=family))
+            triage.turned[bucket.key] = "violation/what it is"
+            triage.tries[bucket.key] = len(confirmed)
+        triage.suspect(Found(bucket=bucket))
     assert confirmed == [1, 2, 4, 8, 16, 32, 64]
 
 
@@ -266,13 +266,13 @@ def test_of_what_looks_alike_some_wait_on_the_disk_and_the_others_are_met_again(
     triage = Triage(corpus=corpus, known=Known(entries=()), shrinks=lambda _: False)
 
     def suspect(number: int, title: str = "wmma.mma m16n16k16") -> bool:
-        family = Family(key=f"violation/{title} {number}", title=f"{title}: {number}")
+        bucket = Bucket.of(Kind.VIOLATION, f"{title} {number}")
         case = Case(
-            kind=Kind.VIOLATION, family=family, instructions=(f"wmma.mma {number};",),
+            kind=Kind.VIOLATION, identity=bucket.identity, instructions=(f"wmma.mma {number};",),
             target="sm_90", ptx_version="8.0",
             runners=(RunnerVerdict(runner="sim", version="1", outcome="violation"),),
         )  # fmt: skip
-        return triage.suspect(Found(family=family, case=case, cases=2))
+        return triage.suspect(Found(bucket=bucket, case=case, cases=2))
 
     stored = [suspect(number) for number in range(100)]
     assert stored == [True] * 32 + [False] * 68
@@ -281,7 +281,8 @@ def test_of_what_looks_alike_some_wait_on_the_disk_and_the_others_are_met_again(
     assert suspect(0, "mma.sync m16n8k8"), "another instruction is stored all the same"
     next(iter(triage.members.values())).finished = True
     assert suspect(99), "there is room for one"
-    assert triage.members["violation/wmma.mma m16n16k16 99"].cases == 4, "none is forgotten"
+    last = Bucket.of(Kind.VIOLATION, "wmma.mma m16n16k16 99")
+    assert triage.members[last.key].cases == 4, "none is forgotten"
     assert triage.unstored == 67
 
 
@@ -292,15 +293,14 @@ def test_replays_come_first_and_half_of_several_hands_make_findings_smaller(
     corpus = create_corpus(tmp_path_factory.mktemp("found") / "here", generator="test")
     triage = Triage(corpus=corpus, known=Known(entries=()), shrinks=lambda _: True)
     for number, done in enumerate(confirmed):
-        family = Family(key=f"violation/{number}", title="t")
+        bucket = Bucket.of(Kind.VIOLATION, f"{number}")
         case = Case(
-            kind=Kind.VIOLATION, family=family, instructions=(f"wmma.mma {number};",),
+            kind=Kind.VIOLATION, identity=bucket.identity, instructions=(f"wmma.mma {number};",),
             target="sm_90", ptx_version="8.0",
         )  # fmt: skip
-        triage.members[family.key] = FamilyState(
-            kind=Kind.VIOLATION, family=family, text="", verdict="", message="",
-            saved=corpus.add(case, {}), confirmed=done,
-        )  # fmt: skip
+        triage.members[bucket.key] = FamilyState(
+            bucket=bucket, case=case, saved=corpus.add(case, {}), confirmed=done
+        )
     shrinking = []
     for _ in range(hands):
         assert triage.untouched is (len(shrinking) < len(confirmed))
@@ -330,7 +330,7 @@ def test_a_family_is_as_provisional_after_a_resumption_as_its_finding_is(
     corpus = create_corpus(tmp_path / "found", generator="test")
     details = {} if provisional else {WRONG_STEP: "wmma.mma"}
     case = Case(
-        kind=Kind.VIOLATION, family=Family(key="violation/k", title="k"),
+        kind=Kind.VIOLATION, identity=Identity.of(Kind.VIOLATION, "k"),
         instructions=("wmma.mma;",),
         target="sm_90", ptx_version="8.0", details=details,
     )  # fmt: skip
@@ -338,22 +338,16 @@ def test_a_family_is_as_provisional_after_a_resumption_as_its_finding_is(
     records = [
         FamilyRecord(
             kind=Kind.VIOLATION,
-            key=key,
-            title="",
-            text="",
-            verdict="",
-            message="",
+            identity=Identity.of(Kind.VIOLATION, name),
             cases=1,
             id=id_,
-            shrink=ShrinkStatus.COMPLETE,
         )
-        for key, id_ in (("violation/k", stored), ("violation/lost", "0" * 16))
+        for name, id_ in (("k", stored), ("lost", "0" * 16))
     ]
     triage = Triage(corpus=corpus, known=Known(entries=()), shrinks=lambda _: False)
     triage.restore(records)
     states = dict(triage.members)
     assert {key: state.provisional for key, state in states.items()} == {
-        "violation/k": provisional, "violation/lost": False,
+        "violation | wrong result | k": provisional,  # what is no longer there is found again
     }  # fmt: skip
-    assert states["violation/lost"].saved is None, "what is no longer there is found again"
-    assert states["violation/k"].saved.id == stored
+    assert [state.id for state in states.values()] == [stored]

@@ -44,7 +44,7 @@ def test_a_compiler_that_compiles_nothing_is_one_line(tmp_path: Path) -> None:
         tmp_path, "run", "--runner", "sim", "--cases", 48, "--seed", 9, "--workers", 1,
         "--ptx-pass", "false", "--json",
     )  # fmt: skip
-    assert len({finding["group"] for finding in ran.findings}) == len(ran.findings) == 1
+    assert len({finding["family"] for finding in ran.findings}) == len(ran.findings) == 1
     assert ran.summary["failed"] > 1
     assert ran.summary["accepted_or_rejected"] == 0
 

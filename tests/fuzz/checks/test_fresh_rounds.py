@@ -136,7 +136,7 @@ def shown(made: list[RoundReport]) -> list[tuple[str, int, Images]]:
             number = suspect.case.origin.image
             assert number is not None
             found.append(
-                (suspect.family.key, number, np.load(BytesIO(suspect.files["input.npy"]))[0])
+                (suspect.bucket.key, number, np.load(BytesIO(suspect.files["input.npy"]))[0])
             )
     return found
 

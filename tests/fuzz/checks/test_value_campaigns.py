@@ -167,7 +167,7 @@ def test_the_same_seed_finds_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
     made = []
     for name in ("one", "two"):
         run(tmp_path / name, cases=32, images=16, only="*wmma*s4*", faults=("s4-as-u4",), seed=5)
-        made.append({entry.finding.family.key: entry for entry in entries(tmp_path / name)})
+        made.append({entry.finding.identity.text: entry for entry in entries(tmp_path / name)})
     assert made[0].keys() == made[1].keys() != set()
     for key, entry in made[0].items():
         assert entry.finding.origin == made[1][key].finding.origin

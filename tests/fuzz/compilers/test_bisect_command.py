@@ -6,7 +6,7 @@ import pytest
 from campaign_fakes import fake_ptxas
 from command_line import warpfuzz
 
-from corpus import Case, Family, Kind, RunnerVerdict, create_corpus
+from corpus import Case, Identity, Kind, RunnerVerdict, create_corpus
 from runners.assemblers.assembler import identify
 from runners.assemblers.judgements import Outcome
 from runners.assemblers.judging import judge_module
@@ -34,7 +34,7 @@ def finding(compilers, tmp_path_factory):
     text = f".version 8.0\n.target sm_80\n.visible .entry k()\n{{\n{ILLEGAL}\nret;\n}}\n"
     assert judge_module(assembler, text).outcome is Outcome.CRASHED
     crash = Case(
-        kind=Kind.CRASH, family=Family(key="k", title="crash"), instructions=(ILLEGAL,),
+        kind=Kind.CRASH, identity=Identity(failure="x k"), instructions=(ILLEGAL,),
         target="sm_80", ptx_version="8.0",
         runners=(RunnerVerdict(runner="ptxas", version=assembler.version, outcome="crashed"),),
     )  # fmt: skip
@@ -58,7 +58,7 @@ def test_a_person_reads_a_table_and_a_sentence(finding, compilers):
     assert "wrong (crash) from 12.1.1" in ended.out
     assert "ptxas 11.8.1 " in ended.out
     assert re.search(r"^ *compiler +-O3 +module *$", ended.out, re.MULTILINE)
-    for label in ("rejected, 0 of 4", "crash, 4 of 4"):
+    for label in ("rejected (0/4 failed)", "crash (4/4 failed)"):
         assert label in ended.out.partition("at all levels")[0]
     assert "not asked" not in ended.out
 

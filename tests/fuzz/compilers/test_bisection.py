@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus import Family, Finding, Kind
+from corpus import Finding, Identity, Kind
 from fuzz.compilers.bisection import (
     MISSED,
     Conclusion,
@@ -171,7 +171,7 @@ def test_the_rate_is_that_of_the_runs_that_confirmed_the_finding():
             id="0" * 16,
             files={},
             kind=Kind.FLAKY,
-            family=Family(key="k", title="t"),
+            identity=Identity(failure="wrong result", instructions=("k",)),
             instructions=("x",),
             target="sm_90",
             ptx_version="8.0",

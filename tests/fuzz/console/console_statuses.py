@@ -8,34 +8,49 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from corpus import Family, Kind, Saved, ShrinkStatus
-from corpus.known import KnownEntry, Match
+from corpus import Case, Identity, Kind, RunnerVerdict, Saved, ShrinkStatus
+from corpus.known import RecordRow
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.checks.protocol import Counts, DeviceStatus, ShownCounter, Stage, Words
-from fuzz.findings.families import FamilyState
+from fuzz.findings.families import WRONG_STEP, Bucket, FamilyState
 from strategies.coverage import CoverageLine
 
 FEW = settings(max_examples=30)
 """A drawn campaign is large, and each costs tens of milliseconds."""
 
 
-def known_entry(name: str) -> KnownEntry:
-    return KnownEntry(
-        id=name, kind=Kind.COMPILE_FAILURE, match=Match(), reason="a reason", evidence="a page"
-    )
+def known_entry(name: str) -> RecordRow:
+    return RecordRow(id=name, identity=Identity.of(Kind.CRASH, "x"), builds=frozenset())
 
 
-def family(kind: Kind, what: str, cases: int, *, known: KnownEntry | None = None) -> FamilyState:
-    return FamilyState(
+def family(
+    kind: Kind,
+    what: str,
+    cases: int,
+    *,
+    known: RecordRow | None = None,
+    provisional: bool = False,
+    text: str = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32",
+    message: str = "d[0, 0]: expected 0x3f800000, actual 0x3f800001",
+    runners: tuple[RunnerVerdict, ...] = (),
+) -> FamilyState:
+    own = RunnerVerdict(runner="cuda", version="1", outcome=kind.value, message=message)
+    case = Case(
         kind=kind,
-        family=Family.of(kind, what),
-        text="wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32",
-        verdict=kind.value,
-        message="d[0, 0]: expected 0x3f800000, actual 0x3f800001",
+        identity=Identity.of(kind, what),
+        instructions=(text,),
+        target="sm_90",
+        ptx_version="8.0",
+        runners=(*runners, own),
+        shrink=ShrinkStatus.COMPLETE,
+        details={} if provisional else {WRONG_STEP: what},
+    )
+    return FamilyState(
+        bucket=Bucket(kind=kind, identity=case.identity),
+        case=case,
         known=known,
         cases=cases,
         saved=Saved(id="0123456789ab", path=Path("corpus/findings/0123456789ab"), new=True),
-        shrink=ShrinkStatus.COMPLETE,
     )
 
 
@@ -169,9 +184,8 @@ _SECONDS = st.floats(0, 1e8, allow_nan=False)
 def families() -> st.SearchStrategy[FamilyState]:
     known = st.none() | st.builds(known_entry, _NAMES)
     return st.builds(
-        FamilyState, kind=st.sampled_from(Kind), text=_NAMES,
-        family=st.builds(Family, key=_NAMES, title=_NAMES),
-        verdict=_NAMES, message=_NAMES, known=known, cases=_COUNTS, saved=st.none(),
+        family, st.sampled_from(Kind), _NAMES, _COUNTS, known=known, text=_NAMES, message=_NAMES,
+        provisional=st.booleans(),
     )  # fmt: skip
 
 

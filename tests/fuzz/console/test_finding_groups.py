@@ -13,21 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_dashboard import shown
 
-from corpus import Case, Family, Kind, Versions, create_corpus
+from corpus import Case, Identity, Kind, RunnerVerdict, Versions, create_corpus
 from fuzz.campaign.store import Budget
-from fuzz.checks.compiler_suspects import who_alone
 from fuzz.commands.corpus import list_findings
 from fuzz.console import heartbeat, watching
 from fuzz.console.report import print_report, recording_console
 from fuzz.findings.families import (
-    Asked,
     FamilyState,
     accused,
     finding_groups,
     finding_row,
     unknown_groups,
 )
-from fuzz.kinds import spanned
 from fuzz.options import CorpusList
 
 ONE_CAUSE = {Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.FLAKY}
@@ -63,12 +60,7 @@ def test_families_are_one_group_exactly_if_the_corpus_has_them_in_one(
 ) -> None:
     pair = [family(first, one, 1), family(second, other, 1)]
     together = len(finding_groups(pair)) == 1
-    same_cause = pair[0].family.cause(first)[1] == pair[1].family.cause(second)[1]
-    assert (
-        together
-        == same_cause
-        == (one == other and (first == second or {first, second} <= ONE_CAUSE))
-    )
+    assert together == (one == other and (first == second or {first, second} <= ONE_CAUSE))
 
 
 @pytest.mark.parametrize("causes", [1, 2, 7])
@@ -99,33 +91,6 @@ def test_a_deviation_and_a_violation_of_one_cause_are_one_line(
     assert f" {words}\n" in live
 
 
-@pytest.mark.parametrize(
-    ("heads", "named"),
-    [
-        (("wmma.mma m8n8k4 f64", "wmma.mma m8n8k4 f64"), "wmma.mma m8n8k4 f64"),
-        (("wmma.load.a m8n8k4 f64", "wmma.load.a m16n16k16 f16"), "wmma.load.a of several forms"),
-        (("wmma.mma m8n32k16 f16 f16", "wmma.mma m8n32k16 f16 f32"),
-         "wmma.mma m8n32k16 f16 of several forms"),
-        (("mma.sp::ordered_metadata m16n8k64 f32", "mma.sp m16n8k64 f32"), "mma.sp m16n8k64 f32"),
-        (("mma.sp m16n8k64 f32", "mma.sp::ordered_metadata m16n8k64 f32"),
-         "mma.sp m16n8k64 f32 of several forms"),
-    ],
-)  # fmt: skip
-def test_a_group_is_named_after_what_its_members_have_in_common(
-    heads: tuple[str, str], named: str
-) -> None:
-    """README's demonstration named a fault of every form after one (2026-11-23)."""
-    pair = [family(kind, f"{head}: other bits", 1) for kind, head in zip(BOTH, heads, strict=True)]
-    for one, head in zip(pair, heads, strict=True):
-        one.family = Family(key=f"{one.kind}/{head.split()[0]} of all", title=one.family.title)
-    (group,) = finding_groups(pair)
-    assert group.title == f"violation: {named}: other bits"
-    assert group.what == f"{named}: other bits"
-    assert [one.words for one in pair] == [
-        f"{kind}: {head}: other bits" for kind, head in zip(BOTH, heads, strict=True)
-    ]
-
-
 def test_what_is_known_is_a_line_apart() -> None:
     known = family(Kind.DEVIATION, "x", 3, known=known_entry("k"))
     groups = finding_groups([known, family(Kind.VIOLATION, "x", 1)])
@@ -143,18 +108,16 @@ def test_known_deviations_and_violations_of_one_cause_are_one_line() -> None:
 def _of_compilers(kind: Kind, what: str, *wrong: str) -> FamilyState:
     """Return a family that some of three compilers have, at -O0 or -O2."""
     asked = tuple(
-        Asked(
+        RunnerVerdict(
+            runner="llvm",
             version=version,
-            level=level,
+            options=f"-O{level}",
             outcome="violation" if f"{version} -O{level}" in wrong else "match",
         )
         for version in ("llvm:14", "llvm:20", "llvm:22")
         for level in (0, 2)
     )
-    who = who_alone(kind, [one for one in asked if one.wrong], asked) or "every compiler"
-    made = family(kind, what, 10)
-    made.family, made.asked = Family.of(kind, what, blame=who), asked
-    return made
+    return family(kind, what, 10, runners=asked)
 
 
 ALL = [f"llvm:{version} -O{level}" for version in (14, 20, 22) for level in (0, 2)]
@@ -176,7 +139,7 @@ def test_one_cause_is_one_line_whoever_has_it(kind: Kind, wrong: list[list[str]]
     found = [_of_compilers(kind, "wmma.store", *some) for some in wrong]
     (group,) = finding_groups([*found])
     assert (group.what, group.cases) == (f"wmma.store: {who}", 10 * len(found))
-    assert len({finding_row(one)["group"] for one in found}) == 1
+    assert len({finding_row(one)["family"] for one in found}) == 1
     assert len(finding_groups([*found, _of_compilers(kind, "ldmatrix", *wrong[0])])) == 2
 
 
@@ -189,23 +152,16 @@ def test_a_divergence_is_had_by_versions_whatever_their_levels() -> None:
     assert group.what == "mma: only llvm:14, llvm:22"
 
 
-@given(st.sets(st.sampled_from(ALL), min_size=1, max_size=5))
-def test_what_names_compilers_is_read_as_it_was_written(wrong: set[str]) -> None:
-    made = _of_compilers(Kind.VIOLATION, "x", *wrong)
-    named = spanned(made.family.blame, made.asked)
-    assert {f"{one.version} -O{one.level}" for one in named} == wrong
-
-
 @pytest.mark.parametrize(
     ("title", "accused_one"),
     [
-        ("violation: wmma.store m8n8k4 f64: transposed", 3),
-        ("violation: wmma.load.c or wmma.store m8n8k4 f64: x", 1),
-        ("deviation: ldmatrix m8n8 x2 b16: rows", 4),
-        ("deviation: mma.sync m16n8k8 f16 f16 f16 f16: x", 5),
-        ("divergence: mma under a condition that differs between lanes", 5),
-        ("deviation: wmma.mma of f64: other result", 2),
-        ("violation: branch or loop: other bits", 2),
+        ("violation: wmma.store m8n8k4 f64", 3),
+        ("violation: wmma.load.c or wmma.store m8n8k4 f64", 1),
+        ("deviation: ldmatrix m8n8 x2 b16", 4),
+        ("deviation: mma.sync m16n8k8 f16 f16 f16 f16", 5),
+        ("divergence: mma", 5),
+        ("deviation: wmma.mma of f64", 2),
+        ("violation: branch or loop", 2),
     ],
 )
 def test_the_instruction_that_stands_for_a_case_is_the_accused_one(
@@ -224,9 +180,10 @@ def test_the_instruction_that_stands_for_a_case_is_the_accused_one(
         "ldmatrix.sync.aligned.m8n8.x2.shared.b16",
         "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16",
     )
-    kind = Kind(title.partition(":")[0])
+    word, _, names = title.partition(": ")
+    kind = Kind(word)
     case = Case(
-        kind=kind, family=Family(key=title, title=title), instructions=instructions,
+        kind=kind, identity=Identity.of(kind, *names.split(", ")), instructions=instructions,
         target="sm_90", ptx_version="8.0", versions=Versions(warpfuzz="0.1.0", generator=1),
     )  # fmt: skip
     assert accused(case) == instructions[accused_one]
@@ -241,12 +198,11 @@ def test_the_instruction_that_stands_for_a_case_is_the_accused_one(
 def test_what_no_experiment_has_attributed_is_shown_as_provisional(
     provisional: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = family(Kind.VIOLATION, "wmma.mma of f16: other result", 3)
-    found.provisional = provisional
+    found = family(Kind.VIOLATION, "wmma.mma of f16", 3, provisional=provisional)
     status = on_a_gpu(families=[found], stopped="budget spent")
     with watching(Budget(), json=False) as watcher:
         watcher.update(status)
-    out = recording_console()
+    out = recording_console(columns=200)
     print_report(status, Path("corpus"), out)
     for text in (shown(status, 200, 80), capsys.readouterr().out, out.export_text()):
         assert ("(which step is" in " ".join(text.split())) == provisional

@@ -14,11 +14,14 @@ import pytest
 from console_statuses import FEW, family, known_entry, on_a_gpu, statuses
 from hypothesis import HealthCheck, given, settings
 
-from corpus import Family, Kind
+from corpus import Kind
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import Budget
 from fuzz.console import JsonWatching, LineWatching, heartbeat, watching
+from fuzz.kinds import sentence
 from fuzz.output import HEARTBEAT_SECONDS
+
+OPCODE = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 (PTX ISA 8.0)"
 
 
 class _Clock:
@@ -47,19 +50,17 @@ def test_a_pipe_gets_one_line_for_each_new_family(
     how_to_stop, *lines = capsys.readouterr().out.splitlines()
     assert how_to_stop.startswith("Ctrl-C ends the campaign")
     assert [line.partition("; ")[0] for line in lines] == ["violation: one", "deviation: two"]
-    assert all(line.endswith(f"({first.saved.id}): {first.text}") for line in lines)  # type: ignore[union-attr]
+    assert all(line.endswith(f"({first.saved.id}): {OPCODE}") for line in lines)  # type: ignore[union-attr]
 
 
 def test_a_pipe_is_told_at_which_stage_a_finding_is_and_what_becomes_of_its_name(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The first line was a raw "fails" of 38 steps, which vanished without a word (2026-11-23)."""
-    raw = family(Kind.LAUNCH_FAILURE, "wmma.store: fails", 1)
-    small = family(Kind.VIOLATION, "wmma.store: transposed", 4)
-    raw.family = Family.of(Kind.LAUNCH_FAILURE, "wmma.store", shown="wmma.store: fails")
-    small.family = Family.of(Kind.VIOLATION, "wmma.store", shown="wmma.store: transposed")
+    raw = family(Kind.LAUNCH_FAILURE, "wmma.store", 1)
+    small = family(Kind.VIOLATION, "wmma.store", 4)
     other, gone = family(Kind.DEVIATION, "beside others", 1), family(Kind.FLAKY, "seldom", 1)
-    became = {other.key: small.title, gone.key: ""}.get
+    became = {other.key: sentence(small.case), gone.key: ""}.get
     with watching(Budget(), json=False) as watcher:
         for found, smaller in (
             ([], [other]),
@@ -74,10 +75,9 @@ def test_a_pipe_is_told_at_which_stage_a_finding_is_and_what_becomes_of_its_name
     assert lines == [
         "replayed, being made smaller: deviation: beside others",
         "replayed, being made smaller: flaky: seldom",
-        f"launch failure: wmma.store; smallest case {stored}: {raw.text}",
-        "deviation: beside others: turned out to be violation: wmma.store: transposed",
+        f"launch failure: wmma.store; smallest case {stored}: {OPCODE}",
+        "deviation: beside others: now named violation: wmma.store",
         "flaky: seldom: did not happen again",
-        "launch failure: wmma.store: the same cause as violation: wmma.store: transposed " + stored,
     ]
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from corpus import Entry, Family, Kind, Origin, ShrinkStatus, create_corpus
+from corpus import Entry, Kind, Origin, ShrinkStatus, create_corpus
 from fuzz.findings.case import Evidence, case_of, files_of
+from fuzz.findings.families import Bucket
 from fuzz.findings.replay import Subject, attempt
 from fuzz.runner import RunnerChoice, opened
 from oracle.forms import Form
@@ -116,7 +117,7 @@ def stored(
                 continue
             evidence = Evidence(
                 kind=first.kind,
-                family=Family(key="test", title=f"{first.kind}: a test's finding"),
+                bucket=Bucket.of(first.kind, "a test's finding"),
                 subject=subject,
                 attempts=[first],
             )

@@ -102,11 +102,11 @@ def test_what_a_front_end_compiled_lies_beside_its_ptx(
     tmp_path: Path, front_end: str, name: str, command: str
 ) -> None:
     entry = stored(tmp_path / "corpus", HALVES, faults=("accumulator-ignored",))
-    details = {**entry.finding.details, "front end": front_end}
-    entry = replace(entry, finding=msgspec.structs.replace(entry.finding, details=details))
+    made = msgspec.structs.replace(entry.finding.made, front_end=front_end)
+    entry = replace(entry, finding=msgspec.structs.replace(entry.finding, made=made))
     folder = reproduced(entry, tmp_path)
     page = (folder / "README.md").read_text()
-    assert f"`{name}`" in page
+    assert f"| {name} |" in page
     assert command in page
     text = (folder / name).read_text()
     assert ("__global__" in text) == (name == "kernel.cu")

@@ -8,7 +8,7 @@ import pytest
 from campaign_fakes import fake_ptxas
 from command_line import warpfuzz
 
-from corpus import Case, Family, Kind, RunnerVerdict, create_corpus
+from corpus import Case, Identity, Kind, RunnerVerdict, create_corpus
 
 ILLEGAL = "wmma.load.a.sync.aligned.row.m16n16k16.global.f64 {%d0, %d1}, [%addr];"
 MODULE = f""".version 8.0
@@ -32,7 +32,7 @@ def home(tmp_path: Path) -> Path:
     corpus = create_corpus(tmp_path / "findings", generator="test")
     for version in ("8.0", "8.4"):
         case = Case(
-            kind=Kind.ACCEPTED, family=Family(key="k", title="accepted"), instructions=(ILLEGAL,),
+            kind=Kind.ACCEPTED, identity=Identity(failure="x k"), instructions=(ILLEGAL,),
             target="sm_90", ptx_version=version,
             runners=(RunnerVerdict(runner="ptxas", version="V13.0.1", outcome="accepted"),),
         )  # fmt: skip

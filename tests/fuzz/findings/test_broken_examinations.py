@@ -12,6 +12,7 @@ from corpus import Entry, ShrinkStatus
 from fuzz.checks import examining
 from fuzz.checks.examining import BROKEN, Examiner
 from fuzz.checks.protocol import Examination
+from fuzz.findings.families import Bucket
 from fuzz.runner import OpenRunner, RunnerChoice, open_runner
 
 PLANTED = ("accumulator-ignored",)
@@ -54,12 +55,12 @@ def test_a_finding_survives_the_end_of_its_examination(
         raise ValueError("slice step cannot be zero")
 
     monkeypatch.setattr(examining, what, breaks)
-    family = entry.finding.family
-    job = Examination(corpus=entry.path.parents[1], id=entry.id, family=family, seconds=seconds)
+    bucket = Bucket(kind=entry.finding.kind, identity=entry.finding.identity)
+    job = Examination(corpus=entry.path.parents[1], id=entry.id, bucket=bucket, seconds=seconds)
     examined = Examiner(ready, Quiet()).examine(job)
     case = examined.case
     assert case is not None
-    assert case.family == examined.family == family
+    assert (examined.bucket, case.identity) == (bucket, bucket.identity)
     assert case.shrink is ShrinkStatus.RAW
     assert case.details[BROKEN] == (
         "ValueError in test_broken_examinations.py, line "
@@ -75,6 +76,7 @@ def test_what_the_machine_lacks_is_no_defect_of_warpfuzz(
         raise error
 
     monkeypatch.setattr(examining, "culprit_of", breaks)
-    job = Examination(corpus=entry.path.parents[1], id=entry.id, family=entry.finding.family)
+    bucket = Bucket(kind=entry.finding.kind, identity=entry.finding.identity)
+    job = Examination(corpus=entry.path.parents[1], id=entry.id, bucket=bucket)
     with pytest.raises(type(error)):
         Examiner(ready, Quiet()).examine(job)

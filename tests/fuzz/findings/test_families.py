@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 from repro_cases import contents, half, multiplication
 
-from corpus import Family, Kind
+from corpus import Case, Identity, Kind
+from corpus.finding import DIVERGED
 from fuzz.diagnosis.experiments import Culprit
-from fuzz.diagnosis.explanations import cause_of
 from fuzz.diagnosis.single_step import CODE
 from fuzz.findings.case import Evidence
 from fuzz.findings.families import (
+    Bucket,
     WrongImages,
+    bucket_of_difference,
+    bucket_of_failure,
     core_of,
-    family_of_difference,
-    family_of_failure,
-    family_of_multiprocessor,
 )
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Difference, differences, kind_of_difference
-from fuzz.kinds import title_words
+from fuzz.kinds import sentence
 from oracle.execution import execute
 from oracle.forms import Form
 from oracle.isa import FORMS, LOAD_FORMS, mma_form
@@ -56,7 +56,7 @@ def test_the_producer_is_what_made_the_element_and_not_what_comes_first() -> Non
         assert seen.producer is not None
         assert seen.producer.form == form
         found = differences(program, expected, actual)
-        family = family_of_difference(Kind.VIOLATION, half(), found, seen)
+        family = bucket_of_difference(Kind.VIOLATION, half(), found, seen)
         assert ("8-bit integers" in family.key) == (form == other)
 
 
@@ -69,14 +69,6 @@ def _moved(step, names):
         return step
     place = step.memory.place
     return step.changed(place=replace(place, buffer=names[place.buffer]))
-
-
-def test_what_is_right_has_no_cause() -> None:
-    program = multiplication(half())
-    images = contents(program, 4)
-    actual = execute(program, images).images
-    actual[:, program.offset("gd")] ^= 0x55
-    assert cause_of(program, images, actual, target="sm_90") is None
 
 
 def _differing(*pairs: tuple[int, int], bits: int = 32) -> list[Difference]:
@@ -136,57 +128,42 @@ def test_bytes_outside_of_the_result_come_before_values() -> None:
     )
     found = [*_differing((0, 1)), outside]
     assert kind_of_difference(found, half()) == "bytes outside of the result"
-    family = family_of_difference(Kind.VIOLATION, half(), found)
-    assert family.key == "violation/wmma.mma of f16/writes outside of its result"
-
-
-@pytest.mark.parametrize("count", [1, 3, 9, 60])
-def test_a_title_that_lists_instructions_ends_with_one_or_with_how_many_more(count: int) -> None:
-    names = [f"wmma.mma m16n16k16 s32 s8 s8 s32 satfinite {number}" for number in range(count)]
-    family = family_of_multiprocessor(Kind.FLAKY, 57, "GPU 0", "GPU-1", names)
-    assert len(family.title) <= 240
-    listed = family.title.partition("GPU 0: ")[2]
-    shown = listed.partition(" and ")[0].split(", ")
-    assert shown == names[: len(shown)]
-    assert listed.endswith(f" and {count - len(shown)} more") == (count > len(shown))
+    family = bucket_of_difference(Kind.VIOLATION, half(), found)
+    assert family.identity.text == ("wrong result | wmma.mma of f16 | writes outside of its result")
 
 
 @pytest.mark.parametrize(
-    ("kind", "about", "blame", "message", "words"),
+    ("bucket", "message", "words"),
     [
         (
-            Kind.DIVERGENCE, "mma under a condition that differs between lanes",
-            "only llvm:14.0.6", "divergence: it stops\nline 89: divergent warp: \nmma.sync;",
-            "divergence: mma reached by some lanes only: the PTX of llvm:14.0.6 is wrong, line 89",
+            Bucket.of(Kind.VIOLATION, "mul.wide.u32", "shl.b64"), "",
+            "violation: mul.wide.u32 and shl.b64",
         ),
         (
-            Kind.COMPILE_FAILURE, "a program: the PTX pass 'false' ended with status #", "",
-            "compile failure: the PTX pass 'false' ended with status 1",
-            "compile failure: the PTX pass 'false' ended with status 1",
+            Bucket.of(Kind.DEVIATION, "setp.ge.f32", condition="in a loop of lanes"), "",
+            "deviation: setp.ge.f32 in a loop of lanes",
         ),
         (
-            Kind.INTERNAL, "wmma.load.c .f64: <builtin>, line N: Unknown symbol '*'; Call to '*'",
-            "", "Call to '__a' fails\n<builtin>, line 23: Unknown symbol '__a'",
-            "rejected with an internal error of ptxas: wmma.load.c .f64: <builtin>, line 23: "
-            "Unknown symbol '__a'; Call to '__a'",
+            Bucket.of(Kind.VIOLATION, "wmma.mma of f16", condition="d in the registers of c"), "",
+            "violation: wmma.mma of f16: d in the registers of c",
         ),
         (
-            Kind.VIOLATION, "wmma.mma: fails", "only V11.8.89 to V12.4.131 -O1 -O2 -O3, V13.5.37",
-            "", "violation: wmma.mma: only ptxas 11.8.89 to 12.4.131 at -O1 to -O3, ptxas 13.5.37",
+            Bucket.of(Kind.DIVERGENCE, "mma", condition=DIVERGED), "",
+            "divergence: mma under a condition that differs between lanes",
         ),
-        (Kind.FLAKY, "x: ended with #", "", "something else", "flaky: x: ended with …"),
         (
-            Kind.LAUNCH_FAILURE, "ldmatrix: './x' ended with status # KeyError: 'lt'", "",
-            "launch failure: './x' ended with status 1\nTraceback\n  line 56\nKeyError: 'lt'",
-            "launch failure: ldmatrix: './x' ended with status 1 KeyError: 'lt'",
+            Bucket.of(Kind.INTERNAL, message="Internal error: C7907"), "",
+            "rejected with an internal error of ptxas: Internal error: C7907",
         ),
+        (Bucket.of(Kind.HANG), "", "hang: hang"),
     ],
 )  # fmt: skip
-def test_a_title_is_a_sentence_with_the_numbers_of_its_case(
-    kind: Kind, about: str, blame: str, message: str, words: str
-) -> None:
-    family = Family.of(kind, about, blame=blame)
-    assert title_words(kind, family, message=message) == words
+def test_a_finding_is_said_in_a_sentence(bucket: Bucket, message: str, words: str) -> None:
+    case = Case(
+        kind=bucket.kind, identity=bucket.identity, instructions=("x",), target="sm_90",
+        ptx_version="8.0",
+    )  # fmt: skip
+    assert sentence(case) == words
 
 
 _RAISED = """I only do movmatrix
@@ -217,8 +194,8 @@ noise
 def test_a_runner_that_raises_is_named_after_the_exception_alone(message: str, said: str) -> None:
     """The title ended with "Traceback (most recent call last):" (2026-11-23)."""
     failure = Failure(trouble=Trouble.LAUNCH_FAILURE, message=message, detail=_RAISED)
-    family = family_of_failure(Kind.LAUNCH_FAILURE, None, failure)
-    assert family.title == f"launch failure: a program: {said}"
+    family = bucket_of_failure(Kind.LAUNCH_FAILURE, None, failure)
+    assert family.identity.message == said
 
 
 @pytest.mark.parametrize("kind", [Kind.UNREADABLE, Kind.COMPILE_FAILURE])
@@ -229,18 +206,9 @@ def test_what_nobody_can_read_is_one_finding_whatever_the_program_is_about(kind:
         for size in (0, 512)
     ]
     families = {
-        family_of_failure(kind, form, failure) for form in FORMS[::50] for failure in failures
+        bucket_of_failure(kind, form, failure) for form in FORMS[::50] for failure in failures
     }
     assert len(families) == 1
-
-
-def test_a_step_at_which_a_runner_of_ones_own_fails_is_named_with_what_the_runner_said() -> None:
-    family = Family.of(Kind.LAUNCH_FAILURE, "x", shown="storing registers: fails")
-    said = "the runner mine raised IndexError: 7"
-    raised = "ValueError: no warp"
-    for behind, shown in (("", ""), (f"\nTraceback\n{raised}\n", f": {raised}")):
-        title = title_words(Kind.LAUNCH_FAILURE, family, message=f"launch failure: {said}{behind}")
-        assert title == f"launch failure: storing registers: {said}{shown}"
 
 
 def test_code_of_which_no_instruction_is_known_to_be_wrong_keeps_the_name_of_its_end() -> None:
@@ -250,9 +218,9 @@ def test_code_of_which_no_instruction_is_known_to_be_wrong_keeps_the_name_of_its
     subject = Subject(
         module=emit(program, module=Module.named("sm_90", "8.0")), program=program, image=image
     )
-    family = Family(key="violation/scalar code that ends in shf/other result", title="")
-    raw = Evidence(kind=Kind.VIOLATION, family=family, subject=subject, attempts=[])
-    assert raw.named(Culprit(steps=(CODE,))) is raw
+    bucket = Bucket.of(Kind.VIOLATION, "scalar code that ends in shf", condition="other result")
+    raw = Evidence(kind=Kind.VIOLATION, bucket=bucket, subject=subject, attempts=[])
+    assert raw.named(Culprit(instructions=(CODE,))) is raw
     assert raw.named(None) is raw
 
 
@@ -261,7 +229,7 @@ def test_an_instruction_is_named_with_the_shape_that_it_has(form: Form) -> None:
     draft = canonical(form)
     for shape, words in ((draft.qualifier("shape"),) * 2, ("m9n9k9", "another shape")):
         other = draft.with_qualifiers({"shape": shape})
-        named = core_of(Kind.REJECTED, other, explain(other.text, target="sm_90"))
+        named = core_of(Kind.REJECTED, other, explain(other.text, target="sm_90")).key
         assert f" {words}" in named
         assert (words == "another shape") == ("another shape" in named)
 
@@ -274,9 +242,6 @@ def test_a_family_does_not_depend_on_where_a_compiler_lies(folder: str) -> None:
         message=f"{folder}ptxas ended with status 255 on the module",
         detail="ptxas fatal   : (C7907) Internal compiler error.",
     )
-    family = family_of_failure(Kind.COMPILE_FAILURE, None, failure)
-    said = "ptxas ended with status # on the module ptxas fatal   : (C#) Internal compiler error."
-    assert family.key == f"compile failure/a program/{said}"
-    message = f"compile failure: {failure.message}\n{failure.detail}"
-    words = title_words(Kind.COMPILE_FAILURE, family, message=message)
-    assert words.endswith(said.replace("#", "255", 1).replace("#", "7907"))
+    family = bucket_of_failure(Kind.COMPILE_FAILURE, None, failure)
+    said = "ptxas ended with status # on the module ptxas fatal : (C7907) Internal compiler error."
+    assert family.identity == Identity.of(Kind.COMPILE_FAILURE, message=said)

@@ -16,6 +16,7 @@ from corpus import Entry, Kind
 from fuzz.checks.examining import Examiner
 from fuzz.compilers.bisection import rate_of, repeats_for, shown_by
 from fuzz.findings.case import Evidence, case_of, subject_of
+from fuzz.findings.families import Bucket
 from fuzz.findings.probes import ProgramProbe
 from fuzz.findings.replay import Answer, asked
 from fuzz.runner import OpenRunner, RunnerChoice
@@ -105,7 +106,12 @@ def test_a_finding_that_did_not_come_again_is_told_with_its_rate(entry: Entry, r
     examiner = Examiner(ready, Quiet())
     subject, attempts = examiner._measured(entry, runner.subject, [])
     finding = entry.finding
-    made = Evidence(kind=Kind.FLAKY, family=finding.family, subject=subject, attempts=attempts)
+    made = Evidence(
+        kind=Kind.FLAKY,
+        bucket=Bucket(kind=finding.kind, identity=finding.identity),
+        subject=subject,
+        attempts=attempts,
+    )
     assert finding.origin is not None
     case = case_of(made, ready, origin=finding.origin, status=finding.shrink)
     told = case.details["rate"]

@@ -16,7 +16,7 @@ import pytest
 from command_line import ROOT, environment, warpfuzz
 from repro_cases import contents, half, multiplication, stored
 
-from corpus import Case, Family, Kind, create_corpus
+from corpus import Case, Identity, Kind, create_corpus
 from corpus.exchange import read_case
 from corpus.programs import pack
 from fuzz.output import Test as JUnitTest
@@ -287,11 +287,11 @@ def test_merging_and_pruning_count_findings_and_raw_cases_apart(tmp_path: Path) 
     theirs = create_corpus(tmp_path / "theirs", generator="test")
     files = {"module.ptx": b".version 8.0"}
     small = theirs.add(
-        Case(kind=Kind.VIOLATION, family=Family(key="f", title="t"), target="sm_90",
+        Case(kind=Kind.VIOLATION, identity=Identity(failure="x f"), target="sm_90",
              ptx_version="8.0", instructions=("small",)), files,
     )  # fmt: skip
     large = theirs.add(
-        Case(kind=Kind.VIOLATION, family=Family(key="f", title="t"), target="sm_90",
+        Case(kind=Kind.VIOLATION, identity=Identity(failure="x f"), target="sm_90",
              ptx_version="8.0", instructions=("large" * 50,)), files,
     )  # fmt: skip
     raw = theirs.get(large.id)

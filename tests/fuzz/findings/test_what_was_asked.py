@@ -18,10 +18,9 @@ from command_line import warpfuzz
 from planted_ptxas import planted_ptxas
 from repro_cases import half, multiplication, stored
 
-from corpus import Case, Entry, Family, Kind, RunnerVerdict, create_corpus, open_corpus
+from corpus import Case, Entry, Identity, Kind, RunnerVerdict, create_corpus, open_corpus
 from fuzz.cli import _exit_code
 from fuzz.findings.making import (
-    MadeWith,
     ReplayOptions,
     UntrustedError,
     check_trusted,
@@ -45,7 +44,7 @@ ILLEGAL = "wmma.load.a.sync.aligned.row.m16n16k16.global.f64 {%d0, %d1}, [%addr]
 def module_finding(folder: Path, version: str, target: str = "sm_90") -> Entry:
     corpus = create_corpus(folder, generator="test")
     case = Case(
-        kind=Kind.ACCEPTED, family=Family(key="k", title="accepted"), instructions=(ILLEGAL,),
+        kind=Kind.ACCEPTED, identity=Identity(failure="x k"), instructions=(ILLEGAL,),
         target=target, ptx_version=version,
         runners=(RunnerVerdict(runner="ptxas", version="V13.0.1", outcome="accepted"),),
     )  # fmt: skip
@@ -337,7 +336,7 @@ def test_a_program_that_a_finding_names_runs_with_the_users_word_alone(
     command = f"'{script}' --some"
     entry = stored(tmp_path / "found", multiplication(half()), faults=(FAULT,), ptx_pass=command)
     ran.unlink()
-    assert MadeWith.of(entry).ptx_pass == command
+    assert entry.finding.made.ptx_pass == command
     for words in (("replay", entry.path), ("replay", tmp_path / "found", "--junit",
                   tmp_path / "o.xml"), ("bisect", entry.path)):  # fmt: skip
         code, _, err = ended(capsys, *words)
@@ -439,9 +438,9 @@ def test_a_compiler_that_is_missing_is_named_once_for_all_its_findings(
     entry = module_finding(tmp_path / "found", "8.0")
     corpus = create_corpus(tmp_path / "both", generator="test")
     for key in ("k", "l"):
-        family = Family(key=key, title="accepted")
+        family = Identity(failure="wrong result", instructions=(key,))
         case = Case(
-            kind=Kind.ACCEPTED, family=family, instructions=(ILLEGAL,), target="sm_90",
+            kind=Kind.ACCEPTED, identity=family, instructions=(ILLEGAL,), target="sm_90",
             ptx_version="8.0", runners=entry.finding.runners,
         )  # fmt: skip
         corpus.add(case, {"module.ptx": (entry.path / "module.ptx").read_bytes() + key.encode()})

@@ -23,7 +23,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 from rich.console import Console, RenderableType
 
-from corpus import Case, Family, Kind, RunnerVerdict, create_corpus
+from corpus import Case, Identity, Kind, Making, RunnerVerdict, create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.heartbeat import Broken
@@ -59,6 +59,7 @@ from fuzz.commands.status import status_view
 from fuzz.console import JsonWatching, LineWatching, dashboard, heartbeat, print_report
 from fuzz.console.metrics import CampaignMetrics
 from fuzz.console.report import write_report
+from fuzz.findings.families import Bucket
 from fuzz.fleet import pool as fleet_pool
 from fuzz.fleet.host import Begun, Code, Host
 from fuzz.fleet.pool import FleetPool
@@ -99,12 +100,16 @@ def test_an_actor_is_waited_for_where_there_is_a_place_or_may_be_one(
 def found(number: int, *, complexity: int = 9) -> Found:
     name = f"family {number % FAMILIES}"
     case = Case(
-        kind=Kind.VIOLATION, family=Family(key=name, title=name),
+        kind=Kind.VIOLATION, identity=Identity(failure="wrong result", instructions=(name,)),
         instructions=(f"wmma.{number % FAMILIES}.{complexity};",), target="sm_90",
-        ptx_version="8.0", complexity=complexity, details={"runner": "sim"},
+        ptx_version="8.0", complexity=complexity, made=Making(runner="sim"),
         runners=(RunnerVerdict(runner="sim", version="1", outcome="violation"),),
     )  # fmt: skip
-    return Found(family=case.family, case=case, files={"module.ptx": name.encode()})
+    return Found(
+        bucket=Bucket(kind=case.kind, identity=case.identity),
+        case=case,
+        files={"module.ptx": name.encode()},
+    )
 
 
 def report_of(job: RoundJob) -> RoundReport:
@@ -116,8 +121,8 @@ def report_of(job: RoundJob) -> RoundReport:
     report.coverage.programs = 1
     if job.number % 5 == 0:
         one = found(job.number // 5)
-        key = one.family.key
-        report.suspects[key] = Found(family=one.family) if key in job.settled else one
+        key = one.bucket.key
+        report.suspects[key] = Found(bucket=one.bucket) if key in job.settled else one
     return report
 
 
@@ -151,7 +156,7 @@ class Answering:
     def _event(self, job: Job) -> Event:
         if isinstance(job, RoundJob):
             return Finished(job=job, report=report_of(job))
-        number = int(job.family.key.split()[1])
+        number = int(job.bucket.key.split()[1])
         # The finding came with the job: the corpus is another host's.
         assert (job.corpus / "findings" / job.id).is_dir() or list(job.corpus.rglob(job.id))
         one = found(number, complexity=9 if job.seconds is None else 1)

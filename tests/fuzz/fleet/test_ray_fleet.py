@@ -127,7 +127,7 @@ def outcome(status: CampaignStatus) -> tuple[object, ...]:
     families = {(one.key, one.kind, one.shrink) for one in status.families}
     lines = Counter[object]()
     for one in status.families:
-        lines[one.family.cause(one.kind)] += one.cases
+        lines[one.case.identity] += one.cases
     figures = status.cases, status.compared, status.unasked, status.counts, status.gone
     return families, lines, figures, dict(status.skipped)
 

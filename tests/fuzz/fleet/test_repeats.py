@@ -10,12 +10,13 @@ import pytest
 from fake_cluster import FakeCluster
 from test_fleet_pool import CHECK, Answering, host_of, report_of
 
-from corpus import Family, Kind
+from corpus import Kind
 from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
 from fuzz.campaign.pool import Finished
 from fuzz.checks.programs import ProgramCoverage, Programs
 from fuzz.checks.protocol import Found, FoundState, Outcomes, RoundJob, RoundReport
 from fuzz.commands import run
+from fuzz.findings.families import Bucket
 from fuzz.fleet import pool as fleet_pool
 from fuzz.fleet.pool import FleetPool
 from fuzz.options import Run
@@ -47,7 +48,7 @@ def test_two_devices_that_disagree_are_a_finding_that_names_both() -> None:
     found = other.disagreement
     assert found is not None
     assert found.state is FoundState.REPLAYED
-    assert "GPU 0 of a and GPU 3 of b" in found.family.title
+    assert "GPU 0 of a and GPU 3 of b" in found.bucket.key
     assert found.case is not None
     assert found.case.kind is Kind.FLAKY
     assert "GPU 3 of b does not agree with the oracle" in found.case.details["devices"]
@@ -69,7 +70,7 @@ class Summing(Answering):
             if job.against is not None and job.number == 3:
                 (suspect,) = report_of(replace(job, number=5)).suspects.values()
                 title = f"{job.against.device} and {job.device}"
-                suspect.family = Family(key=title, title=title)
+                suspect.bucket = Bucket.of(Kind.FLAKY, title)
                 report.disagreement = suspect
         return event
 
@@ -96,7 +97,7 @@ def test_a_fleet_repeats_rounds_on_another_actor_and_counts_them_once(
                     assert event.report.outcomes is None
                     finished.append(event.report.number)
                 elif isinstance(event, Found):
-                    noticed.append(event.family.title)
+                    noticed.append(*event.bucket.identity.instructions)
     assert sorted(finished) == list(range(8))
     assert len(noticed) == int(share)
     for title in noticed:

@@ -68,7 +68,7 @@ def test_a_shard_needs_the_seed_that_all_of_them_have(tmp_path: Path) -> None:
 def written(folder: Path, *, stopped: str, lines: int = 2) -> Path:
     """A corpus in which a campaign has written figures."""
     create_corpus(folder, generator="a test")
-    finding = {"verdict": "violation", "title": "a title", "group": "one", "cases": 3}
+    finding = {"verdict": "violation", "title": "a title", "family": "one", "cases": 3}
     with CampaignStore(folder) as store:
         store.summarise({"summary": {
             "cases": 1000, "compared": 990, "failed": 2, "not_asked": 8,
@@ -144,7 +144,7 @@ def test_a_folder_without_a_campaign_gets_a_sentence(tmp_path: Path) -> None:
 
 def test_each_cause_of_findings_is_told_once_and_none_is_left_out() -> None:
     def row(title: str, group: str = "", **more: bool) -> FoundRow:
-        return FoundRow(verdict="violation", title=title, group=group, **more)
+        return FoundRow(verdict="violation", title=title, family=group, **more)
 
     rows = [row("a", "1"), row("b", "2"), row("c", "1"), row("d"), row("k", known=True), row("e")]
     summary = Summary(cases=1, seconds=1, rounds=1, seed=1, stopped="", findings=rows)

@@ -16,7 +16,7 @@ from corpus import (
     Case,
     Corpus,
     Entry,
-    Family,
+    Identity,
     Kind,
     Problem,
     ShrinkStatus,
@@ -37,7 +37,7 @@ def case(number: int, *, small: bool = False) -> Case:
     """The case of a number, or its smaller form."""
     return Case(
         kind=Kind.CRASH,
-        family=Family(key="k", title="t"),
+        identity=Identity(failure="wrong result", instructions=("k",)),
         instructions=(f"wmma.{number};" if small else f"wmma.load.{number} and more;",),
         target="sm_90",
         ptx_version="8.0",

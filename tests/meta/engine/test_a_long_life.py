@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from corpus import Case, Family, Kind, RunnerVerdict, create_corpus, durable
+from corpus import Case, Identity, Kind, Making, RunnerVerdict, create_corpus, durable
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import Event, Finished, Lost
@@ -33,6 +33,7 @@ from fuzz.checks.protocol import (
     RoundJob,
     RoundReport,
 )
+from fuzz.findings.families import Bucket
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError
 from strategies.draws import Selection
@@ -50,12 +51,16 @@ def found(number: int, *, complexity: int = 9) -> Found:
     """What some round finds: of a few kinds, every eighth of which does not happen again."""
     name = f"family {number % FAMILIES}"
     case = Case(
-        kind=Kind.VIOLATION, family=Family(key=name, title=name),
+        kind=Kind.VIOLATION, identity=Identity(failure="wrong result", instructions=(name,)),
         instructions=(f"wmma.{number % FAMILIES}.{complexity};",), target="sm_90",
-        ptx_version="8.0", complexity=complexity, details={"runner": "sim"},
+        ptx_version="8.0", complexity=complexity, made=Making(runner="sim"),
         runners=(RunnerVerdict(runner="sim", version="1", outcome="violation"),),
     )  # fmt: skip
-    return Found(family=case.family, case=case, files={"module.ptx": name.encode()})
+    return Found(
+        bucket=Bucket(kind=case.kind, identity=case.identity),
+        case=case,
+        files={"module.ptx": name.encode()},
+    )
 
 
 class Rough:
@@ -86,9 +91,9 @@ class Rough:
             return Lost(job=job, how="was killed by SIGKILL", guilty=True)
         if isinstance(job, RoundJob):
             return Finished(job=job, report=_report(job))
-        number = int(job.family.key.split()[1])
+        number = int(job.bucket.key.split()[1])
         if job.seconds is None and number % 8 == 0:
-            return Finished(job=job, report=Found(family=job.family, state=FoundState.GONE))
+            return Finished(job=job, report=Found(bucket=job.bucket, state=FoundState.GONE))
         one = found(number, complexity=9 if job.seconds is None else 1)
         examined = replace(one, state=FoundState.REPLAYED)
         return Finished(job=job, report=examined)

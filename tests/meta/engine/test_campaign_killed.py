@@ -21,7 +21,7 @@ def families(folder: Path) -> Counter[str]:
     """Return how many findings each family of a sound corpus has."""
     problems: list[object] = []
     corpus = open_corpus(folder)
-    found = Counter(entry.finding.family.key for entry in corpus.entries(problems.append))
+    found = Counter(entry.finding.identity.text for entry in corpus.entries(problems.append))
     assert not problems
     return found
 
