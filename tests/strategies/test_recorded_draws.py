@@ -35,11 +35,11 @@ ROUNDS = 12
 
 DEFINED = {
     "sm_75": "f79026a029945df2",
-    "sm_80": "599c86568b88ed66",
-    "sm_90": "43d94d10e0e7df7f",
-    "sm_100a": "8043140f966e11fe",
+    "sm_80": "75b2a1baf11d937c",
+    "sm_90": "8fc67e7a44004e21",
+    "sm_100a": "a8a8016e5a663277",
 }
-UNDEFINED = {"sm_75": "ae9ac9f411fa953a", "sm_90": "5c051f8d7e2d36b4"}
+UNDEFINED = {"sm_75": "ae9ac9f411fa953a", "sm_90": "a595756cc26ef94a"}
 INSTRUCTIONS = {
     "sm_70": "a039684c81aee65a",
     "sm_90": "54eed29f44a728eb",
