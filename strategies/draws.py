@@ -93,15 +93,27 @@ def draw(strategy: SearchStrategy[T], count: int, key: int) -> list[T]:
 
 
 class _Data(ConjectureData):
-    """Draws bounded integers, and keeps nothing of them but their size: nobody plays them again."""
+    """Draws bounded integers, and keeps nothing of them but their size: nobody plays them again.
+
+    They are those of `UniformProvider`: `Random.randint`, written out.
+    """
+
+    def __init__(self, random: Random) -> None:
+        super().__init__(random=random, provider=UniformProvider)
+        self._bits = random.getrandbits
 
     def draw_integer(
         self, min_value: int | None = None, max_value: int | None = None, **more: Any
     ) -> int:
-        """Draw an integer, as `UniformProvider` does."""
+        """Draw an integer; uniform where it has two bounds."""
         if min_value is None or max_value is None or more.get("forced") is not None:
             return super().draw_integer(min_value, max_value, **more)
-        value = self.provider.draw_integer(min_value, max_value)
+        count = max_value - min_value + 1
+        bits = count.bit_length()
+        value = self._bits(bits)
+        while value >= count:
+            value = self._bits(bits)
+        value += min_value
         self.length += choice_size(value)
         if self.length > self.max_length:
             self.mark_overrun()
@@ -121,7 +133,7 @@ def draw_one(strategy: SearchStrategy[T], key: int) -> T:
     """
     random = Random(key)
     for _ in range(_ATTEMPTS):
-        data = _Data(random=random, provider=UniformProvider)
+        data = _Data(random)
         with (
             suppress(StopTest, UnsatisfiedAssumption),
             BuildContext(data, is_final=False, wrapped_test=draw_one),
