@@ -34,12 +34,12 @@ ROUNDS = 12
 """Rounds of 8 programs: the rarest choice of Dice, one in 64, is made in some of them."""
 
 DEFINED = {
-    "sm_75": "2877265d31ec664a",
-    "sm_80": "83b866c8c45a5b30",
-    "sm_90": "1ed23b1814b67acd",
-    "sm_100a": "91268cb12701410f",
+    "sm_75": "f79026a029945df2",
+    "sm_80": "75b2a1baf11d937c",
+    "sm_90": "8fc67e7a44004e21",
+    "sm_100a": "a8a8016e5a663277",
 }
-UNDEFINED = {"sm_75": "47a7233e5e249809", "sm_90": "fc18aef09042ac34"}
+UNDEFINED = {"sm_75": "ae9ac9f411fa953a", "sm_90": "a595756cc26ef94a"}
 INSTRUCTIONS = {
     "sm_70": "797eaa0cc5da5b6c",
     "sm_90": "999f9c0a06248ac9",
