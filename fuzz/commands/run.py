@@ -96,6 +96,7 @@ def run_campaign(options: Run) -> bool:
 
 def _run(options: Run, stack: ExitStack) -> bool:
     corpus = state = store = None
+    lost = ""
     begins = any(map(options.is_set, _BEGINNING))
     if options.resume and not begins and not holds_campaign(options.corpus):
         raise UsageError(
@@ -106,7 +107,9 @@ def _run(options: Run, stack: ExitStack) -> bool:
     if options.corpus.is_dir() and (options.resume or holds_campaign(options.corpus)):
         corpus, store = _opened(options.corpus, stack)
         if options.resume:
-            state = _last_state(store)
+            state, lost = store.load()
+            if lost:
+                say(f"{lost}; the state saved before it is used", stderr=True)
         elif not options.new:
             raise UsageError(_held(options.corpus))
     if state is not None:
@@ -126,7 +129,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
         facts = pool.facts()
     if state is not None:
         check_options(state.options, campaign_options(check, facts))
-        if budget.spent(state.seconds, state.cases):
+        if budget.spent(state.seconds, state.cases) and not lost:
             # The seconds of all resumptions count, as the cases do.
             say(
                 f"the campaign in {options.corpus} has reached its limit ({budget.words()}); a "
@@ -416,13 +419,6 @@ def _pool(check: Check, options: Run, tell: Callable[[str], None]) -> ProcessPoo
 def _opened(folder: Path, stack: ExitStack) -> tuple[Corpus, CampaignStore]:
     corpus = create_corpus(folder, generator=generator())
     return corpus, stack.enter_context(CampaignStore(corpus.path))
-
-
-def _last_state(store: CampaignStore) -> State | None:
-    state, said = store.load()
-    if said:
-        say(f"{said}; the state saved before it is used", stderr=True)
-    return state
 
 
 def _held(folder: Path) -> str:
