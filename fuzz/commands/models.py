@@ -28,13 +28,13 @@ def list_models(options: ModelsList) -> None:
         row = {"target": model.target, "figures_of": base, "model": model.name, **sure}
         rows.append(ReportRow(data=row))
     columns = (
-        ReportColumn("target", "target"),
+        ReportColumn("target"),
         ReportColumn("figures of", "figures_of"),
         *(
             ReportColumn(one, lambda row, one=one: row.get(one, 0), number=True)
             for one in ("measured", "published", "inferred")
         ),
-        ReportColumn("model", "model"),
+        ReportColumn("model"),
     )
     Report(columns=columns, rows=rows).write(json=options.json)
 

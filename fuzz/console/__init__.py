@@ -161,9 +161,7 @@ class LineWatching(Watching):
         """Print what is new, and how far the campaign is if the last such line is a while ago."""
         if not self._begun:
             self._begun = True
-            self._print(
-                "Ctrl-C ends the campaign with its report, a second one at once"
-            )
+            self._print("Ctrl-C ends the campaign with its report, a second one at once")
             for sentence in status.left_out:
                 self._print(f"left out: {sentence}")
         for remark in status.remarks[self._remarks :]:

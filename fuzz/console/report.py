@@ -158,14 +158,14 @@ def _title(status: CampaignStatus) -> str:
 def _fleet(status: CampaignStatus) -> Section:
     rows = [ReportRow(data=dict(zip(("utc", "what"), event_words(event), strict=True)))
             for event in status.fleet_history]  # fmt: skip
-    columns = (ReportColumn("UTC", "utc", whole=True), ReportColumn("what", "what"))
+    columns = (ReportColumn("UTC", "utc", whole=True), ReportColumn("what"))
     return Section(heading="Nodes and actors that went and came", columns=columns, rows=rows)
 
 
 _FOUND = (
-    ReportColumn("kind", "kind"),
-    ReportColumn("cases", "cases", number=True),
-    *(ReportColumn(one, one) for one in ("what", "instruction", "of which")),
+    ReportColumn("kind"),
+    ReportColumn("cases", number=True),
+    *(ReportColumn(one) for one in ("what", "instruction", "of which")),
     ReportColumn("smallest case", lambda data: data["id"] or "not stored", link="id"),
 )  # fmt: skip
 

@@ -69,13 +69,18 @@ class ReportRow:
     test: Test | None = None
 
 
+def rows_of(data: Iterable[Data]) -> list[ReportRow]:
+    """Return JSON objects as rows."""
+    return [ReportRow(data=one) for one in data]
+
+
 @dataclass(frozen=True)
 class ReportColumn:
     """A column of what people are shown of rows."""
 
     heading: str
-    value: str | Callable[[Data], Any]
-    """Key of the row's data, or a function of them."""
+    value: str | Callable[[Data], Any] = ""
+    """Key of the row's data, or a function of them; by itself the heading is the key."""
     number: bool = False
     whole: bool = False
     """Whether a cell is never wrapped: an opcode, an id."""
@@ -84,7 +89,9 @@ class ReportColumn:
 
     def text(self, row: ReportRow) -> Text:
         """Return the cell of a row."""
-        value = self.value(row.data) if callable(self.value) else row.data[self.value]
+        value = (
+            self.value(row.data) if callable(self.value) else row.data[self.value or self.heading]
+        )
         if isinstance(value, Text):
             return value
         if value is None or isinstance(value, bool):
