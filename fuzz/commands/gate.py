@@ -49,7 +49,7 @@ from fuzz.output import (
     starting,
     tracked,
 )
-from fuzz.output.report import Report, ReportColumn, ReportRow, Section, Test, rows_of
+from fuzz.output.report import Report, ReportColumn, ReportRow, Section, Test, check_kind, rows_of
 from fuzz.runner import RunnerChoice, best_runner, cores, usual_workers
 from oracle.errors import InfrastructureError, UsageError
 from oracle.targets import TARGETS, Module, parse_target
@@ -229,10 +229,7 @@ def gate(options: Gate) -> bool:
     """
     started = time.monotonic()
     seconds = parse_duration(options.time)
-    if options.report is not None and options.report.suffix != ".html":
-        raise UsageError(
-            f"--report {options.report}: the page is HTML; give a name that ends in .html"
-        )
+    check_kind(options.report, ".html")
     known = known_with(options.known)
     old, new = (_toolchain(name, options) for name in (options.old, options.new))
     if old == new:

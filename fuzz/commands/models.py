@@ -9,7 +9,7 @@ from pathlib import Path
 from corpus import durable
 from fuzz.options import ModelsExport, ModelsList, ModelsShow
 from fuzz.output import check_output, console, counted, emit, plain, say, table
-from fuzz.output.report import Report, ReportColumn, ReportRow
+from fuzz.output.report import Report, ReportColumn, rows_of
 from oracle.errors import UsageError
 from oracle.models import Model, model_for
 from oracle.models.exports import EXPORTS
@@ -21,22 +21,20 @@ from oracle.targets import TARGETS
 
 def list_models(options: ModelsList) -> None:
     """Print the target of every built-in model, and how sure its figures are."""
+    kinds = ("measured", "published", "inferred")
     rows = []
     for number, base in BASES.items():
         model = model_for(f"sm_{number}")
         sure = Counter(figure.confidence.value for unit in model.units for figure in unit.figures)
-        row = {"target": model.target, "figures_of": base, "model": model.name, **sure}
-        rows.append(ReportRow(data=row))
+        counts = {one: sure[one] for one in kinds} | sure
+        rows.append({"target": model.target, "figures_of": base, "model": model.name, **counts})
     columns = (
         ReportColumn("target"),
         ReportColumn("figures of", "figures_of"),
-        *(
-            ReportColumn(one, lambda row, one=one: row.get(one, 0), number=True)
-            for one in ("measured", "published", "inferred")
-        ),
+        *(ReportColumn(one, number=True) for one in kinds),
         ReportColumn("model"),
     )
-    Report(columns=columns, rows=rows).write(json=options.json)
+    Report(columns=columns, rows=rows_of(rows)).write(json=options.json)
 
 
 def show_model(options: ModelsShow) -> None:
@@ -55,17 +53,17 @@ def show_model(options: ModelsShow) -> None:
             for name, one in unit.named.items()
         )
         alike.setdefault(figures, []).append(" ".join(filter(None, _named_unit(unit))))
-    for figures, units in alike.items():
-        for unit in units:
-            say(plain(unit, style="bold"))
+    for figures, names in alike.items():
+        for name in names:
+            say(plain(name, style="bold"))
         said = dict.fromkeys(source for *_, source in figures)
         shown = table("", "", *([""] if len(said) > 1 else []))
-        for name, value, source in figures:
-            shown.add_row(f"  {name}", plain(value), *([plain(source)] if len(said) > 1 else []))
+        for figure, value, source in figures:
+            shown.add_row(f"  {figure}", plain(value), *([plain(source)] if len(said) > 1 else []))
         console().print(shown)
         say(plain(f"  {next(iter(said))}" if len(said) == 1 else "", style="quiet"))
-    units = counted(len(list(model.units)), "unit")
-    say(f"{model.name}: {units}, {model.confidence}; types are those of D, A, B, C")
+    many = counted(len(list(model.units)), "unit")
+    say(f"{model.name}: {many}, {model.confidence}; types are those of D, A, B, C")
 
 
 def export_model(options: ModelsExport) -> None:

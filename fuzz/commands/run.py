@@ -22,7 +22,6 @@ from fuzz.campaign.store import ABANDONED, Budget, CampaignStore, State, holds_c
 from fuzz.checks.protocol import Check, Facts
 from fuzz.compilers.members import Member, members_of
 from fuzz.console import Several, ended_by_signals, print_report, serving, watching, write_report
-from fuzz.console.report import check_report
 from fuzz.findings.making import check_trusted
 from fuzz.fleet.pool import FleetPool, cluster_at, joining, starting_actors
 from fuzz.options import Run, check_conflicts
@@ -37,6 +36,7 @@ from fuzz.output import (
     starting,
     typed,
 )
+from fuzz.output.report import check_kind
 from fuzz.runner import (
     BUILT_IN,
     LAYOUTS,
@@ -119,7 +119,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
     front_ends = find_front_ends(options.front_ends)
     options = _resolved(options, front_ends)
     budget, known = budget_of(options, state), known_with(options.known)
-    check_report(options.report)
+    check_kind(options.report, ".html", ".svg")
     check = _check(options, front_ends, _seed(options, state))
     if options.shard is not None:
         check = Sharded(check=check, shard=_shard(options, state))

@@ -25,7 +25,6 @@ from fuzz.campaign.rounds import parse_duration
 from fuzz.campaign.status import check_tested
 from fuzz.console import ended_by_signals, serving
 from fuzz.console.dashboard import readings
-from fuzz.console.report import check_report
 from fuzz.console.screening import (
     NOTHING_COMPARED,
     STOPPED_BEFORE,
@@ -59,7 +58,7 @@ from fuzz.output import (
     say,
     starting,
 )
-from fuzz.output.report import recording_console, save, write_junit
+from fuzz.output.report import check_kind, recording_console, save, write_junit
 from fuzz.runner import (
     OpenRunner,
     RunnerChoice,
@@ -117,7 +116,7 @@ def screen(options: Screen) -> bool:
     remember(options.ptx_pass)
     if options.fleet is not None:
         return _screen_fleet(options, options.fleet)
-    check_report(options.report)
+    check_kind(options.report, ".html", ".svg")
     made = read_set(options.path) if options.path is not None else None
     known = known_with(options.known)
     try:

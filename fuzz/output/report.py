@@ -36,6 +36,7 @@ from fuzz.output import (
     plain,
     table,
 )
+from oracle.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -301,6 +302,13 @@ def tap_test(number: int, test: Test, *, expected_to_fail: bool = False) -> Iter
 
 
 # Pages
+
+
+def check_kind(path: Path | None, *kinds: str) -> None:
+    """Raise UsageError now for a report that ends in none of these, such as ".html"."""
+    if path is not None and path.suffix not in kinds:
+        raise UsageError(f"--report {path}: give a name that ends in {' or '.join(kinds)}")
+
 
 _DARK = TerminalTheme(
     (22, 24, 29),
