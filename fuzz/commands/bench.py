@@ -136,14 +136,7 @@ def _measurement_report(measured: Measurement, plan: Plan, options: Bench) -> Re
             lambda row: "-" if row["seconds"] is None else f"{row['seconds']:.2f}",
             number=True,
         ),
-        *(
-            ReportColumn(
-                one,
-                lambda row, one=one: _cases(row["baselines"][one.value], plan.limit_of(one)),
-                number=True,
-            )
-            for one in baselines
-        ),
+        *(_baseline(one, plan.limit_of(one)) for one in baselines),
     )
     shown = [
         Section(
@@ -187,6 +180,11 @@ def _measurement_report(measured: Measurement, plan: Plan, options: Bench) -> Re
             ],
         },
     )
+
+
+def _baseline(contents: Contents, limit: int) -> ReportColumn:
+    name = contents.value
+    return ReportColumn(name, lambda row: _cases(row["baselines"][name], limit), number=True)
 
 
 def _found_within(measured: Measurement, contents: Contents, limit: int) -> str:
