@@ -202,11 +202,10 @@ class _GateResult:
         if programs >= least and not self.stopped:
             ran = ran if programs else self.nothing_ran
             return GateVerdict.ACCEPT, f"{said}; {ran[0].lower()}{ran[1:]}"
-        how = "" if self.stopped else (
-            ". Run it where there is a GPU, or set the limit with --at-least"
-            if self.runner == NOWHERE
-            else ". Give it longer (--time), or set the limit with --at-least"
-        )  # fmt: skip
+        # The simulated device runs no machine code.
+        elsewhere = self.runner == NOWHERE or (self.runner == "sim" and not programs)
+        what = "Run it where there is a GPU" if elsewhere else "Give it longer (--time)"
+        how = f". {what}, or set the limit with --at-least" * (not self.stopped)
         return GateVerdict.UNKNOWN, f"{said}, but {ran} of at least {least:,} (--at-least){how}"
 
     @property
