@@ -6,7 +6,7 @@ from collections import Counter
 
 from fuzz.options import Isa
 from fuzz.output import counted
-from fuzz.output.report import Report, ReportColumn, ReportRow
+from fuzz.output.report import Report, ReportColumn, rows_of
 from oracle.forms import Form
 from oracle.isa import is_available, notes_of
 from oracle.reasons import SECTIONS
@@ -28,7 +28,7 @@ def list_forms(options: Isa) -> None:
     parts = ", ".join(f"{count} {mnemonic}" for mnemonic, count in counts.items())
     Report(
         columns=_COLUMNS,
-        rows=[ReportRow(data=_row(form)) for form in forms],
+        rows=rows_of(map(_row, forms)),
         sentences=[f"{counted(len(forms), 'form')}: {parts or 'none'}"],
     ).write(json=options.json)
 
@@ -39,8 +39,8 @@ _COLUMNS = (
         "registers",
         lambda row: " ".join(f"{name}:{count}" for name, count in row["registers"].items()),
     ),
-    ReportColumn("since", "since"),
-    ReportColumn("target", "target"),
+    ReportColumn("since"),
+    ReportColumn("target"),
     ReportColumn(f"section of {SECTIONS}", "section"),
 )
 
