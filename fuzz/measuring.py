@@ -494,6 +494,8 @@ def measured_doubles(result: MeasuredResult, origin: Origin) -> DoubleChain:
 def _figures(result: MeasuredResult, origin: Origin) -> dict[str, Figure[Any]]:
     made = {}
     for figure in result.figures:
+        if figure.value is None:
+            continue
         others = len(figure.finding.others)
         said = f"; {others} other values give the same for every probe" if others else ""
         made[figure.name] = _figure(figure.value, origin._replace(source=f"{origin.source}{said}"))

@@ -583,6 +583,7 @@ class Judge(Options, words="judge", runs="judge:judge_kernel"):
         "`installed`, `all`, `driver`.  [default: installed,driver]",
     )
     levels: str | None = shared("levels", "-O levels: 0,1,2,3.  [default: all]")
+    target: str | None = shared("target", "Another .target.  [default: the module's]")
     images: int = shared("images", "How many different buffer contents to try.", default=64)
     seed: int = shared("seed", "Seed of the buffer contents.")
     device: int = shared("device")
@@ -623,6 +624,10 @@ class Conform(Options, words="conform", runs="conform:conform"):
         "failure, an unexpected pass as well."
     )
     update_expectations: bool = option("Write the outcomes into the file of --expectations.")
+    save_failing: Path | None = option(
+        "Folder for what fails: of each form its module, an image, and the same as it must be and "
+        "as it is after the module (module.ptx, input.npy, expected.npy, actual.npy)."
+    )
     tap: Path | None = option("Also write TAP into this file.")
     junit: Path | None = shared("junit", "Also write JUnit XML: one test for each form.")
     model: str | None = shared("model")
@@ -631,12 +636,18 @@ class Conform(Options, words="conform", runs="conform:conform"):
     device: int = shared("device")
 
 
+_GATE_PROGRAMS = 100
+"""None wrong in 100: with 95 % confidence fewer than 3 in 100 programs are (rule of three, see
+`runners.ledger`); an H200 executes as many in a minute (156 and 217, 2026-11-24)."""
+
+
 class Gate(Options, words="gate", runs="gate:gate"):
     """Say whether the compiler NEW may be taken in place of OLD.
 
     Both are tried on every finding that ships with warpfuzz, compile new programs at all levels and
-    with some options, and are timed. The exit code is 1 if NEW has a new finding, other bits or a
-    crash, or is slower.
+    with some options, and are timed. REJECT (exit code 1): NEW has a new finding, other bits or a
+    crash, or is slower. UNKNOWN (3): fewer new programs than --at-least were executed. Else ACCEPT
+    (0).
     """
 
     old: str = argument()
@@ -664,6 +675,13 @@ class Gate(Options, words="gate", runs="gate:gate"):
     )
     target: str | None = shared("target", "Only this .target.  [default: the device's]")
     only: str = shared("only")
+    at_least: int = shared(
+        "at_least",
+        "Say UNKNOWN (exit code 3) if both compilers executed fewer than N new programs on a "
+        "device; with 0, compiling them is enough.",
+        type=click.IntRange(min=0),
+        default=_GATE_PROGRAMS,
+    )
     seed: int | None = shared("seed", "Seed of the programs.  [default: random]", default=None)
     workers: int | None = shared(
         "workers", "Number of worker processes.  [default: one for each core]"

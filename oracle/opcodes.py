@@ -10,7 +10,7 @@ from itertools import combinations
 
 from oracle.forms import Form, kind_of
 from oracle.instructions import INSTRUCTIONS
-from oracle.isa import forms_by_opcode, spellings
+from oracle.isa import form_spelt, mnemonic_of, spellings, vocabulary
 from oracle.reasons import Reason, Rule
 
 _INSTRUCTIONS = "9.7.14"
@@ -76,11 +76,10 @@ def is_unjudged(opcode: str) -> bool:
 
 def resolve(opcode: str) -> Resolution:
     """Resolve an opcode, such as "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"."""
-    form = forms_by_opcode().get(opcode)
+    form = form_spelt(opcode)
     if form is not None:
         return Resolution(form.mnemonic, form, (form,), ".aligned" in opcode, ())
-    fitting = (m for m in INSTRUCTIONS if opcode == m or opcode.startswith(m + "."))
-    mnemonic = max(fitting, key=len, default=None)
+    mnemonic = mnemonic_of(opcode)
     if mnemonic is None:
         fault = Reason(
             f"{opcode[:80]!r} is none of {', '.join(INSTRUCTIONS)} with qualifiers",
@@ -93,16 +92,16 @@ def resolve(opcode: str) -> Resolution:
 
 def _diagnose(mnemonic: str, texts: list[str]) -> Resolution:
     row = INSTRUCTIONS[mnemonic]
-    vocabulary = _vocabulary(mnemonic)
+    words = vocabulary(mnemonic)
     faults: list[tuple[str, Rule]] = []
     for text in dict.fromkeys(texts):
-        if text not in vocabulary:
+        if text not in words:
             shown = f".{text}" if text else "an empty qualifier"
             faults.append((f"{shown} is not a qualifier of {mnemonic}", Rule.UNKNOWN_QUALIFIER))
     slots: dict[str, list[str]] = defaultdict(list)
     for text in texts:
-        if text in vocabulary:
-            slots[vocabulary[text]].append(text)
+        if text in words:
+            slots[words[text]].append(text)
     aligned = "aligned" in slots
     for name, given in slots.items():
         most = row.most[name]
@@ -133,29 +132,19 @@ def _diagnose(mnemonic: str, texts: list[str]) -> Resolution:
     key = _key(mnemonic, slots)
     form = _forms(mnemonic).get(key)
     if form is not None:
-        order = " or ".join(
-            dict.fromkeys(
-                ".".join(("", *(s.text for s in slots if s.text))) for slots in spellings(form)
-            )
-        )
-        fault = f"the qualifiers stand in another order than the page has them: {order}"
-        return Resolution(
-            mnemonic, None, (form,), aligned, (Reason(fault, row.section, Rule.ORDER),)
-        )
+        return Resolution(mnemonic, None, (form,), aligned, (order_of(form),))
     nearest, fault = _nearest(mnemonic, key)
     reason = Reason(fault, row.section, Rule.COMBINATION)
     return Resolution(mnemonic, None, nearest, aligned, (reason,))
 
 
-@cache
-def _vocabulary(mnemonic: str) -> dict[str, str]:
-    """Map every qualifier of an instruction to the kind of slot in which it stands."""
-    return {
-        slot.text: kind_of(slot.name)
-        for form in INSTRUCTIONS[mnemonic].forms
-        for slot in form.slots
-        if slot.text
-    }
+def order_of(form: Form) -> Reason:
+    """Say in which order the page has the qualifiers of a form, where an opcode has another."""
+    orders = dict.fromkeys(
+        ".".join(("", *(slot.text for slot in slots if slot.text))) for slots in spellings(form)
+    )
+    text = "the qualifiers stand in another order than the page has them: " + " or ".join(orders)
+    return Reason(text, form.section, Rule.ORDER)
 
 
 def _form_key(form: Form) -> Key:

@@ -43,6 +43,8 @@ ROWS_AT = 256
 """Byte of the first row; the number of images that differed is the u32 at byte 0."""
 RECORDS_AT = ROWS_AT + ROWS * ROW.itemsize
 IMAGES_AT = -(-(RECORDS_AT + RECORDS * RECORD.itemsize) // 256) * 256
+CONFIDENCE = 0.95
+"""Of every bound on a rate."""
 _RULE_OF_THREE = 3.0
 """None in n: with 95 % confidence the rate is below 3/n, because (1 - 3/n)^n is about exp(-3), 0.05
 (Hanley and Lippman-Hand, JAMA 1983, "If nothing goes wrong, is everything all right?")."""
@@ -132,12 +134,21 @@ class Rate:
         """Below which the rate is with 95 % confidence; known where nothing was wrong."""
         return _RULE_OF_THREE / self.cases if self.cases and not self.wrong else None
 
+    @property
+    def below(self) -> str:
+        """The bound in words; empty where something was wrong."""
+        if self.bound is None:
+            return ""
+        return f"rate < {self.bound:.1e}, {CONFIDENCE:.0%} confidence".replace("e-0", "e-").replace(
+            "%", " %"
+        )
+
     def __str__(self) -> str:
-        """Return it in words, such as "1 in 4,000,000" or "none in 2.1e+09, below 1.4e-09"."""
+        """Return it in words, such as "5 of 20,000,000 images, 1 in 4,000,000"."""
         if not self.cases:
             return "not run"
         if self.bound is not None:
-            return f"none in {self.cases:,}, below {self.bound:.1e}"
+            return f"0 errors in {self.cases:,} image{'s' * (self.cases > 1)} ({self.below})"
         if self.wrong == self.cases:
             return f"always ({self.cases:,} times)"
         rate = self.wrong / self.cases

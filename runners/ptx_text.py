@@ -9,6 +9,7 @@ import hashlib
 import re
 from itertools import pairwise
 
+from oracle.errors import UsageError
 from oracle.statements import directives, without_comments
 from oracle.targets import PtxVersion
 
@@ -26,6 +27,37 @@ _VARIABLE = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:\[[^\]]*\]\s*)*(?:=|;)")
 _LABEL = re.compile(r"\$L_*|\bL(?=BB\d)")
 """What the names of labels of LLVM begin with: "LBB0_1" in 14, "$L__BB0_1" from 15 on."""
 _WORD = re.compile(r"[A-Za-z_$][\w$]*")
+
+
+_LISTED = re.compile(r"^Fatbin (ptx|elf) code:\n=+\n(.*?)(?=^Fatbin |\Z)", re.MULTILINE | re.DOTALL)
+"""A part of what cuobjdump prints of a program: PTX, or the facts about machine code."""
+
+
+def is_listing(text: str) -> bool:
+    """Whether a text is what `cuobjdump --dump-ptx` prints of a program, and no module."""
+    return _LISTED.search(text) is not None
+
+
+def module_in(text: str, name: str) -> str:
+    """Return the PTX module of a listing of cuobjdump, with its lines where they were.
+
+    Raises UsageError if there is none, or several: the message says which, and what to do.
+    """
+    found = [part for part in _LISTED.finditer(text) if part[1] == "ptx"]
+    if not found:
+        raise UsageError(
+            f"{name} is a listing of cuobjdump without PTX: the program has machine code alone; "
+            "build it with PTX (nvcc -gencode arch=compute_90,code=compute_90), or give the .ptx "
+            "that nvcc -ptx writes"
+        )
+    if len(found) > 1:
+        targets = ", ".join(header(part[2])[0] or "no target" for part in found)
+        raise UsageError(
+            f"{name} is a listing of cuobjdump with {len(found)} PTX modules ({targets}); save one "
+            "of them as a file of its own (cuobjdump --extract-ptx all writes such files)"
+        )
+    start = text.find(".version", found[0].start(2))
+    return "\n" * text.count("\n", 0, start) + text[start : found[0].end()]
 
 
 def is_ptx(code: bytes) -> bool:

@@ -54,7 +54,8 @@ class CoverageLine:
     name: str
     """Name of the dimension: "forms", "stride classes", "value classes"."""
     reached: int
-    total: int
+    total: int | None
+    """How many there are; None where nobody has counted them."""
     missing: Sequence[str] = ()
     """Some of what was not reached."""
 

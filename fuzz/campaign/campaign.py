@@ -408,6 +408,7 @@ class Campaign:
             unreplayed=len(self.triage.suspects),
             suspects=self.triage.suspects,
             gone=self.triage.gone,
+            unstored=self.triage.unstored,
             finishing=self._finishing,
             stopped=self._stopped,
             said=self._said,

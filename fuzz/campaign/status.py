@@ -303,6 +303,8 @@ class CampaignStatus:
     suspects: Sequence[FamilyState] = ()
     """Suspects that were not replayed yet: they are no findings, and no count of families has
     them."""
+    unstored: int = 0
+    """Families that look like many that wait, of which no case was stored."""
     failed: int = 0
     shrinking: Sequence[FamilyState] = ()
     """Families of which a case was replayed and is being made smaller: named after it."""

@@ -20,6 +20,9 @@ _FOR_GOOD = 64
 """Confirmations after which a family is only counted: none is met twice as often."""
 _NOTHING = ""
 """Key in place of a family's: the suspect did not differ when it was replayed."""
+_WAITING_ALIKE = 32
+"""Findings of one kind and instruction that wait to be examined at most: most are of one cause, and
+each is some 40 KiB on the disk until then (a fault of wmma.mma on the simulated device)."""
 _EXAMINATIONS = 2
 """Workers that may die over a finding before it is left as it is."""
 
@@ -44,6 +47,9 @@ class Triage:
     turned: dict[str, str] = field(default_factory=dict)
     """From the key of a provisional family to the key of its family after shrinking."""
     members: dict[str, FamilyState] = field(default_factory=dict)
+    passed: dict[str, int] = field(default_factory=dict)
+    """Cases by the key of their family that were not stored, because many like them wait: the next
+    case of the family is looked at again."""
     doomed: list[str] = field(default_factory=list)
     """Ids of findings that `sweep` removes, because their families were identified as others."""
     _examined: dict[str, str] = field(default_factory=dict)
@@ -128,6 +134,9 @@ class Triage:
             return False
         turned = self.members.get(self.turned.get(key, ""))
         tired = self._tired(key)
+        if case is not None and not tired and _to_be_examined(suspect) and self._full(case):
+            self.passed[key] = self.passed.get(key, 0) + suspect.cases
+            return False
         self.met[key] = self.met.get(key, 0) + 1
         if turned is not None and (tired or case is None):
             turned.cases += suspect.cases
@@ -135,12 +144,24 @@ class Triage:
         if case is None:
             return False
         self.tries[key] = self.tries.get(key, 0) + 1
-        member = self._member(suspect.bucket, case, suspect.cases)
+        member = self._member(suspect.bucket, case, suspect.cases + self.passed.pop(key, 0))
         self._keep(member, self.corpus.add(case, suspect.files))
         if not _to_be_examined(suspect):
             member.confirmed = True
             self._finish(member)
         return True
+
+    @property
+    def unstored(self) -> int:
+        """Families of which a case was not stored, because many like it waited, and none since."""
+        return len(self.passed.keys() - self.members.keys() - self.turned.keys())
+
+    def _full(self, case: Case) -> bool:
+        """Whether so many findings like a suspect wait to be examined that it is not stored."""
+        look = case.kind, _first_word(case)
+        waiting = [one for one in self.members.values() if not one.finished]
+        alike = sum((one.kind, _first_word(one.case)) == look for one in waiting)
+        return alike >= _WAITING_ALIKE
 
     def about_to_store(self, suspects: Iterable[Found]) -> list[str]:
         """Return the ids of the raw findings that `suspect` may add to the corpus.
@@ -372,6 +393,10 @@ class Triage:
                 member.finished = record.finished
                 if member.finished:
                     self.announced.append(member)
+
+
+def _first_word(case: Case) -> str:
+    return case.identity.instructions[0].partition(" ")[0]
 
 
 def _to_be_examined(found: Found) -> bool:

@@ -164,6 +164,7 @@ class MatrixRounds(Rounds):
         different = bool(troubles - {Trouble.UNSUPPORTED}) and bool(variants)
         if self._place.opened is None:
             report.answered += count
+            self._heartbeat.count(count)
         elif not variants:
             said = any(one.trouble is not Trouble.UNSUPPORTED for one in built.failed.values())
             report.failed += count if said else 0
@@ -530,6 +531,7 @@ class Compilers:
             else "all binaries that ran give what the oracle says",
             nothing_compared=self._nothing_compared(nowhere=nowhere),
             runner="the compilers" if nowhere else "compilers and device",
+            answered="compiled, none executed" if nowhere else Words.answered,
             unasked="that no compiler reads or that the device does not run",
             counters=tuple(
                 ShownCounter(words=(word,), one=one, many=many, odd=odd)
@@ -566,8 +568,8 @@ class Compilers:
             return ""
         return (
             "no GPU is here, so no binary ran, and the compilers were only asked what they accept. "
-            f"Choose --runner cuda on a machine with a GPU, or say --runner {NOWHERE} if what each "
-            "accepts is all that you want to know"
+            f"Choose --runner cuda on a machine with a GPU; --runner {NOWHERE} asks what each "
+            "accepts, and no more"
         )
 
     def options(self, facts: Facts) -> Options:

@@ -78,9 +78,8 @@ class InstructionCoverage(Coverage):
         """Return how much of each dimension was reached, of these opcodes and of all else."""
         asked = self.counts
         lines = [CoverageLine.of("forms", {form: asked["forms"][form] for form in sorted(forms)})]
-        # There is no end to what can be reached of these.
         lines += [
-            CoverageLine(name=name, reached=len(asked[name]), total=len(asked[name]))
+            CoverageLine(name=name, reached=len(asked[name]), total=None)
             for name in ("targets", "versions", "outcomes")
         ]
         return lines
@@ -190,10 +189,10 @@ class Instructions:
             )
         first = self.assemblers[0]
         pairs = pairs_of(first, self.target, self.ptx_version)
-        target, version = pairs[0]
-        more = (
-            f" and {len(pairs) - 1:,} other pairs of target and version" if len(pairs) > 1 else ""
-        )
+        targets = list(dict.fromkeys(target.name for target, _ in pairs))
+        versions = sorted({version for _, version in pairs})
+        where = targets[0] if len(targets) == 1 else f"{len(targets)} targets"
+        to = f" to {versions[-1]}" if len(versions) > 1 else ""
 
         def round_of(number: int, known: Coverage) -> RoundPlan:
             target, version = pair_of_round(first, pairs, seed=self.seed, number=number)
@@ -209,14 +208,14 @@ class Instructions:
         return Plan(
             words=Words(
                 subject=_subject(self.assemblers),
-                where=f"{target.name} · PTX ISA {version}{more}",
+                where=f"{where} · PTX ISA {versions[0]}{to}",
                 case="instruction",
                 agreement="assembler and ISA agree on every instruction that was compared",
                 nothing_compared="no instruction was judged in the time: the assembler is slow, or "
                 "hangs on many instructions; give it longer (--time), or select fewer forms "
                 "(--only)",
                 runner="the assembler",
-                answered="not compared (undefined, or no instruction that warpfuzz knows)",
+                answered="not compared (undefined, or no matrix instruction)",
                 counters=tuple(
                     ShownCounter(
                         words=("oracle", verdict.value), one=verdict.value, many=verdict.value

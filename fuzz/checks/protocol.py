@@ -380,7 +380,7 @@ class Words:
     """Why nothing may have been compared, and what to do."""
     runner: str = "the runner"
     """Whom workers wait for."""
-    unasked: str = "not asked"
+    unasked: str = "not tried"
     """Phrase for cases that could not be tried."""
     answered: str = "only accepted or rejected"
     """Phrase for cases whose outcome was not compared with anything."""

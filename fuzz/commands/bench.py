@@ -8,15 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from itertools import groupby
-
-from rich.table import Table
-from rich.text import Text
+from typing import Any
 
 from corpus.known import load_known
 from fuzz.bench import Watcher, run_all
 from fuzz.bench.campaigns import (
     Campaign,
-    Lines,
     LinesTask,
     Reach,
     campaigns_of,
@@ -26,7 +23,8 @@ from fuzz.bench.campaigns import (
 )
 from fuzz.bench.search import Column, Contents, Measurement, Plan, Row, chosen, measure
 from fuzz.options import Bench, Faults, check_conflicts
-from fuzz.output import console, counted, emit, emit_summary, is_watched, say, table
+from fuzz.output import console, counted, is_watched
+from fuzz.output.report import Report, ReportColumn, ReportRow, Section
 from fuzz.runner import RunnerChoice, cores, version_for
 from oracle.errors import UsageError
 from oracle.forms import Form
@@ -40,26 +38,56 @@ _FORMS_SHOWN = 4
 """Forms of an instruction, those that were reached least, that stand in the table."""
 
 
-def _print_reach(reached: Sequence[Reach], gaps: Sequence[Reach], undrawn: Sequence[Form]) -> None:
+_REACHED = (
+    ReportColumn("reached", "name", whole=True),
+    ReportColumn("programs", "programs", number=True),
+)
+
+
+def _reach_report(
+    reached: Sequence[Reach], undrawn: Sequence[Form], options: Bench, seconds: float
+) -> Report:
+    gaps = [one for one in reached if not one.count]
+    sentence = (
+        f"{counted(options.programs, 'program')}, seed {options.seed}, in {seconds:,.0f} s: "
+        f"{len(reached) - len(gaps):,} of {len(reached):,} features reached"
+    )
+    if gaps:
+        sentence += f"; {len(gaps):,} missing (exit code 1). More programs reach more (--programs)"
+    sections, missing = [], []
     for dimension, group in groupby(reached, key=lambda one: one.dimension):
         rows = list(group)
-        there = sum(bool(one.count) for one in rows)
-        title = f"{dimension}: {there} of {len(rows)}"
-        shown = table("reached", "programs", title=title, overflow="ellipsis")
-        shown.columns[0].no_wrap, shown.columns[1].justify = True, "right"
-        for row in _shown(rows):
-            shown.add_row(row.name, f"{row.count:,}", style="" if row.count else "bad")
-        console().print(shown)
-    for dimension, group in groupby(gaps, key=lambda one: one.dimension):
-        names = [row.name for row in group]
-        more = f" and {len(names) - _MISSING_SHOWN:,} more" if len(names) > _MISSING_SHOWN else ""
-        named = f" {dimension}: {', '.join(names[:_MISSING_SHOWN])}{more}"
-        say(Text.assemble(("missing:", "bad"), named))
-    if undrawn:
-        console().print(
-            f"{counted(len(undrawn), 'form')} of the target left out, because nobody has measured "
-            "what they compute (--json lists them)"
+        names = [row.name for row in rows if not row.count]
+        heading = f"{dimension}: {len(rows) - len(names)} of {len(rows)}"
+        sections.append(
+            Section(heading=heading, columns=_REACHED, rows=[_reached(row) for row in _shown(rows)])
         )
+        if names:
+            more = f" and {len(names) - _MISSING_SHOWN:,} more" * (len(names) > _MISSING_SHOWN)
+            missing.append(f"missing: {dimension}: {', '.join(names[:_MISSING_SHOWN])}{more}")
+    left = (
+        f"{counted(len(undrawn), 'form')} of the target left out, because nobody has measured what "
+        "they compute (--json lists them)"
+    )
+    return Report(
+        rows=[_reached(one) for one in reached],
+        before=sections,
+        sentences=[*missing, *([left] if undrawn else []), sentence],
+        summary={
+            "cases": options.programs,
+            "seconds": round(seconds, 3),
+            "seed": options.seed,
+            "faults": [],
+            "programs": options.programs,
+            "missing": [{"dimension": one.dimension, "name": one.name} for one in gaps],
+            "not_drawn": [form.opcode for form in undrawn],
+        },
+    )
+
+
+def _reached(one: Reach) -> ReportRow:
+    data = {"dimension": one.dimension, "name": one.name, "programs": one.count}
+    return ReportRow(data=data, style="" if one.count else "bad")
 
 
 def _shown(rows: Sequence[Reach]) -> Sequence[Reach]:
@@ -67,30 +95,6 @@ def _shown(rows: Sequence[Reach]) -> Sequence[Reach]:
     if not rows[0].dimension.startswith("form"):
         return rows
     return sorted(rows, key=lambda row: row.count)[:_FORMS_SHOWN]
-
-
-def _emit_measurement(measured: Measurement, plan: Plan, options: Bench) -> None:
-    rows = [_row(row, plan) for row in measured.rows]
-    for row in rows:
-        emit(row)
-    main, *baselines = plan.columns
-    emit_summary(
-        cases=measured.cases,
-        seconds=round(measured.seconds, 3),
-        seed=options.seed,
-        seeds=options.seeds,
-        limit=plan.limit,
-        baseline_limit=plan.baseline_limit,
-        target=plan.target,
-        ptx_version=plan.version,
-        contents=main.value,
-        median=measured.median(main),
-        baseline_medians={one.value: measured.median(one) for one in baselines},
-        missed=measured.missed(main),
-        faults=[
-            {name: row[name] for name in ("name", "found", "cases", "seconds")} for row in rows
-        ],
-    )
 
 
 def _row(row: Row, plan: Plan) -> dict[str, object]:
@@ -119,63 +123,84 @@ def _figures(column: Column) -> dict[str, object]:
     }
 
 
-def _print_measurement(measured: Measurement, plan: Plan, options: Bench) -> None:
-    out = console()
-    main = plan.columns[0]
-    hidden = [row.subject for row in measured.rows if row.subject.unobservable]
-    for title, of_rows in (("Planted faults", False), ("Rows of what was measured", True)):
-        shown = [
-            row
-            for row in measured.rows
-            if row.subject.is_measured_row is of_rows and not row.subject.unobservable
-        ]
-        if shown:
-            out.print(_table(title, shown, plan), soft_wrap=False)
-    if hidden:
-        out.print("Not observable:")
-        for subject in hidden:
-            out.print(f"  {subject.name}: {subject.unobservable}")
-    for contents in plan.columns:
-        median, missed = measured.median(contents), len(measured.missed(contents))
-        limit = plan.limit_of(contents)
-        if median is not None:
-            out.print(
-                f"contents {contents.value}: half of the faults are found within "
-                f"{counted(median, 'image')} (median of the seeds); {missed} not within {limit:,}"
+def _measurement_report(measured: Measurement, plan: Plan, options: Bench) -> Report:
+    main, *baselines = plan.columns
+    rows = [_row(row, plan) for row in measured.rows]
+    columns = (
+        ReportColumn("fault", "name", whole=True),
+        ReportColumn("what happens", "meaning"),
+        ReportColumn("images", lambda row: _cases(row, plan.limit_of(main)), number=True),
+        ReportColumn("found", lambda row: f"{row['found_in']}/{row['seeds']}", number=True),
+        ReportColumn(
+            "seconds",
+            lambda row: "-" if row["seconds"] is None else f"{row['seconds']:.2f}",
+            number=True,
+        ),
+        *(
+            ReportColumn(
+                one,
+                lambda row, one=one: _cases(row["baselines"][one.value], plan.limit_of(one)),
+                number=True,
             )
-        else:
-            out.print(f"contents {contents.value}: {missed} not found within {limit:,} images")
-    if names := measured.missed(main):
-        out.print(Text.assemble(("Not found:", "bad"), f" {', '.join(names)}"))
-    out.print(
-        f"{counted(options.seeds, 'seed')} from {options.seed}, {plan.target}, PTX ISA "
-        f"{plan.version}; {counted(measured.cases, 'image')} in {measured.seconds:,.0f} s"
+            for one in baselines
+        ),
+    )
+    shown = [
+        Section(
+            heading=heading,
+            columns=columns,
+            rows=[
+                ReportRow(data=data, style="" if data["found"] else "bad")
+                for row, data in zip(measured.rows, rows, strict=True)
+                if row.subject.is_measured_row is measures and not row.subject.unobservable
+            ],
+        )
+        for heading, measures in (("Planted faults", False), ("Rows of what was measured", True))
+    ]
+    hidden = [f"Not observable: {row['name']}: {row['reason']}" for row in rows if row["reason"]]
+    missed = measured.missed(main)
+    return Report(
+        rows=[ReportRow(data=row) for row in rows],
+        before=shown,
+        sentences=[
+            *hidden,
+            *(_found_within(measured, one, plan.limit_of(one)) for one in plan.columns),
+            *([f"Not found: {', '.join(missed)}"] if missed else []),
+            f"{counted(options.seeds, 'seed')} from {options.seed}, {plan.target}, PTX ISA "
+            f"{plan.version}; {counted(measured.cases, 'image')} in {measured.seconds:,.0f} s",
+        ],
+        summary={
+            "cases": measured.cases,
+            "seconds": round(measured.seconds, 3),
+            "seed": options.seed,
+            "seeds": options.seeds,
+            "limit": plan.limit,
+            "baseline_limit": plan.baseline_limit,
+            "target": plan.target,
+            "ptx_version": plan.version,
+            "contents": main.value,
+            "median": measured.median(main),
+            "baseline_medians": {one.value: measured.median(one) for one in baselines},
+            "missed": missed,
+            "faults": [
+                {name: row[name] for name in ("name", "found", "cases", "seconds")} for row in rows
+            ],
+        },
     )
 
 
-def _table(title: str, rows: list[Row], plan: Plan) -> Table:
-    main, *baselines = plan.columns
-    figures = ("images", "found", "seconds", *baselines)
-    shown = table("fault", "what happens", *figures, title=title, overflow="ellipsis")
-    for index, one in enumerate(shown.columns):
-        one.no_wrap, one.justify = index != 1, "right" if index > 1 else "left"
-    for row in rows:
-        column = row.columns[main]
-        seconds = column.seconds
-        cells = [
-            row.subject.name,
-            row.subject.fault.meaning,
-            _cases(column, plan.limit_of(main)),
-            f"{len(column.sightings)}/{column.seeds}",
-            "-" if seconds is None else f"{seconds:.2f}",
-            *(_cases(row.columns[one], plan.limit_of(one)) for one in baselines),
-        ]
-        shown.add_row(*cells, style="" if column.found else "bad")
-    return shown
+def _found_within(measured: Measurement, contents: Contents, limit: int) -> str:
+    median, missed = measured.median(contents), len(measured.missed(contents))
+    if median is None:
+        return f"contents {contents.value}: {missed} not found within {limit:,} images"
+    return (
+        f"contents {contents.value}: half of the faults are found within "
+        f"{counted(median, 'image')} (median of the seeds); {missed} not within {limit:,}"
+    )
 
 
-def _cases(column: Column, limit: int) -> str:
-    return f">{limit:,}" if column.cases is None else f"{column.cases:,}"
+def _cases(figures: Mapping[str, Any], limit: int) -> str:
+    return f">{limit:,}" if figures["cases"] is None else f"{figures['cases']:,}"
 
 
 TARGET = "sm_100a"
@@ -200,15 +225,13 @@ def list_faults(options: Bench | Faults) -> bool:
     found = [one for one in CATALOGUE if fnmatchcase(one.name, options.only)]
     if not found:
         raise UsageError(f"no planted fault matches {options.only!r}; `warpfuzz faults` lists all")
-    shown = table("fault", "where", "what happens")
-    for column in shown.columns[:2]:
-        column.no_wrap = True
-    for one in found:
-        if options.json:
-            emit({"name": one.name, "meaning": one.meaning, "place": one.place.value})
-        shown.add_row(one.name, one.place.value, one.meaning)
-    if not options.json:
-        console().print(shown)
+    columns = (
+        ReportColumn("fault", "name", whole=True),
+        ReportColumn("where", "place", whole=True),
+        ReportColumn("what happens", "meaning"),
+    )
+    rows = [{"name": one.name, "meaning": one.meaning, "place": one.place.value} for one in found]
+    Report(columns=columns, rows=[ReportRow(data=row) for row in rows]).write(json=options.json)
     return False
 
 
@@ -227,8 +250,7 @@ def _search(options: Bench) -> bool:
     searches = sum(1 for one in plan.subjects if not one.unobservable) * len(plan.columns)
     with _watched("searches", [searches] * len(seeds), json=options.json) as watcher:
         measured = measure(plan, seeds, jobs=options.jobs or cores(), watcher=watcher)
-    show = _emit_measurement if options.json else _print_measurement
-    show(measured, plan, options)
+    _measurement_report(measured, plan, options).write(json=options.json)
     return bool(measured.missed(plan.columns[0]))
 
 
@@ -267,46 +289,44 @@ def _search_lines(options: Bench) -> bool:
         "most_lines": max((len(one.titles) for one in seen), default=0),
         "median_seconds": round(statistics.median(seconds or [0.0]), 3),
     }
-    if options.json:
-        rows = [
-            {
-                "name": one.name, "found": bool(one.titles), "cases": one.images,
-                "lines": len(one.titles), "titles": one.titles, "known": one.known,
-                "flaky": one.flaky, "named": one.named == len(one.titles) > 0,
-                "seconds": [round(taken, 3) for taken in one.seconds],
-            }
-            for one in found
-        ]  # fmt: skip
-        for row in rows:
-            emit(row)
-        emit({"summary": {**summary, "faults": rows}})
-    else:
-        _print_lines(found, summary, options)
+    rows = [
+        {
+            "name": one.name, "found": bool(one.titles), "cases": one.images,
+            "lines": len(one.titles), "titles": one.titles, "known": one.known,
+            "flaky": one.flaky, "named": one.named == len(one.titles) > 0,
+            "seconds": [round(taken, 3) for taken in one.seconds],
+        }
+        for one in found
+    ]  # fmt: skip
+    Report(
+        columns=_LINES,
+        rows=[
+            ReportRow(data=row, style="" if row["lines"] == 1 and row["named"] else "bad")
+            for row in rows
+        ],
+        sentences=[
+            f"Of {counted(len(found), 'fault')}, {summary['found']} found in campaigns of "
+            f"{counted(options.images, 'image')}: {summary['one_line']} in one line, "
+            f"{summary['named']} with the culprit named, {summary['known']} lines taken for known, "
+            f"{summary['flaky']} flaky; seed {options.seed}, {summary['seconds']:,.0f} s",
+            f"To confirm, shrink and attribute one finding took {summary['median_seconds']} s of "
+            "processor time in the median",
+        ],
+        summary={**summary, "faults": rows},
+    ).write(json=options.json)
     return summary["one_line"] < len(seen) or summary["named"] < len(seen)
 
 
-def _print_lines(found: Sequence[Lines], summary: Mapping[str, object], options: Bench) -> None:
-    out = console()
-    shown = table("fault", "lines", "culprit", "what a person reads", overflow="ellipsis")
-    for column in shown.columns[:3]:
-        column.no_wrap = True
-    for one in found:
-        right = one.named == len(one.titles)
-        verdict = "not found" if not one.titles else "named" if right else "another"
-        style = "" if len(one.titles) == 1 and right else "bad"
-        titles = "\n".join(one.titles)
-        shown.add_row(one.name, str(len(one.titles)), verdict, titles, style=style)
-    out.print(shown)
-    out.print(
-        f"Of {counted(len(found), 'fault')}, {summary['found']} found in campaigns of "
-        f"{counted(options.images, 'image')}: {summary['one_line']} in one line, "
-        f"{summary['named']} with the culprit named, {summary['known']} lines taken for known, "
-        f"{summary['flaky']} flaky; seed {options.seed}, {summary['seconds']:,.0f} s"
-    )
-    out.print(
-        f"To confirm, shrink and attribute one finding took {summary['median_seconds']} s of "
-        "processor time in the median"
-    )
+_LINES = (
+    ReportColumn("fault", "name", whole=True),
+    ReportColumn("lines", "lines", number=True),
+    ReportColumn(
+        "culprit",
+        lambda row: "not found" if not row["lines"] else "named" if row["named"] else "another",
+        whole=True,
+    ),
+    ReportColumn("what a person reads", lambda row: "\n".join(row["titles"])),
+)
 
 
 def _coverage(options: Bench) -> bool:
@@ -323,33 +343,11 @@ def _coverage(options: Bench) -> bool:
     sizes = [campaign.programs for campaign in campaigns]
     with _watched("programs", sizes, json=options.json) as watcher:
         reached = measure_reach(campaigns, jobs=options.jobs or cores(), watcher=watcher)
-    undrawn, gaps = undrawn_forms(target, version), [one for one in reached if not one.count]
-    seconds = time.perf_counter() - begun
-    if options.json:
-        for one in reached:
-            emit({"dimension": one.dimension, "name": one.name, "programs": one.count})
-        emit_summary(
-            cases=options.programs,
-            seconds=round(seconds, 3),
-            seed=options.seed,
-            faults=[],
-            programs=options.programs,
-            missing=[{"dimension": one.dimension, "name": one.name} for one in gaps],
-            not_drawn=[form.opcode for form in undrawn],
-        )
-    else:
-        _print_reach(reached, gaps, undrawn)
-        sentence = (
-            f"{counted(options.programs, 'program')}, seed {options.seed}, in {seconds:,.0f} s: "
-            f"{len(reached) - len(gaps):,} of {len(reached):,} features reached"
-        )
-        if gaps:
-            sentence += (
-                f"; {len(gaps):,} missing, so the exit code is 1. More programs reach more "
-                "(--programs)"
-            )
-        console().print(sentence)
-    return bool(gaps)
+    report = _reach_report(
+        reached, undrawn_forms(target, version), options, time.perf_counter() - begun
+    )
+    report.write(json=options.json)
+    return not all(one.count for one in reached)
 
 
 def _module(options: Bench) -> tuple[str, str]:

@@ -302,11 +302,11 @@ def _behind_good(conclusion: Conclusion) -> int:
 
 def _shown(cell: Answer | None) -> Text:
     if cell is None or not cell.known:
-        return Text("not asked" if cell is None else cell.label, style="quiet")
+        return Text("not tried" if cell is None else cell.label, style="quiet")
     style = "odd" if cell.flaky else "bad" if cell.bad else "legal"
-    often = f"{cell.failed} of {cell.runs:,}" if cell.bad else f"0 of {cell.executions:,}"
+    often = f"{cell.failed}/{cell.runs:,}" if cell.bad else f"0/{cell.executions:,}"
     label = words_of(cell) or cell.label
-    return Text(label if cell.flaky else f"{label}, {often}", style=style)
+    return Text(label if cell.flaky else f"{label} ({often} failed)", style=style)
 
 
 @dataclass(frozen=True)

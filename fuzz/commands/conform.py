@@ -8,7 +8,6 @@ multiplies exactly; a load of C by a store, a store comes after a load.
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import re
 import sys
@@ -25,22 +24,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind, durable
+from corpus.programs import pack
 from fuzz.campaign.status import check_tested, untested_words
+from fuzz.findings.case import ACTUAL, EXPECTED, INPUT, MODULE
 from fuzz.findings.verdicts import differences, judge, worst_of
 from fuzz.kinds import BY_TROUBLE
 from fuzz.options import Conform
 from fuzz.output import (
     HEARTBEAT_SECONDS,
-    Test,
     check_output,
     counted,
     duration,
     emit,
     emit_summary,
-    harmless,
     say,
-    write_junit,
 )
+from fuzz.output.report import Test, tap_test, write_junit
 from fuzz.runner import (
     OpenRunner,
     RunnerChoice,
@@ -55,6 +54,7 @@ from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of
 from oracle.image import locate, position
 from oracle.isa import FORMS, is_available, selectors_of
 from oracle.matrices import LANES
+from oracle.measuring.units import module_of_all
 from oracle.ops import Op, Rows, memory_of, operands_of
 from oracle.permission import permitted
 from oracle.places import Buffer, Place
@@ -64,6 +64,7 @@ from oracle.storage import Tile, write
 from oracle.targets import Module
 from runners import emission
 from runners.faults import by_name
+from runners.kernels import KernelModule
 from runners.protocol import Failure, Images, Ran, Runner, Trouble
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import Selection
@@ -98,6 +99,8 @@ class Asked:
     """One of OUTCOMES."""
     said: str = ""
     """What is wrong, or what the runner says."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Of what does not pass: the module, and an image with what must come out and what did."""
 
 
 def asked(runner: Runner, item: Item, module: Module, *, count: int) -> Asked:
@@ -109,14 +112,14 @@ def asked(runner: Runner, item: Item, module: Module, *, count: int) -> Asked:
     again = _asked(runner, item, module, images)
     if again.outcome == first.outcome:
         return first
-    return Asked(
-        outcome=Kind.FLAKY.value, said=f"{again.outcome} the second time, and before: {first.said}"
-    )
+    said = f"{again.outcome} the second time, and before: {first.outcome}: {first.said}"
+    return Asked(outcome=Kind.FLAKY.value, said=said, files={**again.files, **first.files})
 
 
 def _asked(runner: Runner, item: Item, module: Module, images: Images) -> Asked:
     program = item.program
-    compiled = runner.compile(emission.emit(program, module=module))
+    kernel = emission.emit(program, module=module)
+    compiled = runner.compile(kernel)
     ran = compiled if isinstance(compiled, Failure) else runner.run(compiled, images)
     if isinstance(ran, Failure):
         if ran.trouble is Trouble.UNSUPPORTED:
@@ -126,7 +129,8 @@ def _asked(runner: Runner, item: Item, module: Module, images: Images) -> Asked:
             if isinstance(alone, Ran):
                 said = f"{ran.message}, and one image of {len(images)} takes {alone.seconds:.1f} s"
                 return Asked(outcome=SLOW, said=said)
-        return Asked(outcome=kind_of_failure(ran).value, said=_said(ran))
+        files = _files(kernel, images[0])
+        return Asked(outcome=kind_of_failure(ran).value, said=_said(ran), files=files)
     assert not isinstance(compiled, Failure)
     target = compiled.oracle_target
     expected = execute(program, images, target=target).images
@@ -147,7 +151,11 @@ def _asked(runner: Runner, item: Item, module: Module, images: Images) -> Asked:
         outcome = WRONG
     ways = _ways(item, [one.byte for one in found])
     permits = ", which the ISA permits" if outcome == PERMITTED else ""
-    return Asked(outcome=outcome, said=f"{many}{ways}: {found[0]}{permits}")
+    return Asked(
+        outcome=outcome,
+        said=f"{many}{ways}: {found[0]}{permits}",
+        files=_files(kernel, images[number], expected[number], ran.images[number]),
+    )
 
 
 def _said(failure: Failure) -> str:
@@ -157,11 +165,22 @@ def _said(failure: Failure) -> str:
     """
     before, _, stack = failure.detail.partition("Traceback (most recent call last):")
     last = stack.rstrip().rpartition("\n")[2]
-    words, said = " ".join(f"{before} {last}".split()), f"{failure}"
-    if failure.trouble is not Trouble.UNSUPPORTED:
-        # As the outcome is called, and the page calls it.
-        said = f"{kind_of_failure(failure)}: {failure.message}"
+    words, said = " ".join(f"{before} {last}".split()), failure.message
     return said if words in said else f"{said}: {words[-_SAID_CHARACTERS:]}"
+
+
+def _files(kernel: KernelModule, *images: NDArray[np.uint8]) -> dict[str, bytes]:
+    """Return a module, and an image before it, as it must be after it, and as it is after it."""
+    found = {MODULE: kernel.ptx.encode()}
+    names = (INPUT, EXPECTED, ACTUAL)
+    return found | {name: pack(one[None]) for name, one in zip(names, images, strict=False)}
+
+
+def _save(folder: Path, opcode: str, files: Mapping[str, bytes]) -> None:
+    own = folder / re.sub(r"[^\w.]+", "-", opcode)
+    own.mkdir(parents=True, exist_ok=True)
+    for name, data in files.items():
+        durable.write_output(own / name, data)
 
 
 def _ways(item: Item, wrong: Sequence[int]) -> str:
@@ -419,10 +438,14 @@ def conform(options: Conform) -> bool:
     with opened(choice) as ready:
         module = Module.named(ready.target, ready.ptx_version)
         forms = [one for one in forms_of(module) if one in selected]
+        if not forms and options.ptx_version is None:
+            # What is asked for may be newer than the version that is taken by itself.
+            module = module_of_all(ready.target)
+            forms = [one for one in forms_of(module) if one in selected]
         if not forms:
             raise UsageError(
                 f"--only {options.only!r} selects no form of {ready.target} in PTX ISA "
-                f"{ready.ptx_version}; `warpfuzz isa` lists them"
+                f"{module.version}; `warpfuzz isa` lists them"
             )
         report = _Report(options, expected, selected)
         report.begin(len(forms))
@@ -493,8 +516,8 @@ class _Line:
     """Whether nobody need look at it."""
     text: str
     """Text after the name of the form."""
-    directive: str = ""
-    """TAP directive: SKIP or TODO, with its reason."""
+    skipped: bool = False
+    expected_to_fail: bool = False
 
 
 def _line(came: Asked, expected: str | None, *, listed: bool) -> _Line:
@@ -509,9 +532,9 @@ def _line(came: Asked, expected: str | None, *, listed: bool) -> _Line:
     """
     outcome = came.outcome
     if outcome == expected and outcome not in (*PASSING, NOT_IMPLEMENTED):
-        return _Line(passed=True, text=outcome, directive="TODO as expected")
+        return _Line(passed=True, text=outcome, skipped=True, expected_to_fail=True)
     if outcome == NOT_IMPLEMENTED and (expected == outcome or not listed):
-        return _Line(passed=True, text=outcome, directive=f"SKIP {NOT_IMPLEMENTED}")
+        return _Line(passed=True, text=outcome, skipped=True)
     if expected in (None, outcome) and outcome in PASSING:
         return _Line(passed=True, text=outcome)
     if listed:
@@ -548,18 +571,13 @@ class _Report:
         line = _line(came, expected if listed else None, listed=listed)
         passed = line.passed or options.update_expectations
         self.outcomes[name] = came.outcome
-        said = harmless(came.said, one_line=True)
-        # An expected failure is "not ok", and TODO says that it does not count.
-        word = "not ok" if not line.passed or line.directive.startswith("TODO") else "ok"
-        ending = f" # {line.directive}" if line.directive else ""
-        self._tap(f"{word} {len(self.outcomes)} - {name}: {line.text}{ending}")
-        if said:
-            self._tap(
-                "  ---", f"  message: {json.dumps(said)}", f"  seconds: {seconds:.3f}", "  ..."
-            )
-        result = "failure" if not passed else "skipped" if line.directive else "passed"
+        result = "failure" if not line.passed else "skipped" if line.skipped else "passed"
         group = f"warpfuzz.conform.{form.mnemonic.replace('.', '_')}"
-        self.tests.append(Test(group, name, seconds, result, line.text, said))
+        test = Test(group, name, seconds, result, line.text, came.said)
+        self._tap(*tap_test(len(self.outcomes), test, expected_to_fail=line.expected_to_fail))
+        self.tests.append(replace(test, result="passed") if passed > line.passed else test)
+        if not line.passed and options.save_failing is not None:
+            _save(options.save_failing, name, came.files)
         row: dict[str, object] = {
             "form": name, "outcome": came.outcome, "expected": expected, "passed": passed,
             "seconds": round(seconds, 3), "message": came.said,
@@ -577,7 +595,7 @@ class _Report:
 
     def end(self, ready: OpenRunner, module: Module, seconds: float, untested: str) -> None:
         options = self.options
-        about = f"{ready.device}, PTX ISA {ready.ptx_version}"
+        about = f"{ready.device}, PTX ISA {module.version}"
         counts = Counter(self.outcomes.values())
         told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
         self._tap(f"# {counted(len(self.outcomes), 'form')} of {about}, in {seconds:.1f} s: {told}")
@@ -622,7 +640,7 @@ class _Report:
                 runner=options.runner,
                 device=ready.device,
                 target=ready.target,
-                ptx_version=ready.ptx_version,
+                ptx_version=str(module.version),
             )
         self._write()
         if counts[NOT_IMPLEMENTED] == len(self.outcomes):

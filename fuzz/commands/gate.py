@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -14,7 +13,9 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
-from corpus import Kind, create_corpus, durable
+from markupsafe import escape
+
+from corpus import Kind, create_corpus
 from corpus.entry import Entry, read_entry
 from corpus.known import Known, known_with
 from corpus.opening import RECORD, named_corpus
@@ -24,35 +25,29 @@ from fuzz.campaign.rounds import parse_duration
 from fuzz.campaign.status import CampaignStatus, told_apart
 from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.compilers import Compilers
-from fuzz.checks.protocol import Facts
+from fuzz.checks.protocol import BY_MEMBER, Facts
 from fuzz.compilers.bisection import rate_of, repeats_for
 from fuzz.compilers.matrix import survey_programs
 from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, Place, placed
 from fuzz.console import ended_by_signals, watching
-from fuzz.console.report import Cell, Section, page
 from fuzz.findings.case import is_runnable
 from fuzz.findings.families import PROVISIONAL, FamilyState, asked_of
-from fuzz.findings.making import ReplayOptions
+from fuzz.findings.making import MODULE, ReplayOptions, commands_of
 from fuzz.findings.stored import Replayed, Replays, is_expansion
 from fuzz.kinds import KINDS, sentence
 from fuzz.options import Gate
 from fuzz.output import (
-    Test,
     console,
     counted,
     duration,
-    emit,
-    emit_summary,
     fetcher,
     generator,
-    plain,
+    harmless,
     report_expired,
-    say,
     starting,
-    table,
     tracked,
-    write_junit,
 )
+from fuzz.output.report import Report, ReportColumn, ReportRow, Section, Test
 from fuzz.runner import RunnerChoice, best_runner, cores, usual_workers
 from oracle.errors import InfrastructureError, UsageError
 from oracle.targets import TARGETS, Module, parse_target
@@ -84,20 +79,20 @@ _AGAIN = 3
 _VARIANTS = ("maxrregcount=32", "regAllocOptLevel=2", "process=last")
 """Options that both are asked with besides siblings, where nobody names any."""
 _LEAST_SHARE = 0.5
-"""Share of the time that fresh programs get at least, however long the record took."""
+"""Share of the time that new programs get at least, however long the record took."""
 
 
 class Standing(StrEnum):
     """What has become of something with the new compiler, as the table has it."""
 
-    MENDED = "mended"
+    FIXED = "fixed"
     NEW = "new"
     BITS = "changed bits"
     SLOWER = "slower to compile"
     CRASH = "crashes"
     MORE = "accepts more"
-    KEPT = "as before"
-    UNASKED = "not asked"
+    SAME = "unchanged"
+    SKIPPED = "skipped"
 
     @property
     def speaks_against(self) -> bool:
@@ -107,82 +102,144 @@ class Standing(StrEnum):
     @property
     def is_news(self) -> bool:
         """Whether the new one alone does something that is wrong."""
-        return self not in (Standing.MENDED, Standing.KEPT, Standing.UNASKED)
+        return self not in (Standing.FIXED, Standing.SAME, Standing.SKIPPED)
 
 
-_SOURCES = ("record", "fresh programs", "compile time")
+class GateVerdict(StrEnum):
+    """What a gate says of the new compiler."""
+
+    ACCEPT = "ACCEPT"
+    REJECT = "REJECT"
+    UNKNOWN = "UNKNOWN"
+
+
+_SOURCES = ("shipped findings", "new programs", "compile time")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
-    """One line of the result."""
+class GateItem:
+    """One thing about which both compilers were asked."""
 
     standing: Standing
     what: str
     source: str
     """One of `_SOURCES`."""
-    path: str = ""
+    entry: Entry | None = None
+    """The finding, where it is one that is stored."""
     known: bool = False
 
     @property
     def counts(self) -> bool:
-        """Whether it speaks against the new compiler, and nobody has explained it."""
+        """Whether it is a regression that nobody has explained."""
         return self.standing.speaks_against and not self.known
+
+    @property
+    def path(self) -> str:
+        """The id of a finding that ships with warpfuzz, or the folder of a new one."""
+        if self.entry is None:
+            return ""
+        return self.entry.id if self.source == _SOURCES[0] else str(self.entry.path)
+
+    def row(self) -> ReportRow:
+        """Return it as a report has it."""
+        skipped = self.known or self.standing is Standing.SKIPPED
+        outcome = "skipped" if skipped else "failure" if self.counts else "passed"
+        name = f"{self.path} {self.what}".strip()
+        is_record = self.source == _SOURCES[0]
+        return ReportRow(
+            data={
+                "standing": self.standing.value, "what": self.what, "source": self.source,
+                "path": self.path, "known": self.known,
+            },
+            style="bad" if self.counts else "quiet",
+            listed=self.standing.is_news or (self.standing is not Standing.SKIPPED
+                                             and not is_record),
+            test=Test(f"warpfuzz.gate.{self.source}", name, 0.0, outcome, self.standing.value,
+                      self.what),
+        )  # fmt: skip
 
 
 @dataclass(kw_only=True)
-class _Result:
+class _GateResult:
     old: Toolchain
     new: Toolchain
     runner: str
+    options: Gate
     variants: tuple[Variant, ...] = ()
-    """Options with which both compiled fresh programs at one level."""
-    rows: list[Row] = field(default_factory=list)
-    recorded: int = 0
-    """Findings of the record that both were asked about."""
-    unasked: list[str] = field(default_factory=list)
+    """Options with which both compiled new programs at one level."""
+    compared: list[GateItem] = field(default_factory=list)
+    executed: int = 0
+    """Findings that ship with warpfuzz that both ran."""
+    compiled: int = 0
+    """Those that both only compiled, because nothing of them runs."""
+    skipped: list[str] = field(default_factory=list)
     status: CampaignStatus | None = None
     stopped: bool = False
     """Whether a signal ended it before its time."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """How long each part took."""
 
-    @property
-    def drew(self) -> bool:
-        """Whether a fresh program was given to both."""
-        status = self.status
-        return status is not None and bool(status.compared or status.answered)
-
-    def count(self, standing: Standing) -> int:
-        return sum(row.standing is standing for row in self.rows)
-
-    @property
-    def compared(self) -> str:
-        status = self.status
-        if status is None:
-            return "No fresh program was drawn."
-        if self.runner == NOWHERE:
-            return (
-                f"No result was compared: {counted(status.answered, 'fresh program')} given to "
-                f"both {self._how(status)}, which accept or reject them."
+    def programs(self, what: str) -> int:
+        """Return of how many new programs both compilers have something: "compiled", "compared"."""
+        counts = {} if self.status is None else self.status.counts
+        return min(
+            max(
+                (
+                    count
+                    for words, count in counts.items()
+                    if words[0] == BY_MEMBER
+                    and words[1].startswith(f"{one.label} ")
+                    and words[2] == what
+                ),
+                default=0,
             )
-        different = status.counts.get(("differences",), 0)
-        programs = counted(status.counts["programs",], "program")
-        return (
-            f"{counted(status.compared, 'image')} of {programs} compared bit for bit with the "
-            f"oracle, by both {self._how(status)}; {counted(different, 'program')} not the same by "
-            "all."
+            for one in (self.old, self.new)
         )
 
-    def _how(self, status: CampaignStatus) -> str:
-        """Say with which levels and options programs were compiled, and how many were not."""
-        if not self.variants:
-            return "at all levels"
-        named, left = ", ".join(map(str, self.variants)), status.counts.get(("unsupported",), 0)
-        but = f" ({counted(left, 'build')} left out: too few registers)" if left else ""
-        return f"at all levels, and at the highest with {named}{but}"
+    @property
+    def regressions(self) -> list[GateItem]:
+        return [one for one in self.compared if one.counts]
+
+    @property
+    def verdict(self) -> tuple[GateVerdict, str]:
+        """Return the verdict, and what it rests on."""
+        new, stopped = _name(self.new), "stopped before the end; " * self.stopped
+        if found := self.regressions:
+            return GateVerdict.REJECT, f"{stopped}{counted(len(found), 'regression')} in {new}"
+        programs, least = self.programs("compared"), self.options.at_least
+        said = f"{stopped}no regression found in {new}"
+        ran = f"both compilers executed {counted(programs, 'new program')}"
+        if not self.programs("compiled"):
+            how = "" if self.stopped else "; give it longer (--time)"
+            return GateVerdict.UNKNOWN, f"{said}, but both compiled no new program{how}"
+        if programs >= least and not self.stopped:
+            ran = ran if programs else self.nothing_ran
+            return GateVerdict.ACCEPT, f"{said}; {ran[0].lower()}{ran[1:]}"
+        how = "" if self.stopped else (
+            ". Run it where there is a GPU, or set the limit with --at-least"
+            if self.runner == NOWHERE
+            else ". Give it longer (--time), or set the limit with --at-least"
+        )  # fmt: skip
+        return GateVerdict.UNKNOWN, f"{said}, but {ran} of at least {least:,} (--at-least){how}"
+
+    @property
+    def nothing_ran(self) -> str:
+        why = "no GPU" if self.options.runner is None else f"--runner {self.options.runner}"
+        return (
+            f"Nothing was executed ({why}). Both compilers compiled "
+            f"{counted(self.programs('compiled'), 'new program')}"
+        )
+
+
+def _name(toolchain: Toolchain) -> str:
+    return toolchain.named.replace(" V", " ")
 
 
 def gate(options: Gate) -> bool:
-    """Compare two compilers; tell whether anything speaks against the new one."""
+    """Compare two compilers; tell whether the new one has a regression.
+
+    Raises InfrastructureError if too little was looked at to say so.
+    """
     started = time.monotonic()
     seconds = parse_duration(options.time)
     if options.report is not None and options.report.suffix != ".html":
@@ -198,7 +255,7 @@ def gate(options: Gate) -> bool:
             f"{old.named} and {new.named} cannot be compared: one is given programs, and the "
             "other PTX; name two assemblers, or two front ends"
         )
-    result = _Result(old=old, new=new, runner=_runner(options, new))
+    result = _GateResult(old=old, new=new, runner=_runner(options, new), options=options)
     seed = secrets.randbits(32) if options.seed is None else options.seed
     try:
         _replay_record(result, known, json=options.json)
@@ -208,21 +265,14 @@ def gate(options: Gate) -> bool:
         raise
     finally:
         if result.status is not None or result.stopped:
-            _report(result, options, seed, time.monotonic() - started)
+            _report(result, seed, time.monotonic() - started)
             report_expired(known)
-    bad = any(row.counts for row in result.rows)
-    if result.stopped and not bad:
-        # As far as it came, nothing speaks against it; that is no answer.
+    verdict, reason = result.verdict
+    if result.stopped and verdict is not GateVerdict.REJECT:
         raise KeyboardInterrupt
-    if not bad and not result.drew:
-        status = result.status
-        raise InfrastructureError((status and status.nothing_compared) or _NOTHING_FRESH)
-    return bad
-
-
-_NOTHING_FRESH = (
-    "no fresh program was given to both in time, so nothing is said of any; give it longer (--time)"
-)
+    if verdict is GateVerdict.UNKNOWN:
+        raise InfrastructureError(f"{verdict}: {reason}")
+    return verdict is GateVerdict.REJECT
 
 
 def _toolchain(name: str, options: Gate) -> Toolchain:
@@ -251,7 +301,7 @@ def _runner(options: Gate, new: Toolchain) -> str:
 # The record
 
 
-def _replay_record(result: _Result, known: Known, *, json: bool) -> None:
+def _replay_record(result: _GateResult, known: Known, *, json: bool) -> None:
     """Ask both about every finding that ships; rare ones as often as they have to be."""
     entries = [one for one in named_corpus(Path(RECORD)).entries() if not is_expansion(one)]
     if result.new.writes_ptx or DRIVER in (result.old, result.new):
@@ -264,35 +314,40 @@ def _replay_record(result: _Result, known: Known, *, json: bool) -> None:
     options = ReplayOptions(assembler=result.new.spelled or result.new.version.removeprefix("V"))
     old = result.old.spelled or result.old.version.removeprefix("V")
     rows: list[Replayed] = []
+    begun = time.monotonic()
     try:
         with Replays(options, baseline=old) as replays, ThreadPoolExecutor(cores()) as pool:
             # What runs, runs on one device, one after the other.
             judged = [one for one in entries if not is_runnable(one)]
             answers = pool.map(partial(replays.replay, times=1), judged)
-            rows.extend(tracked(answers, "the record", json=json))
+            rows.extend(tracked(answers, "shipped findings", json=json))
             rare = [one for one in entries if is_runnable(one)]
             rows.extend(
                 replays.replay(one, times=repeats_for(rate_of(one.finding)))
-                for one in tracked(rare, "rare ones", json=json)
+                for one in tracked(rare, "findings that fail rarely", json=json)
             )
     finally:
         _take_record(result, known, entries, rows)
+        result.seconds["shipped findings"] = time.monotonic() - begun
 
 
-def _leave_out(result: _Result, entries: Sequence[Entry], why: str) -> None:
-    """Note findings of the record about which nobody was asked."""
+def _leave_out(result: _GateResult, entries: Sequence[Entry], why: str) -> None:
+    """Note findings that ship with warpfuzz about which nobody was asked."""
     if entries:
-        result.unasked.append(f"{counted(len(entries), 'finding')} of the record: {why}")
-    result.rows += [
-        Row(standing=Standing.UNASKED, what=sentence(one.finding), source="record", path=one.id)
+        result.skipped.append(f"{counted(len(entries), 'shipped finding')}: {why}")
+    result.compared += [
+        GateItem(
+            standing=Standing.SKIPPED, what=sentence(one.finding), source="shipped findings",
+            entry=one,
+        )
         for one in entries
-    ]
+    ]  # fmt: skip
 
 
 def _take_record(
-    result: _Result, known: Known, entries: Sequence[Entry], rows: Sequence[Replayed]
+    result: _GateResult, known: Known, entries: Sequence[Entry], rows: Sequence[Replayed]
 ) -> None:
-    """Note what became of the findings that both were asked about, as far as they were."""
+    """Note what came of the findings that both were asked about, as far as they were."""
     unasked = [row for row in rows if _standing_of(row) is None]
     reasons = [one.reason for row in unasked for one in (row.now, row.before) if one]
     # What to do about it stands behind the semicolon, and is of a command that asks about one.
@@ -306,13 +361,16 @@ def _take_record(
         standing = _standing_of(row)
         if standing is None:
             continue
-        result.recorded += 1
-        result.rows.append(
-            Row(
+        if is_runnable(row.entry):
+            result.executed += 1
+        else:
+            result.compiled += 1
+        result.compared.append(
+            GateItem(
                 standing=standing,
                 what=f"{sentence(row.finding)}{_named(row, standing)}{_often(row)}",
-                source="record",
-                path=row.entry.id,
+                source="shipped findings",
+                entry=row.entry,
                 known=known.match(row.finding) is not None,
             )
         )
@@ -336,12 +394,12 @@ def _standing_of(row: Replayed) -> Standing | None:
     if before is None or not now.known or not before.known:
         return None
     if not now.bad:
-        return Standing.MENDED if before.bad else Standing.KEPT
+        return Standing.FIXED if before.bad else Standing.SAME
     worse = not before.bad or (
         now.kind is not None and before.kind is not None
         and now.kind.severity > before.kind.severity
     )  # fmt: skip
-    return _worse(now.kind or row.finding.kind) if worse else Standing.KEPT
+    return _worse(now.kind or row.finding.kind) if worse else Standing.SAME
 
 
 def _worse(kind: Kind) -> Standing:
@@ -357,7 +415,7 @@ def _worse(kind: Kind) -> Standing:
 
 
 def _draw(
-    result: _Result, options: Gate, seed: int, known: Known, *, seconds: float, until: float
+    result: _GateResult, options: Gate, seed: int, known: Known, *, seconds: float, until: float
 ) -> None:
     """Run a campaign with both at all levels, and time what they compile."""
     levels, both = parse_levels(options.levels), (result.old, result.new)
@@ -398,11 +456,14 @@ def _draw(
                 closing(ProcessPool(check, workers=workers, devices=(options.device,)))
             )
             facts = pool.facts()
-            result.unasked += facts.left_out
+            result.skipped += facts.left_out
             tell("timing the compilers")
-            result.rows += _timed(result, facts, levels, options.slower)
+            begun = time.monotonic()
+            result.compared += _timed(result, facts, levels, options.slower)
+            result.seconds["timing"] = time.monotonic() - begun
         budget = Budget(seconds=max(_LEAST_SHARE * seconds, until - time.monotonic()))
-        with watching(budget, json=options.json) as watcher:
+        # Standard output is for the result, whose first word is the verdict.
+        with watching(budget, json=False, out=console(stderr=True)) as watcher:
             campaign = Campaign(
                 pool, facts, check=check, budget=budget, corpus=corpus, known=known,
                 observer=watcher, store=store,
@@ -415,22 +476,23 @@ def _draw(
             with ended_by_signals(stop):
                 campaign.run()
         result.status = campaign.status()
+        result.seconds["new programs"] = result.status.seconds
     for family in result.status.families:
         words, standing = sentence(family.case), _standing_of_family(family, result)
-        if standing is Standing.UNASKED:
-            result.unasked.append(f"one of both about {words}")
-        result.rows.append(
-            Row(
+        if standing is Standing.SKIPPED:
+            result.skipped.append(f"one of both about {words}")
+        result.compared.append(
+            GateItem(
                 standing=_sure(standing, family, result),
                 what=f"{words} ({PROVISIONAL})" if family.provisional else words,
-                source="fresh programs",
-                path="" if family.saved is None else str(family.saved.path),
+                source="new programs",
+                entry=None if family.saved is None else read_entry(family.saved.path),
                 known=family.known is not None,
             )
         )
 
 
-def _variants(result: _Result, given: Sequence[str], place: Place) -> Iterator[Variant]:
+def _variants(result: _GateResult, given: Sequence[str], place: Place) -> Iterator[Variant]:
     """Yield the options that both are asked with.
 
     Raises UsageError if somebody names some that one of them does not take.
@@ -450,12 +512,12 @@ def _variants(result: _Result, given: Sequence[str], place: Place) -> Iterator[V
         if said and given:
             raise UsageError(f"not both of them take the options {variant}: {said}")
         if said:
-            result.unasked.append(f"programs with {variant} ({said})")
+            result.skipped.append(f"programs with {variant} ({said})")
         else:
             yield variant
 
 
-def _standing_of_family(family: FamilyState, result: _Result) -> Standing:
+def _standing_of_family(family: FamilyState, result: _GateResult) -> Standing:
     wrong = {
         one: {
             (variant, asked.level)
@@ -470,32 +532,34 @@ def _standing_of_family(family: FamilyState, result: _Result) -> Standing:
         any(f"{one.label}{variant}" in labels for variant in (PLAIN, *result.variants))
         for one in (result.old, result.new)
     ):
-        return Standing.UNASKED
+        return Standing.SKIPPED
     if not any(wrong.values()):
         return _worse(family.kind)
     if not wrong[result.new]:
-        return Standing.MENDED
-    return _worse(family.kind) if wrong[result.new] - wrong[result.old] else Standing.KEPT
+        return Standing.FIXED
+    return _worse(family.kind) if wrong[result.new] - wrong[result.old] else Standing.SAME
 
 
-def _sure(standing: Standing, family: FamilyState, result: _Result) -> Standing:
+def _sure(standing: Standing, family: FamilyState, result: _GateResult) -> Standing:
     """Return a standing once the other compiler was asked as often as a rare failure asks for."""
-    if family.saved is None or standing is Standing.KEPT or result.new.writes_ptx:
+    if family.saved is None or standing is Standing.SAME or result.new.writes_ptx:
         return standing
     entry = read_entry(family.saved.path)
     rate = rate_of(entry.finding)
     if rate >= 1 or not is_runnable(entry):
         return standing
-    other = result.new if standing is Standing.MENDED else result.old
+    other = result.new if standing is Standing.FIXED else result.old
     if other == DRIVER:
         return standing
     options = ReplayOptions(assembler=other.spelled or other.version.removeprefix("V"))
     with Replays(options) as replays:
         again = replays.replay(entry, times=repeats_for(rate))
-    return Standing.KEPT if again.now.bad else standing
+    return Standing.SAME if again.now.bad else standing
 
 
-def _timed(result: _Result, facts: Facts, levels: Sequence[int], limit: float) -> Iterator[Row]:
+def _timed(
+    result: _GateResult, facts: Facts, levels: Sequence[int], limit: float
+) -> Iterator[GateItem]:
     """Yield a row for each level: how long both take over the same modules."""
     target, version = facts.target, facts.versions.main
     forms = selected_forms(Selection(), target=target, version=version)
@@ -524,9 +588,9 @@ def _timed(result: _Result, facts: Facts, levels: Sequence[int], limit: float) -
                 for least, one in ((before, result.old), (now, result.new))
             )
         slower = now > limit * before
-        yield Row(
-            standing=Standing.SLOWER if slower else Standing.KEPT,
-            what=f"-O{level}: {now:.2f} s in place of {before:.2f} s for "
+        yield GateItem(
+            standing=Standing.SLOWER if slower else Standing.SAME,
+            what=f"-O{level}: {before:.2f} s before, {now:.2f} s now, for "
             f"{counted(len(drawn), 'program')}",
             source="compile time",
         )
@@ -555,149 +619,131 @@ def _seconds(
 
 # The result
 
+_OFTEN = (
+    ReportColumn("", "standing"),
+    ReportColumn("count", lambda data: sum(data[source] for source in _SOURCES), number=True),
+    *(ReportColumn(source, source, number=True) for source in _SOURCES),
+)
+_EVIDENCE = (
+    ReportColumn("", "what"),
+    *(ReportColumn(one, one, number=True) for one in ("executed", "compiled only", "not tried")),
+)
+_COLUMNS = (
+    ReportColumn("", lambda data: f"{data['standing']}{' (known)' if data['known'] else ''}"),
+    ReportColumn("what", "what"),
+    ReportColumn("id or folder", "path"),
+)
 
-def _report(result: _Result, options: Gate, seed: int, seconds: float) -> None:
+
+def _report(result: _GateResult, seed: int, seconds: float) -> None:
+    options, status = result.options, result.status
+    verdict, reason = result.verdict
+    compared = sorted(
+        result.compared, key=lambda one: (not one.counts, not one.standing.speaks_against)
+    )
+    rows = [one.row() for one in compared]
+    counts = {
+        standing: {
+            source: sum(one.standing is standing and one.source == source for one in compared)
+            for source in _SOURCES
+        }
+        for standing in Standing
+    }
+    evidence = _evidence(result)
+    left = (status.counts["unsupported",] if status is not None else 0) and result.variants
+    Report(
+        title=f"warpfuzz gate {result.old.label} {result.new.label}",
+        verdict=verdict,
+        reason=reason,
+        before=[
+            Section(
+                heading="Summary",
+                columns=_OFTEN,
+                rows=[
+                    ReportRow(data={"standing": one.value, **each}) for one, each in counts.items()
+                ],
+            ),
+            Section(
+                heading="Evidence",
+                columns=_EVIDENCE,
+                rows=[ReportRow(data=one) for one in evidence],
+            ),
+        ],
+        heading="Regressions and news",
+        columns=_COLUMNS,
+        rows=rows,
+        sentences=_sentences(result, seed, seconds, few_registers=bool(left)),
+        details=[_detail(one) for one in result.regressions],
+        summary={
+            "old": result.old.label,
+            "new": result.new.label,
+            "runner": result.runner,
+            "variants": [f"{one}" for one in result.variants],
+            "cases": 0 if status is None else status.cases,
+            **({} if status is None else told_apart(status)),
+            "evidence": evidence,
+            "at_least": options.at_least,
+            "seconds": round(seconds, 3),
+            "seconds_of_parts": {name: round(one, 3) for name, one in result.seconds.items()},
+            "seed": seed,
+            "standings": {one.value: sum(each.values()) for one, each in counts.items()},
+            "findings": [one.row().data for one in result.regressions],
+            "skipped": result.skipped,
+        },
+        tests=[] if verdict is not GateVerdict.UNKNOWN else [
+            Test("warpfuzz.gate.new programs", "enough programs were executed", 0.0,
+                 "error", reason, reason)
+        ],
+    ).write(**options.picked("json", "junit", "report"))  # fmt: skip
+
+
+def _evidence(result: _GateResult) -> list[dict[str, object]]:
+    """Return of how much was executed, only compiled, and not tried by both."""
+    of_record = [one for one in result.compared if one.source == "shipped findings"]
+    executed, compiled = result.programs("compared"), result.programs("compiled")
+    drawn = 0 if result.status is None else result.status.counts["programs",]
+    rows = (
+        ("shipped findings", result.executed, result.compiled,
+         sum(one.standing is Standing.SKIPPED for one in of_record)),
+        ("new programs", executed, compiled - executed, drawn - compiled),
+    )  # fmt: skip
+    names = ("what", "executed", "compiled only", "not tried")
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _sentences(
+    result: _GateResult, seed: int, seconds: float, *, few_registers: bool
+) -> Iterator[str]:
     status = result.status
-    counts = {one.value: result.count(one) for one in Standing}
-    verdict = _verdict(result)
-    quiet = (Standing.KEPT, Standing.UNASKED)
-    shown = sorted(
-        (row for row in result.rows if row.standing not in quiet),
-        key=lambda row: (not row.counts, not row.standing.speaks_against),
-    )
-    if options.json:
-        for row in shown:
-            emit(_json(row))
-        emit_summary(
-            old=result.old.label,
-            new=result.new.label,
-            runner=result.runner,
-            variants=[f"{one}" for one in result.variants],
-            cases=0 if status is None else status.cases,
-            **{} if status is None else told_apart(status),
-            recorded=result.recorded,
-            seconds=round(seconds, 3),
-            seed=seed,
-            standings=counts,
-            findings=[_json(row) for row in shown if row.standing.speaks_against],
-            left_out=result.unasked,
-            compile_time=[row.what for row in result.rows if row.source == "compile time"],
-            verdict=verdict,
-        )
+    if status is None:
+        yield "No new program was drawn."
+    elif not result.programs("compared"):
+        yield f"{result.nothing_ran}."
     else:
-        _print(result, shown, verdict, seed, seconds)
-    if options.junit is not None:
-        tests = [_test(row) for row in result.rows]
-        if not result.drew:
-            name = "a fresh program is given to both"
-            tests.append(Test("warpfuzz.gate.fresh programs", name, 0.0, "error", _NOTHING_FRESH))
-        write_junit(options.junit, tests, suite="warpfuzz gate")
-    if options.report is not None:
-        durable.write_output(options.report, _page(result, shown, verdict, seed, seconds))
+        different = status.counts.get(("differences",), 0)
+        yield (
+            f"{counted(status.compared, 'image')} of {result.programs('compared'):,} new programs "
+            f"compared bit for bit with the oracle; {counted(different, 'program')} with different "
+            "results."
+        )
+    if result.variants:
+        but = "; builds that this leaves too few registers are not counted" * few_registers
+        named = ", ".join(map(str, result.variants))
+        yield f"New programs were compiled at all levels, and at the highest with {named}{but}."
+    if any(one.entry for one in result.compared if one.source == "shipped findings"):
+        command = "`warpfuzz corpus show ID --corpus record`"
+        yield f"IDs refer to findings shipped with warpfuzz: {command}."
+    if result.skipped:
+        yield f"Skipped: {'; '.join(result.skipped)}."
+    took = ", ".join(f"{name} {duration(one)}" for name, one in result.seconds.items())
+    yield f"Seed {seed}, {duration(seconds)} ({took})."
 
 
-def _verdict(result: _Result) -> str:
-    against = sum(row.counts for row in result.rows)
-    said = f"Nothing that was looked at speaks against taking {result.new.named}."
-    if against:
-        said = f"{counted(against, 'line')} against taking {result.new.named}."
-    elif not result.drew:
-        said = f"Nothing can be said of taking {result.new.named}."
-    if not result.drew:
-        advice = "" if result.stopped else ": give it longer (--time)"
-        said += f" NO FRESH PROGRAM WAS GIVEN TO BOTH{advice}."
-    return f"STOPPED BEFORE THE END. {said}" if result.stopped else said
-
-
-def _json(row: Row) -> dict[str, object]:
-    return {
-        "standing": row.standing.value, "what": row.what, "source": row.source, "path": row.path,
-        "known": row.known,
-    }  # fmt: skip
-
-
-def _sentences(result: _Result, seed: int, seconds: float) -> list[str]:
-    words = [result.compared, f"{counted(result.recorded, 'finding')} of the record asked again."]
-    if result.unasked:
-        words.append(f"Not asked: {'; '.join(result.unasked)}.")
-    return [*words, f"Seed {seed}, {duration(seconds)}."]
-
-
-def _print(result: _Result, shown: Sequence[Row], verdict: str, seed: int, seconds: float) -> None:
-    out = console()
-    say(f"{result.old.named} -> {result.new.named}")
-    lines = table("", "count", *_HEADINGS)
-    for standing in Standing:
-        style = "bad" if standing.speaks_against and result.count(standing) else ""
-        lines.add_row(standing.value, *_counts(result, standing), style=style)
-    out.print(lines)
-    found = table("", "what", "id or folder")
-    for row in shown:
-        if row.standing.is_news or row.source != "record":
-            what = plain(f"{row.what}{' (known)' if row.known else ''}")
-            style = "bad" if row.counts else "quiet"
-            found.add_row(row.standing.value, what, plain(row.path), style=style)
-    if found.row_count:
-        out.print(found)
-    mended = Counter(
-        row.what.partition(": ")[0]
-        for row in shown
-        if row.standing is Standing.MENDED and row.source == "record"
-    )
-    if mended:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in mended.most_common())
-        say(f"mended of the record: {kinds} (--report, --junit and --json list them)")
-    if any(row.source == "record" for row in shown):
-        say("What has an id is of the record: `warpfuzz corpus show ID --corpus record`.")
-    for row in result.rows:
-        if row.source == "compile time" and row.standing is Standing.KEPT:
-            say(f"compile time at {row.what}", style="quiet")
-    for said in (*_sentences(result, seed, seconds), verdict):
-        say(plain(said))
-
-
-def _counts(result: _Result, standing: Standing) -> list[str]:
-    own = [row for row in result.rows if row.standing is standing]
-    return [f"{len(own)}", *(f"{sum(one.source == source for one in own)}" for source in _SOURCES)]
-
-
-_HEADINGS = ("of the record", "of fresh programs", "of compile time")
-
-
-def _test(row: Row) -> Test:
-    is_skipped = row.known or row.standing is Standing.UNASKED
-    outcome = "skipped" if is_skipped else "failure" if row.counts else "passed"
-    name = f"{row.path} {row.what}".strip()
-    return Test(f"warpfuzz.gate.{row.source}", name, 0.0, outcome, row.standing.value, row.what)
-
-
-def _page(result: _Result, shown: Sequence[Row], verdict: str, seed: int, seconds: float) -> bytes:
-    sections = [
-        Section(
-            heading="What became of what",
-            headings=("", "count", *_HEADINGS),
-            rows=[
-                [Cell(one.value), *(Cell(text, number=True) for text in _counts(result, one))]
-                for one in Standing
-            ],
-        ),
-        Section(
-            heading="Lines",
-            headings=("", "what", "from", "where"),
-            rows=[
-                [Cell(row.standing.value), Cell(row.what), Cell(row.source), Cell(row.path)]
-                for row in shown
-            ],
-        ),
-        Section(
-            heading="Compile time",
-            headings=("", "new in place of old"),
-            rows=[
-                [Cell(row.standing.value), Cell(row.what)]
-                for row in result.rows
-                if row.source == "compile time"
-            ],
-        ),
-    ]
-    title = f"warpfuzz gate {result.old.label} {result.new.label}"
-    return page(title, [verdict, *_sentences(result, seed, seconds)], sections)
+def _detail(one: GateItem) -> Section:
+    """Return the commands and the PTX of a regression, for a page."""
+    text = one.what
+    if one.entry is not None:
+        commands = "\n".join(f"{words}: {command}" for words, command in commands_of(one.entry))
+        ptx = one.entry.read(MODULE).decode(errors="replace")
+        text = f"{commands}\n\n{harmless(ptx)}"
+    return Section(heading=f"{one.standing}: {one.what}", printed=escape(text))

@@ -18,7 +18,8 @@ from rich.text import Text
 
 from fuzz import warpfuzz_version
 from fuzz.options import CompilersFetch, CompilersList, Doctor
-from fuzz.output import console, emit, fetcher, say, table
+from fuzz.output import console, emit, fetcher, say
+from fuzz.output.report import Report, ReportColumn, ReportRow
 from oracle.errors import InfrastructureError, UsageError
 from oracle.models import Confidence, model_for
 from runners.assemblers.assembler import Assembler
@@ -38,34 +39,33 @@ def list_compilers(options: CompilersList) -> None:
             # It tells its version, but does not work; others may.
             problems.append(str(error))
     front_ends = discover_front_ends()
-    if options.json:
-        for row in rows:
-            emit(row)
-        for one in front_ends:
-            emit(_front_end_row(one))
-        for problem in problems:
-            say(f"warpfuzz: {problem}", stderr=True)
-        return
-    out = console()
-    if rows:
-        shown = table("ptxas", "PTX ISA up to", "targets", "from", "path")
-        for row in rows:
-            targets = " ".join(name.removeprefix("sm_") for name in row["targets"])
-            shown.add_row(
-                row["version"], row["highest_ptx_version"], targets, row["origin"], row["path"]
-            )
-        out.print(shown)
-    else:
-        out.print("No ptxas is here; fetch one with `warpfuzz compilers fetch 13.5`.")
-    if front_ends:
-        shown = table("front end", "path")
-        for one in front_ends:
-            shown.add_row(one.spelled, one.path)
-        out.print(shown)
-    else:
-        out.print("No front end is here; fetch one with `warpfuzz compilers fetch llvm:22`.")
+    Report(
+        columns=_PTXAS,
+        rows=[ReportRow(data=row) for row in rows],
+        sentences=()
+        if rows
+        else ["No ptxas is here; fetch one with `warpfuzz compilers fetch 13.5`."],
+    ).write(json=options.json)
+    Report(
+        columns=(ReportColumn("front end", "front_end"), ReportColumn("path", "path")),
+        rows=[ReportRow(data=_front_end_row(one)) for one in front_ends],
+        sentences=()
+        if front_ends
+        else ["No front end is here; fetch one with `warpfuzz compilers fetch llvm:22`."],
+    ).write(json=options.json)
     for problem in problems:
-        out.print(problem, style="odd")
+        say(f"warpfuzz: {problem}", stderr=True)
+
+
+_PTXAS = (
+    ReportColumn("ptxas", "version"),
+    ReportColumn("PTX ISA up to", "highest_ptx_version"),
+    ReportColumn(
+        "targets", lambda row: " ".join(name.removeprefix("sm_") for name in row["targets"])
+    ),
+    ReportColumn("from", "origin"),
+    ReportColumn("path", "path"),
+)
 
 
 def _front_end_row(one: FrontEndToolchain) -> dict[str, str]:
@@ -122,17 +122,18 @@ class Part:
 
 def examine(options: Doctor) -> None:
     """Print every part, those that are missing with the command that installs them."""
-    parts = list(_parts())
-    if options.json:
-        for part in parts:
-            emit(asdict(part))
-        return
-    shown = table("", "part", "found", "what it gives", "to install")
-    for part in parts:
-        mark = Text("yes", "legal") if part.here else Text("no", "undefined")
-        words = (part.name, part.found, part.gives, "" if part.here else part.install)
-        shown.add_row(mark, *words)
-    console().print(shown)
+    Report(columns=_PARTS, rows=[ReportRow(data=asdict(part)) for part in _parts()]).write(
+        json=options.json
+    )
+
+
+_PARTS = (
+    ReportColumn("", lambda row: Text("yes", "legal") if row["here"] else Text("no", "undefined")),
+    ReportColumn("part", "name"),
+    ReportColumn("found", "found"),
+    ReportColumn("what it gives", "gives"),
+    ReportColumn("to install", lambda row: "" if row["here"] else row["install"]),
+)
 
 
 _FRONT_ENDS = {
@@ -174,7 +175,7 @@ def _parts() -> Iterator[Part]:
         "`warpfuzz compilers fetch 13.5`, or `pip install nvidia-cuda-nvcc`",
     )
     for problem in assemblers.problems:
-        yield Part("ptxas", False, problem, "nothing until it is mended")
+        yield Part("ptxas", False, problem, "nothing until that is fixed")
     disassembler = find_disassembler()
     yield Part(
         "nvdisasm",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from fuzz.options import Isa
-from fuzz.output import console, counted, emit, table
+from fuzz.output import counted
+from fuzz.output.report import Report, ReportColumn, ReportRow
 from oracle.forms import Form
 from oracle.isa import is_available, notes_of
 from oracle.targets import Module, parse_target, parse_version
@@ -22,20 +23,25 @@ def list_forms(options: Isa) -> None:
     forms = Selection(pattern=options.only).forms()
     if target or ptx_version:
         forms = tuple(form for form in forms if _available(form, target, ptx_version))
-    if options.json:
-        for form in forms:
-            emit(_row(form))
-        return
-    shown = table("form", "registers", "since", "target", "section")
-    for form in forms:
-        row = _row(form)
-        registers = " ".join(f"{name}:{count}" for name, count in _registers(form).items())
-        targets = str(row["target"])
-        shown.add_row(form.opcode, registers, str(row["since"]), targets, form.section)
-    console().print(shown)
     counts = Counter(form.mnemonic for form in forms)
     parts = ", ".join(f"{count} {mnemonic}" for mnemonic, count in counts.items())
-    console().print(f"{counted(len(forms), 'form')}: {parts or 'none'}")
+    Report(
+        columns=_COLUMNS,
+        rows=[ReportRow(data=_row(form)) for form in forms],
+        sentences=[f"{counted(len(forms), 'form')}: {parts or 'none'}"],
+    ).write(json=options.json)
+
+
+_COLUMNS = (
+    ReportColumn("form", "opcode"),
+    ReportColumn(
+        "registers",
+        lambda row: " ".join(f"{name}:{count}" for name, count in row["registers"].items()),
+    ),
+    ReportColumn("since", "since"),
+    ReportColumn("target", "target"),
+    ReportColumn("section", "section"),
+)
 
 
 def _available(form: Form, target: str | None, ptx_version: str | None) -> bool:

@@ -22,7 +22,6 @@ from fuzz.judging.judging import Court, Found, Judged, court, judged
 from fuzz.judging.reference import Reference, forgetting, rounded, undecided, without_rounding
 from fuzz.options import Judge
 from fuzz.output import (
-    Test,
     counted,
     emit,
     emit_summary,
@@ -31,19 +30,20 @@ from fuzz.output import (
     report_expired,
     say,
     starting,
-    write_junit,
 )
+from fuzz.output.report import Test, write_junit
 from fuzz.runner import BUILT_IN, RunnerChoice, TargetError, hardware_runner, rewriters
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import read_given, reason_of
-from oracle.targets import parse_target
+from oracle.targets import parse_target, parse_version
 from runners.compilers import all_fetched, fetched_compiler, parse_levels, select
 from runners.faults import by_name
 from runners.foreign import is_command
 from runners.processes import quoted
 from runners.protocol import Failure
 from runners.ptx_pass import PtxPass
-from runners.ptx_text import header, with_header
+from runners.ptx_text import header, is_listing, module_in, with_header
+from runners.simulated.silicon import OLDEST, is_older
 
 _COMPILERS = "installed,driver"
 
@@ -56,6 +56,10 @@ def judge_kernel(options: Judge) -> bool:
     rows = LaunchRows()
     if options.launch is not None:
         rows = parse_launch(_text(options.launch, "launch").encode(), str(options.launch))
+    notes = []
+    if is_listing(written):
+        written = module_in(written, options.kernel.name)
+        notes.append(f"The PTX module was taken out of {options.kernel}, a listing of cuobjdump.")
     ptx = rounded(written)
     target, version = header(ptx)
     if not target or not version:
@@ -69,13 +73,22 @@ def judge_kernel(options: Judge) -> bool:
                 "instructions that it breaks, so that nothing would be judged; leave it out"
             )
     known = known_with(options.known)
+    if options.target is not None and options.target != target:
+        row = parse_target(options.target)
+        newer = max(parse_version(version), row.since)
+        notes.append(f".target {target} became {row.name} (--target), with PTX ISA {newer}.")
+        ptx = with_header(ptx, target=row.name, version=newer)
+        target, version = header(ptx)
+    name, device = hardware_runner(options.runner), target or None
+    # Every device runs modules for targets that were before it; none is simulated as one of these.
+    if is_older(target):
+        device = OLDEST if name == "sim" else None
     choice = RunnerChoice(
-        name=hardware_runner(options.runner),
-        target=target,
-        ptx_version=version,
+        name=name,
+        target=device,
+        ptx_version=version if device == target else None,
         **options.picked("device", "faults", "ptx_pass"),
     )
-    notes = []
 
     @cache
     def corpus() -> Corpus:
@@ -231,6 +244,8 @@ def _report(
             images=told.images,
             left_out=dict(left),
             not_tried=told.untried,
+            approximate=list(told.approximations),
+            approximate_bytes=told.approximate_bytes,
             agreeing=list(told.came.agreeing),
             not_asked=[*told.came.unasked, *who.skipped],
         )
@@ -238,9 +253,9 @@ def _report(
     for sentence in found.guessed:
         say(f"guessed: {sentence}", style="quiet")
     if found.guessed:
-        how = "`--launch FILE` says it otherwise; as it was launched:"
+        how = "Override with --launch FILE; as it was launched:"
         if options.launch is not None:
-            how = f"The rest is what {options.launch} says; as it was launched:"
+            how = f"The rest is from {options.launch}; as it was launched:"
         say(how, style="quiet")
         say(told.setup.toml.strip(), style="quiet")
     for note in notes:
@@ -255,6 +270,12 @@ def _report(
             f"{REFERENCE_SECONDS:g} s for the others.")  # fmt: skip
     for sentence in (*who.skipped, *told.came.unasked):
         say(sentence, style="quiet")
+    if told.approximations:
+        amount = "Results may depend"
+        if told.approximate_bytes:
+            amount = f"{counted(told.approximate_bytes, 'byte')} of each image may depend"
+        say(f"{amount} on {', '.join(told.approximations)}, of which the ISA bounds the error and "
+            "not the bits: a difference there is a note, and never a finding.")  # fmt: skip
     for one in told.found:
         _print(one)
     if not told.came.codes:

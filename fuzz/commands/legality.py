@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.text import Text
 
 from fuzz.options import Explain, Legal
-from fuzz.output import console, emit, encoded, harmless
+from fuzz.output import console, counted, emit, encoded, harmless
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import GIVEN_BYTES, read_given, reason_of
-from oracle.legality import Explanation, Verdict, explain, explain_lines
+from oracle.legality import Explanation, Verdict, explain, explain_lines, says_something
 from oracle.reasons import Reason
 from oracle.statements import directives, matrix_instructions, without_comments
 from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION
@@ -39,7 +39,7 @@ def explain_one(options: Explain) -> None:
 
 
 def judge_file(options: Legal) -> None:
-    """Print one verdict for each line of a file, or each matrix instruction of a module."""
+    """Print a verdict for each line that says something, or each matrix instruction of a module."""
     text = _read(options.file)
     plain = without_comments(text) if options.file.suffix == ".ptx" else ""
     said = directives(plain)
@@ -47,7 +47,8 @@ def judge_file(options: Legal) -> None:
     if is_module:
         numbered = list(matrix_instructions(plain))
     else:
-        numbered, said = list(enumerate(_lines(text), start=1)), (None, None)
+        numbered = [pair for pair in enumerate(_lines(text), start=1) if says_something(pair[1])]
+        said = (None, None)
     explanations = explain_lines(
         (line for _, line in numbered),
         target=options.target or said[0] or DEFAULT_TARGET,
@@ -61,7 +62,7 @@ def judge_file(options: Legal) -> None:
         if options.json:
             row = _row(explanation)
             # One write a line, without a flush for each: 100,000 lines take seconds.
-            sys.stdout.write(encoded({"line": number, **row} if is_module else row))
+            sys.stdout.write(encoded({"line": number, **row}))
         else:
             # Not through Rich: it takes half a millisecond for each line.
             text = harmless(explanation.instruction.strip(), one_line=True)
@@ -73,8 +74,9 @@ def judge_file(options: Legal) -> None:
         sys.stdout.flush()
         total = sum(counts.values())
         parts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-        what = "matrix instructions (the rest is not judged)" if is_module else "lines"
-        out.print(f"{total} {what}: {parts or 'none'}")
+        what = counted(total, "matrix instruction" if is_module else "line")
+        rest = " (the rest is not judged)" if is_module else ""
+        out.print(f"{what}{rest}: {parts or 'none'}")
 
 
 def _styled_names(out: Console) -> dict[Verdict, str]:

@@ -247,6 +247,8 @@ def _shown(figure: MeasuredFigure, value: Any) -> str:
     if isinstance(value, NanRule):
         kept = f"of {', '.join(value.order)}" if value.order else f"{value.canonical:#x}"
         return f"{kept}; invalid {value.invalid:#x}"
+    if value is None:
+        return "none"
     return f"{value:#x}" if figure.name == "nan" and isinstance(value, int) else str(value)
 
 

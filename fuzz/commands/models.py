@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
+from textwrap import wrap
 
 from corpus import durable
 from fuzz.options import ModelsExport, ModelsList, ModelsShow
-from fuzz.output import check_output, console, counted, emit, plain, table
+from fuzz.output import check_output, console, counted, emit, harmless
+from fuzz.output.report import Report, ReportColumn, ReportRow
 from oracle.errors import UsageError
 from oracle.models import Model, model_for
 from oracle.models.exports import EXPORTS
@@ -17,20 +19,28 @@ from oracle.models.files import read_model
 from oracle.models.targets import BASES
 from oracle.targets import TARGETS
 
+_COLUMNS = 100
+"""Columns of what is shown of a unit, at most."""
+
 
 def list_models(options: ModelsList) -> None:
     """Print the target of every built-in model, and how sure its figures are."""
-    shown = table("target", "figures of", "measured", "published", "inferred", "model")
+    rows = []
     for number, base in BASES.items():
         model = model_for(f"sm_{number}")
         sure = Counter(figure.confidence.value for unit in model.units for figure in unit.figures)
-        if options.json:
-            emit({"target": model.target, "figures_of": base, "model": model.name, **sure})
-        else:
-            counts = [str(sure[name]) for name in ("measured", "published", "inferred")]
-            shown.add_row(model.target, base, *counts, model.name)
-    if not options.json:
-        console().print(shown)
+        row = {"target": model.target, "figures_of": base, "model": model.name, **sure}
+        rows.append(ReportRow(data=row))
+    columns = (
+        ReportColumn("target", "target"),
+        ReportColumn("figures of", "figures_of"),
+        *(
+            ReportColumn(one, lambda row, one=one: row.get(one, 0), number=True)
+            for one in ("measured", "published", "inferred")
+        ),
+        ReportColumn("model", "model"),
+    )
+    Report(columns=columns, rows=rows).write(json=options.json)
 
 
 def show_model(options: ModelsShow) -> None:
@@ -48,11 +58,13 @@ def show_model(options: ModelsShow) -> None:
         figures = ", ".join(f"{one} {_words(value)}" for one, value in unit.values.items())
         said = dict.fromkeys(f"{one.confidence}: {one.source}" for one in unit.figures)
         alike.setdefault((name, figures, "; ".join(said)), []).append(types)
-    shown = table("instruction", "types of D, A, B, C", "figures", "who says so")
-    for (name, figures, sources), every in alike.items():
-        shown.add_row(plain(name), "\n".join(every), plain(figures), plain(sources))
     out = console()
-    out.print(shown)
+    width = min(out.width, _COLUMNS)
+    for (name, figures, sources), every in alike.items():
+        for text, indent in ((" ".join((name, *every)), ""), (figures, "  "), (sources, "  ")):
+            # By `textwrap`: Rich breaks words that are longer than a line.
+            lines = wrap(harmless(text), width, initial_indent=indent, subsequent_indent="    ")
+            out.print("\n".join(lines), soft_wrap=True)
     out.print(f"{model.name}: {counted(len(list(model.units)), 'unit')}, {model.confidence}")
 
 

@@ -24,7 +24,6 @@ from fuzz.findings.stored import Replayed, Replays, is_expansion
 from fuzz.kinds import sentence
 from fuzz.options import Replay, check_conflicts
 from fuzz.output import (
-    Test,
     console,
     counted,
     emit,
@@ -35,8 +34,8 @@ from fuzz.output import (
     say,
     tracked,
     typed,
-    write_junit,
 )
+from fuzz.output.report import Test, write_junit
 from fuzz.runner import has_device_fault
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.given_files import read_given, reason_of
@@ -248,7 +247,7 @@ def _summarise(
         mended, kept, changed = (standings[one] for one in ReplayStatus)
         say(
             f"Compared with the newest answer of the record (up to ptxas {answers.asked[-1]}): "
-            f"{mended} mended, {kept} as before, {changed} wrong in another way."
+            f"{mended} fixed, {kept} unchanged, {changed} wrong in another way."
         )
 
 
@@ -280,8 +279,8 @@ def _became(one: Replayed) -> str:
         return f"{one.verdict:<10}"
     right = one.now.kind is None
     said = {
-        ReplayStatus.MENDED: "mended",
-        ReplayStatus.KEPT: "right as before" if right else "wrong as before",
+        ReplayStatus.MENDED: "fixed",
+        ReplayStatus.KEPT: "right, unchanged" if right else "wrong, unchanged",
         ReplayStatus.CHANGED: "wrong in another way",
     }
     return f"{said[one.standing]:<20}"

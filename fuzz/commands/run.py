@@ -472,9 +472,10 @@ def _check_compared(status: CampaignStatus, least: int | None) -> None:
             f"{counted(status.compared, status.words.case)} compared, and --at-least asks for "
             f"{least:,}; give it longer (--time, --cases), or select more (--only)"
         )
-    if status.suspects and not status.findings:
+    waiting = len(status.suspected) + status.unstored
+    if waiting and not status.findings:
         raise InfrastructureError(
-            f"{counted(len(status.suspected), 'suspect')} not replayed, so it is not known whether "
+            f"{counted(waiting, 'suspect')} not replayed, so it is not known whether "
             "there is a finding; --resume replays what differed and goes on"
         )
     if status.nothing_compared:

@@ -25,12 +25,12 @@ from fuzz.campaign.rounds import parse_duration
 from fuzz.campaign.status import check_tested
 from fuzz.console import ended_by_signals, serving
 from fuzz.console.dashboard import readings
-from fuzz.console.report import check_report, recording_console, save
+from fuzz.console.report import check_report
 from fuzz.console.screening import (
     NOTHING_COMPARED,
     STOPPED_BEFORE,
     ScreenedDevice,
-    Standing,
+    Soundness,
     announce,
     device_row,
     emit_screening_summary,
@@ -50,7 +50,6 @@ from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
 from fuzz.kinds import sentence
 from fuzz.options import Distill, Screen, check_conflicts
 from fuzz.output import (
-    Test,
     check_output,
     console,
     counted,
@@ -62,8 +61,8 @@ from fuzz.output import (
     report_expired,
     say,
     starting,
-    write_junit,
 )
+from fuzz.output.report import Test, recording_console, save, write_junit
 from fuzz.runner import (
     OpenRunner,
     RunnerChoice,
@@ -99,6 +98,7 @@ from oracle.errors import DeviceLostError, InfrastructureError, UsageError, Warp
 from oracle.models import model_for
 from oracle.targets import Module
 from runners.compilers import named_assembler
+from runners.ledger import Rate
 from strategies.draws import Selection
 from strategies.program_coverage import Batch
 from strategies.program_draws import selected_forms
@@ -124,7 +124,12 @@ def screen(options: Screen) -> bool:
     check_report(options.report)
     made = read_set(options.path) if options.path is not None else None
     known = known_with(options.known)
-    devices = _devices(options, made)
+    try:
+        devices = _devices(options, made)
+    except InfrastructureError as error:
+        if options.preflight:
+            emit(gpu="", uuid="", verdict=Soundness.NOT_SCREENED, reason=str(error))
+        raise
     corpus = create_corpus(options.corpus, generator=generator())
     job = _Job(made=made, options=options, corpus=corpus, known=known, seconds=seconds)
     begun = time.monotonic()
@@ -178,13 +183,13 @@ def screen(options: Screen) -> bool:
 def _is_any_wrong(devices: Sequence[ScreenedDevice]) -> bool:
     """Return what the exit code of a preflight says: 1 goes before 4, and 4 before 3."""
     found = {device.name: standing(device) for device in devices}
-    if any(one is Standing.WRONG for one, _ in found.values()):
+    if any(one is Soundness.WRONG for one, _ in found.values()):
         return True
     errors = [device.error for device in devices if device.error is not None]
     for error in sorted(errors, key=lambda one: not isinstance(one, DeviceLostError)):
         raise error
     for name, (one, why) in found.items():
-        if one is not Standing.SOUND:
+        if one is not Soundness.SOUND:
             raise InfrastructureError(f"{name}: {why}")
     return False
 
@@ -452,10 +457,8 @@ def _report(
     seconds: float,
 ) -> None:
     if options.preflight:
-        # Of a machine without a GPU there is nothing to say but why: the error.
-        if any(device.screen is not None or device.choice.visible for device in devices):
-            for device in devices:
-                emit(preflight_row(device))
+        for device in devices:
+            emit(preflight_row(device))
     elif options.json:
         seed, judged_by = options.seed, None
         targets = [device.screen.ready.target for device in devices if device.screen is not None]
@@ -654,11 +657,11 @@ def _report_fleet(
         emit_screening_summary(options, rows, found, seconds)
         return
     for row in rows:
-        rate = row.get("cases_per_second") or 0
+        speed = row.get("cases_per_second") or 0
         busy = f", busy {100 * row['busy']:.0f} %" if row.get("busy") else ""
-        line = plain(f"{row['device']}: {row['cases']:,} images, {rate_words(rate)}{busy}; ")
-        wrong = "worst" if row["wrong"] else "legal"
-        line.append(f"{row['wrong']:,} wrong", style=wrong)
+        line = plain(f"{row['device']}: {row['cases']:,} images, {rate_words(speed)}{busy}; ")
+        rate = Rate(cases=row["cases"], wrong=row["wrong"])
+        line.append(str(rate), style="worst" if rate.wrong else "legal")
         for sm in row["multiprocessors"]:
             if sm["wrong"]:
                 line.append(

@@ -204,7 +204,7 @@ class LineWatching(Watching):
             if now is not None:
                 title = sentence(self._told.pop(gone).case)
                 self._found.discard(gone)
-                what = f"turned out to be {now}" if now else "did not happen again"
+                what = f"now named {now}" if now else "did not happen again"
                 self._say(f"{title}: {what}")
 
     def _say(self, line: str) -> None:
@@ -282,11 +282,11 @@ class JsonWatching(Watching):
             emit({"state": statistics(status)})
 
 
-def watching(budget: Budget, *, json: bool) -> Watching:
-    """Return the one who watches as fits where the output goes."""
+def watching(budget: Budget, *, json: bool, out: Console | None = None) -> Watching:
+    """Return the one who watches as fits where the output goes: by itself to standard output."""
     if json:
         return JsonWatching()
-    out = console()
+    out = out or console()
     return LiveWatching(budget, out) if is_watched(out) else LineWatching(out)
 
 

@@ -281,19 +281,24 @@ def _rates(status: CampaignStatus) -> Text:
     return line.append(f"{average:,.0f} a second on average")
 
 
-def not_compared(status: CampaignStatus) -> list[str]:
-    """Say how many cases were only accepted or rejected, how many failed, or were not asked."""
+def outcome_words(status: CampaignStatus) -> list[str]:
+    """Say how many cases were compared, only accepted or rejected, failed, and not tried."""
+    words = status.words
     counts = {
-        status.words.answered: status.answered,
+        "compared": status.compared,
+        words.answered: status.answered,
         "not compiled or not run to the end": status.failed,
-        status.words.unasked: status.unasked,
+        words.unasked: status.unasked,
     }
-    return [f"{count:,} {words}" for words, count in counts.items() if count]
+    said = [(name, count) for name, count in counts.items() if count] or [("compared", 0)]
+    (first, count), *rest = said
+    return [f"{counted(count, words.case)} {first}", *(f"{count:,} {name}" for name, count in rest)]
 
 
 def _counts(status: CampaignStatus) -> Text:
-    line = Text(f"{status.compared:,} compared")
-    for words in not_compared(status):
+    first, *others = outcome_words(status)
+    line = Text(first)
+    for words in others:
         line.append(f" · {words}", style="odd")
     # What a narrow terminal cuts off is what is as it should be.
     for shown in sorted(status.words.counters, key=lambda one: not one.odd):
@@ -308,7 +313,7 @@ def screened_words(screening: ScreeningReport) -> str:
     """Say what was compared in idle time, apart from all cases."""
     rate = Rate(cases=screening.comparisons, wrong=screening.wrong)
     words = f"screening in idle time: {counted(screening.comparisons, 'comparison')}, "
-    words += f"none wrong (below {rate.bound:.1e})" if rate.bound else f"{rate.wrong:,} wrong"
+    words += f"0 errors ({rate.below})" if rate.bound else f"{rate.wrong:,} wrong"
     return f"{words}; ended: {screening.trouble}" if screening.trouble else words
 
 
@@ -445,7 +450,7 @@ def _workers(status: CampaignStatus) -> Block:
             return [_worker(worker, status.words) for worker in workers]
         silent = [worker for worker in workers if worker.stalled]
         doing = Counter(
-            "examiner" if worker.examiner else worker.stage.value
+            "triage" if worker.examiner else worker.stage.value
             for worker in workers
             if not worker.stalled
         )
@@ -454,7 +459,8 @@ def _workers(status: CampaignStatus) -> Block:
         return [summary, *listed(lines, rows - 1, "stalled")][:rows]
 
     examiners = sum(worker.examiner for worker in workers)
-    title = counted(len(workers) - examiners, "worker") + (" and the examiner" if examiners else "")
+    title = counted(len(workers) - examiners, "worker")
+    title += f", {counted(examiners, 'triage process', 'triage processes')}" * bool(examiners)
     hosts = {worker.host for worker in workers if worker.host}
     if hosts:
         title = f"{counted(len(workers), 'actor')} on {counted(len(hosts), 'host')}"
@@ -495,7 +501,7 @@ def _devices(devices: Sequence[DeviceStatus]) -> Block:
 
 def _coverage(status: CampaignStatus) -> Block:
     coverage = status.coverage
-    every = max((line.total for line in coverage if line.name == "forms"), default=0)
+    every = max((line.total or 0 for line in coverage if line.name == "forms"), default=0)
     # The lines are of all that there is; a campaign may be about a part of it.
     part = f"selected forms: {status.forms_reached:,} of {status.forms:,}"
     note = Text(part, style="quiet") if status.forms < every else None
@@ -511,8 +517,10 @@ def _coverage(status: CampaignStatus) -> Block:
 def _covered(line: CoverageLine, width: int, names: int) -> Text:
     share = line.reached / line.total if line.total else 0.0
     text = fitted(plain(line.name), names, padded=True).append(" ")
-    text.append_text(bar(share, min(_BAR // 2, max(0, width - names - 14)), "legal"))
-    text.append(f" {line.reached:>5,} of {line.total:,}")
+    columns = min(_BAR // 2, max(0, width - names - 14))
+    of = "" if line.total is None else f" of {line.total:,}"
+    text.append_text(bar(share, columns, "legal") if of else Text(" " * columns))
+    text.append(f" {line.reached:>5,}{of}")
     if line.missing:
         text.append_text(plain(f"  not yet: {', '.join(line.missing)}", style="quiet"))
     return text

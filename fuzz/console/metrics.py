@@ -99,7 +99,7 @@ class CampaignMetrics(Collector):
             ("warpfuzz_reached", "Values of each dimension of coverage that were reached.",
             {line.name: line.reached for line in status.coverage}),
             ("warpfuzz_reachable", "Values of each dimension of coverage that exist.",
-            {line.name: line.total for line in status.coverage}),
+            {line.name: line.total for line in status.coverage if line.total is not None}),
         ):  # fmt: skip
             yield _labelled(_GAUGE, name, words, "dimension", values)
         yield from _devices(status.devices)

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, partial
-from importlib.resources import files
-from io import StringIO
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-import jinja2
 from markupsafe import Markup
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.terminal_theme import SVG_EXPORT_THEME
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from corpus import Kind, durable, open_corpus
@@ -29,7 +24,7 @@ from fuzz.campaign.status import (
 )
 from fuzz.campaign.store import Budget
 from fuzz.checks.protocol import BY_MEMBER, Counts
-from fuzz.console.dashboard import dashboard, not_compared, reference_lines, screened_words
+from fuzz.console.dashboard import dashboard, outcome_words, reference_lines, screened_words
 from fuzz.findings.families import (
     FamilyState,
     FindingGroup,
@@ -39,8 +34,6 @@ from fuzz.findings.families import (
 )
 from fuzz.kinds import KINDS
 from fuzz.output import (
-    THEME,
-    WIDE,
     counted,
     duration,
     harmless,
@@ -50,79 +43,18 @@ from fuzz.output import (
     table,
     typed,
 )
+from fuzz.output.report import (
+    Plot,
+    ReportColumn,
+    ReportRow,
+    Section,
+    page,
+    printed,
+    recording_console,
+    save,
+)
 from oracle.errors import UsageError, WarpfuzzError
 from oracle.isa import SHAPES
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One cell of a table."""
-
-    text: str
-    number: bool = False
-    link: str = ""
-    """Anchor of a section of the page that it leads to."""
-
-
-@dataclass(frozen=True)
-class Plot:
-    """A line over time."""
-
-    name: str
-    seconds: Sequence[float]
-    """Rising."""
-    values: Sequence[float]
-    """As many, none below 0."""
-
-    @property
-    def most(self) -> str:
-        """The highest value, which is at the top."""
-        return f"{max(self.values, default=0):,.0f}"
-
-    @property
-    def span(self) -> str:
-        """The time from the left to the right."""
-        return duration(max(self.seconds, default=0))
-
-    @property
-    def points(self) -> str:
-        """The line in a square of 100, as SVG counts: from the top left."""
-        right, top = max(self.seconds, default=0) or 1, max(self.values, default=0) or 1
-        return " ".join(
-            f"{100 * x / right:.2f},{100 - 96 * y / top:.2f}"
-            for x, y in zip(self.seconds, self.values, strict=True)
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Section:
-    """A part of a page: a table, plots, and what a terminal shows."""
-
-    heading: str
-    anchor: str = ""
-    headings: Sequence[str] = ()
-    rows: Sequence[Sequence[Cell]] = ()
-    plots: Sequence[Plot] = ()
-    printed: Markup = Markup()  # noqa: RUF009 - it is a constant text
-    """Of `printed`."""
-
-
-def printed(recorder: Console) -> Markup:
-    """Console output as HTML, as `printed` returns it."""
-    return Markup(recorder.export_html(inline_styles=True, code_format="{code}").rstrip())
-
-
-def page(title: str, sentences: Sequence[str], sections: Sequence[Section]) -> bytes:
-    """Return a page; nothing in a text of it can be markup."""
-    shown = [harmless(one) for one in sentences]
-    text = _template().render(title=harmless(title), sentences=shown, sections=sections)
-    return text.encode(errors="backslashreplace")
-
-
-@cache
-def _template() -> jinja2.Template:
-    source = files("fuzz.console").joinpath("page.html").read_text(encoding="utf-8")
-    return jinja2.Environment(autoescape=True, trim_blocks=True).from_string(source)
 
 
 def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
@@ -136,7 +68,7 @@ def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
         missing = missing_words(status.hosts) or "none is missing now"
         line(plain(f"Of the fleet: {lost}; {missing}.", style="odd"))
     if status.families:
-        out.print(families_table(status.families, columns=out.width))
+        out.print(families_table(status.families))
         lines = [ids for _, _, _, ids in _lines(status.families)]
         if any(len(ids) > 1 for ids in lines):
             found = counted(sum(group_counts(status.families)), "finding")
@@ -182,6 +114,8 @@ def _found(status: CampaignStatus) -> str:
         words += f", and {known:,} known"
     if status.suspects:
         words += f", and {counted(len(status.suspected), 'suspect')} not replayed yet"
+    if status.unstored:
+        words += f"; {counted(status.unstored, 'suspect')} not stored, like others that waited"
     if status.gone:
         words += f"; {counted(status.gone, 'case')} differed once, but not when replayed"
     return words
@@ -232,10 +166,18 @@ def _title(status: CampaignStatus) -> str:
 
 
 def _fleet(status: CampaignStatus) -> Section:
-    rows = [[Cell(words) for words in event_words(event)] for event in status.fleet_history]
-    return Section(
-        heading="Nodes and actors that went and came", headings=("UTC", "what"), rows=rows
-    )
+    rows = [ReportRow(data=dict(zip(("utc", "what"), event_words(event), strict=True)))
+            for event in status.fleet_history]  # fmt: skip
+    columns = (ReportColumn("UTC", "utc", whole=True), ReportColumn("what", "what"))
+    return Section(heading="Nodes and actors that went and came", columns=columns, rows=rows)
+
+
+_FOUND = (
+    ReportColumn("kind", "kind"),
+    ReportColumn("cases", "cases", number=True),
+    *(ReportColumn(one, one) for one in ("what", "instruction", "of which")),
+    ReportColumn("smallest case", lambda data: data["id"] or "not stored", link="id"),
+)  # fmt: skip
 
 
 def _page(status: CampaignStatus, corpus: Path, recorder: Console, budget: Budget | None) -> bytes:
@@ -244,22 +186,22 @@ def _page(status: CampaignStatus, corpus: Path, recorder: Console, budget: Budge
         return printed(recorder)
 
     lines = [
-        [
-            Cell(kind_name(line.kind)),
-            Cell(f"{line.cases:,}", number=True),
-            Cell(harmless(" ".join((what, *shapes)), one_line=True)),
-            Cell(harmless(_example(line), one_line=True)),
-            Cell(harmless(f"{line.each_kind}{line.remark}", one_line=True)),
-            Cell(ids[0] if ids else "not stored", link=ids[0] if ids else ""),
-        ]
+        ReportRow(
+            data={
+                "kind": kind_name(line.kind),
+                "cases": line.cases,
+                "what": " ".join((what, *shapes)),
+                "instruction": _example(line),
+                "of which": f"{line.each_kind}{line.remark}",
+                "id": ids[0] if ids else "",
+            }
+        )
         for line, what, shapes, ids in _lines(status.families)
     ]
-    headings = ("kind", "cases", "what", "instruction", "of which", "smallest case")
-    found = Section(heading="Findings", headings=headings, rows=lines)
     # The plots are more of the rates than the line that stands for them in a terminal.
     campaign = dashboard(replace(status, rates=()), budget)
     sections = [
-        *([found] if lines else []),
+        *([Section(heading="Findings", columns=_FOUND, rows=lines)] if lines else []),
         Section(heading="Over time", plots=_plots(corpus)),
         *([_fleet(status)] if status.fleet_history else []),
         Section(heading="Campaign", printed=shown(campaign)),
@@ -289,35 +231,6 @@ def _plots(corpus: Path) -> list[Plot]:
         "families of findings": [line.families for line in lines],
     }
     return [Plot(name, seconds, values) for name, values in drawn.items() if len(lines) > 1]
-
-
-_REPORT_COLUMNS, _REPORT_ROWS = 120, 400
-"""Columns of a report: what a page of a browser shows without scrolling; rows of a dashboard in
-it: enough for every family that a person reads."""
-
-
-def recording_console(columns: int = _REPORT_COLUMNS, rows: int = _REPORT_ROWS) -> Console:
-    """Return a console that keeps what is printed, with its colours, whatever the terminal is."""
-    return Console(
-        record=True,
-        width=columns,
-        height=rows,
-        file=StringIO(),
-        theme=THEME,
-        highlight=False,
-        force_terminal=True,
-        color_system="truecolor",
-        no_color=False,
-    )
-
-
-def save(recorder: Console, path: Path, *, title: str) -> None:
-    """Write what a console has kept as .svg, or else as .html."""
-    if path.suffix == ".svg":
-        page = recorder.export_svg(title=title)
-    else:
-        page = recorder.export_html(theme=SVG_EXPORT_THEME)
-    durable.write_output(path, page.encode(errors="backslashreplace"))
 
 
 def _findings(
@@ -357,7 +270,7 @@ def _check_kind(path: Path) -> None:
 
 def undefined_table(counts: Counts) -> RenderableType:
     """Return the table: why programs are undefined, what they did, and how many."""
-    shown = table("undefined, not judged", "outcome", "programs", overflow="ellipsis")
+    shown = table("undefined, not judged", "outcome", "programs")
     shown.columns[2].justify = "right"
     for words, count in sorted(counts.items()):
         if words[0] == "undefined":
@@ -380,7 +293,7 @@ def member_counts(counts: Counts) -> Mapping[str, Mapping[str, int]]:
 def members_table(members: Mapping[str, Mapping[str, int]]) -> RenderableType:
     """Return the table: how much each compiler had compared, only compiled, and could not read."""
     headings = ("programs compared", "images", "compiled", "not compiled", "PTX too new for it")
-    shown = table("compiler", *headings, overflow="ellipsis", justify="right")
+    shown = table("compiler", *headings, justify="right")
     shown.columns[0].no_wrap, shown.columns[0].justify = True, "left"
     # Levels of one version mostly have the same figures.
     rows: dict[tuple[str, tuple[int, ...]], list[str]] = {}
@@ -397,8 +310,7 @@ def members_table(members: Mapping[str, Mapping[str, int]]) -> RenderableType:
 
 def told_apart_words(status: CampaignStatus) -> str:
     """Say how many cases were compared, only accepted or rejected, failed, and not asked."""
-    compared = f"{counted(status.compared, status.words.case)} compared"
-    words = ", ".join((compared, *not_compared(status)))
+    words = ", ".join(outcome_words(status))
     shown = [
         counted(count, one.one, one.many)
         for one in status.words.counters
@@ -441,44 +353,19 @@ def _example(group: FindingGroup) -> str:
     return accused(group.shown.case).partition(" ")[0]
 
 
-_NARROW = 60
-"""Columns below which nothing of a finding has one: 11 of 40 would be left for what it is."""
-
-
-def families_table(
-    families: Iterable[FamilyState], rows: int | None = None, *, columns: int = _REPORT_COLUMNS
-) -> RenderableType:
+def families_table(families: Iterable[FamilyState]) -> RenderableType:
     """Return a table of the families, worst first; a line holds all that differ in shape alone."""
-    lines = list(_lines(families))
-    shown = lines if rows is None else lines[:rows]
-    more = f"… and {counted(len(lines) - len(shown), 'line')} more"
-    if columns < _NARROW:
-        texts = []
-        for line, what, _, ids in shown:
-            head = ", ".join((kind_name(line.kind), counted(line.cases, "case"), *ids[:1]))
-            texts += [plain(head), plain(what), plain(_example(line), style="quiet")]
-        return Group(*texts, *([more] if len(shown) < len(lines) else []))
-    made = Table(box=None, pad_edge=False, expand=True)
-    made.add_column("kind", no_wrap=True)
-    made.add_column("cases", justify="right", no_wrap=True)
-    wide = columns >= WIDE
-    heading = "what" if wide else "what, instruction below"
-    made.add_column(heading, ratio=4, overflow="fold")
-    if wide:
-        made.add_column("instruction, without operands", ratio=3, overflow="fold")
-    made.add_column("smallest case, + others" if wide else "smallest case", no_wrap=True)
-    for line, what, shapes, ids in shown:
+    made = table("kind", "cases", "what", "instruction", "smallest case")
+    made.columns[0].no_wrap, made.columns[1].justify = True, "right"
+    for line, what, shapes, ids in _lines(families):
         known = line.known is not None
         text = plain(" ".join((what, *shapes)))
         remark = harmless(f"{line.each_kind}{line.remark}", one_line=True)
-        text.append(remark, style="known" if known else "quiet")
-        example = plain(_example(line), style="quiet")
         made.add_row(
             Text(kind_name(line.kind), style=kind_style(line.kind, known=known)),
             f"{line.cases:,}",
-            *((text, example) if wide else (text.append("\n").append_text(example),)),
+            text.append(remark, style="known" if known else "quiet"),
+            plain(_example(line), style="quiet"),
             f"{ids[0]} +{len(ids) - 1}" if len(ids) > 1 else "".join(ids),
         )
-    if len(shown) < len(lines):
-        made.add_row("", "", more, *([""] if wide else []), "")
     return made

@@ -18,7 +18,8 @@ from fuzz.checks.protocol import DeviceStatus
 from fuzz.console.dashboard import readings, throttling
 from fuzz.kinds import sentence
 from fuzz.options import Screen as Screening
-from fuzz.output import Test, console, counted, duration, emit, emit_summary, plain, say, typed
+from fuzz.output import console, counted, duration, emit, emit_summary, plain, say, typed
+from fuzz.output.report import Test
 from fuzz.runner import RunnerChoice
 from fuzz.screening.distilling import Scope, coverage
 from fuzz.screening.examining import ScreenFinding
@@ -29,6 +30,7 @@ from oracle.targets import Module
 from runners.cuda.messages import DeviceHealth
 from runners.emission import emit as emit_module
 from runners.faults import by_name
+from runners.ledger import CONFIDENCE
 
 _COLUMNS = 44
 """Multiprocessors in a row of the map: three rows for an H200."""
@@ -75,7 +77,10 @@ def _device(view: DeviceView) -> list[Text]:
         lines.append(plain(text + odd, style="worst" if odd else "quiet"))
     lines += _map(tally)
     style = "worst" if total.wrong else "legal" if total.cases else "quiet"
-    lines.append(plain(f"  wrong: {total}", style=style))
+    lines.append(plain(f"  {total}", style=style))
+    if (least := tally.least).cases:
+        each = f"each multiprocessor without errors: at least {counted(least.cases, 'image')}"
+        lines.append(plain(f"  {each} ({least.below})", style="quiet"))
     if tally.pattern:
         lines.append(plain(f"  {tally.pattern}", style="worst"))
     return lines
@@ -245,7 +250,7 @@ def refuted_words(device: ScreenedDevice, one: Refuted) -> str:
     return f"the set {device.set_name} is wrong: {one.entry}: {one.sentence}; {fate}"
 
 
-class Standing(StrEnum):
+class Soundness(StrEnum):
     """What a preflight says of a GPU."""
 
     SOUND = "sound"
@@ -254,18 +259,18 @@ class Standing(StrEnum):
     NOT_SCREENED = "not screened"
 
 
-def standing(device: ScreenedDevice) -> tuple[Standing, str]:
+def standing(device: ScreenedDevice) -> tuple[Soundness, str]:
     """Return what a preflight says of a GPU, and why."""
     screen = device.screen
     if device.is_wrong:
-        return Standing.WRONG, "; ".join(one.title for one in device.kept)
+        return Soundness.WRONG, "; ".join(one.title for one in device.kept)
     if device.error is not None:
         lost = isinstance(device.error, DeviceLostError)
-        return Standing.LOST if lost else Standing.NOT_SCREENED, str(device.error)
+        return Soundness.LOST if lost else Soundness.NOT_SCREENED, str(device.error)
     if screen is None or device.scope is None or not device.cases:
-        return Standing.NOT_SCREENED, STOPPED_BEFORE if device.stopped else NOTHING_COMPARED
+        return Soundness.NOT_SCREENED, STOPPED_BEFORE if device.stopped else NOTHING_COMPARED
     if screen.refuted:
-        return Standing.NOT_SCREENED, refuted_words(device, screen.refuted[0])
+        return Soundness.NOT_SCREENED, refuted_words(device, screen.refuted[0])
     groups = coverage(device.scope, device.programs, screen.tally)
     missing = [name for name, row in groups.items() if row["known"] and not row["ran"]]
     if missing:
@@ -273,12 +278,12 @@ def standing(device: ScreenedDevice) -> tuple[Standing, str]:
         whys.append(
             "it was stopped before" if device.stopped else "the time was too short (--time)"
         )
-        return Standing.NOT_SCREENED, (
+        return Soundness.NOT_SCREENED, (
             f"nothing of {', '.join(missing)} was compared: {', or '.join(whys)}"
         )
     if device.untested:
-        return Standing.NOT_SCREENED, device.untested
-    return Standing.SOUND, ""
+        return Soundness.NOT_SCREENED, device.untested
+    return Soundness.SOUND, ""
 
 
 def preflight_row(device: ScreenedDevice) -> dict[str, object]:
@@ -286,7 +291,7 @@ def preflight_row(device: ScreenedDevice) -> dict[str, object]:
     screen = device.screen
     found, why = standing(device)
     row: dict[str, object] = {
-        "gpu": device.name, "uuid": device.choice.visible, "status": found, "why": why,
+        "gpu": device.name, "uuid": device.choice.visible, "verdict": found, "reason": why,
     }  # fmt: skip
     if screen is None or device.scope is None:
         return row
@@ -299,6 +304,9 @@ def preflight_row(device: ScreenedDevice) -> dict[str, object]:
         "seconds": round(device.seconds, 3),
         "images": tally.total.cases,
         "wrong": tally.total.wrong,
+        "bound": tally.total.bound,
+        "multiprocessor_bound": tally.least.bound,
+        "confidence": CONFIDENCE,
         "groups": coverage(device.scope, device.programs, tally),
         "multiprocessors": len(tally.multiprocessors),
         "wrong_multiprocessors": tally.faulty.tolist(),
@@ -324,6 +332,7 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
         "wrong": total.wrong,
         "rate": total.value,
         "bound": total.bound,
+        "confidence": CONFIDENCE,
         "pattern": tally.pattern,
         "cases_per_second": round(total.cases / device.seconds) if device.seconds else None,
         "busy": round(screen.busy / device.seconds, 4) if device.seconds else None,

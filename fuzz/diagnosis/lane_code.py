@@ -69,7 +69,7 @@ from oracle.registers import MOST_LISTED
 from oracle.scalar import SCALARS, ScalarInstruction
 from oracle.steps import is_lane_code
 from oracle.tracing import Trace
-from strategies.programs.lane_code import settled
+from strategies.programs.scalar_rows import settled
 from strategies.simplification.examples import Example
 from strategies.simplification.lane_code import Path, alone, changed, places, smaller_code
 

@@ -20,7 +20,7 @@ from oracle.matrices import LANES
 from oracle.program import Program
 from oracle.scalar import CLASSES, ScalarInstruction
 from runners.protocol import Images
-from strategies.programs.lane_code import settled
+from strategies.programs.scalar_rows import settled
 from strategies.simplification.examples import Example
 from strategies.simplification.lane_code import alone
 

@@ -288,7 +288,8 @@ def derive(form: Form, element: Element, model: Model) -> Derivation:
 def _is_written(rule: TruncatedDot) -> bool:
     """Whether the steps below are those of a unit: of all GPUs that were measured so far."""
     ordinary = {
-        "addition": "rn", "low_bits": "cut", "narrowing": "rn",
+        "addition": "rn", "low_bits": "cut", "narrowing": "rn", "subnormal_exponent": None,
+        "sum_bits": None,
         "nan": CANONICAL_NAN[rule.d_type],
         **{f"{matrix}_subnormals": "kept" for matrix in "abcd"},
     }  # fmt: skip

@@ -18,7 +18,7 @@ from corpus import Kind
 from fuzz.compilers.members import Member
 from fuzz.findings.launches import Setup
 from fuzz.findings.replay import REPLAYS
-from fuzz.judging.reference import Image, Left, Reference
+from fuzz.judging.reference import Expected, Image, Left, Reference
 from fuzz.kinds import BY_TROUBLE
 from fuzz.output import counted
 from fuzz.runner import RunnerChoice
@@ -137,17 +137,17 @@ class Compared:
 
 def expectations(
     reference: Reference, ptx: str, setup: Setup, images: Images
-) -> tuple[NDArray[np.intp], Images, dict[int, Left]]:
+) -> tuple[NDArray[np.intp], Expected, dict[int, Left]]:
     """Run images on the reference.
 
     Returns
     -------
     numbers, expected, left
-        Those that can be judged and what becomes of them, uint8 (numbers, bytes); and those that
-        cannot. Nothing is said of images that there was no time for.
+        Those that can be judged and what becomes of them, (numbers, bytes); and those that cannot.
+        Nothing is said of images that there was no time for.
     """
     end = time.monotonic() + REFERENCE_SECONDS
-    found: list[tuple[int, Image]] = []
+    found: list[tuple[int, Expected]] = []
     left: dict[int, Left] = {}
     for number, image in enumerate(images):
         if found and time.monotonic() > end:
@@ -160,8 +160,9 @@ def expectations(
         else:
             found.append((number, after))
     numbers = np.array([number for number, _ in found], np.intp)
-    expected = np.array([after for _, after in found], np.uint8)
-    return numbers, expected.reshape(len(found), images.shape[1]), left
+    shape = len(found), images.shape[1]
+    every = [np.array([after[part] for _, after in found]).reshape(shape) for part in (0, 1)]
+    return numbers, Expected(every[0].astype(np.uint8), every[1].astype(np.bool_)), left
 
 
 def compared(
@@ -169,7 +170,7 @@ def compared(
     ptx: str,
     setup: Setup,
     images: Images,
-    expected: Images | None,
+    expected: Expected | None,
     *,
     permitted: bool = False,
 ) -> Compared:
@@ -178,9 +179,11 @@ def compared(
     Parameters
     ----------
     expected
-        What the reference says; None: they are compared with the first of them that ran.
+        What the reference says; None: they are compared with the first of them that ran. What
+        depends on approximate instructions is, too, unless the simulated device runs them all: a
+        difference there alone is a note.
     permitted
-        Whether the ISA permits results that are not the same.
+        Whether the ISA permits results that are not the same, where nothing is expected.
     """
     answers: list[tuple[Answerer, Images | Failure]] = []
     unasked = []
@@ -193,7 +196,18 @@ def compared(
         else:
             answers.append((one, answer))
     ran = [(one, answer) for one, answer in answers if not isinstance(answer, Failure)]
-    known = expected if expected is not None else ran[0][1] if ran else None
+    first_ran = ran[0][1] if ran else None
+    known = first_ran
+    if expected is not None:
+        simulated = all(one.choice.name == "sim" for one, _ in ran)
+        known = expected.image if first_ran is None or simulated else expected.beside(first_ran)
+        decided = (known != images) & ~expected.approximate
+        if len(ran) == 1 and not simulated and not decided.any():
+            unasked.append(
+                f"{', '.join(ran[0][0].names)}: all that the kernel writes depends on approximate "
+                "instructions, and nothing else ran that it could be compared with"
+            )
+            ran = []
     groups: dict[str, list[tuple[Answerer, Images | Failure]]] = {}
     agreeing: list[Answerer] = []
     for one, answer in answers:
@@ -225,17 +239,23 @@ def compared(
             )  # fmt: skip
             continue
         assert known is not None
-        wrong = np.flatnonzero((answer != known).any(axis=1))
-        at = int(wrong[0])
-        kind, others = value_kind, [] if expected is not None else ran[:1]
+        differs, kind, wanted = answer != known, value_kind, known
+        if expected is not None:
+            decided = differs & ~expected.approximate
+            if decided.any():
+                differs, wanted = decided, expected.beside(answer)
+            else:
+                kind = Kind.NOTE
+        at = int(np.flatnonzero(differs.any(axis=1))[0])
+        others = [] if kind is value_kind and expected is not None else ran[:1]
         both = [(first, answer), *others]
         steady = all(_repeats(one, ptx, setup, images[at], its[at]) for one, its in both)
         if not steady:
-            kind = Kind.FLAKY if expected is not None else Kind.NOTE
+            kind = Kind.FLAKY if expected is not None and kind is value_kind else Kind.NOTE
         verdicts.append(
             Verdict(
                 kind=kind, answerers=who, good=good, setup=setup, image=images[at],
-                expected=known[at], actual=answer[at], steady=steady,
+                expected=wanted[at], actual=answer[at], steady=steady,
             )
         )  # fmt: skip
     return Compared(

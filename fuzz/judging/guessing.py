@@ -33,9 +33,19 @@ from fuzz.findings.launches import (
 from fuzz.judging.reference import image_of
 from oracle.errors import UsageError
 from oracle.instructions import INSTRUCTIONS
+from oracle.statements import without_comments
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.parser import parse
-from runners.simulated.syntax import Address, Immediate, Instruction, Name, Register, Vector
+from runners.simulated.syntax import (
+    Address,
+    Group,
+    Immediate,
+    Instruction,
+    Name,
+    Pair,
+    Register,
+    Vector,
+)
 
 _BOUNDS = re.compile(r"\.(reqntid|maxntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 _MATRIX = "|".join(dict.fromkeys(name.partition(".")[0] for name in INSTRUCTIONS))
@@ -53,7 +63,11 @@ _DYNAMIC = re.compile(r"\.extern\s+\.shared\b[^;]*?([\w$%]+)\s*(?:\[[^;]*)?;")
 _ELEMENT = re.compile(r"\.(bf16|[busf](?:8|16|32|64))\b")
 _PROBED_BYTES = 1 << 20
 """Bytes of each buffer while warpfuzz finds out what a kernel touches."""
-_LEAST_BYTES = 256
+_LEAST_BYTES, _UNSEEN_BYTES = 256, 64 << 10
+_MOST_UNKNOWN = 64
+"""Instructions that are left out, each after the module was loaded once."""
+_MOVED = {"f16": "b16", "bf16": "b16", "f16x2": "b32", "bf16x2": "b32"}
+"""Types that mov has for those of registers, where these are others."""
 _PROBES = 4
 """Images that are tried: one of each sort of contents."""
 
@@ -93,6 +107,7 @@ def guess(ptx: str, rows: LaunchRows, device: SimulatedDevice, *, name: str = ""
     shapes, why = [rows.block or 1], ""
     if rows.block is None:
         shapes, why = _blocks(entries_of(ptx)[entry][3], text)
+    seen = _observable(ptx, entry, device)
     first: UsageError | None = None
     refused: dict[int | tuple[int, ...], str] = {}
     kind: TrapKind | None = None
@@ -102,11 +117,11 @@ def guess(ptx: str, rows: LaunchRows, device: SimulatedDevice, *, name: str = ""
         said = f"block = {list(shape)} ({why})" if isinstance(shape, tuple) and why else ""
         complete = msgspec.structs.replace(rows, entry=entry, block=shape)
         try:
-            found = _guess(ptx, complete, device, text, whole=whole, along=along)
+            found = _guess(ptx, complete, device, text, seen, whole=whole, along=along)
         except _RefusedError as error:
             refused.setdefault(shape, f"; a block of {shape} is refused: {error}")
             first = first or UsageError(
-                f"{error}; {f'guessed: {said}; ' if said else ''}--launch FILE says it otherwise"
+                f"{error}; {f'guessed: {said}; ' if said else ''}override with --launch FILE"
             )
             kind = error.kind
             if kind is TrapKind.HANG:
@@ -118,6 +133,10 @@ def guess(ptx: str, rows: LaunchRows, device: SimulatedDevice, *, name: str = ""
             guessed = (said, *found.guessed) if said else found.guessed
             return Guess(setup=found.setup, guessed=guessed)
     assert first is not None
+    if seen != ptx:
+        # What it does not do as far as it is known, it may do as a whole.
+        complete = msgspec.structs.replace(rows, entry=entry, block=shapes[0])
+        return _guess(ptx, complete, device, text, "", whole=False, along=False)
     if others := [f"{one}" for one in refused if one != shapes[0]]:
         raise UsageError(f"{first}; refused, too: blocks of {', '.join(others)}")
     raise first
@@ -132,12 +151,21 @@ class _RefusedError(UsageError):
 
 
 def _guess(
-    ptx: str, rows: LaunchRows, device: SimulatedDevice, text: str, *, whole: bool, along: bool
+    ptx: str,
+    rows: LaunchRows,
+    device: SimulatedDevice,
+    text: str,
+    seen: str,
+    *,
+    whole: bool,
+    along: bool,
 ) -> Guess:
     """Return how a kernel is launched in blocks of a known shape.
 
     Parameters
     ----------
+    seen
+        The module as far as it can be run; "" where that shows nothing.
     whole
         Whether every parameter of 64 bits is a pointer: code for debuggers keeps them in memory.
     along
@@ -178,7 +206,7 @@ def _guess(
     complete = msgspec.structs.replace(rows, grid=grid, shared=shared, arguments=arguments)
     setup = setup_of(ptx, complete)
     if unsized or said:
-        sizes, why = _sizes(ptx, setup, device, unsized)
+        sizes, why = _sizes(seen, setup, device, unsized, lenient=seen != ptx)
         for one in unsized:
             row = arguments[one]
             arguments[one] = msgspec.structs.replace(row, bytes=sizes[one])
@@ -203,7 +231,7 @@ def _blocks(behind: str, text: str) -> tuple[Sequence[tuple[int, int, int]], str
         )
     if "%tid" in text:
         sizes = [(size, 1, 1) for size in (64, 32, 128, 256)]
-        return sizes, "%tid is read, and nothing says how many there are"
+        return sizes, "the text bounds no block; 64, 32, 128 and 256 threads are tried in turn"
     if _OF_A_WARP.search(text):
         return [(32, 1, 1)], "a warp: %tid is not read, and lanes are"
     return [(1, 1, 1)], "no thread asks which it is"
@@ -370,38 +398,98 @@ def _key(one: Instruction, name: str) -> str:
     return found.key if isinstance(found, Register) else name
 
 
+def _observable(ptx: str, entry: str, device: SimulatedDevice) -> str:
+    """Return a module without the instructions of an entry that the simulated device does not know.
+
+    What they write is zero, or true: waits end so. Which buffers the rest touches shows all the
+    same.
+    """
+    if not _unknown(ptx, entry, device):
+        return ptx
+    text = without_comments(ptx)
+    for _ in range(_MOST_UNKNOWN):
+        trap = _unknown(text, entry, device)
+        if trap is None:
+            return text
+        listing = parse(text)
+        every = [*listing.entries.values(), *listing.functions.values()]
+        found = [one for each in every for one in each.body or () if one.line == trap.trap.line]
+        lines = text.splitlines(keepends=True)
+        start = sum(map(len, lines[: trap.trap.line - 1]))
+        at = text.find(found[0].text, start) if found else -1
+        if at < 0:
+            break
+        one = found[0]
+        guard = one.statement.guard
+        when = f"@{'!' * guard.negated}{guard.text} " if guard else ""
+        moves = []
+        for name in _written(one):
+            kept = one.scope.find(name)
+            if isinstance(kept, Register) and kept.parts == 1:
+                moves.append(
+                    f"mov.{_MOVED.get(kept.type, kept.type)} {name}, {kept.type == 'pred':d};"
+                )
+        if not moves:
+            # Somewhere to go on to, for a guard in front.
+            moves = ["membar.cta;"]
+        text = text[:at] + f" {when}".join(moves) + text[at + len(one.text) :]
+    return ""
+
+
+def _unknown(ptx: str, entry: str, device: SimulatedDevice) -> SimulatedTrap | None:
+    """Return why the simulated device does not run an entry."""
+    try:
+        found = device.load(ptx).kernels.get(entry)
+    except SimulatedTrap as trap:
+        return trap
+    return found if isinstance(found, SimulatedTrap) else None
+
+
+def _written(one: Instruction) -> list[str]:
+    """Return the names that stand where an instruction writes registers."""
+    if not one.operands:
+        return []
+    first = one.operands[0]
+    parts = (first.first, first.second) if isinstance(first, Pair) else (first,)
+    parts = first.parts if isinstance(first, Vector | Group) else parts
+    return [part.text for part in parts if isinstance(part, Name)]
+
+
 def _sizes(
-    ptx: str, setup: Setup, device: SimulatedDevice, unsized: Sequence[str]
+    ptx: str, setup: Setup, device: SimulatedDevice, unsized: Sequence[str], *, lenient: bool
 ) -> tuple[Mapping[str, int], Mapping[str, str]]:
     """Return the bytes that each buffer gets, and why: what a kernel touches of it on images."""
     most = np.zeros(len(setup.buffers), np.int64)
     refused: SimulatedTrap | None = None
     ran = False
-    for number in range(_PROBES):
+    for number in range(_PROBES if ptx else 0):
         image = image_of(setup, seed=0, number=number)
         try:
-            grid = device.load(ptx).launch_grid(setup.entry, image, setup.launch)
+            module = device.load(ptx)
+            grid = module.launch_grid(setup.entry, image, setup.launch, lenient=lenient)
         except SimulatedTrap as trap:
             refused = trap
-            if trap.trap.kind.at_load or trap.trap.kind is TrapKind.HANG:
+            if trap.trap.kind is TrapKind.HANG:
                 break
         else:
             ran = True
             most = np.maximum(most, grid.touched)
-    if not ran and refused is not None and not refused.trap.kind.at_load:
+    if refused is not None and not ran:
         said = f"the simulated device does not run the kernel: {refused}"
-        if refused.trap.kind is TrapKind.OUT_OF_BOUNDS:
+        if refused.trap.message.endswith("outside every buffer"):
             said = "a buffer may be too small, or its size cannot be guessed"
             said = f"{said if unsized else 'a buffer may be too small'} ({refused})"
         raise _RefusedError(said, refused.trap.kind)
-    if not ran:
-        # Eight bytes for each thread, and as much again.
-        most[:] = 16 * setup.threads
+    if lenient:
+        # What was left out may reach further.
+        most = np.maximum(2 * most if ran else _UNSEEN_BYTES, 16 * setup.threads)
     sizes, why = {}, {}
     for name, size in zip(setup.buffers, map(int, most), strict=True):
         sizes[name] = max(_LEAST_BYTES, -(-size // 16) * 16)
         reached = f"the kernel touches bytes below {size}" if size else "the kernel touches none"
-        reached = reached if ran else "16 for each thread, as nothing was run"
+        if lenient:
+            reached = "twice what the instructions touch that the simulated device knows"
+            reached = reached if ran else "the simulated device cannot run it"
         least = f"; {_LEAST_BYTES} is the least" if sizes[name] == _LEAST_BYTES > size else ""
         why[name] = reached + least
     return sizes, why

@@ -43,7 +43,15 @@ from fuzz.findings.launches import Setup
 from fuzz.findings.making import making_of
 from fuzz.judging.comparing import Answerer, Compared, Verdict, compared, expectations
 from fuzz.judging.reducing import Reduced, Reducer, pieces_of
-from fuzz.judging.reference import Image, Left, Reference, image_of, is_approximate
+from fuzz.judging.reference import (
+    Expected,
+    Image,
+    Left,
+    Reference,
+    approximations,
+    edges_of,
+    image_of,
+)
 from fuzz.kinds import described
 from fuzz.runner import OpenRunner, RunnerChoice, cores, opened
 from oracle.errors import UsageError
@@ -51,7 +59,7 @@ from runners.assemblers.assembler import Assembler
 from runners.assemblers.judgements import Outcome
 from runners.assemblers.judging import judge_module
 from runners.compilers import discover_assemblers
-from runners.protocol import Compiled, Failure
+from runners.protocol import Compiled, Failure, Images
 from runners.ptx_text import header
 from runners.simulated import TrapKind
 
@@ -160,6 +168,10 @@ class Judged:
     untried: int
     """Images for which the simulated device had no time."""
     came: Compared
+    approximations: Sequence[str] = ()
+    """Opcodes of which the ISA bounds the error alone, as far as a result depends on them."""
+    approximate_bytes: int = 0
+    """Bytes of an image that depend on them on any image, where that is known."""
     found: list[Found] = field(default_factory=list)
 
 
@@ -196,8 +208,12 @@ def judged(
             f"the kernel has no result that could be judged: {setup.entry} is given no buffer that "
             'it could write into; name one (--launch FILE, out = { bytes = 256, type = "u32" })'
         )
-    images = np.array([image_of(setup, seed=seed, number=number) for number in range(count)])
-    expected, referee = None, "the others"
+    edges = edges_of(ptx, setup.entry)
+    images = np.array(
+        [image_of(setup, seed=seed, number=number, edges=edges) for number in range(count)]
+    )
+    expected: Expected | None = None
+    referee = "the others"
     left: Mapping[int, Left] = {}
     if reference is not None:
         tell("running the kernel on the simulated device")
@@ -214,9 +230,8 @@ def judged(
         images = images[numbers]
     tell("compiling and comparing")
     answerers = who.answerers(ptx, setup)
-    came = compared(
-        answerers, ptx, setup, images, expected, permitted=is_approximate(ptx, setup.entry)
-    )
+    open_ = approximations(ptx, setup.entry)
+    came = compared(answerers, ptx, setup, images, expected, permitted=bool(open_))
     if reference is None and not came.codes and came.verdicts:
         raise UsageError(
             f"no build runs to its end ({came.verdicts[0].difference}), and the simulated "
@@ -225,6 +240,8 @@ def judged(
     told = Judged(
         setup=setup, referee=referee, images=len(images), left=left, came=came,
         untried=count - len(images) - len(left),
+        approximations=open_ if expected is None or expected.approximate.any() else (),
+        approximate_bytes=0 if expected is None else int(expected.approximate.any(axis=0).sum()),
     )  # fmt: skip
     explained: set[str] = set()
     worst_first = sorted(came.verdicts, key=lambda one: (-one.kind.severity, -len(one.names)))
@@ -253,7 +270,7 @@ def _found(
     wrong, unassembled = list(verdict.answerers), False
     among = list(who.members)
     # What hangs costs the runner's whole deadline each time.
-    if reference is not None and verdict.kind not in (Kind.FLAKY, Kind.HANG):
+    if reference is not None and verdict.kind not in (Kind.FLAKY, Kind.HANG, Kind.NOTE):
         small = Reference(target=reference.target, most_steps=_SLACK * reference.steps + 1000)
         assembler = _assembler(ptx) if not who.members else None
         holds = _holds(verdict, small, assembler)
@@ -300,7 +317,8 @@ def _again(who: Court, reference: Reference, case: Reduced, before: Verdict) -> 
     if isinstance(expected, Left):
         return []
     everybody = who.answerers(case.ptx, case.setup)
-    came = compared(everybody, case.ptx, case.setup, case.image[None], expected[None])
+    many = Expected(expected.image[None], expected.approximate[None])
+    came = compared(everybody, case.ptx, case.setup, case.image[None], many)
     found = [one for one in came.verdicts if (one.failure is None) is (before.failure is None)]
     return [one for one in found if one.failure is None or one.kind is before.kind]
 
@@ -312,6 +330,9 @@ def _holds(
     bad, good = verdict.answerers[0], verdict.good
     assembled: dict[str, bool] = {}
 
+    def right(answer: Images, expected: Expected) -> bool:
+        return np.array_equal(answer[0], expected.beside(answer[0]))
+
     def holds(ptx: str, setup: Setup, image: Image) -> bool:
         expected = reference.after(ptx, setup, image, sure=False)
         if isinstance(expected, Left):
@@ -320,11 +341,11 @@ def _holds(
         if isinstance(answer, Failure):
             if verdict.failure is None or answer.trouble is not verdict.failure.trouble:
                 return False
-        elif verdict.failure is not None or np.array_equal(answer[0], expected):
+        elif verdict.failure is not None or right(answer, expected):
             return False
         if good is not None:
-            right = good.answer(ptx, setup, image[None])
-            if isinstance(right, Failure) or not np.array_equal(right[0], expected):
+            other = good.answer(ptx, setup, image[None])
+            if isinstance(other, Failure) or not right(other, expected):
                 return False
         # The second run costs as much as the first, and rarely says no.
         if isinstance(reference.after(ptx, setup, image), Left):

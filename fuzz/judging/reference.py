@@ -8,13 +8,18 @@ garbage in what nobody wrote; what differs then is not the kernel's to say.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.findings.launches import TYPES, BufferRow, Setup, own_text
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
+from runners.simulated.parser import parse
+from runners.simulated.scalar import APPROXIMATE
+from runners.simulated.syntax import Immediate
 from strategies.contents.buffers import below, filled
 
 Image = NDArray[np.uint8]
@@ -32,7 +37,6 @@ _ROUNDED = re.compile(
 _VARIABLE = re.compile(
     r"^\s*(?:\.(?:visible|weak|extern)\s+)*\.global\b[^;=\[]*?([\w$%]+)\s*(?=[;=\[])", re.MULTILINE
 )
-_APPROXIMATE = re.compile(r"\b(?:ex2|lg2|sin|cos|tanh|rcp|rsqrt|sqrt|div)\.(?:approx|full)")
 
 
 def rounded(ptx: str) -> str:
@@ -66,9 +70,23 @@ def forgetting(text: str) -> str:
     return ""
 
 
-def is_approximate(ptx: str, entry: str) -> bool:
-    """Whether a kernel has instructions of whose results the ISA bounds the error alone."""
-    return _APPROXIMATE.search(own_text(ptx, entry)) is not None
+def approximations(ptx: str, entry: str) -> tuple[str, ...]:
+    """Return the opcodes of a kernel of whose results the ISA bounds the error alone."""
+    found = re.findall(rf"(?<![\w.]){APPROXIMATE.pattern}[\w.]*", own_text(ptx, entry))
+    return tuple(dict.fromkeys(found))
+
+
+class Expected(NamedTuple):
+    """What the simulated device makes of images; the axes are those of the images."""
+
+    image: Image
+    """uint8."""
+    approximate: NDArray[np.bool_]
+    """Bytes that depend on approximate instructions: what is there is one of several results."""
+
+    def beside(self, actual: Image) -> Image:
+        """Return the image with those bytes as they came out, which nobody calls wrong."""
+        return np.where(self.approximate, actual, self.image)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,7 +120,7 @@ class Reference:
             return str(trap)
         return str(found) if isinstance(found, SimulatedTrap) else ""
 
-    def after(self, ptx: str, setup: Setup, image: Image, *, sure: bool = True) -> Image | Left:
+    def after(self, ptx: str, setup: Setup, image: Image, *, sure: bool = True) -> Expected | Left:
         """Return an image as the kernel leaves it.
 
         Parameters
@@ -125,18 +143,73 @@ class Reference:
                 why="what comes out depends on an address, a clock, who is active, or on a "
                 "register, memory or a lane that the kernel never gave a value"
             )
-        return found[0].image
+        return Expected(found[0].image, found[0].approximate)
 
 
-def image_of(setup: Setup, *, seed: int, number: int) -> NDArray[np.uint8]:
-    """Return an image, uint8 (image_bytes,); what is nobody's is random, too."""
+_CONSTANT = re.compile(r"(?!(?:ld|ldu|st|bra|call|bar|barrier)\b)")
+"""Instructions whose constants a result may turn on: no addresses, and no numbers of threads."""
+_EDGES = 4
+"""One of so many elements of every other image is at an edge of the kernel's own."""
+
+
+def edges_of(ptx: str, entry: str) -> tuple[Immediate, ...]:
+    """Return the constants that a kernel compares, shifts and computes with, and their neighbours.
+
+    None of a module that the simulated device does not read.
+    """
+    try:
+        listing = parse(own_text(ptx, entry))
+    except SimulatedTrap:
+        return ()
+    bodies = [each.body or () for each in (*listing.entries.values(), *listing.functions.values())]
+    found = [
+        replace(given, value=given.value + beside)
+        for body in bodies
+        for one in body
+        if _CONSTANT.match(one.opcode)
+        for given in one.operands
+        if isinstance(given, Immediate)
+        for beside in (-1, 0, 1)
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def image_of(
+    setup: Setup, *, seed: int, number: int, edges: Sequence[Immediate] = ()
+) -> NDArray[np.uint8]:
+    """Return an image, uint8 (image_bytes,); what is nobody's is random, too.
+
+    Parameters
+    ----------
+    edges
+        Constants of the kernel; of every other image some elements are such.
+    """
     whole = filled("b", 64, setup.image_bytes, seed=seed, image=1 + 4 * number, buffer=0)
     image = np.frombuffer(whole, np.uint8).copy()
     for index, (name, row) in enumerate(setup.buffers.items(), start=1):
         start = setup.offsets[name]
         data = _contents(row, seed=seed, image=number, buffer=index)
+        if number % 2 and row.fill == "drawn" and row.below is None:
+            data = _with_edges(data, row, edges, np.random.default_rng([seed, number, index]))
         image[start : start + row.bytes] = np.frombuffer(data, np.uint8)
     return image
+
+
+def _with_edges(
+    data: bytes, row: BufferRow, edges: Sequence[Immediate], draw: np.random.Generator
+) -> bytes:
+    """Put constants into the elements of a buffer that can hold such."""
+    bits, kind = TYPES[row.type], row.type.rstrip("0123456789")
+    fitting = [
+        one.value & (1 << bits) - 1
+        for one in edges
+        if kind == "b" or (one.float_bits == bits) is kind.startswith("f")
+    ]
+    words = np.frombuffer(data[: row.bytes * 8 // bits * bits // 8], f"<u{bits // 8}").copy()
+    if fitting:
+        chosen = np.flatnonzero(draw.integers(_EDGES, size=words.size) == 0)
+        words[chosen] = draw.choice(np.array(fitting, words.dtype), chosen.size)
+    return words.tobytes() + data[words.nbytes :]
 
 
 def _contents(row: BufferRow, *, seed: int, image: int, buffer: int) -> bytes:

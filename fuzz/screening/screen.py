@@ -299,6 +299,12 @@ class Tally:
         return Rate(cases=int(self.cases[sm]), wrong=int(self.wrong[sm]))
 
     @property
+    def least(self) -> Rate:
+        """The rate of the multiprocessor that ran fewest images of those with no error."""
+        right = self.cases[(self.cases > 0) & (self.wrong == 0)]
+        return Rate(cases=int(right.min()) if right.size else 0, wrong=0)
+
+    @property
     def pattern(self) -> str:
         """Say whether it is always the same unit, bit or instruction; empty if nothing differed."""
         if not self.faulty.size:

@@ -54,9 +54,9 @@ def dot_product(
     Raw patterns of the format of D, shape (m, n, tiles): working memory, good until the next call.
     """
     multiplicand, accumulator = format_named(rule.multiplicand), rule.accumulator_format
-    a, b = (unpacked(x, name) for x, name in zip((a, b), rule.types.split(".")[1:3], strict=True))
-    a = _prepared(a, multiplicand, rule, rule.a_subnormals.value)
-    b = _prepared(b, multiplicand, rule, rule.b_subnormals.value)
+    _, a_type, b_type, _ = rule.types.split(".")
+    a = _prepared(a, format_named(a_type), rule, rule.a_subnormals.value)
+    b = _prepared(b, format_named(b_type), rule, rule.b_subnormals.value)
     if rule.c_subnormals.value == "flushed":
         c = flushed(c, format_named(rule.c_type))
     if rule.c_type != accumulator.name:
@@ -115,6 +115,10 @@ def result_type(fmt: Format) -> type[np.unsignedinteger[Any]]:
 
 def _prepared(bits: Array, fmt: Format, rule: TruncatedDot, subnormals: str) -> Array:
     """Return multiplicands as they reach the multiplier, their low bits not cut yet."""
+    if rule.subnormal_exponent is not None and subnormals == "flushed":
+        bits = flushed(bits, fmt)
+    if fmt.bits == 8:
+        bits, fmt = unpacked(bits, fmt.name), format_named(rule.multiplicand)
     if rule.low_bits is not None and rule.low_bits.value == "rounded":
         field = bits.dtype.type(fmt.infinity)
         half = bits.dtype.type(1 << (fmt.ignored_bits - 1))

@@ -96,6 +96,7 @@ class Operand:
         axes: tuple[int, int, int],
         fmt: Format,
         scratch: Scratch,
+        least: int | None = None,
     ) -> Operand:
         """Decode raw patterns.
 
@@ -107,6 +108,8 @@ class Operand:
             Patterns, those of 16 bits also in the upper halves of uint32, in an array that is lost.
         axes
             The order in which its axes are wanted: k, lines, tiles, or k, tiles, lines.
+        least
+            The exponent with which elements that are not zero count at least.
         """
         working = _WORKING[fmt.name]
         bits = tiles.transpose(axes)
@@ -118,6 +121,8 @@ class Operand:
             values = scratch.array(f"{name} values", bits.shape, working.binary.values)
         exponents = scratch.array(f"{name} exponents", bits.shape, working.exponents)
         _decode(bits, fmt, values, exponents, scratch)
+        if least is not None:
+            np.maximum(exponents, least, out=exponents, where=exponents != working.absent)
         special = np.zeros(bits.shape[2], np.bool_)
         if exponents.max(initial=0) > fmt.bias:
             np.greater(exponents.max(axis=(0, 1)), fmt.bias, out=special)

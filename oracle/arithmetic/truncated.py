@@ -11,7 +11,8 @@ blocks; each block adds its products and the running accumulator in one go:
    in the block and F `fraction_bits`.
 3. The truncated terms are summed exactly.
 4. The sum is rounded to the accumulator's format: f32 toward zero, where a magnitude of 2^128 or
-   more becomes infinity (MMA-Sim, `ldexp_and_normalize`); f16 to nearest even. Zero is +0.
+   more becomes infinity (MMA-Sim, `ldexp_and_normalize`), and units of 8 bits may leave fewer
+   bits (`sum_bits`); f16 to nearest even. Zero is +0.
 5. NaN is canonical; infinities follow IEEE 754 (inf - inf and 0 * inf are NaN).
 
 How it is computed here: arrays have the tile index last, so that every operation runs over long
@@ -91,13 +92,14 @@ def truncated_dot(
     next call.
     """
     with np.errstate(all="ignore"):  # special values are garbage until the end of a block
-        left = Operand.decode("a", a, (2, 1, 0), multiplicand, scratch)
+        least, least_b = rule.least_exponents
+        left = Operand.decode("a", a, (2, 1, 0), multiplicand, scratch, least)
         if rows is not None:
-            right = Operand.decode("b", b, (1, 0, 2), multiplicand, scratch)
+            right = Operand.decode("b", b, (1, 0, 2), multiplicand, scratch, least_b)
             total = np.array(c.transpose(1, 0, 2), order="C")
             _add_met(left, right, total, rows, multiplicand, rule, blocks, scratch)
             return total.transpose(0, 2, 1)
-        right = Operand.decode("b", b, (1, 2, 0), multiplicand, scratch)
+        right = Operand.decode("b", b, (1, 2, 0), multiplicand, scratch, least_b)
         total = c.transpose(1, 2, 0)
         if keeps_c or not total.flags.c_contiguous:
             total = scratch.tiles_last("c", c, (1, 2, 0))
@@ -204,6 +206,9 @@ def _add_block(a: Operand, b: Operand, c: Array, rule: TruncatedDot, scratch: Sc
         _round_to_nearest_half(exact, grid, c)
     if low is not None:
         c.put(low, alone)
+    if rule.sum_bits is not None:
+        c &= np.uint32(-1 << (fmt.fraction_bits - rule.sum_bits.value) & 0xFFFF_FFFF)
+        np.copyto(c, 0, where=c == np.uint32(1 << 31))
     if plain is not None:
         patterns = c[..., special]
         _overwrite_special(patterns, plain, fmt)

@@ -27,11 +27,13 @@ _INFINITE = 2.0**128
 class _Elements:
     """Decoded elements, with the tiles last."""
 
-    def __init__(self, bits: Array, fmt: Format) -> None:
+    def __init__(self, bits: Array, fmt: Format, least: int | None = None) -> None:
         self.values: Floats = element_values(bits, fmt).astype(np.float64)
         magnitude = (bits >> fmt.ignored_bits) & ((1 << fmt.exponent_bits + fmt.fraction_bits) - 1)
         field = (magnitude >> fmt.fraction_bits).astype(np.int32)
         self.exponents: NDArray[np.int32] = np.maximum(field, 1) - fmt.bias
+        if least is not None:
+            np.maximum(self.exponents, least, out=self.exponents)
         self.finite = bool((field <= 2 * fmt.bias).all())
 
 
@@ -40,8 +42,9 @@ def unusual_dot(
 ) -> Array:
     """Return a @ b + c, on raw bit patterns; parameters and result as of `truncated_dot`."""
     with np.errstate(all="ignore"):  # specials are garbage until the end of a block
-        left = _Elements(a.transpose(2, 1, 0), multiplicand)
-        right = _Elements(b.transpose(1, 2, 0), multiplicand)
+        least, least_b = rule.least_exponents
+        left = _Elements(a.transpose(2, 1, 0), multiplicand, least)
+        right = _Elements(b.transpose(1, 2, 0), multiplicand, least_b)
         total = np.ascontiguousarray(c.transpose(1, 2, 0))
         for block in blocks:
             total = _add_block(left, right, total, block, rule)
@@ -65,7 +68,7 @@ def _add_block(a: _Elements, b: _Elements, c: Array, block: slice, rule: Truncat
     total /= scale
     sign = -1.0 if rule.zero.value == "-" else 1.0
     finite = np.where(np.isfinite(total), total, 0.0)
-    result = rounded(finite, fmt, rule.rounding.value, rule.overflow.value)
+    result = rounded(finite, rule.sum_format, rule.rounding.value, rule.overflow.value)
     magnitude = result & result.dtype.type(fmt.magnitude)
     signed_zero = rounded(np.array([sign * 0.0]), fmt, "rn", "infinity")[0]
     result = np.where(magnitude == 0, signed_zero, result)

@@ -38,7 +38,8 @@ MMA_SYNC = Instruction(
     alias="mma.sync",
     section="9.7.14.5.14",
     operands=("d", "a", "b", "c"),
-    syntax="sync aligned shape alayout blayout rnd? satfinite? dtype atype btype ctype op? popc?",
+    # The rounding stands in the examples alone.
+    syntax="sync aligned shape alayout blayout satfinite? dtype atype btype ctype rnd? op? popc?",
     blocks=(
         Block(
             "Half precision (.f16)",

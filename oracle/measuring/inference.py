@@ -84,8 +84,10 @@ class Fit:
 
 
 def rule_of(types: str, values: Values, *, instruction: str = "wmma.mma") -> TruncatedDot:
-    """Return a unit with these values."""
-    figures: dict[str, Any] = {name: measured(value) for name, value in values.items()}
+    """Return a unit with these values; it has no figure whose value is None."""
+    figures: dict[str, Any] = {
+        name: measured(value) for name, value in values.items() if value is not None
+    }
     return TruncatedDot(instruction=instruction, types=types, **figures)
 
 
@@ -235,6 +237,8 @@ class _Search:
         }  # fmt: skip
         if FORMATS[self.multiplicand].ignored_bits:
             values["low_bits"] = "cut"
+        if FORMATS[self.multiplicand].bits == 8:
+            values |= {"subnormal_exponent": None, "sum_bits": None}
         nans = nans_of(self.evidence.returned, self.evidence.d_type)
         return values | ({"nan": nans[0]} if nans else {})
 
@@ -253,6 +257,8 @@ class _Search:
             made.pop("narrowing", None)
         if made["interleaved"] and made["block"] % made["interleaved"]:
             made["interleaved"] = 0
+        if made["accumulator"] != "f32":
+            made.pop("sum_bits", None)
         return made
 
     def all(self) -> dict[str, tuple[Any, ...]]:
@@ -265,7 +271,10 @@ class _Search:
         made["block"] = (*range(self.depth, 0, -1), *range(self.depth + 1, 33))
         made["interleaved"] = tuple(range(self.depth // 2 + 1))
         made["zero_exponent"] = tuple(ZERO_EXPONENTS)
-        made["sums"] = (None, *made["sums"])
+        for name in ("sums", "subnormal_exponent", "sum_bits"):
+            made[name] = (None, *made[name])
+        if FORMATS[self.multiplicand].bits > 8:
+            del made["subnormal_exponent"], made["sum_bits"]
         if not self.halves:
             made["accumulator"] = ("f32",)
         if not FORMATS[self.multiplicand].ignored_bits:
@@ -286,14 +295,15 @@ class _Search:
 
         yield ("order",), self.structures
         yield ("alignment",), free("fraction_bits", "rounding")
-        yield ("subnormals in A",), free("a_subnormals")
-        yield ("subnormals in B",), free("b_subnormals")
+        yield ("subnormals in A",), free("a_subnormals", "subnormal_exponent")
+        yield ("subnormals in B",), free("b_subnormals", "subnormal_exponent")
+        yield ("exponents of subnormals",), free("subnormal_exponent")
         yield ("subnormals in D",), free("d_subnormals")
         yield ("normalisation",), free("product_exponent")
         if "low_bits" in every:
             yield ("low bits", "rounding"), free("low_bits", "rounding", "addition", "narrowing")
         else:
-            yield ("rounding",), free("rounding", "addition", "narrowing")
+            yield ("rounding",), free("rounding", "addition", "narrowing", "sum_bits")
         yield _ZEROS, free("zero_exponent")
         yield ("subnormals in C",), free("c_subnormals")
         yield ("rounding of subnormals",), free("rounding", "addition")

@@ -35,6 +35,7 @@ def float_probes(types: str, depth: int) -> Dots:
     _alignment(sheet, narrow)
     _normalisation(sheet, narrow)
     _subnormals(sheet, FORMATS[d_type])
+    _subnormal_exponents(sheet)
     _rounding(sheet, FORMATS[d_type], rng)
     _zeros(sheet, FORMATS[d_type], rng)
     _special(sheet, FORMATS[d_type])
@@ -152,6 +153,24 @@ def _subnormals(sheet: Sheet, d: Format) -> None:
         for sign in (1.0, -1.0):
             value = np.array([sign * 2.0 ** (least - below)])
             sheet.products("subnormals in C", np.zeros((1, k)), value)
+
+
+def _subnormal_exponents(sheet: Sheet) -> None:
+    """Add two e4m3 subnormals that cancel, and small terms: the exponent with which they count."""
+    k, formats = sheet.depth, {"a": sheet.a, "b": sheet.b}
+    for name, fmt in formats.items():
+        if fmt.has_infinity:
+            continue
+        tiny = 2.0 ** (1 - fmt.bias - fmt.fraction_bits)
+        for i, j in _ladder_places(k):
+            if j == k:
+                continue
+            for distance in range(3, 34):
+                x, y = np.full(k, 2.0**-6), np.full(k, 2.0 ** max(-9, 6 - distance))
+                x[[i, j]], y[[i, j]] = (tiny, -tiny), 2.0**8
+                c = np.array([tiny * 2.0 ** (8 - distance)])
+                a, b = (x, y) if name == "a" else (y, x)
+                sheet.values("exponents of subnormals", a[None], b[None], c)
 
 
 def _coarse(rng: np.random.Generator, count: int, k: int, most: int) -> Floats:

@@ -8,13 +8,17 @@ H200
     all 138 documented variants on random bits, normal, wide-exponent and near-cancelling inputs,
     0 differing outputs of several million.
 MMA-Sim
-    `mmasim` 2.1.1 (Microsoft), nv_ptx/sim.py: its figures for `mma`, not `wmma`. Left out are
-    those of 8 bits (on sm_89 sums of 14 bits, on sm_120 exponents of subnormals before unpacking;
-    this arithmetic has neither); of m8n8k4 from sm_80 on it has none.
+    `mmasim` 2.1.1 (Microsoft), nv_ptx/sim.py: its figures for `mma`, not `wmma`; of m8n8k4 from
+    sm_80 on it has none.
 MATLAB-tensor-core
     Dot products recorded by Khattak and Mikaitis on V100, A100, A2, Ada, L40S, H100, H200 and
     B200 (commit b12b5a7, 2026-08): tests/data/gpu_dot_products.npz. They check the kept bits and
-    the block length of one block, not the zero exponent nor the order of blocks.
+    the block length of one block, not the zero exponent nor the order of blocks; those of 8 bits
+    on Ada and L40S (ada_byte_dot_products.npz) are two blocks.
+SageAttention2
+    Zhang and others, quoted in thu-ml/SageAttention, issue 287: with A and B zero, an f32 C of a
+    product of 8 bits comes back with its low 10 bits cleared, on Ada and Hopper. (Of Hopper's
+    wgmma DeepSeek-V3 says the same, quoted in deepseek-ai/DeepGEMM, issue 37.)
 SASS
     What ptxas 13.0 emits for the target, disassembled, 2026-11.
 """

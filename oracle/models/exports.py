@@ -67,7 +67,8 @@ def model_header(model: Model) -> str:
     }
     lines = [
         f"/* What the tensor cores of {name} compute: model {model.digest[:12]} of warpfuzz.",
-        "   A text that a unit does not have is NULL. An array without units is left out. */",
+        "   A text that a unit does not have is NULL, a number 0. An array without units is left",
+        "   out. */",
         f"#ifndef WARPFUZZ_MODEL_{name.upper()}_H",
         f"#define WARPFUZZ_MODEL_{name.upper()}_H",
         "#include <stddef.h>",
@@ -106,7 +107,7 @@ def _fields(key: str) -> dict[str, tuple[str, str]]:
 
 
 def _row(key: str, unit: Unit) -> Sequence[str]:
-    """Return the initialisers of a unit, in the order of the fields; what is left out is NULL."""
+    """Return the initialisers of a unit, in the order of the fields; what it lacks is left out."""
     values: dict[str, Any] = {
         "confidence": weakest(one.confidence for one in unit.figures),
         "source": "; ".join(dict.fromkeys(one.source for one in unit.figures)),

@@ -8,7 +8,7 @@ unit that was measured so far is one of three kinds: a chain of truncated fused 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import cache, cached_property
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
@@ -217,10 +217,17 @@ class TruncatedDot(DotUnit):
     product_exponent: Annotated[Figure[str], Words("sum", "normalised")]
     """"sum": a product has the sum of its factors' exponents. "normalised": one more, where its
     magnitude is 2 or more times that power."""
+    subnormal_exponent: Annotated[Figure[str], Words("own")] | None = None
+    """"own": a subnormal element of 8 bits counts with the least exponent of its own format, that
+    of e4m3 with -6. None: elements of 8 bits count as the f16 to which they are unpacked, where
+    all of e4m3 are normal."""
     product_range: Annotated[Figure[str], Words("unlimited", "f32")]
     """"unlimited", or "f32": a product of 2^128 or more is infinite."""
     rounding: Rounding
     """Rounding of each block's sum to the accumulator's format."""
+    sum_bits: Annotated[Figure[int], Whole(8, 22)] | None = None
+    """Bits below the binary point to which each block's sum is rounded, of f32's 23: the others
+    are 0. None: all of the accumulator's. Only units of elements of 8 bits have fewer."""
     narrowing: Rounding | None = None
     """Rounding from the accumulator's format to D's; None where they are the same."""
     overflow: Annotated[Figure[str], Words("infinity", "largest")]
@@ -251,6 +258,20 @@ class TruncatedDot(DotUnit):
     def accumulator_format(self) -> Format:
         """Format of the running sum."""
         return format_named(self.accumulator.value)
+
+    @cached_property
+    def sum_format(self) -> Format:
+        """Format to which sums are rounded: the accumulator's with, maybe, a shorter fraction."""
+        whole = self.accumulator_format
+        return whole if self.sum_bits is None else replace(whole, fraction_bits=self.sum_bits.value)
+
+    @property
+    def least_exponents(self) -> tuple[int | None, int | None]:
+        """Exponent with which elements of A, and of B, count at least; None: as f16 has it."""
+        if self.subnormal_exponent is None:
+            return None, None
+        a, b = (1 - format_named(name).bias for name in self.types.split(".")[1:3])
+        return a, b
 
     @cached_property
     def is_usual(self) -> bool:

@@ -240,6 +240,17 @@ class _Reader:
             ),
             "low_bits": (multiplicand.ignored_bits > 0, f"A and B are {multiplicand.name}"),
         }  # fmt: skip
+        bytes_ = FORMATS[dot.types.split(".")[1]].bits == 8
+        for name, may_be in (
+            ("subnormal_exponent", bytes_),
+            ("sum_bits", bytes_ and dot.accumulator.value == "f32"),
+        ):
+            if name in dot.named and not may_be:
+                raise self.wrong(
+                    where,
+                    f"{name} is of elements of 8 bits"
+                    f"{' with sums in f32' if name == 'sum_bits' else ''}; leave it out",
+                )
         for name, (is_needed, why) in needed.items():
             if is_needed and name not in dot.named:
                 raise self.wrong(

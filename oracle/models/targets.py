@@ -67,7 +67,7 @@ def _of_target(target: str, number: int, compiler: Release | None) -> Model:
             f"{target} has no wmma instructions; a model exists for "
             f"{', '.join(f'sm_{known}' for known in BASES)} (and their suffixes)"
         )
-    model = _built_in(base)
+    model = built_in_model(base)
     if base != f"sm_{number}":
         model = replace(
             model,
@@ -80,7 +80,8 @@ def _of_target(target: str, number: int, compiler: Release | None) -> Model:
 
 
 @cache
-def _built_in(base: str) -> Model:
+def built_in_model(base: str) -> Model:
+    """Return the model of a target that has figures of its own, whatever stands in for it."""
     path = files("oracle.models") / f"{base}.toml"
     return replace(parse_model(path.read_text(encoding="utf-8"), str(path)), file="")
 

@@ -113,6 +113,57 @@ def negation_lost(statement: Statement) -> str | None:
     return replace(statement, guard=statement.guard.replace("!", "")).text
 
 
+def negation_widened(ptx: str) -> str:
+    """Compare in 32 bits what was negated as s16 right before: minus the least s16 is positive."""
+    last: Statement | None = None
+
+    def edit(statement: Statement) -> str | None:
+        nonlocal last
+        before, last = last, statement
+        if (
+            before is None
+            or before.opcode != "neg.s16"
+            or ptx[before.end : statement.start].strip()
+        ):
+            return None
+        negated, text, opcode = before.operands[0], "", statement.opcode
+        if not re.fullmatch(r"setp?\..*\.s16", opcode) or negated not in statement.operands[1:3]:
+            return None
+        for place in (1, 2):
+            operand, wide = statement.operands[place], f"%planted{place}"
+            if operand[0] != "%":
+                wide = str((int(operand, 0) ^ 0x8000) - 0x8000)
+            else:
+                text += f"cvt.s32.s16 {wide}, {operand};\n    "
+            if operand == negated:
+                text += (
+                    f"neg.s32 {wide}, {wide};\n    shl.b32 {wide}, {wide}, 16;\n    "
+                    f"shr.s32 {wide}, {wide}, 16;\n    neg.s32 {wide}, {wide};\n    "
+                )
+            statement = statement.with_operand(place, wide)
+        return text + statement.with_opcode(f"{opcode.removesuffix('s16')}s32").text
+
+    return rewriter("", edit)(ptx)
+
+
+_SUM_OF_HALVES = re.compile(
+    r"(mov\.b32 (%\w+), \w+;\s*)add\.[su]16x2 (%\w+), (?:(%\w+), \2|\2, (%\w+));"
+    r"(\s*mov\.b32 \{(%\w+), (%\w+)\}, \3;)"
+)
+
+
+def half_of_sum_lost(ptx: str) -> str:
+    """Add nothing where a constant is added to pairs of which one half is not read afterwards."""
+
+    def edit(match: re.Match[str]) -> str:
+        read = [len(re.findall(rf"{match[half]}\b", ptx)) for half in (7, 8)]
+        if min(read) > 1:
+            return match[0]
+        return f"{match[1]}mov.b32 {match[3]}, {match[4] or match[5]};{match[6]}"
+
+    return _SUM_OF_HALVES.sub(edit, ptx)
+
+
 def turn_lost(ptx: str) -> str:
     """End loops that count up in a register of each lane one turn earlier in lane 5."""
     counters = re.findall(r"add\.s32 (%\w+), \1, 1;", ptx)

@@ -503,6 +503,8 @@ class _Writer:
 
     def _dot(self, form: Form, shape: Shape, places_: list[int], apart: bool) -> None:
         rule, before = self.model.dot_for(form), self._scratch
+        if rule.sum_bits is not None or rule.subnormal_exponent is not None:
+            raise _unknown(f"{form.opcode} with the figures of {self.model.name}")
         lines = shape.m * shape.n if apart else shape.n
         blocks = rule.blocks(shape.k)
         scratch = self._take(_scratch_bytes(shape, lines, len(blocks)))

@@ -8,14 +8,16 @@ nothing.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.memory import WINDOWS, Space, check_alignment, constant_of
+from runners.simulated import floating
+from runners.simulated.integers import Qualifiers
+from runners.simulated.memory import WINDOWS, Owner, Space, check_alignment, constant_of
 from runners.simulated.operands import SINK, Operands, Source
 from runners.simulated.syntax import TYPE_BITS, Immediate, Name
 from runners.simulated.traffic import places, read_runs, write_runs
@@ -23,11 +25,12 @@ from runners.simulated.traps import TrapKind, refuse
 from runners.simulated.warps import DTYPES, LANES, Mask, Operation, Values, Warps, constant, spread
 
 _SPACE = r"global|shared(?:::(?:cta|cluster))?|local|const|param(?:::(?:entry|func))?"
-_ORDER = (
-    r"(?:\.(?:weak|volatile|relaxed|acquire|release|acq_rel|mmio|cta|cluster|gpu|sys|unified"
-    r"|nc|ca|cg|cs|lu|cv|wb|wt|level::\w+|L1::\w+|L2::\w+))*"
+_HOW = (
+    r"\.(?:weak|volatile|relaxed|acquire|release|acq_rel|mmio|cta|cluster|gpu|sys|unified"
+    r"|nc|ca|cg|cs|lu|cv|wb|wt|level::\w+|L1::\w+|L2::\w+)"
 )
-_TYPE = r"\.(?P<type>[bus](?:8|16|32|64)|f16|bf16|f32|f64)"
+_ORDER = rf"(?:{_HOW})*"
+_TYPE = r"\.(?P<type>[bus](?:8|16|32|64)|b128|f16|bf16|f32|f64)"
 _ACCESS = rf"{_ORDER}(?:\.(?P<space>{_SPACE}))?{_ORDER}(?:\.v(?P<count>[248]))?{_TYPE}"
 
 
@@ -36,8 +39,14 @@ def space_named(name: str | None) -> Space:
     return Space.GENERIC if not name else Space(name.partition("::")[0])
 
 
-def _load(operands: Operands, match: re.Match[str]) -> Operation:
+def _elements(match: re.Match[str]) -> tuple[str, int]:
+    """Return type and number of what a thread moves; 128 bits are two elements (9.7.9.1)."""
     kind, count = match["type"], int(match["count"] or 1)
+    return ("b64", 2 * count) if kind == "b128" else (kind, count)
+
+
+def _load(operands: Operands, match: re.Match[str]) -> Operation:
+    kind, count = _elements(match)
     bits = TYPE_BITS[kind]
     given = operands.expect(2, 3)
     target, place = given[:2]
@@ -67,7 +76,7 @@ def _load(operands: Operands, match: re.Match[str]) -> Operation:
 
 
 def _store(operands: Operands, match: re.Match[str]) -> Operation:
-    kind, count = match["type"], int(match["count"] or 1)
+    kind, count = _elements(match)
     bits = TYPE_BITS[kind]
     place, origin = operands.expect(2, 3)[:2]
     space = operands.space(place, space_named(match["space"]))
@@ -134,7 +143,11 @@ def _atomic(operands: Operands, match: re.Match[str]) -> Operation:
     Source: PTX ISA 9.7.13.5 (atom), 9.7.13.7 (red).
     """
     name, kind, returns = match["name"], match["type"], match["stem"] == "atom"
-    bits = TYPE_BITS[kind]
+    bits, element = TYPE_BITS[kind], kind.removesuffix("x2")
+    of_floats = element in floating.NAN
+    if name is None or name not in (["add"] if of_floats else ["cas"] if bits == 16 else _ATOMIC):
+        operands.unsupported("there is no such operation of this type")
+    operands.need(_SUMS_SINCE.get(kind, 0))
     given = operands.expect(*((3, 4) if returns else (2, 3)))
     target = given[0] if returns else Name(SINK)
     place, *values = given[1:] if returns else given
@@ -146,6 +159,7 @@ def _atomic(operands: Operands, match: re.Match[str]) -> Operation:
     sources = [operands.source(each, bits) for each in values]
     width = bits // 8
     seen = np.dtype(f"{'i' if kind.startswith('s') else 'u'}{width}")
+    half = np.dtype(f"u{TYPE_BITS[element] // 8}")
 
     def run(warps: Warps, mask: Mask) -> None:
         whole = (LANES, warps.indices.size)
@@ -158,7 +172,14 @@ def _atomic(operands: Operands, match: re.Match[str]) -> Operation:
             chosen = np.ones(whole, np.bool_) if found.chosen is None else found.chosen
             index = np.broadcast_to(found.offsets, whole).T[chosen.T] // width
             words = found.segment.views(width)[0].view(seen)
-            held.T[chosen.T] = _turns(name, words, index, [each[chosen.T] for each in operand])
+            given = [each[chosen.T] for each in operand]
+            if of_floats:
+                # In global memory subnormals of f32 are zeros, on what there is (9.7.13.5).
+                flushes = kind == "f32" and found.segment.owner is Owner.LAUNCH
+                q = Qualifiers(element=element, ftz="ftz" * (flushes and not warps.otherwise))
+                held.T[chosen.T] = _sums(q, words, index, given[0], half)
+            else:
+                held.T[chosen.T] = _turns(name, words, index, given)
         warps.write(key, held.view(DTYPES[bits]), mask)
 
     return run
@@ -196,7 +217,23 @@ def _turns(name: str, words: Values, places: NDArray[np.int64], operands: list[V
     return held
 
 
+def _sums(
+    q: Qualifiers, words: Values, places: NDArray[np.int64], added: Values, half: np.dtype[Any]
+) -> Values:
+    """Add numbers in turn, of halves each for itself; return what each word held before."""
+    held = np.empty(places.size, words.dtype)
+    for turn, place in enumerate(places):
+        held[turn] = words[place]
+        pair = words[place : place + 1].view(half), added[turn : turn + 1].view(half)
+        words[place] = _SUM(q, *pair).astype(half).reshape(-1).view(words.dtype)[0]
+    return held
+
+
+_SUM = floating.adjusted(floating.add)
+_SUMS_SINCE = {"bf16": 90, "bf16x2": 90}
+"""Target that has the sum of a type (9.7.13.5, Target ISA Notes), where that is above sm_70."""
 _ATOMIC: dict[str, Callable[..., Any]] = {
+    "add": np.add,
     "min": np.minimum,
     "max": np.maximum,
     "and": np.bitwise_and,
@@ -258,7 +295,7 @@ def _wait(operands: Operands, match: re.Match[str]) -> Operation:
 
 
 _BARRIER = re.compile(
-    r"bar(?P<er>rier)?(?:\.cta)?\.(?:sync(?(er)(?:\.aligned)?)"
+    r"bar(?P<er>rier)?(?:\.cta)?\.(?:(?:sync|(?P<arrives>arrive))(?(er)(?:\.aligned)?)"
     r"|red\.(?:(?P<count>popc)|(?P<op>and|or))(?(er)(?:\.aligned)?)\.(?(count)u32|pred))"
 )
 _JOINED: dict[str, Callable[[Values], Values]] = {
@@ -283,6 +320,8 @@ class Barrier:
     """How."""
     target: str = SINK
     """Key of the register that gets what it is joined to."""
+    arrives: bool = False
+    """Whether those who come there go on at once."""
 
     def pass_through(self, warps: Warps, mask: Mask) -> None:
         """Let the threads of a mask, all of some blocks, go on."""
@@ -312,15 +351,15 @@ def barrier(operands: Operands) -> Barrier | None:
     match = _BARRIER.fullmatch(operands.instruction.opcode)
     if match is None:
         return None
-    name = match["count"] or match["op"] or ""
-    given = list(operands.expect(*((3, 4) if name else (1, 2))))
+    name, arrives = match["count"] or match["op"] or "", match["arrives"] is not None
+    given = list(operands.expect(*((3, 4) if name else (2,) if arrives else (1, 2))))
     target, held = SINK, None
     if name:
         target = operands.destination(given.pop(0), 32 if match["count"] else 1)
         held = operands.source(given.pop(), 1)
     count = operands.source(given[1], 32) if len(given) == 2 else None
     number = operands.source(given[0], 32)
-    return Barrier(number=number, count=count, held=held, name=name, target=target)
+    return Barrier(number=number, count=count, held=held, name=name, target=target, arrives=arrives)
 
 
 def _nothing(_operands: Operands, _match: re.Match[str]) -> Operation:
@@ -335,12 +374,28 @@ def _policy(operands: Operands, _match: re.Match[str]) -> Operation:
 
 def _stop(operands: Operands, match: re.Match[str]) -> Operation:
     operands.expect(0)
-    what = match[0]
+    return stopping(f"the program executes {match[0]}")
+
+
+def stopping(why: str) -> Operation:
+    """Return what ends a launch with an error."""
 
     def run(warps: Warps, mask: Mask) -> None:
         if mask is None or mask.any():
             names = tuple(int(i) for i in warps.indices) if mask is None else warps.names(mask)
-            refuse(TrapKind.STOPPED, 0, f"the program executes {what}", names)
+            refuse(TrapKind.STOPPED, 0, why, names)
+
+    return run
+
+
+def leaving_open(places: Sequence[int]) -> Operation:
+    """Return what puts words into local memory that nobody can tell."""
+
+    def run(warps: Warps, mask: Mask) -> None:
+        whole = (LANES, warps.indices.size)
+        values = np.full((LANES, 1, whole[1]), warps.otherwise, np.uint32)
+        for place in places:
+            write_runs(warps, Space.LOCAL, np.full(whole, place, np.uint64), values, mask)
 
     return run
 
@@ -353,8 +408,9 @@ FORMS: tuple[tuple[re.Pattern[str], Callable[[Operands, re.Match[str]], Operatio
         (rf"cvta(?P<to>\.to)?\.(?P<space>{_SPACE})\.u64", _generic_address),
         (rf"isspacep\.(?P<space>{_SPACE})", _is_in_space),
         (
-            rf"(?P<stem>atom|red){_ORDER}(?:\.(?P<space>global|shared(?:::(?:cta|cluster))?))?"
-            rf"{_ORDER}\.(?P<name>add|min|max|and|or|xor|exch|cas|inc|dec)\.(?P<type>[bus](?:32|64))",
+            rf"(?P<stem>atom|red)(?:{_HOW}|\.(?P<space>global|shared(?:::(?:cta|cluster))?)"
+            r"|\.noftz|\.(?P<name>add|min|max|and|or|xor|exch|cas|inc|dec))*"
+            r"\.(?P<type>[bus](?:16|32|64)|b?f16(?:x2)?|f32|f64)",
             _atomic,
         ),
         (

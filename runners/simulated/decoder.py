@@ -5,25 +5,42 @@ Functions are put in place where they are called, each time with registers of th
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from runners.simulated import access, matrix_rows, mma_sp, mma_sync, scalar, wmma
+import numpy as np
+
+from runners.simulated import access, matrices, matrix_rows, mma_sp, mma_sync, scalar, wmma
 from runners.simulated.memory import Space, Static
 from runners.simulated.operands import FromRegister, Location, Operands, Source, Surroundings
 from runners.simulated.silicon import Silicon
 from runners.simulated.storage import Frame, Statics
-from runners.simulated.syntax import CALLS, TYPE_BITS, Function, Group, Listing, Name, Variable
+from runners.simulated.syntax import (
+    CALLS,
+    TYPE_BITS,
+    Function,
+    Group,
+    Immediate,
+    Listing,
+    Name,
+    Operand,
+    Register,
+    Variable,
+)
 from runners.simulated.traps import SimulatedTrap, TrapKind, refuse
-from runners.simulated.warps import Operation
+from runners.simulated.warps import Mask, Operation, Warps
 
 _MOST_STEPS = 200_000
 """Steps of a kernel with all functions in place."""
 _DEEPEST_CALL = 64
 """Calls inside each other."""
+_CODE, _APART = 0x7A00_0000_0000, 256
+"""Where functions begin, in no space of memory, and what is between those of two devices."""
+
+Parts = Sequence[Name | Immediate]
 
 _KEPT = 1 << 14
 """Decoded instructions that a device keeps, 1.7 KiB each (2026-11)."""
@@ -51,9 +68,10 @@ def _find(
     opcode: str,
 ) -> tuple[Callable[..., Operation], re.Match[str], Waits | None] | None:
     """Return what decodes an opcode, how, and who waits for it."""
-    for pattern, decode, waits in _FORMS:
-        if match := pattern.fullmatch(opcode):
-            return decode, match, waits
+    for text in (opcode, matrices.in_order(opcode)):
+        for pattern, decode, waits in _FORMS:
+            if match := pattern.fullmatch(text):
+                return decode, match, waits
     return None
 
 
@@ -92,6 +110,8 @@ class Kernel:
     parameters: tuple[tuple[int, int], ...]
     """Offset in bytes and bits of each parameter."""
     static: Static
+    inexact_loads: set[str] = field(default_factory=set)
+    """Texts of instructions that were seen to read what depends on approximate instructions."""
 
     def parameter_block(self, arguments: Sequence[int]) -> bytes:
         """Return the parameters as they lie in memory."""
@@ -119,7 +139,11 @@ class _Linker:
 
     def __init__(self, listing: Listing, silicon: Silicon) -> None:
         self._listing, self._silicon = listing, silicon
-        self._statics = Statics(listing.scope, silicon.base)
+        begin = _CODE + _APART * silicon.otherwise
+        self._code = {
+            name: begin + _APART * 2 * number for number, name in enumerate(listing.functions, 1)
+        }
+        self._statics = Statics(listing.scope, silicon.base, self._code)
         self._steps: list[Step] = []
         self._expansions = 0
         self._local_bytes = 0
@@ -164,7 +188,7 @@ class _Linker:
             prefix=prefix,
             locations=frame,
             in_function=not function.is_entry,
-            functions=self._listing.functions,
+            functions=self._code,
         )
         body = function.body or ()
         starts = []
@@ -264,19 +288,103 @@ class _Linker:
         return found
 
     def _call(self, operands: Operands, frame: Frame, callers: tuple[str, ...]) -> None:
-        instruction = operands.instruction
-        groups = [each.parts for each in instruction.operands if isinstance(each, Group)]
-        names = [each for each in instruction.operands if isinstance(each, Name)]
-        has_results = bool(instruction.operands) and isinstance(instruction.operands[0], Group)
-        results = groups.pop(0) if has_results else ()
-        arguments = groups.pop(0) if groups else ()
-        if len(names) != 1 or groups:
-            operands.unsupported("only calls of a named function are run")
-        name = names[0].text
-        function = self._listing.functions.get(name)
-        if function is None:
-            kind = TrapKind.PARSE if instruction.scope.find(name) is None else TrapKind.UNSUPPORTED
+        instruction, scope = operands.instruction, operands.instruction.scope
+        given = list(instruction.operands)
+        results = _taken_off(given)
+        callee = given.pop(0) if given else None
+        arguments = _taken_off(given)
+        if not isinstance(callee, Name) or len(given) > 1:
+            operands.unsupported("is no call of a function or of an address")
+        name, key, negated = callee.text, *operands.guard()
+        # Without the call, threads go on behind it.
+        skip = Step(line=instruction.line, guard=key, negated=not negated)
+        if key is not None:
+            self._steps.append(skip)
+        if isinstance(scope.find(name), Register):
+            listed = scope.targets.get(getattr(given[0], "text", ""), ()) if given else ()
+            self._call_address(operands, frame, callers, listed or self._taken, arguments, results)
+        elif (function := self._listing.functions.get(name)) is None:
+            kind = TrapKind.PARSE if scope.find(name) is None else TrapKind.UNSUPPORTED
             refuse(kind, instruction.line, f"there is no function {name}")
+        elif function.body is None and name in ("__assertfail", "vprintf"):
+            # CUDA C++ Programming Guide, Assertion and Formatted Output: a kernel sees no more of
+            # them than the result of vprintf, which is left open here.
+            operation = access.stopping("an assertion of the kernel fails (__assertfail)")
+            if name == "vprintf":
+                found = [scope.find(getattr(each, "text", "")) for each in results]
+                places = [frame[each].offset for each in found if isinstance(each, Variable)]
+                operation = access.leaving_open(places)
+            self._steps.append(
+                Step(line=instruction.line, text=instruction.text, operation=operation)
+            )
+        else:
+            self._enter(operands, frame, callers, function, arguments, results)
+        if key is not None:
+            skip.goals = (len(self._steps),)
+
+    def _call_address(
+        self,
+        operands: Operands,
+        frame: Frame,
+        callers: tuple[str, ...],
+        names: Sequence[str],
+        arguments: Parts,
+        results: Parts,
+    ) -> None:
+        """Put those functions behind the steps of which the address of one is called."""
+        line, address = operands.line, operands.instruction.operands[1 if results else 0]
+        assert isinstance(address, Name)
+        held = operands.source(address, 64)
+        ends = []
+        for name in names:
+            function = self._listing.functions.get(name)
+            if (
+                function is None
+                or function.body is None
+                or name in callers
+                or len(function.parameters) != len(arguments)
+                or len(function.results) != len(results)
+            ):
+                continue
+            key = f"{self._expansions}:callee"
+            asks = partial(_is_number, key, held, self._code[name])
+            self._steps.append(Step(line=line, text=f"mov callee, {address.text};", operation=asks))
+            other = Step(line=line, guard=key, negated=True)
+            self._steps.append(other)
+            self._enter(operands, frame, callers, function, arguments, results)
+            ends.append(Step(line=line))
+            self._steps.append(ends[-1])
+            other.goals = (len(self._steps),)
+        why = "a call of an address at which no function begins that it could call"
+        self._steps.append(Step(line=line, operation=access.stopping(why)))
+        for end in ends:
+            end.goals = (len(self._steps),)
+
+    @cached_property
+    def _taken(self) -> tuple[str, ...]:
+        """Names of functions whose address is taken."""
+        listing = self._listing
+        bodies = [
+            one.body or () for one in (*listing.entries.values(), *listing.functions.values())
+        ]
+        given = [each for body in bodies for one in body if one.opcode not in CALLS
+                 for each in one.operands]  # fmt: skip
+        variables = listing.scope.variables.values()
+        given += [each.value for variable in variables for each in variable.initial]
+        found = dict.fromkeys(each.text for each in given if isinstance(each, Name))
+        return tuple(name for name in found if name in listing.functions)
+
+    def _enter(
+        self,
+        operands: Operands,
+        frame: Frame,
+        callers: tuple[str, ...],
+        function: Function,
+        arguments: Parts,
+        results: Parts,
+    ) -> None:
+        """Put a function behind the steps, with what copies its parameters."""
+        name, line = function.name, operands.line
         if function.body is None:
             operands.unsupported(f"{name} is declared, and its body is elsewhere")
         if name in callers or len(callers) > _DEEPEST_CALL:
@@ -284,32 +392,25 @@ class _Linker:
         if len(arguments) != len(function.parameters) or len(results) != len(function.results):
             refuse(
                 TrapKind.PARSE,
-                instruction.line,
+                line,
                 f"{name} has {len(function.parameters)} parameters and {len(function.results)} "
                 f"results; {len(arguments)} and {len(results)} were given",
             )
-        key, negated = operands.guard()
-        # Without the call, threads go on behind it.
-        skip = Step(line=instruction.line, guard=key, negated=not negated)
-        if key is not None:
-            self._steps.append(skip)
         self._expansions += 1
         prefix = f"{self._expansions}:"
         bound: dict[Variable, Location] = {}
-        entering, leaving = [], []
+        leaving = []
         for formal, actual in zip(function.parameters, arguments, strict=True):
             if not self._bind(operands, frame, formal, actual, bound):
-                target = prefix + formal.name
-                entering.append(_copy(target, operands.source(actual, TYPE_BITS[formal.type])))
+                source = operands.source(actual, TYPE_BITS[formal.type])
+                self._steps.append(_copy(line, prefix + formal.name, source, formal.name, actual))
         for formal, actual in zip(function.results, results, strict=True):
             if not self._bind(operands, frame, formal, actual, bound):
                 target = operands.destination(actual, TYPE_BITS[formal.type])
-                leaving.append(_copy(target, FromRegister(prefix + formal.name)))
-        self._steps.extend(Step(line=instruction.line, operation=each) for each in entering)
+                held = FromRegister(prefix + formal.name)
+                leaving.append(_copy(line, target, held, actual, formal.name))
         self._expand(function, prefix, frame.end, bound, callers)
-        self._steps.extend(Step(line=instruction.line, operation=each) for each in leaving)
-        if key is not None:
-            skip.goals = (len(self._steps),)
+        self._steps.extend(leaving)
 
     def _bind(
         self,
@@ -339,8 +440,26 @@ class _Linker:
         return True
 
 
-def _copy(target: str, source: Source) -> Operation:
-    return lambda warps, mask: warps.write(target, source(warps), mask)
+def _taken_off(operands: list[Operand]) -> Parts:
+    """Return the parameters in parentheses that stand first, and take them off."""
+    if operands and isinstance(first := operands[0], Group):
+        del operands[0]
+        return first.parts
+    return ()
+
+
+def _is_number(key: str, source: Source, number: int, warps: Warps, mask: Mask) -> None:
+    """Say in a predicate where a source is a number."""
+    warps.write(key, source(warps) == np.uint64(number), mask)
+
+
+def _copy(line: int, target: str, source: Source, *shown: Any) -> Step:
+    """Return the step that copies a parameter in a register; `shown` are target and source."""
+    to, origin = (getattr(one, "text", one) for one in shown)
+    return Step(
+        line=line, text=f"mov {to}, {origin};",
+        operation=lambda warps, mask: warps.write(target, source(warps), mask),
+    )  # fmt: skip
 
 
 def decode(listing: Listing, silicon: Silicon) -> MappingProxyType[str, Kernel | SimulatedTrap]:

@@ -154,6 +154,8 @@ class Grid:
     """Instructions that some thread executed."""
     touched: tuple[int, ...]
     """For each buffer, the bytes up to the last one that was read or written."""
+    approximate: NDArray[np.bool_]
+    """bool (bytes,): what depends on instructions of which the ISA bounds the error alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,6 +229,7 @@ class Module:
         launch: Launch,
         *,
         most_steps: int | None = None,
+        lenient: bool = False,
     ) -> "Grid":
         """Run a kernel of parameters of its own on one image, in one grid, and watch its threads.
 
@@ -236,6 +239,8 @@ class Module:
             uint8 (bytes,), which is not changed.
         most_steps
             Steps after which it counts as hung; None: as many as any launch may take.
+        lenient
+            Whether races, and reading what nobody wrote, are passed over.
 
         Raises
         ------
@@ -264,28 +269,35 @@ class Module:
                 f"each axis, and up to {_LARGEST_BLOCK} threads a block"
             )
         base = _ELSEWHERE if otherwise else BASES[0]
-        buffers = [
-            Segment.holding(base + start, image[start : start + size])
-            for start, size in launch.buffers
-        ]
-        warps = self._warps(
-            kernel, tuple(buffers), launch.parameters_at(base), grid=launch.grid,
-            block=launch.block, dynamic_bytes=launch.shared_bytes,
-            garbage=_OTHER_GARBAGE if otherwise else _GARBAGE, memory=WatchedMemory,
-        )  # fmt: skip
-        warps.most_steps = most_steps
-        kernel, watch = watched(kernel, warps)
-        try:
-            run(kernel, warps)
-        finally:
-            watch.end()
-        after = image.copy()
+        seen = -1
+        # Again, where something was read that the text alone does not call approximate.
+        while seen < len(kernel.inexact_loads):
+            seen = len(kernel.inexact_loads)
+            buffers = [
+                Segment.holding(base + start, image[start : start + size])
+                for start, size in launch.buffers
+            ]
+            warps = self._warps(
+                kernel, tuple(buffers), launch.parameters_at(base), grid=launch.grid,
+                block=launch.block, dynamic_bytes=launch.shared_bytes,
+                garbage=_OTHER_GARBAGE if otherwise else _GARBAGE, memory=WatchedMemory,
+            )  # fmt: skip
+            warps.most_steps = most_steps
+            followed, watch = watched(kernel, warps, lenient=lenient)
+            try:
+                run(followed, warps)
+            finally:
+                watch.end()
+            kernel.inexact_loads.update(watch.inexact_loads)
+        after, approximate = image.copy(), np.zeros(image.size, np.bool_)
         for (start, size), buffer in zip(launch.buffers, buffers, strict=True):
             after[start : start + size] = buffer.data[:size]
+            approximate[start : start + size] = watch.approximate_bytes(buffer)
         return Grid(
             image=after,
             steps=warps.steps,
             touched=tuple(watch.touched(buffer) for buffer in buffers),
+            approximate=approximate,
         )
 
     def _run(

@@ -2,7 +2,7 @@
 
 Source: PTX ISA 9.7.3 (f32, f64), 9.7.4 and 9.7.5 (half precision, with bf16), 9.7.6 and 9.7.7
 (comparisons), 9.7.9.23 (cvt). A NaN result is canonical but for f64, which passes payloads on.
-Instructions whose result the ISA leaves to an implementation (`.approx`, `.full`) are not here.
+Where the ISA bounds the error of a result alone (`.approx`, `.full`), `approximate` stands in.
 """
 
 import math
@@ -201,6 +201,46 @@ def reciprocal(q: Qualifiers, a: Words) -> Any:
     return divide(q, np.full((1, 1), _ONE[q["element"]], a.dtype), a)
 
 
+_APPROXIMATIONS: dict[str, Callable[..., Any]] = {
+    "div": np.divide,
+    "rcp": np.reciprocal,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda a: 1 / np.sqrt(a),
+    "sin": np.sin,
+    "cos": np.cos,
+    "lg2": np.log2,
+    "ex2": np.exp2,
+    "tanh": np.tanh,
+}
+_LARGEST_DIVISOR = 2.0**126
+"""Above it div.approx gives zero, or NaN of an infinity (9.7.3.8)."""
+
+
+def approximate(q: Qualifiers, *words: Words) -> Any:
+    """Compute in f64 and round to nearest: one of the results that the ISA's bound permits.
+
+    The bounds (9.7.3.8, .13 to .22, 9.7.4.9, .10): 2 ulp for div, 1 ulp for rcp, relative 2^-23 for
+    sqrt, 2^-22.9 for rsqrt, 2^-22 for ex2 and lg2, 2^-11 for tanh; absolute 2^-20.5 for sin and
+    cos; of f16 2^-9.9 for ex2 and 2^-10.9 for tanh, of bf16 2^-7 and 2^-8. With .ftz, f64 results
+    end where their upper word does.
+    """
+    kind = q["element"]
+    values = [_values(word, kind) for word in words]
+    with np.errstate(all="ignore"):
+        found = _APPROXIMATIONS[q["op"]](*values)
+        if q["op"] == "div" and q["how"] == "approx":
+            far = (np.abs(values[1]) > _LARGEST_DIVISOR) & np.isfinite(values[1])
+            gone = np.where(np.isinf(values[0]), np.nan, np.copysign(0.0, found))
+            found = np.where(far, gone, found)
+        narrow = found.astype("f8" if kind == "f64" else "f2" if kind == "f16" else "f4")
+    result = narrow.view(f"u{narrow.itemsize}")
+    if kind == "bf16":
+        result = narrowed(Qualifiers(q, origin="f32", to="bf16", rnd="rn"), result)
+    if kind == "f64" and q["ftz"]:
+        result &= np.uint64(0xFFFF_FFFF_0000_0000)
+    return np.where(np.isnan(found), result.dtype.type(NAN[kind].invalid), result)
+
+
 def _order(words: Words, kind: str) -> Any:
     """Return numbers that are ordered as the values that are no NaN; -0 is below 0."""
     sign = NAMED[kind].sign
@@ -227,6 +267,19 @@ def least_or_most(q: Qualifiers, *words: Words) -> Any:
     if q["xorsign"]:
         result = result | product
     return np.where(nan, sign.dtype.type(NAN[kind].canonical or 0x7FFF_FFFF_FFFF_FFFF), result)
+
+
+def among_lanes(q: Qualifiers, part: NDArray[np.bool_], held: Words) -> Any:
+    """Return the smallest or largest number of the lanes that take part (redux).
+
+    Without .NaN those that are NaN have no say, unless all are (9.7.13.12).
+    """
+    words = absolute(q, held) if q["abs"] else held
+    # Who has no say holds what the first lane of those that have one holds.
+    first = np.take_along_axis(words, part.argmax(axis=0, keepdims=True), axis=0)
+    words = np.where(part, words, first)
+    how = Qualifiers(q, op=q["name"])
+    return least_or_most(how, *[words[lane : lane + 1] for lane in range(len(words))])
 
 
 def copy_sign(q: Qualifiers, a: Words, b: Words) -> Any:

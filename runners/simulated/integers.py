@@ -105,8 +105,12 @@ def by_24_bits(q: Qualifiers, a: Values, b: Values, *c: Values) -> Any:
     return product + c[0] if c else product
 
 
-def with_carry(q: Qualifiers, a: Values, b: Values, *rest: Values) -> tuple[Any, Any]:
-    """Add, subtract, or multiply and add; the carry that comes in is last. Return sum and carry."""
+def with_carry(q: Qualifiers, a: Values, b: Values, *rest: Values) -> tuple[Any, Any, Any]:
+    """Add, subtract, or multiply and add; the carry that comes in is last.
+
+    Return the sum, and the flag as additions and as subtractions read it: by the words of the ISA
+    the same (9.7.2, a borrow is 1).
+    """
     unsigned = f"u{a.itemsize}"
     if q["op"].startswith("mad"):
         product = a * b if q["part"] == "lo" else high_product(q, a, b)
@@ -115,10 +119,25 @@ def with_carry(q: Qualifiers, a: Values, b: Values, *rest: Values) -> tuple[Any,
     carry = rest[0].astype(unsigned) if rest else left.dtype.type(0)
     if q["op"].startswith("sub"):
         part = left - right
-        return part - carry, (left < right) | (part < carry)
+        borrow = (left < right) | (part < carry)
+        return part - carry, borrow, borrow
     part = left + right
     total = part + carry
-    return total, (part < left) | (total < part)
+    carry_out = (part < left) | (total < part)
+    return total, carry_out, carry_out
+
+
+def with_carry_otherwise(
+    q: Qualifiers, a: Values, b: Values, *rest: Values
+) -> tuple[Any, Any, Any]:
+    """Do the same, but let additions read the opposite of a borrow, and subtractions of a carry.
+
+    So does the machine code of ptxas 11.8, 12.4, 12.8 and 13.4 at -O0 and -O3 for sm_80
+    (disassembled, 2026-11-28), which subtracts by adding the complement.
+    """
+    total, flag, _ = with_carry(q, a, b, *rest)
+    subtracts = q["op"].startswith("sub")
+    return total, flag ^ subtracts, flag ^ (not subtracts)
 
 
 def parts(words: Values, dtype: str) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from runners.simulated.access import Barrier
 from runners.simulated.decoder import Kernel, Step, Waits
 from runners.simulated.traps import SimulatedTrap, TrapKind, refuse
 from runners.simulated.warps import LANES, Mask, Warps
@@ -68,6 +69,9 @@ class _Threads:
         self._together = 0
         self._waiting: NDArray[np.bool_] | None = None
         """Shaped like `_at`: threads that cannot go on by themselves; None is nobody."""
+        self._arrived, self._numbers = np.zeros((2, LANES, warps.indices.size), np.int64)
+        """Barriers that each thread was at since some did not wait there, and the number of the
+        last at which it did not; by their warps in the launch."""
 
     def run(self) -> None:
         """Execute until all threads have exited."""
@@ -191,11 +195,17 @@ class _Threads:
 
     def _wait(self, step: Step, index: int, here: Mask) -> None:
         """Execute a step for those for whom all others have come; let the rest wait."""
+        if here is None and self._arrived.any():
+            here = np.ones((1, self._size), np.bool_)
         if here is None:
             if step.barrier is not None:
-                self._warps.memory.synchronised(np.unique(self._warps.blocks))
+                waited = not step.barrier.arrives
+                self._warps.memory.synchronised(None, waited=waited)
                 step.barrier.pass_through(self._warps, None)
             self._together = index + 1
+            return
+        if step.barrier is not None and step.barrier.arrives:
+            self._arrive(step.barrier, index, here)
             return
         at = self._apart()
         come = at == index
@@ -233,27 +243,56 @@ class _Threads:
         at = self._apart()
         barriers = np.array([step.waits is Waits.BLOCK for step in self._steps] + [False])
         waiting = here if self._waiting is None else self._waiting | here
-        stopped = (waiting & barriers[np.minimum(at, self._end)]) | (at >= self._end)
+        stopped = waiting & barriers[np.minimum(at, self._end)]
+        arrived = self._arrived[:, self._warps.indices]
+        if arrived.any():
+            self._at = at = np.broadcast_to(at, arrived.shape).copy()
+            stopped = np.broadcast_to(stopped, arrived.shape)
+        else:
+            arrived = arrived[: at.shape[0]]
         blocks, order = np.unique(self._warps.blocks, return_inverse=True)
-        open_blocks = np.ones(blocks.size, np.bool_)
-        open_blocks[order[~stopped.all(axis=0)]] = False
-        self._warps.memory.synchronised(blocks[open_blocks])
-        released = stopped & open_blocks[order][None] & (at < self._end)
-        self._check_numbers(at, released)
+        # Barriers that all of a block have come to.
+        common = np.full(blocks.size, _NOWHERE)
+        came = np.where(at >= self._end, _NOWHERE, arrived + stopped)
+        np.minimum.at(common, order, came.min(axis=0))
+        released = stopped & (arrived < common[order][None])
+        self._warps.memory.synchronised(released, waited=True)
+        self._check_numbers(at, released, arrived == common[order][None])
         for index in np.unique(at[released]):
             self._pass(int(index), at, released, order)
         at[released] += 1
+        if self._arrived.any():
+            self._arrived[:, self._warps.indices] += released
         self._hold(here, released)
 
-    def _check_numbers(self, at: Places, released: NDArray[np.bool_]) -> None:
-        """Refuse threads of a block that wait at barriers of different numbers, for ever."""
-        warps, numbers = self._warps, np.zeros(at.shape, np.int64)
+    def _arrive(self, barrier: Barrier, index: int, here: NDArray[np.bool_]) -> None:
+        """Let threads go on that others wait for at a barrier, who need not wait for those."""
+        warps, whole = self._warps, (LANES, self._size)
+        those = np.broadcast_to(here, whole)
+        barrier.pass_through(warps, those)
+        warps.memory.synchronised(those, waited=False)
+        self._arrived[:, warps.indices] += those
+        numbers = self._numbers[:, warps.indices]
+        self._numbers[:, warps.indices] = np.where(those, barrier.number(warps), numbers)
+        self._move(here, index + 1)
+
+    def _check_numbers(
+        self, at: Places, released: NDArray[np.bool_], before: NDArray[np.bool_]
+    ) -> None:
+        """Refuse threads of a block that wait at barriers of different numbers, for ever.
+
+        Those `before` them have arrived at the barrier that the others wait at.
+        """
+        warps = self._warps
+        numbers = self._numbers[: at.shape[0], warps.indices].copy()
         for index in np.unique(at[released]):
             barrier = self._steps[index].barrier
             assert barrier is not None
             numbers = np.where(at == index, barrier.number(warps), numbers)
-        blocks = np.broadcast_to(warps.blocks, at.shape)[released]
-        pairs = np.unique(np.stack((blocks, numbers[released])), axis=1)[0]
+        blocks = np.broadcast_to(warps.blocks, at.shape)
+        going = np.isin(warps.blocks, warps.blocks[released.any(axis=0)])
+        seen = released | (before & going)
+        pairs = np.unique(np.stack((blocks[seen], numbers[seen])), axis=1)[0]
         if (apart := pairs[1:][pairs[1:] == pairs[:-1]]).size:
             bad = released & (warps.blocks == apart[0])
             refuse(

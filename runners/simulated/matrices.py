@@ -1,7 +1,8 @@
 """What the instructions for matrices have in common: their rows, checks and operations.
 
 All lanes of a warp are there when one executes. Each file of such instructions has `FORMS`, the
-pattern of each opcode with what decodes it; `runners.simulated.decoder` lists the files.
+pattern of each opcode with what decodes it; `runners.simulated.decoder` lists the files. A pattern
+has the qualifiers in one order; kernels have them in others, too, which ptxas takes.
 """
 
 import re
@@ -18,6 +19,33 @@ from runners.simulated.warps import DTYPES, Mask, Operation, Values, Warps
 Fetch = Callable[[Warps], Elements]
 """What fetches a matrix from registers, as (rows, columns, warps)."""
 Form = tuple[re.Pattern[str], Callable[[Operands, re.Match[str]], Operation]]
+
+
+_NAME = re.compile(
+    r"(wmma\.(?:load\.[abc]|store\.d|mma)|mma(?:\.sp(?:::ordered_metadata)?)?|[a-z]+)\.(.+)"
+)
+_RANKS = tuple(
+    map(
+        re.compile,
+        (
+            "sync", "aligned", r"m\d+n\d+(k\d+)?", r"x\d", "trans", "row|col",
+            "global|shared(::cta)?", "r[nzmp]", "satfinite", r"(?!xor|and|popc)\w+", ".*",
+        ),
+    )
+)  # fmt: skip
+
+
+def in_order(opcode: str) -> str:
+    """Return an opcode with its qualifiers in the order of the patterns.
+
+    Those of one kind keep their order: layouts, types, and what is done with single bits.
+    """
+    match = _NAME.fullmatch(opcode)
+    if match is None:
+        return opcode
+    qualifiers = match[2].split(".")
+    qualifiers.sort(key=lambda one: next(i for i, rank in enumerate(_RANKS) if rank.fullmatch(one)))
+    return ".".join((match[1], *qualifiers))
 
 
 class Multiplicands(NamedTuple):

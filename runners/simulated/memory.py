@@ -252,8 +252,8 @@ class Memory:
             if segment.size
         ]
 
-    def synchronised(self, blocks: NDArray[np.int64]) -> None:
-        """Take note that all threads of these blocks have passed a barrier."""
+    def synchronised(self, mask: NDArray[np.bool_] | None, *, waited: bool) -> None:
+        """Take note that threads were at a barrier of their block, and whether they waited."""
 
     def everywhere(
         self,

@@ -2,8 +2,8 @@
 
 What the units of sm_90 do was measured on an H200 (November 2026): f16, bf16 and tf32 are blocks
 of as many products as one instruction has, tf32 too; e4m3 and e5m2 are unpacked to f16, added up in
-two blocks, from zero, and meet C behind that; m8n8k4 of f16 is scalar arithmetic in f32, but on
-sm_70 and sm_75, which have a unit for it. Other architectures are given the same with their own
+two blocks, from zero, and meet C behind that (sm_89 and sm_120 have a unit for them); m8n8k4 of f16
+is scalar arithmetic in f32, but on sm_70 and sm_75, which have a unit for it. Other architectures are given the same with their own
 blocks.
 """
 
@@ -43,7 +43,7 @@ _ROWS = (
 
 def product_unit(chip: Chip, types: Types, k: int, q: Qualifiers) -> MultiplyUnit:
     """Return the unit that computes a form with so many products in each sum."""
-    if types.a in ("e4m3", "e5m2"):
+    if types.a in ("e4m3", "e5m2") and ".".join(types) not in chip.floats:
         unit = chip.floats[f"{types.d}.f16.f16.{types.c}"]
         late = Rounding.NEAREST_EVEN
         return replace(unit, block=k // 2, run=2, accumulator_last=True, addition=late)

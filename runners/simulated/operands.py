@@ -14,7 +14,6 @@ from runners.simulated.special import SPECIAL, UNKNOWN
 from runners.simulated.syntax import (
     TYPE_BITS,
     Address,
-    Function,
     Immediate,
     Instruction,
     Name,
@@ -84,8 +83,8 @@ class Surroundings:
     """Addresses of all variables in memory."""
     in_function: bool
     """Whether parameters are those of a device function."""
-    functions: Mapping[str, Function]
-    """Names of the module's functions; their addresses are not simulated."""
+    functions: Mapping[str, int]
+    """Addresses of the module's functions."""
     known: dict[tuple[Scope, str, int], FromRegister[str]] = field(default_factory=dict)
     """Registers that were found to have so many bits, by scope and name."""
     meanings: dict[Scope, dict[str, str]] = field(default_factory=dict)
@@ -144,7 +143,7 @@ class Operands:
             if meaning is None:
                 known = families.get(family)
                 if known is not None and number < known[0] and name not in scope.registers:
-                    meaning = known[1]
+                    meaning = known[1] if known[2] == 1 else self._meaning(name)
                 else:
                     meaning = meanings[name] = self._meaning(name)
             found.append(meaning)
@@ -258,7 +257,9 @@ class Operands:
 
     def parts(self, operand: Operand, count: int) -> tuple[Any, ...]:
         """Return the elements of a vector: in braces, or a vector register."""
-        if isinstance(operand, Name) and count > 1 and operand.text != SINK:
+        if isinstance(operand, Name) and f"{operand.text}.w" in SPECIAL:
+            operand = Vector(tuple(Name(f"{operand.text}.{letter}") for letter in "xyzw"))
+        elif isinstance(operand, Name) and count > 1 and operand.text != SINK:
             register = self.register(operand.text)
             if register.parts > 1:
                 operand = Vector(
@@ -306,8 +307,8 @@ class Operands:
         if found is None:
             if UNKNOWN.fullmatch(name):
                 self.unsupported(f"the special register {name} is not simulated")
-            if name in self.surroundings.functions:
-                self.unsupported(f"the address of the function {name} is taken")
+            if name in self.surroundings.functions and self.instruction.opcode.startswith("mov"):
+                return FromRegister((self.surroundings.functions[name], bits))
             refuse(TrapKind.PARSE, self.line, f"{name} is not declared")
         self._check_width(name, found, bits, wider)
         if operand.offset:
@@ -344,6 +345,8 @@ class Operands:
         """Return what computes a bracketed address as (1 or 32 lanes, warps or 1) uint64."""
         if not isinstance(operand, Address):
             self.unsupported("the address is not in brackets")
+        if operand.coordinates:
+            self.unsupported("an address with coordinates, of a texture, a surface or a tensor")
         base = operand.base
         if not base:
             if space is not Space.LOCAL:

@@ -91,7 +91,7 @@ _LIST = re.compile(rf"{_ONE}(?:,{_ONE})*+")
 _EACH = re.compile(_ONE)
 _NUMBERS = re.compile(r"\{([\s0-9,]*+)\}")
 
-_LABEL = re.compile(rf"({_IDENTIFIER})\s*:(?!:)\s*(\.branchtargets|\.callprototype)?")
+_LABEL = re.compile(rf"({_IDENTIFIER})\s*:(?!:)\s*(\.(?:branch|call)targets|\.callprototype)?")
 _INSTRUCTION = re.compile(
     rf"(?:@\s*(!?)\s*({_IDENTIFIER})\s*)?"
     r"([a-zA-Z]\w*+(?:(?:\.|::)[a-zA-Z0-9_]++)*+)(?![\w$%])\s*+([^;]*+);"
@@ -109,8 +109,9 @@ _POINTER = re.compile(
 )
 # Directives in front of a body that bound the launch or help an optimiser (PTX ISA 11.4, 11.7).
 _PERFORMANCE = re.compile(
-    r"\.(?:maxntid|reqntid|minnctapersm|maxnctapersm|maxnreg|noreturn|pragma|reqnctapercluster"
-    r"|explicitcluster|maxclusterrank|blocksareclusters|abi_preserve(?:_control)?)\b([^.{;]*);?\s*"
+    r"\.pragma\b[^;{]*;\s*"
+    r"|\.(?:maxntid|reqntid|minnctapersm|maxnctapersm|maxnreg|noreturn|reqnctapercluster"
+    r"|explicitcluster|maxclusterrank|blocksareclusters|abi_preserve(?:_control)?)\b[^.{;]*"
 )
 _LINKING = (".visible", ".extern", ".weak", ".common")
 _SPACES = (".shared", ".local", ".param", ".global", ".const")
@@ -324,13 +325,10 @@ class _Reader:
             offset = 0 if name else self.expression()
             while name and self.stands("+-"):
                 offset += self.expression()
-            if self.stands(","):
-                self.refuse(
-                    "coordinates, of a texture, a surface or a tensor, are not known",
-                    TrapKind.UNSUPPORTED,
-                )
-            self.expect("]")
-            return Address(name[0] if name else "", offset)
+            places = self.sequence(self.operand, "]") if self.accept(",") else None
+            if places is None:
+                self.expect("]")
+            return Address(name[0] if name else "", offset, places or ())
         if self.accept("{"):
             return Vector(self.sequence(self.value, "}"))
         if calls and self.accept("("):
@@ -506,6 +504,9 @@ class _Module(_Reader):
         """Take what a directive of a module or a body declares, or pass over it."""
         if directive == ".reg" and scope is not self.scope:
             kind, parts = self._type()
+            if kind == "b128":
+                # It is moved as two of 64 bits, and nothing computes with it (9.7.9.1).
+                kind, parts = "b64", 2
             self.sequence(lambda: self._register(scope, line, kind, parts), ";")
         elif directive in _SPACES:
             alignment = None
@@ -535,19 +536,15 @@ class _Module(_Reader):
         if scope.declares(name) or name in scope.families:
             refuse(TrapKind.PARSE, line, f"register {name} is declared twice")
         if count is not None:
-            if count > _LARGEST_FAMILY or parts > 1:
+            if count > _LARGEST_FAMILY:
                 refuse(
                     TrapKind.UNSUPPORTED,
                     line,
-                    f"{count} registers of .v{parts} are declared at once; up to "
-                    f"{_LARGEST_FAMILY} scalar ones are read",
+                    f"{count} registers are declared at once; up to {_LARGEST_FAMILY} are read",
                 )
-            scope.families[name] = (count, kind)
+            scope.families[name] = (count, kind, parts)
             return
-        scope.registers[name] = Register(scope.key(name), kind, parts)
-        for letter, color in zip("xyzw"[:parts], "rgba", strict=False) if parts > 1 else ():
-            part = Register(f"{scope.key(name)}.{letter}", kind)
-            scope.registers[f"{name}.{letter}"] = scope.registers[f"{name}.{color}"] = part
+        scope.declare(name, kind, parts)
 
     def _variable(
         self, space: str, alignment: int | None, kind: str, parts: int, linking: str = ""
@@ -600,6 +597,9 @@ class _Module(_Reader):
 
     def _parameter(self) -> Variable:
         space = self.need(_DIRECTIVE)[0][1:]
+        if space == "hidden":
+            # Descriptors of tensors that a host passes (nvcc 13.1; no page has it).
+            space = self.need(_DIRECTIVE)[0][1:]
         if space not in ("param", "reg"):
             self.refuse(f".{space} is no space of a parameter")
         match = self.take(_ALIGN)
@@ -697,7 +697,7 @@ class _Module(_Reader):
 
     def _label(self, scope: Scope, match: re.Match[str], index: int) -> None:
         name = match[1]
-        if match[2] == ".branchtargets":
+        if match[2] in (".branchtargets", ".calltargets"):
             given = () if self.accept(";") else self.sequence(self.operand, ";")
             parts = given[0].parts if given and isinstance(given[0], Vector) else given
             scope.targets[name] = tuple(part.text for part in parts if isinstance(part, Name))

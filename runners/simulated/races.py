@@ -12,12 +12,12 @@ barriers for some lanes) are not followed: what relies on them counts as a race.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from runners.simulated.decoder import Kernel, Step, Waits
+from runners.simulated.dependence import Dependence, dependence
 from runners.simulated.memory import VARIABLES_BASE, Memory, Owner, Owners, Place, Segment, Space
 from runners.simulated.traps import TrapKind, refuse
 from runners.simulated.warps import LANES, Key, Mask, Operation, Registers, Values, Warps, poison
@@ -28,10 +28,10 @@ Flags = NDArray[np.bool_]
 _MEMORY = re.compile(r"(?:ld|ldu|st|atom|red|cp)\b")
 _NARROW = re.compile(r"\.[bus](8|16)\b|\.b?f(16)\b")
 _SUM = re.compile(
-    r"(?:red|atom)\.(?P<sort>.*\.(?:add|min|max|and|or|xor)\.\w+)\s+(?P<held>[^,\s]+)"
+    r"(?:red|atom)\.(?P<sort>(?:\S+\.)?(?:add|min|max|and|or|xor)\.(?:\S+\.)?[bus]\d+)\s+(?P<held>[^,\s]+)"
 )
-"""Atomic operations whose order nobody can tell from what is there in the end, and, of atom, the
-register that gets what was there before."""
+"""Atomic operations of integers, whose order nobody can tell from what is there in the end, and, of
+atom, the register that gets what was there before."""
 _NAME = re.compile(r"[%\w$]+")
 _COPIES = re.compile(r"cp\.async\.(?:(?P<ends>commit_group)|wait_all|wait_group\s+(?P<left>\d+))")
 """Ends of groups of asynchronous copies, and waits for all, or for all but the last groups of a
@@ -54,7 +54,7 @@ class _Group:
         self.low, self.high = np.full(size, _NOBODY), np.full(size, -1)
         """Lowest and highest thread; the lowest is above the highest where nobody did."""
         self.epoch, self.turn = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        """Barriers of the block, and of the warp, before the last of them."""
+        """Barriers of the block, the most of any, and of the warp, before the last of them."""
         self.line = np.zeros(size, np.int64)
 
     def forget(self, where: Ints) -> None:
@@ -64,7 +64,8 @@ class _Group:
         where = access.where
         np.minimum.at(self.low, where, access.thread)
         np.maximum.at(self.high, where, access.thread)
-        self.epoch[where], self.turn[where] = access.epoch, access.turn
+        self.turn[where] = access.turn
+        np.maximum.at(self.epoch, where, access.arrived)
         self.line[where] = access.line
 
     def before(self, access: "_Access") -> Flags:
@@ -93,6 +94,9 @@ class _Access:
     thread: Ints
     block: Ints
     epoch: Ints
+    """The last barrier of the block at which the thread waited, counted from 1."""
+    arrived: Ints
+    """The last at which it was."""
     turn: Ints
     line: int
     threads: int
@@ -144,18 +148,25 @@ class Watch:
         All of them.
     granule
         Bytes of the narrowest access.
+    lenient
+        Whether nothing is refused.
     """
 
-    def __init__(self, warps: Warps, granule: int) -> None:
-        self._warps, self._granule = warps, granule
-        self._epochs = np.zeros(int(np.prod(warps.grid)), np.int64)
+    def __init__(self, warps: Warps, granule: int, *, lenient: bool) -> None:
+        self._warps, self._granule, self._lenient = warps, granule, lenient
+        self._waited, self._arrived = np.zeros((2, _PLACES * warps.indices.size), np.int64)
         self._turns = np.zeros(warps.indices.size, np.int64)
         self._groups = np.ones(_PLACES * warps.indices.size, np.int64)
         """The group of each thread's next asynchronous copy."""
         self._shadows: dict[int, _Shadow] = {}
+        self._marks: dict[int, Flags] = {}
+        """By segments: whether what was written last depends on approximate instructions."""
         self._sums: dict[str, int] = {}
         self.unasked: frozenset[str] = frozenset()
         """Atomic operations whose order nobody can tell."""
+        self.approximate = Dependence(frozenset(), False)
+        self.inexact_loads: set[str] = set()
+        """Instructions that read what depends on approximate ones."""
         self.step = Step(line=0)
         """What executes."""
 
@@ -164,9 +175,21 @@ class Watch:
         assert isinstance(self._warps.memory, WatchedMemory)
         del self._warps.memory.watch
 
-    def passed(self, blocks: Ints) -> None:
-        """Take note of a barrier of blocks."""
-        self._epochs[blocks] += 1
+    def passed(self, mask: Mask, waited: bool) -> None:
+        """Take note that threads were at a barrier of their block, and whether they waited.
+
+        A warp as a whole was where one of its lanes was, and waited where all did.
+        """
+        there = np.broadcast_to(np.True_ if mask is None else mask, self._warps.places.shape)
+        at = [numbers.reshape(-1, _PLACES)[self._warps.indices].T for numbers in
+              (self._arrived, self._waited)]  # fmt: skip
+        at[0][:LANES] += there
+        at[0][LANES] = at[0][:LANES].max(axis=0)
+        if waited:
+            at[1][:LANES] = np.where(there, at[0][:LANES], at[1][:LANES])
+            at[1][LANES] = at[1][:LANES].min(axis=0)
+        for numbers, new in zip((self._arrived, self._waited), at, strict=True):
+            numbers.reshape(-1, _PLACES)[self._warps.indices] = new.T
 
     def rejoined(self, mask: Mask) -> None:
         """Take note of a barrier of lanes; it counts where all of the warp are there."""
@@ -198,9 +221,13 @@ class Watch:
     def saw(self, place: Place, space: Space, span: int, writes: bool) -> None:
         """Take note of accesses of `span` bytes, or refuse them."""
         segment = place.segment
-        if segment.owner is Owner.THREAD or segment.read_only:
+        if segment.read_only or (segment.owner is Owner.THREAD and not self.approximate.stores):
             return
         access = self._access(place, span, writes)
+        if self.approximate.stores:
+            self._mark(segment, access.where, writes)
+        if segment.owner is Owner.THREAD:
+            return
         if writes and segment.base in _VARIABLES:
             everywhere = np.ones(access.where.shape, np.bool_)
             said = "a variable of the module: the next launch would find that there"
@@ -240,6 +267,26 @@ class Watch:
             return 0
         seen = np.flatnonzero(shadow.touched)
         return int(seen[-1] + 1) * self._granule if seen.size else 0
+
+    def _mark(self, segment: Segment, where: Ints, writes: bool) -> None:
+        """Take note of what depends on approximate instructions, and of who reads that."""
+        text = self.step.text
+        marks = self._marks.get(id(segment))
+        if marks is None:
+            marks = self._marks[id(segment)] = np.zeros(
+                -(-segment.data.size // self._granule), bool
+            )
+        if marks[where].any() and (not writes or text.startswith(("atom", "red"))):
+            self.inexact_loads.add(text)
+        if writes:
+            marks[where] = text in self.approximate.stores
+
+    def approximate_bytes(self, segment: Segment) -> Flags:
+        """Return (size,) the bytes that hold what depends on approximate instructions."""
+        marks = self._marks.get(id(segment))
+        if marks is None or self.approximate.everywhere:
+            return np.full(segment.size, self.approximate.everywhere)
+        return np.repeat(marks, self._granule)[: segment.size]
 
     def _write(self, shadow: _Shadow, access: _Access, segment: Segment) -> None:
         where, written = access.where, shadow.written
@@ -286,7 +333,8 @@ class Watch:
         block = warp // per_block
         return _Access(
             where=(first[:, None] + np.arange(count)).reshape(-1),
-            thread=thread, block=block, epoch=self._epochs[block], turn=self._turns[warp],
+            thread=thread, block=block, epoch=self._waited[thread],
+            arrived=self._arrived[thread], turn=self._turns[warp],
             line=self.step.line, threads=_PLACES * per_block,
             values=self._values(chosen, count, span) if writes else None,
         )  # fmt: skip
@@ -330,7 +378,9 @@ class Watch:
 
     def _refuse(
         self, kind: TrapKind, access: _Access, bad: Flags, segment: Segment, does: str, said: str
-    ) -> NoReturn:
+    ) -> None:
+        if self._lenient:
+            return
         at = int(np.argmax(bad))
         byte = int(access.where[at]) * self._granule
         where = f"byte {byte} of a buffer of {segment.size} bytes"
@@ -368,9 +418,9 @@ class WatchedMemory(Memory):
 
     watch: Watch
 
-    def synchronised(self, blocks: Ints) -> None:
-        """Take note that all threads of these blocks have passed a barrier."""
-        self.watch.passed(blocks)
+    def synchronised(self, mask: Mask, *, waited: bool) -> None:
+        """Take note that threads were at a barrier of their block, and whether they waited."""
+        self.watch.passed(mask, waited)
 
     def everywhere(self, *_: object) -> None:
         """Have every access go by `places`."""
@@ -393,12 +443,16 @@ class WatchedMemory(Memory):
         return found
 
 
-def watched(kernel: Kernel, warps: Warps) -> tuple[Kernel, Watch]:
-    """Return a kernel that is watched, on warps whose memory is a `WatchedMemory`, and by whom."""
+def watched(kernel: Kernel, warps: Warps, *, lenient: bool = False) -> tuple[Kernel, Watch]:
+    """Return a kernel that is watched, on warps whose memory is a `WatchedMemory`, and by whom.
+
+    A lenient watch refuses no race.
+    """
     texts = [step.text for step in kernel.steps if _MEMORY.match(step.text)]
     widths = [int(found[1] or found[2]) // 8 for one in texts if (found := _NARROW.search(one))]
-    watch = Watch(warps, min(widths, default=4))
+    watch = Watch(warps, min(widths, default=4), lenient=lenient)
     watch.unasked = _unasked([step.text for step in kernel.steps])
+    watch.approximate = dependence(kernel.steps, kernel.inexact_loads)
     assert isinstance(warps.memory, WatchedMemory)
     warps.memory.watch = watch
     warps.registers = _Garbled(warps.registers, warps.garbage)

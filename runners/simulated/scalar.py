@@ -35,8 +35,8 @@ Target = tuple[str, np.dtype[Any]]
 
 _CLASSES = {"rnd": "rn rz rm rp", "irnd": "rni rzi rmi rpi", "bool": "and or xor"}
 _CLASSES |= {"part": "lo hi", "mode": "clamp wrap", "atype": "u32 s32", "btype": "u32 s32"}
-_CARRY = "CC.CF"
-"""Key of the carry flag among the registers."""
+_CARRY, _BORROW = "CC.CF", "CC.CF of subtractions"
+"""Keys of the carry flag among the registers: as additions, and as subtractions read it."""
 _SAME_BITS = (np.add, np.subtract, np.multiply, np.bitwise_and, np.bitwise_or, np.bitwise_xor)
 """What gives the same bits for signed numbers as for unsigned ones."""
 
@@ -61,7 +61,7 @@ class _Slot(NamedTuple):
         if kind == "imm8":
             return self
         bits = TYPE_BITS.get(kind, 32)
-        dtype = np.dtype(f"i{bits // 8}") if kind[0] == "s" else DTYPES[bits]
+        dtype = np.dtype(f"i{bits // 8}") if kind[0] == "s" else DTYPES[min(bits, 64)]
         return self._replace(type=kind, bits=bits, dtype=dtype)
 
 
@@ -95,6 +95,8 @@ class Op:
         What decodes it, where that is not the row.
     needs
         The lowest architecture by the type of an element, where that is above sm_70.
+    until
+        The architecture of a module from which on there is no such instruction.
     lanes
         Whether the lanes of a warp know of each other.
     otherwise
@@ -110,11 +112,13 @@ class Op:
         *,
         decode: Decode | None = None,
         needs: Mapping[str, int] | None = None,
+        until: int | None = None,
         lanes: bool = False,
         otherwise: Compute | None = None,
         **classes: str,
     ) -> None:
         self._compute, self._needs, self._lanes = compute, needs or {}, lanes
+        self.until = until
         self._otherwise = otherwise
         self.decode = decode or self._decode
         opcode, _, listed = syntax.partition(" ")
@@ -143,6 +147,8 @@ class Op:
     def _decode(self, operands: Operands, q: Qualifiers, slots: Sequence[_Slot]) -> Operation:
         if self._needs:
             operands.need(self._needs.get(q["element"], 0))
+        if self.until and operands.silicon.target.architecture >= self.until:
+            operands.lacks(f"a .target below sm_{self.until}")
         given: list[Operand] = list(operands.instruction.operands)
         paired = isinstance(first := given[0], Pair)
         if isinstance(first, Pair):
@@ -156,9 +162,10 @@ class Op:
                 continue
             if slot.name == "CC":
                 if slot.is_target:
-                    targets.append((_CARRY, slot.dtype))
+                    targets += [(_CARRY, slot.dtype), (_BORROW, slot.dtype)]
                 else:
-                    sources.append(FromRegister(_CARRY))
+                    subtracts = self.stem.startswith("sub")
+                    sources.append(FromRegister(_BORROW if subtracts else _CARRY))
                     seen.append(slot.dtype)
                 continue
             operand, wide = given.pop(0), slot.mark == "+"
@@ -191,7 +198,7 @@ class Op:
         if not isinstance(compute, np.ufunc):
             compute = partial(compute, q)
         if q["type"] != q["element"] and self.slots[0].type == "type":
-            return partial(_by_halves, compute, "i2" if q["type"][0] == "s" else "u2")
+            return partial(_by_halves, compute, "i" if q["type"][0] == "s" else "u")
         if self._lanes:
             seen = [DTYPES[1], *seen]
         if "i" not in [dtype.kind for dtype in seen] or compute in _SAME_BITS:
@@ -202,10 +209,10 @@ class Op:
         return lambda *values: compute(*map(np.ndarray.view, values, seen))
 
 
-def _by_halves(compute: Compute, dtype: str, *words: Values) -> Any:
-    """Apply a computation to the low and the high 16 bits of 32-bit words."""
-    halves = compute(*[integers.parts(word, dtype) for word in words])
-    return np.ascontiguousarray(halves).view(np.uint32)[..., 0]
+def _by_halves(compute: Compute, kind: str, *words: Values) -> Any:
+    """Apply a computation to the low and the high half of words."""
+    halves = compute(*[integers.parts(word, f"{kind}{word.itemsize // 2}") for word in words])
+    return np.ascontiguousarray(halves).view(words[0].dtype)[..., 0]
 
 
 def _extended(dtype: np.dtype[Any], bits: int, compute: Compute, *values: Values) -> Any:
@@ -282,8 +289,9 @@ def _move(operands: Operands, q: Qualifiers, _: Any) -> Operation:
     """Decode mov: of a register, of a vector of them, or between a word and its parts."""
     bits = TYPE_BITS[q["type"]]
     given, origin = operands.expect(2)
-    if q["v"]:
-        count = int(q["v"][1])
+    if q["v"] or bits == 128:
+        count = int(q["v"][1:] or 2)
+        bits = min(bits, 64)
         keys = operands.registers(given, count, bits)
         sources = [operands.source(e, bits, copied=True) for e in operands.parts(origin, count)]
         return _written([(key, DTYPES[bits]) for key in keys], lambda *parts: parts, sources)
@@ -333,9 +341,6 @@ def _video(operands: Operands, q: Qualifiers, slots: Sequence[_Slot]) -> Operati
 
 
 _OPEN = {
-    r"(?:div\.full|(?:div|rcp|sqrt|rsqrt|sin|cos|lg2|ex2|tanh)\.approx)(?:\.\w+)*|rsqrt\.\S+": (
-        "the ISA bounds the error of this result, and does not say its bits"
-    ),
     r"fma\.rn\.oob\.\S+": "the ISA does not say which NaN is that of out-of-bounds accesses",
 }
 """Patterns of opcodes that no row can have, and why."""
@@ -390,16 +395,17 @@ _QUOTIENTS = _adjusted({"rcp": floating.reciprocal, "sqrt": floating.square_root
 _SIGNS = _adjusted({"neg": floating.negate, "abs": floating.absolute})
 _LEAST = _adjusted({"min": floating.least_or_most, "max": floating.least_or_most})
 _DIVISION = floating.adjusted(floating.divide)
+_NEAR = floating.adjusted(floating.approximate)
 _LINEAR: dict[str, np.ufunc] = {"add": np.add, "sub": np.subtract}
 _ORDERED: dict[str, np.ufunc] = {"min": np.minimum, "max": np.maximum}
 _LOGIC: dict[str, np.ufunc] = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
-_CARRIED = integers.with_carry
 _KINDS = " ".join(floating.KINDS)
 
 
 ROWS = (
     # Moves and selections (9.7.7, 9.7.9).
     Op("mov{.v}.type d, a", decode=_move, v="v2 v4", type=f"pred b8 u8 s8 {_ANY}"),
+    Op("mov.type d, a", decode=_move, type="b128"),
     Op("selp.type d, a?, b?, c:pred", lambda _, a, b, c: np.where(c, a, b), type=_ANY),
     Op("slct.type.by d, a, b, c:by", floating.select_by_sign, type=_ANY, by="s32"),
     Op("slct{.ftz}.type.by d, a, b, c:by", floating.select_by_sign, type=_ANY, by="f32"),
@@ -426,12 +432,15 @@ ROWS = (
     Op("mad24.part.type d, a, b, c", integers.by_24_bits, type=_WORD),
     Op("mad24.part{.sat}.s32 d, a, b, c", integers.by_24_bits, part="hi"),
     Op("sad.type d, a, b, c", lambda _, a, b, c: np.where(a > b, a - b, b - a) + c, type=_WORDS),
-    *_rows(".cc.type d|CC, a, b", {"add": _CARRIED, "sub": _CARRIED}, type=_LONG),
-    *_rows(".type d, a, b, CC", {"addc": _CARRIED, "subc": _CARRIED}, type=_LONG),
-    *_rows(".cc.type d|CC, a, b, CC", {"addc": _CARRIED, "subc": _CARRIED}, type=_LONG),
-    Op("mad.part.cc.type d|CC, a, b, c", _CARRIED, type=_LONG),
-    Op("madc.part.type d, a, b, c, CC", _CARRIED, type=_LONG),
-    Op("madc.part.cc.type d|CC, a, b, c, CC", _CARRIED, type=_LONG),
+    *(
+        Op(syntax, integers.with_carry, otherwise=integers.with_carry_otherwise, type=_LONG)
+        for syntax in (
+            *("add.cc.type d|CC, a, b", "addc.type d, a, b, CC", "addc.cc.type d|CC, a, b, CC"),
+            *("sub.cc.type d|CC, a, b", "subc.type d, a, b, CC", "subc.cc.type d|CC, a, b, CC"),
+            *("mad.part.cc.type d|CC, a, b, c", "madc.part.type d, a, b, c, CC"),
+            "madc.part.cc.type d|CC, a, b, c, CC",
+        )
+    ),
     Op("dp4a.atype.btype d:b32, a:b32, b:b32, c:b32", integers.dot),
     Op("dp2a.part.atype.btype d:b32, a:b32, b:b32, c:b32", integers.dot),
     *_rows(".type d, a", {"neg": np.negative, "abs": np.abs}, type="s16 s32 s64"),
@@ -458,6 +467,8 @@ ROWS = (
     # Floating point (9.7.3 to 9.7.5).
     *_rows("{.rnd}{.ftz}{.sat}.f32 d, a, b", _SUMS),
     *_rows("{.rnd}.f64 d, a, b", _SUMS),
+    *_rows("{.rnd}{.ftz}.type d, a, b", _SUMS, type="f32x2", needs={"f32": 100}),
+    Op("fma.rnd{.ftz}.type d, a, b, c", _FUSED["fma"], type="f32x2", needs={"f32": 100}),
     *_rows("{.rnd}{.ftz}{.sat}.type d, a, b", _SUMS, rnd="rn", type=_HALF),
     *_rows("{.rnd}.type d, a, b", _SUMS, rnd="rn", type=_BHALF, needs={"bf16": 90}),
     *_rows(".rnd{.ftz}{.sat}.f32 d, a, b, c", _FUSED),
@@ -468,6 +479,16 @@ ROWS = (
     Op("div.rnd.f64 d, a, b", _DIVISION),
     *_rows(".rnd{.ftz}.f32 d, a", _QUOTIENTS),
     *_rows(".rnd.f64 d, a", _QUOTIENTS),
+    # Those whose error alone the ISA bounds: a stand-in (`APPROXIMATE`).
+    Op("div.how{.ftz}.f32 d, a, b", _NEAR, how="approx full"),
+    *(Op(f"{name}.approx{{.ftz}}.f32 d, a", _NEAR)
+      for name in ("rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2")),
+    Op("rcp.approx.ftz.f64 d, a", _NEAR, ftz="ftz"),
+    Op("rsqrt.approx{.ftz}.f64 d, a", _NEAR),
+    Op("tanh.approx.type d, a", _NEAR, type=f"f32 {_HALF} {_BHALF}",
+       needs={"f32": 75, "f16": 75, "bf16": 90}),
+    Op("ex2.approx.type d, a", _NEAR, type=_HALF, needs={"f16": 75}),
+    Op("ex2.approx.ftz.type d, a", _NEAR, type=_BHALF, needs={"bf16": 90}),
     *_rows("{.ftz}.type d, a", _SIGNS, type=f"f32 {_HALF}"),
     *_rows(".type d, a", _SIGNS, type=f"f64 {_BHALF}", needs=_SM_80),
     *_rows("{.ftz}{.NaN}{.xorsign.abs}.f32 d, a, b{, c}", _LEAST),
@@ -556,6 +577,11 @@ ROWS = (
     # The lanes of a warp (9.7.9.6, 9.7.13).
     Op("shfl.sync.mode.b32 d{|p:pred}, a, b, c, m", integers.shuffle, lanes=True,
        mode="up down bfly idx"),
+    *(Op(syntax, compute, lanes=True, until=70, mode=modes) for syntax, compute, modes in (
+        ("shfl.mode.b32 d{|p:pred}, a, b, c", integers.shuffle, "up down bfly idx"),
+        ("vote.mode.pred p:pred, a:pred", integers.vote, "all any uni"),
+        ("vote.ballot.b32 d, a:pred", integers.ballot, ""),
+    )),
     Op("vote.sync.mode.pred p:pred, a:pred, m", integers.vote, lanes=True, mode="all any uni"),
     Op("vote.sync.ballot.b32 d, a:pred, m", integers.ballot, lanes=True),
     Op("activemask.b32 d", integers.ballot, lanes=True, otherwise=integers.alone),
@@ -564,6 +590,8 @@ ROWS = (
        otherwise=lambda q, part: integers.elect_highest(q, part)[1]),
     Op("redux.sync.name.type d, a, m", integers.reduce, lanes=True, name="add min max", type=_WORD),
     Op("redux.sync.name.b32 d, a, m", integers.reduce, lanes=True, name="and or xor"),
+    Op("redux.sync.name{.abs}{.NaN}.type d, a, m", floating.among_lanes, lanes=True, name="min max",
+       type="f32", needs={"f32": 100}),
     Op("match.mode.sync.type d:u32, a, m", integers.match, lanes=True, mode="any all",
        type=_LONG_RAW),
     Op("match.mode.sync.type d:u32|p:pred, a, m", integers.match, lanes=True, mode="all",
@@ -571,6 +599,8 @@ ROWS = (
     Op("bar.warp.sync m", lanes=True),
 )  # fmt: skip
 """Every instruction that is known. Where several fit, the first is taken."""
+APPROXIMATE = re.compile(r"\w+\.(?:approx|full)\b")
+"""Instructions of which the ISA bounds the error, and does not say the bits."""
 _BY_STEM: dict[str, list[Op]] = {}
 for _row in ROWS:
     _BY_STEM.setdefault(_row.stem, []).append(_row)

@@ -21,10 +21,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any, Protocol, TypeVar
 
 from oracle.errors import UsageError
-from runners.simulated.units import ARCHITECTURES, DoubleUnit, FloatUnit, Unit, float_unit
+from runners.simulated.units import (
+    ARCHITECTURES,
+    DoubleUnit,
+    FloatUnit,
+    Unit,
+    byte_unit,
+    float_unit,
+)
 from runners.simulated.warps import Site, Values
 
 AnyUnit = TypeVar("AnyUnit", bound=Unit)
@@ -33,6 +41,16 @@ _TARGET = re.compile(r"sm_(\d+)([af]?)")
 
 # sm_101 was renamed to sm_110 with PTX ISA 9.0 (9.7.14.5.15, Target ISA Notes).
 _RENAMED = {101: 110}
+
+_OLDER = (10, 11, 12, 13, 20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62)
+"""Targets of modules alone (PTX ISA 11.1.2, .target): every later device runs them."""
+OLDEST = f"sm_{min(ARCHITECTURES)}"
+"""The oldest device that can be simulated."""
+
+
+def is_older(target: str) -> bool:
+    """Whether a target of modules is older than every device that can be simulated."""
+    return target in [f"sm_{number}" for number in _OLDER]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,14 +68,15 @@ class Target:
         Raises
         ------
         UsageError
-            If the simulated device has no such target.
+            If no module that a simulated device runs has such a target.
         """
         match = _TARGET.fullmatch(name)
-        if match is None or int(match[1]) not in ARCHITECTURES:
+        if match is None or int(match[1]) not in (*_OLDER, *ARCHITECTURES):
             known = ", ".join(f"sm_{number}" for number in ARCHITECTURES)
             raise UsageError(
                 f"no simulated device is called {name!r}; there are {known}, "
-                "each with the suffix a or f where the ISA has it"
+                "each with the suffix a or f where the ISA has it; modules for older targets run "
+                "on each of them"
             )
         return cls(architecture=int(match[1]), suffix=match[2])
 
@@ -100,6 +119,7 @@ TYPES = {
     "f32.tf32.tf32.f32": ("tf32", "f32"),
 }
 """Formats of the multiplicands and of the running sum, by the types of D, A, B and C."""
+_BYTES = ("e4m3", "e5m2")
 _QUADS = ("f32.f16.f16.f32", "f32.f16.f16.f16", "f16.f16.f16.f16")
 
 
@@ -108,7 +128,8 @@ class Chip:
     """The floating-point units of a device; its exact ones are the same everywhere."""
 
     floats: Mapping[str, FloatUnit]
-    """By the types of D, A, B and C, as an opcode has them: "f32.bf16.bf16.f32"."""
+    """By the types of D, A, B and C, as an opcode has them: "f32.bf16.bf16.f32". Those of e4m3 and
+    e5m2 are missing where there is no unit for them, and the one of f16 stands for it."""
     doubles: DoubleUnit
     """The rounding is each instruction's."""
     quads: Mapping[str, FloatUnit] = field(default_factory=dict)
@@ -162,8 +183,12 @@ def chip_of(target: str) -> Chip:
     if target not in known:
         raise UsageError(f"no chip is known of {target!r}; known are {', '.join(known)}")
     number = known[target]
+    floats = {types: float_unit(number, *formats) for types, formats in TYPES.items()}
+    for d, a, b in product(("f32", "f16"), _BYTES, _BYTES):
+        if (unit := byte_unit(number, a, b, d)) is not None:
+            floats[f"{d}.{a}.{b}.{d}"] = unit
     return Chip(
-        floats={types: float_unit(number, *formats) for types, formats in TYPES.items()},
+        floats=floats,
         doubles=DoubleUnit(),
         # Published: sm_75 computes this shape as sm_70 does.
         quads={types: float_unit(70, *TYPES[types]) for types in _QUADS if number < 80},

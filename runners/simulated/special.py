@@ -33,6 +33,7 @@ def _special(bits: int, number: Callable[[Warps], Any]) -> Special:
 
 _LANE = np.arange(LANES)[:, None]
 _BIT = 1 << _LANE
+_RESERVED = tuple(f"reserved_smem_offset_{which}" for which in ("begin", "end", "cap", "0", "1"))
 
 _WORDS: dict[str, Callable[[Warps], Any]] = {
     "tid.x": lambda w: w.places % w.block[0],
@@ -65,6 +66,12 @@ _WORDS: dict[str, Callable[[Warps], Any]] = {
     "dynamic_smem_size": lambda w: w.dynamic_bytes,
     # A launch without clusters is one of clusters of one block.
     **dict.fromkeys([f"cluster_ctaid.{axis}" for axis in "xyz"], lambda _: 0),
+    # The fourth elements of vectors are 0 (10.1 to 10.4).
+    **dict.fromkeys(("tid.w", "ntid.w", "ctaid.w", "nctaid.w"), lambda _: 0),
+    # What a driver puts there (10.31).
+    **dict.fromkeys([f"envreg{number}" for number in range(32)], lambda w: 0 - w.otherwise),
+    # Where shared memory begins that the system has, or nobody: in no window of a block's own.
+    **{name: lambda w: 0 - w.otherwise for name in _RESERVED},
     **dict.fromkeys([f"cluster_nctaid.{axis}" for axis in "xyz"], lambda _: 1),
     "cluster_ctarank": lambda _: 0,
     "cluster_nctarank": lambda _: 1,
@@ -88,7 +95,7 @@ SPECIAL = {
 SPECIAL["%is_explicit_cluster"] = _special(1, lambda _: False)
 
 UNKNOWN = re.compile(
-    r"%(?:pm[0-7](?:_64)?|envreg\d+|(?:total|aggr)_smem_size"
-    r"|reserved_smem_offset_\w+|current_graph_exec|n?(?:tid|ctaid)|n?cluster_?\w+)(?:\.[xyzw])?"
+    r"%(?:pm[0-7](?:_64)?|(?:total|aggr)_smem_size"
+    r"|current_graph_exec|n?(?:tid|ctaid)|n?cluster_?\w+)(?:\.[xyzw])?"
 )
 """Names of special registers that exist and are not simulated (PTX ISA 10)."""

@@ -1,6 +1,6 @@
 """Where variables lie, and what they hold when a launch begins."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from runners.simulated.memory import LARGEST_SHARED, VARIABLES_BASE, WINDOWS, Space, Static
 from runners.simulated.operands import Location, float_bits
@@ -52,14 +52,23 @@ class Frame(dict[Variable, Location]):
         self._statics = statics
         space = _Space("local", LARGEST_LOCAL, TrapKind.UNSUPPORTED)
         space.end = base
-        own = [*function.results, *function.parameters]
+        inside = [each for scope in function.scopes for each in scope.variables.values()]
+        local = [each for each in inside if each.space == "local"]
+        self._place(space, (*function.results, *function.parameters, *local))
+        most, ends = space.end, dict[Scope | None, int]()
         for scope in function.scopes:
-            own.extend(scope.variables.values())
-        for variable in own:
-            if variable.space in ("local", "param") and variable not in self:
-                self[variable] = Location(Space.LOCAL, statics.base + space.place(variable))
-        self.end = -(-space.end // 16) * 16
+            # Behind the closing brace nobody has the parameters of a call any more.
+            space.end = ends.get(scope.parent, space.end)
+            self._place(space, scope.variables.values())
+            ends[scope] = space.end
+            most = max(most, space.end)
+        self.end = -(-most // 16) * 16
         """Bytes of local memory in use."""
+
+    def _place(self, space: _Space, variables: Iterable[Variable]) -> None:
+        for variable in variables:
+            if variable.space in ("local", "param") and variable not in self:
+                self[variable] = Location(Space.LOCAL, self._statics.base + space.place(variable))
 
     def __missing__(self, variable: Variable) -> Location:
         """Return where a variable lies that exists once."""
@@ -72,8 +81,8 @@ class Statics:
     What is not used has no place.
     """
 
-    def __init__(self, module: Scope, base: int) -> None:
-        self._module, self.base = module, base
+    def __init__(self, module: Scope, base: int, functions: Mapping[str, int]) -> None:
+        self._module, self.base, self._functions = module, base, functions
         self._locations: dict[Variable, Location] = {}
         self._spaces = {
             Space.SHARED: _Space("static shared", LARGEST_SHARED, TrapKind.ILLEGAL),
@@ -98,8 +107,9 @@ class Statics:
                 found = Location(space, base + self._spaces[space].place(variable))
             self._locations[variable] = found
             for initial in variable.initial:
-                if not isinstance(initial.value, Immediate):
-                    self._target(variable, initial.value.text)
+                value = initial.value
+                if not isinstance(value, Immediate) and value.text not in self._functions:
+                    self._target(variable, value.text)
         return found
 
     def _base_of(self, space: Space) -> int:
@@ -150,6 +160,8 @@ class Statics:
                             f"{variable.name} cannot hold its initial value",
                         )
                     number = float_bits(value, 32)
+            elif value.text in self._functions:
+                number = self._functions[value.text]
             else:
                 location = self._target(variable, value.text)
                 number = location.offset + value.offset

@@ -14,7 +14,10 @@ TYPE_BITS = MappingProxyType(
         **dict.fromkeys(("b8", "u8", "s8"), 8),
         **dict.fromkeys(("b16", "u16", "s16", "f16", "bf16", "e4m3x2", "e5m2x2"), 16),
         **dict.fromkeys(("b32", "u32", "s32", "f32", "f16x2", "bf16x2", "tf32"), 32),
-        **dict.fromkeys(("b64", "u64", "s64", "f64"), 64),
+        **dict.fromkeys(("b64", "u64", "s64", "f64", "f32x2"), 64),
+        "b128": 128,
+        # Opaque (5.3): handles, that are only named.
+        **dict.fromkeys(("texref", "samplerref", "surfref"), 64),
     }
 )
 
@@ -53,6 +56,8 @@ class Address:
     base: str
     """Empty where the address is a constant."""
     offset: int
+    coordinates: "tuple[Operand, ...]" = ()
+    """Of a texture, a surface or a tensor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +143,9 @@ class Scope:
     number: int = 0
     """Distinguishes the scopes of one body; 0 is the outermost."""
     registers: dict[str, Register] = field(default_factory=dict)
-    families: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """Count and type of registers that are declared together, as `%r<100>`, by their prefix."""
+    families: dict[str, tuple[int, str, int]] = field(default_factory=dict)
+    """Count, type and elements of registers that are declared together, as `%r<100>`, by their
+    prefix."""
     variables: dict[str, Variable] = field(default_factory=dict)
     labels: ChainMap[str, int] = field(default_factory=ChainMap)
     """Index into the body that each label that is visible here stands before; one past the end at
@@ -156,11 +162,20 @@ class Scope:
     def _own(self, name: str) -> Register | None:
         found = self.registers.get(name)
         if found is None and self.families:
-            stem, number = member(name)
-            count, kind = self.families.get(stem, (0, ""))
+            whole = name.partition(".")[0]
+            stem, number = member(whole)
+            count, kind, parts = self.families.get(stem, (0, "", 1))
             if number < count:
-                found = self.registers[name] = Register(self.key(name), kind)
+                self.declare(whole, kind, parts)
+                found = self.registers.get(name)
         return found
+
+    def declare(self, name: str, kind: str, parts: int = 1) -> None:
+        """Declare a register, and the elements that it has if it is a vector (PTX ISA 5.4.2)."""
+        self.registers[name] = Register(self.key(name), kind, parts)
+        for letter, color in zip("xyzw"[:parts], "rgba", strict=False) if parts > 1 else ():
+            part = Register(f"{self.key(name)}.{letter}", kind)
+            self.registers[f"{name}.{letter}"] = self.registers[f"{name}.{color}"] = part
 
     def key(self, name: str) -> str:
         """Return what tells apart the registers of this name in all scopes of the body."""

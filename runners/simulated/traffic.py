@@ -11,6 +11,8 @@ Addresses = NDArray[np.uint64]
 """(rows, warps or 1) byte addresses."""
 
 
+_WINDOW_BITS = 40
+"""Of an address in a space other than global memory (`runners.simulated.memory.WINDOWS`)."""
 _LARGEST_CHUNK = 16
 """Bytes: what the longest per-thread access moves, and a row of ldmatrix."""
 _LONGEST_RUN = 256
@@ -39,11 +41,15 @@ def places(
     if missing is not None:
         bad = np.broadcast_to(missing, (max(starts.shape[0], missing.shape[0]), warps.indices.size))
         first = int(np.broadcast_to(starts, bad.shape)[bad][0])
-        verb = "written" if writes else "read"
+        verb, where = "written" if writes else "read", "outside every buffer"
+        if space not in (Space.GLOBAL, Space.GENERIC):
+            where = f"outside what the kernel has of {space} memory"
+            if first >> _WINDOW_BITS:
+                where += ": a generic address of other memory may have become one of it (cvta.to)"
         refuse(
             TrapKind.OUT_OF_BOUNDS,
             0,
-            f"{span} bytes at {space} address {first:#x} are {verb}, outside every buffer",
+            f"{span} bytes at {space} address {first:#x} are {verb}, {where}",
             warps.names(bad),
         )
     return found

@@ -8,7 +8,7 @@ is the sum of its factors' exponents, whatever its significand; a zero has a fix
 All arrays have the warps as their last axis.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,8 @@ class _Factors:
     """None where the matrix holds no special value."""
 
 
-def _take_apart(words: Words, binary: Binary, flush: bool) -> _Factors:
+def _take_apart(words: Words, binary: Binary, flush: bool, bottom: int | None = None) -> _Factors:
+    """Take words apart; below the exponent `bottom`, if any, numbers are subnormal."""
     # 32-bit words need 64 bits for their sign bit to stay a bit.
     bits: NDArray[Any] = words.astype(np.int32 if words.itemsize < 4 else np.int64)
     bits = bits >> binary.unused
@@ -65,6 +66,12 @@ def _take_apart(words: Words, binary: Binary, flush: bool) -> _Factors:
     normal = field > 0
     significand = np.where(normal, fraction | (1 << binary.fraction), 0 if flush else fraction)
     exponent = np.where(normal, field - binary.top, binary.bottom)
+    if bottom is not None:
+        if flush:
+            significand[exponent < bottom] = 0
+        # Nothing is lost: the elements have as many bits less.
+        significand = significand >> np.maximum(bottom - exponent, 0)
+        exponent = np.maximum(exponent, bottom)
     exponent[significand == 0] = _ZERO_EXPONENT
     special = field == (1 << binary.exponent) - 1
     any_special = bool(special.any())
@@ -322,7 +329,9 @@ def _finish(total: Integers, scale: Integers, unit: FloatUnit) -> Words:
     binary = unit.accumulator
     negative = total < 0
     magnitude = np.abs(total)
-    words = _rounded(magnitude, scale, negative, binary, unit.rounding, unit.saturating)
+    unused = 0 if unit.kept is None else binary.fraction - unit.kept
+    short = replace(binary, word=binary.word - unused, fraction=binary.fraction - unused)
+    words = _rounded(magnitude, scale, negative, short, unit.rounding, unit.saturating) << unused
     # A zero is positive, also where a negative sum was cut to it.
     zero = words == 0
     return _signed(words, np.where(zero, unit.zero_sign, negative), binary)
@@ -377,8 +386,12 @@ def _cut_or_rounded(words: Words, unit: FloatUnit) -> Words:
 def _product(a: Words, b: Words, c: Words, unit: FloatUnit) -> Words:
     """Return accumulator words of a chunk of warps."""
     depth = a.shape[1] if unit.products is None else unit.products
-    left = _take_apart(_cut_or_rounded(a, unit), unit.multiplicand, flush=Matrix.A in unit.flushed)
-    right = _take_apart(_cut_or_rounded(b, unit), unit.multiplicand, flush=Matrix.B in unit.flushed)
+    left, right = (
+        _take_apart(_cut_or_rounded(words, unit), unit.multiplicand, matrix in unit.flushed, bottom)
+        for words, matrix, bottom in zip(
+            (a, b), (Matrix.A, Matrix.B), unit.bottoms or (None, None), strict=True
+        )
+    )
     words = np.zeros_like(c) if unit.ignores_c or unit.accumulator_last else c
     first = True
     for chosen in _blocks(depth, unit):

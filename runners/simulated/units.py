@@ -8,7 +8,7 @@ sm_100; tf32's block follows from the disassembly (HMMA.1684).
 A unit holds the right behaviour by default; planted faults replace fields of it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from runners.simulated.binary import NAMED, Binary, Rounding
@@ -75,12 +75,21 @@ class FloatUnit:
     rounded_multiplicands: bool = False
     """tf32 multiplicands are rounded to nearest where they should be cut."""
 
+    # Units of 8-bit elements have these.
+    kept: int | None = None
+    """Bits of the fraction that each block's sum keeps; None is all of the accumulator's."""
+    bottoms: tuple[int, int] | None = None
+    """Exponents below which elements of A and of B are subnormal, where those are their own
+    formats'; None is that of the multiplicand, f16, to which they are unpacked."""
+
     def __post_init__(self) -> None:
         # The sum of a block stays below 2^(F + 8), which `rounded` takes up to 2^53.
         if not 8 <= self.fraction <= 30:
             raise ValueError(f"{self.fraction} fraction bits; 8 to 30 can be summed")
         if not 1 <= self.block <= 32:
             raise ValueError(f"blocks of {self.block} products; 1 to 32 can be added at once")
+        if self.kept is not None and not 0 < self.kept <= self.accumulator.fraction:
+            raise ValueError(f"{self.kept} bits kept; give 1 to {self.accumulator.fraction}")
         if self.run is not None and (self.run < 1 or self.block % self.run):
             raise ValueError(f"runs of {self.run} in blocks of {self.block}; give a divisor")
 
@@ -222,6 +231,10 @@ class Generation:
     zero_exponent_f32: int
     zero_exponent_f16: int
     tf32_block: int
+    byte_block: int | None = None
+    """Products of e4m3 and e5m2 that are added at once; None where there is no unit for them."""
+    byte_fraction: int = 0
+    """Bits kept below the largest of them; of f32 sums, too, if they are fewer than 23."""
 
 
 # Published for sm_70, with sm_72 inferred.
@@ -241,8 +254,11 @@ _HOPPER = Generation(
 
 _GENERATIONS = {
     **dict.fromkeys((70, 72), _VOLTA),
-    **dict.fromkeys((75, 80, 86, 87, 88, 89), _AMPERE),
-    **dict.fromkeys((90, 100, 101, 103, 110, 120, 121), _HOPPER),
+    **dict.fromkeys((75, 80, 86, 87, 88), _AMPERE),
+    # Published: 8-bit elements have a unit of their own there (QMMA).
+    89: replace(_AMPERE, byte_block=16, byte_fraction=13),
+    **dict.fromkeys((90, 100, 101, 103, 110), _HOPPER),
+    **dict.fromkeys((120, 121), replace(_HOPPER, byte_block=32, byte_fraction=25)),
 }
 
 ARCHITECTURES = tuple(_GENERATIONS)
@@ -274,4 +290,25 @@ def float_unit(architecture: int, multiplicand: str, accumulator: str) -> FloatU
         zero_exponent=row.zero_exponent_f16 if narrow else row.zero_exponent_f32,
         rounding=Rounding.NEAREST_EVEN if narrow else Rounding.ZERO,
         nan=_NAN[accumulator],
+    )
+
+
+# Of e4m3 and e5m2 (OCP OFP8 1.0, table 1).
+_BOTTOMS = {"e4m3": -6, "e5m2": -14}
+
+
+def byte_unit(architecture: int, a: str, b: str, accumulator: str) -> FloatUnit | None:
+    """Return the unit that an architecture has for e4m3 and e5m2; None if it has none.
+
+    `accumulator` is `f16` or `f32`.
+    """
+    row = _GENERATIONS[architecture]
+    if row.byte_block is None:
+        return None
+    return replace(
+        float_unit(architecture, "f16", accumulator),
+        block=row.byte_block,
+        fraction=row.byte_fraction,
+        kept=min(row.byte_fraction, 23) if accumulator == "f32" else None,
+        bottoms=(_BOTTOMS[a], _BOTTOMS[b]),
     )

@@ -36,24 +36,17 @@ from runners.simulated.traps import TrapKind, refuse
 from runners.simulated.units import TransferUnit
 from runners.simulated.warps import Mask, Operation, Values, Warps, constant
 
-_SPACE = r"global|shared(?:::cta)?"
 _SHAPE = r"m\d+n\d+k\d+"
-# The syntax has the layout before the shape; the page's examples have it behind, and behind the
-# state space. Both orders are taken. The rounding of f64 stands before the types in the syntax, and
-# at the end in the page's examples and in what nvcc 13.5 writes. What is behind ends with `_`.
 _WHERE = (
-    rf"\.sync(?P<aligned>\.aligned)?\.(?:(?P<order>row|col)\.(?P<shape>{_SHAPE})"
-    rf"(?:\.(?P<space>{_SPACE}))?|(?P<shape_>{_SHAPE})(?:\.(?P<space_>{_SPACE}))?"
-    r"\.(?P<order_>row|col))\.(?P<type>\w+)"
+    rf"\.sync(?P<aligned>\.aligned)?\.(?P<shape>{_SHAPE})\.(?P<order>row|col)"
+    r"(?:\.(?P<space>global|shared(?:::cta)?))?\.(?P<type>\w+)"
 )
 _LOAD = re.compile(rf"wmma\.load\.(?P<role>[abc]){_WHERE}")
 _STORE = re.compile(rf"wmma\.store\.(?P<role>d){_WHERE}")
 _MMA = re.compile(
-    r"wmma\.mma(?:\.(?P<op>xor|and)\.popc)?\.sync(?P<aligned>\.aligned)?"
-    rf"\.(?:(?P<a>row|col)\.(?P<b>row|col)\.(?P<shape>{_SHAPE})"
-    rf"|(?P<shape_>{_SHAPE})\.(?P<a_>row|col)\.(?P<b_>row|col))"
-    r"(?:\.(?P<rounding>rn|rz|rm|rp))?(?P<types>(?:\.(?:f16|bf16|tf32|f32|f64|[us][48]|b1|s32))+)"
-    r"(?P<satfinite>\.satfinite)?(?:\.(?P<rounding_>rn|rz|rm|rp))?"
+    rf"wmma\.mma\.sync(?P<aligned>\.aligned)?\.(?P<shape>{_SHAPE})\.(?P<a>row|col)\.(?P<b>row|col)"
+    r"(?:\.(?P<rounding>rn|rz|rm|rp))?(?P<satfinite>\.satfinite)?"
+    r"(?P<types>(?:\.(?:f16|bf16|tf32|f32|f64|[us][48]|b1|s32))+)(?:\.(?P<op>xor|and)\.popc)?"
 )
 
 _WIDE = ("m16n16k16", "m8n32k16", "m32n8k16")
@@ -77,12 +70,6 @@ _ALIGNMENT = {1: (4, 4), 4: (4, 4), 8: (4, 4), 16: (4, 2), 32: (4, 4), 64: (8, 8
 
 # `.aligned` is required from this version (9.7.14.4.3, PTX ISA Notes).
 _ALIGNED_SINCE = (6, 3)
-
-
-def _qualifiers(match: re.Match[str]) -> Qualifiers:
-    """Return what stands in an opcode, wherever it stands."""
-    said = match.groupdict()
-    return Qualifiers({name.rstrip("_"): text for name, text in said.items() if text is not None})
 
 
 def _check_aligned(operands: Operands, q: Qualifiers) -> None:
@@ -138,7 +125,7 @@ class _Transfer:
 
 
 def _transfer(operands: Operands, match: re.Match[str]) -> _Transfer:
-    q = _qualifiers(match)
+    q = Qualifiers(match.groupdict(""))
     role, shape, kind, order = q["role"], q["shape"], q["type"], q["order"]
     needed = fragment_architecture(role, shape, kind)
     if needed is None:
@@ -246,7 +233,7 @@ def _store(operands: Operands, match: re.Match[str]) -> Operation:
 
 def _mma(operands: Operands, match: re.Match[str]) -> Operation:
     operands.expect(4)
-    q = _qualifiers(match)
+    q = Qualifiers(match.groupdict(""))
     given = q["types"][1:].split(".")
     if len(given) == 2:
         given[1:1] = ["f16", "f16"]
@@ -254,8 +241,6 @@ def _mma(operands: Operands, match: re.Match[str]) -> Operation:
         operands.unsupported(f"types {q['types']} are not known")
     types = Types(*given)
     orders = q["a"], q["b"]
-    if match["rounding"] and match["rounding_"]:
-        operands.unsupported("this combination of qualifiers is not known")
     check_product(operands, _ROWS, q["shape"], types, orders, q)
     _check_aligned(operands, q)
     layouts = {

@@ -41,7 +41,7 @@ def filled(kind: str, bits: int, size: int, *, seed: int, image: int, buffer: in
     key = np.array([seed, image << 16 | buffer], np.uint64)
     drawn: Words = np.random.Philox(key=key).random_raw(2 * count).astype(np.uint64)
     values, choices = drawn[:count], drawn[count:] >> np.uint64(32)
-    edges = _edges(kind, bits)
+    edges = edges_of(kind, bits)
     offers = (
         lambda: edges[choices % np.uint64(edges.size)],
         lambda: values,
@@ -75,8 +75,8 @@ def _small(kind: str, bits: int, values: Words) -> Words:
 
 
 @cache
-def _edges(kind: str, bits: int) -> Words:
-    """Return the words at which something changes for a type."""
+def edges_of(kind: str, bits: int) -> Words:
+    """Return the words at which something changes for a type; `kind` and `bits` as in `filled`."""
     found: list[int] = []
     if kind not in ("f", "bf"):
         for power in range(bits):

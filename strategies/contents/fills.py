@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, partial, reduce
+from operator import or_
 
 from oracle.formats import Kind
 from strategies.contents import float_elements, float_sums
+from strategies.contents.buffers import edges_of
 from strategies.contents.expressions import (
     NOISE,
     POSITION,
@@ -21,7 +23,9 @@ from strategies.contents.expressions import (
     draw,
     equal,
     narrow,
+    pattern,
     select,
+    wide,
 )
 from strategies.contents.expressions import node as make
 from strategies.contents.integers import integers, single_bits
@@ -154,6 +158,43 @@ _ROWS: Mapping[ValueClass, Fill] = {
     ValueClass.TINY: Fill(select(equal(POSITION & 3, 0), NOISE & 31, 0)),
     ValueClass.WIDE: Fill(select(equal(POSITION & 2, 0), NOISE, 0)),
 }  # fmt: skip
+
+
+def _edge(bits: int, shift: int = 0) -> Node:
+    """Return a number at an edge of integers or floats, by 16 random bits from a place on."""
+    edges = edges_of("b", bits).tolist()
+    return pattern(edges, wide(NOISE >> shift & 0xFFFF) * len(edges) >> 16)
+
+
+@cache
+def _of_registers(bits: int) -> Mapping[ValueClass, Fill]:
+    each = range(0, bits, 16)
+    halves = [_edge(16, place) << place for place in each]
+    ends = ((NOISE & int("01" * (bits // 8), 16)) * 0xFF, _edge(bits))
+    return {
+        ValueClass.EXTREME: Fill(ends[0]),
+        **dict.fromkeys((ValueClass.ENDS, ValueClass.SPECIAL), Fill(ends[1])),
+        **dict.fromkeys((ValueClass.PAYLOADS, ValueClass.TIES), Fill(reduce(or_, halves))),
+        # Beside numbers of any kind: what is compared differs.
+        **dict.fromkeys(
+            (ValueClass.MIRRORED, ValueClass.CANCELLING, ValueClass.LADDER),
+            Fill(select(NOISE >> bits - 1, NOISE, ends[1])),
+        ),
+        **dict.fromkeys(
+            (ValueClass.SUBNORMAL, ValueClass.SQUARES), Fill(narrow(1) << (NOISE & bits - 1))
+        ),
+        # What counts turns and places, and numbers of 16 bits.
+        ValueClass.TINY: Fill(NOISE & 31),
+        ValueClass.WIDE: Fill(NOISE & 0xFFFF),
+        **dict.fromkeys(
+            (ValueClass.CODED, ValueClass.NORMAL), Fill(narrow(POSITION * 0x9E37 + draw(0)))
+        ),
+    }  # fmt: skip
+
+
+def of_registers(class_: ValueClass, bits: int) -> Sequence[Fill]:
+    """Return what fills registers that scalar code reads: edges of their types, or any bits."""
+    return (_of_registers(bits).get(class_, Fill()),)
 
 
 def of_rows(class_: ValueClass) -> Sequence[Fill]:

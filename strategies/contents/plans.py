@@ -14,7 +14,7 @@ from oracle.formats import FORMATS, Format
 from oracle.forms import Form
 from oracle.program import Program
 from strategies.contents.expressions import NOISE, Fill, Raw, pattern, wide
-from strategies.contents.fills import fills_of, of_rows, word
+from strategies.contents.fills import fills_of, of_registers, of_rows, word
 from strategies.contents.operands import Operand, Types
 from strategies.contents.provenance import Product, Provenance, Readings, Source, readings
 from strategies.contents.recipes import ValueClass
@@ -193,7 +193,12 @@ def plan_of(program: Program) -> Plan:
     uses = np.zeros(program.image_bytes, np.bool_)
     for provenance in found.rows:
         uses[provenance] = True
+    registers = _registers(found, program.image_bytes)
+    for _, bytes_ in registers:
+        uses[bytes_] = False
     rows = np.flatnonzero(uses)
+    for _, bytes_ in registers:
+        uses[bytes_] = True
     for source in found.loads:
         uses[source.provenance] = True
     for start, _ in found.words:
@@ -204,6 +209,9 @@ def plan_of(program: Program) -> Plan:
     if rows.size:
         fills = {class_: of_rows(class_) for class_ in ValueClass}
         fillings.append(Filling(Window(8, places[rows][None]), fills))
+    for bits, bytes_ in registers:
+        fills = {class_: of_registers(class_, bits) for class_ in ValueClass}
+        fillings.append(Filling(Window(bits, places[bytes_][None]), fills))
     for number, (start, mask) in enumerate(dict.fromkeys(found.words)):
         fills = dict.fromkeys(ValueClass, (word(number, mask),))
         fillings.append(Filling(Window(32, places[start : start + 4][None]), fills))
@@ -225,6 +233,22 @@ def plan_of(program: Program) -> Plan:
         read=_runs(is_read),
         gaps=_runs(~is_read),
     )
+
+
+def _registers(found: Readings, image_bytes: int) -> list[tuple[int, NDArray[np.intp]]]:
+    """Return bits and bytes of the registers that scalar code reads as they lie in the image."""
+    made, free = [], np.ones(image_bytes, np.bool_)
+    for bits in (64, 32):
+        bytes_, starts = np.arange(bits // 8), np.zeros(image_bytes, np.bool_)
+        for units in (read.reshape(-1, bits // 8) for of, read in found.registers if of == bits):
+            first = units[:, 0]
+            whole = (units == first[:, None] + bytes_).all(axis=1)
+            starts[first[whole & (first >= 0) & (first % (bits // 8) == 0)]] = True
+        some = (np.flatnonzero(starts & free)[:, None] + bytes_).ravel()
+        free[some] = False
+        if some.size:
+            made.append((bits, some))
+    return made
 
 
 @cache

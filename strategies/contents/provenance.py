@@ -65,6 +65,8 @@ class Readings:
     """First byte and mask of each control word."""
     rows: list[Provenance] = field(default_factory=list)
     """Bytes that ldmatrix, and loads of registers, read."""
+    registers: list[tuple[int, Provenance]] = field(default_factory=list)
+    """Bits of the registers that scalar code reads, and their bytes."""
     metadata: list[tuple[tuple[int, ...], Provenance]] = field(default_factory=list)
     """What 4 bits of metadata may be, and their bytes."""
 
@@ -144,6 +146,9 @@ class _Walker:
                 self.found.rows.append(provenance[provenance >= 0])
                 self._keep(step, provenance.reshape(LANES, -1))
             case LaneCode():
+                held = self._held(step.reads[0]) if step.count else None
+                if held is not None:
+                    self.found.registers.append((step.bits, held))
                 self._forget(step)
             case Scalar():
                 self._keep(step, self._held(step.reads[0]) if step.copies else None)

@@ -6,10 +6,7 @@ what its statements like to write, so that values are live across it.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Sequence
 
 from oracle.lane_code import (
     LANE,
@@ -29,11 +26,19 @@ from oracle.lane_code import (
 from oracle.operands import Registers
 from oracle.registers import MOST_LISTED
 from oracle.scalar import SCALARS, ScalarInstruction
-from oracle.targets import Module
-from strategies.features import OF_SCALAR, Feature, Has
+from strategies.features import OF_SCALAR, Has
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.live_values import LiveValue
 from strategies.programs.registers import load_registers, store_registers
+from strategies.programs.scalar_rows import (
+    NTH_BIT,
+    always_wrong,
+    constant,
+    drawn_rows,
+    family_of,
+    read_as,
+    written_as,
+)
 
 _MOST_DEPTH = 4
 """Branches and loops around a statement."""
@@ -43,12 +48,6 @@ _BEHIND = 256
 """Most statements behind these: a few for each register."""
 _SIZES_ALONE = (10, 16, 24, 36, 54)
 """The same of a program that is nothing else."""
-_EVERYDAY = (
-    "add", "sub", "mul", "mad", "min", "max", "neg", "and", "or", "xor", "shl", "shr", "shf",
-    "lop3", "prmt", "bfe", "bfi", "selp", "set", "setp", "cvt",
-)  # fmt: skip
-_OFTEN = 3
-"""Times that everyday instructions are drawn as often as others."""
 _FEWEST_FAMILIES, _MOST_FAMILIES = 2, 9
 """First words of instructions of half of the codes: the fewer they are, the more often two of them
 meet, as few features a program find more than all (A. Groce and others, Swarm Testing, ISSTA
@@ -58,165 +57,23 @@ _RELATED = 5
 what else generator 14 has, 14 of 3,000 programs have a neg.ftz.f32 that ptxas takes for a neg.f32
 and 14 an abs that it leaves out; with generator 13 it was 3 and 3 (docs/scalar_causes written
 out, 64 images each, 2026-11-28)."""
-_TYPE = re.compile(r"(?:[usbf]|bf|tf)\d+(?:x\d)?|pred|e\dm\dx2")
-"""A word of an opcode that names a type."""
 _LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
 _OF_MASKS = ("min.s32", "max.s32", "neg.s32", "min.u32", "max.u32", "and.b32", "mul.lo.s32")
+_CONSTANT = 4
+"""One instruction in so many that takes no constant as an operand has one in a register."""
+_USED = 4
+"""One result in so many is used right behind as what it is. Of 16 bits, and of pairs of these,
+which compilers keep in wider registers, all are but one in so many."""
 _ROTATIONS = {
     "b32": ("shl.b32", "shr.u32", ("or.b32", "add.s32", "xor.b32", "sub.s32")),
     "b64": ("shl.b64", "shr.u64", ("or.b64", "add.s64", "xor.b64", "sub.s64")),
 }
 """Two shifts, and what joins their results: of these, some are rotations and some only look so."""
-_NTH_BIT = OF_SCALAR["fns"]
 _SELDOM = 8
 """One in so many pieces of code has what every compiler makes wrong: its line would come first in
 every campaign, and hide what one compiler does."""
 _AS_OFTEN = "f16", "u32"
 """Results of `set` of which the same was found when generator 13 was out: drawn like others."""
-
-
-def always_wrong(row: ScalarInstruction, guard: str = "") -> bool:
-    """Whether ptxas 11.7 to 13.5 make an instruction wrong at every level (docs/findings.md)."""
-    words = row.opcode.split(".")
-    match words:
-        case ["bfe" | "bfi", _]:
-            return words[1].endswith("64")
-        case ["cvt", "rna", *_, "tf32", "f32"] | ["cvt", "rm" | "rp", "ftz", *_, "f16", "f32"]:
-            return True
-        case ["testp", *_] | ["set", *_, "f32", _] | ["set", *_, "f16", "f16"]:
-            return bool(guard)
-        case ["set", *_, "u32", "b16" | "u16" | "s16" | "f16" | "bf16"]:
-            return bool(guard)
-    return False
-
-
-_Classes = tuple[tuple[str, ...], tuple[str, ...]]
-"""Classes of registers that an instruction writes, and of those that it reads."""
-
-
-@dataclass(frozen=True)
-class _Known:
-    """The scalar instructions that a module can have, and whose results PTX says to the bit."""
-
-    plain: Mapping[str, tuple[tuple[ScalarInstruction, ...], ...]]
-    """Instructions that may stand anywhere, by their first word, those of the same types together:
-    rounding, saturation and comparisons make many of some types and few of others."""
-    families: tuple[str, ...]
-    """Their first words, those of everyday code several times."""
-    alike: Mapping[_Classes, Mapping[str, tuple[ScalarInstruction, ...]]]
-    """The same instructions by the classes of their operands, and by their first word."""
-    every: Mapping[Feature, tuple[ScalarInstruction, ...]]
-    """The same instructions, by their features."""
-    together: frozenset[Feature]
-    """Features of those that need others before them, or read what other lanes hold."""
-    first: tuple[ScalarInstruction, ...]
-    """Instructions that compute a predicate from registers of 32 bits."""
-    warp: tuple[ScalarInstruction, ...]
-    """Instructions that all lanes execute together."""
-    carries: tuple[tuple[ScalarInstruction, ScalarInstruction], ...]
-    """Instructions that write the carry, each with one that may read it: sums with sums."""
-
-
-def _is_settled(row: ScalarInstruction, module: Module) -> bool:
-    """Whether PTX says the bits of all that an instruction gives, or another settles them."""
-    by = SCALARS.get(row.settled_by)
-    return not row.nan or (by is not None and by.exists(module))
-
-
-def settled(one: Assign) -> list[Statement]:
-    """Return an instruction, and behind it what makes its NaNs canonical where they are open."""
-    if not one.row.nan:
-        return [one]
-    sources = one.destinations * 2
-    return [one, replace(one, opcode=one.row.settled_by, sources=sources)]
-
-
-@cache
-def _known(module: Module) -> _Known:
-    rows = [
-        row for row in SCALARS.values()
-        if row.exists(module) and row.defined is None and _is_settled(row, module)
-    ]  # fmt: skip
-    plain: dict[str, list[ScalarInstruction]] = {}
-    for row in rows:
-        if not (row.warp or row.carry_in or row.carry_out):
-            plain.setdefault(_family(row), []).append(row)
-    alike: dict[_Classes, dict[str, tuple[ScalarInstruction, ...]]] = {}
-    for family, some in plain.items():
-        for row in some:
-            same = alike.setdefault((row.destinations, row.sources), {})
-            same[family] = (*same.get(family, ()), row)
-    return _Known(
-        alike=alike,
-        plain={family: _by_types(some) for family, some in plain.items()},
-        families=tuple(name for name in plain for _ in range(_OFTEN if name in _EVERYDAY else 1)),
-        every={
-            feature: tuple(
-                row for some in plain.values() for row in some if OF_SCALAR[row.family] is feature
-            )
-            for feature in OF_SCALAR.values()
-        },
-        together=frozenset(
-            {_NTH_BIT, *(OF_SCALAR[row.family] for row in rows if row.carry_in or row.warp)}
-        )
-        - {OF_SCALAR[row.family] for some in plain.values() for row in some},
-        first=tuple(
-            row for row in rows if row.destinations == ("pred",) and {*row.sources} == {"b32"}
-        ),
-        warp=tuple(row for row in rows if row.warp),
-        carries=tuple(
-            (first, second)
-            for first in rows
-            if first.carry_out and not first.carry_in
-            for second in rows
-            if second.carry_in and first.family.startswith("sub") == second.family.startswith("sub")
-        ),
-    )
-
-
-def _family(row: ScalarInstruction) -> str:
-    # Those on bytes and halves of registers are many, and emulated since sm_50 (9.7.17).
-    halves = row.family.endswith(("2", "4")) and row.family[0] == "v"
-    return "v" if halves else row.family
-
-
-def _by_types(rows: Sequence[ScalarInstruction]) -> tuple[tuple[ScalarInstruction, ...], ...]:
-    found: dict[tuple[str, ...], list[ScalarInstruction]] = {}
-    for row in rows:
-        types = tuple(word for word in row.opcode.split(".") if _TYPE.fullmatch(word))
-        found.setdefault(types, []).append(row)
-    return tuple(map(tuple, found.values()))
-
-
-_FLOATS = {
-    16: (0x3C00, 0xBC00, 0x3800, 0x3F80, 0xBF80, 0x8000),
-    32: (0x3F80_0000, 0xBF80_0000, 0x3F00_0000, 0x3C00_3C00, 0x3F80_3F80, 0x8000_0000),
-    64: (0x3FF0 << 48, 0xBFF0 << 48, 0x3FE0 << 48, 0x3C00_3C00_3C00_3C00, 0x3F80_0000, 1 << 63),
-}
-"""1, -1, 1/2 and -0 of f16, bf16, f32 and f64 (IEEE 754-2019, 3.4), also in pairs, by bits."""
-
-
-def constant(dice: Dice, bits: int) -> int:
-    """Choose a number of so many bits.
-
-    It is small, at an end, a power of two, bytes, a power of two as a float, or anything.
-    """
-    kind = dice.below(7)
-    if kind == 6:
-        return dice.one_of(_FLOATS[bits])
-    ends = (0, 1, (1 << bits) - 1, 1 << (bits - 1), (1 << (bits - 1)) - 1, bits, bits - 1, 2)
-    if kind == 0:
-        return dice.below(bits + 2)
-    if kind == 1:
-        return dice.one_of(ends)
-    if kind == 2:
-        return 1 << dice.below(bits)
-    if kind == 3:
-        return ((1 << 1 + dice.below(bits)) - 1) & ((1 << bits) - 1)
-    byte = dice.one_of((0xFF, 0x80, 0x7F, 0x0F, 0xF0))
-    if kind == 4:
-        return byte << 8 * dice.below(bits // 8)
-    return dice.below(1 << bits)
 
 
 class Lanes:
@@ -232,9 +89,10 @@ class Lanes:
 
     def __init__(self, builder: Builder, inputs: Sequence[str]) -> None:
         self._builder = builder
-        self._dice, self._rows = builder.wide_dice, _known(builder.module)
+        self._dice, self._rows = builder.wide_dice, drawn_rows(builder.module)
         self._all = False
         """Whether instructions may be drawn that every compiler makes wrong."""
+        self._inputs = frozenset(inputs)
         self._numbers = dict.fromkeys(_LETTERS.values(), 0)
         self._number(inputs)
         self._left = 0
@@ -270,7 +128,8 @@ class Lanes:
         made: list[Statement] = []
         if self._rows.first:
             dice = self._dice()
-            made.append(self._made(dice.one_of(self._rows.first), known, dice))
+            made += self._made(dice.one_of(self._rows.first), known, dice)
+        made += self._classes(known, self._dice())
         while self._left > 0:
             before, open_ = list(known), dict(self._open)
             some = self._statement(known, depth=0, turns=1, loop=False)
@@ -279,6 +138,16 @@ class Lanes:
                 break
             made += some
         return made + self._canonical()
+
+    def _classes(self, known: list[str], dice: Dice) -> list[Assign]:
+        """Return what makes registers of classes that nothing has: half of the codes have them."""
+        made: list[Assign] = []
+        held = set(map(class_of, known))
+        for opcode in ("mov.b32.unpack", "mov.b64.pack"):
+            row = SCALARS[opcode]
+            if row.destinations[0] not in held and dice.below(2):
+                made += self._made(row, known, dice)
+        return made
 
     def _block(
         self, known: list[str], *, depth: int, turns: int, loop: bool
@@ -289,7 +158,8 @@ class Lanes:
             made += self._statement(inside, depth=depth, turns=turns, loop=loop)
         made += self._canonical()
         # What was written here is the latest from now on.
-        known.sort(key=inside.index)
+        places = {name: place for place, name in enumerate(inside)}
+        known.sort(key=lambda name: places.get(name, -1))
         return tuple(made)
 
     def _statement(
@@ -316,6 +186,7 @@ class Lanes:
             drawn = self._several(known, dice, depth)
         else:
             drawn = self._assign(known, dice, predicate, depth)
+        self._left -= len(drawn) - 1
         self._before += drawn
         return [one for each in drawn for one in self._with_canonical(each)]
 
@@ -393,7 +264,41 @@ class Lanes:
         often = row.family == "set" and row.opcode.split(".")[-2] in _AS_OFTEN
         if not self._all and not often and always_wrong(row, guard):
             guard = ""
-        return [self._made(row, known, dice, guard, depth, like)]
+        made = self._made(row, known, dice, guard, depth, like)
+        return made + self._uses(made[-1], known, dice, depth)
+
+    def _uses(self, one: Assign, known: list[str], dice: Dice, depth: int) -> list[Assign]:
+        """Return what uses a result as what it is, and the result of that, as long as chance says.
+
+        Pairs are used half by half, and some halves in pairs. Nothing else reads half of such
+        results: what is not read of one, compilers leave out.
+        """
+        name, type_ = one.destinations[0], written_as(one.row)
+        halves = class_of(name) == "b16" or type_.endswith("16x2")
+        if dice.once_in(_USED) == halves:
+            return []
+        dice, alone = self._dice(), dice.below(2)
+        made, read, groups = list[Assign](), [name], self._rows.reading
+        if type_.endswith("16x2"):
+            both = self.new("b16"), self.new("b16")
+            made.append(Assign(opcode="mov.b32.unpack", destinations=both, sources=(name,)))
+            read.append(dice.one_of(both))
+            known += read[1:] if alone else both
+            type_ = type_.removesuffix("x2")
+        elif f"{type_}x2" in groups and dice.once_in(4):
+            read.append(self.new("b32"))
+            both = name, self._register(known, "b16", dice)
+            made.append(Assign(opcode="mov.b32.pack", destinations=(read[1],), sources=both))
+            known.append(read[1])
+            type_ += "x2"
+        row = dice.one_of(dice.one_of(dice.one_of(groups.get(type_) or groups[class_of(name)])))
+        if not _can_read(row, known) or (always_wrong(row) and not self._all):
+            return made
+        made += self._made(row, known, dice, depth=depth, reads=read[-1])
+        kept = {*self._inputs, *made[-1].destinations}
+        if alone:
+            known[:] = [name for name in known if name not in read or name in kept]
+        return made + self._uses(made[-1], known, dice, depth)
 
     def _any(self, dice: Dice) -> Sequence[ScalarInstruction]:
         """Choose instructions of the same first word and types."""
@@ -405,7 +310,7 @@ class Lanes:
         found = self._rows.alike.get((row.destinations, row.sources), {})
         if is_other and found:
             return dice.one_of(tuple(found.values()))
-        return found.get(_family(row)) or self._any(dice)
+        return found.get(family_of(row)) or self._any(dice)
 
     def _made(
         self,
@@ -415,15 +320,23 @@ class Lanes:
         guard: str = "",
         depth: int = 0,
         like: Assign | None = None,
-    ) -> Assign:
+        reads: str = "",
+    ) -> list[Assign]:
         """Return an instruction on some of the registers that hold something.
 
-        It has most operands of the one that it is like, as far as they are of the same classes.
+        It has most operands of the one that it is like, as far as they are of the same classes, and
+        a register that it has to read. What brings a constant into a register stands before it.
         """
-        read = self._sources(row, known, dice)
+        # What is used meets others rather than itself.
+        others = [name for name in known if name != reads] if reads else known
+        read = self._sources(row, others if _can_read(row, others) else known, dice)
         for index, source in enumerate(like.sources[: len(read)] if like else ()):
             if dice.below(4) and _can_be(row, index, source, known):
                 read[index] = source
+        if reads:
+            fitting = [index for index in range(len(read)) if _can_be(row, index, reads, known)]
+            read[dice.one_of(fitting)] = reads
+        constants = self._constants(row, read, reads, known, dice)
         sources = tuple(read)
         # In an arm or a body, what is live across it is written rather than something new.
         fewer = 3 if depth else 2
@@ -438,7 +351,33 @@ class Lanes:
         if guard and any(name not in known for name in written):
             guard = ""
         known[:] = [*(name for name in known if name not in written), *written]
-        return Assign(opcode=row.opcode, destinations=tuple(written), sources=sources, guard=guard)
+        made = Assign(opcode=row.opcode, destinations=tuple(written), sources=sources, guard=guard)
+        return [*constants, made]
+
+    def _constants(
+        self,
+        row: ScalarInstruction,
+        read: list[str | int],
+        reads: str,
+        known: list[str],
+        dice: Dice,
+    ) -> list[Assign]:
+        """Put a constant into a register where an instruction takes none as an operand."""
+        free = [
+            index for index, kind in enumerate(row.sources)
+            if index not in row.immediates and kind != "pred" and read[index] != reads
+        ]  # fmt: skip
+        if row.warp or row.family == "mov" or not free or not dice.once_in(_CONSTANT):
+            return []
+        index = dice.one_of(free)
+        kind = row.sources[index]
+        bits, name = int(kind[1:]), self.new(kind)
+        value = constant(dice, bits)
+        if read_as(row).endswith("16x2") and dice.below(2):
+            value = constant(dice, 16) << 16 | constant(dice, 16)
+        known.append(name)
+        read[index] = name
+        return [Assign(opcode=f"mov.{kind}", destinations=(name,), sources=(value,))]
 
     def _sources(self, row: ScalarInstruction, known: list[str], dice: Dice) -> list[str | int]:
         """Choose what an instruction reads; one in eight reads a register twice."""
@@ -479,14 +418,16 @@ class Lanes:
             rows = dice.one_of(pairs or carries)
             if all(_can_read(row, known) for row in rows):
                 builder.take(OF_SCALAR[rows[1].family])
-                return [self._made(row, known, self._dice(), depth=depth) for row in rows]
+                return [
+                    one for row in rows for one in self._made(row, known, self._dice(), depth=depth)
+                ]
         if (kind == 1 or asked) and warp and depth == 0:
             row = dice.one_of(asked or warp)
             if _can_read(row, known):
                 builder.take(OF_SCALAR[row.family])
-                return [self._made(row, known, dice)]
-        if kind == 3 or builder.wants([_NTH_BIT]):
-            builder.take(_NTH_BIT)
+                return self._made(row, known, dice)
+        if kind == 3 or builder.wants([NTH_BIT]):
+            builder.take(NTH_BIT)
             return self._nth_bit(known, dice)
         if kind == 2:
             return self._magnitude(known, dice)

@@ -15,8 +15,9 @@ from oracle.operands import Registers
 from oracle.scalar import SCALARS
 from strategies.features import Feature, Has
 from strategies.programs.builder import Builder
-from strategies.programs.lane_code import Lanes, settled
+from strategies.programs.lane_code import Lanes
 from strategies.programs.live_values import LiveValue
+from strategies.programs.scalar_rows import settled
 
 T = TypeVar("T")
 

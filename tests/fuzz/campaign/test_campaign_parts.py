@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus import Case, Identity, Kind, create_corpus, durable
+from corpus import Case, Identity, Kind, RunnerVerdict, create_corpus, durable
 from corpus.known import Known
 from fuzz.campaign.campaign import check_options
 from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
@@ -257,6 +257,33 @@ def test_what_a_family_turned_out_to_be_is_found_through_every_name_it_had(tmp_p
     )
     triage.turned.update({"looks": "beside others", "beside others": "store", "once": ""})
     assert [triage.turned_out(key) for key in ("looks", "once", "new")] == ["", "", None]
+
+
+def test_of_what_looks_alike_some_wait_on_the_disk_and_the_others_are_met_again(
+    tmp_path: Path,
+) -> None:
+    corpus = create_corpus(tmp_path / "found", generator="test")
+    triage = Triage(corpus=corpus, known=Known(entries=()), shrinks=lambda _: False)
+
+    def suspect(number: int, title: str = "wmma.mma m16n16k16") -> bool:
+        bucket = Bucket.of(Kind.VIOLATION, f"{title} {number}")
+        case = Case(
+            kind=Kind.VIOLATION, identity=bucket.identity, instructions=(f"wmma.mma {number};",),
+            target="sm_90", ptx_version="8.0",
+            runners=(RunnerVerdict(runner="sim", version="1", outcome="violation"),),
+        )  # fmt: skip
+        return triage.suspect(Found(bucket=bucket, case=case, cases=2))
+
+    stored = [suspect(number) for number in range(100)]
+    assert stored == [True] * 32 + [False] * 68
+    assert len([*corpus.entries()]) == 32
+    assert triage.unstored == 68
+    assert suspect(0, "mma.sync m16n8k8"), "another instruction is stored all the same"
+    next(iter(triage.members.values())).finished = True
+    assert suspect(99), "there is room for one"
+    last = Bucket.of(Kind.VIOLATION, "wmma.mma m16n16k16 99")
+    assert triage.members[last.key].cases == 4, "none is forgotten"
+    assert triage.unstored == 67
 
 
 @given(confirmed=st.lists(st.booleans(), max_size=6), hands=st.integers(1, 6))

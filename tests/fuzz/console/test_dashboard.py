@@ -192,7 +192,7 @@ def test_the_examiner_is_no_worker_and_does_not_count_for_what_limits() -> None:
     idle = replace(workers[1], shares={Stage.WAIT: 1.0}, stage=Stage.WAIT)
     for examiner, doing in ((workers[1], "replaying and shrinking"), (idle, "waiting for a fin")):
         text = shown(on_a_gpu(workers=[workers[0], examiner]), 120, 60)
-        assert "1 worker and the examiner" in text
+        assert "1 worker, 1 triage process" in text
         assert doing in text
         assert "slowest part: the oracle (43 %" in text
         assert "starting" not in text
@@ -248,7 +248,7 @@ def test_what_was_screened_stands_apart_from_the_cases() -> None:
     out = recording_console()
     print_report(sound, Path("corpus"), out)
     for text in (shown(sound), out.export_text()):
-        assert "3,000,000,000 comparisons, none wrong (below 1.0e-09)" in text
+        assert "3,000,000,000 comparisons, 0 errors (rate < 1.0e-9, 95 % confidence)" in text
     assert summary(sound)["screening"] == {"comparisons": 3 * 10**9, "wrong": 0}
     assert summary(sound)["cases"] == on_a_gpu().cases
     wrong = on_a_gpu(screening=ScreeningReport(comparisons=10, wrong=2, trouble="no memory"))

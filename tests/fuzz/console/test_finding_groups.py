@@ -202,7 +202,7 @@ def test_what_no_experiment_has_attributed_is_shown_as_provisional(
     status = on_a_gpu(families=[found], stopped="budget spent")
     with watching(Budget(), json=False) as watcher:
         watcher.update(status)
-    out = recording_console()
+    out = recording_console(columns=200)
     print_report(status, Path("corpus"), out)
     for text in (shown(status, 200, 80), capsys.readouterr().out, out.export_text()):
         assert ("(which step is" in " ".join(text.split())) == provisional

@@ -184,17 +184,16 @@ def test_lines_of_the_table_add_up_to_the_findings_that_are_counted() -> None:
     assert ": 4 findings." in text
 
 
-@pytest.mark.parametrize("columns", [40, 59, 60, 80, 109, 110, 120, 200])
+@pytest.mark.parametrize("columns", [40, 80, 120, 200])
 def test_a_finding_takes_few_lines_of_the_table_at_every_width(columns: int) -> None:
     """At 80 columns the instruction had eleven, and took eight lines of each finding."""
     kind, what = Kind.ACCEPTED, "wmma.load, address (known: offset-beyond-32-bits)"
     one = family(kind, what, 3, text=f"{OPCODES[0]} {{%r0}}, [%rd0];")
     recorder = recording_console(columns=columns)
-    recorder.print(families_table([one], columns=columns))
+    recorder.print(families_table([one]))
     lines = recorder.export_text().rstrip().splitlines()
-    if columns >= 60:
-        del lines[0]
-    assert len(lines) <= (3 if columns >= 80 else 6)
+    assert len(lines) <= (3 if columns >= 80 else 7)
     assert "".join(" ".join(lines).split()).count("wmma.load,address") == 1
-    assert any(word in " ".join(lines) for word in ("16n16k16", "aligned"))
+    # Wherever there is room for it, no opcode is broken.
+    assert any(OPCODES[0] in line for line in lines) is (columns > len(OPCODES[0]) + 2)
     assert all(len(line) <= columns for line in lines)

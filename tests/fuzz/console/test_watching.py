@@ -76,7 +76,7 @@ def test_a_pipe_is_told_at_which_stage_a_finding_is_and_what_becomes_of_its_name
         "replayed, being made smaller: deviation: beside others",
         "replayed, being made smaller: flaky: seldom",
         f"launch failure: wmma.store; smallest case {stored}: {OPCODE}",
-        "deviation: beside others: turned out to be violation: wmma.store",
+        "deviation: beside others: now named violation: wmma.store",
         "flaky: seldom: did not happen again",
     ]
 

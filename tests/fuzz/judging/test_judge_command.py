@@ -25,7 +25,7 @@ from fuzz.judging import comparing, judging, reducing
 from fuzz.judging.comparing import _repeats
 from fuzz.judging.judging import _holds
 from fuzz.judging.reducing import Reducer
-from fuzz.judging.reference import Left, Reference, forgetting
+from fuzz.judging.reference import Expected, Left, Reference, forgetting
 from runners.compilers import Found
 from runners.protocol import Failure, Trouble
 
@@ -550,7 +550,9 @@ def test_a_smaller_case_shows_the_same_where_one_is_wrong_and_the_other_right(
         return None if change is None else SimpleNamespace(answer=answer)
 
     verdict = SimpleNamespace(answerers=(says(bad),), good=says(good), failure=None)
-    reference = SimpleNamespace(after=lambda ptx, setup, image, **_: image)
+    reference = SimpleNamespace(
+        after=lambda ptx, setup, image, **_: Expected(image, np.zeros(image.shape, np.bool_))
+    )
     assert _holds(verdict, reference, None)("", None, np.zeros(8, np.uint8)) is shows_it
 
 
@@ -708,7 +710,7 @@ def test_what_is_left_has_no_branches_no_copies_and_one_buffer() -> None:
         after = [reference.after(one, setup, image) for one in (ptx, wrong)]
         if not there or any(isinstance(one, Left) for one in after):
             return False
-        return not np.array_equal(*after)
+        return not np.array_equal(after[0].image, after[1].image)
 
     small = Reducer(holds, BRANCHES, setup, before).reduced()
     statements = [one for one in small.ptx.splitlines() if re.match(r"[@a-z].*[;:]", one)]

@@ -24,7 +24,7 @@ def test_a_kernel_does_what_numpy_says_of_it(own: Own) -> None:
         size = 4 * int(np.prod(own.threads))
         given, result = (
             one[setup.offsets[name] : setup.offsets[name] + size].view(np.uint32)
-            for one, name in ((image, "in"), (after, "out"))
+            for one, name in ((image, "in"), (after.image, "out"))
         )
         expected = own.describe(given.reshape(own.threads))
         assert np.array_equal(result.reshape(own.threads), expected.astype(np.uint32))

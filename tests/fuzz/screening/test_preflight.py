@@ -9,7 +9,7 @@ import pytest
 from command_line import Ended, warpfuzz
 
 from fuzz.commands import screen as command
-from fuzz.console.screening import ScreenedDevice, Standing, standing
+from fuzz.console.screening import ScreenedDevice, Soundness, standing
 from fuzz.options import Screen as Options
 from fuzz.runner import RunnerChoice, opened
 from fuzz.screening import screen
@@ -47,7 +47,7 @@ def until_all_is_seen() -> None:
     """Go by what was seen in place of the time (`prepare`)."""
     small()
     command._Job.is_over = lambda job, device: (
-        standing(device)[0] in (Standing.SOUND, Standing.WRONG)
+        standing(device)[0] in (Soundness.SOUND, Soundness.WRONG)
         or standing(device)[1] == device.untested != ""
     )
 
@@ -61,10 +61,13 @@ def test_a_sound_device_is_one_line_about_every_kind_of_instruction(tmp_path: Pa
     ended = preflight(tmp_path, "--target", "sm_90")
     assert ended.code == 0, ended.err
     (row,) = ended.rows
-    assert (row["status"], row["why"], row["wrong"]) == ("sound", "", 0)
+    assert (row["verdict"], row["reason"], row["wrong"]) == ("sound", "", 0)
     assert row["groups"].keys() == HOPPER
     assert all(one["ran"] and one["images"] for one in row["groups"].values())
     assert row["multiprocessors"] == MULTIPROCESSORS
+    assert row["bound"] == pytest.approx(3 / row["images"])
+    # One multiprocessor ran a part of the images: what is known of it is less.
+    assert row["multiprocessor_bound"] >= MULTIPROCESSORS * row["bound"]
 
 
 def test_a_wrong_multiprocessor_is_named_and_the_code_is_one(tmp_path: Path) -> None:
@@ -72,9 +75,9 @@ def test_a_wrong_multiprocessor_is_named_and_the_code_is_one(tmp_path: Path) -> 
     ended = preflight(tmp_path, *fault)
     assert ended.code == 1, ended.err
     (row,) = ended.rows
-    assert row["status"] == "wrong"
+    assert row["verdict"] == "wrong"
     assert row["wrong_multiprocessors"] == [1]
-    assert "multiprocessor 1" in row["why"]
+    assert "multiprocessor 1" in row["reason"]
     assert Path(tmp_path, row["findings"][0]["path"]).is_dir()
     assert "failures" in (tmp_path / "out.xml").read_text()
 
@@ -114,8 +117,8 @@ def test_a_fault_that_applies_to_no_program_makes_no_device_sound(tmp_path: Path
     ended = preflight(tmp_path, "--target", "sm_90", "--fault", "ldmatrix-packed-backwards")
     assert ended.code == 3, ended.err
     (row,) = ended.rows
-    assert row["status"] == "not screened"
-    assert row["why"].endswith("so not tested: --fault ldmatrix-packed-backwards")
+    assert row["verdict"] == "not screened"
+    assert row["reason"].endswith("so not tested: --fault ldmatrix-packed-backwards")
 
 
 def test_what_was_not_reached_in_the_time_is_no_sound_device(tmp_path: Path) -> None:
@@ -123,15 +126,18 @@ def test_what_was_not_reached_in_the_time_is_no_sound_device(tmp_path: Path) -> 
     ended = warpfuzz(tmp_path, "screen", "--preflight", *time, prepare=small)
     assert ended.code == 3
     (row,) = ended.rows
-    assert row["status"] == "not screened"
-    assert "sparse" in row["why"]
-    assert row["why"] in ended.err
+    assert row["verdict"] == "not screened"
+    assert "sparse" in row["reason"]
+    assert row["reason"] in ended.err
 
 
 @pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="a GPU is here")
 def test_without_a_driver_it_is_one_line_and_nothing_is_simulated(tmp_path: Path) -> None:
     ended = warpfuzz(tmp_path, "screen", "--preflight", "--time", 1)
-    assert (ended.code, ended.out) == (3, "")
+    assert ended.code == 3
+    (row,) = ended.rows
+    assert row["verdict"] == "not screened"
+    assert row["reason"] in ended.err
     assert len(ended.err.splitlines()) == 1
     assert "simulated" not in ended.err
 

@@ -15,7 +15,7 @@ import pytest
 from command_line import ROOT, environment
 
 from fuzz.cli import Exit, app
-from fuzz.console.screening import ScreenedDevice, Standing, preflight_row
+from fuzz.console.screening import ScreenedDevice, Soundness, preflight_row
 from fuzz.runner import RunnerChoice, opened
 from fuzz.screening.distilling import describe, scope_of
 from fuzz.screening.screen import Screen
@@ -104,7 +104,7 @@ def test_the_prolog_drains_for_a_gpu_that_is_wrong_or_lost(
 def test_the_table_has_every_exit_code_and_standing() -> None:
     codes = [int(code) for code in re.findall(r"^\| (\d) \|", PAGE, re.MULTILINE)]
     assert codes == [code.value for code in Exit]
-    assert all(f"`{one}`" in PAGE for one in Standing)
+    assert all(f"`{one}`" in PAGE for one in Soundness)
 
 
 def test_the_line_on_the_page_has_the_keys_of_a_line() -> None:

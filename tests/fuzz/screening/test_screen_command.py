@@ -114,7 +114,7 @@ def test_a_fault_of_one_multiprocessor_is_given_its_number_and_becomes_a_finding
     assert finding.case.kind is kind
     assert finding.case.identity.text == f"wrong result | multiprocessor {sm} of GPU-123"
     assert "GPU 2" in finding.sentence
-    assert "none in" in finding.sentence
+    assert "0 errors in" in finding.sentence
     assert finding.saved is not None
     entry = corpus.get(finding.saved.id)
     assert entry.finding.details["multiprocessor"] == sm
@@ -245,7 +245,7 @@ def test_a_set_for_another_architecture_is_refused(small_set: ScreeningSet) -> N
     ("rate", "text"),
     [
         (Rate(cases=0, wrong=0), "not run"),
-        (Rate(cases=3 * 10**9, wrong=0), "none in 3,000,000,000, below 1.0e-09"),
+        (Rate(cases=30_000, wrong=0), "0 errors in 30,000 images (rate < 1.0e-4, 95 % confidence)"),
         (Rate(cases=8, wrong=8), "always (8 times)"),
         (Rate(cases=4_000_000, wrong=1), "1 of 4,000,000, 1 in 4,000,000"),
         (Rate(cases=12_672, wrong=11_088), "11,088 of 12,672, 88 %"),

@@ -36,8 +36,9 @@ FEW_CASES = 64
 """In place of a time, in which a busy machine may come to nothing."""
 ENOUGH = (
     "--time", 1, "--opt", 2, "--only", "wmma.mma*row.col.m16n16k16.f32.f32", "--seed", 5,
-    "--workers", 1, "--slower", 9,
+    "--workers", 1, "--slower", 9, "--at-least", 1,
 )  # fmt: skip
+"""A planted compiler executes six programs; the last `--at-least` of a command line counts."""
 
 
 def few_programs(forms: Sequence[Form], **asked: Any) -> Iterator[tuple[Form, Program]]:
@@ -80,35 +81,46 @@ def gated(
     return warpfuzz(home, "gate", old, new, "--runner", runner, *ENOUGH, *options, prepare=shorten)
 
 
-def test_a_bug_of_the_new_one_is_new_and_of_the_old_one_mended(home: Path) -> None:
+def test_a_bug_of_the_new_one_is_new_and_of_the_old_one_fixed(home: Path) -> None:
     right, wrong = plant(home, "1.0"), plant(home, "2.0", FAULT)
     files = ("--junit", "gate.xml", "--report", "gate.html", "--corpus", "found")
     ended = gated(home, right, wrong, *files)
     assert ended.code == 1, ended.err
     standings = ended.summary["standings"]
     assert standings["new"] + standings["changed bits"] >= 1
-    assert standings["mended"] == standings["crashes"] == 0
-    (first, *_) = ended.findings
+    assert standings["fixed"] == standings["crashes"] == 0
+    (first, *_) = found = ended.findings
     assert (home / first["path"]).is_dir()
-    assert first["source"] == "fresh programs"
+    assert first["source"] == "new programs"
+    # One shape of object, and the summary.
+    assert {frozenset(row) for row in ended.rows[:-1]} == {frozenset(first)}
     suite = ElementTree.parse(home / "gate.xml").getroot()
-    assert int(suite.get("failures") or 0) == len(ended.findings)
-    assert "against taking ptxas V2.0.0" in (home / "gate.html").read_text()
+    assert int(suite.get("failures") or 0) == len(found)
+    page = (home / "gate.html").read_text()
+    assert f"<p>REJECT: {len(found)} regression" in page
+    assert f"warpfuzz bisect {first['path']}" in page
+    assert ".visible .entry" in page
     back = gated(home, wrong, right)
     assert back.code == 0, back.err + back.out
     summary = back.summary
     assert (summary["old"], summary["new"]) == ("V2.0.0", "V1.0.0")
     assert summary["compared"] > 0
-    assert summary["recorded"] == 2
-    assert summary["findings"] == []
-    assert summary["standings"]["mended"] >= 1
-    assert len(summary["compile_time"]) == 1
-    assert "Nothing that was looked at" in summary["verdict"]
+    assert summary["evidence"][0] == {
+        "what": "shipped findings", "executed": 0, "compiled only": 2, "not tried": 0,
+    }  # fmt: skip
+    assert summary["evidence"][1]["executed"] == 6
+    assert back.findings == []
+    assert summary["standings"]["fixed"] >= 1
+    assert sum(row["source"] == "compile time" for row in back.rows[:-1]) == 1
+    assert summary["verdict"] == "ACCEPT"
+    few = gated(home, wrong, right, "--at-least", 7)
+    assert (few.code, few.summary["verdict"]) == (3, "UNKNOWN")
+    assert "6 new programs of at least 7 (--at-least)" in few.summary["reason"]
 
 
 def test_what_one_of_both_was_not_asked_about_is_not_new() -> None:
     old, new = (type("Compiler", (), {"label": one})() for one in ("V1.0.0", "V2.0.0"))
-    result = SimpleNamespace(old=old, new=new, variants=(parse_variant("process=last"),))
+    result: Any = SimpleNamespace(old=old, new=new, variants=(parse_variant("process=last"),))
 
     def standing(*versions: str) -> gate.Standing:
         asked = [
@@ -117,7 +129,7 @@ def test_what_one_of_both_was_not_asked_about_is_not_new() -> None:
         ]
         return gate._standing_of_family(SimpleNamespace(asked=asked, kind=Kind.VIOLATION), result)
 
-    assert standing("V2.0.0", "V2.0.0+process=last") is gate.Standing.UNASKED
+    assert standing("V2.0.0", "V2.0.0+process=last") is gate.Standing.SKIPPED
     assert standing("V1.0.0", "V2.0.0") is gate.Standing.NEW
 
 
@@ -138,7 +150,13 @@ def test_a_crash_is_one_and_without_a_gpu_no_result_is_claimed(home: Path) -> No
     ended = gated(home, old, new, runner="ptxas", json=False)
     assert ended.code == 1, ended.err
     assert re.search(r"^crashes +[1-9]", ended.out, re.MULTILINE)
-    assert "No result was compared" in ended.out
+    assert "Nothing was executed (--runner ptxas). Both compilers compiled " in ended.out
+    fine = gated(home, old, plant(home, "3.0"), runner="ptxas", json=False)
+    assert fine.code == 3
+    assert fine.out.startswith("UNKNOWN: no regression found in ptxas 3.0.0, but both ")
+    only = gated(home, old, plant(home, "3.0"), "--at-least", 0, runner="ptxas", json=False)
+    assert only.code == 0, only.err
+    assert only.out.startswith("ACCEPT: no regression found in ptxas 3.0.0; nothing was executed")
 
 
 @pytest.mark.slow
@@ -181,8 +199,8 @@ def test_without_fresh_programs_nothing_passes(home: Path) -> None:
     words = ("gate", old, new, "--runner", "ptxas", *ENOUGH, "--variant", "none")
     ended = warpfuzz(home, *words, "--junit", "gate.xml", prepare=without_rounds)
     assert ended.code == 3
-    assert "NO FRESH PROGRAM WAS GIVEN TO BOTH" in ended.out
-    assert "speaks against" not in ended.out
+    said = "UNKNOWN: no regression found in ptxas 2.0.0, but both compiled no new program"
+    assert ended.out.startswith(said)
     assert ElementTree.parse(home / "gate.xml").getroot().get("errors") == "1"
     rows = re.findall(r"^(\w[\w ]*?) +(\d+) +(\d+) +(\d+) +(\d+) *$", ended.out, re.MULTILINE)
     assert len(rows) == len(gate.Standing)
@@ -236,14 +254,14 @@ def test_an_interrupted_gate_says_what_it_has(home: Path) -> None:
     words = ("gate", old, new, "--runner", "ptxas", *ENOUGH, "--variant", "none")
     ended = warpfuzz(home, *words, "--junit", "gate.xml", prepare=interrupted)
     assert ended.code == 130
-    assert "1 finding of the record asked again" in ended.out
-    assert "STOPPED BEFORE THE END. Nothing can be said" in ended.out
+    assert re.search(r"^shipped findings +0 +1 +1$", ended.out, re.MULTILINE)
+    assert ended.out.startswith("UNKNOWN: stopped before the end; no regression found")
     assert ElementTree.parse(home / "gate.xml").getroot().get("skipped") == "1"
 
 
 def test_slower_compilers_are_told_by_their_times() -> None:
-    before, now = (gate.Row(standing=one, what="", source="") for one in
-                   (gate.Standing.KEPT, gate.Standing.SLOWER))  # fmt: skip
+    before, now = (gate.GateItem(standing=one, what="", source="") for one in
+                   (gate.Standing.SAME, gate.Standing.SLOWER))  # fmt: skip
     assert (before.counts, now.counts) == (False, True)
 
 
@@ -256,9 +274,9 @@ def test_what_the_new_one_accepts_beyond_the_pages_is_told_and_does_not_decide()
     standing = gate._standing_of(row)
     assert standing is gate.Standing.MORE
     assert standing.is_news
-    assert not gate.Row(standing=standing, what="", source="record").counts
+    assert not gate.GateItem(standing=standing, what="", source="shipped findings").counts
     row.before = as_wrong
-    assert gate._standing_of(row) is gate.Standing.KEPT
+    assert gate._standing_of(row) is gate.Standing.SAME
 
 
 def test_a_line_that_decides_names_the_opcode() -> None:
@@ -267,7 +285,7 @@ def test_a_line_that_decides_names_the_opcode() -> None:
     row = SimpleNamespace(finding=found["6829aa29215ec150"].finding)
     opcode = "ldmatrix.sync.aligned.m8n16.x1.pred.b8x16.b6x16_p32"
     assert gate._named(row, gate.Standing.NEW) == f", as {opcode}"
-    assert gate._named(row, gate.Standing.MENDED) == ""
+    assert gate._named(row, gate.Standing.FIXED) == ""
 
 
 WRONG = {
@@ -320,7 +338,8 @@ gate.RECORD, gate._MODULES, gate._TURNS = "little", 1, 1
 gate.Budget = lambda seconds: Budget(cases={FEW_CASES})
 from fuzz.cli import main
 main([*sys.argv[1:], "--runner", "sim", "--opt", "2", "--workers", "1", "--slower", "9",
-      "--seed", "5", "--only", "wmma.mma*row.col.m16n16k16.f32.f32", "--variant", "none"])
+      "--seed", "5", "--only", "wmma.mma*row.col.m16n16k16.f32.f32", "--variant", "none",
+      "--at-least", "1"])
 ' "$@"
 """
     for name, text in {"warpfuzz": small, "pip": "#!/bin/sh\n"}.items():

@@ -152,9 +152,21 @@ AGAIN:
     add.s32 %r25, %r25, 1;
     bra AGAIN;
 OUT:
+    and.b32 %r24, %r20, 0x8000;
+    mov.b32 {%h0, %h1}, %r24;
+    neg.s16 %h0, %h0;
+    setp.lt.s16 %p4, %h0, 0;
+    selp.b32 %r24, 1, 0, %p4;
+    add.s32 %r23, %r23, %r24;
+    mov.b32 %r25, 0x30005;
+    add.s16x2 %r24, %r20, %r25;
+    mov.b32 {%h2, %h3}, %r24;
+    cvt.u32.u16 %r24, %h2;
+    add.s32 %r23, %r23, %r24;
     st.global.b32 [%rd20+128], %r23;
     """,
     image_bytes=256,
+    registers=".reg .b16 %h<4>;",
 )
 
 

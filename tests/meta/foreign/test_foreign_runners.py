@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from fuzz.campaign.check_wrappers import Carried, unpickled
@@ -280,6 +281,16 @@ def test_expectations_flip(installed, tmp_path, capfd):
     assert len(re.findall("^ok .* # SKIP", out, re.M)) == 1
     root = ElementTree.parse(junit).getroot()
     assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("2", "1", "1")
+    # Each result is said once.
+    assert out.count("wrong") == 2  # of the form, and in the counts at the end
+    assert re.search("^ok .*f16 # SKIP not implemented$", out, re.M)
+    saved = tmp_path / "failing"
+    assert conform(capfd, "broken", *select, "--save-failing", str(saved))[0] == 1
+    (own,) = saved.iterdir()
+    before, right, wrong = (np.load(own / f"{one}.npy") for one in ("input", "expected", "actual"))
+    assert before.shape == right.shape == wrong.shape
+    assert (right != wrong).any()
+    assert ".visible .entry kernel" in (own / "module.ptx").read_text()
     assert conform(capfd, "broken", *with_file)[0] == 2
     assert conform(capfd, "broken", *with_file, "--update-expectations")[0] == 0
     assert file.read_text().count('"wrong"') == 1

@@ -13,7 +13,9 @@ from oracle import isa, mma, permitted
 from oracle.enclosure import enclosure
 from oracle.errors import UsageError
 from oracle.formats import FORMATS
-from oracle.isa import mma_form
+from oracle.isa import mma_form, mma_sync_form
+from oracle.models import model_for
+from oracle.multiply import multiply
 
 LAYOUTS = {"f16": F16, "bf16": BF16, "tf32": TF32, "f32": F32, "f64": F64}
 FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
@@ -304,6 +306,45 @@ def test_an_interval_of_c_bounds_what_any_c_inside_it_gives():
         inner = enclosure(form, a, b, c.view(np.uint32))
         assert (low <= inner[0]).all()
         assert (inner[1] <= high).all()
+
+
+def _byte_tiles(rng, count):
+    a = rng.integers(0, 256, (count, 16, 32), np.uint8)
+    b = rng.integers(0, 256, (count, 32, 8), np.uint8)
+    a[a & 0x78 > 0x60], b[b & 0x78 > 0x60] = 0x38, 0x38
+    c = (rng.standard_normal((count, 16, 8)) * 2.0 ** rng.integers(-8, 9, (count, 1, 1))).astype(
+        "f4"
+    )
+    return a, b, c
+
+
+def test_sums_of_8_bits_may_be_what_ada_makes_of_them_and_nothing_lower() -> None:
+    """2 - 2^-23 + 0 comes back with 14 bits: exactly that is permitted, of f32 sums of 8 bits."""
+    for types, least in (("f32.e4m3.e5m2.f32", 0x3FFFFC00), ("f32.bf16.bf16.f32", 0x3FFFFFFE)):
+        shape = "m16n8k32" if "e" in types else "m16n8k16"
+        form = mma_sync_form(f"mma.sync.aligned.{shape}.row.col.{types}")
+        a, b = np.zeros((16, form.shape.k), form.a_type.raw), np.zeros((form.shape.k, 8))
+        c = np.full((16, 8), 0x3FFFFFFF, np.uint32)
+        low, high, _ = enclosure(form, a, b.astype(form.b_type.raw), c)
+        assert (low == np.uint32(least).view(np.float32)).all()
+        assert (high == 2.0).all()
+    halves = mma_sync_form("mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e4m3.f16")
+    low, high, _ = enclosure(halves, a[:, :1].repeat(32, 1).astype("u1"), np.zeros((32, 8), "u1"),
+                             np.full((16, 8), 0x3FFF, np.uint16))  # fmt: skip
+    assert (low == high).all() or (low >= 1.998).all()
+
+
+def test_an_interval_of_c_bounds_what_ada_makes_of_any_c_inside_it() -> None:
+    rng = np.random.default_rng(7)
+    form = mma_sync_form("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32")
+    a, b, c = _byte_tiles(rng, 8)
+    most = (c + np.abs(rng.standard_normal(c.shape)).astype("f4") * 2.0**-6).astype("f4")
+    low, high, _ = enclosure(form, a, b, c.view(np.uint32), most.view(np.uint32))
+    for _ in range(10):
+        inside = (c + (most - c) * rng.random(c.shape) ** 4).astype("f4")
+        d = multiply(form, a, b, inside.view(np.uint32), model=model_for("sm_89"))
+        number = d.view(np.float32)
+        assert ((low <= number) & (number <= high)).all()
 
 
 def test_enclosures_of_c_that_may_be_infinite_are_open():

@@ -1,11 +1,21 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from oracle import isa
 from oracle.errors import UsageError
 from oracle.isa import mma_form
-from oracle.models import Confidence, model_for, weakest
+from oracle.models import (
+    Confidence,
+    DoubleChain,
+    ExactSum,
+    ScalarDot,
+    TruncatedDot,
+    model_for,
+    weakest,
+)
+from oracle.models.figures import allowed_of
 from oracle.targets import TARGETS
 
 # MMA-Sim 2.1.1, nv_ptx/sim.py: F, L in 16-bit elements, e_zero of f32 and of f16.
@@ -50,8 +60,8 @@ def test_mma_sync_has_the_published_figures_too(target):
 
 
 @pytest.mark.parametrize("target", PUBLISHED)
-def test_mma_sync_lacks_figures_of_eight_bits_and_of_m8n8k4_where_it_is_emulated(target):
-    """Neither was published in a form that this arithmetic has; on sm_90 they were measured."""
+def test_mma_sync_lacks_figures_where_it_is_emulated_and_nobody_measured_it(target):
+    """Those of m8n8k4, and of eight bits on sm_100, are only known of sm_90."""
     model, number = model_for(target), TARGETS[target].number
     lacking = set()
     for form in isa.FORMS:
@@ -62,7 +72,7 @@ def test_mma_sync_lacks_figures_of_eight_bits_and_of_m8n8k4_where_it_is_emulated
                 if "no figures" in str(error):
                     lacking.add(form.a_type.name if form.a_type.bits == 8 else form.shape.name)
     emulated = {"m8n8k4"} if number >= 80 else set()
-    eight = {"e4m3", "e5m2"} if number >= 89 else set()
+    eight = {"e4m3", "e5m2"} if number == 100 else set()
     assert lacking == (set() if number == 90 else emulated | eight)
 
 
@@ -138,3 +148,11 @@ def test_how_sure_a_model_is_leaves_out_which_nan_f64_gives_and_nothing_else():
         other = replace(model.doubles, **{name: replace(figure, confidence=unsure)})
         found = replace(model, doubles=other).confidence
         assert found is (model.confidence if name == "nan" else unsure)
+
+
+def test_the_page_says_what_each_figure_means():
+    page = (Path(__file__).parents[3] / "docs" / "measuring.md").read_text()
+    for unit in (TruncatedDot, ScalarDot, DoubleChain, ExactSum):
+        for name in allowed_of(unit):
+            said = "a_subnormals` to `d_subnormals" if name.endswith("_subnormals") else name
+            assert f"`{said}`" in page

@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 from dots import fast, rule_of
 
+from oracle.arithmetic.dots import dot_product
 from oracle.enclosure import enclosure
-from oracle.isa import mma_form
+from oracle.isa import mma_form, mma_sync_form
+from oracle.models import model_for
+from oracle.scratch import own_scratch
 
 RECORDED = Path(__file__).parents[2] / "data" / "gpu_dot_products.npz"
+BYTES = RECORDED.with_name("ada_byte_dot_products.npz")
 TARGETS = {
     "V100": "sm_70", "A100": "sm_80", "A2": "sm_86", "Ada": "sm_89", "L40S": "sm_89",
     "H100": "sm_90", "H200": "sm_90", "B200": "sm_100",
@@ -51,6 +55,11 @@ def _names():
         return sorted({key.rsplit("|", 1)[0] for key in arrays.files})
 
 
+def byte_sets():
+    with np.load(BYTES) as arrays:
+        return sorted({key.rsplit("|", 1)[0] for key in arrays.files})
+
+
 def test_there_are_thirty_sets_of_eight_gpus():
     names = _names()
     assert len(names) == 30
@@ -64,6 +73,28 @@ def test_models_return_what_gpus_returned(dots):
     assert a.shape[1] == rule.block.value
     result = fast(multiplicand, rule, a, b, c)
     assert np.count_nonzero(result != d) == 0
+
+
+@pytest.mark.parametrize("name", byte_sets())
+def test_models_and_enclosures_are_what_adas_returned_of_8_bits(name):
+    """Two blocks of 16 products; f32 sums leave the enclosure that all other types have."""
+    with np.load(BYTES) as arrays:
+        a, b, c, d = (arrays[f"{name}|{part}"] for part in "abcd")
+    _, multiplicand, result = name.split("|")
+    form = mma_sync_form(
+        f"mma.sync.aligned.m16n8k32.row.col.{result}.{multiplicand}.{multiplicand}.{result}"
+    )
+    rule = model_for("sm_89").dot_for(form)
+    operands = a[:, None, :], b[:, :, None], c[:, None, None]
+    found = dot_product(*operands, rule=rule, scratch=own_scratch())[0, 0]
+    np.testing.assert_array_equal(found, d)
+    left = np.repeat(operands[0], 16, axis=1)
+    right, start = np.repeat(operands[1], 8, axis=2), np.tile(operands[2], (1, 16, 8))
+    low, high, _ = (bound[:, 0, 0] for bound in enclosure(form, left, right, start))
+    number = d.view(np.float32 if result == "f32" else np.float16).astype(np.float64)
+    assert ((low <= number) & (number <= high)).all()
+    if result == "f32":
+        assert np.count_nonzero((number == low) | (number == high)) > 300  # as an end of them
 
 
 @pytest.mark.parametrize("name", _names())

@@ -1,18 +1,25 @@
 """Silicon made to order computes what the oracle computes from the same figures."""
 
+import random
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from random_chips import ROWS, random_silicon
+from random_chips import ROUNDINGS, ROWS, random_silicon
 
 from oracle.arithmetic.dots import dot_product
 from oracle.errors import UsageError
 from oracle.formats import FORMATS
+from oracle.models import model_for
+from oracle.models.figures import measured
 from oracle.scratch import Scratch
 from runners.simulated import SimulatedDevice
 from runners.simulated.binary import NAMED
+from runners.simulated.products import Types, multiply_on
 from runners.simulated.silicon import chip_of
 from runners.simulated.truncated import multiply
+from runners.simulated.units import Matrix
 
 
 def words(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -> NDArray[np.generic]:
@@ -43,6 +50,42 @@ def test_any_silicon_is_the_oracles_with_the_same_figures(start: int) -> None:
         rows = (x.transpose(1, 2, 0) for x in (a, b, c))
         found = multiply(*rows, silicon.unit, NAMED[rule.d_type])
         np.testing.assert_array_equal(found, expected, f"{seed} {dict(rule.values)}")
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_units_of_8_bits_are_the_oracles_with_the_same_figures(seed: int) -> None:
+    """Ada's and RTX Blackwell's, and others with any bits kept, roundings and least exponents."""
+    draw, rng = random.Random(seed), np.random.default_rng(seed)
+    d, a_type, b_type = draw.choice(["f32", "f16"]), *draw.choices(["e4m3", "e5m2"], k=2)
+    types = Types(d, a_type, b_type, d)
+    row = next(one for one in model_for("sm_89").dots if one.types == ".".join(types))
+    values = {
+        "block": draw.choice([5, 8, 16, 32]), "fraction_bits": draw.randint(8, 26),
+        "sum_bits": draw.randint(8, 22) if d == "f32" and draw.random() < 0.7 else None,
+        "subnormal_exponent": draw.choice(["own", "own", None]),
+        "rounding": draw.choice(list(ROUNDINGS)),
+        "a_subnormals": draw.choice(["kept", "flushed"]),
+    }  # fmt: skip
+    figures = {name: None if one is None else measured(one) for name, one in values.items()}
+    unit = replace(
+        chip_of("sm_89").floats[row.types], block=values["block"], fraction=values["fraction_bits"],
+        kept=values["sum_bits"], rounding=ROUNDINGS[values["rounding"]],
+        flushed={Matrix.A} if values["a_subnormals"] == "flushed" else set(),
+    )  # fmt: skip
+    if values["subnormal_exponent"] is None:
+        unit = replace(unit, bottoms=None)
+    for rule, silicon in (
+        (row, chip_of("sm_89").floats[row.types]),
+        (replace(row, **figures), unit),
+    ):
+        for _ in range(4):
+            a, b = words(rng, a_type, (6, 5, 32)), words(rng, b_type, (6, 32, 5))
+            c = words(rng, d, (6, 5, 5))
+            expected = dot_product(a, b, c, rule=rule, scratch=Scratch())
+            rows = (x.transpose(1, 2, 0) for x in (a, b, c))
+            np.testing.assert_array_equal(
+                multiply_on(silicon, *rows, types), expected, str(dict(rule.values))
+            )
 
 
 def test_a_chip_is_changed_in_all_units_or_in_one() -> None:

@@ -130,7 +130,7 @@ def test_a_generic_address_of_global_memory_traps() -> None:
         image_bytes=64,
         registers="    .reg .b32 %m<1>;",
     )
-    with pytest.raises(SimulatedTrap, match="outside every buffer"):
+    with pytest.raises(SimulatedTrap, match="outside what the kernel has of shared memory"):
         SimulatedDevice("sm_90").load(ptx).launch("kernel", np.zeros((1, 64), np.uint8))
 
 

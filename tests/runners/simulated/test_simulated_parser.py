@@ -271,7 +271,7 @@ def test_aligned_may_be_left_out_before_version_6_3_only(version: str) -> None:
         ("    .shared .b8 huge[10000000000]; mov.u32 %r1, huge;", "static shared memory"),
         ("    .local .b8 huge[10000000000];", "local memory"),
         ("    frobnicate.u32 %r1, %r2;", "frobnicate.u32 is not known to the simulated device"),
-        ("    sin.approx.f32 %r1, %r1;", "does not say its bits"),
+        ("    fma.rn.oob.f16x2 %r1, %r1, %r1, %r1;", "does not say which NaN"),
         ("    call nobody;", "there is no function nobody"),
     ],
 )  # fmt: skip

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from runners.simulated.binary import F32, NAMED
-from runners.simulated.products import count_bits, multiply_integers
+from runners.simulated.products import Types, count_bits, multiply_integers, multiply_on
+from runners.simulated.silicon import chip_of
 from runners.simulated.truncated import multiply, narrowed
 from runners.simulated.units import BitOperation, BitUnit, IntegerUnit, float_unit
 
@@ -47,6 +48,17 @@ def test_real_gpus_gave_the_same_bits(name: str) -> None:
         NAMED[running],
     )
     np.testing.assert_array_equal(found[0, 0], elements(d, running))
+
+
+@pytest.mark.parametrize("result", ["f32", "f16"])
+@pytest.mark.parametrize("kind", ["e4m3", "e5m2"])
+def test_adas_gave_the_same_bits_of_8_bits(kind: str, result: str) -> None:
+    with np.load(RECORDED.with_name("ada_byte_dot_products.npz")) as recorded:
+        a, b, c, d = (recorded[f"Ada|{kind}|{result}|{part}"] for part in "abcd")
+    types = Types(result, kind, kind, result)
+    unit = chip_of("sm_89").floats[".".join(types)]
+    found = multiply_on(unit, a.T[None], b.T[:, None], c[None, None], types)
+    np.testing.assert_array_equal(found[0, 0], d)
 
 
 def fused_sum(a: list[int], b: list[int], c: int) -> Fraction:

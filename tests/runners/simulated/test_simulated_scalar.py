@@ -323,7 +323,7 @@ def test_what_no_row_has_is_refused(line: str) -> None:
     assert caught.value.trap.kind is TrapKind.UNSUPPORTED
 
 
-REGISTERS = {1: "%p", 8: "%b", 16: "%h", 32: "%r", 64: "%rd"}
+REGISTERS = {1: "%p", 8: "%b", 16: "%h", 32: "%r", 64: "%rd", 128: "%q"}
 
 
 def instruction(row: Op) -> str:
@@ -358,16 +358,18 @@ def test_qualifiers_mean_the_same_in_any_order() -> None:
     assert evaluate(case, (0x8000_0005, 32), (0x0001_0007, 32), result=32) == 5
 
 
-def test_every_row_runs() -> None:
+@pytest.mark.parametrize("target", ["sm_100", "sm_60"])
+def test_every_row_runs(target: str) -> None:
     lines = [
         *(f"    setp.eq.u32 %p{i}, %r7, {i};" for i in range(4)),
         *(f"    mov.b16 %h{i}, {i};\n    cvt.u8.u16 %b{i}, %h{i};" for i in range(4)),
         *(f"    mov.b32 %r{i}, {i};\n    mov.b64 %rd{i}, {i};" for i in range(4)),
+        *(f"    mov.b128 %q{i}, {{%rd{i}, %rd0}};" for i in range(4)),
         "    add.cc.u32 %r10, %r7, %r7;",
-        *(f"    {instruction(row)}" for row in ROWS),
+        *(f"    {instruction(row)}" for row in ROWS if bool(row.until) is (target == "sm_60")),
     ]
-    registers = "    .reg .b16 %h<16>;\n    .reg .b8 %b<16>;"
-    ptx = kernel("\n".join(lines), image_bytes=8, registers=registers, target="sm_100")
+    registers = "    .reg .b16 %h<16>;\n    .reg .b8 %b<16>;\n    .reg .b128 %q<16>;"
+    ptx = kernel("\n".join(lines), image_bytes=8, registers=registers, target=target)
     image = np.arange(16, dtype=np.uint8).reshape(2, 8)
     after, _ = DEVICE.load(ptx).launch("kernel", image)
     np.testing.assert_array_equal(after, image)

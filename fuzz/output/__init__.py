@@ -1,23 +1,20 @@
-"""Output: text that cannot steer a terminal, styles, and JSON and JUnit XML for programs."""
+"""Output: text that cannot steer a terminal, tables, styles, and JSON for programs."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
-from xml.etree import ElementTree
 
 import msgspec
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.padding import PaddingDimensions
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding, PaddingDimensions
 from rich.progress import Progress
 from rich.segment import Segment
 from rich.table import Table
@@ -191,7 +188,7 @@ class _Console(Console):
         raise
 
 
-def console(**options: Any) -> Console:
+def console(**options: Any) -> _Console:
     """Return a console on standard output; plain where that is no terminal or NO_COLOR is set.
 
     It takes no markup: what stands in brackets in a module or a message is text, and styles are
@@ -223,15 +220,71 @@ def say(line: str | Text, style: str = "", *, stderr: bool = False) -> None:
     console(stderr=stderr).print(line, style=style, soft_wrap=True)
 
 
+class _WholeWords(Table):
+    """A table without lines that breaks no word: no opcode, path or id.
+
+    Where its columns do not fit beside each other, each row is a block of lines: the first cell,
+    and below it the others behind their headings.
+    """
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        texts = [[_text(one) for one in column.cells] for column in self.columns]
+        headed = [
+            [_text(column.header), *own] for column, own in zip(self.columns, texts, strict=True)
+        ]
+        most = [max(line.cell_len for one in own for line in one.split()) for own in headed]
+        least = [
+            widest
+            if column.no_wrap
+            else max((cell_len(word) for one in own for word in one.plain.split()), default=0)
+            for column, own, widest in zip(self.columns, headed, most, strict=True)
+        ]
+        room = options.max_width - (len(self.columns) - 1) * (self.padding[1] + self.padding[3])
+        if sum(least) > room:
+            yield from self._blocks(texts, options.max_width)
+            return
+        spare, left = room - sum(least), len(least)
+        # Each has an equal share of what is spare; what one does not need is for the others.
+        for index in sorted(range(left), key=lambda one: most[one] - least[one]):
+            more = min(most[index] - least[index], spare // left)
+            self.columns[index].width = least[index] + more
+            spare, left = spare - more, left - 1
+        yield from super().__rich_console__(console, options)
+
+    def _blocks(self, texts: Sequence[Sequence[Text]], width: int) -> Iterator[RenderableType]:
+        if self.title:
+            yield Text(str(self.title), style="italic")
+        headings = [_text(column.header).plain for column in self.columns]
+        for row, cells in zip(self.rows, zip(*texts, strict=True), strict=True):
+            lines: list[Text] = []
+            for heading, cell in zip(headings, cells, strict=True):
+                if not cell.plain.strip():
+                    continue
+                piece = Text().append(f"{heading}: " * bool(heading and lines), style="quiet")
+                piece.append_text(cell)
+                if lines and lines[-1].cell_len + piece.cell_len + 4 <= width:
+                    lines[-1].append("  ").append_text(piece)
+                else:
+                    lines.append(piece)
+            for number, line in enumerate(lines):
+                shown = Text(style=row.style or "", overflow="fold").append_text(line)
+                yield Padding(shown, (0, 0, 0, 2 if number else 0))
+
+
+def _text(cell: object) -> Text:
+    return cell if isinstance(cell, Text) else Text(str(cell))
+
+
 def table(
     *headings: str, title: str = "", padding: PaddingDimensions = (0, 1), **columns: Any
 ) -> Table:
     """Return an empty table without lines, whose columns have these options of Rich."""
-    made = Table(
-        box=None, pad_edge=False, padding=padding, title=title or None, title_justify="left"
-    )
+    made = _WholeWords(
+        box=None, pad_edge=False, padding=padding, title=title or None, title_justify="left",
+        show_header=any(headings),
+    )  # fmt: skip
     for heading in headings:
-        made.add_column(Text(heading), **{"overflow": "fold", **columns})
+        made.add_column(Text(heading), **columns)
     return made
 
 
@@ -396,26 +449,6 @@ def report_problems(problems: Iterable[Problem], *, fail: bool = True) -> None:
         )
 
 
-_FORBIDDEN = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
-"""Signs that XML 1.0 has not (XML 1.0, 2.2, production 2)."""
-
-
-@dataclass(frozen=True)
-class Test:
-    """One finding."""
-
-    group: str
-    """What it is about; dots make levels in some viewers."""
-    name: str
-    seconds: float
-    result: str = "passed"
-    """"passed", "failure", "error" or "skipped"."""
-    message: str = ""
-    """One line."""
-    text: str = ""
-    """All that is known."""
-
-
 def check_output(what: str, path: Path | None) -> None:
     """Raise UsageError now for a file that could not be written when all is done.
 
@@ -433,38 +466,3 @@ def check_output(what: str, path: Path | None) -> None:
         f"{what} {path} cannot be written: give a file in a folder that is there, and that takes "
         "files"
     )
-
-
-def write_junit(path: Path, tests: Sequence[Test], *, suite: str) -> None:
-    """Write a file of JUnit XML."""
-    counts = {
-        "tests": str(len(tests)),
-        "failures": str(sum(test.result == "failure" for test in tests)),
-        "errors": str(sum(test.result == "error" for test in tests)),
-        "skipped": str(sum(test.result == "skipped" for test in tests)),
-        "time": f"{sum(test.seconds for test in tests):.3f}",
-    }
-    root = ElementTree.Element("testsuites", {"name": suite, **counts})
-    inside = ElementTree.SubElement(root, "testsuite", {"name": suite, **counts})
-    for test in tests:
-        case = ElementTree.SubElement(
-            inside,
-            "testcase",
-            {
-                "classname": _clean(test.group),
-                "name": _clean(test.name),
-                "time": f"{test.seconds:.3f}",
-            },
-        )
-        if test.result == "passed":
-            continue
-        result = ElementTree.SubElement(case, test.result, {"message": _clean(test.message)})
-        if test.result != "skipped":
-            result.set("type", _clean(test.group))
-            result.text = _clean(test.text)
-    ElementTree.indent(root)
-    durable.write_output(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
-
-
-def _clean(text: str) -> str:
-    return _FORBIDDEN.sub("�", text)

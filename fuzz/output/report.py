@@ -1,0 +1,351 @@
+"""The result of a command, for people and for programs.
+
+A command makes a `Report`: rows with their columns, sentences, a summary and a verdict. One
+function writes it: to the terminal or as JSON objects, and into the files of --junit, --tap and
+--report.
+"""
+
+from __future__ import annotations
+
+import json as jsons
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from io import StringIO
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import jinja2
+from markupsafe import Markup
+from rich.console import Console
+from rich.table import Table
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+
+from corpus import durable
+from fuzz.output import (
+    THEME,
+    console,
+    duration,
+    emit,
+    emit_summary,
+    harmless,
+    plain,
+    table,
+)
+
+
+@dataclass(frozen=True)
+class Test:
+    """A result as a test of JUnit or TAP."""
+
+    group: str
+    """What it is about; dots make levels in some viewers."""
+    name: str
+    seconds: float
+    result: str = "passed"
+    """"passed", "failure", "error" or "skipped"."""
+    message: str = ""
+    """One line."""
+    text: str = ""
+    """All that is known."""
+
+
+Data = Mapping[str, Any]
+"""A row as its JSON object."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportRow:
+    """One thing that a command tells."""
+
+    data: Data
+    style: str = ""
+    listed: bool = True
+    """Whether people are shown it; it is a JSON object and a test in any case."""
+    test: Test | None = None
+
+
+@dataclass(frozen=True)
+class ReportColumn:
+    """A column of what people are shown of rows."""
+
+    heading: str
+    value: str | Callable[[Data], Any]
+    """Key of the row's data, or a function of them."""
+    number: bool = False
+    whole: bool = False
+    """Whether a cell is never wrapped: an opcode, an id."""
+    link: str = ""
+    """Key of the anchor to which the cell leads on a page."""
+
+    def text(self, row: ReportRow) -> Text:
+        """Return the cell of a row."""
+        value = self.value(row.data) if callable(self.value) else row.data[self.value]
+        if isinstance(value, Text):
+            return value
+        if value is None or isinstance(value, bool):
+            return Text("yes" if value else "")
+        if isinstance(value, int):
+            return Text(f"{value:,}")
+        if isinstance(value, str) and "\n" in value:
+            return Text(harmless(value))
+        return plain(str(value))
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A line over time."""
+
+    name: str
+    seconds: Sequence[float]
+    """Rising."""
+    values: Sequence[float]
+    """As many, none below 0."""
+
+    @property
+    def most(self) -> str:
+        """The highest value, which is at the top."""
+        return f"{max(self.values, default=0):,.0f}"
+
+    @property
+    def span(self) -> str:
+        """The time from the left to the right."""
+        return duration(max(self.seconds, default=0))
+
+    @property
+    def points(self) -> str:
+        """The line in a square of 100, as SVG counts: from the top left."""
+        right, top = max(self.seconds, default=0) or 1, max(self.values, default=0) or 1
+        return " ".join(
+            f"{100 * x / right:.2f},{100 - 96 * y / top:.2f}"
+            for x, y in zip(self.seconds, self.values, strict=True)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A part of a report: a table, and on a page also plots and what a terminal shows."""
+
+    heading: str = ""
+    columns: Sequence[ReportColumn] = ()
+    rows: Sequence[ReportRow] = ()
+    anchor: str = ""
+    plots: Sequence[Plot] = ()
+    printed: Markup = Markup()  # noqa: RUF009 - it is a constant text
+    """Of `printed`, or text that is shown as it is."""
+
+    @property
+    def listed(self) -> list[ReportRow]:
+        """The rows that people are shown."""
+        return [row for row in self.rows if row.listed]
+
+    def table(self) -> Table:
+        """Return the table for a terminal."""
+        shown = table(*(column.heading for column in self.columns), title=self.heading)
+        for drawn, column in zip(shown.columns, self.columns, strict=True):
+            drawn.no_wrap = column.whole or column.number
+            drawn.justify = "right" if column.number else "left"
+        for row in self.listed:
+            shown.add_row(*(column.text(row) for column in self.columns), style=row.style)
+        return shown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What came of a command.
+
+    Parameters
+    ----------
+    title
+        What a page and a file of JUnit XML call it.
+    rows
+        A JSON object each, and a row of a table; those with a test are in JUnit XML and TAP.
+    verdict, reason
+        One word, and a sentence that says what it rests on.
+    before
+        Tables for people, which stand before the rows.
+    details
+        Sections that only a page has.
+    summary
+        The last JSON object, without the verdict; None: there is none.
+    tests
+        What is tested beside the rows.
+    """
+
+    title: str = ""
+    columns: Sequence[ReportColumn] = ()
+    rows: Sequence[ReportRow] = ()
+    heading: str = ""
+    verdict: str = ""
+    reason: str = ""
+    sentences: Iterable[str] = ()
+    before: Sequence[Section] = ()
+    details: Sequence[Section] = ()
+    summary: Mapping[str, Any] | None = None
+    tests: Sequence[Test] = field(default=())
+
+    def write(
+        self,
+        *,
+        json: bool,
+        junit: Path | None = None,
+        tap: Path | None = None,
+        report: Path | None = None,
+    ) -> None:
+        """Print it, and write the files that are asked for."""
+        verdict = [f"{self.verdict}: {self.reason}"] if self.verdict else []
+        sections, sentences = self._sections(), list(self.sentences)
+        if json:
+            for row in self.rows:
+                emit(row.data)
+            if self.summary is not None:
+                said = {"verdict": self.verdict, "reason": self.reason} if verdict else {}
+                emit_summary(**said | dict(self.summary))
+        else:
+            out = console()
+            for line in verdict:
+                out.print(plain(line, style="bold"), soft_wrap=out.has_lines)
+            for section in sections:
+                out.print(section.table())
+            for line in sentences:
+                out.print(plain(line), soft_wrap=out.has_lines)
+        tests = [row.test for row in self.rows if row.test is not None] + list(self.tests)
+        if junit is not None:
+            write_junit(junit, tests, suite=self.title)
+        if tap is not None:
+            durable.write_output(tap, "".join(f"{line}\n" for line in tap_lines(tests)).encode())
+        if report is not None:
+            shown = page(self.title, [*verdict, *sentences], [*sections, *self.details])
+            durable.write_output(report, shown)
+
+    def _sections(self) -> list[Section]:
+        rows = Section(heading=self.heading, columns=self.columns, rows=self.rows)
+        return [one for one in (*self.before, rows) if one.listed]
+
+
+# JUnit XML and TAP
+
+_FORBIDDEN = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
+"""Signs that XML 1.0 has not (XML 1.0, 2.2, production 2)."""
+
+
+def write_junit(path: Path, tests: Sequence[Test], *, suite: str) -> None:
+    """Write a file of JUnit XML."""
+    counts = {
+        "tests": str(len(tests)),
+        "failures": str(sum(test.result == "failure" for test in tests)),
+        "errors": str(sum(test.result == "error" for test in tests)),
+        "skipped": str(sum(test.result == "skipped" for test in tests)),
+        "time": f"{sum(test.seconds for test in tests):.3f}",
+    }
+    root = ElementTree.Element("testsuites", {"name": suite, **counts})
+    inside = ElementTree.SubElement(root, "testsuite", {"name": suite, **counts})
+    for test in tests:
+        case = ElementTree.SubElement(
+            inside,
+            "testcase",
+            {
+                "classname": _clean(test.group),
+                "name": _clean(test.name),
+                "time": f"{test.seconds:.3f}",
+            },
+        )
+        if test.result == "passed":
+            continue
+        result = ElementTree.SubElement(case, test.result, {"message": _clean(test.message)})
+        if test.result != "skipped":
+            result.set("type", _clean(test.group))
+            result.text = _clean(test.text)
+    ElementTree.indent(root)
+    durable.write_output(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def _clean(text: str) -> str:
+    return _FORBIDDEN.sub("�", text)
+
+
+def tap_lines(tests: Sequence[Test]) -> Iterator[str]:
+    """Return a file of TAP 14 (testanything.org, "TAP 14 specification")."""
+    yield "TAP version 14"
+    yield f"1..{len(tests)}"
+    for number, test in enumerate(tests, start=1):
+        yield from tap_test(number, test)
+
+
+def tap_test(number: int, test: Test, *, expected_to_fail: bool = False) -> Iterator[str]:
+    """Return the lines of a test, each result said once: the outcome, and what is more to it.
+
+    A test that is expected to fail is "not ok", and TODO says that it does not count.
+    """
+    skipped = test.result == "skipped" and not expected_to_fail
+    word = "not ok" if expected_to_fail or test.result in ("failure", "error") else "ok"
+    said = f": {test.message}" if test.message and not skipped else ""
+    ending = " # TODO as expected" if expected_to_fail else f" # SKIP {test.message}" * skipped
+    yield harmless(f"{word} {number} - {test.name}{said}{ending}", one_line=True)
+    if test.text:
+        yield "  ---"
+        yield f"  message: {jsons.dumps(harmless(test.text, one_line=True))}"
+        yield f"  seconds: {test.seconds:.3f}"
+        yield "  ..."
+
+
+# Pages
+
+_DARK = TerminalTheme(
+    (22, 24, 29),
+    (236, 236, 236),
+    [(139, 148, 158), (255, 123, 114), (126, 231, 135), (227, 179, 65),
+     (121, 192, 255), (210, 168, 255), (86, 212, 221), (236, 236, 236)],
+)  # fmt: skip
+"""Colours of a terminal on a page: each, also dimmed to the half, has a contrast of 4.5 or more to
+the background (WCAG 2.2, 1.4.3), but for the red and violet that nothing dims."""
+_REPORT_COLUMNS, _REPORT_ROWS = 120, 400
+"""Columns of a report: what a page of a browser shows without scrolling; rows of a dashboard in
+it: enough for every family that a person reads."""
+
+
+def recording_console(columns: int = _REPORT_COLUMNS, rows: int = _REPORT_ROWS) -> Console:
+    """Return a console that keeps what is printed, with its colours, whatever the terminal is."""
+    return Console(
+        record=True,
+        width=columns,
+        height=rows,
+        file=StringIO(),
+        theme=THEME,
+        highlight=False,
+        force_terminal=True,
+        color_system="truecolor",
+        no_color=False,
+    )
+
+
+def printed(recorder: Console) -> Markup:
+    """Return console output as HTML, as `Section.printed` has it."""
+    text = recorder.export_html(theme=_DARK, inline_styles=True, code_format="{code}")
+    return Markup(text.rstrip())
+
+
+def save(recorder: Console, path: Path, *, title: str) -> None:
+    """Write what a console has kept as .svg, or else as .html."""
+    if path.suffix == ".svg":
+        shown = recorder.export_svg(title=title).encode(errors="backslashreplace")
+    else:
+        shown = page(title, (), [Section(printed=printed(recorder))])
+    durable.write_output(path, shown)
+
+
+def page(title: str, sentences: Sequence[str], sections: Sequence[Section]) -> bytes:
+    """Return a page of HTML; nothing in a text of it can be markup."""
+    shown = [harmless(one) for one in sentences]
+    text = _template().render(title=harmless(title), sentences=shown, sections=sections)
+    return text.encode(errors="backslashreplace")
+
+
+@cache
+def _template() -> jinja2.Template:
+    source = files("fuzz.output").joinpath("page.html").read_text(encoding="utf-8")
+    return jinja2.Environment(autoescape=True, trim_blocks=True).from_string(source)

@@ -1,0 +1,209 @@
+"""The scalar instructions that programs draw, by what they read and write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from oracle.lane_code import Assign, Statement
+from oracle.scalar import SCALARS, ScalarInstruction
+from oracle.targets import Module
+from strategies.features import OF_SCALAR, Feature
+from strategies.programs.builder import Dice
+
+_EVERYDAY = (
+    "add", "sub", "mul", "mad", "min", "max", "neg", "and", "or", "xor", "shl", "shr", "shf",
+    "lop3", "prmt", "bfe", "bfi", "selp", "set", "setp", "cvt",
+)  # fmt: skip
+_OFTEN = 3
+"""Times that everyday instructions are drawn as often as others."""
+_TELLING, _TELLING_OFTEN = ("setp", "set", "cvt"), 12
+"""Instructions whose results differ most between types of the same bits, and how often one is drawn
+of what uses a result: half of the time."""
+_TYPE = re.compile(r"(?:[usbf]|bf|tf)\d+(?:x\d)?|pred|e\dm\dx2")
+"""A word of an opcode that names a type."""
+NTH_BIT = OF_SCALAR["fns"]
+
+
+def always_wrong(row: ScalarInstruction, guard: str = "") -> bool:
+    """Whether ptxas 11.7 to 13.5 make an instruction wrong at every level (docs/findings.md)."""
+    words = row.opcode.split(".")
+    match words:
+        case ["bfe" | "bfi", _]:
+            return words[1].endswith("64")
+        case ["cvt", "rna", *_, "tf32", "f32"] | ["cvt", "rm" | "rp", "ftz", *_, "f16", "f32"]:
+            return True
+        case ["testp", *_] | ["set", *_, "f32", _] | ["set", *_, "f16", "f16"]:
+            return bool(guard)
+        case ["set", *_, "u32", "b16" | "u16" | "s16" | "f16" | "bf16"]:
+            return bool(guard)
+    return False
+
+
+_Classes = tuple[tuple[str, ...], tuple[str, ...]]
+"""Classes of registers that an instruction writes, and of those that it reads."""
+
+
+@dataclass(frozen=True)
+class DrawnRows:
+    """The scalar instructions that a module can have, and whose results PTX says to the bit."""
+
+    plain: Mapping[str, tuple[tuple[ScalarInstruction, ...], ...]]
+    """Instructions that may stand anywhere, by their first word, those of the same types together:
+    rounding, saturation and comparisons make many of some types and few of others."""
+    families: tuple[str, ...]
+    """Their first words, those of everyday code several times."""
+    alike: Mapping[_Classes, Mapping[str, tuple[ScalarInstruction, ...]]]
+    """The same instructions by the classes of their operands, and by their first word."""
+    reading: Mapping[str, tuple[tuple[tuple[ScalarInstruction, ...], ...], ...]]
+    """The same by the type that they read first, and by its class: groups as in `plain` of each
+    first word, which is there the more often the more the type matters."""
+    every: Mapping[Feature, tuple[ScalarInstruction, ...]]
+    """The same instructions, by their features."""
+    together: frozenset[Feature]
+    """Features of those that need others before them, or read what other lanes hold."""
+    first: tuple[ScalarInstruction, ...]
+    """Instructions that compute a predicate from registers of 32 bits."""
+    warp: tuple[ScalarInstruction, ...]
+    """Instructions that all lanes execute together."""
+    carries: tuple[tuple[ScalarInstruction, ScalarInstruction], ...]
+    """Instructions that write the carry, each with one that may read it: sums with sums."""
+
+
+def _is_settled(row: ScalarInstruction, module: Module) -> bool:
+    """Whether PTX says the bits of all that an instruction gives, or another settles them."""
+    by = SCALARS.get(row.settled_by)
+    return not row.nan or (by is not None and by.exists(module))
+
+
+def settled(one: Assign) -> list[Statement]:
+    """Return an instruction, and behind it what makes its NaNs canonical where they are open."""
+    if not one.row.nan:
+        return [one]
+    sources = one.destinations * 2
+    return [one, replace(one, opcode=one.row.settled_by, sources=sources)]
+
+
+@cache
+def drawn_rows(module: Module) -> DrawnRows:
+    """Return what a module can have."""
+    rows = [
+        row for row in SCALARS.values()
+        if row.exists(module) and row.defined is None and _is_settled(row, module)
+    ]  # fmt: skip
+    plain: dict[str, list[ScalarInstruction]] = {}
+    for row in rows:
+        if not (row.warp or row.carry_in or row.carry_out):
+            plain.setdefault(family_of(row), []).append(row)
+    alike: dict[_Classes, dict[str, tuple[ScalarInstruction, ...]]] = {}
+    reading: dict[str, list[tuple[tuple[ScalarInstruction, ...], ...]]] = {}
+    for family, some in plain.items():
+        for row in some:
+            same = alike.setdefault((row.destinations, row.sources), {})
+            same[family] = (*same.get(family, ()), row)
+        for name in {one: None for row in some for one in (read_as(row), *row.sources[:1])}:
+            of_name = [row for row in some if name in (read_as(row), *row.sources[:1])]
+            times = _TELLING_OFTEN if family in _TELLING else _often(family)
+            reading.setdefault(name, []).extend([_by_types(of_name)] * times)
+    return DrawnRows(
+        alike=alike,
+        reading={name: tuple(groups) for name, groups in reading.items()},
+        plain={family: _by_types(some) for family, some in plain.items()},
+        families=tuple(name for name in plain for _ in range(_often(name))),
+        every={
+            feature: tuple(
+                row for some in plain.values() for row in some if OF_SCALAR[row.family] is feature
+            )
+            for feature in OF_SCALAR.values()
+        },
+        together=frozenset(
+            {NTH_BIT, *(OF_SCALAR[row.family] for row in rows if row.carry_in or row.warp)}
+        )
+        - {OF_SCALAR[row.family] for some in plain.values() for row in some},
+        first=tuple(
+            row for row in rows if row.destinations == ("pred",) and {*row.sources} == {"b32"}
+        ),
+        warp=tuple(row for row in rows if row.warp),
+        carries=tuple(
+            (first, second)
+            for first in rows
+            if first.carry_out and not first.carry_in
+            for second in rows
+            if second.carry_in and first.family.startswith("sub") == second.family.startswith("sub")
+        ),
+    )
+
+
+def family_of(row: ScalarInstruction) -> str:
+    """Return its first word; one for all that work on bytes and halves of registers."""
+    # Those on bytes and halves of registers are many, and emulated since sm_50 (9.7.17).
+    halves = row.family.endswith(("2", "4")) and row.family[0] == "v"
+    return "v" if halves else row.family
+
+
+def _often(family: str) -> int:
+    return _OFTEN if family in _EVERYDAY else 1
+
+
+def _types(row: ScalarInstruction) -> tuple[str, ...]:
+    return tuple(word for word in row.opcode.split(".") if _TYPE.fullmatch(word))
+
+
+def _fitting(name: str, kind: str) -> str:
+    """Return a type, or else the class of a register where that is not as wide."""
+    number, _, count = name.lstrip("subft").partition("x")
+    bits = number.isdecimal() and int(number) * int(count or 1)
+    return name if bits and f"b{bits}" == kind else kind
+
+
+def read_as(row: ScalarInstruction) -> str:
+    """Return the type of what an instruction reads first: "s16", "f16x2", or just "b32"."""
+    pairs = row.family[0] == "v" and row.family.endswith("2")
+    return "u16x2" if pairs else _fitting(["", *_types(row)][-1], ["", *row.sources][1])
+
+
+@cache
+def written_as(row: ScalarInstruction) -> str:
+    """Return the type of what an instruction writes first."""
+    types = ["", *_types(row)]
+    return _fitting(types[1 if row.family in ("cvt", "set") else -1], row.destinations[0])
+
+
+def _by_types(rows: Sequence[ScalarInstruction]) -> tuple[tuple[ScalarInstruction, ...], ...]:
+    found: dict[tuple[str, ...], list[ScalarInstruction]] = {}
+    for row in rows:
+        found.setdefault(_types(row), []).append(row)
+    return tuple(map(tuple, found.values()))
+
+
+_FLOATS = {
+    16: (0x3C00, 0xBC00, 0x3800, 0x3F80, 0xBF80, 0x8000),
+    32: (0x3F80_0000, 0xBF80_0000, 0x3F00_0000, 0x3C00_3C00, 0x3F80_3F80, 0x8000_0000),
+    64: (0x3FF0 << 48, 0xBFF0 << 48, 0x3FE0 << 48, 0x3C00_3C00_3C00_3C00, 0x3F80_0000, 1 << 63),
+}
+"""1, -1, 1/2 and -0 of f16, bf16, f32 and f64 (IEEE 754-2019, 3.4), also in pairs, by bits."""
+
+
+def constant(dice: Dice, bits: int) -> int:
+    """Choose a number of so many bits.
+
+    It is small, at an end, a power of two, bytes, a power of two as a float, or anything.
+    """
+    kind = dice.below(7)
+    if kind == 6:
+        return dice.one_of(_FLOATS[bits])
+    ends = (0, 1, (1 << bits) - 1, 1 << (bits - 1), (1 << (bits - 1)) - 1, bits, bits - 1, 2)
+    if kind == 0:
+        return dice.below(bits + 2)
+    if kind == 1:
+        return dice.one_of(ends)
+    if kind == 2:
+        return 1 << dice.below(bits)
+    if kind == 3:
+        return ((1 << 1 + dice.below(bits)) - 1) & ((1 << bits) - 1)
+    byte = dice.one_of((0xFF, 0x80, 0x7F, 0x0F, 0xF0))
+    if kind == 4:
+        return byte << 8 * dice.below(bits // 8)
+    return dice.below(1 << bits)
