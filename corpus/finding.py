@@ -291,6 +291,8 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     origin: Origin | None = None
     """None where a person wrote the case."""
     made: Making = Making()
+    suspected: bool = False
+    """Whether it differed once, and was not run again: a suspect, and no finding yet."""
     shrink: ShrinkStatus = ShrinkStatus.RAW
     complexity: Count = 0
     """How much there is to read beyond the text, such as nonzero elements of the inputs; the
@@ -366,7 +368,14 @@ def from_2(document: Document) -> Document:
         # A key had the kind, the compilers and what is wrong in it.
         key, kind = document["family"]["key"], Kind(document["kind"])
         found |= {"identity": msgspec.to_builtins(identity_of_key(kind, key)), "key": key}
-    return found if "made" in document else {**found, **_with_making(document)}
+    if "made" in document:
+        return found
+    found |= _with_making(document)
+    # Of what ran, it was written down how often; a hang is run again once.
+    raw = document.get("shrink") == ShrinkStatus.RAW and document.get("origin") is not None
+    if raw and document.get("details", {}).get("runs") == 1 and document["kind"] != Kind.HANG:
+        found["suspected"] = True
+    return found
 
 
 _MADE = {

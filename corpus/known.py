@@ -195,8 +195,13 @@ def load_known(path: Path | None = None) -> Known:
     return parse_known(data, str(path))
 
 
-def known_with(path: Path | None) -> Known:
-    """Return what ships with warpfuzz as known, record included, and what a file has."""
+def known_with(path: Path | None, *, nothing: bool = False) -> Known:
+    """Return what ships with warpfuzz as known, record included, and what a file has.
+
+    With `nothing`, nothing is known.
+    """
+    if nothing:
+        return Known()
     own: tuple[Row, ...] = ()
     if path is not None:
         if not path.is_file():

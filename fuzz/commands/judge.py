@@ -72,7 +72,7 @@ def judge_kernel(options: Judge) -> bool:
                 f"the fault {name} changes nothing in {options.kernel}, which has none of the "
                 "instructions that it breaks, so that nothing would be judged; leave it out"
             )
-    known = known_with(options.known)
+    known = known_with(options.known, nothing=options.no_known)
     if options.target is not None and options.target != target:
         row = parse_target(options.target)
         newer = max(parse_version(version), row.since)
