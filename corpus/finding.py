@@ -408,6 +408,10 @@ def _words(options: str) -> list[str]:
         return options.split()
 
 
+_CONTROLS = ("a predicate", "a branch of lanes", "a loop of lanes")
+"""What keys of schema 2 name beside the instructions that are wrong under it."""
+
+
 def identity_of_key(kind: Kind, key: str) -> Identity:
     """Return the identity of a finding of schema 2 or older."""
     if key.startswith(f"{kind} | "):
@@ -425,7 +429,11 @@ def identity_of_key(kind: Kind, key: str) -> Identity:
         return Identity.of(kind, name, condition=under.strip())
     names = name.split(" and ") if name != "a program" else []
     if kind.failure == WRONG_RESULT or beside:
-        return Identity.of(kind, *names, condition=said)
+        plain = [one for one in names if not one.startswith(_CONTROLS)]
+        controls = [one for one in names if one not in plain] if plain else []
+        under = [f"{'under' if one == _CONTROLS[0] else 'in'} {one}" for one in controls]
+        condition = ", ".join(filter(None, (*under, said)))
+        return Identity.of(kind, *(plain or names), condition=condition)
     return Identity.of(kind, *names, message=said)
 
 

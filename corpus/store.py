@@ -25,6 +25,7 @@ from corpus import durable
 from corpus.durable import DESCRIPTION_BYTES, is_folder, read_plain
 from corpus.entry import (
     DESCRIPTION,
+    KERNEL,
     Entry,
     digest,
     finding_id,
@@ -117,7 +118,9 @@ class Corpus:
 
         Returns whether the stored description changed; also if only from an older schema to this.
         """
-        combined = preferred(entry.finding, finding)
+        combined = msgspec.structs.replace(
+            preferred(entry.finding, finding), files=entry.finding.files
+        )
         with durable.explained("read", entry.path):
             stored = read_plain(entry.path / DESCRIPTION, most=DESCRIPTION_BYTES)
             if stored == encode(combined):
@@ -234,6 +237,15 @@ class Corpus:
         data = encode(finding)
         with durable.explained("update", entry.path):
             durable.replace_file(entry.path / DESCRIPTION, data, self.findings)
+
+    def attach_kernel(self, entry: Entry, ptx: str) -> None:
+        """Store the smallest kernel that shows a finding beside it, in place of an older one."""
+        data = ptx.encode()
+        record = FileRecord(sha256=digest(data), size=len(data))
+        files = {**entry.finding.files, KERNEL: record}
+        with self.exclusively(), durable.explained("update", entry.path):
+            durable.replace_file(entry.path / KERNEL, data, self.findings)
+            self.rewrite(entry, msgspec.structs.replace(entry.finding, files=files))
 
     def learn(self, case: Case, files: Mapping[str, bytes]) -> None:
         """Write down what is known by now of a stored finding: its identity and its details.
@@ -399,5 +411,6 @@ def preferred(one: Finding, other: Finding) -> Finding:
 
 
 def _rank(finding: Finding) -> tuple[int, float, bytes]:
-    unlinked = msgspec.structs.replace(finding, shrunk_to=None)
+    files = {name: record for name, record in finding.files.items() if name != KERNEL}
+    unlinked = msgspec.structs.replace(finding, shrunk_to=None, files=files)
     return -finding.shrink.progress, finding.created.timestamp(), encode(unlinked)

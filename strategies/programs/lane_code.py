@@ -55,7 +55,7 @@ meet, as few features a program find more than all (A. Groce and others, Swarm T
 _RELATED = 5
 """One statement in so many is like an earlier one: compilers take one for the other. With that and
 what else generator 14 has, 14 of 3,000 programs have a neg.ftz.f32 that ptxas takes for a neg.f32
-and 14 an abs that it leaves out; with generator 13 it was 3 and 3 (docs/scalar_causes written
+and 14 an abs that it leaves out; with generator 13 it was 3 and 3 (both defects written
 out, 64 images each, 2026-11-28)."""
 _LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
 _OF_MASKS = ("min.s32", "max.s32", "neg.s32", "min.u32", "max.u32", "and.b32", "mul.lo.s32")
