@@ -353,6 +353,11 @@ def _from_1(document: Document) -> Document:
     return {**rest, "instructions": [document["instruction"]]}
 
 
+_BY_CONTENTS = (
+    "other result", "another NaN", "NaN against a number", "infinity against a number",
+    "the sign of zero", "the sign",
+)  # fmt: skip
+"""Ends of keys of schema 2 that what the images hold had decided."""
 _BLAME = re.compile(r"/(only [^/]*|every compiler)$")
 """The compilers with which a key of schema 2 may end."""
 BESIDE = "beside other kernels"
@@ -419,6 +424,8 @@ def identity_of_key(kind: Kind, key: str) -> Identity:
         name = " ".join(dict.fromkeys(re.split(r" (?=\w*\.|m\d|x |another )", name)))
         return Identity.of(kind, name, condition=", ".join(rules))
     kept = _BLAME.sub("", key.removeprefix(f"{kind}/"))
+    for told in _BY_CONTENTS:
+        kept = kept.removesuffix(f"/{told}")
     name, _, said = kept.partition("/")
     if name == "kernel":
         return Identity.of(kind, *said.split(", "))
@@ -431,8 +438,8 @@ def identity_of_key(kind: Kind, key: str) -> Identity:
     if kind.failure == WRONG_RESULT or beside:
         plain = [one for one in names if not one.startswith(_CONTROLS)]
         controls = [one for one in names if one not in plain] if plain else []
-        under = [f"{'under' if one == _CONTROLS[0] else 'in'} {one}" for one in controls]
-        condition = ", ".join(filter(None, (*under, said)))
+        around = [f"{'under' if one == _CONTROLS[0] else 'in'} {one}" for one in controls]
+        condition = ", ".join(filter(None, (*around, said)))
         return Identity.of(kind, *(plain or names), condition=condition)
     return Identity.of(kind, *names, message=said)
 
