@@ -181,6 +181,10 @@ class Identity(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return "/".join(ran), " | ".join(filter(None, (kind, names, *self.condition.split(", "))))
 
 
+WRONG_STEP = "wrong step"
+"""Detail of a case: what experiments show to be wrong."""
+
+
 class Reason(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One reason of the oracle."""
 

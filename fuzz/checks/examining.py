@@ -15,6 +15,7 @@ import numpy as np
 
 from corpus import Case, Entry, Kind, ShrinkStatus, open_corpus
 from corpus.entry import KERNEL
+from corpus.finding import WRONG_STEP
 from corpus.programs import unpack
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.program_rounds import CompiledOnce, nothing_compiles
@@ -32,7 +33,6 @@ from fuzz.findings.case import (
     subject_of,
 )
 from fuzz.findings.families import (
-    WRONG_STEP,
     Bucket,
     beside_other_kernels,
     bucket_of_difference,

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Case, Identity, Kind, Saved
-from corpus.finding import BESIDE, DIVERGED, RIGHT
+from corpus.finding import BESIDE, DIVERGED, RIGHT, WRONG_STEP
 from corpus.known import Row
 from fuzz.diagnosis.experiments import Culprit, unit_of
 from fuzz.findings.verdicts import Differences, differences
@@ -481,10 +481,6 @@ def who_has(found: Iterable[Case]) -> str:
     diverged = all(case.kind is Kind.DIVERGENCE for case in cases)
     named = versions_described if diverged else described
     return f"only {named([one for one in everybody if one in wrong], everybody)}"
-
-
-WRONG_STEP = "wrong step"
-"""Detail of a case: what experiments show to be wrong."""
 
 
 def is_provisional(case: Case) -> bool:
