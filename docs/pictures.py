@@ -25,7 +25,7 @@ from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.programs import Programs
 from fuzz.console import dashboard
 from fuzz.console.report import recording_console, save
-from fuzz.explain.terminal import page_of
+from fuzz.explain.page import page_of
 from fuzz.findings.families import finding_groups
 from fuzz.output import generator
 from fuzz.runner import RunnerChoice

@@ -461,12 +461,19 @@ Lanes = NDArray[Any]
 
 
 class Taken(NamedTuple):
-    """What an instruction was given once, and what it gave."""
+    """A statement as lanes came to it once."""
 
-    sources: list[Lanes]
-    results: tuple[Lanes, ...]
+    statement: Statement
+    sources: Sequence[Lanes]
+    """What an instruction was given; the predicate of a branch or of a way out of a loop, with its
+    sign; the count of a loop as lanes come to it, nothing behind each turn."""
+    results: Sequence[Lanes]
+    """What an instruction gave, the carry flag last; the counter of a loop before the first turn,
+    and behind each."""
+    came: NDArray[np.bool_]
+    """Lanes that came to it."""
     lanes: NDArray[np.bool_]
-    """Lanes that executed the instruction."""
+    """Those of them that executed it: without those whose predicate guards an instruction."""
 
 
 def run_lanes(step: LaneCode, inputs: NDArray[Any]) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
@@ -528,24 +535,32 @@ def _takes_open_bits(code: Sequence[Statement], nans: _Nans) -> bool:
     return False
 
 
-def taken(step: LaneCode, inputs: NDArray[Any]) -> Iterator[tuple[Assign, list[Taken]]]:
-    """Iterate over the instructions that lanes take, in the order of the text.
+def trail(step: LaneCode, inputs: NDArray[Any]) -> list[Taken]:
+    """Return what lanes come to, in the order of execution.
 
     Parameters
     ----------
     inputs : uint32 (count, 32, words)
         What the code reads.
     """
-    state = _executed(step, inputs)
+    found: list[Taken] = []
+    _executed(step, inputs, found)
+    return found
+
+
+def taken(step: LaneCode, inputs: NDArray[Any]) -> Iterator[tuple[Assign, list[Taken]]]:
+    """Iterate over the instructions that lanes take, in the order of the text; as `trail`."""
+    found = trail(step, inputs)
     for one in every(step.code):
-        if isinstance(one, Assign) and id(one) in state.taken:
-            yield one, state.taken[id(one)]
+        times = [passed for passed in found if passed.statement is one]
+        if isinstance(one, Assign) and times:
+            yield one, times
 
 
-def _executed(step: LaneCode, inputs: NDArray[Any]) -> _State:
+def _executed(step: LaneCode, inputs: NDArray[Any], trail: list[Taken] | None = None) -> _State:
     words = np.ascontiguousarray(inputs, np.uint32)
     held = words if step.bits == 32 else words.view(np.uint64)
-    state = _State(held.shape[:-1])
+    state = _State(held.shape[:-1], trail)
     for index, name in enumerate(step.inputs):
         state.registers[name] = np.ascontiguousarray(held[..., index])
     with np.errstate(all="ignore"):
@@ -571,15 +586,15 @@ def _is_nan(patterns: Lanes, kind: str) -> NDArray[np.bool_]:
 class _State:
     """The registers of all lanes; statements are done for all of them at once, under masks."""
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
+    def __init__(self, shape: tuple[int, ...], trail: list[Taken] | None = None) -> None:
         self.shape = shape
+        self.trail = trail
+        """What lanes come to is appended to it; None: nobody asks."""
         lanes = np.arange(LANES, dtype=np.uint32)
         self.registers: dict[str, Lanes] = {
             LANE: np.broadcast_to(lanes, shape),
             ZERO: np.zeros(shape, np.uint32),
         }
-        self.taken: dict[int, list[Taken]] = {}
-        """What each instruction was given and gave, by the identity of its statement."""
         self.left: list[NDArray[np.bool_]] = []
         """Lanes that have left a loop, the innermost loop last."""
         self.open = np.zeros(shape, np.bool_)
@@ -597,6 +612,7 @@ class _State:
                     self.assign(statement, active)
                 case If():
                     taken = self.holds(statement.predicate)
+                    self.note(statement, [taken], (), active)
                     yes, no = active & taken, active & ~taken
                     if yes.any():
                         yes = self.block(statement.then, yes)
@@ -606,7 +622,9 @@ class _State:
                 case Repeat():
                     self.repeat(statement, active)
                 case Leave():
-                    leaving = active & self.holds(statement.predicate)
+                    holds = self.holds(statement.predicate)
+                    self.note(statement, [holds], (), active)
+                    leaving = active & holds
                     if not statement.turn:
                         self.left[-1] |= leaving
                     active = active & ~leaving
@@ -633,7 +651,7 @@ class _State:
         for name in one.destinations:
             if name in self.nans or row.nan:
                 self.write_nans(name, row.nan, results[0], mask)
-        self.taken.setdefault(id(one), []).append(Taken(sources, results, mask))
+        self.note(one, sources, results, active, mask)
         for name, made in zip(names, results, strict=True):
             self.write(name, made, mask)
 
@@ -644,7 +662,9 @@ class _State:
         else:
             self.read(one.count, "", active)
             count = self.registers[one.count] & np.uint32(one.mask)
-        self.write(one.counter, count if one.down else np.zeros_like(count), active)
+        first = count if one.down else np.zeros_like(count)
+        self.note(one, [count], [first], active)
+        self.write(one.counter, first, active)
         self.left.append(np.zeros(self.shape, np.bool_))
         running = active
         entering = active & self.holds(one.entry) if one.entry else np.zeros_like(active)
@@ -662,10 +682,19 @@ class _State:
             self.block(one.body[one.skipped :], middle)
             running &= ~self.left[-1]
             step = np.uint32(-1 & 0xFFFFFFFF if one.down else 1)
-            self.write(one.counter, self.registers[one.counter] + step, running)
+            following = self.registers[one.counter] + step
+            self.note(one, (), [following], running)
+            self.write(one.counter, following, running)
             entering = np.zeros_like(active)
             asked = True
         self.left.pop()
+
+    def note(
+        self, one: Statement, sources: Sequence[Lanes], results: Sequence[Lanes],
+        came: NDArray[np.bool_], lanes: NDArray[np.bool_] | None = None,
+    ) -> None:  # fmt: skip
+        if self.trail is not None:
+            self.trail.append(Taken(one, sources, results, came, came if lanes is None else lanes))
 
     def read(self, name: str | int, fmt: str, mask: NDArray[np.bool_]) -> None:
         """Note what lanes read as numbers of a format ("": as bits), if they are open NaNs."""

@@ -40,6 +40,8 @@ class Event:
     makers: Mapping[str, int]
     """Number of the event that made what each operand held that it read, by the operand's text; of
     registers of several, the last."""
+    stored: frozenset[int]
+    """Numbers of the events that stored bytes that it read, through copies, too."""
     result: NDArray[Any] | None
     """What it made; None for stores, copies and barriers."""
 
@@ -151,6 +153,7 @@ class _Bytes:
 class _Seen:
     inputs: dict[str, NDArray[Any]] = field(default_factory=dict)
     makers: dict[str, int] = field(default_factory=dict)
+    stored: frozenset[int] = frozenset()
 
 
 class _Recorder(Warps):
@@ -173,8 +176,11 @@ class _Recorder(Warps):
             self._makers |= dict.fromkeys(step.writes.registers, number)
             result = self.held(step.writes)["bits"][0]
         self.events.append(
-            Event(number=number, step=step, inputs=seen.inputs, makers=seen.makers, result=result)
-        )
+            Event(
+                number=number, step=step, inputs=seen.inputs, makers=seen.makers,
+                stored=seen.stored, result=result,
+            )
+        )  # fmt: skip
         self._note_writes(step, number)
 
     def _seen(self, step: Straight) -> _Seen:
@@ -185,6 +191,10 @@ class _Recorder(Warps):
         if accesses_rows(step) and not step.stores:
             memory, rows = self.rows(step)
             seen.inputs["rows"] = memory["bits"][0][rows]
+        for span in step.bytes_read:
+            written, start = self._bytes(Place(buffer=span.buffer, offset=0))
+            numbers = written.events[start + span.offsets]
+            seen.stored |= frozenset(numbers[numbers != _NOBODY].tolist())
         return seen
 
     def _note_writes(self, step: Straight, number: int) -> None:

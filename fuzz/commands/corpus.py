@@ -15,8 +15,8 @@ from corpus.exchange import export_zip, is_archive, json_lines, opened_archive, 
 from corpus.known import known_with, load_known, mark_known
 from corpus.opening import named_corpus, named_entry
 from corpus.upkeep import Group, compare, grouped, merge, prune, verify
+from fuzz.findings.case import is_value_finding
 from fuzz.findings.families import accused, in_words, who_has
-from fuzz.findings.making import commands_of
 from fuzz.kinds import sentence
 from fuzz.options import (
     CorpusCheck,
@@ -127,13 +127,9 @@ def show_finding(options: CorpusShow) -> None:
     if options.json:
         emit(entry.finding)
         return
-    from fuzz.explain.terminal import page_of
+    from fuzz.explain.page import page_of
 
-    console().print(page_of(entry, again=False))
-    say("")
-    for words, command in commands_of(entry):
-        # Whole in one line, so that it can be copied on a narrow terminal.
-        say(plain(f"{words}: {command}"))
+    page_of(entry).show(console())
 
 
 def mark_finding(options: CorpusMarkKnown) -> None:
@@ -295,6 +291,11 @@ def reproduce(options: Repro) -> None:
     from fuzz.explain.folder import write_reproduction
 
     entry = named_entry(options.case, options.corpus)
+    if options.bisected is not None and not is_value_finding(entry):
+        raise UsageError(
+            f"--bisected is about compilers that make code of a program which runs, and finding "
+            f"{entry.id} is of another sort, whose folder has no place for it; leave --bisected out"
+        )
     path, disassembler = options.output or Path(f"repro-{entry.id}"), options.disassembler
     files = write_reproduction(
         entry, path, disassembler=find_disassembler(disassembler), bisected=options.bisected

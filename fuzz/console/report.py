@@ -241,7 +241,7 @@ def _findings(
     stored = [family.saved.id for family in shown if family.saved is not None]
     if not stored:
         return
-    from fuzz.explain.terminal import page_of
+    from fuzz.explain.page import page_of
 
     opened = open_corpus(corpus)
     for identity in stored[:most]:

@@ -239,7 +239,8 @@ def _wrong_instruction(
     """Name an instruction that is wrong alone, and what it needs for that."""
     if guarded:
         plain = assign("and.b32", "r0", "r0", "r0", guard=one.guard)
-        same = Taken([LANE_NUMBERS[None]] * 2, (LANE_NUMBERS[None],), ODD[None])
+        given, odd = LANE_NUMBERS[None], ODD[None]
+        same = Taken(plain, [given] * 2, (given,), odd, odd)
         if wrong_images(device, [instruction_alone(plain, same, guarded=True)]) is not None:
             return Culprit(instructions=(_PREDICATE,))
     loaded = [instruction_alone(one, time, guarded=guarded, loaded=True) for time in times]

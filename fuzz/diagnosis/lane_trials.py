@@ -202,7 +202,7 @@ def drawn_alone(row: ScalarInstruction, guard: str = "") -> list[Trial]:
             for each in [random.integers(0, 64 if small else 1 << 62, (1, LANES))]
         ]
         count = len(row.sources)
-        taken = Taken(held[:count], tuple(held[count:]), ODD)
+        taken = Taken(one, held[:count], tuple(held[count:]), ODD, ODD)
         trials.append(instruction_alone(one, taken, guarded=bool(guard)))
     return trials
 

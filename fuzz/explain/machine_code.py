@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 
 import msgspec
 
 from corpus import Finding
-from fuzz.explain.facts import ValueFacts, outcomes_of
-from fuzz.explain.notation import escaped, fenced, table
+from fuzz.explain.document import Block, Facts, Heading, Line, Listing, Paragraph
+from fuzz.explain.facts import ValueFacts
 from fuzz.findings.families import Asked, asked_of
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.assembler import Assembler
@@ -39,10 +39,17 @@ def asked_by_bisection(path: Path, finding: Finding) -> tuple[Asked, ...]:
 
     Raises UsageError if the file holds no such answers, or those of another finding.
     """
+    wanted = f"what `warpfuzz bisect {finding.id} --json` prints"
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
         rows = [msgspec.json.decode(line) for line in lines if line.strip()]
-        (told,) = [row["bisect"] for row in rows if "bisect" in row]
+        objects = (row for row in rows if isinstance(row, dict))
+        told = next((row["bisect"] for row in objects if "bisect" in row), None)
+        if told is None:
+            raise UsageError(
+                f'{path} has no line that begins with {{"bisect": …}}, and so is not {wanted}; '
+                "write that to a file and name it"
+            )
         found = [
             Asked(
                 version=str(version), level=int(level["level"]),
@@ -53,10 +60,13 @@ def asked_by_bisection(path: Path, finding: Finding) -> tuple[Asked, ...]:
             if "reason" not in cell
         ]  # fmt: skip
         identity = str(told["id"])
-    except (OSError, UnicodeDecodeError, msgspec.DecodeError, ValueError, TypeError, KeyError) as e:
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
         raise UsageError(
-            f"{path} does not hold what `warpfuzz bisect {finding.id} --json` prints ({e}); write "
-            "that to a file and name it"
+            f"{path} cannot be read as {wanted} ({error}); write that to a file and name it"
+        ) from None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise UsageError(
+            f"{path} holds JSON that is not {wanted}; write that to a file and name it"
         ) from None
     if identity != finding.id:
         raise UsageError(f"{path} holds answers about {identity}, and this is {finding.id}")
@@ -130,60 +140,31 @@ class Built:
 
 @dataclass(frozen=True, kw_only=True)
 class MachineCode:
-    """What a folder says of compilers."""
+    """Where the machine code of a right and of a wrong build parts."""
 
-    lines: Sequence[str]
-    """Markdown."""
-    files: Mapping[str, bytes]
+    blocks: Sequence[Block] = ()
+    """Part of a page."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def machine_code(
     facts: ValueFacts, disassembler: Disassembler | None, asked: Sequence[Asked] = ()
 ) -> MachineCode:
-    """Return what compilers do with a finding's kernel."""
+    """Return what compilers make of a finding's kernel."""
     told = tuple(asked) or asked_of(facts.finding, "ptxas")
-    lines = [*_table(facts.finding, told)]
     if not told and not str(facts.finding.details.get("compiler", "")).startswith("ptxas"):
-        return MachineCode(lines=lines, files={})
-    lines += ["## Where the machine code parts", ""]
+        return MachineCode()
+    heading = Heading("Where the machine code parts")
     if disassembler is None:
-        lines += [
-            f"No nvdisasm was here, so no machine code is shown: `pip install {WHEEL}`, and write "
-            "the folder again.",
-            "",
-        ]
-        return MachineCode(lines=lines, files={})
+        text = f"No nvdisasm is here: pip install {WHEEL}, and write the folder again."
+        return MachineCode(blocks=[heading, Paragraph(text)])
     try:
         bad, good = _builds(facts, told, disassembler)
     except (UsageError, InfrastructureError) as error:
-        return MachineCode(lines=[*lines, f"None is shown: {error}.", ""], files={})
-    lines += _comparison(bad, good, disassembler)
+        return MachineCode(blocks=[heading, Paragraph(f"It is not shown: {error}.")])
+    blocks = [heading, *_comparison(bad, good, disassembler)]
     files = {BAD: bad.listing.encode(), GOOD: good.listing.encode()}
-    return MachineCode(lines=lines, files=files)
-
-
-def _table(finding: Finding, asked: Sequence[Asked]) -> Iterator[str]:
-    rows: dict[str, dict[str, str]] = {}
-    for one in asked:
-        rows.setdefault(one.compiler, {})[f"-O{one.level}"] = one.outcome
-    if asked_of(finding, "ptxas") == tuple(
-        asked
-    ):  # what the driver's compiler did stands there, too
-        recorded = outcomes_of(finding)
-        rows |= {
-            row[0]: dict(zip(recorded.levels, row[1:], strict=True))
-            for row in recorded.rows
-            if row[0] not in rows
-        }
-    if not rows:
-        return
-    heads = sorted({level for row in rows.values() for level in row})
-    yield from ("## What each compiler does", "")
-    cells = [
-        [escaped(name), *(escaped(row.get(head, "")) for head in heads)]
-        for name, row in rows.items()
-    ]
-    yield from table(("compiler", *heads), cells)
+    return MachineCode(blocks=blocks, files=files)
 
 
 def _builds(
@@ -255,44 +236,46 @@ def _computing(built: Built) -> list[tuple[int, str]]:
     ]
 
 
-def _comparison(bad: Built, good: Built, disassembler: Disassembler) -> Iterator[str]:
+def _comparison(bad: Built, good: Built, disassembler: Disassembler) -> Iterator[Block]:
     pairs = list(zip_longest(bad.instructions, good.instructions))
     first = next((at for at, (one, other) in enumerate(pairs) if one != other), None)
-    yield f"Disassembled with nvdisasm {disassembler.version}."
-    yield ""
-    yield f"- wrong, `{BAD}`: {escaped(bad.name)}, {len(bad.instructions)} instructions"
-    yield f"- right, `{GOOD}`: {escaped(good.name)}, {len(good.instructions)} instructions"
-    yield ""
+    yield Facts(
+        [
+            ("wrong", f"{bad.name}: {len(bad.instructions)} instructions, {BAD}"),
+            ("right", f"{good.name}: {len(good.instructions)} instructions, {GOOD}"),
+        ]
+    )
     if first is None:
-        yield from ("Both are the same, instruction for instruction.", "")
+        yield Paragraph("Both are the same, instruction for instruction.")
         return
-    yield f"The first instruction that differs is number {first + 1}, marked with `>`."
-    yield ""
+    yield Paragraph(
+        f"Disassembled with nvdisasm {disassembler.version}; the first instruction that differs is "
+        f"number {first + 1}."
+    )
     yield from _excerpts((bad, first), (good, first))
-    end = len(bad.instructions), ""
-    other_end = len(good.instructions), ""
+    ends = (len(bad.instructions), ""), (len(good.instructions), "")
     among = zip_longest(_computing(bad), _computing(good))
-    places = ((one or end, other or other_end) for one, other in among)
+    places = ((one or ends[0], other or ends[1]) for one, other in among)
     place = next(((one[0], other[0]) for one, other in places if one[1] != other[1]), None)
     if place is None:
-        yield "What computes is the same in both, but for the numbers of registers."
-        yield ""
+        yield Paragraph("What computes is the same in both, but for the numbers of registers.")
     elif place != (first, first):
-        yield (
+        yield Paragraph(
             "Of the instructions that compute, with registers named in the order in which they "
             f"come, the first that differs is number {place[0] + 1} of the wrong one and "
             f"{place[1] + 1} of the right one."
         )
-        yield ""
         yield from _excerpts((bad, place[0]), (good, place[1]))
 
 
-def _excerpts(*around: tuple[Built, int]) -> Iterator[str]:
+def _excerpts(*around: tuple[Built, int]) -> Iterator[Block]:
     """Yield instructions around some places of the wrong build and of the right one."""
-    for title, (built, place) in zip(("Wrong:", "Right:"), around, strict=True):
-        shown = [
-            f"{'>' if at == place else ' '} {at + 1:4d}  {text}"
-            for at, text in enumerate(built.instructions)
-            if place - _BEFORE <= at <= place + _BEHIND
-        ]
-        yield from (title, "", *fenced("\n".join(shown)))
+    for title, (built, place) in zip(("wrong:", "right:"), around, strict=True):
+        yield Paragraph(title)
+        yield Listing(
+            [
+                Line(text=f"{at + 1:4d}  {text}", marked=at == place)
+                for at, text in enumerate(built.instructions)
+                if place - _BEFORE <= at <= place + _BEHIND
+            ]
+        )

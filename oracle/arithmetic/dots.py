@@ -5,6 +5,7 @@ Where a target has no unit for f16, it is scalar f32 arithmetic that ptxas write
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from itertools import accumulate, chain, pairwise
 from typing import Any
@@ -19,7 +20,7 @@ from oracle.arithmetic.truncated import truncated_dot
 from oracle.arithmetic.unusual import unusual_dot
 from oracle.formats import Format, format_named
 from oracle.models import ScalarDot, TruncatedDot
-from oracle.scratch import Scratch
+from oracle.scratch import Scratch, own_scratch
 
 Array = NDArray[Any]
 
@@ -54,13 +55,7 @@ def dot_product(
     Raw patterns of the format of D, shape (m, n, tiles): working memory, good until the next call.
     """
     multiplicand, accumulator = format_named(rule.multiplicand), rule.accumulator_format
-    _, a_type, b_type, _ = rule.types.split(".")
-    a = _prepared(a, format_named(a_type), rule, rule.a_subnormals.value)
-    b = _prepared(b, format_named(b_type), rule, rule.b_subnormals.value)
-    if rule.c_subnormals.value == "flushed":
-        c = flushed(c, format_named(rule.c_type))
-    if rule.c_type != accumulator.name:
-        c = conversions.widen(c)
+    a, b, c = _operands(a, b, c, rule)
     last = rule.addend.value == "last"
     start = np.zeros_like(c) if last else c
     members = rule.blocks(a.shape[2])
@@ -81,6 +76,45 @@ def dot_product(
     if rule.nan.value != conversions.CANONICAL_NAN[result.name]:
         d = np.where(is_nan(d, result), result_type(result)(rule.nan.value), d)
     return d
+
+
+def block_sums(
+    a: Array, b: Array, c: Array, *, rule: TruncatedDot
+) -> Iterator[tuple[tuple[int, ...], Array, Array, Array, int]]:
+    """Yield what `dot_product` adds at once to an element of D, one block after the other.
+
+    Parameters
+    ----------
+    a, b
+        A row of A and a column of B, shape (k,).
+    c
+        The element of C, shape ().
+
+    Yields
+    ------
+    The ks, the factors as they reach the multiplier, (k,) each, the sum that they are added to, and
+    the sum afterwards: patterns of the accumulator's format.
+    """
+    multiplicand = format_named(rule.multiplicand)
+    a, b, c = _operands(a[None, None, :], b[None, :, None], c[None, None, None], rule)
+    total = np.zeros_like(c) if rule.addend.value == "last" else c
+    for block in rule.blocks(a.shape[2]):
+        d = _chain(a, b, total, multiplicand, rule, own_scratch(), (block,), None, keeps_c=True)
+        after = d.transpose(2, 0, 1).copy()
+        yield block, a[0, 0, block], b[0, block, 0], total[0, 0, 0], int(after[0, 0, 0])
+        total = np.zeros_like(c) if rule.sums is not None else after
+
+
+def _operands(a: Array, b: Array, c: Array, rule: TruncatedDot) -> tuple[Array, Array, Array]:
+    """Return operands as they reach the unit: A and B prepared, C of the accumulator's format."""
+    _, a_type, b_type, _ = rule.types.split(".")
+    a = _prepared(a, format_named(a_type), rule, rule.a_subnormals.value)
+    b = _prepared(b, format_named(b_type), rule, rule.b_subnormals.value)
+    if rule.c_subnormals.value == "flushed":
+        c = flushed(c, format_named(rule.c_type))
+    if rule.c_type != rule.accumulator_format.name:
+        c = conversions.widen(c)
+    return a, b, c
 
 
 def unpacked(bits: Array, name: str) -> Array:

@@ -7,6 +7,7 @@ the other: several times slower, and as exact.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -51,9 +52,43 @@ def unusual_dot(
     return total
 
 
-def _add_block(a: _Elements, b: _Elements, c: Array, block: slice, rule: TruncatedDot) -> Array:
-    fmt = rule.accumulator_format
-    addend = _Elements(c, fmt)
+def units_of(
+    a: Array, b: Array, c: Array, *, multiplicand: Format, rule: TruncatedDot
+) -> tuple[float, Sequence[float], Sequence[float]]:
+    """Return how the terms of one block of one element of D are aligned.
+
+    Parameters
+    ----------
+    a, b
+        Raw patterns of the factors, shape (k,).
+    c
+        That of the addend, of the rule's accumulator format, shape ().
+
+    Returns
+    -------
+    unit
+        What terms are truncated to multiples of.
+    values
+        The exact terms, the addend last; not finite where one is not.
+    counts
+        The truncated terms, in units.
+    """
+    with np.errstate(all="ignore"):
+        left, right = (
+            _Elements(x[:, None, None], multiplicand, least)
+            for x, least in zip((a, b), rule.least_exponents, strict=True)
+        )
+        addend, block = _Elements(c[None, None, None], rule.accumulator_format), slice(0, len(a))
+        largest = _largest_exponents(left, right, addend, block, rule)
+        unit = float(np.ldexp(1.0, largest - rule.fraction_bits.value)[0, 0, 0])
+        values = [float(x[0, 0, 0] * y[0, 0, 0]) for x, y, _ in _products(left, right, block)]
+        values.append(float(addend.values[0, 0, 0]))
+        return unit, values, np.trunc(np.array(values) / unit).tolist()
+
+
+def _largest_exponents(
+    a: _Elements, b: _Elements, addend: _Elements, block: slice, rule: TruncatedDot
+) -> Array:
     zero = rule.zero_exponent.value
     largest = np.where(addend.values == 0.0, zero, addend.exponents)
     for x, y, exponents in _products(a, b, block):
@@ -61,6 +96,13 @@ def _add_block(a: _Elements, b: _Elements, c: Array, block: slice, rule: Truncat
         if rule.product_exponent.value == "normalised":
             exponents = exponents + (np.abs(product) >= np.ldexp(2.0, exponents))
         np.maximum(largest, np.where(product == 0.0, zero, exponents), out=largest)
+    return largest
+
+
+def _add_block(a: _Elements, b: _Elements, c: Array, block: slice, rule: TruncatedDot) -> Array:
+    fmt = rule.accumulator_format
+    addend = _Elements(c, fmt)
+    largest = _largest_exponents(a, b, addend, block, rule)
     scale = np.ldexp(1.0, rule.fraction_bits.value - largest)
     total = np.trunc(addend.values * scale)
     for x, y, _ in _products(a, b, block):

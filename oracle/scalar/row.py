@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
+from oracle.scalar.sentences import sentence_of
 from oracle.targets import VERSIONS, Module, PtxVersion
 
 Bits = NDArray[Any]
@@ -17,6 +19,7 @@ Bits = NDArray[Any]
 Function = Callable[..., Bits]
 NAN_FORMATS = ("f16", "f16x2", "bf16", "bf16x2", "f32", "f64")
 """Formats of registers that hold floating-point numbers; of tf32, f32."""
+_TYPE = re.compile(r"(?:[usfb](?:4|8|16|32|64)|bf16|tf32|e\dm\d)(?:x[24])?|pred")
 _ARITHMETIC = frozenset({"add", "sub", "mul", "fma", "min", "max", "cvt", "set", "setp", "testp"})
 """First words of what is told to compute with numbers: NaN is NaN there (9.7.3, 9.7.4)."""
 
@@ -111,6 +114,33 @@ class ScalarInstruction:
         computes = self.family in _ARITHMETIC and not signs
         return fmt if computes and fmt in NAN_FORMATS else ""
 
+    @property
+    def says(self) -> str:
+        """What the section of the ISA says that it does."""
+        return sentence_of(self.opcode, clamped=self.result_type.startswith(("f", "bf")))
+
+    @property
+    def result_type(self) -> str:
+        """Type of its first destination, as PTX names it: "f32", "s64", "b32", "pred"."""
+        kind, types = self.destinations[0], self._types
+        packed = ".pack" in self.opcode or self.family[0] == "v"
+        if kind == "pred" or packed:
+            return kind
+        if self.family in ("popc", "clz", "bfind"):
+            return "u32"
+        if self.family in ("dp4a", "dp2a"):
+            return "s32" if any(one[0] == "s" for one in types) else "u32"
+        return _of_register(types[0], kind) if types else kind
+
+    @property
+    def source_type(self) -> str:
+        """Type of its sources, as PTX names it; of moves and selections that of the result."""
+        return self._types[-1] if self._types else self.destinations[0]
+
+    @property
+    def _types(self) -> list[str]:
+        return [word for word in self.opcode.split(".") if _TYPE.fullmatch(word)]
+
     def text(self, destinations: Sequence[str], sources: Sequence[str]) -> str:
         """Return the statement with its operands, as they are written in PTX."""
         opcode, written, read = self.opcode, "|".join(destinations), ", ".join(sources)
@@ -122,6 +152,16 @@ class ScalarInstruction:
             case _:
                 opcode = self.opcode
         return f"{opcode} {written}, {read};"
+
+
+def _of_register(name: str, kind: str) -> str:
+    """Return a type as a register of a class holds it: an integer extended, others as they are."""
+    bits = int(kind[1:])
+    if name[0] in "us" and "x" not in name:
+        return f"{name[0]}{bits}"
+    found = re.fullmatch(r"[a-z]+([0-9]+)(?:x([0-9]))?", name)
+    size = 0 if found is None else int(found[1]) * int(found[2] or 1)
+    return name if size == bits or name == "tf32" else kind
 
 
 Since = tuple[tuple[int, int], int]

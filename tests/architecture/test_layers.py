@@ -26,7 +26,7 @@ LAYERS = (
     "operands lane_code ops steps storage sharing program definedness image",
     "elementwise special_bounds lane_fragments metadata batches tags",
     "multiply lane_products matrix_moves double_enclosure enclosure",
-    "warps execution bounds permission tracing",
+    "warps execution bounds permission tracing slicing terms",
     "measuring",
 )
 """Modules and packages of `oracle`; each imports its own layer and those before it."""

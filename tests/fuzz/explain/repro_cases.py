@@ -117,7 +117,7 @@ def stored(
                 continue
             evidence = Evidence(
                 kind=first.kind,
-                bucket=Bucket.of(first.kind, "test"),
+                bucket=Bucket.of(first.kind, "a test's finding"),
                 subject=subject,
                 attempts=[first],
             )

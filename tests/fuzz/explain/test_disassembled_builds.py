@@ -14,6 +14,7 @@ from repro_cases import half, multiplication, stored
 
 from corpus import Entry, RunnerVerdict
 from fuzz.explain import machine_code as module
+from fuzz.explain.document import Document
 from fuzz.explain.facts import ValueFacts
 from fuzz.explain.folder import inline_kernel, reproduction
 from fuzz.explain.machine_code import (
@@ -85,13 +86,11 @@ def test_the_page_marks_what_differs_and_names_the_tool(
     monkeypatch.setattr(module, "_built", built)
     entry = with_outcomes(plain, asked({"12.4.1 -O3": "violation", "12.5.1 -O3": "match"}))
     made = machine_code(ValueFacts.of(entry), TOOL, asked_of(entry.finding, "ptxas"))
-    page = "\n".join(made.lines)
-    assert "| ptxas V12.4.1 | violation |" in page
-    assert "Disassembled with nvdisasm V13.5.37." in page
-    assert "The first instruction that differs is number 1" in page
+    page = Document("", made.blocks).markdown()
+    assert "nvdisasm V13.5.37; the first instruction that differs is number 1." in page
     assert "the first that differs is number 2 of the wrong one and 2 of the right one" in page
-    assert ">    2  HMMA.16816.F32 R8, R4, R22, R8 ;" in page
-    assert ">    2  HMMA.16816.F32 R9, -R5, R23.reuse, R9 ;" in page
+    assert " >     2  HMMA.16816.F32 R8, R4, R22, R8 ;" in page
+    assert " >     2  HMMA.16816.F32 R9, -R5, R23.reuse, R9 ;" in page
     assert made.files.keys() == {"good.sass", "bad.sass"}
     assert made.files["bad.sass"].decode().splitlines() == list(WRONG)
 
@@ -100,14 +99,15 @@ def test_without_a_disassembler_the_folder_says_so_and_has_the_rest(plain: Entry
     entry = with_outcomes(plain, asked({"12.4.1 -O3": "violation", "12.5.1 -O3": "match"}))
     files = reproduction(entry)
     page = files["README.md"].decode()
-    assert "No nvdisasm was here" in page
-    assert "| ptxas V12.5.1 | match |" in page
+    assert "No nvdisasm is here" in page
+    assert "| right | V12.5.1 -O3 |" in page
     assert {"repro.cu", "repro.py", "kernel.ptx"} <= files.keys()
     assert "good.sass" not in files
     missing = machine_code(ValueFacts.of(entry), TOOL, asked({"1.2.3 -O3": "violation"}))
-    assert any("ptxas V1.2.3 is not here; fetch it with" in line for line in missing.lines)
+    told = Document("", missing.blocks).markdown()
+    assert "ptxas V1.2.3 is not here; fetch it with" in told
     of_a_device = reproduction(plain)["README.md"].decode()
-    assert "What each compiler does" not in of_a_device
+    assert "Where the machine code parts" not in of_a_device
 
 
 def test_answers_of_a_bisection_take_the_place_of_what_was_recorded(
@@ -128,13 +128,21 @@ def test_answers_of_a_bisection_take_the_place_of_what_was_recorded(
         {"12.4.1 -O3": "violation", "12.5.1 -O3": "match"}
     )
     page = reproduction(plain, bisected=path)["README.md"].decode()
-    assert "| ptxas V12.4.1 | violation |" in page
+    assert "| wrong | V12.4.1 -O3 |" in page
+    assert "| right | V12.5.1 -O3 |" in page
     path.write_bytes(row("0" * 16))
     with pytest.raises(UsageError, match="holds answers about 0000"):
         asked_by_bisection(path, plain.finding)
-    path.write_text("{")
-    with pytest.raises(UsageError, match="does not hold what `warpfuzz bisect"):
-        asked_by_bisection(path, plain.finding)
+    wrong = {
+        "{": "cannot be read as what `warpfuzz bisect",
+        '{"x":1}': "has no line that begins with",
+        '{"bisect":{"x":1}}': "holds JSON that is not what `warpfuzz bisect",
+        "[1]": "has no line that begins with",
+    }
+    for text, words in wrong.items():
+        path.write_text(text)
+        with pytest.raises(UsageError, match=words):
+            asked_by_bisection(path, plain.finding)
 
 
 def test_results_get_registers_of_their_own() -> None:

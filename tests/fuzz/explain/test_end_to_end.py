@@ -71,5 +71,5 @@ def test_a_planted_fault_goes_all_the_way(tmp_path: Path) -> None:
     right = by_python(repro, "--ptx", repro / "module.ptx")
     assert (right.code, "as expected" in right.out) == (0, True)
     page = (repro / "README.md").read_text()
-    assert f"That is the expected `{first['expected']}`." in page
-    assert f"The device left `{first['actual']}`." in page
+    assert first["expected"] in page
+    assert f"the build leaves {first['actual']}" in page

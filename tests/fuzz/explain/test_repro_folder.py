@@ -106,7 +106,7 @@ def test_what_a_front_end_compiled_lies_beside_its_ptx(
     entry = replace(entry, finding=msgspec.structs.replace(entry.finding, made=made))
     folder = reproduced(entry, tmp_path)
     page = (folder / "README.md").read_text()
-    assert f"`{name}`" in page
+    assert f"| {name} |" in page
     assert command in page
     text = (folder / name).read_text()
     assert ("__global__" in text) == (name == "kernel.cu")

@@ -14,8 +14,8 @@ from fuzz.findings.launches import (
     setup_of,
 )
 from fuzz.judging.guessing import guess
-from fuzz.judging.reducing import pieces_of
 from fuzz.judging.reference import image_of, rounded, undecided, without_rounding
+from fuzz.reducer import pieces_of
 from oracle.errors import UsageError
 from runners.simulated import Module, SimulatedDevice
 from strategies.contents.buffers import below, filled

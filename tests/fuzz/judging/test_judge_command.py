@@ -20,11 +20,12 @@ from command_line import ROOT, warpfuzz
 from planted_ptxas import planted_ptxas
 
 from corpus import Kind
+from fuzz.explain.document import escaped
 from fuzz.findings.launches import Setup, parse_launch, setup_of
 from fuzz.judging import comparing, judging, reducing
 from fuzz.judging.comparing import _repeats
-from fuzz.judging.judging import _holds
-from fuzz.judging.reducing import Reducer
+from fuzz.judging.judging import shows
+from fuzz.judging.reducing import KernelReducer
 from fuzz.judging.reference import Expected, Left, Reference, forgetting
 from runners.compilers import Found
 from runners.protocol import Failure, Trouble
@@ -141,8 +142,7 @@ def test_a_pass_that_breaks_a_kernel_is_found_and_made_small(tmp_path: Path, ker
     page = warpfuzz(tmp_path, "corpus", "show", finding["path"], COLUMNS="80").out
     assert "\\n" not in page
     assert "not asked" not in page
-    assert "expected.npy" in page
-    (command,) = (line for line in page.splitlines() if line.startswith("run it again: "))
+    (command,) = (line for line in page.splitlines() if line.startswith("run it again "))
     assert shlex.split(command)[-2:] == ["--ptx-pass", PASS]
 
 
@@ -162,7 +162,7 @@ def test_the_folder_of_a_judged_kernel_says_what_was_judged(reproduction: Path) 
     page = (reproduction / "README.md").read_text()
     assert page.startswith("# violation: mad.lo.s32\n"), "the instruction that the pass changes"
     assert "A person wrote this case" not in page
-    assert f"    {PASS}\n" in page
+    assert f"| PTX pass | {escaped(PASS)} |\n" in page
     assert "compared with the simulated device" in page
     small = (reproduction / "module.ptx").read_text()
     assert THIRD in small
@@ -170,8 +170,8 @@ def test_the_folder_of_a_judged_kernel_says_what_was_judged(reproduction: Path) 
     assert (reproduction / "original.ptx").read_text() == SUMS
     (launch,) = reproduction.parent.glob("warpfuzz-corpus/findings/*/launch.toml")
     setup = setup_of(small, parse_launch(launch.read_bytes(), "here"))
-    grid, block = (" × ".join(map(str, shape)) for shape in (setup.grid, setup.block))
-    assert f"`sums`, with a grid of {grid} blocks of {block} threads" in page
+    grid, block = (" x ".join(map(str, shape)) for shape in (setup.grid, setup.block))
+    assert f"sums, launched with a grid of {grid} blocks of {block} threads" in page
 
 
 def test_the_programs_of_a_judged_kernel_launch_it_as_it_was(reproduction: Path) -> None:
@@ -553,7 +553,7 @@ def test_a_smaller_case_shows_the_same_where_one_is_wrong_and_the_other_right(
     reference = SimpleNamespace(
         after=lambda ptx, setup, image, **_: Expected(image, np.zeros(image.shape, np.bool_))
     )
-    assert _holds(verdict, reference, None)("", None, np.zeros(8, np.uint8)) is shows_it
+    assert shows(verdict, reference, None)("", None, np.zeros(8, np.uint8)) is shows_it
 
 
 def test_registers_and_numbers_become_zero_where_that_shows_the_same() -> None:
@@ -573,7 +573,7 @@ def test_registers_and_numbers_become_zero_where_that_shows_the_same() -> None:
         text, parse_launch(b"grid = 1\nblock = 1\n[arguments]\nout = { bytes = 256 }", "here")
     )
     image = np.full(setup.image_bytes, 7, np.uint8)
-    small = Reducer(
+    small = KernelReducer(
         lambda ptx, setup, image: all(word in ptx for word in kept) and image[9] == 7,
         text, setup, image,
     ).reduced()  # fmt: skip
@@ -592,7 +592,7 @@ def test_of_a_number_its_highest_bit_its_half_and_all_but_its_lowest_are_tried(s
 }}
 """
     setup = setup_of(text, parse_launch(b"grid = 1\nblock = 1\n", "here"))
-    small = Reducer(
+    small = KernelReducer(
         lambda ptx, *_: any(f"mov.u32 %r1, {one};" in ptx for one in ("100", shows)),
         text, setup, np.zeros(setup.image_bytes, np.uint8),
     ).reduced()  # fmt: skip
@@ -623,7 +623,7 @@ def test_a_number_becomes_as_small_as_may_be(number: int, least: int) -> None:
         value = int(found[1])
         return value >= least if number > 0 else value <= least
 
-    small = Reducer(holds, text, setup, np.zeros(setup.image_bytes, np.uint8)).reduced()
+    small = KernelReducer(holds, text, setup, np.zeros(setup.image_bytes, np.uint8)).reduced()
     assert re.search(rf"add\.s32 %r1, [^,]+, {least};", small.ptx)
 
 
@@ -712,7 +712,7 @@ def test_what_is_left_has_no_branches_no_copies_and_one_buffer() -> None:
             return False
         return not np.array_equal(after[0].image, after[1].image)
 
-    small = Reducer(holds, BRANCHES, setup, before).reduced()
+    small = KernelReducer(holds, BRANCHES, setup, before).reduced()
     statements = [one for one in small.ptx.splitlines() if re.match(r"[@a-z].*[;:]", one)]
     opcodes = [re.sub(r"@!%p\d ", "", one).split()[0] for one in statements]
     memory = ["ld.param.u64", "ld.global.s32"]

@@ -30,7 +30,7 @@ from fuzz.checks.protocol import Counts, flattened
 from fuzz.commands.legality import judge_file
 from fuzz.commands.run import _seed, resumed
 from fuzz.explain.folder import reproduction
-from fuzz.explain.terminal import page_of
+from fuzz.explain.page import page_of
 from fuzz.findings.making import ReplayOptions, commands_of
 from fuzz.findings.stored import Replays
 from fuzz.options import Legal, Run

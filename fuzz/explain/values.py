@@ -1,0 +1,164 @@
+"""How a page writes values: a pattern in the notation of its type, and how far two are apart."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from fuzz.findings.verdicts import Difference
+from oracle.arithmetic.dots import unpacked
+from oracle.arithmetic.multiplicands import element_values
+from oracle.formats import FORMATS, Format
+
+NOT_A_NUMBER = "N"
+_PARTS = re.compile(r"([a-z]+[0-9]+(?:m[0-9])?)(?:x([24]))?")
+
+
+def hexadecimal(bits: int, size: int) -> str:
+    """Return raw bits with all of their digits."""
+    return f"0x{bits:0{-(-size // 4)}x}"
+
+
+def notation(bits: int, type_: str) -> str:
+    """Return a pattern as PTX's type has it: "1.0", "-3", "true", "{1.0, 0.0}"; "" of plain bits.
+
+    Of a packed register the lower half comes first.
+    """
+    if type_ == "pred":
+        return "true" if bits else "false"
+    found = _PARTS.fullmatch(type_)
+    if found is None or (type_[0] == "b" and not type_.startswith("bf")):
+        return ""
+    name, count = found[1], int(found[2] or 1)
+    if count > 1:
+        size = int(re.sub(r"\D", "", name)) if name not in FORMATS else FORMATS[name].bits
+        parts = ((bits >> size * at) & ((1 << size) - 1) for at in range(count))
+        return f"{{{', '.join(notation(part, name) for part in parts)}}}"
+    if name[0] in "us":
+        size = int(name[1:])
+        signed = name[0] == "s" and bits >> (size - 1)
+        return str(bits - (1 << size) if signed else bits)
+    return decimal(bits, FORMATS[name]) if name in FORMATS else ""
+
+
+def shown(bits: int, size: int, type_: str) -> str:
+    """Return a pattern in hexadecimal, and in the notation of its type behind it."""
+    if type_ == "pred":
+        return notation(bits, type_)
+    return f"{hexadecimal(bits, size)} {notation(bits, type_)}".rstrip()
+
+
+def float_of(bits: int, fmt: Format) -> float:
+    """Return the number that a pattern of a floating-point format stands for."""
+    if fmt.name == "f64":
+        return float(np.array(bits, np.uint64).view(np.float64))
+    if fmt.bits == 8:
+        bits, fmt = int(unpacked(np.array([bits], np.uint8), fmt.name)[0]), FORMATS["f16"]
+    return float(element_values(np.array([bits], fmt.raw), fmt)[0])
+
+
+def number(value: float, digits: int = 9) -> str:
+    """Return a number with a sign that it is no integer: "1.0", "1e-30", "infinity"."""
+    if math.isinf(value) or math.isnan(value):
+        return "NaN" if math.isnan(value) else "infinity" if value > 0 else "-infinity"
+    return repr(float(f"{value:.{digits}g}"))
+
+
+def decimal(bits: int, fmt: Format) -> str:
+    """Return an element as a person reads it: the digits that tell it from its neighbours."""
+    if not fmt.is_float:
+        half = 1 << (fmt.bits - 1)
+        signed = fmt.kind.value == "signed" and bits & half
+        return str(bits - 2 * half if signed else bits)
+    # As many as tell any two values of a format apart (IEEE 754-2019, 5.12.2).
+    most = 1 + math.ceil((fmt.fraction_bits + 1) * math.log10(2))
+    value = float_of(bits, fmt)
+    tried = (number(value, digits) for digits in range(1, max(most, 9)))
+    return next((text for text in tried if float(text) == value), number(value, most))
+
+
+LEVELS = (1, 2, 4, 16, 256, 4096, 1 << 16, 1 << 20, 1 << 31)
+"""Least distance of each of the levels 1 to 9; what lies between grows from a bit to a word."""
+
+
+def units(one: Difference, fmt: Format | None) -> int | None:
+    """Return how far two values are apart, with a sign; None if one of them is NaN.
+
+    Floats: in steps from one number of the format to the next, +0 and -0 as one. Integers: their
+    difference. What has no type (registers, bytes outside of every result): the number of bits
+    that differ.
+    """
+    if fmt is None:
+        return (one.expected ^ one.actual).bit_count()
+    if not fmt.is_float:
+        return int(decimal(one.actual, fmt)) - int(decimal(one.expected, fmt))
+    if any(math.isnan(float_of(bits, fmt)) for bits in (one.expected, one.actual)):
+        return None
+    half = 1 << (fmt.bits - 1)
+    expected, actual = (
+        -(bits - half) if bits & half else bits for bits in (one.expected, one.actual)
+    )
+    return actual - expected
+
+
+def apart(one: Difference, fmt: Format | None) -> str:
+    """Say how far two values are apart."""
+    distance = units(one, fmt)
+    if distance is None:
+        return "NaN"
+    if fmt is None:
+        return f"{distance} bit{'s' if distance != 1 else ''}"
+    if not fmt.is_float:
+        return f"{distance:+,}"
+    if distance == 0:
+        return "the other zero"
+    # Units in the last place mean something among numbers of about one size.
+    if abs(distance) <= 1 << (fmt.fraction_bits + fmt.ignored_bits):
+        return f"{distance:+,} ulp"
+    return f"off by {number(float_of(one.actual, fmt) - float_of(one.expected, fmt), 3)}"
+
+
+def level(distance: int | None) -> str:
+    """Return a digit for a distance, from 0 (the other zero) to 9; "N" where one is NaN."""
+    if distance is None:
+        return NOT_A_NUMBER
+    return str(sum(abs(distance) >= least for least in LEVELS))
+
+
+def level_words(sign: str) -> str:
+    """Say what a level means."""
+    if sign == NOT_A_NUMBER:
+        return "NaN"
+    if sign == "0":
+        return "the other zero"
+    low, *higher = LEVELS[int(sign) - 1 :]
+    if not higher:
+        return f"{_short(low)} or more"
+    return _short(low) if low == higher[0] - 1 else f"{_short(low)} to {_short(higher[0])}"
+
+
+def _short(value: int) -> str:
+    return str(value) if value < 1 << 16 else f"2^{value.bit_length() - 1}"
+
+
+def legend_words(fmt: Format | None) -> str:
+    """Say what `units` counts."""
+    if fmt is None:
+        return "differing bits"
+    return "units in the last place" if fmt.is_float else "difference"
+
+
+def spans(numbers: Sequence[int]) -> str:
+    """Return numbers in rising order as spans: "0 to 3, 8"."""
+    parts: list[list[int]] = []
+    for one in numbers:
+        if parts and parts[-1][-1] == one - 1:
+            parts[-1].append(one)
+        else:
+            parts.append([one])
+    return ", ".join(
+        str(part[0]) if len(part) == 1 else f"{part[0]} to {part[-1]}" for part in parts
+    )

