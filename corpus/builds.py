@@ -47,8 +47,8 @@ def wrong_builds(case: Case) -> frozenset[Build]:
         name, version = ("ptxas", case.made.assembler) if case.made.assembler else (
             "driver", _release(own)
         )  # fmt: skip
-        level = DEFAULT_LEVEL if case.made.level is None else case.made.level
-        found.add(_build(f"{name}{planted}", version, f"-O{level}"))
+        own_level = DEFAULT_LEVEL if case.made.level is None else case.made.level
+        found.add(_build(f"{name}{planted}", version, f"-O{own_level}"))
     elif said and not found:
         found.add(_build(f"{said}{planted}", "", said))
     return frozenset(found)

@@ -181,6 +181,10 @@ class Identity(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return "/".join(ran), " | ".join(filter(None, (kind, names, *self.condition.split(", "))))
 
 
+WRONG_STEP = "wrong step"
+"""Detail of a case: what experiments show to be wrong."""
+
+
 class Reason(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One reason of the oracle."""
 
@@ -294,6 +298,8 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     origin: Origin | None = None
     """None where a person wrote the case."""
     made: Making = Making()
+    suspected: bool = False
+    """Whether it differed once, and was not run again: a suspect, and no finding yet."""
     shrink: ShrinkStatus = ShrinkStatus.RAW
     complexity: Count = 0
     """How much there is to read beyond the text, such as nonzero elements of the inputs; the
@@ -361,6 +367,11 @@ def _from_1(document: Document) -> Document:
     return {**rest, "instructions": [document["instruction"]]}
 
 
+_BY_CONTENTS = (
+    "other result", "another NaN", "NaN against a number", "infinity against a number",
+    "the sign of zero", "the sign",
+)  # fmt: skip
+"""Ends of keys of schema 2 that what the images hold had decided."""
 _BLAME = re.compile(r"/(only [^/]*|every compiler)$")
 """The compilers with which a key of schema 2 may end."""
 BESIDE = "beside other kernels"
@@ -376,7 +387,14 @@ def from_2(document: Document) -> Document:
         # A key had the kind, the compilers and what is wrong in it.
         key, kind = document["family"]["key"], Kind(document["kind"])
         found |= {"identity": msgspec.to_builtins(identity_of_key(kind, key)), "key": key}
-    return found if "made" in document else {**found, **_with_making(document)}
+    if "made" in document:
+        return found
+    found |= _with_making(document)
+    # Of what ran, it was written down how often; a hang is run again once.
+    raw = document.get("shrink") == ShrinkStatus.RAW and document.get("origin") is not None
+    if raw and document.get("details", {}).get("runs") == 1 and document["kind"] != Kind.HANG:
+        found["suspected"] = True
+    return found
 
 
 _MADE = {
@@ -420,6 +438,8 @@ def identity_of_key(kind: Kind, key: str) -> Identity:
         name = " ".join(dict.fromkeys(re.split(r" (?=\w*\.|m\d|x |another )", name)))
         return Identity.of(kind, name, condition=", ".join(rules))
     kept = _BLAME.sub("", key.removeprefix(f"{kind}/"))
+    for told in _BY_CONTENTS:
+        kept = kept.removesuffix(f"/{told}")
     name, _, said = kept.partition("/")
     if name == "kernel":
         return Identity.of(kind, *said.split(", "))
@@ -432,8 +452,8 @@ def identity_of_key(kind: Kind, key: str) -> Identity:
     if kind.failure == WRONG_RESULT or beside:
         plain = [one for one in names if not one.startswith(_CONTROLS)]
         controls = [one for one in names if one not in plain] if plain else []
-        under = [f"{'under' if one == _CONTROLS[0] else 'in'} {one}" for one in controls]
-        condition = ", ".join(filter(None, (*under, said)))
+        around = [f"{'under' if one == _CONTROLS[0] else 'in'} {one}" for one in controls]
+        condition = ", ".join(filter(None, (*around, said)))
         return Identity.of(kind, *(plain or names), condition=condition)
     return Identity.of(kind, *names, message=said)
 

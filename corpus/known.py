@@ -22,7 +22,16 @@ from msgspec import Meta, Struct
 
 from corpus import durable
 from corpus.builds import DEFAULT_LEVEL, Build, wrong_builds
-from corpus.finding import Case, Finding, Identity, Kind, NonEmpty, explain
+from corpus.finding import (
+    WRONG_RESULT,
+    WRONG_STEP,
+    Case,
+    Finding,
+    Identity,
+    Kind,
+    NonEmpty,
+    explain,
+)
 from corpus.known_patterns import Match, PatternRow, check_patterns, parse_range, wildcards, within
 from corpus.opening import FOLDER, MANIFEST, open_corpus, read_answers
 from oracle.errors import UsageError
@@ -112,11 +121,15 @@ class RecordRow:
     id: str
     identity: Identity
     builds: frozenset[Build]
+    telling: bool = True
+    """Whether the identity is of one cause; if not, it is of this very finding alone."""
     expires: None = None
 
     def fits(self, case: Case) -> bool:
         """Whether a case has this identity."""
-        return case.identity == self.identity
+        return case.identity == self.identity and (
+            self.telling or (isinstance(case, Finding) and case.id == self.id)
+        )
 
     def covers(self, build: Build) -> bool:
         """Whether the finding of the record fails with a build."""
@@ -170,7 +183,7 @@ class Known:
     def _like(self, case: Case, today: date | None) -> list[Row]:
         day = _today() if today is None else today
         rows = [one for one in self.entries if not _over(one, day) and one.fits(case)]
-        return [*rows, *self.recorded.get(case.identity, ())]
+        return [*rows, *(one for one in self.recorded.get(case.identity, ()) if one.fits(case))]
 
     def expired(self, *, today: date | None = None) -> tuple[Row, ...]:
         """Return the rows whose last day has passed: to renew or to remove."""
@@ -195,8 +208,13 @@ def load_known(path: Path | None = None) -> Known:
     return parse_known(data, str(path))
 
 
-def known_with(path: Path | None) -> Known:
-    """Return what ships with warpfuzz as known, record included, and what a file has."""
+def known_with(path: Path | None, *, nothing: bool = False) -> Known:
+    """Return what ships with warpfuzz as known, record included, and what a file has.
+
+    With `nothing`, nothing is known.
+    """
+    if nothing:
+        return Known()
     own: tuple[Row, ...] = ()
     if path is not None:
         if not path.is_file():
@@ -219,9 +237,25 @@ def recorded() -> Mapping[Identity, tuple[RecordRow, ...]]:
                     identity = msgspec.structs.replace(finding.identity, failure=kind.failure)
                     builds.setdefault(identity, set()).add(Build("ptxas", version, DEFAULT_LEVEL))
             for identity, some in builds.items():
-                row = RecordRow(id=finding.id, identity=identity, builds=frozenset(some))
+                row = RecordRow(
+                    id=finding.id,
+                    identity=identity,
+                    builds=frozenset(some),
+                    telling=_tells(finding),
+                )
                 found[identity] = (*found.get(identity, ()), row)
     return found
+
+
+_VAGUE = ("scalar code", "a predicate", "a branch", "a loop", "branch or loop")
+"""What names of several causes begin with: nothing else was found to be wrong."""
+
+
+def _tells(finding: Finding) -> bool:
+    """Whether experiments told more of a wrong result than what the program is about."""
+    names = finding.identity.instructions
+    vague = WRONG_STEP not in finding.details or all(one.startswith(_VAGUE) for one in names)
+    return finding.kind.failure != WRONG_RESULT or not vague
 
 
 _FAILING = {

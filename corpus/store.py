@@ -281,7 +281,10 @@ class Corpus:
             if there is None:
                 return
             known = msgspec.structs.replace(
-                there.finding, identity=wider.identity, details=wider.details
+                there.finding,
+                identity=wider.identity,
+                details=wider.details,
+                suspected=wider.suspected,
             )
             if known != there.finding:
                 self.rewrite(there, known)

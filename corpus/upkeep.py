@@ -7,10 +7,9 @@ raises an InfrastructureError; what was copied until then is whole.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import TypeVar
 
 import msgspec
 
@@ -56,21 +55,15 @@ def grouped(
     return sorted(groups, key=lambda group: (-group.kind.severity, group.identity.text))
 
 
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
-
-
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """Two corpora, compared by finding and by family."""
+    """Two corpora, compared by the identities of their findings."""
 
-    only_left: tuple[Entry, ...]
-    only_right: tuple[Entry, ...]
+    only_left: tuple[Group, ...]
+    """Findings of an identity of which the right one has none."""
+    only_right: tuple[Group, ...]
     common: tuple[str, ...]
     """Ids of the findings in both."""
-    families_only_left: tuple[Group, ...]
-    """Families of which the right one has no finding at all."""
-    families_only_right: tuple[Group, ...]
     problems: tuple[Problem, ...]
     """Broken entries, which were left out."""
 
@@ -80,20 +73,17 @@ def compare(left: Corpus, right: Corpus) -> Difference:
     problems: list[Problem] = []
     ours = {entry.id: entry for entry in left.entries(problems.append)}
     theirs = {entry.id: entry for entry in right.entries(problems.append)}
-    our_families = {group.identity: group for group in grouped(ours.values())}
-    their_families = {group.identity: group for group in grouped(theirs.values())}
     return Difference(
         only_left=_missing(ours, theirs),
         only_right=_missing(theirs, ours),
         common=tuple(sorted(ours.keys() & theirs.keys())),
-        families_only_left=_missing(our_families, their_families),
-        families_only_right=_missing(their_families, our_families),
         problems=tuple(problems),
     )
 
 
-def _missing(these: dict[_Key, _Value], those: dict[_Key, _Value]) -> tuple[_Value, ...]:
-    return tuple(value for key, value in these.items() if key not in those)
+def _missing(these: Mapping[str, Entry], those: Mapping[str, Entry]) -> tuple[Group, ...]:
+    there = {entry.finding.identity for entry in those.values()}
+    return tuple(group for group in grouped(these.values()) if group.identity not in there)
 
 
 @dataclass(frozen=True, kw_only=True)

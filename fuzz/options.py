@@ -235,7 +235,8 @@ OPTIONS: Mapping[str, Declared] = {
         "Exit with 3 if fewer than N results were compared, or of assemblers judged.  [default: 1]",
         type=_COUNT,
     ),
-    "known": option("TOML file of known discrepancies, added to those that ship with warpfuzz."),
+    "known": option("TOML file of known findings, added to those that ship with warpfuzz."),
+    "no_known": option("Count every finding as new, whatever is known."),
     "times": option("Run each case this many times.", type=_COUNT),
     "images": option("", type=_COUNT),
     "output": option(""),
@@ -333,7 +334,7 @@ class Run(Options, words="run", runs="run:run_campaign"):
         "Which cases, and how long": "time cases findings quiet_time seed shard resume "
         "new trust at_least",
         "On which machine": "devices workers fleet gpus repeat screen device_reference",
-        "What comes out": "corpus known report metrics disassembler json",
+        "What comes out": "corpus known no_known report metrics disassembler json",
     }
     runner: str | None = option(
         "What is tested. `ptxas`: which instructions it accepts; nothing runs. `sim`: programs on "
@@ -453,6 +454,7 @@ class Run(Options, words="run", runs="run:run_campaign"):
     disassembler: Path | None = shared("disassembler")
     at_least: int | None = shared("at_least")
     known: Path | None = shared("known")
+    no_known: bool = shared("no_known")
     report: Path | None = shared("report")
     metrics: str | None = shared("metrics")
     # What the command finds out of them.
@@ -487,6 +489,7 @@ class Replay(Options, words="replay", runs="replay:replay_path"):
     runner: str | None = shared("any_runner")
     junit: Path | None = shared("junit")
     known: Path | None = shared("known")
+    no_known: bool = shared("no_known")
     at_least: int | None = shared("at_least")
     quiet: bool = option("Print only new findings.")
     kernels: bool = option(
@@ -595,6 +598,7 @@ class Judge(Options, words="judge", runs="judge:judge_kernel"):
     faults: tuple[str, ...] = shared("faults")
     ptx_pass: str | None = shared("ptx_pass")
     known: Path | None = shared("known")
+    no_known: bool = shared("no_known")
     junit: Path | None = shared("junit")
 
 
@@ -741,6 +745,7 @@ class Gate(Options, words="gate", runs="gate:gate"):
         "corpus", "Folder where findings are kept.  [default: gate-OLD-NEW]", default=None
     )
     known: Path | None = shared("known")
+    no_known: bool = shared("no_known")
     junit: Path | None = shared("junit", "Also write JUnit XML, one test for each line.")
     report: Path | None = shared("report", "Also write the result as a page, .html.")
 
@@ -910,6 +915,7 @@ class Screen(Options, words="screen", runs="screen:screen"):
     ptx_pass: str | None = shared("ptx_pass")
     model: str | None = shared("model")
     known: Path | None = shared("known")
+    no_known: bool = shared("no_known")
     junit: Path | None = shared("junit", "Also write JUnit XML: one test for each multiprocessor.")
     report: Path | None = shared("report")
     metrics: str | None = shared("metrics")
@@ -973,6 +979,7 @@ class CorpusList(Options, words="corpus list", runs="corpus:list_findings"):
 
     path: Path = argument(default=DEFAULT_CORPUS)
     known: Path | None = shared("known")
+    no_known: bool = shared("no_known")
 
 
 class CorpusShow(Options, words="corpus show", runs="corpus:show_finding"):

@@ -144,6 +144,9 @@ class Triage:
         if case is None:
             return False
         self.tries[key] = self.tries.get(key, 0) + 1
+        # What was not compiled was compiled again by itself before (`Rounds`).
+        suspected = _to_be_examined(suspect) and case.kind is not Kind.COMPILE_FAILURE
+        case = msgspec.structs.replace(case, suspected=suspected)
         member = self._member(suspect.bucket, case, suspect.cases + self.passed.pop(key, 0))
         self._keep(member, self.corpus.add(case, suspect.files))
         if not _to_be_examined(suspect):

@@ -15,6 +15,7 @@ import numpy as np
 
 from corpus import Case, Entry, Kind, ShrinkStatus, open_corpus
 from corpus.entry import KERNEL
+from corpus.finding import WRONG_STEP
 from corpus.programs import unpack
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.program_rounds import CompiledOnce, nothing_compiles
@@ -32,7 +33,6 @@ from fuzz.findings.case import (
     subject_of,
 )
 from fuzz.findings.families import (
-    WRONG_STEP,
     Bucket,
     beside_other_kernels,
     bucket_of_difference,
@@ -49,6 +49,7 @@ from fuzz.findings.replay import (
     replays_of,
     smallest_kernel,
 )
+from fuzz.findings.verdicts import Differences
 from fuzz.kinds import KINDS
 from fuzz.runner import OpenRunner, RunnerChoice, open_runner
 from fuzz.shrinking import Verdicts, runner_verdicts, shrink
@@ -395,7 +396,7 @@ class Examiner:
             return bucket_of_flaky(form)
         if failure is not None:
             return bucket_of_failure(kind, form, failure)
-        bucket = bucket_of_difference(kind, form, ())
+        bucket = bucket_of_difference(kind, form, Differences())
         return beside_other_kernels(bucket) if subject.others else bucket
 
     def _named(self, evidence: Evidence, culprit: Culprit | None) -> Evidence:

@@ -53,11 +53,13 @@ from runners.assemblers.disassembly import find_disassembler
 def list_findings(options: CorpusList) -> None:
     """Print a line for each cause, worst first."""
     problems: list[Problem] = []
-    listed = known_with(options.known)
+    listed = known_with(options.known, nothing=options.no_known)
+    entries = list(named_corpus(options.path).entries(problems.append))
     groups = grouped(
-        named_corpus(options.path).entries(problems.append),
+        (entry for entry in entries if not entry.finding.suspected),
         lambda finding: listed.match(finding) is not None,
     )
+    suspects = sum(entry.finding.suspected for entry in entries)
     if options.json:
         for group in groups:
             emit(
@@ -96,8 +98,11 @@ def list_findings(options: CorpusList) -> None:
     unknown = sum(listed.match(group.smallest.finding) is None for group in groups)
     say(
         f"{findings} of {counted(len(groups), 'family', 'families')} in {options.path}, a line for "
-        f"each cause: {unknown} not known, {len(groups) - unknown} known."
+        f"each cause: {unknown} new, {len(groups) - unknown} known."
     )
+    if suspects:
+        resume = typed(("warpfuzz", "run", "--resume", "--corpus", options.path))
+        say(f"{counted(suspects, 'suspect')}, not replayed yet, so no findings: {resume}")
     report_expired(listed)
     report_problems(problems)
 
@@ -213,22 +218,21 @@ def compare_corpora(options: CorpusDiff) -> bool:
     """Print what one corpus has and the other has not; tell whether there is any such thing."""
     left, right = options.left, options.right
     difference = compare(named_corpus(left), named_corpus(right))
+    sides = (("-", difference.only_left), ("+", difference.only_right))
     if options.json:
         emit(
-            only_left=[entry.id for entry in difference.only_left],
-            only_right=[entry.id for entry in difference.only_right],
+            only_left=[one.id for group in difference.only_left for one in group.members],
+            only_right=[one.id for group in difference.only_right for one in group.members],
             common=list(difference.common),
-            families_only_left=[group.identity.text for group in difference.families_only_left],
-            families_only_right=[group.identity.text for group in difference.families_only_right],
+            families_only_left=[group.identity.text for group in difference.only_left],
+            families_only_right=[group.identity.text for group in difference.only_right],
         )
     else:
-        for mark, entries in (("-", difference.only_left), ("+", difference.only_right)):
-            for entry in entries:
-                say(f"{mark} {entry.id}  {sentence(entry.finding)}")
-        console().print(
-            f"{len(difference.only_left)} only in {left}, {len(difference.only_right)} only in "
-            f"{right}, {len(difference.common)} in both"
-        )
+        for mark, groups in sides:
+            for group in groups:
+                say(f"{mark} {group.smallest.id}  {_line(group)}")
+        only = [counted(len(groups), "cause") for _, groups in sides]
+        console().print(f"{only[0]} only in {left}, {only[1]} only in {right}")
     differ = bool(difference.only_left or difference.only_right)
     report_problems(difference.problems, fail=not differ)
     return differ

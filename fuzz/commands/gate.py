@@ -15,9 +15,9 @@ from pathlib import Path
 
 from markupsafe import escape
 
-from corpus import Kind, create_corpus
+from corpus import Case, Kind, create_corpus
 from corpus.entry import Entry, read_entry
-from corpus.known import Known, known_with
+from corpus.known import Known, known_with, load_known
 from corpus.opening import RECORD, named_corpus
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import ProcessPool
@@ -246,7 +246,7 @@ def gate(options: Gate) -> bool:
         raise UsageError(
             f"--report {options.report}: the page is HTML; give a name that ends in .html"
         )
-    known = known_with(options.known)
+    known = known_with(options.known, nothing=options.no_known)
     old, new = (_toolchain(name, options) for name in (options.old, options.new))
     if old == new:
         raise UsageError(f"{options.old} and {options.new} are the same compiler, {new.named}")
@@ -371,9 +371,20 @@ def _take_record(
                 what=f"{sentence(row.finding)}{_named(row, standing)}{_often(row)}",
                 source="shipped findings",
                 entry=row.entry,
-                known=known.match(row.finding) is not None,
+                known=_known(row.finding, known, standing, result),
             )
         )
+
+
+def _known(case: Case, known: Known, standing: Standing, result: _GateResult) -> bool:
+    """Whether a finding does not count: of what the two differ in, only if the user's file says so.
+
+    What ships as known of the new compiler is as new to who has the old one.
+    """
+    path = result.options.known
+    if standing.is_news:
+        known = Known() if path is None or result.options.no_known else load_known(path)
+    return known.match(case) is not None
 
 
 def _named(row: Replayed, standing: Standing) -> str:
@@ -487,7 +498,7 @@ def _draw(
                 what=f"{words} ({PROVISIONAL})" if family.provisional else words,
                 source="new programs",
                 entry=None if family.saved is None else read_entry(family.saved.path),
-                known=family.known is not None,
+                known=_known(family.case, known, standing, result),
             )
         )
 

@@ -29,7 +29,7 @@ from oracle.errors import InfrastructureError
 def judge_kernel(options: Judge) -> bool:
     """Judge a kernel; tell whether compilers disagree about it."""
     started = time.monotonic()
-    known = known_with(options.known)
+    known = known_with(options.known, nothing=options.no_known)
 
     @cache
     def corpus() -> Corpus:

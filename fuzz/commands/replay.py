@@ -111,7 +111,7 @@ def replay_path(options: Replay) -> bool:
     with Replays(
         replay_options(options), baseline=options.baseline, answers=answers, kernels=options.kernels
     ) as replays:
-        known = known_with(options.known)
+        known = known_with(options.known, nothing=options.no_known)
         _replay(entries, replays, told, options, known)
     for problem in told.broken:
         name, message = problem.path.name, f"{problem.cause.value}: it could not be read"

@@ -115,7 +115,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
         say(f"no campaign is in {options.corpus} yet; a new one begins", stderr=True)
     front_ends = find_front_ends(options.front_ends)
     options = _resolved(options, front_ends)
-    budget, known = budget_of(options, state), known_with(options.known)
+    budget, known = budget_of(options, state), known_with(options.known, nothing=options.no_known)
     check_report(options.report)
     check = _check(options, front_ends, _seed(options, state))
     if options.shard is not None:

@@ -123,7 +123,7 @@ def screen(options: Screen) -> bool:
         return _screen_fleet(options, options.fleet)
     check_report(options.report)
     made = read_set(options.path) if options.path is not None else None
-    known = known_with(options.known)
+    known = known_with(options.known, nothing=options.no_known)
     try:
         devices = _devices(options, made)
     except InfrastructureError as error:
@@ -537,7 +537,7 @@ def _screen_fleet(options: Screen, fleet: str) -> bool:
     check_conflicts(options, "screen --fleet")
     runner = hardware_runner(options.runner)
     words, files = _fleet_arguments(options, runner)
-    known = known_with(options.known)
+    known = known_with(options.known, nothing=options.no_known)
     corpus = create_corpus(options.corpus, generator=generator())
     with starting(lines=True) as tell:
         tell(joining(fleet))

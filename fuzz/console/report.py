@@ -111,7 +111,7 @@ def _found(status: CampaignStatus) -> str:
     unknown, known = group_counts(status.families)
     words = counted(unknown, "finding") if unknown else "no findings"
     if known:
-        words += f", and {known:,} known"
+        words = f"{unknown:,} new, {known:,} known"
     if status.suspects:
         words += f", and {counted(len(status.suspected), 'suspect')} not replayed yet"
     if status.unstored:

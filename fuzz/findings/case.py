@@ -19,11 +19,12 @@ from corpus import (
     ShrinkStatus,
     Versions,
 )
+from corpus.finding import WRONG_STEP
 from corpus.programs import decode_program, encode_program, pack, unpack
 from fuzz import warpfuzz_version
 from fuzz.diagnosis.experiments import Culprit
 from fuzz.diagnosis.single_step import CODE
-from fuzz.findings.families import WRONG_STEP, Bucket, bucket_of_culprit
+from fuzz.findings.families import Bucket, bucket_of_culprit
 from fuzz.findings.making import EXPECTED as EXPECTED
 from fuzz.findings.making import INPUT as INPUT
 from fuzz.findings.making import MODULE as MODULE

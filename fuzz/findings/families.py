@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Case, Identity, Kind, Saved
-from corpus.finding import BESIDE, DIVERGED, RIGHT
+from corpus.finding import BESIDE, DIVERGED, RIGHT, WRONG_STEP
 from corpus.known import Row
 from fuzz.diagnosis.experiments import Culprit, unit_of
-from fuzz.findings.verdicts import TELLING, Difference, Differences, differences, kind_of_difference
+from fuzz.findings.verdicts import Differences, differences
 from fuzz.kinds import KINDS, described, sentence, versions_described, what_is_wrong
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
@@ -192,10 +192,10 @@ class WrongImages:
         """Return what differs in an image."""
         return differences(self.program, self.expected[place], self.actual[place])
 
-    @cached_property
-    def every(self) -> Differences:
-        """What differs in all images."""
-        return Differences.joined([self.differences(place) for place in range(len(self.images))])
+    @property
+    def outside(self) -> bool:
+        """Whether bytes outside of every result differ in any of the images."""
+        return any(self.differences(place).outside for place in range(len(self.images)))
 
     def wrong_in(self, actual: NDArray[np.uint8]) -> NDArray[np.bool_]:
         """Return which of the images are wrong in another run, (count,)."""
@@ -288,30 +288,25 @@ _LEFT_OUT = frozenset({"sync", "aligned", "matrix", "alayout", "blayout", "layou
 
 
 def bucket_of_difference(
-    kind: Kind,
-    form: Form | None,
-    found: Sequence[Difference],
-    seen: WrongImages | None = None,
+    kind: Kind, form: Form | None, found: Differences, seen: WrongImages | None = None
 ) -> Bucket:
-    """Return the bucket of images that came out wrong.
+    """Return the bucket of images that came out wrong: what made the first element that differs.
+
+    How values are related depends on what the images hold, and is no part of it.
 
     Parameters
     ----------
     form
         What the program is about, None of code of lanes; with `seen`, what made the first element
         that differs is found out, whatever else the program has.
-    seen
-        The images; without them nothing is looked for that would explain them.
+    found
+        What differs; in `seen` in all images.
     """
     scalar = "" if seen is None else seen.scalar
     if seen is not None and seen.producer is not None:
         form = seen.producer.form
-    every = Differences.of(found) if seen is None else seen.every
-    shape = kind_of_difference(every, form)
-    if (every.column("row") < 0).any():
-        what = "writes outside of its result"
-    else:
-        what = shape if shape in TELLING else "other result"
+    outside = found.outside if seen is None else seen.outside
+    what = "writes outside of its result" if outside else ""
     if scalar:
         # Code of lanes has many instructions: they would all be one line.
         return Bucket.of(kind, f"{_LANES} that ends in {scalar}", condition=what)
@@ -486,10 +481,6 @@ def who_has(found: Iterable[Case]) -> str:
     diverged = all(case.kind is Kind.DIVERGENCE for case in cases)
     named = versions_described if diverged else described
     return f"only {named([one for one in everybody if one in wrong], everybody)}"
-
-
-WRONG_STEP = "wrong step"
-"""Detail of a case: what experiments show to be wrong."""
 
 
 def is_provisional(case: Case) -> bool:

@@ -1,12 +1,11 @@
 """Verdicts: how an image differs from the expected one, and what that is called.
 
-A `Difference` is one element of a result that is not what was expected. `judge` tells what an image
-says as a whole, and `kind_of_difference` names in a few words what its differences have in common.
+A `Difference` is one element of a result that is not what was expected; `judge` tells what an image
+says as a whole.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,8 +18,6 @@ from numpy.typing import NDArray
 from corpus import Kind
 from fuzz.kinds import BY_OUTCOME
 from oracle.execution import execute, has_figures
-from oracle.formats import FORMATS, Format
-from oracle.forms import Form
 from oracle.image import different, locate
 from oracle.legality import Explanation
 from oracle.legality import Verdict as Legality
@@ -136,39 +133,13 @@ class Difference:
 class Differences(Sequence[Difference]):
     """What differs in one image or several, in columns: there may be thousands of elements."""
 
-    def __init__(self, parts: Sequence[_Part]) -> None:
+    def __init__(self, parts: Sequence[_Part] = ()) -> None:
         self._parts = [part for part in parts if len(part.byte)]
 
-    @classmethod
-    def of(cls, found: Sequence[Difference]) -> Differences:
-        """Return some differences in columns."""
-        if isinstance(found, cls):
-            return found
-        rows = [(one.row, one.column, one.byte, one.bits) for one in found]
-        row, column, byte, bits = np.array(rows, np.int64).reshape(-1, 4).T
-        expected, actual = (
-            np.array([getattr(one, name) for one in found], np.uint64)
-            for name in ("expected", "actual")
-        )
-        return cls(
-            [
-                _Part(
-                    names=lambda _, at: found[at].where,
-                    row=row, column=column, byte=byte, bits=bits, expected=expected, actual=actual,
-                )
-            ]
-        )  # fmt: skip
-
-    @classmethod
-    def joined(cls, found: Sequence[Differences]) -> Differences:
-        """Return what differs in several images."""
-        return cls([part for one in found for part in one._parts])
-
-    def column(self, name: str) -> NDArray[Any]:
-        """Return an attribute of every difference, in order: int64, or uint64 for raw bits."""
-        parts = [getattr(part, name) for part in self._parts]
-        kind = np.uint64 if name in ("expected", "actual") else np.int64
-        return np.concatenate(parts) if parts else np.zeros(0, kind)
+    @property
+    def outside(self) -> bool:
+        """Whether bytes outside of every result differ."""
+        return any((part.row < 0).any() for part in self._parts)
 
     def __len__(self) -> int:
         return sum(len(part.byte) for part in self._parts)
@@ -260,127 +231,3 @@ def differences(
         expected=expected[others].astype(np.uint64), actual=actual[others].astype(np.uint64),
     )  # fmt: skip
     return Differences([*reversed(found), outside])
-
-
-_FEW = 16
-"""Units in the last place that are few."""
-_ENOUGH = 8
-"""Elements with the same bits flipped that are no accident: each has a chance of one half where
-the last bit is rounded the other way."""
-TELLING = frozenset(
-    {
-        "another NaN", "NaN against a number", "infinity against a number", "the sign of zero",
-        "the sign",
-    }
-)  # fmt: skip
-"""Kinds that a fault has in every image or in none, whatever the images hold."""
-
-
-def kind_of_difference(found: Sequence[Difference], form: Form | None) -> str:
-    """Say in a few words what the differing elements of an image have in common.
-
-    `form` made them; it tells the type of the elements.
-    """
-    if not found:
-        return "not recorded"
-    every = Differences.of(found)
-    if (every.column("row") < 0).any():
-        return "bytes outside of the result"
-    displaced = _displaced(every)
-    if displaced:
-        return displaced
-    expected, actual = every.column("expected"), every.column("actual")
-    values = _relations(every, form)
-    if len(values) == 1 and next(iter(values)) in TELLING:
-        return next(iter(values))
-    flipped = expected ^ actual
-    if len(every) >= _ENOUGH and (flipped == flipped[0]).all():
-        return "always the same bits flipped"
-    if len(values) == 1:
-        return next(iter(values))
-    if values <= {"last bit toward zero", "last bit away from zero", "a few last bits"}:
-        return "a few last bits"
-    return "other values"
-
-
-def _relations(found: Differences, form: Form | None) -> set[str]:
-    pairs = np.stack([found.column("expected"), found.column("actual")], axis=1)
-    sizes = found.column("bits")
-    ways: set[str] = set()
-    for size in np.unique(sizes).tolist():
-        type_ = form.d_type if form is not None and form.is_product else None
-        type_ = type_ if type_ is not None and type_.bits == size else None
-        expected, actual = pairs[sizes == size].T
-        if type_ is not None and type_.is_float:
-            ways |= _float_relations(expected, actual, type_)
-        elif type_ == FORMATS["s32"]:
-            ways |= _integer_relations(expected, actual)
-        else:
-            ways.add("other bits")
-    return ways
-
-
-def _displaced(found: Differences) -> str:
-    """Say how values that are all there stand elsewhere; "" if they are not."""
-    if len(found) < 2:
-        return ""
-    expected = np.sort(found.column("expected"))
-    if not np.array_equal(expected, np.sort(found.column("actual"))) or expected[0] == expected[-1]:
-        return ""
-    at = {(one.row, one.column): one.expected for one in found}
-    of_rows = Counter((row, value) for (row, _), value in at.items())
-    of_columns = Counter((column, value) for (_, column), value in at.items())
-    moves = {"rows": 0, "columns": 0, "transposed": 0}
-    for one in found:
-        stays = at[one.row, one.column] == one.actual
-        moves["transposed"] += at.get((one.column, one.row)) == one.actual
-        moves["rows"] += of_columns[one.column, one.actual] - stays
-        moves["columns"] += of_rows[one.row, one.actual] - stays
-    best = max(moves, key=lambda name: moves[name])
-    if moves[best] < len(found):
-        return "elements in each other's places"
-    return "transposed" if best == "transposed" else f"{best} in each other's places"
-
-
-def _float_relations(
-    expected: NDArray[np.uint64], actual: NDArray[np.uint64], type_: Format
-) -> set[str]:
-    sign = np.uint64(1 << (type_.bits - 1))
-    infinity = np.uint64(((1 << type_.exponent_bits) - 1) << type_.fraction_bits)
-    want, got = expected & ~sign, actual & ~sign
-    nans = (want > infinity) | (got > infinity)
-    steps = (want.astype(np.int64) - got.astype(np.int64)).astype(np.int64)
-    cases = [
-        (nans & (want > infinity) & (got > infinity), "another NaN"),
-        (nans, "NaN against a number"),
-        ((want == got) & (want == 0), "the sign of zero"),
-        (want == got, "the sign"),
-        ((want == infinity) | (got == infinity), "infinity against a number"),
-        (got == 0, "zero against a number"),
-        (((expected ^ actual) & sign) != 0, "other values"),
-        (steps == 1, "last bit toward zero"),
-        (steps == -1, "last bit away from zero"),
-        (np.abs(steps) <= _FEW, "a few last bits"),
-    ]
-    return _first_that_holds(cases, "other values")
-
-
-def _integer_relations(expected: NDArray[np.uint64], actual: NDArray[np.uint64]) -> set[str]:
-    limits = np.array([0x7FFF_FFFF, 0x8000_0000], np.uint64)
-    steps = expected.astype(np.int64) - actual.astype(np.int64)
-    cases = [
-        (np.isin(actual, limits) | np.isin(expected, limits), "a clamped sum against another"),
-        (np.abs(steps) == 1, "off by one"),
-    ]
-    return _first_that_holds(cases, "other values")
-
-
-def _first_that_holds(cases: list[tuple[NDArray[np.bool_], str]], otherwise: str) -> set[str]:
-    """Return the words of the first condition that holds of each element, each once."""
-    left = np.ones_like(cases[0][0])
-    words = set()
-    for holds, said in cases:
-        if (left & holds).any():
-            words.add(said)
-        left &= ~holds
-    return words | ({otherwise} if left.any() else set())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from corpus import Case, Finding, Identity, Kind, Making, RunnerVerdict
 from corpus.builds import Build
-from corpus.known import Known, load_known, mark_known, parse_known
+from corpus.known import Known, known_with, load_known, mark_known, parse_known, recorded
 from oracle.errors import InfrastructureError, UsageError
 from oracle.targets import TARGETS
 
@@ -137,6 +137,46 @@ def test_an_internal_error_that_is_marked_hides_no_other(tmp_path: Path) -> None
     mark_known(path, errors[0], cause="r", evidence="", until=None)
     known = load_known(path)
     assert [known.match(one) is not None for one in errors] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "known_as"),
+    [
+        ("a loop of lanes", None),
+        ("branch or loop", None),
+        ("scalar code that ends in lop3", None),
+        ("wmma.mma m16n16k16 f16 f16", None),
+        ("cvt.s64.u32", None),
+        ("lop3.or.b32, xor.b32", "bf0d6aa8abc85ab0"),
+    ],
+)
+def test_what_the_record_has_is_known_where_its_name_is_of_one_cause(
+    name: str, known_as: str | None
+) -> None:
+    """One was known by "branch or loop and ...", which is all that is known of it (2026-11-26)."""
+    device = "NVIDIA H200, driver 580.159.04, CUDA 13.0, PyCUDA 2026.1"
+    own = RunnerVerdict(runner="cuda", version="1", outcome="violation", device=device)
+    found = changed(
+        wrong(*name.split(", ")),
+        runners=(own,),
+        details={"compiler": "the driver's compiler, -O3"},
+    )
+    matched = Known(recorded=recorded()).match(found)
+    assert (matched and matched.id) == known_as
+    elsewhere = changed(found, details={"compiler": "the driver's compiler, -O0"})
+    assert Known(recorded=recorded()).match(elsewhere) is None
+
+
+def test_another_fault_in_the_instruction_of_a_row_is_new() -> None:
+    known = known_with(None)
+    assert known.match(wrong("sub.sat.s32", version="V12.8.93")) is not None
+    for other in (
+        wrong("sub.sat.s32", condition="in a loop of lanes", version="V12.8.93"),
+        wrong("sub.sat.s32", "shl.b32", version="V12.8.93"),
+        wrong("sub.sat.s32", version="V13.0.88"),
+        wrong("sub.sat.s32", version="V12.8.93", made=Making(runner="cuda", faults=("x",))),
+    ):
+        assert known.match(other) is None
 
 
 def test_rows_are_added_to_a_file_of_schema_1(tmp_path: Path) -> None:

@@ -221,24 +221,22 @@ def test_merging_mends_a_broken_entry(folder: str, tmp_path: Path) -> None:
     assert [entry.id for entry in corpus.entries()] == [small.id]
 
 
-def test_the_difference_of_two_corpora_is_told_by_finding_and_by_family(tmp_path: Path) -> None:
+def test_the_difference_of_two_corpora_is_told_by_identity(tmp_path: Path) -> None:
     left, right = new_corpus(tmp_path / "1"), new_corpus(tmp_path / "2")
     both, ours, theirs, crash = (
         changed(CASE, **fields)
         for fields in (
             {},
             {"target": "sm_80"},
-            {"target": "sm_75"},
+            {"identity": Identity.of(Kind.ACCEPTED, "theirs"), "target": "sm_75"},
             {"kind": Kind.CRASH, "identity": CRASHED},
         )
     )
     common = left.add(both, {}), right.add(both, {})
-    only_ours, crashed, only_theirs = left.add(ours, {}), left.add(crash, {}), right.add(theirs, {})
+    _, crashed, only_theirs = left.add(ours, {}), left.add(crash, {}), right.add(theirs, {})
     difference = compare(left, right)
-    assert {entry.id for entry in difference.only_left} == {only_ours.id, crashed.id}
-    assert [entry.id for entry in difference.only_right] == [only_theirs.id]
+    assert [group.smallest.id for group in difference.only_left] == [crashed.id]
+    assert [group.smallest.id for group in difference.only_right] == [only_theirs.id]
     assert {difference.common} == {(saved.id,) for saved in common}
-    assert [group.kind for group in difference.families_only_left] == [Kind.CRASH]
-    assert difference.families_only_right == ()
     (only_theirs.path / "finding.json").unlink()
     assert len(compare(left, right).problems) == 1

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus import Case, Identity, Kind, RunnerVerdict, create_corpus, durable
+from corpus.finding import WRONG_STEP
 from corpus.known import Known
 from fuzz.campaign.campaign import check_options
 from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
@@ -33,7 +34,7 @@ from fuzz.campaign.store import (
 from fuzz.campaign.triage import Triage
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Facts, Found, RoundPlan, Stage
-from fuzz.findings.families import WRONG_STEP, Bucket, FamilyState
+from fuzz.findings.families import Bucket, FamilyState
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
 from oracle.image import different

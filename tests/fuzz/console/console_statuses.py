@@ -9,10 +9,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from corpus import Case, Identity, Kind, RunnerVerdict, Saved, ShrinkStatus
+from corpus.finding import WRONG_STEP
 from corpus.known import RecordRow
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.checks.protocol import Counts, DeviceStatus, ShownCounter, Stage, Words
-from fuzz.findings.families import WRONG_STEP, Bucket, FamilyState
+from fuzz.findings.families import Bucket, FamilyState
 from strategies.coverage import CoverageLine
 
 FEW = settings(max_examples=30)

@@ -21,7 +21,7 @@ from fuzz.findings.families import (
     core_of,
 )
 from fuzz.findings.replay import Subject
-from fuzz.findings.verdicts import Difference, differences, kind_of_difference
+from fuzz.findings.verdicts import differences
 from fuzz.kinds import sentence
 from oracle.execution import execute
 from oracle.forms import Form
@@ -71,65 +71,15 @@ def _moved(step, names):
     return step.changed(place=replace(place, buffer=names[place.buffer]))
 
 
-def _differing(*pairs: tuple[int, int], bits: int = 32) -> list[Difference]:
-    return [
-        Difference(
-            where=f"d[0, {column}]", byte=4 * column, row=0, column=column, expected=expected,
-            actual=actual, bits=bits,
-        )
-        for column, (expected, actual) in enumerate(pairs)
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("pairs", "words"),
-    [
-        ([(0x7FFFFFFF, 0xFFFFFFFF)], "another NaN"),
-        ([(0x7FFFFFFF, 0x3F800000)], "NaN against a number"),
-        ([(0x7F800000, 0x7F7FFFFF)], "infinity against a number"),
-        ([(0x00000000, 0x80000000)], "the sign of zero"),
-        ([(0x3F800000, 0xBF800000)], "the sign"),
-        ([(0x3F800000, 0x00000000)], "zero against a number"),
-        ([(0x3F800001, 0x3F800000)], "last bit toward zero"),
-        ([(0x3F800001, 0x3F800002)], "last bit away from zero"),
-        ([(0x3F800001, 0x3F800000), (0x3F800001, 0x3F800009)], "a few last bits"),
-        ([(0x3F800000, 0x3F900000)], "other values"),
-        ([(5, 9), (9, 5)], "columns in each other's places"),
-        ([(0x3F800000 + 256 * n, 0x3F900000 + 256 * n) for n in range(9)],
-         "always the same bits flipped"),
-        ([], "not recorded"),
-    ],
-)  # fmt: skip
-def test_the_kind_of_a_difference_has_words(pairs: list[tuple[int, int]], words: str) -> None:
-    assert kind_of_difference(_differing(*pairs), half()) == words
-
-
-@pytest.mark.parametrize(
-    ("places", "words"),
-    [
-        ([(0, 1), (1, 1)], "rows in each other's places"),
-        ([(1, 0), (1, 1)], "columns in each other's places"),
-        ([(0, 1), (1, 0)], "transposed"),
-        ([(0, 1), (1, 2)], "elements in each other's places"),
-    ],
-)
-def test_values_in_each_others_places_are_told_by_how_they_moved(places, words: str) -> None:
-    values = ((5, 9), (9, 5))
-    found = [
-        replace(one, row=row, column=column)
-        for one, (row, column) in zip(_differing(*values), places, strict=True)
-    ]
-    assert kind_of_difference(found, half()) == words
-
-
-def test_bytes_outside_of_the_result_come_before_values() -> None:
-    outside = Difference(
-        where="byte 3 of gd", byte=3, row=-1, column=-1, expected=0, actual=1, bits=8
-    )
-    found = [*_differing((0, 1)), outside]
-    assert kind_of_difference(found, half()) == "bytes outside of the result"
-    family = bucket_of_difference(Kind.VIOLATION, half(), found)
-    assert family.identity.text == ("wrong result | wmma.mma of f16 | writes outside of its result")
+def test_bytes_outside_of_the_result_are_told_apart_from_values() -> None:
+    program = multiplication(half())
+    expected = execute(program, contents(program, 1)).images[0]
+    for byte, outside in ((program.offset("gd"), False), (program.offset("ga"), True)):
+        actual = expected.copy()
+        actual[byte] ^= 1
+        found = differences(program, expected, actual)
+        bucket = bucket_of_difference(Kind.VIOLATION, half(), found)
+        assert (bucket.identity.condition != "") is found.outside is outside
 
 
 @pytest.mark.parametrize(

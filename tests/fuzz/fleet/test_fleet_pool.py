@@ -156,7 +156,7 @@ class Answering:
     def _event(self, job: Job) -> Event:
         if isinstance(job, RoundJob):
             return Finished(job=job, report=report_of(job))
-        number = int(job.bucket.key.split()[1])
+        number = int(job.bucket.identity.instructions[0].split()[1])
         # The finding came with the job: the corpus is another host's.
         assert (job.corpus / "findings" / job.id).is_dir() or list(job.corpus.rglob(job.id))
         one = found(number, complexity=9 if job.seconds is None else 1)

@@ -91,7 +91,7 @@ class Rough:
             return Lost(job=job, how="was killed by SIGKILL", guilty=True)
         if isinstance(job, RoundJob):
             return Finished(job=job, report=_report(job))
-        number = int(job.bucket.key.split()[1])
+        number = int(job.bucket.identity.instructions[0].split()[1])
         if job.seconds is None and number % 8 == 0:
             return Finished(job=job, report=Found(bucket=job.bucket, state=FoundState.GONE))
         one = found(number, complexity=9 if job.seconds is None else 1)
