@@ -52,6 +52,12 @@ KNOWN = {
     "mask-compared-without-ftz": {"c0f7e6b0"},
     "mask-negated-behind-a-predicate": {"5a55df11"},
     "nan-of-64-bits-saturated": {"4c5a39c9"},
+    "constant-multiplicand-of-bytes-unpacked-from-another-number": {"19c7b6f1", "09bdf6a7"},
+    "copysign-of-one-register-merged": {"4fe92c5a"},
+    "ftz-lost-in-front-of-a-maximum-with-0": {"dcc58354"},
+    "half-converted-to-tf32-by-name": {"9168abff"},
+    "lop3-of-one-register-merged": {"bf0d6aa8"},
+    "negation-of-a-fragment-lost": {"691466f5", "69f82e72", "88f1af40"},
 }
 """By the id of a known discrepancy: the findings that it explains. All others have another cause,
 or the name that they had when they were recorded."""
