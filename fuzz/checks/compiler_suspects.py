@@ -56,7 +56,6 @@ from fuzz.runner import OpenRunner
 from fuzz.shrinking import Verdicts, runner_verdicts
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import forms_by_opcode
-from oracle.legality import explain
 from oracle.targets import Module
 from runners.assemblers.judgements import Outcome, Verdict
 from runners.assemblers.judging import judge_module
@@ -379,11 +378,6 @@ class MatrixExaminer:
             partial(self._said, accepting[0]) if accepting else None,
             took=time.monotonic() - begun,
             end=begun + (seconds if ending else max(seconds, _REFUSAL_SECONDS)),
-            fits=lambda text: all(
-                explain(one, target=finding.target, ptx_version=finding.ptx_version).verdict
-                in ("legal", "not judged")
-                for one in instructions_of(text)
-            ),
         )
         status = reducer.reduce()
         smaller = self._refused(reducer.text, [*refusal.verdicts], (), finding)
