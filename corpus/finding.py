@@ -287,6 +287,9 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Value of the `.version` directive, such as "8.0"."""
     oracle: OracleVerdict = OracleVerdict(verdict="not asked")
     runners: tuple[RunnerVerdict, ...] = ()
+    bisected: tuple[RunnerVerdict, ...] = ()
+    """What compilers did that were asked later (`warpfuzz bisect`), oldest first: they do not count
+    for the id."""
     versions: Versions = Versions()
     origin: Origin | None = None
     """None where a person wrote the case."""
@@ -311,6 +314,13 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def text(self) -> str:
         """The instructions, one per line."""
         return "\n".join(self.instructions)
+
+    @property
+    def asked(self) -> tuple[RunnerVerdict, ...]:
+        """What everybody did who was asked; of a build that was asked twice, the later answer."""
+        later = {(one.runner, one.version, one.options) for one in self.bisected}
+        first = (one for one in self.runners if (one.runner, one.version, one.options) not in later)
+        return (*first, *self.bisected)
 
 
 class Finding(Case, frozen=True, kw_only=True, forbid_unknown_fields=True):

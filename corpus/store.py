@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -34,7 +35,16 @@ from corpus.entry import (
     read_entry,
     scan_folders,
 )
-from corpus.finding import BrokenEntryError, Case, Cause, FileRecord, Finding, Problem, encode
+from corpus.finding import (
+    BrokenEntryError,
+    Case,
+    Cause,
+    FileRecord,
+    Finding,
+    Problem,
+    RunnerVerdict,
+    encode,
+)
 from oracle.errors import UsageError
 
 FINDINGS, RAW, BROKEN = "findings", "raw", "broken"
@@ -238,6 +248,19 @@ class Corpus:
         with durable.explained("update", entry.path):
             durable.replace_file(entry.path / DESCRIPTION, data, self.findings)
 
+    def add_bisected(self, entry: Entry, answers: Iterable[RunnerVerdict]) -> None:
+        """Keep what compilers did of a stored finding, in place of what they did before."""
+        given = tuple(answers)
+        named = {(one.runner, one.version, one.options) for one in given}
+        with self.exclusively():
+            there = self.sound(entry.id) or entry
+            kept = (
+                one for one in there.finding.bisected
+                if (one.runner, one.version, one.options) not in named
+            )  # fmt: skip
+            every = sorted((*kept, *given), key=_age)
+            self.rewrite(there, msgspec.structs.replace(there.finding, bisected=tuple(every)))
+
     def attach_kernel(self, entry: Entry, ptx: str) -> None:
         """Store the smallest kernel that shows a finding beside it, in place of an older one."""
         data = ptx.encode()
@@ -333,6 +356,12 @@ class Corpus:
                     source.rename(temporary / identity)
             durable.sync_folder(self.raw)
             durable.sync_folder(self.findings)
+
+
+def _age(verdict: RunnerVerdict) -> tuple[bool, list[int], str]:
+    """Return what orders compilers by version, the driver's last."""
+    numbers = [int(one) for one in re.findall(r"\d+", verdict.version)]
+    return verdict.runner != "ptxas", numbers, verdict.options
 
 
 def _finding(case: Case, files: Mapping[str, bytes], shrunk_from: str | None) -> Finding:

@@ -441,7 +441,7 @@ def asked_of(case: Case, *runners: str) -> tuple[Asked, ...]:
 
     Kinds of compilers are such as "ptxas"; without any, all are meant.
     """
-    levels = [(one, _LEVEL.fullmatch(one.options)) for one in case.runners]
+    levels = [(one, _LEVEL.fullmatch(one.options)) for one in case.asked]
     return tuple(
         Asked(version=one.version, level=int(level[1]), outcome=one.outcome)
         for one, level in levels
