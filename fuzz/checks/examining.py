@@ -40,6 +40,7 @@ from fuzz.findings.families import (
     bucket_of_flaky,
     what_was_said,
 )
+from fuzz.findings.kernels import KERNEL_SECONDS, smallest_kernel
 from fuzz.findings.replay import (
     COPIES,
     Attempt,
@@ -47,7 +48,6 @@ from fuzz.findings.replay import (
     attempt,
     conclusion,
     replays_of,
-    smallest_kernel,
 )
 from fuzz.findings.verdicts import Differences
 from fuzz.kinds import KINDS
@@ -243,7 +243,10 @@ class Examiner:
         files = dict(files_of(evidence))
         if not lost:
             case = self._compared(case, evidence)
-            kernel = smallest_kernel(self._ready.runner, evidence.subject, evidence.kind)
+            seconds = 0.0 if status is ShrinkStatus.RAW else KERNEL_SECONDS
+            kernel = smallest_kernel(
+                self._ready.runner, evidence.subject, evidence.kind, seconds=seconds
+            )
             if kernel is not None:
                 files[KERNEL] = kernel.encode()
         return Found(

@@ -53,6 +53,7 @@ from fuzz.output.report import (
     recording_console,
     save,
 )
+from fuzz.reducer import opcodes_of
 from oracle.errors import WarpfuzzError
 from oracle.isa import SHAPES
 
@@ -333,7 +334,8 @@ def _lines(
 
 
 def _example(group: FindingGroup) -> str:
-    return accused(group.shown.case).partition(" ")[0]
+    text = accused(group.shown.case)
+    return next(iter(opcodes_of([text])), text.partition(" ")[0])
 
 
 def families_table(families: Iterable[FamilyState]) -> RenderableType:
