@@ -25,7 +25,6 @@ from oracle.lane_code import (
     trail,
     written_by,
 )
-from oracle.lane_fragments import places
 from oracle.matrices import LANES
 from oracle.operands import Use
 from oracle.ops import multiplies_registers
@@ -241,19 +240,3 @@ def around(
         for block in inside(one).values():
             found |= around(block, (*outer, one))
     return found
-
-
-def element_of(event: Event, at: tuple[int, int]) -> tuple[int, int]:
-    """Return the row and column of D that a register of a lane holds after a multiplication.
-
-    Of a register that holds several elements it is the first.
-    """
-    step = event.step
-    if not multiplies_registers(step):
-        return at
-    form = step.form
-    lane, register = at
-    held = places(form, "d")
-    index = register * held.shape[1] // step.writes.holds.registers if step.writes else register
-    _, row, column = held[lane, index].tolist()
-    return row, column
