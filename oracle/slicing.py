@@ -45,6 +45,8 @@ class Link:
     """The instruction, branch, loop or end of a turn of scalar code; None: the step itself."""
     lanes: Mask
     """Lanes whose part in it matters."""
+    registers: tuple[int, ...] = ()
+    """Which registers of its result matter."""
     at: tuple[int, int] | None = None
     """What matters of the result of a step: row and column of a matrix, or lane and register; None
     where more than one element does."""
@@ -133,7 +135,12 @@ class _Walk:
         if not made.is_fragment and len(hit) == lanes.sum() == 1:
             at = int(np.argmax(lanes)), next(iter(hit))
         self.links.append(
-            Link(event=event, lanes=lanes if accesses_registers(step) else _all_lanes(), at=at)
+            Link(
+                event=event,
+                registers=(*hit,),
+                at=at,
+                lanes=lanes if accesses_registers(step) else _all_lanes(),
+            )
         )
         ways = 1 if step.changes or step.copies else 2 if step.action == "pack_registers" else 0
         for use in step.reads:

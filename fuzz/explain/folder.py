@@ -251,7 +251,7 @@ def reproduction(
     if is_value_finding(entry):
         facts = ValueFacts.of(entry)
         compilers = machine_code(facts, disassembler, asked)
-        files = {**compilers.files, **_of_values(facts)}
+        files: Mapping[str, bytes] = {**compilers.files, **_of_values(facts)}
         here, machine = [*_again(facts)], compilers.blocks
     elif is_runnable(entry):
         files, launch = _of_images(entry)
@@ -370,7 +370,7 @@ def _of_images(entry: Entry) -> tuple[Mapping[str, bytes], Block]:
         own[MODULE] = ptx.encode()
     if ORIGINAL in files:
         own[ORIGINAL] = entry.read(ORIGINAL)
-    files = _with_programs(
+    made = _with_programs(
         document,
         ptx=variant_of(finding).files("", rewritten)[""],
         image=probe.image.tobytes(),
@@ -378,7 +378,7 @@ def _of_images(entry: Entry) -> tuple[Mapping[str, bytes], Block]:
         architecture=finding.target,
     )
     launch = Paragraph(f"The entry is {kernel.entry}, launched with {how}.")
-    return {**files, **own}, launch
+    return {**made, **own}, launch
 
 
 def _with_programs(

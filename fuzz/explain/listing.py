@@ -28,7 +28,7 @@ from oracle.lane_code import (
 from oracle.matrices import LANES
 from oracle.matrix_moves import moves
 from oracle.operands import Use
-from oracle.ops import is_instruction, loads_rows, multiplies
+from oracle.ops import accesses_rows, is_instruction, loads_rows, multiplies
 from oracle.program import walk
 from oracle.registers import Register
 from oracle.sharing import overlaps
@@ -237,7 +237,7 @@ def _named(word: str, link: Link) -> bool:
     one = link.taken.statement if link.taken else None
     if isinstance(one, Assign):
         return _names(word, one.opcode)
-    if one is not None:
+    if link.taken is not None:
         kind = "loop of lanes" if isinstance(one, Repeat) else "branch of lanes"
         return kind in word and not isinstance(one, Leave) and bool(link.taken.sources)
     form = link.event.step.instruction
@@ -480,8 +480,8 @@ class _Writer:
         order = [uses[name] for name in ("d", "a", "b", "c", "e") if name in uses] or step.uses
         texts = [self.operand(use, event) for use in sorted(order, key=lambda use: not use.written)]
         if step.form.is_load or step.form.is_store:
-            place = getattr(step.memory, "place", None)
-            where = step.memory.buffer if place is None else _at(place.buffer, place.offset)
+            (place, *_) = step.bytes_read or step.bytes_written
+            where = place.buffer if accesses_rows(step) else _at(place.buffer, place.start)
             texts.insert(1 if step.form.is_load else 0, f"[{where}]")
         if step.selector is not None:
             texts.append(str(step.selector))
@@ -536,7 +536,7 @@ class _Writer:
             yield Line(text=f"{opcode} {self.operand(use, event)}, {where}", note=note), None
             return
         lane = self.way.lanes[0]
-        for index in [link.at[1]] if link.at is not None else self.loaded(at, link):
+        for index in link.registers if step.loads or link.at is None else [link.at[1]]:
             offset, alone = step.place.offset + size * index, len(self.way.lanes) == 1
             place = _at(step.place.buffer, offset + alone * size * step.count * lane)
             where = f"[{place}]" if alone else f"[{place}{by_lane}]"
@@ -550,29 +550,6 @@ class _Writer:
                 values = [self.stored(), *self.others()]
                 text = f"{opcode} {where}, {name}"
                 yield Line(text=text, values=values, note=self.left()), name
-
-    def loaded(self, at: int, link: Link) -> list[int]:
-        """Return which registers of a load matter to the lanes that are told."""
-        step = link.event.step
-        assert step.writes is not None
-        found = set[int]()
-        for later in self.way.links[at + 1 :]:
-            if link.event.number not in later.event.makers.values():
-                continue
-            code = later.event.step
-            for use in code.reads:
-                for index, register in enumerate(use.registers):
-                    if register in step.writes.registers and (
-                        not is_lane_code(code) or self.uses_input(later.event, code.inputs[index])
-                    ):
-                        found.add(step.writes.registers.index(register))
-        return sorted(found) or [0]
-
-    def uses_input(self, event: Event, name: str) -> bool:
-        return any(
-            link.taken is not None and link.event is event and name in _reads(link.taken.statement)
-            for link in self.way.links
-        )
 
     def named(self, at: int, register: Register, use: Use, index: int) -> tuple[str, str]:
         """Return the name of a register of an operand, and its notation.

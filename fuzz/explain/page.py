@@ -466,18 +466,21 @@ def _own_build(finding: Finding) -> str:
     return f"{one.runner} {one.version} {one.options}".strip()
 
 
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
 def _since(texts: Mapping[str, str], word: str) -> Iterator[tuple[str, str]]:
     """Tell between which versions of ptxas it appeared and went."""
-    order = lambda text: tuple(map(int, text.split(".")))  # noqa: E731
     right = _SPAN.findall(texts.get(_RIGHT, ""))
     wrong = [one for name, text in texts.items() if name != _RIGHT for one in _SPAN.findall(text)]
     if not wrong:
         return
-    first, last = min(wrong, key=order), max(wrong, key=order)
-    before = [one for one in right if order(one) < order(first)]
-    behind = [one for one in right if order(one) > order(last)]
-    oldest = f"{word} in {max(before, key=order)}" if before else "the oldest that was run"
-    newest = f"{word} in {min(behind, key=order)}" if behind else "the newest that was run"
+    first, last = min(wrong, key=_order), max(wrong, key=_order)
+    before = [one for one in right if _order(one) < _order(first)]
+    behind = [one for one in right if _order(one) > _order(last)]
+    oldest = f"{word} in {max(before, key=_order)}" if before else "the oldest that was run"
+    newest = f"{word} in {min(behind, key=_order)}" if behind else "the newest that was run"
     yield "since", f"{first} ({oldest})"
     yield "until", f"{last} ({newest})"
 
