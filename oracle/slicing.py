@@ -25,7 +25,6 @@ from oracle.lane_code import (
     trail,
     written_by,
 )
-from oracle.lane_fragments import places
 from oracle.matrices import LANES
 from oracle.operands import Use
 from oracle.ops import multiplies_registers
@@ -46,6 +45,8 @@ class Link:
     """The instruction, branch, loop or end of a turn of scalar code; None: the step itself."""
     lanes: Mask
     """Lanes whose part in it matters."""
+    registers: tuple[int, ...] = ()
+    """Which registers of its result matter."""
     at: tuple[int, int] | None = None
     """What matters of the result of a step: row and column of a matrix, or lane and register; None
     where more than one element does."""
@@ -134,7 +135,12 @@ class _Walk:
         if not made.is_fragment and len(hit) == lanes.sum() == 1:
             at = int(np.argmax(lanes)), next(iter(hit))
         self.links.append(
-            Link(event=event, lanes=lanes if accesses_registers(step) else _all_lanes(), at=at)
+            Link(
+                event=event,
+                registers=(*hit,),
+                at=at,
+                lanes=lanes if accesses_registers(step) else _all_lanes(),
+            )
         )
         ways = 1 if step.changes or step.copies else 2 if step.action == "pack_registers" else 0
         for use in step.reads:
@@ -241,19 +247,3 @@ def around(
         for block in inside(one).values():
             found |= around(block, (*outer, one))
     return found
-
-
-def element_of(event: Event, at: tuple[int, int]) -> tuple[int, int]:
-    """Return the row and column of D that a register of a lane holds after a multiplication.
-
-    Of a register that holds several elements it is the first.
-    """
-    step = event.step
-    if not multiplies_registers(step):
-        return at
-    form = step.form
-    lane, register = at
-    held = places(form, "d")
-    index = register * held.shape[1] // step.writes.holds.registers if step.writes else register
-    _, row, column = held[lane, index].tolist()
-    return row, column

@@ -24,7 +24,7 @@ from fuzz.explain.listing import Way
 from fuzz.explain.values import apart, number, shown, spans
 from fuzz.findings.case import LAUNCH, MODULE, ORIGINAL, OTHER_KERNELS, REWRITTEN, is_value_finding
 from fuzz.findings.families import Asked, asked_of, who_has
-from fuzz.findings.making import commands_of, is_runnable
+from fuzz.findings.making import SINCE, commands_of, is_runnable
 from fuzz.findings.verdicts import Difference
 from fuzz.kinds import KINDS, described, sentence
 from fuzz.output import counted, typed
@@ -374,11 +374,13 @@ def _of_module(entry: Entry) -> Iterator[Block]:
         for reason in finding.oracle.reasons:
             section = f" ({ISA}, {reason.section})" if reason.section else ""
             yield Paragraph(f"{reason.text}{section}")
-    for name in (REWRITTEN, MODULE):
-        if name in finding.files:
-            yield Heading(f"The module: {name}")
-            yield Code(entry.read(name).decode(errors="replace"), "ptx")
-            break
+    name = next((name for name in (REWRITTEN, MODULE) if name in finding.files), "")
+    module = entry.read(name).decode(errors="replace") if name else ""
+    if missing := [text for text in finding.instructions if text not in module]:
+        yield Code("\n".join(missing), "ptx")
+    if module:
+        yield Heading(f"The module: {name}")
+        yield Code(module, "ptx")
 
 
 # Compilers
@@ -419,12 +421,10 @@ def _judged(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[tup
         versions["wrong"] = [texts["wrong"]]
     for name in sorted(texts, key=lambda name: (name == _RIGHT, name)):
         yield name, texts[name]
-    if _bisectable(entry):
-        others = "other versions and levels" if _SPAN.search(str(texts)) else "any ptxas"
-        command = typed(
-            ("warpfuzz", "bisect", entry.id if sent else entry.path, "--compilers", "all")
-        )
-        yield "not run", f"{others}: {command}"
+    for what, command in commands_of(entry, sent=sent):
+        if what == SINCE:
+            others = "other versions and levels" if _SPAN.search(str(texts)) else "any ptxas"
+            yield "not run", f"{others}: {command} --compilers all"
     behind = "another answer" if answers else _RIGHT
     yield from _since({name: " ".join(some) for name, some in versions.items()}, behind)
 
@@ -466,22 +466,21 @@ def _own_build(finding: Finding) -> str:
     return f"{one.runner} {one.version} {one.options}".strip()
 
 
-def _bisectable(entry: Entry) -> bool:
-    return any(name == "since when" for name, _ in commands_of(entry))
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
 
 
 def _since(texts: Mapping[str, str], word: str) -> Iterator[tuple[str, str]]:
     """Tell between which versions of ptxas it appeared and went."""
-    order = lambda text: tuple(map(int, text.split(".")))  # noqa: E731
     right = _SPAN.findall(texts.get(_RIGHT, ""))
     wrong = [one for name, text in texts.items() if name != _RIGHT for one in _SPAN.findall(text)]
     if not wrong:
         return
-    first, last = min(wrong, key=order), max(wrong, key=order)
-    before = [one for one in right if order(one) < order(first)]
-    behind = [one for one in right if order(one) > order(last)]
-    oldest = f"{word} in {max(before, key=order)}" if before else "the oldest that was run"
-    newest = f"{word} in {min(behind, key=order)}" if behind else "the newest that was run"
+    first, last = min(wrong, key=_order), max(wrong, key=_order)
+    before = [one for one in right if _order(one) < _order(first)]
+    behind = [one for one in right if _order(one) > _order(last)]
+    oldest = f"{word} in {max(before, key=_order)}" if before else "the oldest that was run"
+    newest = f"{word} in {min(behind, key=_order)}" if behind else "the newest that was run"
     yield "since", f"{first} ({oldest})"
     yield "until", f"{last} ({newest})"
 
@@ -491,7 +490,7 @@ def _since(texts: Mapping[str, str], word: str) -> Iterator[tuple[str, str]]:
 
 def _commands(entry: Entry) -> list[tuple[str, str]]:
     finding = entry.finding
-    found = [(what, command) for what, command in commands_of(entry)]
+    found = commands_of(entry)
     if not is_runnable(entry) and MODULE in finding.files:
         asked = next((one for one in finding.runners if one.outcome not in RIGHT), None)
         options = asked.options.split() if asked is not None else []
