@@ -20,7 +20,6 @@ from strategies.features import Focus
 from strategies.program_draws import selected_forms
 from strategies.programs import programs
 
-
 _WRITER = "runners.emission:emit"
 """What writes PTX, by its name: drawing needs no runner, and none is imported for it."""
 
