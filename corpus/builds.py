@@ -29,7 +29,7 @@ def wrong_builds(case: Case) -> frozenset[Build]:
     planted, found = _planted(case), set()
     # Of what should have been rejected, and of what two assemblers do not agree about.
     right = {Kind.ACCEPTED: ("rejected",), Kind.DIFFER: ()}.get(case.kind, RIGHT)
-    for one in case.runners:
+    for one in case.asked:
         level = _LEVEL.fullmatch(one.options)
         if one.outcome not in right and (level or one.runner == "ptxas"):
             version = _release(one) if one.runner == "driver" else one.version

@@ -21,6 +21,10 @@ from oracle.errors import UsageError
 DESCRIPTION = "finding.json"
 """Name of the file that describes the finding."""
 
+KERNEL = "kernel.ptx"
+"""Name of the smallest kernel that shows a program's finding. It is made of the other files and may
+come later, so that it does not count for the id."""
+
 ID_DIGITS = 16
 """Hexadecimal digits of an id. By 64 bits, a collision among a million findings has a chance of
 about 3e-8 (birthday bound)."""
@@ -166,8 +170,9 @@ def finding_id(case: Case, digests: Mapping[str, str]) -> str:
 
     What counts: the kind, the text, target and PTX version, which runners in which versions and
     with which options came to which outcome, and the files. What does not: times, seeds, the
-    family (triage may learn), messages (they may name temporary files), the shrink status, the
-    version of warpfuzz and of the schema. `digests` has the SHA-256 of each file in hexadecimal.
+    identity (triage may learn), `KERNEL`, messages (they may name temporary files), the shrink
+    status, the version of warpfuzz and of the schema. `digests` has the SHA-256 of each file, in
+    hexadecimal.
     """
     runners = sorted(
         (verdict.runner, verdict.version, verdict.options, verdict.outcome)
@@ -179,7 +184,7 @@ def finding_id(case: Case, digests: Mapping[str, str]) -> str:
         case.target,
         case.ptx_version,
         _listed(_listed(runner) for runner in runners),
-        _listed(_listed(item) for item in sorted(digests.items())),
+        _listed(_listed(item) for item in sorted(digests.items()) if item[0] != KERNEL),
     )
     return digest(_listed(parts).encode(errors="surrogatepass"))[:ID_DIGITS]
 

@@ -287,6 +287,9 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Value of the `.version` directive, such as "8.0"."""
     oracle: OracleVerdict = OracleVerdict(verdict="not asked")
     runners: tuple[RunnerVerdict, ...] = ()
+    bisected: tuple[RunnerVerdict, ...] = ()
+    """What compilers did that were asked later (`warpfuzz bisect`), oldest first: they do not count
+    for the id."""
     versions: Versions = Versions()
     origin: Origin | None = None
     """None where a person wrote the case."""
@@ -311,6 +314,13 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def text(self) -> str:
         """The instructions, one per line."""
         return "\n".join(self.instructions)
+
+    @property
+    def asked(self) -> tuple[RunnerVerdict, ...]:
+        """What everybody did who was asked; of a build that was asked twice, the later answer."""
+        later = {(one.runner, one.version, one.options) for one in self.bisected}
+        first = (one for one in self.runners if (one.runner, one.version, one.options) not in later)
+        return (*first, *self.bisected)
 
 
 class Finding(Case, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -399,6 +409,10 @@ def _words(options: str) -> list[str]:
         return options.split()
 
 
+_CONTROLS = ("a predicate", "a branch of lanes", "a loop of lanes")
+"""What keys of schema 2 name beside the instructions that are wrong under it."""
+
+
 def identity_of_key(kind: Kind, key: str) -> Identity:
     """Return the identity of a finding of schema 2 or older."""
     if key.startswith(f"{kind} | "):
@@ -416,7 +430,11 @@ def identity_of_key(kind: Kind, key: str) -> Identity:
         return Identity.of(kind, name, condition=under.strip())
     names = name.split(" and ") if name != "a program" else []
     if kind.failure == WRONG_RESULT or beside:
-        return Identity.of(kind, *names, condition=said)
+        plain = [one for one in names if not one.startswith(_CONTROLS)]
+        controls = [one for one in names if one not in plain] if plain else []
+        under = [f"{'under' if one == _CONTROLS[0] else 'in'} {one}" for one in controls]
+        condition = ", ".join(filter(None, (*under, said)))
+        return Identity.of(kind, *(plain or names), condition=condition)
     return Identity.of(kind, *names, message=said)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from corpus import durable
 from corpus.durable import DESCRIPTION_BYTES, is_folder, read_plain
 from corpus.entry import (
     DESCRIPTION,
+    KERNEL,
     Entry,
     digest,
     finding_id,
@@ -33,7 +35,16 @@ from corpus.entry import (
     read_entry,
     scan_folders,
 )
-from corpus.finding import BrokenEntryError, Case, Cause, FileRecord, Finding, Problem, encode
+from corpus.finding import (
+    BrokenEntryError,
+    Case,
+    Cause,
+    FileRecord,
+    Finding,
+    Problem,
+    RunnerVerdict,
+    encode,
+)
 from oracle.errors import UsageError
 
 FINDINGS, RAW, BROKEN = "findings", "raw", "broken"
@@ -117,7 +128,9 @@ class Corpus:
 
         Returns whether the stored description changed; also if only from an older schema to this.
         """
-        combined = preferred(entry.finding, finding)
+        combined = msgspec.structs.replace(
+            preferred(entry.finding, finding), files=entry.finding.files
+        )
         with durable.explained("read", entry.path):
             stored = read_plain(entry.path / DESCRIPTION, most=DESCRIPTION_BYTES)
             if stored == encode(combined):
@@ -235,6 +248,28 @@ class Corpus:
         with durable.explained("update", entry.path):
             durable.replace_file(entry.path / DESCRIPTION, data, self.findings)
 
+    def add_bisected(self, entry: Entry, answers: Iterable[RunnerVerdict]) -> None:
+        """Keep what compilers did of a stored finding, in place of what they did before."""
+        given = tuple(answers)
+        named = {(one.runner, one.version, one.options) for one in given}
+        with self.exclusively():
+            there = self.sound(entry.id) or entry
+            kept = (
+                one for one in there.finding.bisected
+                if (one.runner, one.version, one.options) not in named
+            )  # fmt: skip
+            every = sorted((*kept, *given), key=_age)
+            self.rewrite(there, msgspec.structs.replace(there.finding, bisected=tuple(every)))
+
+    def attach_kernel(self, entry: Entry, ptx: str) -> None:
+        """Store the smallest kernel that shows a finding beside it, in place of an older one."""
+        data = ptx.encode()
+        record = FileRecord(sha256=digest(data), size=len(data))
+        files = {**entry.finding.files, KERNEL: record}
+        with self.exclusively(), durable.explained("update", entry.path):
+            durable.replace_file(entry.path / KERNEL, data, self.findings)
+            self.rewrite(entry, msgspec.structs.replace(entry.finding, files=files))
+
     def learn(self, case: Case, files: Mapping[str, bytes]) -> None:
         """Write down what is known by now of a stored finding: its identity and its details.
 
@@ -323,6 +358,12 @@ class Corpus:
             durable.sync_folder(self.findings)
 
 
+def _age(verdict: RunnerVerdict) -> tuple[bool, list[int], str]:
+    """Return what orders compilers by version, the driver's last."""
+    numbers = [int(one) for one in re.findall(r"\d+", verdict.version)]
+    return verdict.runner != "ptxas", numbers, verdict.options
+
+
 def _finding(case: Case, files: Mapping[str, bytes], shrunk_from: str | None) -> Finding:
     for name in files:
         if not is_file_name(name):
@@ -396,5 +437,6 @@ def preferred(one: Finding, other: Finding) -> Finding:
 
 
 def _rank(finding: Finding) -> tuple[int, float, bytes]:
-    unlinked = msgspec.structs.replace(finding, shrunk_to=None)
+    files = {name: record for name, record in finding.files.items() if name != KERNEL}
+    unlinked = msgspec.structs.replace(finding, shrunk_to=None, files=files)
     return -finding.shrink.progress, finding.created.timestamp(), encode(unlinked)

@@ -158,7 +158,7 @@ app = _Group(
 )  # fmt: skip
 HEADINGS = {
     "Test": "run judge conform gate bench",
-    "Findings": "replay bisect repro corpus status",
+    "Findings": "replay bisect reduce repro corpus status",
     "GPUs": "measure screen distill",
     "Reference": "explain legal isa models faults compilers doctor",
 }

@@ -143,11 +143,11 @@ def argument(**shown: Any) -> Any:
     return Declared(click.Argument, **shown)
 
 
-def shared(name: str, says: str = "", **others: Any) -> Any:
-    """Return an option of `OPTIONS`, with another help or default where one is given."""
+def shared(name: str, says: str = "", *, names: tuple[str, ...] = (), **others: Any) -> Any:
+    """Return an option of `OPTIONS`, with other names, help or default where some are given."""
     row = OPTIONS[name]
     others = {"help": says, **others} if says else others
-    return Declared(click.Option, *row.names, **{**row.shown, **others})
+    return Declared(click.Option, *(names or row.names), **{**row.shown, **others})
 
 
 OPTIONS: Mapping[str, Declared] = {
@@ -489,6 +489,10 @@ class Replay(Options, words="replay", runs="replay:replay_path"):
     known: Path | None = shared("known")
     at_least: int | None = shared("at_least")
     quiet: bool = option("Print only new findings.")
+    kernels: bool = option(
+        "Also run each program as the smallest kernel, one warp on one image, and keep that in the "
+        "finding's folder (kernel.ptx) where it shows the same."
+    )
     trust: bool = shared("trust")
     faults: tuple[str, ...] = shared("again_faults")
     ptx_pass: str | None = shared("again_ptx_pass")
@@ -592,6 +596,53 @@ class Judge(Options, words="judge", runs="judge:judge_kernel"):
     ptx_pass: str | None = shared("ptx_pass")
     known: Path | None = shared("known")
     junit: Path | None = shared("junit")
+
+
+class Reduce(Options, words="reduce", runs="reduce:reduce"):
+    """Make a PTX module as small as it gets while it still shows what is wrong with a compiler.
+
+    Say with --message, --crash, --differs or --command what it shows. Lines go first, then operands
+    and constants. The exit code is 0 where the smaller module is written, and 3 where MODULE does
+    not show it. Ctrl-C writes the smallest so far.
+    """
+
+    headings: ClassVar[Mapping[str, str]] = {
+        "What it shows": "message crash differs command",
+        "With what": "compiler level launch runner ptx_pass faults device",
+        "How long, and what comes out": "time memory output json",
+    }
+    module: Path = argument()
+    message: str | None = option(
+        "ptxas prints a message with this text, such as C7907. Kept is the message, whatever "
+        "numbers and names are in it, and how the compiler ends."
+    )
+    crash: bool = option("ptxas is killed by a signal, or does not end.")
+    differs: bool = option(
+        "A build leaves another result than the simulated device and another build. Nothing may "
+        "race or be undefined in what is left. Needs a GPU, or --runner sim with --ptx-pass or "
+        "--fault."
+    )
+    command: str | None = option(
+        "This shell command ends with 0. {} in it is the module; without it, the module is its "
+        "last word.",
+        metavar="CMD",
+    )
+    compiler: str | None = option("Version or path of the ptxas.  [default: the newest here]")
+    level: int | None = shared(
+        "level", "-O level.  [default: 3; with --differs any]", names=("--opt", "--level", "-O")
+    )
+    launch: Path | None = option("With --differs: how it is launched, as for `judge`.")
+    runner: str | None = shared("any_runner", "With --differs: where it runs.  [default: cuda]")
+    ptx_pass: str | None = shared("ptx_pass")
+    faults: tuple[str, ...] = shared("faults")
+    device: int = shared("device")
+    time: str = shared("time", "How long it may take: 90 (seconds), 10m, 2h.", default="120")
+    memory: int = option(
+        "MiB of address space for each run of ptxas or the command.",
+        type=click.IntRange(min=64),
+        default=4096,
+    )
+    output: Path | None = shared("output", "File of the result.  [default: MODULE.small.ptx]")
 
 
 class Conform(Options, words="conform", runs="conform:conform"):

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import combinations, islice
+from itertools import accumulate, islice
 
 import numpy as np
 
@@ -36,16 +36,14 @@ from runners.isolation import isolate
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble
 from runners.ptx_text import with_kernel_of
-from strategies.cells import AXES, Cells, Ids, Image, cells_of
+from strategies.cells import Cells, Ids, Image, cells_of
 from strategies.simplification.accesses import (
     plain_all,
     plain_one,
     plainer_accesses,
-    plainer_transfers,
-    row_major,
 )
 from strategies.simplification.examples import Example, shows_something, visit
-from strategies.simplification.isolation import isolated, loaded, shared_sources, stored
+from strategies.simplification.isolation import isolated, loaded, stored
 from strategies.simplification.lane_code import code_alone, smaller_code
 from strategies.simplification.registers import (
     is_costly,
@@ -54,7 +52,7 @@ from strategies.simplification.registers import (
     plainer_metadata,
     with_plain_metadata,
 )
-from strategies.simplification.structure import drops, loads_first, trims, unwraps
+from strategies.simplification.structure import drops, trims, unwraps
 from strategies.simplification.terms import (
     CHOICES,
     SIZES,
@@ -81,28 +79,16 @@ def simplify_values(trials: Trials, cells: Cells) -> None:
 def _simplify_once(trials: Trials, cells: Cells, left: list[int]) -> bool:
     """Replace each value by the simplest that does, as many of them as go together."""
     image = trials.best.image
-    offers = [
-        (cell, value)
-        for cell in left
-        for value in simpler_values(cells.types[cell], cells.value(image, cell))
-    ]
-    images = [cells.with_value(image, cell, value) for cell, value in offers]
-    chosen: dict[int, int] = {}
-    for (cell, value), fails in zip(offers, trials.images_fail(images), strict=True):
-        if fails:
-            chosen.setdefault(cell, value)
-    if not chosen:
-        return False
-    runs = [image]
-    for cell, value in chosen.items():
-        runs.append(cells.with_value(runs[-1], cell, value))
-    fitting = [True, *trials.images_fail(runs[2:])]
-    longest = max(index for index, fails in enumerate(fitting) if fails)
-    return trials.take(trials.best.with_image(runs[1 + longest]))
+    return _together(
+        trials,
+        [
+            (cell, partial(cells.with_value, cell=cell, value=value))
+            for cell in left
+            for value in simpler_values(cells.types[cell], cells.value(image, cell))
+        ],
+    )
 
 
-_PAIRED = 12
-"""Most cells of which every pair is tried: 66 pairs, about one batch."""
 _DRAWN = 2048
 """Sums of each size that are drawn: about a second on the simulated device."""
 _DOTS = 2
@@ -112,7 +98,7 @@ _DOTS = 2
 def shrink_contents(trials: Trials) -> bool:
     """Make the image of the smallest example smaller until no change of one cell does.
 
-    In the end no cell alone, and of few cells no pair, can become zero. Raises OutOfTimeError if
+    In the end no cell alone can become zero. Raises OutOfTimeError if
     the time is over; the smallest example is what was reached. Returns whether anything was
     changed.
     """
@@ -123,7 +109,6 @@ def shrink_contents(trials: Trials) -> bool:
         at, apart = trials.best, trials.apart
         _plain_metadata(trials)
         zero_cells(trials)
-        _zero_pairs(trials, cells)
         _gather_terms(trials, cells)
         simplify_values(trials, cells)
         if trials.best is at:
@@ -133,29 +118,9 @@ def shrink_contents(trials: Trials) -> bool:
 
 
 def _coarsely(trials: Trials, cells: Cells) -> None:
-    """Zero what is large, and what stands outside of one row, column and k."""
-    groups = cells.groups()
-    for _, parts in zip(range(4), groups, strict=False):
+    """Zero what is large."""
+    for parts in cells.groups():
         _zero(trials, cells, parts)
-    for axis in AXES:
-        _keep_one_line(trials, cells, axis)
-    for parts in groups:
-        _zero(trials, cells, parts)
-
-
-def _keep_one_line(trials: Trials, cells: Cells, axis: str) -> None:
-    """Zero every line of an axis but one, whichever is enough."""
-    lines = cells.along(axis)
-    if len(lines) < 2:
-        return
-    every = np.unique(np.concatenate(lines))
-    left = _left(trials, cells)
-    holding = [line for line in lines if np.isin(line, left).any()]
-    images = [cells.without(trials.best.image, np.setdiff1d(every, line)) for line in holding]
-    for image, fails in zip(images, trials.images_fail(images), strict=True):
-        if fails:
-            trials.take(trials.best.with_image(image))
-            return
 
 
 def zero_cells(trials: Trials) -> bool:
@@ -176,17 +141,6 @@ def zero_cells(trials: Trials) -> bool:
     for width in (4, 2):
         _zero(trials, cells, cells.runs(width))
     return trials.best is not before
-
-
-def _zero_pairs(trials: Trials, cells: Cells) -> None:
-    """Zero two cells together, such as the factors of a product, until no two can go."""
-    while True:
-        left = _left(trials, cells)
-        if len(left) > _PAIRED:
-            return
-        pairs = [np.array(pair) for pair in combinations(left.tolist(), 2)]
-        if not _zero(trials, cells, pairs):
-            return
 
 
 def _left(trials: Trials, cells: Cells) -> Ids:
@@ -212,18 +166,35 @@ def _plain_metadata(trials: Trials) -> None:
 
 def _change(trials: Trials, change: Callable[[Image, Ids], Image], groups: Sequence[Ids]) -> bool:
     """Change groups of cells or bytes, as many of them as go together; return whether any did."""
+    return _together(
+        trials,
+        [(number, _with(change, group)) for number, group in enumerate(groups)],
+    )
+
+
+def _with(change: Callable[[Image, Ids], Image], group: Ids) -> Callable[[Image], Image]:
+    return lambda image: change(image, group)
+
+
+def _together(trials: Trials, changes: Sequence[tuple[int, Callable[[Image], Image]]]) -> bool:
+    """Change the image of the smallest example in as many ways as go; return whether any did.
+
+    Of ways with one number the first that goes is taken.
+    """
     image = trials.best.image
-    alone = trials.images_fail([change(image, group) for group in groups])
-    good = [group for group, fails in zip(groups, alone, strict=True) if fails]
+    good: dict[int, Callable[[Image], Image]] = {}
+    alone = trials.images_fail([change(image) for _, change in changes])
+    for (number, change), fails in zip(changes, alone, strict=True):
+        if fails:
+            good.setdefault(number, change)
     if not good:
         return False
     # What can go alone need not be able to go together: the longest run that can, does.
-    runs = [np.concatenate(good[: count + 1]) for count in range(len(good))]
-    images = [change(image, run) for run in runs]
-    # The first run is the first group alone.
-    together = [True, *trials.images_fail(images[1:])]
+    runs = [*accumulate(good.values(), lambda made, change: change(made), initial=image)][1:]
+    # The first run is the first change alone.
+    together = [True, *trials.images_fail(runs[1:])]
     longest = max(index for index, fails in enumerate(together) if fails)
-    return trials.take(trials.best.with_image(images[longest]))
+    return trials.take(trials.best.with_image(runs[longest]))
 
 
 def _gather_terms(trials: Trials, cells: Cells) -> None:
@@ -278,12 +249,8 @@ _SINGLE: tuple[Reduction, ...] = (
     less_shared,
     plainer_metadata,
     plain_one,
-    row_major,
     plainer_accesses,
-    plainer_transfers,
     stored,
-    shared_sources,
-    loads_first,
     trims,
 )
 _COMPILED = 16

@@ -46,6 +46,22 @@ def read_given(path: Path, *, most: int = GIVEN_BYTES) -> bytes:
     return data
 
 
+def read_text(path: Path, what: str) -> str:
+    """Return the text of a file that the user named; UsageError if it has none.
+
+    Parameters
+    ----------
+    what
+        What the file is to be, such as "kernel".
+    """
+    try:
+        return read_given(path).decode()
+    except OSError as error:
+        raise UsageError(f"the {what} {path} cannot be read: {reason_of(error)}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"the {what} {path} is no text in UTF-8") from None
+
+
 def parse_toml(data: bytes, name: str) -> dict[str, Any]:
     """Return what a TOML text says.
 

@@ -354,7 +354,9 @@ def check_program(program: str | None, asked: str) -> None:
         )
 
 
-def run_tool(command: Sequence[str], *, deadline: float, given: bytes = b"") -> Finished:
+def run_tool(
+    command: Sequence[str], *, deadline: float, given: bytes = b"", memory_bytes: int | None = None
+) -> Finished:
     """Run a command to its end or its deadline; nothing of it stays behind.
 
     Parameters
@@ -363,6 +365,8 @@ def run_tool(command: Sequence[str], *, deadline: float, given: bytes = b"") -> 
         Seconds.
     given
         Standard input.
+    memory_bytes
+        Most bytes of address space; None: no bound.
 
     Raises
     ------
@@ -376,7 +380,14 @@ def run_tool(command: Sequence[str], *, deadline: float, given: bytes = b"") -> 
     ):
         source.write(given)
         source.seek(0)
-        tool = Tool(command, file_bytes=OUTPUT_LIMIT, stdin=source, stdout=output, stderr=errors)
+        tool = Tool(
+            command,
+            file_bytes=OUTPUT_LIMIT,
+            memory_bytes=memory_bytes,
+            stdin=source,
+            stdout=output,
+            stderr=errors,
+        )
         status, overflowed = None, False
         with leashed(tool.process):
             try:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import msgspec
 
 from corpus import (
     Case,
     Entry,
+    Finding,
     Identity,
     Kind,
     OracleVerdict,
@@ -20,15 +23,15 @@ from corpus import (
     open_corpus,
 )
 from corpus.finding import BESIDE, DIVERGED, RIGHT
-from corpus.programs import decode_program, encode_program
+from corpus.programs import encode_program
 from fuzz.campaign.heartbeat import BeatingRunner
-from fuzz.checks.examining import CODE_SECONDS, Examiner
+from fuzz.checks.examining import Examiner
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
+from fuzz.compilers.failures import CompilerFailure
 from fuzz.compilers.matrix import Matrix, Note
 from fuzz.compilers.members import COMPILE_SECONDS, Member, MemberRunner, Place
 from fuzz.diagnosis.culprit import culprit_of
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
-from fuzz.diagnosis.lane_code import refused_code
 from fuzz.findings.case import (
     MODULE,
     PROGRAM,
@@ -38,11 +41,7 @@ from fuzz.findings.case import (
     is_value_finding,
     made_by,
 )
-from fuzz.findings.case import (
-    instructions_of as opcodes_of,
-)
 from fuzz.findings.families import (
-    WRONG_STEP,
     Bucket,
     bucket_of_flaky,
     form_name,
@@ -52,12 +51,12 @@ from fuzz.findings.families import (
 from fuzz.findings.replay import Attempt, Subject, attempt, conclusion
 from fuzz.findings.stored import EXPANSION
 from fuzz.kinds import BY_OUTCOME, KINDS, Named, described, versions_described
+from fuzz.reducer import has_loop, instructions_in, opcodes_of, telling
 from fuzz.runner import OpenRunner
 from fuzz.shrinking import Verdicts, runner_verdicts
-from oracle.errors import UsageError
-from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
-from oracle.program import Program
+from oracle.isa import forms_by_opcode
+from oracle.legality import explain
 from oracle.targets import Module
 from runners.assemblers.judgements import Outcome, Verdict
 from runners.assemblers.judging import judge_module
@@ -66,8 +65,10 @@ from runners.kernels import KernelModule
 from runners.protocol import Failure
 from strategies.features import main_form
 
-_OPCODE = re.compile(r"^ +(?:@!?\S+ )?([a-z]\w*(?:\.[\w:]+)+) ", re.MULTILINE)
-_REFUSED_BY = "refused by"
+_REFUSAL_SECONDS, _LAST_SECONDS = 120.0, 15.0
+"""Time for making a module smaller that is not compiled, and for the rest of it at the end of a
+campaign: 200 runs of ptxas take 5 s on a free core, and 30 s beside workers (2026-11-28)."""
+REFUSED_BY = "refused by"
 """Detail of a case: compilers."""
 _INSTRUCTION = re.compile(
     rf"^\s*((?:{'|'.join(map(re.escape, INSTRUCTIONS))})\.[^;]+);", re.MULTILINE
@@ -163,12 +164,11 @@ class Refusal:
     """A module that some members do not compile."""
 
     module: KernelModule
-    form: Form | None
-    """What its program is about; None if it takes a module of several programs."""
     verdicts: Mapping[Member, Verdict]
     """What each member that was asked does with it."""
     opcodes: tuple[str, ...] = ()
-    """Of the program's matrix instructions; without any, of its scalar code."""
+    """Of the program's matrix instructions; without any, of its scalar code. Of a module that was
+    made smaller all its instructions, with their operands."""
 
     @property
     def kind(self) -> Kind | None:
@@ -190,12 +190,30 @@ class Refusal:
             if verdict.outcome is not Outcome.ACCEPTED
         ]
 
+    def bucket(self, kind: Kind, status: ShrinkStatus) -> Bucket:
+        """Return what a module that was made smaller is counted by.
+
+        What is left of it, where that is all that is needed, and the compiler's words.
+        """
+        outcome = max(verdict.outcome for verdict in self.verdicts.values())
+        said = next(one for one in self.verdicts.values() if one.outcome is outcome)
+        forms, whole = forms_by_opcode(), status is ShrinkStatus.COMPLETE
+        named = telling(self.opcodes) if whole else ()
+        return Bucket.of(
+            kind,
+            # Scalar instructions of one first word are one to a compiler.
+            *(form_name(forms[one]) if one in forms else one.partition(".")[0] for one in named),
+            condition="in a loop" if whole and has_loop(self.module.ptx) else "",
+            message=CompilerFailure(verdict=said).abstracted,
+            builds=who_alone(kind, self.refusing, [*self.verdicts]) or "every compiler",
+        )
+
     def case(self, kind: Kind, identity: Identity, origin: Origin) -> Case:
         """Describe it for the corpus."""
         return Case(
             kind=kind,
             identity=identity,
-            instructions=instructions_of(self.module.ptx) or self.opcodes or _opcodes(self.module),
+            instructions=self.opcodes or tuple(opcodes_of(instructions_in(self.module.ptx))),
             target=self.module.target,
             ptx_version=self.module.version,
             oracle=OracleVerdict(verdict="legal"),
@@ -211,7 +229,7 @@ class Refusal:
             ),
             versions=made_by(),
             origin=origin,
-            details={_REFUSED_BY: described(self.refusing, list(self.verdicts))},
+            details={REFUSED_BY: described(self.refusing, list(self.verdicts))},
         )
 
 
@@ -245,11 +263,6 @@ def note_case(note: Note, *, target: str, version: str) -> tuple[Case, Mapping[s
 def instructions_of(ptx: str) -> tuple[str, ...]:
     """Return the matrix instructions of a module with their operands, in order."""
     return tuple(f"{' '.join(match.split())};" for match in _INSTRUCTION.findall(ptx))
-
-
-def _opcodes(module: KernelModule) -> tuple[str, ...]:
-    """Return every opcode of a module once."""
-    return tuple(dict.fromkeys(_OPCODE.findall(module.ptx)))
 
 
 def verdicts_on(
@@ -316,62 +329,78 @@ class MatrixExaminer:
     def _refusal(
         self, entry: Entry, job: Examination, wrong: Sequence[Member], right: Sequence[Member]
     ) -> Found:
-        finding = entry.finding
+        finding, bucket, status = entry.finding, job.bucket, ShrinkStatus.RAW
         text = entry.read(MODULE).decode(errors="replace")
-        module = KernelModule(
-            ptx=text, target=finding.target, version=finding.ptx_version, kernels=()
-        )
-        verdicts = verdicts_on(module, wrong, right, architecture=self._place.architecture)
-        again = Refusal(module=module, form=None, verdicts=verdicts, opcodes=finding.instructions)
+        again = self._refused(text, wrong, right, finding)
         if again.kind is not finding.kind or finding.origin is None:
-            return Found(bucket=job.bucket, state=FoundState.GONE)
-        bucket, details = job.bucket, finding.details
-        if finding.kind is Kind.CRASH and PROGRAM in finding.files:
-            code = self._code(decode_program(entry.read(PROGRAM), entry.id), again)
-            if code is not None:
-                name, again = code
-                everybody = list(again.verdicts)
-                bucket = bucket_of_builds(finding.kind, name, again.refusing, everybody)
-                refused = described(again.refusing, everybody)
-                details = {**details, WRONG_STEP: name, _REFUSED_BY: refused}
+            return Found(bucket=bucket, state=FoundState.GONE)
+        if job.seconds is not None:
+            again, status = self._smaller(again, finding, job.seconds)
+            bucket = bucket if status is ShrinkStatus.FLAKY else again.bucket(finding.kind, status)
+        details = {**finding.details, REFUSED_BY: described(again.refusing, [*again.verdicts])}
         case = again.case(finding.kind, bucket.identity, finding.origin)
-        case = msgspec.structs.replace(case, details=details)
         return Found(
             bucket=bucket,
-            case=case,
+            case=msgspec.structs.replace(case, details=details, shrink=status),
             files={MODULE: again.module.ptx.encode()},
             state=FoundState.REPLAYED,
         )
 
-    def _code(self, program: Program, refusal: Refusal) -> tuple[str, Refusal] | None:
-        """Return by its name scalar code of a program that crashes a compiler by itself.
-
-        What a compiler dies of stands beside matrix instructions that have nothing to do with it.
-        """
-        module = Module.named(refusal.module.target, refusal.module.version)
-        guilty = next(
-            one for one, said in refusal.verdicts.items() if said.outcome is Outcome.CRASHED
+    def _refused(
+        self, ptx: str, wrong: Sequence[Member], right: Sequence[Member], finding: Finding
+    ) -> Refusal:
+        """Ask those about a module who did not accept a finding's; the others are taken to."""
+        module = KernelModule(
+            ptx=ptx, target=finding.target, version=finding.ptx_version, kernels=()
         )
+        verdicts = verdicts_on(module, wrong, right, architecture=self._place.architecture)
+        return Refusal(module=module, verdicts=verdicts, opcodes=finding.instructions)
 
-        def asked(other: Program, *members: Member) -> Refusal | None:
-            try:
-                made = emit(other, module=module)
-            except UsageError:
-                return None
-            verdicts = verdicts_on(made, members, (), architecture=self._place.architecture)
-            return Refusal(module=made, form=None, verdicts=verdicts, opcodes=opcodes_of(other))
+    def _smaller(
+        self, refusal: Refusal, finding: Finding, seconds: float
+    ) -> tuple[Refusal, ShrinkStatus]:
+        """Return the smallest module at which a member fails so, and what all do with it.
 
-        def crashes(other: Program) -> bool:
-            self._heartbeat.beat()
-            there = asked(other, guilty)
-            return there is not None and there.kind is Kind.CRASH
+        A campaign that goes on has more time for it than one that comes to its end.
+        """
+        guilty = max(refusal.refusing, key=lambda one: refusal.verdicts[one].outcome)
+        accepting = [one for one in refusal.verdicts if one not in refusal.refusing]
+        begun, ending = time.monotonic(), self._heartbeat.interrupted
+        failure = CompilerFailure(verdict=self._said(guilty, refusal.module.ptx, COMPILE_SECONDS))
 
-        found = refused_code(program, crashes, CODE_SECONDS)
-        if found is None:
-            return None
-        name, smallest = found
-        said = asked(smallest, *refusal.verdicts)
-        return None if said is None or said.kind is not Kind.CRASH else (name, said)
+        def said(ptx: str, deadline: float) -> Verdict:
+            if self._heartbeat.interrupted and not ending:
+                reducer.end = min(reducer.end, time.monotonic() + _LAST_SECONDS)
+            return self._said(guilty, ptx, deadline)
+
+        reducer = failure.reducer(
+            refusal.module.ptx,
+            said,
+            partial(self._said, accepting[0]) if accepting else None,
+            took=time.monotonic() - begun,
+            end=begun + (seconds if ending else max(seconds, _REFUSAL_SECONDS)),
+            fits=lambda text: all(
+                explain(one, target=finding.target, ptx_version=finding.ptx_version).verdict
+                in ("legal", "not judged")
+                for one in instructions_of(text)
+            ),
+        )
+        status = reducer.reduce()
+        smaller = self._refused(reducer.text, [*refusal.verdicts], (), finding)
+        if smaller.kind is not finding.kind:
+            return refusal, ShrinkStatus.FLAKY
+        return replace(smaller, opcodes=tuple(instructions_in(reducer.text))), status
+
+    def _said(self, member: Member, ptx: str, seconds: float) -> Verdict:
+        self._heartbeat.beat()
+        assert member.assembler is not None
+        return judge_module(
+            member.assembler,
+            ptx,
+            target=self._place.architecture,
+            level=member.level,
+            deadline=seconds,
+        )
 
 
 class _MemberExaminer(Examiner):

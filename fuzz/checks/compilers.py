@@ -17,6 +17,7 @@ from corpus.finding import BESIDE
 from corpus.programs import encode_program
 from fuzz.campaign.heartbeat import health_of
 from fuzz.checks.compiler_suspects import (
+    REFUSED_BY,
     MatrixExaminer,
     Refusal,
     bucket_of_builds,
@@ -356,14 +357,12 @@ class MatrixRounds(Rounds):
 
     def _refused(self, built: Built, failed: Sequence[Member], batch: Batch | None = None) -> None:
         """Note what some members do not compile: a program, or a whole module."""
-        form = None if batch is None else batch.form
         compiled = [one for one, made in built.made.items() if isinstance(made, Compiled)]
         verdicts = verdicts_on(
             built.module, failed, compiled, architecture=self._place.architecture
         )
         refusal = Refusal(
             module=built.module,
-            form=form,
             verdicts={one: verdicts[one] for one in self._matrix.members if one in verdicts},
             opcodes=() if batch is None else instructions_of(batch.program),
         )
@@ -371,7 +370,7 @@ class MatrixRounds(Rounds):
         if kind is None:
             self._report.counts["unconfirmed",] += 1
             return
-        name = "a whole module" if batch is None else form_name(form)
+        name = "a whole module" if batch is None else form_name(batch.form)
         bucket = bucket_of_builds(kind, name, refusal.refusing, list(refusal.verdicts))
         found = Found(bucket=bucket)
         if not self._told(bucket):
@@ -546,7 +545,7 @@ class Compilers:
             forms=frozenset(form.opcode for form in forms),
             coverage=ProgramCoverage,
             round=lambda number, known: drawn,
-            shrinks=lambda case: KINDS[case.kind].shrinks,
+            shrinks=lambda case: KINDS[case.kind].shrinks or REFUSED_BY in case.details,
             summary={
                 **dict.fromkeys(zeros, 0),
                 "runner": name,

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from corpus import Case, Entry, Kind, ShrinkStatus, open_corpus
+from corpus.entry import KERNEL
 from corpus.programs import unpack
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.program_rounds import CompiledOnce, nothing_compiles
@@ -39,7 +40,15 @@ from fuzz.findings.families import (
     bucket_of_flaky,
     what_was_said,
 )
-from fuzz.findings.replay import COPIES, Attempt, Subject, attempt, conclusion, replays_of
+from fuzz.findings.replay import (
+    COPIES,
+    Attempt,
+    Subject,
+    attempt,
+    conclusion,
+    replays_of,
+    smallest_kernel,
+)
 from fuzz.kinds import KINDS
 from fuzz.runner import OpenRunner, RunnerChoice, open_runner
 from fuzz.shrinking import Verdicts, runner_verdicts, shrink
@@ -230,12 +239,16 @@ class Examiner:
                 f"finding {entry.id} does not say where it was found; a campaign did not store it"
             )
         case = case_of(evidence, self._ready, origin=origin, status=status)
+        files = dict(files_of(evidence))
         if not lost:
             case = self._compared(case, evidence)
+            kernel = smallest_kernel(self._ready.runner, evidence.subject, evidence.kind)
+            if kernel is not None:
+                files[KERNEL] = kernel.encode()
         return Found(
             bucket=evidence.bucket,
             case=case,
-            files=files_of(evidence),
+            files=files,
             state=FoundState.REPLAYED,
             lost=lost,
         )

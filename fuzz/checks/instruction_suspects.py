@@ -28,7 +28,7 @@ from runners.assemblers.assembler import Assembler
 from runners.assemblers.judgements import Judgement, Outcome
 from runners.assemblers.judging import DEADLINE_SECONDS, judge_module
 from strategies.drafts import Draft
-from strategies.draws import Selection, derived_seed
+from strategies.draws import Selection
 from strategies.instruction_draws import round_drafts
 from strategies.simplification.instructions import plainest, plainest_module
 
@@ -247,7 +247,7 @@ class Examiner:
                 found[draft] = candidate
             return same
 
-        draft = plainest(one.draft, disagrees, derived_seed(self._seed, "shrink", core.key))
+        draft = plainest(one.draft, disagrees)
         smallest = self._in_plainest_module(found[draft], core, end)
         status = ShrinkStatus.COMPLETE
         if not self._replays(smallest):

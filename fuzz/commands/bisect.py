@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,8 +13,9 @@ from pathlib import Path
 
 from rich.text import Text
 
-from corpus import Entry
-from corpus.opening import named_entry
+from corpus import Entry, open_corpus
+from corpus.finding import RunnerVerdict
+from corpus.opening import MANIFEST, named_entry
 from fuzz import kinds
 from fuzz.compilers.bisection import (
     Column,
@@ -102,12 +104,36 @@ def bisect_case(options: Bisect) -> bool:
         }
     conclusion = Conclusion(names=[one.name for one in candidates], columns=columns, driver=driver)
     seconds = time.monotonic() - started
+    changed = options.variant, options.target, options.ptx_version, options.faults
+    if not any((*changed, options.ptx_pass, options.front_end)):
+        _keep(entry, conclusion, probe.device)
     if options.json:
         emit(_row(entry, conclusion, modules, runs=runs, rate=rate, seconds=seconds))
     else:
         _print(entry, conclusion, modules, runs=runs, rate=rate)
     _check_answers(entry, conclusion, least=options.at_least or 1)
     return conclusion.bad
+
+
+def _keep(entry: Entry, conclusion: Conclusion, device: str) -> None:
+    """Keep with a finding of a corpus what each build did of it."""
+    cells = [
+        ("ptxas", conclusion.names[index], column.level, cell)
+        for column in conclusion.columns
+        for index, cell in column.cells.items()
+    ]
+    cells += [("driver", "driver", level, cell) for level, cell in conclusion.driver.items()]
+    found = [
+        RunnerVerdict(
+            runner=runner, version=version, options=f"-O{level}", device=device,
+            outcome="match" if cell.kind is None else cell.kind.value,
+        )
+        for runner, version, level, cell in cells
+        if cell.known and cell.way is not Way.JUDGED and ":" not in version
+    ]  # fmt: skip
+    folder = entry.path.parents[1]
+    if found and (folder / MANIFEST).is_file() and os.access(folder, os.W_OK):
+        open_corpus(folder).add_bisected(entry, found)
 
 
 def _module(probe: Probe, member: Member) -> str:
@@ -320,6 +346,8 @@ class Probe:
     """Asks up to so many times at once."""
     module_for: Callable[[Member], tuple[str, str]]
     """Returns the .target and .version in which it is asked."""
+    device: str = ""
+    """The device on which it runs; "" where nothing runs."""
 
 
 @contextmanager
@@ -341,7 +369,7 @@ def probing(entry: Entry, options: ReplayOptions, disassembler: Path | None) -> 
         with opened(replace(choice, faults=tuple(in_device), ptx_pass=None)) as ready:
             passes = rewriters(choice.faults, choice.ptx_pass)
             programs = _Programs(entry, device_of(ready), options, ready, passes)
-            yield Probe(programs.ask, programs.module_for)
+            yield Probe(programs.ask, programs.module_for, ready.device)
 
 
 def _of_module(entry: Entry, options: ReplayOptions) -> Probe:

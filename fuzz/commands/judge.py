@@ -5,132 +5,60 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 from corpus import Corpus, Kind, create_corpus
 from corpus.known import known_with
-from fuzz.compilers.members import Member, members_of
-from fuzz.findings.launches import LaunchRows, entry_of, own_text, parse_launch
-from fuzz.findings.making import remember
+from fuzz.judging.bringing import Brought, brought
 from fuzz.judging.comparing import REFERENCE_SECONDS
-from fuzz.judging.guessing import Guess, guess
-from fuzz.judging.judging import Court, Found, Judged, court, judged
-from fuzz.judging.reference import Reference, forgetting, rounded, undecided, without_rounding
+from fuzz.judging.judging import Found, Judged, judged
 from fuzz.options import Judge
 from fuzz.output import (
     counted,
     emit,
     emit_summary,
-    fetcher,
     generator,
     report_expired,
     say,
     starting,
 )
 from fuzz.output.report import Test, write_junit
-from fuzz.runner import BUILT_IN, RunnerChoice, TargetError, hardware_runner, rewriters
-from oracle.errors import InfrastructureError, UsageError
-from oracle.given_files import read_given, reason_of
-from oracle.targets import parse_target, parse_version
-from runners.compilers import all_fetched, fetched_compiler, parse_levels, select
-from runners.faults import by_name
-from runners.foreign import is_command
-from runners.processes import quoted
-from runners.protocol import Failure
-from runners.ptx_pass import PtxPass
-from runners.ptx_text import header, is_listing, module_in, with_header
-from runners.simulated.silicon import OLDEST, is_older
-
-_COMPILERS = "installed,driver"
+from oracle.errors import InfrastructureError
 
 
 def judge_kernel(options: Judge) -> bool:
     """Judge a kernel; tell whether compilers disagree about it."""
     started = time.monotonic()
-    remember(options.ptx_pass, options.runner if is_command(options.runner or "") else None)
-    written = _text(options.kernel, "kernel")
-    rows = LaunchRows()
-    if options.launch is not None:
-        rows = parse_launch(_text(options.launch, "launch").encode(), str(options.launch))
-    notes = []
-    if is_listing(written):
-        written = module_in(written, options.kernel.name)
-        notes.append(f"The PTX module was taken out of {options.kernel}, a listing of cuobjdump.")
-    ptx = rounded(written)
-    target, version = header(ptx)
-    if not target or not version:
-        raise UsageError(f"{options.kernel} has no .target or no .version, so it is no PTX module")
-    entry = entry_of(ptx, rows.entry)
-    own = own_text(written, entry)
-    for name in options.faults:
-        if not by_name(name).applies(ptx):
-            raise UsageError(
-                f"the fault {name} changes nothing in {options.kernel}, which has none of the "
-                "instructions that it breaks, so that nothing would be judged; leave it out"
-            )
     known = known_with(options.known)
-    if options.target is not None and options.target != target:
-        row = parse_target(options.target)
-        newer = max(parse_version(version), row.since)
-        notes.append(f".target {target} became {row.name} (--target), with PTX ISA {newer}.")
-        ptx = with_header(ptx, target=row.name, version=newer)
-        target, version = header(ptx)
-    name, device = hardware_runner(options.runner), target or None
-    # Every device runs modules for targets that were before it; none is simulated as one of these.
-    if is_older(target):
-        device = OLDEST if name == "sim" else None
-    choice = RunnerChoice(
-        name=name,
-        target=device,
-        ptx_version=version if device == target else None,
-        **options.picked("device", "faults", "ptx_pass"),
-    )
 
     @cache
     def corpus() -> Corpus:
         return create_corpus(options.corpus, generator=generator())
 
-    _check_pass(choice, ptx)
-    with starting(lines=False) as tell, ExitStack() as stack:
-        try:
-            who = stack.enter_context(_court(options, choice))
-        except TargetError as error:
-            if parse_target(target).is_specific:
-                raise
-            notes.append(f".target {target} became {error.own}, which is what the GPU runs.")
-            ptx = with_header(ptx, target=error.own, version=version)
-            who = stack.enter_context(_court(options, replace(choice, target=error.own)))
-        reference = Reference(target=who.architecture)
-        refusal = reference.refusal(ptx, entry)
-        if refusal and choice.name != "cuda":
-            raise InfrastructureError(
-                f"the simulated device does not know the kernel ({refusal}), and there is nothing "
-                "else to compare with"
+    with (
+        starting(lines=False) as tell,
+        brought(
+            **options.picked(
+                "kernel",
+                "launch",
+                "runner",
+                "compilers",
+                "levels",
+                "device",
+                "faults",
+                "ptx_pass",
+                "json",
+                "target",
             )
-        open_ = undecided(own)
-        if refusal and (said := open_ or forgetting(own)):
-            raise UsageError(
-                f"the simulated device does not know the kernel ({refusal}), and {said}"
-            )
-        try:
-            found = guess(ptx, rows, reference.device)
-            told = judged(
-                who, ptx, found.setup, None if refusal else reference,
-                count=options.images, seed=options.seed, corpus=corpus, known=known, tell=tell,
-            )  # fmt: skip
-        except UsageError as error:
-            if open_:
-                raise UsageError(f"{error}; {open_}") from None
-            raise
+        ) as case,
+    ):
+        who = case.who
+        told = judged(
+            who, case.ptx, case.launch.setup, None if case.refusal else case.reference,
+            count=options.images, seed=options.seed, corpus=corpus, known=known, tell=tell,
+        )  # fmt: skip
     seconds = time.monotonic() - started
-    if without := without_rounding(own):
-        added = counted(without, "sum or product", "sums and products")
-        notes.append(f"{added} without a rounding got .rn: a compiler may fuse them otherwise.")
-    _report(options, told, who, found, refusal, notes, seconds)
+    _report(options, told, case, seconds)
     report_expired(known)
     if options.junit is not None:
         _write_junit(options, told, seconds)
@@ -141,88 +69,8 @@ def judge_kernel(options: Judge) -> bool:
     return any(one.known is None and one.verdict.kind is not Kind.NOTE for one in told.found)
 
 
-def _text(path: Path, what: str) -> str:
-    try:
-        return read_given(path).decode()
-    except OSError as error:
-        raise UsageError(f"the {what} {path} cannot be read: {reason_of(error)}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"the {what} {path} is no text in UTF-8") from None
-
-
-@contextmanager
-def _court(options: Judge, choice: RunnerChoice) -> Iterator[Court]:
-    with ExitStack() as stack:
-        members = _members(options, choice)
-        try:
-            who = stack.enter_context(court(choice, members))
-        except InfrastructureError as error:
-            if options.runner is not None:
-                raise
-            raise type(error)(
-                f"{error}; without a GPU, a pass or compilers that write PTX are judged on the "
-                "simulated device: --runner sim with --ptx-pass or --compilers"
-            ) from error
-        yield who
-
-
-def _check_pass(choice: RunnerChoice, ptx: str) -> None:
-    """Raise InfrastructureError where a pass fails, or makes no PTX of the kernel."""
-    if choice.ptx_pass is None or PtxPass(choice.ptx_pass).missing is not None:
-        return
-    for rewriter in rewriters(choice.faults, choice.ptx_pass):
-        rewritten = rewriter(ptx)
-        if isinstance(rewritten, Failure):
-            raise InfrastructureError(str(rewritten))
-        ptx = rewritten
-    if not all(header(ptx)):
-        first = next(iter(ptx.splitlines()), "")
-        raise InfrastructureError(
-            f"the PTX pass {quoted(choice.ptx_pass)} makes no PTX of the kernel, with .version and "
-            f".target: what it writes begins with {first[:60]!r}"
-        )
-
-
-def _members(options: Judge, choice: RunnerChoice) -> tuple[Member, ...]:
-    """Return the compilers that are asked; none where a fault or a pass is."""
-    changed = options.faults or options.ptx_pass
-    if choice.name not in BUILT_IN:
-        if options.compilers is not None:
-            raise UsageError(
-                f"--compilers makes code for a GPU, and the runner {choice.name} reads the PTX "
-                "itself; leave one of the two out"
-            )
-        return ()
-    if changed and options.compilers is not None:
-        raise UsageError(
-            "--fault and --ptx-pass change what every compiler gets, and compilers are compared on "
-            "the same text; leave one of the two out"
-        )
-    if changed and choice.name == "sim":
-        return ()
-    if choice.name == "sim" and options.compilers is None:
-        raise UsageError(
-            "the simulated device has nothing to compare the kernel with; give a --ptx-pass or a "
-            "--fault that changes it, or choose --runner cuda"
-        )
-    if changed:
-        raise UsageError(
-            "--fault and --ptx-pass are compared on the simulated device: --runner sim"
-        )
-    with fetcher(fetched_compiler, json=options.json) as fetch_one:
-        selected = all_fetched(select(options.compilers or _COMPILERS), fetch_one)
-    return members_of(selected, parse_levels(options.levels))
-
-
-def _report(
-    options: Judge,
-    told: Judged,
-    who: Court,
-    found: Guess,
-    refusal: str,
-    notes: Sequence[str],
-    seconds: float,
-) -> None:
+def _report(options: Judge, told: Judged, case: Brought, seconds: float) -> None:
+    who, found, refusal = case.who, case.launch, case.refusal
     # Each has an address of its own.
     left = Counter(re.sub(r"0x[\da-f]+", "…", one.why) for one in told.left.values())
     rows = [_row(one) for one in told.found]
@@ -240,7 +88,7 @@ def _report(
             guessed=list(found.guessed),
             reference=None if refusal else told.referee,
             refused=refusal or None,
-            changed=list(notes),
+            changed=list(case.notes),
             images=told.images,
             left_out=dict(left),
             not_tried=told.untried,
@@ -258,7 +106,7 @@ def _report(
             how = f"The rest is from {options.launch}; as it was launched:"
         say(how, style="quiet")
         say(told.setup.toml.strip(), style="quiet")
-    for note in notes:
+    for note in case.notes:
         say(note)
     if refusal:
         say(f"The simulated device does not know the kernel ({refusal}): compilers are compared "
@@ -274,8 +122,11 @@ def _report(
         amount = "Results may depend"
         if told.approximate_bytes:
             amount = f"{counted(told.approximate_bytes, 'byte')} of each image may depend"
+        how = "among builds alone"
+        if who.ready.choice.name == "sim":
+            how = "with what the simulated device has there"
         say(f"{amount} on {', '.join(told.approximations)}, of which the ISA bounds the error and "
-            "not the bits: a difference there is a note, and never a finding.")  # fmt: skip
+            f"not the bits: they are compared {how}, and a difference is a note.")  # fmt: skip
     for one in told.found:
         _print(one)
     if not told.came.codes:
@@ -283,8 +134,9 @@ def _report(
         return
     agreeing = ", ".join(told.came.agreeing) or "none"
     referee = "with each other" if refusal else f"with {told.referee}"
+    whole = "bit for bit, but for these bytes," if told.approximate_bytes else "bit for bit,"
     say(
-        f"{counted(told.images, 'image')} compared, whole and bit for bit, {referee}, in "
+        f"{counted(told.images, 'image')} compared, whole and {whole} {referee}, in "
         f"{seconds:.1f} s; different builds that ran: {told.came.codes}; agreeing: {agreeing}."
     )
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from corpus import Cause, Entry, Problem
-from corpus.entry import DESCRIPTION, read_entry
+from corpus import Cause, Entry, Problem, open_corpus
+from corpus.entry import DESCRIPTION, KERNEL, read_entry
 from corpus.known import Known, Row, known_with
 from corpus.opening import MANIFEST, Answers, is_record, named_corpus, read_answers
 from fuzz.campaign.status import check_tested, untested_words
@@ -108,7 +108,9 @@ def replay_path(options: Replay) -> bool:
         raise UsageError(f"{path} holds no findings; `{command}` looks for some")
     _check(entries, options)
     answers = read_answers() if is_record(path) else None
-    with Replays(replay_options(options), baseline=options.baseline, answers=answers) as replays:
+    with Replays(
+        replay_options(options), baseline=options.baseline, answers=answers, kernels=options.kernels
+    ) as replays:
         known = known_with(options.known)
         _replay(entries, replays, told, options, known)
     for problem in told.broken:
@@ -197,6 +199,8 @@ def _replay(
         one = replays.replay(entry, times=options.times)
         if one.error is not None and len(entries) == 1 and options.junit is None:
             raise one.error
+        if one.kernel is not None:
+            open_corpus(entry.path.parents[1]).attach_kernel(entry, one.kernel)
         match = known.match(entry.finding)
         told.rows.append((one, match))
         told.tests.append(_test(one, match, time.monotonic() - started))
@@ -211,6 +215,7 @@ def _row(one: Replayed, known: Row | None) -> dict[str, object]:
         **one.row(),
         "known": known is not None,
         "known_as": None if known is None else known.id,
+        "kernel_lines": one.kernel.count("\n") if one.kernel is not None else None,
     }
 
 
@@ -297,6 +302,8 @@ def _print(one: Replayed, known: Row | None, out: Console) -> None:
     line.append(f" {one.entry.id}  {harmless(sentence(one.finding), one_line=True)}")
     if known is not None:
         line.append(f" known: {known.id}", style="known")
+    if one.kernel is not None:
+        line.append(f" {KERNEL}: {one.kernel.count(chr(10))} lines", style="quiet")
     if one.standing is not None:
         line.append(f"; now {one.now.label}; the record: {one.recorded}", style="quiet")
     out.print(line, soft_wrap=True)

@@ -12,21 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
 from fuzz.diagnosis.lane_code import (
-    APART,
-    ENTERED,
-    entered_at_the_start,
+    without_loops,
     wrong_addresses,
     wrong_code,
 )
 from fuzz.diagnosis.multiplication import wrong_alone
-from fuzz.diagnosis.shared_registers import BYTES, expanded_alike, shared_register_culprits
+from fuzz.diagnosis.shared_registers import expanded_alike, shared_register_culprits
 from fuzz.diagnosis.single_step import (
     ADDRESSES,
     CODE,
@@ -40,6 +37,7 @@ from oracle.forms import Form
 from oracle.isa import MMA_FORMS
 from oracle.matrices import Matrix
 from oracle.operands import Fragment, Use
+from oracle.operations import Operation
 from oracle.ops import (
     Op,
     loads_fragment,
@@ -49,16 +47,14 @@ from oracle.ops import (
 )
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Branch, Elementwise, Loop, Step, changes_elements, is_lane_code
+from oracle.steps import Step, changes_elements, is_lane_code
 from oracle.tracing import Event, Trace, trace
 from strategies.programs.single_instruction import (
     Access,
     Content,
     SingleProduct,
-    Values,
     apart,
     exact,
-    image_of,
     plain_access,
     single_product,
 )
@@ -69,8 +65,8 @@ _MULTIPLICATIONS = 512
 _IN_COMPANY = "beside other steps only"
 _COMPUTED = "multiplicands that scalar code computes"
 """Where a multiplication is right with the same multiplicands, loaded."""
-_CONSTANT = "a constant multiplicand that scalar code computes"
-"""Where a register of one of them holds one number in every lane."""
+_AROUND = "with a loop of lanes in it"
+"""Where branches and loops of the warp are right around lanes that take their loops once."""
 _MOST_STEPS = 256
 """Steps of a program that is looked into; loops are longer."""
 
@@ -103,7 +99,7 @@ class _Search:
             wrong_copy(device, program)
             or self._register_steps(program, traced)
             or self._instructions(program, traced)
-            or self._elementwise(traced)
+            or self._elementwise(program, image)
             or self._control(program, image, traced)
             or _wrong_in_company(device, program, image, traced)
         )
@@ -111,9 +107,9 @@ class _Search:
     def _register_steps(self, program: Program, traced: Trace) -> Culprit | None:
         """Blame a step on registers, unless the copies that fill its memory are wrong as well."""
         found = wrong_register_step(self._device, program, traced)
-        if found is not None and found.steps == (CODE,):
+        if found is not None and found.instructions == (CODE,):
             return wrong_code(self._device, traced) or found
-        if found is not None and found.steps == (ADDRESSES,):
+        if found is not None and found.instructions == (ADDRESSES,):
             return wrong_addresses(self._device, program) or found
         if found is None or found.witness is None:
             return found
@@ -134,94 +130,28 @@ class _Search:
         if not self._device.right(straight, image):
             return None
         plain = {
-            site: (replace(step, code=entered_at_the_start(step.code)),)
+            site: (replace(step, code=without_loops(step.code)),)
             for site, step in visit(program.steps)
             if is_lane_code(step)
         }
         other = replace(program, steps=edited(program.steps, plain))
         if other == program or not self._device.right(other, image):
             return CONTROL
-        # Of a branch around such a loop nobody knows more.
-        steps = list(walk(program.steps))
-        looped = any(
-            is_lane_code(one) and entered_at_the_start(one.code) != one.code
-            for loop in steps
-            if isinstance(loop, Loop)
-            for one in walk(loop.body)
-        )
-        if looped and not any(isinstance(one, Branch) for one in steps):
-            return Culprit(steps=(APART,))
-        return Culprit(steps=(f"{CONTROL.name} and {ENTERED}",))
+        return replace(CONTROL, condition=_AROUND)
 
-    def _elementwise(self, traced: Trace) -> Culprit | None:
-        """Blame an element-wise step if it is wrong between a load and a store.
-
-        Multiplicands cannot be stored: there a multiplication must be right only without it.
-        """
-        for event in traced.events:
-            step = event.step
-            if not changes_elements(step):
-                continue
-            matrix = replace(step.matrix, operand="c")
-            source = event.inputs["source"]
-            plain = _accumulating(matrix)
-            if step.matrix.operand in "cd" and plain is not None:
-                exactly = {name: exact(plain.form.matrix(name), 0) for name in "ab"}
-                moved = wrong_alone(self._device, plain, [{**exactly, "c": source}])
-                if moved is not None:
-                    return moved
-                if self._changed(plain, step, "c", {"c": source}, multiplied=False):
-                    return Culprit(steps=(_ELEMENTWISE,))
-                continue
-            consumer = next(
-                (
-                    (other, use.field)
-                    for other in traced.events
-                    if multiplies_fragments(other.step)
-                    for use in other.step.reads
-                    if other.makers.get(use.name) == event.number
-                ),
-                None,
-            )
-            if consumer is None:
-                continue
-            other, operand = consumer
-            assert multiplies_fragments(other.step)
-            contents: dict[str, Content] = {**other.inputs}
-            if not self._changed(
-                single_product(other.step.form), step, operand, {**contents, operand: source}
-            ):
-                continue
-            # Right by itself, as far as it can be looked at: only both together are wrong.
-            same = _accumulating(matrix)
-            apart = same is not None and not self._changed(
-                same, step, "c", {"c": _shaped(source, matrix)}, multiplied=False
-            )
-            return Culprit(steps=(_ELEMENTWISE, "wmma.mma") if apart else (_ELEMENTWISE,))
-        return None
-
-    def _changed(
-        self,
-        base: SingleProduct,
-        step: Elementwise,
-        operand: str,
-        contents: Mapping[str, Content],
-        *,
-        multiplied: bool = True,
-    ) -> bool:
-        """Whether a program comes out wrong with an element-wise step on one operand."""
-        program = base.program if multiplied else base.reload(base.form.c_type)
-        at = next(
-            index
-            for index, one_ in enumerate(program.steps)
-            if loads_fragment(one_) and operand in one_.operands
-        )
-        own = replace(
-            step, source=operand, destination=operand,
-            matrix=replace(step.matrix, operand=operand, shape=base.form.shape),
-        )  # fmt: skip
-        tried = replace(program, steps=(*program.steps[: at + 1], own, *program.steps[at + 1 :]))
-        return not self._device.right(tried, image_of(tried, contents))
+    def _elementwise(self, program: Program, image: NDArray[np.uint8]) -> Culprit | None:
+        """Blame element-wise steps if the program is right once they change nothing."""
+        plain = {
+            site: (replace(step, operation=Operation.COPY, constant=0),)
+            for site, step in visit(program.steps)
+            if changes_elements(step)
+        }
+        other = replace(program, steps=edited(program.steps, plain))
+        if other == program or not self._device.right(other, image):
+            return None
+        if self._device.right(program, image):
+            return None
+        return Culprit(instructions=(_ELEMENTWISE,))
 
     def _instructions(self, program: Program, traced: Trace) -> Culprit | None:
         """Blame what is wrong by itself of loads, multiplications and stores."""
@@ -236,10 +166,6 @@ class _Search:
 
 
 _ELEMENTWISE = "element-wise operation"
-
-
-def _shaped(values: Values, matrix: Matrix) -> Values:
-    return np.resize(values, (matrix.rows, matrix.columns))
 
 
 def _accumulating(matrix: Matrix) -> SingleProduct | None:
@@ -303,7 +229,7 @@ def in_company(culprit: Culprit | None) -> bool:
 
     Of code of lanes, that no instruction is wrong by itself, and that it is to be made smaller.
     """
-    return culprit is not None and (culprit.together or culprit.steps == (CODE,))
+    return culprit is not None and (culprit.together or culprit.instructions == (CODE,))
 
 
 def _wrong_in_company(
@@ -351,31 +277,17 @@ def _wrong_in_company(
 
 
 def _culprit_in_company(traced: Trace, event: Event) -> Culprit:
-    step, condition, within = event.step, _IN_COMPANY, ""
+    step, condition = event.step, _IN_COMPANY
+    instructions = _names(step)
     if multiplies_registers(step):
-        within = expanded_alike(step.form)
-        made = [
-            event.inputs[use.field]
+        instructions = (f"{name_of(step)} of {expanded_alike(step.form)}",)
+        if any(
+            is_lane_code(getattr(traced.maker(event, use.name), "step", None))
             for use in step.reads
             if use.field in ("a", "b")
-            and is_lane_code(getattr(traced.maker(event, use.name), "step", None))
-        ]
-        if made:
+        ):
             condition = _COMPUTED
-        if within == BYTES and any(_one_number(held) for held in made):
-            # Compilers expand both instructions alike.
-            return Culprit(
-                steps=("mma",), within=within, condition=_CONSTANT, form=step.form, together=True
-            )
-    return Culprit(
-        steps=_names(step), within=within, condition=condition, form=step.instruction, together=True
-    )
-
-
-def _one_number(held: NDArray[Any]) -> bool:
-    """Whether any of the registers that all lanes hold, (32, ...), is the same in each of them."""
-    words = np.ascontiguousarray(held).view(np.uint8).reshape(len(held), -1, 4)
-    return bool((words == words[:1]).all(axis=(0, 2)).any())
+    return Culprit(instructions=instructions, condition=condition, together=True)
 
 
 def _looking(traced: Trace) -> Iterator[Form]:

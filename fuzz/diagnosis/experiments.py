@@ -12,6 +12,7 @@ from fuzz.runner import kind_of_failure
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution import execute
 from oracle.forms import Form
+from oracle.instructions import INSTRUCTIONS
 from oracle.permission import contradicting
 from oracle.program import Program
 from oracle.targets import Module
@@ -37,19 +38,16 @@ class Witness:
 
 @dataclass(frozen=True, kw_only=True)
 class Culprit:
-    """The step that experiments show to be wrong, and what shows it."""
+    """What experiments show to be wrong, and a program that shows it."""
 
-    steps: tuple[str, ...]
-    """Instructions, or other steps, in words; two where only both together are wrong, or nothing
-    that a program sees tells them apart."""
-    within: str = ""
-    """What it is restricted to: results that need rounding or clamping in one unit, say."""
+    instructions: tuple[str, ...]
+    """As PTX spells them, or other steps in words, those that tell most first; with what they are
+    restricted to, such as "mma.sync of 8-bit floats". Several where only all together are wrong, or
+    nothing that a program sees tells them apart."""
     condition: str = ""
     """Without which it is right."""
-    effect: str = ""
-    """What would give the same results, in words; for a person only."""
     form: Form | None = None
-    """The instruction in which it was seen."""
+    """The instruction in which operands share registers."""
     together: bool = False
     """Whether each step was right by itself: of a smaller program less may be named."""
     witness: Witness | None = field(default=None, compare=False)
@@ -57,9 +55,8 @@ class Culprit:
 
     @property
     def name(self) -> str:
-        """The instruction, and what it is wrong in."""
-        steps = " or ".join(self.steps)
-        return f"{steps} of {self.within}" if self.within else steps
+        """The instructions in a line."""
+        return " and ".join(self.instructions)
 
     @property
     def key(self) -> str:
@@ -193,6 +190,14 @@ class Results:
     """(count,): which have one."""
     actual: Images
     expected: Images
+
+
+def name_of_form(form: Form) -> str:
+    """Name an instruction; of the sparse ones plain and ordered metadata are no difference.
+
+    ptxas makes the same code of both (2026-11-23).
+    """
+    return INSTRUCTIONS[form.mnemonic].name.partition("::")[0]
 
 
 def unit_of(form: Form) -> str:

@@ -5,9 +5,11 @@ met; then each with its predicate, and each loop and branch with nothing but a c
 wrong so gives the name, whatever else the code has.
 
 Where all of them are right alone, only some together are wrong. Of code that was made smaller, each
-instruction is tried away then: in its place stands what it gave, loaded from memory. Where that
-makes the code right, it belongs to what is wrong. So do predicates, branches and loops, if code
-that takes everything in a row is right.
+instruction is tried away then: in its place stands what it gave, loaded from memory. Where code is
+as wrong with that, the instruction has no part in it. What code needs beside instructions is the
+condition: a predicate, branch or loop if code that takes everything in a row is right, constants if
+it is right where a compiler does not know them, and registers that are written again if it is right
+where they have other names then.
 """
 
 from __future__ import annotations
@@ -15,9 +17,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Witness
 from fuzz.diagnosis.lane_trials import (
-    AT_ONCE,
     GIVES,
     LANE_NUMBERS,
     LETTERS,
@@ -34,10 +33,10 @@ from fuzz.diagnosis.lane_trials import (
     assign,
     brought_out,
     drawn_alone,
-    drawn_numbers,
     each_wrong,
     first_wrong,
     instruction_alone,
+    may_be_registers,
     predicate_like,
     words_of,
     wrong_images,
@@ -69,7 +68,6 @@ from oracle.registers import MOST_LISTED
 from oracle.scalar import SCALARS, ScalarInstruction
 from oracle.steps import is_lane_code
 from oracle.tracing import Trace
-from strategies.programs.scalar_rows import settled
 from strategies.simplification.examples import Example
 from strategies.simplification.lane_code import Path, alone, changed, places, smaller_code
 
@@ -83,29 +81,15 @@ _MOST_TIMES = 16
 """Contents of one instruction that are tried: what it met first."""
 _MOST_ALIKE = 24
 """Instructions of one first word that are tried: setp and cvt have hundreds."""
-_PREDICATE, _LOOP, _BRANCH = "a predicate", "a loop of lanes", "a branch of lanes"
-_ALL_LANES = "an instruction of all lanes"
-_SET_ANEW = "a branch of lanes on a predicate that a loop in it sets anew"
-_COPY = "a copy of a predicate that is set anew"
-_TOLD = "halves of a constant that a branch tells"
-_REPEATED = "setp.*.ftz.f32 and a comparison of what it does not flush"
-_TWICE, _THRICE = "{} of one register twice", "lop3 of one constant thrice"
+_PREDICATE, _BRANCH, _LOOP = "a predicate", "a branch of lanes", "a loop of lanes"
 _LEFT, _ENTERED = " that lanes leave", " entered within its body"
-ENTERED = f"{_LOOP}{_ENTERED}"
-"""What a loop is called that some lanes enter behind its first statements."""
-_COUNTED = f"{ENTERED} that counts to a constant"
-APART = f"a loop of all lanes and {ENTERED}"
-"""Lanes that such a loop leaves apart count the turns of a loop around it together."""
+_CONSTANTS = "with constants"
+_AGAIN = "with a register that is written again"
+_ALL_LANES = "an instruction of all lanes"
 _ORDER = re.compile(r"^(setp?)\.[a-z]+(\.(and|or|xor))?(?=\.)")
 """A comparison's order, and how a predicate is combined with it."""
-_DIFFERS = "setp.ne.s32", "setp.ne.u32", "setp.ne.b32"
-"""Comparisons whose registers equal a constant where a branch says that they are false."""
-_FLUSHING = re.compile(r"setp\.[a-z]+(\.(and|or|xor))?\.ftz\.f32")
-"""A comparison that takes subnormals for 0."""
-_COMPUTING = {"add", "sub", "mul", "fma", "min", "max", "abs", "neg", "copysign"}
-"""Instructions whose results are numbers of the format of their sources."""
-_QUALIFIERS = "sat", "relu", "ftz"
-"""What changes results, those first that change more of them."""
+_PLAIN = re.compile(r"(mov|add|sub|and|or|xor)\.[bsu]\d+")
+"""What most code has: what else there is tells more."""
 _HELPERS = "cvt.u16.u32", "cvt.u32.u16", "mov.b64.pack", "mov.b64.unpack"
 """What brings registers that have not 32 bits in and out of a trial."""
 _KEPT = 500
@@ -155,11 +139,19 @@ def refused_code(
             code = step.memory.code
         if code is None or not refuses((example := alone(code, nothing)).program):
             continue
+
+        def refused(rows: Sequence[ScalarInstruction]) -> list[ScalarInstruction]:
+            bare = [(row, _bare(row)) for row in rows]
+            return [
+                row for row, trial in bare if trial and time.monotonic() < end and refuses(trial)
+            ]
+
         rows = dict.fromkeys(one.row for one in every(code.code) if isinstance(one, Assign))
         # What brings registers in and out of a trial may be what is refused.
         for row in sorted(rows, key=lambda one: one.opcode not in _HELPERS):
-            if time.monotonic() < end and (trial := _bare(row)) is not None and refuses(trial):
-                return _refused_alike(row, refuses, end), trial
+            if refused([row]) and (trial := _bare(row)) is not None:
+                others = [one for one in SCALARS.values() if one.family == row.family]
+                return " or ".join(_names_of(row, others, refused)), trial
         while time.monotonic() < end:
             smaller = (one for one in smaller_code(example) if time.monotonic() < end)
             found = next((one for one in smaller if refuses(one.program)), None)
@@ -167,7 +159,8 @@ def refused_code(
                 break
             example = found
         (left,) = (one for one in example.program.steps if is_lane_code(one))
-        return _everything_of(left.code), example.program
+        computing = [one for one in every(left.code) if isinstance(one, Assign)]
+        return _named(computing, [*_controls(left.code)]).name, example.program
     return None
 
 
@@ -175,31 +168,6 @@ def _bare(row: ScalarInstruction) -> Program | None:
     """Return a program of nothing but an instruction; None if there is none."""
     example = drawn_alone(row)[0].example()
     return None if example is None else example.program
-
-
-def _refused_alike(row: ScalarInstruction, refuses: Callable[[Program], bool], end: float) -> str:
-    """Name an instruction and others of its first word that are refused, too."""
-    others = [one for one in SCALARS.values() if one.family == row.family and one is not row]
-    if len(others) >= _MOST_ALIKE:
-        return _any_order(row.opcode)
-    found = [row]
-    for one in others:
-        trial = _bare(one) if time.monotonic() < end else None
-        found += [one] * (trial is not None and refuses(trial))
-    if len(found) > _MOST_NAMED:
-        return row.family
-    return " or ".join(one.opcode for one in SCALARS.values() if one in found)
-
-
-def _everything_of(code: tuple[Statement, ...]) -> str:
-    """Name code by all that it has."""
-    there = [*every(code)]
-    computing = [one for one in there if isinstance(one, Assign)]
-    controls = [_PREDICATE] * any(one.guard for one in computing)
-    controls += [_BRANCH] * any(isinstance(one, If) for one in there)
-    controls += [_called(*there)] * any(isinstance(one, Repeat) for one in there)
-    names = [*dict.fromkeys(_in_one_order(computing)), *controls]
-    return " and ".join(names if len(names) <= _MOST_NAMED else controls or [CODE])
 
 
 def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
@@ -210,38 +178,26 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
     found = _wrong_part(device, step, there)
     if found is not None:
         return found
-    names = [CODE]
-    if sum(1 for _ in every(step.code)) <= _SMALL:
-        needed = _needed(device, example, step, there)
-        controls = _needed_controls(device, example, step)
-        if not controls and (pair := _pair(device, example, step, needed)) is not None:
-            return pair
-        if (
-            controls
-            and controls[-1].startswith(_LOOP)
-            and ((_BRANCH in controls and _sets_anew(step.code)) or _sets_anew_what_left(step.code))
-        ):
-            return Culprit(steps=(_SET_ANEW,), witness=_shown(example), together=True)
-        if _right_if_renamed(device, example, step):
-            return Culprit(steps=(_COPY,), witness=_shown(example), together=True)
-        if _right_if_told(device, example, step):
-            return Culprit(steps=(_TOLD,), witness=_shown(example), together=True)
-        if _right_unless_flushed(device, example, step):
-            return Culprit(steps=(_REPEATED,), witness=_shown(example), together=True)
-        if _right_if_counts_are_loaded(device, example, step):
-            return Culprit(steps=(_COUNTED,), witness=_shown(example), together=True)
-        if _right_if_counts_are_loaded(device, example, step, around=True):
-            return Culprit(steps=(APART,), witness=_shown(example), together=True)
-        # What is executed although its predicate says no may be anything.
-        named = [one for one in needed if not one.guard or _PREDICATE not in controls]
-        orders = dict.fromkeys(_in_one_order(named))
-        some = [*orders, *controls] or [*step.opcodes]
-        names = some if len(some) <= _MOST_NAMED else controls or names
-    return Culprit(steps=(" and ".join(names),), witness=_shown(example), together=True)
+    shown = Witness(program=example.program, images=example.image[None])
+    if sum(1 for _ in every(step.code)) > _SMALL:
+        return Culprit(instructions=(CODE,), witness=shown, together=True)
+    controls = _needed_controls(device, example, step)
+    needed = _needed(device, example, step, there, looped=any(_LOOP in one for one in controls))
+    # What is executed although its predicate says no may be anything.
+    needed = [one for one in needed if not one.guard or _PREDICATE not in controls]
+    same = {_CONSTANTS: [_hidden(step.code)], _AGAIN: islice(_rewritten(step), _MOST_TIMES)}
+    more = [text for text, others in same.items() if _any_right(device, example, step, others)]
+    return replace(_named(needed, controls, *more), witness=shown)
 
 
-def _shown(example: Example) -> Witness:
-    return Witness(program=example.program, images=example.image[None])
+def _named(needed: Sequence[Assign], controls: Sequence[str], *more: str) -> Culprit:
+    """Return what is wrong together: instructions under a condition, or branches and loops."""
+    names = tuple(sorted(dict.fromkeys(_in_one_order(needed)), key=_is_plain))[:_MOST_NAMED]
+    under = [f"{'under' if one == _PREDICATE else 'in'} {one}" for one in controls]
+    condition = ", ".join([*(under if names else ()), *more])
+    return Culprit(
+        instructions=names or (*controls,) or (CODE,), condition=condition, together=True
+    )
 
 
 def _inputs(example: Example) -> NDArray[np.uint32]:
@@ -261,78 +217,102 @@ def _wrong_part(
             constants = tuple(each for each in one.sources if isinstance(each, int))
             key = one.opcode, one.guard[:1], constants
             met.setdefault(key, (one, []))[1].extend(times[:_MOST_TIMES])
-    found = first_wrong(
-        device,
-        (
-            (one.row, [instruction_alone(one, time) for time in times])
-            for one, times in met.values()
-        ),
-    )
-    if found is not None:
-        row, witness = found
-        return Culprit(steps=_all_alike(device, row), witness=witness)
-    guarded = first_wrong(
-        device,
-        (
-            (one, [instruction_alone(one, time, one.guard) for time in times])
-            for one, times in met.values()
-            if one.guard
-        ),
-    )
-    if guarded is not None:
-        one, witness = guarded
-        plain = assign("and.b32", "r0", "r0", "r0", guard=one.guard)
-        same = Taken([LANE_NUMBERS[None]] * 2, (LANE_NUMBERS[None],), ODD[None])
-        if wrong_images(device, [instruction_alone(plain, same, one.guard)]) is not None:
-            return Culprit(steps=(_PREDICATE,), witness=witness)
-        names = " or ".join(_all_alike(device, one.row, one.guard))
-        return Culprit(steps=(f"{names} and {_PREDICATE}",), witness=witness)
+    for guarded in (False, True):
+        tried = [(one, times) for one, times in met.values() if one.guard or not guarded]
+        found = first_wrong(
+            device,
+            (
+                ((one, times), [instruction_alone(one, time, guarded=guarded) for time in times])
+                for one, times in tried
+            ),
+        )
+        if found is not None:
+            (one, times), witness = found
+            return replace(_wrong_instruction(device, one, times, guarded), witness=witness)
     part = first_wrong(device, ((name, [trial]) for name, trial in _skeletons(step.code)))
-    return None if part is None else Culprit(steps=(part[0],), witness=part[1])
+    return None if part is None else Culprit(instructions=(part[0],), witness=part[1])
 
 
-def _all_alike(
-    device: ExperimentDevice, row: ScalarInstruction, guard: str = ""
-) -> tuple[str, ...]:
-    """Return what `_found_alike` does, found out once."""
+def _wrong_instruction(
+    device: ExperimentDevice, one: Assign, times: Sequence[Taken], guarded: bool
+) -> Culprit:
+    """Name an instruction that is wrong alone, and what it needs for that."""
+    if guarded:
+        plain = assign("and.b32", "r0", "r0", "r0", guard=one.guard)
+        given, odd = LANE_NUMBERS[None], ODD[None]
+        same = Taken(plain, [given] * 2, (given,), odd, odd)
+        if wrong_images(device, [instruction_alone(plain, same, guarded=True)]) is not None:
+            return Culprit(instructions=(_PREDICATE,))
+    loaded = [instruction_alone(one, time, guarded=guarded, loaded=True) for time in times]
+    constant = (
+        any(
+            isinstance(each, int) and may
+            for each, may in zip(one.sources, may_be_registers(one), strict=True)
+        )
+        and wrong_images(device, loaded) is None
+    )
+    conditions = [f"under {_PREDICATE}"] * guarded + [_CONSTANTS] * constant
+    names = _all_alike(device, one.row, one.guard if guarded else "")
+    return Culprit(instructions=names, condition=", ".join(conditions))
+
+
+def _all_alike(device: ExperimentDevice, row: ScalarInstruction, guard: str) -> tuple[str, ...]:
+    """Return what is wrong beside an instruction: others of its first word, found out once.
+
+    If what the trial needs beside the instruction is wrong, that. `guard` is a predicate like that
+    with which it is wrong.
+    """
     known, key = device.remembered.alike, (row.opcode, guard[:1], device.module)
     if key not in known:
-        known[key] = _found_alike(device, row, guard)
+        helpers = _HELPERS if {*row.destinations, *row.sources} - {"b32"} else ()
+        for opcode in (*helpers, *filter(None, [row.settled_by])):
+            if opcode != row.opcode and wrong_images(device, drawn_alone(SCALARS[opcode])):
+                known[key] = (opcode,)
+                return known[key]
+        others = [
+            one for one in SCALARS.values()
+            if one.family == row.family and one.exists(device.module)
+            and not (one.carry_in or one.defined) and (one.settled_by or not one.nan)
+        ]  # fmt: skip
+
+        def wrong(tried: Sequence[ScalarInstruction]) -> list[ScalarInstruction]:
+            there = each_wrong(device, [drawn_alone(one, guard) for one in tried])
+            return [one for one, found in zip(tried, there, strict=True) if found is not None]
+
+        known[key] = _names_of(row, others, wrong)
     return known[key]
 
 
-def _found_alike(device: ExperimentDevice, row: ScalarInstruction, guard: str) -> tuple[str, ...]:
-    """Return what is wrong beside an instruction: others of its first word, or that, if many are.
+def _names_of(
+    row: ScalarInstruction,
+    others: Sequence[ScalarInstruction],
+    wrong_of: Callable[[Sequence[ScalarInstruction]], Collection[ScalarInstruction]],
+) -> tuple[str, ...]:
+    """Name an instruction together with those of its first word that are as wrong.
 
-    Where all that are wrong give one type, and others another one, that is "set.*.f32.*". If what
-    the trial needs beside the instruction is wrong, that. `guard` is a predicate like that with
-    which it is wrong.
+    By the words that the wrong ones have in common and no right one has, in the same place from
+    the end: "set.*.f32.*"; one by one if there are few and no words tell them.
     """
-    helpers = _HELPERS if {*row.destinations, *row.sources} - {"b32"} else ()
-    for opcode in (*helpers, *filter(None, [row.settled_by])):
-        if opcode != row.opcode and wrong_images(device, drawn_alone(SCALARS[opcode])):
-            return (opcode,)
-    others = [
-        one for one in SCALARS.values()
-        if one.family == row.family and one.exists(device.module)
-        and not (one.carry_in or one.defined) and (one.settled_by or not one.nan)
-    ]  # fmt: skip
-    if len(others) > _MOST_ALIKE and not guard:
-        return (_any_order(row.opcode),)
     # Always the same ones, whichever was met: one cause is one name.
     some = others[:: -(-len(others) // _MOST_ALIKE) or 1]
     tried = [*dict.fromkeys((*some, row))]
-    there = each_wrong(device, [drawn_alone(one, guard) for one in tried])
-    wrong = [one for one, found in zip(tried, there, strict=True) if found is not None]
-    if row not in wrong or wrong == [row]:
-        return (row.opcode,)
-    if len(others) > _MOST_ALIKE:
-        (type_, *more) = {one.opcode.split(".")[-2] for one in wrong}
-        every_type = more or all(one.opcode.split(".")[-2] == type_ for one in tried)
-        return (row.family if every_type else f"{row.family}.*.{type_}.*",)
-    if len(wrong) > _MOST_NAMED:
+    wrong = wrong_of(tried)
+    if row not in wrong or len(wrong) == 1:
+        return (_any_order(row.opcode),)
+    if len(wrong) <= _MOST_NAMED and len(others) <= _MOST_ALIKE:
+        return tuple(one.opcode for one in wrong)
+    common = set.intersection(*map(_words, wrong))
+    right = [_words(one) for one in tried if one not in wrong]
+    told = dict(word for word in common if any(word not in one for one in right))
+    if not told or any(told.items() <= one for one in right):
         return (row.family,)
-    return tuple(one.opcode for one in wrong)
+    named = [told.get(place, "*") for place in range(max(told), -1, -1)]
+    return (".".join([row.family, "*", *named]),)
+
+
+def _words(row: ScalarInstruction) -> set[tuple[int, str]]:
+    """Return the words of an opcode behind the first, each with its place from the end."""
+    return set(enumerate(reversed(row.opcode.split(".")[1:])))
 
 
 def _skeletons(code: tuple[Statement, ...]) -> Iterator[tuple[str, Trial]]:
@@ -378,139 +358,51 @@ def _needed(
     example: Example,
     step: LaneCode,
     there: Sequence[tuple[Assign, list[Taken]]],
+    *,
+    looped: bool,
 ) -> list[Assign]:
-    """Return the instructions without which code is right: what they gave is loaded instead."""
-    tried = [
-        (one, other)
-        for one, times in there
+    """Return the instructions without which code is right: what they gave is loaded instead.
+
+    Of those that are executed again and again nothing tells that; if code is right without its
+    loops, these are returned, too, but for what most code has.
+    """
+    tried = {
+        index: other
+        for index, (one, times) in enumerate(there)
         if len(times) == 1 and (other := _given_instead(example, step, one, times[0])) is not None
-    ]
-    found = device.results_of([(other.program, other.image[None]) for _, other in tried])
+    }
+    found = device.results_of([(other.program, other.image[None]) for other in tried.values()])
+    right = {
+        index: results is not None and not results.wrong[0]
+        for index, results in zip(tried, found, strict=True)
+    }
     return [
         one
-        for (one, _), results in zip(tried, found, strict=True)
-        if results is not None and not results.wrong[0]
+        for index, (one, times) in enumerate(there)
+        if right.get(index, looped and len(times) > 1 and not _is_plain(one.opcode))
     ]
-
-
-def _pair(
-    device: ExperimentDevice, example: Example, step: LaneCode, needed: Sequence[Assign]
-) -> Culprit | None:
-    """Name what is wrong of two instructions, of which one reads what the other computes.
-
-    If most others of the first one's format are as wrong in its place, or most with its qualifiers,
-    it is named after that: "shl.b64 of a result of f32". Others that read as much are tried in the
-    place of the second.
-    """
-    if len(needed) != 2 or not {*needed[0].destinations} & {*needed[1].sources}:
-        return None
-    first, second = needed
-    again = partial(_still_wrong, device, example, step)
-    drawn = partial(_wrong_on_drawn, device, first, second)
-    own = sorted(_qualifiers(first.row), key=_QUALIFIERS.index)
-    for qualifiers in ({*()}, *({one} for one in own)):
-        makers = [
-            one for one in SCALARS.values()
-            if (one.numbers, one.sources, one.destinations)
-            == (first.row.numbers, first.row.sources, first.row.destinations)
-            and first.row.numbers and one.family in _COMPUTING and one.exists(device.module)
-            and (qualifiers <= _qualifiers(one) if qualifiers else not _qualifiers(one))
-        ]  # fmt: skip
-        some = makers[:: -(-len(makers) // AT_ONCE) or 1]
-        # Few may be wrong on the one image that shows these two.
-        if not any(some and 2 * len(wrong(first, some)) >= len(some) for wrong in (again, drawn)):
-            continue
-        readers = [
-            one for one in SCALARS.values()
-            if (one.sources, one.destinations) == (second.row.sources, second.row.destinations)
-            and not one.warp and one.exists(device.module)
-        ]  # fmt: skip
-        if len(readers) > _MOST_ALIKE:
-            readers = [one for one in readers if one.family == second.row.family]
-        some = readers[:: -(-len(readers) // _MOST_ALIKE) or 1]
-        some = [*dict.fromkeys((*some, second.row))]
-        read = {one.opcode for wrong in (again, drawn) for one in wrong(second, some)}
-        names = [one.opcode for one in some if one.opcode in read]
-        if len(names) > _MOST_NAMED:
-            names = [second.row.family]
-        within = f"a result of {''.join(f'{one}.' for one in qualifiers)}{first.row.numbers}"
-        return Culprit(steps=tuple(names), within=within, witness=_shown(example), together=True)
-    return None
-
-
-def _qualifiers(row: ScalarInstruction) -> set[str]:
-    """Return what changes results of an instruction: {"ftz", "sat"}."""
-    return {*row.opcode.split(".")} & {*_QUALIFIERS}
-
-
-def _still_wrong(
-    device: ExperimentDevice,
-    example: Example,
-    step: LaneCode,
-    one: Assign,
-    rows: Sequence[ScalarInstruction],
-) -> list[ScalarInstruction]:
-    """Return which instructions are wrong in the place of one."""
-    (path,) = (path for path, other in places(step.code) if other is one)
-    tried: list[tuple[ScalarInstruction, Example]] = []
-    for row in rows:
-        with suppress(UsageError):
-            code = changed(step.code, {path: (replace(one, opcode=row.opcode),)})
-            tried.append((row, _with_code(example, step, code)))
-    found = device.results_of([(other.program, other.image[None]) for _, other in tried])
-    return [
-        row
-        for (row, _), results in zip(tried, found, strict=True)
-        if results is not None and results.ran[0] and results.wrong[0]
-    ]
-
-
-def _wrong_on_drawn(
-    device: ExperimentDevice,
-    first: Assign,
-    second: Assign,
-    one: Assign,
-    rows: Sequence[ScalarInstruction],
-) -> list[ScalarInstruction]:
-    """Return which instructions are wrong in the place of one of two, on drawn numbers."""
-    tried = []
-    for row in rows:
-        maker, reader = (row, second.row) if one is first else (first.row, row)
-        tried.append((row, [_drawn_pair(maker, reader, first, second)]))
-    there = each_wrong(device, [trials for _, trials in tried])
-    return [row for (row, _), witness in zip(tried, there, strict=True) if witness is not None]
-
-
-def _drawn_pair(
-    maker: ScalarInstruction, reader: ScalarInstruction, first: Assign, second: Assign
-) -> Trial:
-    """Return a trial of an instruction on drawn numbers, and one that reads what that made."""
-    trial, random = Trial(), np.random.default_rng(0)
-    made = f"{LETTERS[maker.destinations[0]]}50"
-    sources = [
-        trial.given(drawn_numbers(random, maker.numbers, kind), kind) for kind in maker.sources
-    ]
-    trial.code.append(Assign(opcode=maker.opcode, destinations=(made,), sources=tuple(sources)))
-    others: list[str | int] = []
-    for index, (kind, source) in enumerate(zip(reader.sources, second.sources, strict=True)):
-        at = reader.immediates.get(index)
-        if source in first.destinations:
-            others.append(made)
-        elif at is not None and at.required:
-            others.append(source if isinstance(source, int) else at.low)
-        else:
-            others.append(trial.given(drawn_numbers(random, "", kind), kind))
-    names = tuple(f"{LETTERS[kind]}{51 + index}" for index, kind in enumerate(reader.destinations))
-    one = Assign(opcode=reader.opcode, destinations=names, sources=tuple(others))
-    trial.code += settled(one)
-    for name in names:
-        trial.seen(name)
-    return trial
 
 
 def _with_code(example: Example, step: LaneCode, code: tuple[Statement, ...]) -> Example:
     steps = [replace(one, code=code) if one is step else one for one in example.program.steps]
     return example.with_program(example.program.buffers, steps)
+
+
+def _any_right(
+    device: ExperimentDevice,
+    example: Example,
+    step: LaneCode,
+    codes: Iterable[tuple[Statement, ...]],
+) -> bool:
+    """Whether any other code, of the same meaning, comes out right."""
+    for code in codes:
+        try:
+            other = _with_code(example, step, code) if code != step.code else None
+        except UsageError:
+            continue
+        if other is not None and device.right(other.program, other.image):
+            return True
+    return False
 
 
 def _given_instead(example: Example, step: LaneCode, one: Assign, time: Taken) -> Example | None:
@@ -576,7 +468,7 @@ def _in_one_order(statements: Sequence[Assign]) -> list[str]:
     A compiler joins what depends on nothing in any order: the names of one cause must not differ.
     """
     read = {source for one in statements for source in one.sources}
-    left, made = [(one, _named(one, read)) for one in statements], list[str]()
+    left, made = [(one, _name_of(one, read)) for one in statements], list[str]()
     while left:
         free = [
             (one, name)
@@ -589,75 +481,73 @@ def _in_one_order(statements: Sequence[Assign]) -> list[str]:
     return made
 
 
-def _named(one: Assign, read: Collection[str | int]) -> str:
+def _name_of(one: Assign, read: Collection[str | int]) -> str:
     """Return the name of an instruction among those that are wrong together, which read these."""
     if one.row.warp and {*read}.isdisjoint(one.destinations):
         # What nobody reads does no more than stand between the others.
         return _ALL_LANES
-    if one.row.family in ("lop3", "copysign"):  # ptxas makes a LOP3 of both
-        sources = one.sources[:3]
-        registers = [source for source in sources if isinstance(source, str)]
-        if len({*registers}) < len(registers):
-            return _TWICE.format(one.row.family)
-        if len(sources) == 3 and len({*sources}) == 1:
-            return _THRICE
     return _any_order(one.opcode)
 
 
-def _right_if_counts_are_loaded(
-    device: ExperimentDevice, example: Example, step: LaneCode, *, around: bool = False
-) -> bool:
-    """Whether code is right once loops that lanes enter within their bodies load what they count.
-
-    The count is the same number then, and one that a compiler does not know. `around`: loops around
-    such loops load theirs as well.
-    """
-    read = set[str]().union(*map(read_by, every(step.code)), step.results)
-    used = [name for name in step.inputs if name in read]
-    loops = [
-        (path, one.count)
-        for path, one in places(step.code)
-        if isinstance(one, Repeat) and isinstance(one.count, int)
-        and (one.entry or (around and _entered(every(one.body))))
-    ]  # fmt: skip
-    if not loops or step.bits != 32:
-        return False
-    columns = [_inputs(example).T[int(name[1:])] for name in used]
-    moved = [assign("mov.b32", name, f"r{index}") for index, name in enumerate(used)]
-    code, first = step.code, list[Statement]()
-    for number, (path, count) in enumerate(loops, _KEPT):
-        first.append(assign("mov.b32", f"r{number}", f"r{len(columns)}"))
-        columns.append(np.full(LANES, count, np.uint32))
-        loop, mask = dict(places(code))[path], (1 << max(1, count.bit_length())) - 1
-        assert isinstance(loop, Repeat)
-        code = changed(code, {path: (replace(loop, count=f"r{number}", mask=mask),)})
-    try:
-        other = replace(
-            step, source="x", count=len(columns), code=(*first, *reversed(moved), *code)
-        )
-    except UsageError:
-        return False
-    loaded = alone(other, np.stack(columns, axis=-1))
-    return device.right(loaded.program, loaded.image)
+def _is_plain(opcode: str) -> bool:
+    return _PLAIN.fullmatch(opcode) is not None
 
 
-def _right_if_renamed(device: ExperimentDevice, example: Example, step: LaneCode) -> bool:
-    """Whether code is right once a copied predicate that is set anew gets another name then."""
-    constants = _constants(step.code)
-    copied = set[str]()
-    for path, one in places(step.code):
-        if not isinstance(one, Assign) or one.guard:
-            continue
-        copied |= _copied(one, constants)
-        for name in copied & {*one.destinations}:
-            code = _renamed(step.code, path, name)
-            if code is None:
+def _any_order(opcode: str) -> str:
+    """Return the name of a comparison, whatever its order is and it is combined with."""
+    return _ORDER.sub(r"\1.*", opcode)
+
+
+def _hidden(code: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """Return code whose constants a compiler does not know: they are added to a 0 from memory."""
+    names: dict[tuple[int, str], str] = {}
+    first: list[Statement] = []
+    numbers = iter(range(_KEPT, 1000))
+
+    def register(value: int, kind: str) -> str:
+        if (value, kind) not in names:
+            halves = [f"r{next(numbers)}" for _ in range(2 if kind == "b64" else 1)]
+            for part, half in enumerate(halves):
+                first.append(assign("add.s32", half, ZERO, value >> 32 * part & 0xFFFF_FFFF))
+            name = halves[0] if kind == "b32" else f"{LETTERS[kind]}{next(numbers)}"
+            if kind != "b32":
+                first.append(assign(GIVES[name[0]], name, *halves))
+            names[value, kind] = name
+        return names[value, kind]
+
+    def hidden(block: Sequence[Statement]) -> tuple[Statement, ...]:
+        made: list[Statement] = []
+        for one in block:
+            blocks = {field: hidden(each) for field, each in inside(one).items()}
+            if isinstance(one, Assign):
+                sources = (
+                    register(source, kind) if isinstance(source, int) and may else source
+                    for source, kind, may in zip(
+                        one.sources, one.row.sources, may_be_registers(one), strict=True
+                    )
+                )
+                made.append(replace(one, sources=tuple(sources)))
                 continue
-            with suppress(UsageError):
-                other = _with_code(example, step, code)
-                if device.right(other.program, other.image):
-                    return True
-    return False
+            if isinstance(one, Repeat) and isinstance(one.count, int):
+                mask = (1 << max(1, one.count.bit_length())) - 1
+                one = replace(one, count=register(one.count, "b32"), mask=mask)
+            made.append(replace(one, **blocks) if blocks else one)  # type: ignore[arg-type]
+        return tuple(made)
+
+    made = hidden(code)
+    return (*first, *made)
+
+
+def _rewritten(step: LaneCode) -> Iterator[tuple[Statement, ...]]:
+    """Iterate over code in which a register that is written again has another name then."""
+    written = {*step.inputs}
+    for path, one in places(step.code):
+        for name in sorted(written_by(one) - {*step.results}):
+            if name in written and isinstance(one, Assign) and not one.guard:
+                code = _renamed(step.code, path, name)
+                if code is not None:
+                    yield code
+            written.add(name)
 
 
 def _renamed(code: Sequence[Statement], path: Path, name: str) -> tuple[Statement, ...] | None:
@@ -670,7 +560,7 @@ def _renamed(code: Sequence[Statement], path: Path, name: str) -> tuple[Statemen
     one, after = code[index], code[index + 1 :]
     if not deeper:
         assert isinstance(one, Assign)
-        new = f"p{_KEPT}"
+        new = f"{name[0]}{_KEPT}"
         written = tuple(new if each == name else each for each in one.destinations)
         return (
             *code[:index],
@@ -698,149 +588,32 @@ def _reads_first(name: str, code: Sequence[Statement]) -> bool:
     return False
 
 
-def _constants(code: Sequence[Statement]) -> set[str]:
-    """Return the registers that nothing but a mov of a constant writes."""
-    made, others = set[str](), set[str]()
-    for one in every(code):
-        moves = isinstance(one, Assign) and one.opcode == "mov.b32" and not read_by(one)
-        (made if moves else others).update(written_by(one))
-    return made - others
-
-
-def _copied(one: Assign, constants: Collection[str]) -> set[str]:
-    """Return the predicate of which an instruction may write a copy."""
-    others = [source for source in one.sources if isinstance(source, str)]
-    others = [source for source in others if source not in constants]
-    compares = one.row.family in ("set", "setp") and len(one.sources) > len(others)
-    same = one.opcode in ("and.pred", "or.pred")
-    return {*others} if len({*others}) == 1 and (compares or same) else set()
-
-
-def _right_if_told(device: ExperimentDevice, example: Example, step: LaneCode) -> bool:
-    """Whether code is right once constants that branches tell stand in instructions of two halves.
-
-    That is no other code: a register is that number where a comparison says that it is no other.
-    """
-    code = _told(step.code)
-    if code == step.code:
-        return False
-    try:
-        other = _with_code(example, step, code)
-    except UsageError:
-        return False
-    return device.right(other.program, other.image)
-
-
-def _told(code: Sequence[Statement]) -> tuple[Statement, ...]:
-    """Return code with constants in place of registers of which branches tell what they are."""
-    differs: dict[str, tuple[str, int]] = {}
-    made: list[Statement] = []
-    for one in code:
-        match one:
-            case If():
-                pair, no = differs.get(one.predicate.removeprefix("!")), one.predicate[:1] == "!"
-                then = _put(one.then, *pair) if pair and no else one.then
-                otherwise = one.otherwise if no or not pair else _put(one.otherwise, *pair)
-                made.append(replace(one, then=_told(then), otherwise=_told(otherwise)))
-            case Repeat():
-                made.append(replace(one, body=_told(one.body)))
-            case _:
-                made.append(one)
-        written = {name for inner in every((one,)) for name in written_by(inner)}
-        differs = {
-            name: pair for name, pair in differs.items() if {name, pair[0]}.isdisjoint(written)
-        }
-        if isinstance(one, Assign) and one.opcode in _DIFFERS and not one.guard:
-            registers = [each for each in one.sources if isinstance(each, str)]
-            constants = [each for each in one.sources if isinstance(each, int)]
-            if len(registers) == len(constants) == 1:
-                differs[one.destinations[0]] = registers[0], constants[0]
-    return tuple(made)
-
-
-def _put(code: tuple[Statement, ...], register: str, constant: int) -> tuple[Statement, ...]:
-    """Return code with a constant in place of a register in what computes two halves."""
-    made: list[Statement] = []
-    for index, one in enumerate(code):
-        match one:
-            case Assign() if one.opcode.endswith("16x2"):
-                sources = (constant if each == register else each for each in one.sources)
-                made.append(replace(one, sources=tuple(sources)))
-            case If():
-                arms = one.then, one.otherwise
-                then, otherwise = (_put(arm, register, constant) for arm in arms)
-                made.append(replace(one, then=then, otherwise=otherwise))
-            case _:
-                made.append(one)
-        if any(register in written_by(inner) for inner in every((one,))):
-            return (*made, *code[index + 1 :])
-    return tuple(made)
-
-
-def _right_unless_flushed(device: ExperimentDevice, example: Example, step: LaneCode) -> bool:
-    """Whether code is right once its comparisons with .ftz do not flush.
-
-    That is asked twice: without .ftz, and given nothing to flush. They are right by themselves:
-    another comparison is made of the same numbers.
-    """
-    numbers = iter(range(_KEPT, 1000))
-    plain: dict[Path, tuple[Statement, ...]] = {}
-    flushed: dict[Path, tuple[Statement, ...]] = {}
-    for path, one in places(step.code):
-        if not (isinstance(one, Assign) and _FLUSHING.fullmatch(one.opcode)):
-            continue
-        plain[path] = (replace(one, opcode=one.opcode.replace(".ftz", "")),)
-        names: dict[str | int, str | int] = {}
-        before: list[Statement] = []
-        for source in dict.fromkeys(one.sources[:2]):
-            number = next(numbers)
-            name, least = f"r{number}", f"p{number}"
-            if isinstance(source, int):
-                names[source] = source if source & 0x7F80_0000 else source & 0x8000_0000
-                continue
-            names[source] = name
-            before += [
-                assign("and.b32", name, source, 0x7F80_0000),
-                assign("setp.eq.u32", least, name, 0),
-                assign("and.b32", name, source, 0x8000_0000),
-                assign("selp.b32", name, name, source, least),
-            ]
-        sources = tuple(names.get(source, source) for source in one.sources)
-        flushed[path] = (*before, replace(one, sources=sources))
-    for edits in (plain, flushed):
-        try:
-            other = _with_code(example, step, changed(step.code, edits))
-        except UsageError:
-            return False
-        if not edits or not device.right(other.program, other.image):
-            return False
-    return True
-
-
-def _any_order(opcode: str) -> str:
-    """Return the name of a comparison, whatever its order is and it is combined with."""
-    return _ORDER.sub(r"\1.*", opcode)
+def _controls(code: tuple[Statement, ...]) -> dict[str, tuple[Statement, ...]]:
+    """Return by its name each control that code has, and the code without it."""
+    loops = [one for one in every(code) if isinstance(one, Repeat)]
+    left = any(isinstance(one, Leave) for one in every(code))
+    loop = f"{_LOOP}{_LEFT * left}{_ENTERED * any(one.entry for one in loops)}"
+    kinds = {_PREDICATE: Assign, _BRANCH: If, loop: Repeat}
+    without = {name: _without(code, kind) for name, kind in kinds.items()}
+    return {name: other for name, other in without.items() if other != code}
 
 
 def _needed_controls(device: ExperimentDevice, example: Example, step: LaneCode) -> list[str]:
     """Name the predicates, branches and loops that are left, unless code is wrong without them."""
-    names: dict[str, Example | None] = {}
-    for name, kind in ((_PREDICATE, Assign), (_BRANCH, If), (_LOOP, Repeat)):
-        code = _without(step.code, kind)
-        if code == step.code:
-            continue
-        if kind is Repeat:
-            name = _called(*every(step.code))
+    tried: dict[str, Example] = {}
+    controls = _controls(step.code)
+    for name, code in controls.items():
         try:
-            names[name] = _with_code(example, step, code)
+            tried[name] = _with_code(example, step, code)
         except UsageError:
-            names[name] = None
-    tried = {name: one for name, one in names.items() if one is not None}
+            continue
     found = device.results_of([(one.program, one.image[None]) for one in tried.values()])
-    for name, results in zip(tried, found, strict=True):
-        if results is not None and results.wrong[0]:
-            del names[name]
-    return [*names]
+    wrong = {
+        name
+        for name, results in zip(tried, found, strict=True)
+        if results is not None and results.wrong[0]
+    }
+    return [name for name in controls if name not in wrong]
 
 
 def _without(code: tuple[Statement, ...], kind: type[Statement]) -> tuple[Statement, ...]:
@@ -859,48 +632,6 @@ def _without(code: tuple[Statement, ...], kind: type[Statement]) -> tuple[Statem
     return tuple(made)
 
 
-def _sets_anew(code: tuple[Statement, ...]) -> bool:
-    """Whether a loop under a branch sets the predicate that the branch asks about."""
-    return any(
-        one.predicate.removeprefix("!") in written_by(other)
-        for one in every(code)
-        if isinstance(one, If)
-        for loop in every((*one.then, *one.otherwise))
-        if isinstance(loop, Repeat)
-        for other in every(loop.body)
-    )
-
-
-def _sets_anew_what_left(code: tuple[Statement, ...]) -> bool:
-    """Whether a loop sets the predicate with which lanes have left a loop around it before."""
-    return any(
-        one.predicate.removeprefix("!") in written_by(other)
-        for around in every(code)
-        if isinstance(around, Repeat)
-        for index, one in enumerate(around.body)
-        if isinstance(one, Leave)
-        for loop in every(around.body[index + 1 :])
-        if isinstance(loop, Repeat)
-        for other in every(loop.body)
-    )
-
-
-def entered_at_the_start(code: tuple[Statement, ...]) -> tuple[Statement, ...]:
-    """Return code whose loops no lane enters within their bodies."""
-    made: list[Statement] = []
-    for one in code:
-        blocks = {field: entered_at_the_start(block) for field, block in inside(one).items()}
-        other = replace(one, **blocks) if blocks else one  # type: ignore[arg-type]
-        made.append(replace(other, entry="", skipped=0) if isinstance(other, Repeat) else other)
-    return tuple(made)
-
-
-def _called(*statements: Statement) -> str:
-    """Name a loop by what else than turns it has."""
-    left = any(isinstance(one, Leave) for one in statements)
-    return f"{_LOOP}{_LEFT * left}{_ENTERED * _entered(statements)}"
-
-
-def _entered(statements: Iterable[Statement]) -> bool:
-    """Whether lanes enter any loop of these within its body."""
-    return any(isinstance(one, Repeat) and bool(one.entry) for one in statements)
+def without_loops(code: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """Return code that takes the bodies of its loops once."""
+    return _without(code, Repeat)

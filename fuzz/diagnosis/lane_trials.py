@@ -36,9 +36,6 @@ _MIXED = 0x5A5A_5A5A_5A5A_5A5A
 ODD = np.arange(LANES) % 2 == 1
 """Lanes that have a predicate, where every second one has."""
 LANE_NUMBERS = np.arange(LANES, dtype=np.uint32)
-_FIELDS = {"f32": (1, 32, 23), "f16": (1, 16, 10), "bf16": (1, 16, 7), "f64": (1, 64, 52)}
-_FIELDS |= {"f16x2": (2, 16, 10), "bf16x2": (2, 16, 7)}
-"""Of formats: how many numbers a register holds, bits of one, and of its fraction."""
 
 
 class Trial:
@@ -143,20 +140,38 @@ def first_wrong(
     return None
 
 
-def instruction_alone(one: Assign, time: Taken, guard: str = "") -> Trial:
-    """Return a trial of an instruction, in every second lane with a predicate."""
+def may_be_registers(one: Assign) -> list[bool]:
+    """Return of each source whether it may be a register: not a constant that is required."""
+    at = one.row.immediates
+    return [
+        kind != "pred" and not (index in at and at[index].required)
+        for index, kind in enumerate(one.row.sources)
+    ]
+
+
+def instruction_alone(
+    one: Assign, time: Taken, *, guarded: bool = False, loaded: bool = False
+) -> Trial:
+    """Return a trial of an instruction.
+
+    With its predicate if `guarded`, in every second lane, and with constants from memory if
+    `loaded`.
+    """
     trial = Trial()
+    may, kinds = may_be_registers(one), one.row.sources
     sources = tuple(
-        source if isinstance(source, int) else trial.given(held[0], kind)
-        for source, kind, held in zip(one.sources, one.row.sources, time.sources, strict=False)
+        source
+        if isinstance(source, int) and not (loaded and may[index])
+        else trial.given(np.broadcast_to(time.sources[index], (1, LANES))[0], kinds[index])
+        for index, source in enumerate(one.sources)
     )
     names = [f"{name[0]}{50 + index}" for index, name in enumerate(one.destinations)]
-    if guard:
+    guard = ""
+    if guarded:
         # What it does not write must not look like what it writes.
-        kinds = one.row.destinations
-        pairs = zip(time.results, kinds, strict=False)
+        pairs = zip(time.results, one.row.destinations, strict=False)
         names = [trial.given(_unlike(held[0], kind), kind) for held, kind in pairs]
-        guard = predicate_like(guard, trial.given(ODD, "pred"))
+        guard = predicate_like(one.guard, trial.given(ODD, "pred"))
     # NaNs whose bits PTX leaves open are no fault.
     trial.code += settled(replace(one, destinations=tuple(names), sources=sources, guard=guard))
     for name in names:
@@ -177,7 +192,7 @@ def drawn_alone(row: ScalarInstruction, guard: str = "") -> list[Trial]:
         for index, kind in enumerate(row.sources)
     )
     names = tuple(f"{LETTERS[kind]}0" for kind in row.destinations)
-    one = Assign(opcode=row.opcode, destinations=names, sources=sources)
+    one = Assign(opcode=row.opcode, destinations=names, sources=sources, guard=guard)
     trials = []
     for small in (False, True):
         kinds = (*row.sources, *(row.destinations if guard else ()))
@@ -187,28 +202,11 @@ def drawn_alone(row: ScalarInstruction, guard: str = "") -> list[Trial]:
             for each in [random.integers(0, 64 if small else 1 << 62, (1, LANES))]
         ]
         count = len(row.sources)
-        trials.append(instruction_alone(one, Taken(held[:count], tuple(held[count:]), ODD), guard))
+        taken = Taken(one, held[:count], tuple(held[count:]), ODD, ODD)
+        trials.append(instruction_alone(one, taken, guarded=bool(guard)))
     return trials
 
 
 def predicate_like(predicate: str, name: str) -> str:
     """Return a predicate with the sign of another one."""
     return f"!{name}" if predicate.startswith("!") else name
-
-
-def drawn_numbers(random: np.random.Generator, numbers: str, kind: str) -> NDArray[Any]:
-    """Return drawn contents, (32,): where they are numbers, from 1/16 to 2, of both signs."""
-    if kind == "pred":
-        return np.asarray(random.integers(0, 2, LANES), bool)
-    if numbers not in _FIELDS or (kind == "b32") != (numbers not in ("f64", "f16", "bf16")):
-        return np.asarray(random.integers(0, most_of(kind), LANES, np.uint64, endpoint=True))
-    count, bits, fraction = _FIELDS[numbers]
-    one = (1 << (bits - 2 - fraction)) - 1  # the exponent of 1
-    made: NDArray[np.uint64] = np.zeros(LANES, np.uint64)
-    for _ in range(count):
-        sign, exponent = random.integers(0, 2, LANES), random.integers(one - 4, one + 1, LANES)
-        part = random.integers(0, 1 << fraction, LANES, np.uint64)
-        part |= exponent.astype(np.uint64) << np.uint64(fraction)
-        part |= sign.astype(np.uint64) << np.uint64(bits - 1)
-        made = (made << np.uint64(bits)) | part if count > 1 else part
-    return made

@@ -15,7 +15,6 @@ from functools import cached_property
 import numpy as np
 
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Witness, arithmetic_of
-from fuzz.diagnosis.explanations import cause_of, causes_of_load
 from oracle.forms import Form
 from oracle.isa import MMA_FORMS, is_available
 from strategies.programs.single_instruction import (
@@ -129,13 +128,11 @@ class _Spectrum:
 
     def culprit(self) -> Culprit:
         found = self._culprit()
-        steps: dict[str, Form] = {"wmma.mma": self._base.form, "wmma.store": self._base.store.form}
-        steps |= {f"wmma.load.{operand}": load.form for operand, load in self._base.loads.items()}
         witness = self._reloads
-        if witness is None or "wmma.mma" in found.steps:
+        if witness is None or any("wmma.mma" in one for one in found.instructions):
             assert self._results is not None
             witness = Witness(program=self._base.program, images=self._images[self._results.wrong])
-        return replace(found, form=steps.get(found.steps[0]), witness=witness)
+        return replace(found, witness=witness)
 
     def _culprit(self) -> Culprit:
         assert self._results is not None
@@ -150,17 +147,13 @@ class _Spectrum:
         for operand in "ab":
             if f"wmma.load.{operand}" in able:
                 return self._load_or_multiplication(operand)
-        for operand in "ab" if "c0" in self._wrong_runs(drawn=True) else "":
-            effect = self._loaded_otherwise(operand)
-            if effect:
-                return Culprit(steps=(f"wmma.load.{operand}",), effect=effect)
         for operand in "ab":
             if f"{operand}1" in runs and self._wrong_if_loaded(operand):
                 return self._loaded(operand)
         # C is right where it is loaded and stored: a sum of C alone is the multiplication's.
         elsewhere = {"a1", "b1"} <= runs <= _NEEDS["wmma.load"] - {"a0b0"}
         if elsewhere and any(map(self.reads_elsewhere, "ab")):
-            return Culprit(steps=("wmma.load",))
+            return Culprit(instructions=("wmma.load",))
         return self._multiplication()
 
     @cached_property
@@ -186,18 +179,18 @@ class _Spectrum:
         for operand in "ab":
             program = self._base.reload(self._base.form.c_type, beside=operand)
             if not self._device.right(program, image_of(program, self._contents[0])):
-                return Culprit(steps=(f"wmma.load.{operand}",))
-        return Culprit(steps=("wmma.mma",))
+                return Culprit(instructions=(f"wmma.load.{operand}",))
+        return Culprit(instructions=("wmma.mma",))
 
     def _access(self, able: Sequence[str]) -> Culprit:
         """Tell loads from the store, where an accumulator that is loaded and stored is another."""
         if self._stored_alike():
-            return Culprit(steps=("wmma.store",))
+            return Culprit(instructions=("wmma.store",))
         if "wmma.load.c" in able:
             if self._only_special_values_move():
-                return Culprit(steps=("wmma.load.c", "wmma.store"))
-            return self._loads("c", "")
-        return Culprit(steps=("wmma.load",) if "wmma.load" in able else ("wmma.store",))
+                return Culprit(instructions=("wmma.load.c", "wmma.store"))
+            return self._loads("c")
+        return Culprit(instructions=("wmma.load",) if "wmma.load" in able else ("wmma.store",))
 
     def _only_special_values_move(self) -> bool:
         """Whether C is right when small integers are loaded and stored.
@@ -237,46 +230,28 @@ class _Spectrum:
         if "c0" not in drawn:
             # It takes special values: of one operand by chance, as likely as not.
             return self._multiplication()
-        effect = self._loaded_otherwise(operand)
-        if effect or self.reads_elsewhere(operand):
-            return self._loads(operand, effect)
+        if self.reads_elsewhere(operand):
+            return self._loads(operand)
         if self._wrong_if_loaded(operand):
             return self._loaded(operand)
         for form in (self._base.form, *self._siblings(operand, same=False)):
             # Of lines without gaps, or as many as elements in one, another order is all the same.
             other = _Spectrum(self._device, self._base.spread(form, operand), ())
             if other.wrong and other.reads_elsewhere(operand):
-                return self._loads(operand, effect)
+                return self._loads(operand)
         if any(self._is_right(form, operand) for form in self._siblings(operand)):
             return self._multiplication()
-        return Culprit(steps=(load, "wmma.mma"))
+        return Culprit(instructions=(load, "wmma.mma"))
 
-    def _loads(self, operand: str, effect: str) -> Culprit:
+    def _loads(self, operand: str) -> Culprit:
         form = self._base.form
         # Lines of A and B that are both along k may change places together, and nothing shows.
         across = [one for one in MMA_FORMS if one == form.varied(alayout="row", blayout="col")]
         for other in dict.fromkeys((form, *across)):
             alike = _Spectrum(self._device, self._base.alike(operand, other), ())
             if alike.wrong and not {"a1", "b1"} - alike._wrong_runs():
-                return Culprit(steps=("wmma.load",), effect=effect)
-        return Culprit(steps=(f"wmma.load.{operand}",), effect=effect)
-
-    def _loaded_otherwise(self, operand: str) -> str:
-        """Return which other load of an operand would explain every image; "" if none does."""
-        assert self._results is not None
-        chosen = [index for index, (_, run) in enumerate(self._runs) if run == "c0"]
-        if not self._results.wrong[chosen].any():
-            return ""
-        return (
-            cause_of(
-                self._base.program,
-                self._images[chosen],
-                self._results.actual[chosen],
-                target=self._device.target,
-                among=causes_of_load(operand),
-            )
-            or ""
-        )
+                return Culprit(instructions=("wmma.load",))
+        return Culprit(instructions=(f"wmma.load.{operand}",))
 
     def reads_elsewhere(self, operand: str) -> bool:
         """Whether the result depends on bytes that the load of an operand should not read."""
@@ -298,7 +273,7 @@ class _Spectrum:
         """Blame a load that gets one value wrong; or all of them, if the other does, too."""
         (other,) = {"a", "b"} - {operand}
         each = "" if self._wrong_if_loaded(other) else f".{operand}"
-        return Culprit(steps=(f"wmma.load{each}",))
+        return Culprit(instructions=(f"wmma.load{each}",))
 
     def _wrong_if_loaded(self, operand: str) -> bool:
         """Whether an operand of one value comes out right if registers made it, and wrong loaded.
@@ -360,5 +335,5 @@ class _Spectrum:
     def _multiplication(self) -> Culprit:
         """Blame the multiplication: its arithmetic, if it is right where sums are exact."""
         if self._wrong_runs(drawn=True):
-            return Culprit(steps=("wmma.mma",))
-        return Culprit(steps=("wmma.mma",), within=arithmetic_of(self._base.form))
+            return Culprit(instructions=("wmma.mma",))
+        return Culprit(instructions=(f"wmma.mma of {arithmetic_of(self._base.form)}",))

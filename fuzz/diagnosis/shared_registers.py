@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.diagnosis.experiments import IN_PLACE, Culprit, ExperimentDevice, unit_of
+from fuzz.diagnosis.experiments import IN_PLACE, Culprit, ExperimentDevice, name_of_form, unit_of
 from fuzz.diagnosis.multiplication import wrong_alone
 from fuzz.diagnosis.single_step import wrong_multiplication
 from oracle.forms import Form
-from oracle.instructions import INSTRUCTIONS
 from oracle.operands import Use
 from oracle.ops import Product, multiplies
 from oracle.program import Program, fresh_bank
@@ -52,8 +51,9 @@ def expanded_alike(form: Form, condition: str = "") -> str:
 def _culprit(form: Form, condition: str) -> Culprit:
     """Return what is to blame if multiplications of a form are, where operands share registers."""
     within = expanded_alike(form, condition)
-    name = INSTRUCTIONS[form.mnemonic].name
-    return Culprit(steps=(name,), within=within, condition=condition, form=form)
+    name = name_of_form(form)
+    name = f"{name} of {within}" if within else name
+    return Culprit(instructions=(name,), condition=condition, form=form)
 
 
 Wrong = NDArray[np.bool_]

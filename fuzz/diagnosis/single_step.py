@@ -19,11 +19,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Witness, arithmetic_of
+from fuzz.diagnosis.experiments import (
+    Culprit,
+    ExperimentDevice,
+    Witness,
+    arithmetic_of,
+    name_of_form,
+)
 from oracle.formats import Format
 from oracle.forms import Form
 from oracle.image import position
-from oracle.instructions import INSTRUCTIONS
 from oracle.isa import chunks_of
 from oracle.matrices import LANES
 from oracle.operands import Registers, Use
@@ -71,7 +76,7 @@ findings of a campaign took 190 compilations and 6.9 s rather than 285 and 7.9 s
 _MET, _DRAWN = 8, 8
 """Contents of one step that are tried: some that it met, and as many that are drawn. One bit that
 is stuck in one lane shows in half of them or more."""
-CONTROL = Culprit(steps=("branch or loop",))
+CONTROL = Culprit(instructions=("branch or loop",))
 """What decides which steps are taken, and how often."""
 _WORD, _LARGEST_ACCESS = 4, 16
 """Bytes of a register, and those that one lane moves at most."""
@@ -108,7 +113,7 @@ def works_on_registers(step: Step) -> bool:
 def name_of(step: Step) -> str:
     """Return what a step on registers is called."""
     if step.instruction:
-        return INSTRUCTIONS[step.instruction.mnemonic].name
+        return name_of_form(step.instruction)
     return _NAMES[step.action]
 
 
@@ -258,21 +263,20 @@ class _Alone:
             return None
         step = self.step
         found = Culprit(
-            steps=(name_of(step),),
-            form=step.instruction,
+            instructions=(name_of(step),),
             witness=Witness(program=self.program, images=images[results.wrong]),
         )
         if accesses_rows(step) and step.memory.computed:
             plain = replace(self, step=step.changed(computed=()))
             right = device.results(plain.program, images)
             if right is not None and not right.wrong.any():
-                return replace(found, steps=(ADDRESSES,), form=None)
+                return replace(found, instructions=(ADDRESSES,))
         if not multiplies_registers(step):
             return found
         if results.wrong[-_DRAWN:].any():
             return found
         # Right where sums are exact.
-        return replace(found, within=arithmetic_of(step.form))
+        return replace(found, instructions=(f"{name_of(step)} of {arithmetic_of(step.form)}",))
 
 
 def _access(use: Use) -> Any:
@@ -313,7 +317,7 @@ def wrong_copy(device: ExperimentDevice, program: Program) -> Culprit | None:
                 continue
             if not _comes_out_wrong(device, step.size, pieces) and _turns_wrong(device):
                 return CONTROL
-            return wrong_vector(device) or Culprit(steps=("copy",))
+            return wrong_vector(device) or Culprit(instructions=("copy",))
     return None
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
 from typing import Any
@@ -12,12 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Entry, Finding
-from fuzz.explain.values import hexadecimal
 from fuzz.findings.case import ACTUAL, EXPECTED, JUDGED, REWRITTEN, image_of, subject_of
-from fuzz.findings.making import variant_of, written
+from fuzz.findings.making import written
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Difference, differences
-from fuzz.kinds import sentence
 from oracle.errors import InfrastructureError, UsageError
 from oracle.formats import FORMATS, Format
 from oracle.permission import Bound, permitted
@@ -26,50 +24,7 @@ from oracle.targets import parse_target, split_compiler
 from oracle.tracing import Trace, Written, trace
 from runners.cuda.compilation import DEFAULT_LEVEL
 from runners.front_ends.sources import Source
-from runners.kernels import Kernel
 from strategies.matrices import Result, results
-
-
-def document_of(
-    finding: Finding,
-    kernel: Kernel,
-    buffers: Sequence[Mapping[str, object]],
-    *,
-    copies: int = 1,
-    level: object,
-    results: Sequence[Mapping[str, object]] = (),
-    first: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
-    """Return what `repro.json` holds of any case with images.
-
-    Parameters
-    ----------
-    copies
-        Warps of a launch that work on copies of the image.
-    level
-        -O level.
-    results
-        Where results lie in the image.
-    first
-        A difference.
-    """
-    variant = variant_of(finding)
-    own = {"options": variant.flags, "arch": variant.architecture("")}
-    return {
-        "finding": finding.id,
-        "kind": finding.kind.value,
-        "title": sentence(finding),
-        "entry": kernel.entry,
-        "image_bytes": kernel.image_bytes,
-        "warps_per_block": kernel.warps_per_block,
-        "copies": copies,
-        "opt": level,
-        **{name: value for name, value in own.items() if value},
-        "target": finding.target,
-        "results": results,
-        "buffers": buffers,
-        "first": first,
-    }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -210,28 +165,3 @@ class ValueFacts:
             if not result.is_registers and difference.byte in result.offsets:
                 return FORMATS.get(result.type)  # rows of moved matrices have none
         return None
-
-    def document(self) -> dict[str, Any]:
-        """Return what `repro.json` holds."""
-        buffers = [
-            {"name": one.name, "offset": self.program.offset(one.name), "size": one.size}
-            for one in self.program.buffers
-            if one.space == "global"
-        ]
-        return document_of(
-            self.finding,
-            self.subject.module.kernel(),
-            buffers,
-            copies=self.subject.copies,
-            level=self.level,
-            # A later result owns the bytes that two of them have.
-            results=[asdict(one) for one in reversed(self.results)],
-            first=None if self.shown is None else self._described(self.shown),
-        )
-
-    def _described(self, one: Difference) -> dict[str, str]:
-        return {
-            "where": one.where,
-            "expected": hexadecimal(one.expected, one.bits),
-            "actual": hexadecimal(one.actual, one.bits),
-        }

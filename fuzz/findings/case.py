@@ -109,7 +109,7 @@ class Evidence:
         of many causes would have one name, and all but one of them be given up. `builds` are the
         compilers that alone have it; "" where it is not one of them.
         """
-        if culprit is None or culprit.steps == (CODE,):
+        if culprit is None or culprit.instructions == (CODE,):
             return self
         bucket = bucket_of_culprit(self.kind, culprit, builds)
         return replace(self, bucket=bucket, culprit=culprit.name)

@@ -321,7 +321,7 @@ def bucket_of_difference(
 
 def bucket_of_culprit(kind: Kind, culprit: Culprit, builds: str = "") -> Bucket:
     """Return the bucket of a finding of which experiments told what is wrong."""
-    return Bucket.of(kind, *culprit.name.split(" and "), condition=culprit.condition, builds=builds)
+    return Bucket.of(kind, *culprit.instructions, condition=culprit.condition, builds=builds)
 
 
 def bucket_of_failure(kind: Kind, form: Form | None, failure: Failure) -> Bucket:
@@ -441,7 +441,7 @@ def asked_of(case: Case, *runners: str) -> tuple[Asked, ...]:
 
     Kinds of compilers are such as "ptxas"; without any, all are meant.
     """
-    levels = [(one, _LEVEL.fullmatch(one.options)) for one in case.runners]
+    levels = [(one, _LEVEL.fullmatch(one.options)) for one in case.asked]
     return tuple(
         Asked(version=one.version, level=int(level[1]), outcome=one.outcome)
         for one, level in levels

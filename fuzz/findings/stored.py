@@ -16,7 +16,7 @@ from typing import TypeVar, cast
 
 from corpus import Entry, Finding
 from corpus.opening import Answers
-from fuzz.findings.case import MODULE, PROGRAM, is_runnable
+from fuzz.findings.case import MODULE, PROGRAM, is_runnable, subject_of
 from fuzz.findings.making import NOTHING, ReplayOptions
 from fuzz.findings.probes import (
     STAND_IN,
@@ -28,7 +28,7 @@ from fuzz.findings.probes import (
     replay_status,
     words_of,
 )
-from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked
+from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked, smallest_kernel
 from fuzz.runner import OpenRunner, RunnerChoice, opened, rewriters
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from runners.assemblers.assembler import Assembler
@@ -65,6 +65,8 @@ class Replayed:
     """What has become of the newest of these answers; None without one."""
     error: WarpfuzzError | None = None
     """Why it could not be run."""
+    kernel: str | None = None
+    """The smallest kernel that shows it; None where none does, or none was asked for."""
 
     @property
     def finding(self) -> Finding:
@@ -141,7 +143,8 @@ class Replays(ClosedAtTheEnd):
 
     A runner that several findings need is opened once; what is missing for one of them is missing
     for all, and is asked for once. `baseline` is another compiler: path or version of an assembler;
-    "none" stands for what is left without faults and passes.
+    "none" stands for what is left without faults and passes. `kernels` asks for the smallest kernel
+    of each finding, too.
     """
 
     def __init__(
@@ -150,8 +153,9 @@ class Replays(ClosedAtTheEnd):
         *,
         baseline: str | None = None,
         answers: Answers | None = None,
+        kernels: bool = False,
     ) -> None:
-        self._options = options
+        self._options, self._kernels = options, kernels
         self._baseline = baseline
         self._answers = answers
         self._stack = ExitStack()
@@ -192,10 +196,14 @@ class Replays(ClosedAtTheEnd):
         if self._baseline is not None:
             options = self._options.baseline(self._baseline)
             before = _asked(entry, self._runner(options.choice(entry)), times=times)
+        kernel = None
+        if self._kernels and now.kind is not None and not is_by_hand(entry):
+            kernel = smallest_kernel(ready.runner, subject_of(entry), now.kind)
         return Replayed(
             entry=entry,
             now=now,
             before=before,
+            kernel=kernel,
             baseline=self._baseline,
             error=_error(now) or (None if before is None else _error(before)),
             where={

@@ -5,7 +5,6 @@ What is stored is replayed like a case written by hand.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -42,7 +41,7 @@ from fuzz.findings.case import (
 from fuzz.findings.launches import Setup
 from fuzz.findings.making import making_of
 from fuzz.judging.comparing import Answerer, Compared, Verdict, compared, expectations
-from fuzz.judging.reducing import Reduced, Reducer, pieces_of
+from fuzz.judging.reducing import KernelReducer, Reduced
 from fuzz.judging.reference import (
     Expected,
     Image,
@@ -53,6 +52,7 @@ from fuzz.judging.reference import (
     image_of,
 )
 from fuzz.kinds import described
+from fuzz.reducer import MOST_NAMED, instructions_in, opcodes_of, telling
 from fuzz.runner import OpenRunner, RunnerChoice, cores, opened
 from oracle.errors import UsageError
 from runners.assemblers.assembler import Assembler
@@ -174,6 +174,11 @@ class Judged:
     """Bytes of an image that depend on them on any image, where that is known."""
     found: list[Found] = field(default_factory=list)
 
+    @property
+    def worst_first(self) -> list[Verdict]:
+        """What is wrong, the worst first, and of what is as bad what most have."""
+        return sorted(self.came.verdicts, key=lambda one: (-one.kind.severity, -len(one.names)))
+
 
 def judged(
     who: Court,
@@ -187,7 +192,37 @@ def judged(
     known: Known,
     tell: Callable[[str], None],
 ) -> Judged:
-    """Judge a kernel.
+    """Judge a kernel, and make what is found smaller.
+
+    Parameters are those of `compare`, and
+    corpus
+        Where findings go; it is made when there is one.
+
+    Raises `compare`'s errors.
+    """
+    told = compare(who, ptx, setup, reference, count=count, seed=seed, tell=tell)
+    explained: set[str] = set()
+    for verdict in told.worst_first[:_MOST_FINDINGS]:
+        if explained >= set(verdict.names):
+            continue
+        tell(f"making smaller what {verdict.names[0]} gets wrong")
+        found, names = _found(who, ptx, setup, reference, verdict, corpus, known)
+        explained |= names
+        told.found.append(found)
+    return told
+
+
+def compare(
+    who: Court,
+    ptx: str,
+    setup: Setup,
+    reference: Reference | None,
+    *,
+    count: int,
+    seed: int,
+    tell: Callable[[str], None],
+) -> Judged:
+    """Run a kernel everywhere and compare what comes out.
 
     Parameters
     ----------
@@ -195,8 +230,8 @@ def judged(
         None: the simulated device does not know the kernel's instructions.
     count
         Images that are drawn.
-    corpus
-        Where findings go; it is made when there is one.
+    tell
+        Is told what is being done.
 
     Raises
     ------
@@ -237,22 +272,12 @@ def judged(
             f"no build runs to its end ({came.verdicts[0].difference}), and the simulated "
             "device does not know the kernel: look at how it is launched (--launch FILE)"
         )
-    told = Judged(
+    return Judged(
         setup=setup, referee=referee, images=len(images), left=left, came=came,
         untried=count - len(images) - len(left),
         approximations=open_ if expected is None or expected.approximate.any() else (),
         approximate_bytes=0 if expected is None else int(expected.approximate.any(axis=0).sum()),
     )  # fmt: skip
-    explained: set[str] = set()
-    worst_first = sorted(came.verdicts, key=lambda one: (-one.kind.severity, -len(one.names)))
-    for verdict in worst_first[:_MOST_FINDINGS]:
-        if explained >= set(verdict.names):
-            continue
-        tell(f"making smaller what {verdict.names[0]} gets wrong")
-        found, names = _found(who, ptx, setup, reference, verdict, corpus, known)
-        explained |= names
-        told.found.append(found)
-    return told
 
 
 def _found(
@@ -271,17 +296,14 @@ def _found(
     among = list(who.members)
     # What hangs costs the runner's whole deadline each time.
     if reference is not None and verdict.kind not in (Kind.FLAKY, Kind.HANG, Kind.NOTE):
-        small = Reference(target=reference.target, most_steps=_SLACK * reference.steps + 1000)
-        assembler = _assembler(ptx) if not who.members else None
-        holds = _holds(verdict, small, assembler)
-        smaller = Reducer(holds, ptx, setup, verdict.image).reduced()
-        alike = _again(who, small, smaller, verdict)
+        smaller = reducer_of(who, ptx, reference, verdict).reduced()
+        alike = _again(who, reference.at_most(_SLACK), smaller, verdict)
         if alike:
             wrong = [each for one in alike for each in one.answerers]
             verdict = replace(alike[0], answerers=tuple(wrong))
             names |= set(verdict.names)
             reduced = smaller
-            unassembled = not who.members and assembler is None
+            unassembled = not who.members and _assembler(ptx) is None
     members = [member for one in wrong for member in one.members]
     blame = ""
     if members and len(members) < len(among):
@@ -299,6 +321,21 @@ def _found(
         known=known.match(case), unassembled=unassembled,
     )  # fmt: skip
     return found, names
+
+
+def reducer_of(
+    who: Court, ptx: str, reference: Reference, verdict: Verdict, *, end: float | None = None
+) -> KernelReducer:
+    """Return what makes a kernel smaller that a build gets wrong.
+
+    Parameters
+    ----------
+    end
+        Value of `time.monotonic()` at which it ends; None: `REDUCE_SECONDS` from now.
+    """
+    assembler = _assembler(ptx) if not who.members else None
+    holds = shows(verdict, reference.at_most(_SLACK), assembler)
+    return KernelReducer(holds, ptx, verdict.setup, verdict.image, end=end)
 
 
 def _assembler(ptx: str) -> Assembler | None:
@@ -323,7 +360,7 @@ def _again(who: Court, reference: Reference, case: Reduced, before: Verdict) -> 
     return [one for one in found if one.failure is None or one.kind is before.kind]
 
 
-def _holds(
+def shows(
     verdict: Verdict, reference: Reference, assembler: Assembler | None
 ) -> Callable[[str, Setup, Image], bool]:
     """Return what asks whether a smaller case still shows it, and an assembler takes it."""
@@ -357,12 +394,6 @@ def _holds(
     return holds
 
 
-_PLAIN = re.compile(r"(?:ld|st|mov|cvta|bra|ret|exit|bar|mul\.wide|add\.[us]64)\b")
-"""What every kernel has, and what says nothing of what is wrong."""
-_SHOWN = 4
-"""Opcodes that a family names."""
-
-
 def case_of(verdict: Verdict, reduced: Reduced, ready: OpenRunner, *, referee: str) -> Case:
     """Describe a finding for the corpus.
 
@@ -371,15 +402,11 @@ def case_of(verdict: Verdict, reduced: Reduced, ready: OpenRunner, *, referee: s
     referee
         What says what must come out.
     """
-    instructions = _instructions(reduced.ptx)
-    opcodes = _opcodes(instructions)
-    telling = [one for one in opcodes if not _PLAIN.match(one)] or opcodes[:1]
-    about = telling[:_SHOWN]
+    instructions = instructions_in(reduced.ptx)
     ran = rewritten(verdict, reduced)
-    kept = set(_instructions(ran or reduced.ptx))
-    changed = _opcodes([one for one in instructions if one not in kept])
-    if 0 < len(changed) <= _SHOWN:
-        about = changed
+    kept = set(instructions_in(ran or reduced.ptx))
+    changed = opcodes_of(one for one in instructions if one not in kept)
+    about = changed if 0 < len(changed) <= MOST_NAMED else telling(instructions)
     first = verdict.answerers[0]
     target, version = header(reduced.ptx)
     details: dict[str, str | int | float | bool] = {
@@ -410,16 +437,6 @@ def case_of(verdict: Verdict, reduced: Reduced, ready: OpenRunner, *, referee: s
         complexity=int(np.count_nonzero(reduced.image)),
         details=details,
     )
-
-
-def _instructions(ptx: str) -> list[str]:
-    lines = [words for words, free in pieces_of(ptx) if free and words.endswith(";")]
-    return [words for words in lines if not words.startswith(".")]
-
-
-def _opcodes(instructions: Sequence[str]) -> list[str]:
-    found = [re.sub(r"^@\S+ ", "", words).split()[0].rstrip(";") for words in instructions]
-    return list(dict.fromkeys(found))
 
 
 def rewritten(verdict: Verdict, reduced: Reduced) -> str | None:

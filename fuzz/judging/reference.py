@@ -112,6 +112,10 @@ class Reference:
         self.device = SimulatedDevice(self.target)
         self._other = SimulatedDevice(self.target, otherwise=True)
 
+    def at_most(self, times: int) -> Reference:
+        """Return one for smaller kernels: what takes so many times the steps runs for ever."""
+        return Reference(target=self.target, most_steps=times * self.steps + 1000)
+
     def refusal(self, ptx: str, entry: str) -> str:
         """Return why the device does not load an entry of a module; "" if it does."""
         try:

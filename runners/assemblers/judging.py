@@ -12,6 +12,7 @@ from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.assembling import Doubt, assemble
 from runners.assemblers.judgements import Judgement, Outcome, Verdict
+from runners.assemblers.processes import MAX_MEMORY_BYTES
 from runners.assemblers.session import Session
 from runners.assemblers.sifting import sift
 from runners.folders import temporary_folder
@@ -197,6 +198,7 @@ def judge_module(
     target: str | None = None,
     level: int | None = None,
     deadline: float = DEADLINE_SECONDS,
+    memory_bytes: int = MAX_MEMORY_BYTES,
 ) -> Verdict:
     """Judge a whole module, such as the stored file of a finding.
 
@@ -212,6 +214,8 @@ def judge_module(
         -O level; the assembler's default where it is not given.
     deadline : float
         Seconds after which it counts as hung.
+    memory_bytes : int
+        Most bytes of address space of the assembler.
 
     Raises
     ------
@@ -233,5 +237,6 @@ def judge_module(
             deadline=deadline,
             files_at_once=1,
             options=() if level is None else (f"-O{level}",),
+            memory_bytes=memory_bytes,
         )
         return session.assemble(module, deadline=deadline).verdict

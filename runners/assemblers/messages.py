@@ -29,7 +29,8 @@ _INTERNAL_NAME = re.compile(r"(?<![\w$])__\w+")
 _NAMED_INSTRUCTION = re.compile(r"(?:instruction|specified for) '([a-z_]\w*)[^']*'")
 _NEAR = re.compile(r"Parsing error near '(.*)'")
 _QUOTED = re.compile(r"''[^']*'[^']*'|'[^']*'")
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"(?<![\dC])\d+(?:\.\d+)?")
+"""A number, but not that of an internal error: "(C7907) Internal compiler error"."""
 
 
 class Message(NamedTuple):

@@ -57,7 +57,12 @@ class Finished:
 
 
 def run(
-    command: Sequence[str | Path], *, folder: Path, deadline: float, stall: float | None = None
+    command: Sequence[str | Path],
+    *,
+    folder: Path,
+    deadline: float,
+    stall: float | None = None,
+    memory_bytes: int = MAX_MEMORY_BYTES,
 ) -> Finished:
     """Run a command in `folder`, in a process group of its own that ends with it.
 
@@ -71,6 +76,8 @@ def run(
         Seconds after which the group is killed.
     stall : float, optional
         Seconds without new output after which the group is killed.
+    memory_bytes : int
+        Most bytes of address space.
 
     Raises
     ------
@@ -83,7 +90,7 @@ def run(
             tool = Tool(
                 [str(part) for part in command],
                 file_bytes=MAX_FILE_BYTES,
-                memory_bytes=MAX_MEMORY_BYTES,
+                memory_bytes=memory_bytes,
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=sink,

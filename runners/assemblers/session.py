@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runners.assemblers.judgements import Judgement, Outcome, Verdict, verdict_of
-from runners.assemblers.processes import Finished, run
+from runners.assemblers.processes import MAX_MEMORY_BYTES, Finished, run
 from runners.folders import check_space, writing
 from runners.instruction_modules import minimal_module
 from runners.variants import PLAIN, Variant
@@ -40,6 +40,8 @@ class Session:
     """Further options, such as "-O1"."""
     variant: Variant = PLAIN
     """Options of the assembler."""
+    memory_bytes: int = MAX_MEMORY_BYTES
+    """Most bytes of address space of a process."""
     per_file: int = 1
     """Instructions in each of those modules: adapted to how often one ends its module's parsing."""
     processes: int = 0
@@ -52,7 +54,13 @@ class Session:
         self.processes += 1
         options = *self.options, *self.variant.command(self.target)
         command = [str(self.path), *options, *arguments]
-        return run(command, folder=self.folder, deadline=deadline, stall=stall)
+        return run(
+            command,
+            folder=self.folder,
+            deadline=deadline,
+            stall=stall,
+            memory_bytes=self.memory_bytes,
+        )
 
     def write(self, name: str, module: str) -> None:
         """Write a module; InfrastructureError where that fails."""

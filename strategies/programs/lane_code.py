@@ -32,6 +32,7 @@ from strategies.programs.live_values import LiveValue
 from strategies.programs.registers import load_registers, store_registers
 from strategies.programs.scalar_rows import (
     NTH_BIT,
+    OF_SCALARS,
     always_wrong,
     constant,
     drawn_rows,
@@ -55,7 +56,7 @@ meet, as few features a program find more than all (A. Groce and others, Swarm T
 _RELATED = 5
 """One statement in so many is like an earlier one: compilers take one for the other. With that and
 what else generator 14 has, 14 of 3,000 programs have a neg.ftz.f32 that ptxas takes for a neg.f32
-and 14 an abs that it leaves out; with generator 13 it was 3 and 3 (docs/scalar_causes written
+and 14 an abs that it leaves out; with generator 13 it was 3 and 3 (both defects written
 out, 64 images each, 2026-11-28)."""
 _LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
 _OF_MASKS = ("min.s32", "max.s32", "neg.s32", "min.u32", "max.u32", "and.b32", "mul.lo.s32")
@@ -130,10 +131,12 @@ class Lanes:
             dice = self._dice()
             made += self._made(dice.one_of(self._rows.first), known, dice)
         made += self._classes(known, self._dice())
+        taken = statements_taken(made)
         while self._left > 0:
             before, open_ = list(known), dict(self._open)
             some = self._statement(known, depth=0, turns=1, loop=False)
-            if statements_taken([*made, *some]) > MAX_STATEMENTS - _BEHIND:
+            taken += statements_taken(some)
+            if taken > MAX_STATEMENTS - _BEHIND:
                 known[:], self._open = before, open_
                 break
             made += some
@@ -246,12 +249,8 @@ class Lanes:
         )  # fmt: skip
 
     def _assign(self, known: list[str], dice: Dice, predicate: str, depth: int) -> list[Assign]:
-        asked = [
-            row
-            for feature, rows in self._rows.every.items()
-            if feature in self._builder.wanted
-            for row in rows
-        ]
+        wanted, every = self._builder.wanted & OF_SCALARS, self._rows.every.items()
+        asked = [row for of, rows in every if of in wanted for row in rows] if wanted else []
         like = dice.one_of(self._before) if self._before and dice.once_in(_RELATED) else None
         for _ in range(8):
             row = dice.one_of(asked or (self._alike(like, dice) if like else self._any(dice)))
@@ -412,8 +411,9 @@ class Lanes:
         """Return statements that belong together: a rotation, a carry, what lanes do together."""
         kind = dice.below(6)
         builder, warp, carries = self._builder, self._rows.warp, self._rows.carries
-        asked = [row for row in warp if OF_SCALAR[row.family] in builder.wanted]
-        pairs = [pair for pair in carries if OF_SCALAR[pair[1].family] in builder.wanted]
+        wanted = builder.wanted & OF_SCALARS
+        asked = [row for row in warp if OF_SCALAR[row.family] in wanted] if wanted else []
+        pairs = [pair for pair in carries if OF_SCALAR[pair[1].family] in wanted] if wanted else []
         if (kind == 0 or pairs) and carries:
             rows = dice.one_of(pairs or carries)
             if all(_can_read(row, known) for row in rows):

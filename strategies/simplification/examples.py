@@ -148,12 +148,15 @@ def image_places(program: Program, step: MatrixAccess) -> Iterator[Place]:
 
 @dataclass(frozen=True, kw_only=True)
 class Move:
-    """A tile in one image, and where another image is to have its values."""
+    """What lies in one image, and where another image is to have it: elements of a tile, or bytes.
+
+    Both extents are tiles, of any layouts, or both are numbers of bytes.
+    """
 
     source: Place
-    source_tile: Tile
+    source_extent: Tile | int
     destination: Place
-    destination_tile: Tile
+    destination_extent: Tile | int
 
 
 def moved(example: Example, moves: list[Move], target: Example) -> Example:
@@ -173,29 +176,20 @@ def moved(example: Example, moves: list[Move], target: Example) -> Example:
             position(example.program, move.source),
             position(target.program, move.destination),
         )
-        if (
-            0 <= old <= len(example.image) - move.source_tile.extent
-            and 0 <= new <= len(image) - move.destination_tile.extent
+        was, now = move.source_extent, move.destination_extent
+        if not (
+            0 <= old <= len(example.image) - _bytes(was) and 0 <= new <= len(image) - _bytes(now)
         ):
-            values = read(example.image[None], old, move.source_tile)
-            write(image[None], new, move.destination_tile, np.array(values))
+            continue
+        if isinstance(was, Tile) and isinstance(now, Tile):
+            write(image[None], new, now, np.array(read(example.image[None], old, was)))
+        elif isinstance(was, int) and isinstance(now, int):
+            image[new : new + was] = example.image[old : old + was]
     return target.with_image(image)
 
 
-def bytes_moved(example: Example, runs: list[tuple[Place, Place, int]], target: Example) -> Example:
-    """Return a target whose image has runs of bytes where another's had them elsewhere.
-
-    Parameters
-    ----------
-    runs
-        Place in `example`, place in `target`, bytes. What does not fit is left out.
-    """
-    image = target.image.copy()
-    for source, destination, size in runs:
-        old, new = position(example.program, source), position(target.program, destination)
-        if 0 <= old <= len(example.image) - size and 0 <= new <= len(image) - size:
-            image[new : new + size] = example.image[old : old + size]
-    return target.with_image(image)
+def _bytes(extent: Tile | int) -> int:
+    return extent if isinstance(extent, int) else extent.extent
 
 
 def new_buffer(buffers: Sequence[Buffer], name: str, size: int) -> Buffer:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Collection
 from dataclasses import replace
-
-from hypothesis import HealthCheck, Phase, find, settings
-from hypothesis import strategies as st
-from hypothesis.errors import NoSuchExample, StopTest
+from functools import cache
 
 from oracle.instructions import INSTRUCTIONS
 from oracle.targets import TARGETS, VERSIONS, Module, Target
@@ -22,8 +18,6 @@ _PLAIN = {
     "satfinite": "", "op": "", "popc": "", "trans": "", "num": "x1",
 }  # fmt: skip
 
-_ATTEMPTS = 40
-"""Instructions that Hypothesis tries at most; what it leaves is tried part by part."""
 _FIRST = 70
 """Compute capability, times ten, of the first target with matrix instructions (9.7.14.4.1)."""
 
@@ -144,8 +138,10 @@ def _plain(draft: Draft, position: int) -> str:
     return "" if kind == "stride" and not operand.startswith("{") else operand
 
 
-def plainest(draft: Draft, shows: Callable[[Draft], bool], key: int) -> Draft:
+def plainest(draft: Draft, shows: Callable[[Draft], bool]) -> Draft:
     """Return the plainest instruction that still shows what one does.
+
+    All parts are made plain, halves of them, and in the end single ones, until none can be.
 
     Parameters
     ----------
@@ -153,58 +149,23 @@ def plainest(draft: Draft, shows: Callable[[Draft], bool], key: int) -> Draft:
         The instruction as it was found.
     shows
         Whether an instruction does the same.
-    key
-        Seed; the same gives the same.
 
     Raises
     ------
     TimeoutError
         From `shows`, which may end it.
     """
-    names = parts(draft)
-    tried: dict[Draft, bool] = {}
-
-    def does(kept: list[bool]) -> bool:
-        plain = frozenset(name for name, keep in zip(names, kept, strict=True) if not keep)
-        candidate = simplified(draft, plain)
-        if candidate not in tried and len(tried) >= _ATTEMPTS:
-            return False
-        return _remembered(candidate, shows, tried)
-
-    flags = st.lists(st.booleans(), min_size=len(names), max_size=len(names))
-    try:
-        kept = find(
-            flags,
-            does,
-            settings=settings(
-                max_examples=_ATTEMPTS,
-                database=None,
-                deadline=None,
-                phases=[Phase.generate, Phase.shrink],
-                suppress_health_check=list(HealthCheck),
-            ),
-            random=random.Random(key),
-        )
-    except (NoSuchExample, StopTest):
-        # Nothing plainer was drawn that does; every part may be needed.
-        kept = [True] * len(names)
-    plain = {name for name, keep in zip(names, kept, strict=True) if not keep}
-    # One at a time to the end: Hypothesis tries few draws where only one combination does.
-    again = True
-    while again:
-        again = False
-        for name in names:
-            candidate = simplified(draft, frozenset(plain | {name}))
-            if name not in plain and _remembered(candidate, shows, tried):
-                plain.add(name)
-                again = True
-    return simplified(draft, frozenset(plain))
-
-
-def _remembered(draft: Draft, shows: Callable[[Draft], bool], tried: dict[Draft, bool]) -> bool:
-    if draft not in tried:
-        tried[draft] = shows(draft)
-    return tried[draft]
+    asked, names = cache(shows), parts(draft)
+    plain, size = frozenset[str](), len(names)
+    while size:
+        before = plain
+        for start in range(0, len(names), size):
+            more = plain.union(names[start : start + size])
+            if more != plain and asked(simplified(draft, more)):
+                plain = more
+        if size > 1 or plain == before:
+            size //= 2
+    return simplified(draft, plain)
 
 
 def plainest_module(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.image import position
-from oracle.operands import Held, Registers, Use
+from oracle.operands import Held, Registers
 from oracle.ops import Product, multiplies, multiplies_fragments, product_of, stores_rows
 from oracle.places import Place
 from oracle.program import Program
@@ -181,29 +181,3 @@ def stored(example: Example) -> Iterator[Example]:
         there = replace(store, place=Place(buffer=buffer.name))
         steps = edited(example.program.steps, {site: (there,)})
         yield tidied(example.with_program((*example.program.buffers, buffer), steps))
-
-
-def shared_sources(example: Example) -> Iterator[Example]:
-    """Iterate over examples with fewer steps, in which a store takes registers that were there.
-
-    The steps that computed its own registers are removed where no other step needs them. Some
-    failures need a store beside others, whatever it stores.
-    """
-    steps = example.program.steps
-    size = sum(1 for _ in visit(steps))
-    made: dict[str, Use] = {}
-    for site, step in visit(steps):
-        if accesses_registers(step) and step.stores:
-            for name, use in made.items():
-                holds = use.holds
-                other = replace(step, registers=name, count=holds.registers, bits=holds.bits)
-                buffers = example.program.buffers
-                if other.size > step.size:
-                    buffer = new_buffer(buffers, f"g{use.bank}", other.size + GUARD_BYTES)
-                    buffers = (*buffers, buffer)
-                    other = replace(other, place=Place(buffer=buffer.name))
-                fewer = tidied(example.with_program(buffers, edited(steps, {site: (other,)})))
-                if sum(1 for _ in visit(fewer.program.steps)) < size:
-                    yield fewer
-        if step.writes is not None and isinstance(step.writes.holds, Registers):
-            made[step.writes.name] = step.writes

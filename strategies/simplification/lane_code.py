@@ -23,12 +23,11 @@ from oracle.lane_code import (
     may_be_open,
     most_of,
     read_by,
-    run_lanes,
     with_another,
     written_by,
 )
 from oracle.matrices import LANES
-from oracle.ops import COUNTS, RowAccess, accesses_rows
+from oracle.ops import COUNTS
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.steps import Step, accesses_registers, is_lane_code, plain_load, plain_store
@@ -118,30 +117,12 @@ def code_alone(example: Example, *, target: str) -> Iterator[Example]:
 def smaller_code(example: Example) -> Iterator[Example]:
     """Iterate over examples of which one piece of code of lanes is smaller, the smallest first."""
     for site, step in visit(example.program.steps):
-        if accesses_rows(step) and step.memory.computed:
-            yield from _other_addresses(example, site, step)
         if is_lane_code(step):
             # What one result needs is little of the whole.
             yield from _narrower(example, site, step)
             for make in (_without_dead, _shorter, _flatter, _renamed, _plainer):
                 for code in make(step):
                     yield from _with(example, site, step, code)
-
-
-def _other_addresses(example: Example, site: Site, step: RowAccess) -> Iterator[Example]:
-    """Yield examples with smaller code for the addresses of rows, and what it computes."""
-    for make in (_without_dead, _shorter, _renamed, _plainer):
-        for code in make(step.memory.code):
-            try:
-                computing = replace(step.memory.code, code=code)
-                made, _ = run_lanes(computing, np.zeros((1, LANES, 0), np.uint32))
-                addresses = tuple(made[0, :, 0].view(np.int32).tolist())
-                other = step.changed(addresses=addresses, computed=code)
-            except UsageError:
-                continue
-            if code:
-                steps = edited(example.program.steps, {site: (other,)})
-                yield example.with_program(example.program.buffers, steps)
 
 
 def _with(example: Example, site: Site, step: LaneCode, code: Code) -> Iterator[Example]:

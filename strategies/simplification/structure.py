@@ -1,7 +1,6 @@
 """Fewer steps: dropped alone and in groups, branches and loops unwrapped, words to constants.
 
-What can be loaded before anything else happens is. What nothing needs any more, steps and buffers,
-goes with them (`tidied`).
+What nothing needs any more, steps and buffers, goes with them (`tidied`).
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from oracle.image import position
 from oracle.ops import accesses_matrix, accesses_rows, is_main
 from oracle.places import Buffer, Uniform, Word
 from oracle.program import Program, walk
-from oracle.registers import Register, listed
-from oracle.steps import Barrier, Branch, Copy, Loop, Step, copies_bytes, is_plain_load
+from oracle.registers import listed
+from oracle.steps import Barrier, Branch, Copy, Loop, Step, copies_bytes
 from strategies.programs.memory import GUARD_BYTES
 from strategies.simplification.examples import (
     Edits,
@@ -23,7 +22,6 @@ from strategies.simplification.examples import (
     Site,
     Steps,
     edited,
-    room_for,
     visit,
 )
 
@@ -93,7 +91,7 @@ def trims(example: Example) -> Iterator[Example]:
     used = used_buffers(program.buffers, program.steps)
     if used != program.buffers:
         yield example.with_program(used, program.steps)
-    needs = _needs(program)
+    needs = _reached(program, copies=False)
     copies: dict[Site, Steps] = {}
     for site, step in visit(program.steps):
         if copies_bytes(step):
@@ -110,50 +108,33 @@ def trims(example: Example) -> Iterator[Example]:
 def _shortened(example: Example) -> Iterator[Example]:
     """Iterate over examples with shorter buffers under the same steps."""
     program = example.program
-    needs = _reached(program)
-    shorter = {
-        buffer.name: replace(buffer, size=needs[buffer.name])
-        for buffer in program.buffers
-        if 0 < needs.get(buffer.name, 0) < buffer.size
-    }
-    for names in [list(shorter), *([name] for name in shorter)]:
+    needs = _reached(program, copies=True)
+    shorter = {name for name, end in needs.items() if 0 < end < program.buffer(name).size}
+    for names in [shorter, *({name} for name in sorted(shorter))]:
         if names:
             buffers = [
-                shorter[buffer.name] if buffer.name in names else buffer
-                for buffer in program.buffers
+                replace(one, size=needs[one.name]) if one.name in names else one
+                for one in program.buffers
             ]
             yield example.with_program(buffers, program.steps)
 
 
-def _needs(program: Program) -> dict[str, int]:
-    """Return the bytes of each buffer that matrices, rows, registers and words need."""
+def _reached(program: Program, *, copies: bool) -> dict[str, int]:
+    """Return the bytes of each buffer that steps need, with a guard behind what is in registers."""
     ends: dict[str, int] = {}
-
-    def reach(buffer: str, end: int) -> None:
-        ends[buffer] = max(end, ends.get(buffer, 0))
-
     for step in walk(program.steps):
+        if copies_bytes(step) and not copies:
+            continue
+        guard = GUARD_BYTES if step.uses else 0
+        reached = [(span.buffer, span.end) for span in (*step.bytes_read, *step.bytes_written)]
         if accesses_matrix(step):
             place = step.memory.place
-            reach(place.buffer, place.offset + room_for(step.tile))
+            reached = [(place.buffer, place.offset + step.tile.extent + step.tile.pitch)]
         elif accesses_rows(step):
-            end = max(step.memory.addresses) + ROW_BYTES
-            reach(step.memory.buffer, end + GUARD_BYTES)
-        elif step.uses or step.blocks:
-            guard = 0 if step.blocks else GUARD_BYTES
-            for span in (*step.bytes_read, *step.bytes_written):
-                reach(span.buffer, span.end + guard)
+            reached.append((step.memory.buffer, max(step.memory.addresses) + ROW_BYTES))
+        for buffer, end in reached:
+            ends[buffer] = max(end + guard, ends.get(buffer, 0))
     return {name: min(end, program.buffer(name).size) for name, end in ends.items()}
-
-
-def _reached(program: Program) -> dict[str, int]:
-    """Return the same with what copies need."""
-    ends = _needs(program)
-    for step in walk(program.steps):
-        if copies_bytes(step):
-            for span in (*step.bytes_read, *step.bytes_written):
-                ends[span.buffer] = max(ends.get(span.buffer, 0), span.end)
-    return ends
 
 
 def _copied(program: Program, step: Copy, needs: Mapping[str, int]) -> int:
@@ -237,35 +218,6 @@ def _simpler(example: Example, step: Step) -> Iterator[Steps]:
             if isinstance(count, Word):
                 fewer.append(most)
             yield from ((replace(step, count=number),) for number in fewer)
-
-
-def loads_first(example: Example) -> Iterator[Example]:
-    """Iterate over examples in which what can be loaded before anything else happens is.
-
-    Compilers join and move what stands beside each other: a branch or a loop may stay for nothing
-    but keeping a load away from there.
-    """
-    yield example.with_program(example.program.buffers, _loads_first(example.program.steps))
-
-
-def _loads_first(steps: Steps) -> Steps:
-    first: list[Step] = []
-    rest: list[Step] = []
-    registers, written = set[Register](), set[str]()
-    for step in steps:
-        if (
-            is_plain_load(step)
-            and all(registers.isdisjoint(use.registers) for use in step.uses)
-            and written.isdisjoint(span.buffer for span in step.bytes_read)
-        ):
-            first.append(step)
-            continue
-        blocks = {field: _loads_first(inside) for field, inside in step.blocks.items()}
-        rest.append(step.changed(**blocks))
-        every = list(walk((step,)))
-        registers |= {one for inside in every for use in inside.uses for one in use.registers}
-        written |= {span.buffer for inside in every for span in inside.bytes_written}
-    return (*first, *rest)
 
 
 def _value(example: Example, value: Uniform) -> int:

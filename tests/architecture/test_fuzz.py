@@ -17,10 +17,11 @@ from test_rooms import ROOT, imported
 
 FUZZ = ROOT / "fuzz"
 MODULES = sorted(FUZZ.rglob("*.py"))
-BASE = {"runner", "runner_pool", "output", "kinds"}
+BASE = {"runner", "runner_pool", "output", "kinds", "reducer"}
 FINDINGS = BASE | {"diagnosis", "findings"}
 MAY_IMPORT: dict[str, set[str]] = {
     "kinds": set(),
+    "reducer": set(),
     "output": {"kinds"},
     "options": set(),
     "runner": {"kinds", "output"},

@@ -24,7 +24,7 @@ from oracle.steps import Barrier, Copy, plain_load, plain_store
 from strategies.cells import cells_of
 from strategies.programs.forms import access_form
 from strategies.programs.single_instruction import _uniform, exact_elements, single_product
-from strategies.simplification.accesses import plainer_transfers
+from strategies.simplification.accesses import plainer_accesses
 from strategies.simplification.examples import Example
 from strategies.simplification.terms import CHOICES, _factor, _product, dots, proposed, term
 from strategies.simplification.values import exponent, nearest, number, simpler_values
@@ -192,7 +192,7 @@ def test_rows_of_a_plainer_form_leave_a_program_that_is_defined(form: Form) -> N
     assert not undefined(program)
     example = Example(program=program, image=np.zeros(program.image_bytes, np.uint8))
     plainer = [
-        one.program for one in plainer_transfers(example)
+        one.program for one in plainer_accesses(example)
         if any(getattr(step, "form", form) != form for step in one.program.steps)
     ]  # fmt: skip
     assert plainer or form.number == 1

@@ -154,6 +154,6 @@ def test_the_words_that_are_needed_are_all_that_the_plainest_soup_keeps(key: int
     draft = draw_one(token_soup(), key)
     words = [text for _, text in draft.qualifiers]
     needed = Counter(random.Random(key).sample(words, -(-len(words) // 3)))
-    found = plainest(draft, lambda one: needed <= Counter(text for _, text in one.qualifiers), key)
+    found = plainest(draft, lambda one: needed <= Counter(text for _, text in one.qualifiers))
     assert Counter(text for _, text in found.qualifiers) == needed
     assert not found.operands

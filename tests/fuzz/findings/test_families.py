@@ -11,7 +11,6 @@ from repro_cases import contents, half, multiplication
 from corpus import Case, Identity, Kind
 from corpus.finding import DIVERGED
 from fuzz.diagnosis.experiments import Culprit
-from fuzz.diagnosis.explanations import cause_of
 from fuzz.diagnosis.single_step import CODE
 from fuzz.findings.case import Evidence
 from fuzz.findings.families import (
@@ -70,14 +69,6 @@ def _moved(step, names):
         return step
     place = step.memory.place
     return step.changed(place=replace(place, buffer=names[place.buffer]))
-
-
-def test_what_is_right_has_no_cause() -> None:
-    program = multiplication(half())
-    images = contents(program, 4)
-    actual = execute(program, images).images
-    actual[:, program.offset("gd")] ^= 0x55
-    assert cause_of(program, images, actual, target="sm_90") is None
 
 
 def _differing(*pairs: tuple[int, int], bits: int = 32) -> list[Difference]:
@@ -229,7 +220,7 @@ def test_code_of_which_no_instruction_is_known_to_be_wrong_keeps_the_name_of_its
     )
     bucket = Bucket.of(Kind.VIOLATION, "scalar code that ends in shf", condition="other result")
     raw = Evidence(kind=Kind.VIOLATION, bucket=bucket, subject=subject, attempts=[])
-    assert raw.named(Culprit(steps=(CODE,))) is raw
+    assert raw.named(Culprit(instructions=(CODE,))) is raw
     assert raw.named(None) is raw
 
 

@@ -1,0 +1,281 @@
+"""`warpfuzz reduce`: the smallest module that still shows what is wrong with a compiler."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from corpus import ShrinkStatus, durable
+from fuzz.campaign.rounds import parse_duration
+from fuzz.compilers.failures import Ask, CompilerFailure
+from fuzz.compilers.members import COMPILE_SECONDS
+from fuzz.judging.bringing import brought
+from fuzz.judging.comparing import Verdict as Difference
+from fuzz.judging.judging import compare, reducer_of
+from fuzz.judging.reducing import KernelReducer
+from fuzz.kinds import BY_OUTCOME
+from fuzz.options import Judge, Reduce
+from fuzz.output import check_output, counted, emit_summary, say, starting, typed
+from fuzz.reducer import Reducer
+from oracle.errors import InfrastructureError, UsageError
+from oracle.given_files import read_text
+from runners.assemblers.assembler import Assembler
+from runners.assemblers.judgements import Outcome, Verdict
+from runners.assemblers.judging import judge_module
+from runners.compilers import discover_assemblers, find_assembler
+from runners.cuda.compilation import DEFAULT_LEVEL, LEVELS
+from runners.processes import quoted, run_tool
+from runners.ptx_text import header
+
+_HOW = ("message", "crash", "differs", "command")
+_FOR = {
+    "compiler": ("message", "crash", "differs"),
+    "level": ("message", "crash", "differs"),
+    "memory": ("message", "crash", "command"),
+    **dict.fromkeys(("launch", "runner", "ptx_pass", "faults", "device"), ("differs",)),
+}
+"""Options that go with some ways alone to say what is to stay."""
+_IMAGES = 64
+"""Contents of buffers of which one has to show a difference: as many as `judge` tries."""
+_DEAD = (Outcome.CRASHED, Outcome.HUNG, Outcome.UNREADABLE)
+_ENDS = {
+    ShrinkStatus.COMPLETE: "nothing more can be left out",
+    ShrinkStatus.CAPPED: "the time was over; --time gives it longer",
+    ShrinkStatus.RAW: "nothing can be left out: written with one statement in a line and without "
+    "comments it does not show it",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Shown:
+    """What a module shows, and what makes it smaller."""
+
+    what: str
+    """What is kept, as a sentence without its full stop."""
+    reducer: Reducer
+    see: Callable[[Path], str]
+    """The command by which a module shows it."""
+    row: Mapping[str, object] = field(default_factory=dict)
+
+
+def reduce(options: Reduce) -> bool:
+    """Make a module smaller; nothing that it returns is a finding."""
+    started = time.monotonic()
+    end = started + parse_duration(options.time)
+    how = _way(options)
+    text = read_text(options.module, "module")
+    output = options.output or Path(f"{options.module.stem}.small.ptx")
+    check_output("--output", output)
+    with starting(lines=False) as tell, ExitStack() as stack:
+        tell("looking whether the module shows it")
+        shown = stack.enter_context(_WAYS[how](options, text, end))
+        if not options.json:
+            say(f"Kept while the module gets smaller: {shown.what}.")
+        shown.reducer.told = lambda lines, tries: tell(f"{lines} lines left after {tries} runs")
+        status = None
+        try:
+            status = shown.reducer.reduce()
+        finally:
+            # What was reached is there whatever ended it.
+            _write(output, shown.reducer)
+            _report(options, text, output, shown, status, time.monotonic() - started)
+    return False
+
+
+def _way(options: Reduce) -> str:
+    """Return the option that says what is to stay; UsageError unless it is one."""
+    ways = [name for name in _HOW if getattr(options, name)]
+    if len(ways) != 1:
+        raise UsageError(
+            "say what the smaller module has to show, with one of --message TEXT, --crash, "
+            f"--differs and --command CMD; {len(ways) or 'none'} of them given"
+        )
+    (how,) = ways
+    for name, needed in _FOR.items():
+        if options.is_set(name) and how not in needed:
+            fits = " or ".join(map(options.spelled, needed))
+            raise UsageError(
+                f"{options.spelled(name)} goes with {fits}, and not with {options.spelled(how)}; "
+                "leave one of the two out"
+            )
+    return how
+
+
+@contextmanager
+def _failing(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
+    """Keep what an assembler says or dies of."""
+    assembler = find_assembler(options.compiler)
+    level = DEFAULT_LEVEL if options.level is None else options.level
+    if not header(text)[0]:
+        raise UsageError(f"{options.module} has no .target, so it is no PTX module")
+
+    def ask(assembler: Assembler, level: int) -> Ask:
+        return lambda ptx, seconds: judge_module(
+            assembler, ptx, level=level, deadline=seconds, memory_bytes=options.memory << 20
+        )
+
+    guilty, begun = ask(assembler, level), time.monotonic()
+    verdict = guilty(text, min(COMPILE_SECONDS, end - begun))
+    took = time.monotonic() - begun
+    failure = CompilerFailure(verdict=verdict, said=options.message or "")
+    named = f"{assembler.named} -O{level}"
+    if verdict.outcome not in _DEAD if options.crash else not failure.is_shown_by(verdict):
+        raise InfrastructureError(_not_shown(options, named, verdict))
+    others = [(assembler, other) for other in LEVELS if other != level]
+    others += [(one, level) for one in discover_assemblers().assemblers if one != assembler]
+    innocent, keeps = None, ""
+    for one, other in others:
+        if ask(one, other)(text, COMPILE_SECONDS).outcome is Outcome.ACCEPTED:
+            innocent, keeps = ask(one, other), f"; {one.named} -O{other} accepts it"
+            break
+    kind = BY_OUTCOME.get(verdict.outcome, verdict.outcome.name.lower())
+    command = assembler.variant.command(header(text)[0])
+    yield _Shown(
+        what=f"{named}, {kind}: {quoted(failure.message)}{keeps}",
+        reducer=failure.reducer(text, guilty, innocent, took=took, end=end),
+        see=lambda path: typed(
+            [assembler.path, f"-O{level}", *command, path, "-o", Path("/dev/null")]
+        ),
+        row={
+            "compiler": assembler.label,
+            "level": level,
+            "kind": kind,
+            "message": failure.message,
+        },
+    )
+
+
+def _not_shown(options: Reduce, named: str, verdict: Verdict) -> str:
+    wanted = f"a message with {quoted(options.message)}" if options.message else "a crash or a hang"
+    said = "; ".join(verdict.messages) or verdict.ending
+    did = "accepts it" if verdict.outcome is Outcome.ACCEPTED else f"says: {said:.300}"
+    return f"{options.module} does not show {wanted} with {named}, which {did}"
+
+
+@contextmanager
+def _commanded(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
+    """Keep that a command of the user's ends with 0."""
+    given = options.command or ""
+    line = given.replace("{}", '"$1"') if "{}" in given else f'{given} "$1"'
+    with tempfile.TemporaryDirectory(prefix="warpfuzz-") as folder:
+        path = Path(folder) / options.module.name
+
+        def holds(ptx: str) -> bool:
+            path.write_text(ptx, encoding="utf-8")
+            ran = run_tool(
+                ["sh", "-c", line, "sh", str(path)],
+                deadline=min(COMPILE_SECONDS, max(0.1, end - time.monotonic())),
+                memory_bytes=options.memory << 20,
+            )
+            return ran.status == 0
+
+        if not holds(text):
+            raise InfrastructureError(
+                f"{quoted(given)} does not end with 0 for {options.module}, so that it shows "
+                "nothing that could be kept"
+            )
+        yield _Shown(
+            what=f"{quoted(given)} ends with 0",
+            reducer=Reducer(holds, text, end=end),
+            see=lambda path: line.replace('"$1"', shlex.quote(str(path))),
+            row={"command": given},
+        )
+
+
+@contextmanager
+def _differing(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
+    """Keep that a build is wrong, another one right, and the kernel's result decided."""
+    given = options.picked("launch", "runner", "ptx_pass", "faults", "device", "json")
+    if options.compiler is not None:
+        given["compilers"] = f"{options.compiler},installed,driver"
+    judge = Judge(kernel=options.module, **given)
+    wanted = None if options.compiler is None else find_assembler(options.compiler).label
+    named = judge.picked("kernel", "compilers", "levels", *given)
+    with brought(**named) as case:
+        if case.refusal:
+            raise InfrastructureError(
+                f"the simulated device does not know the kernel ({case.refusal}), so that nothing "
+                "says which build is right; --command says it otherwise"
+            )
+        told = compare(
+            case.who, case.ptx, case.launch.setup, case.reference,
+            count=_IMAGES, seed=judge.seed, tell=lambda _: None,
+        )  # fmt: skip
+        found = [
+            one for one in told.worst_first
+            if (wanted is None and options.level is None) or any(
+                wanted in (None, member.version) and options.level in (None, member.level)
+                for each in one.answerers
+                for member in each.members
+            )
+        ]  # fmt: skip
+        if not found:
+            agreeing = ", ".join(told.came.agreeing) or "none"
+            raise InfrastructureError(
+                f"{options.module} shows no difference on {counted(told.images, 'image')}: what "
+                f"the simulated device leaves, these leave, too: {agreeing}"
+            )
+        verdict = found[0]
+        if case.who.members and verdict.good is None:
+            raise InfrastructureError(
+                f"no build of {options.module} leaves what the simulated device does, so that "
+                "nothing says whether a compiler is wrong; `warpfuzz judge` shows what they leave"
+            )
+        reducer = reducer_of(case.who, case.ptx, case.reference, verdict, end=end)
+        yield _Shown(
+            what=f"{', '.join(verdict.names)} leaves another result than the simulated device"
+            f"{_right(verdict)}",
+            reducer=reducer,
+            see=partial(_judged_again, judge),
+            row={"compilers": list(verdict.names), "difference": verdict.difference},
+        )
+
+
+def _right(verdict: Difference) -> str:
+    return "" if verdict.good is None else f"; {verdict.good.names[0]} is right"
+
+
+def _judged_again(judge: Judge, path: Path) -> str:
+    words: list[str | Path] = ["warpfuzz", "judge", path, "--launch", path.with_suffix(".toml")]
+    for name in ("runner", "compilers", "ptx_pass"):
+        if value := getattr(judge, name):
+            words += [judge.spelled(name), value]
+    words += [word for one in judge.faults for word in ("--fault", one)]
+    return typed(words)
+
+
+_WAYS: Mapping[str, Callable[[Reduce, str, float], AbstractContextManager[_Shown]]] = {
+    "message": _failing, "crash": _failing, "differs": _differing, "command": _commanded,
+}  # fmt: skip
+
+
+def _write(output: Path, reducer: Reducer) -> None:
+    durable.write_output(output, reducer.text.encode())
+    if isinstance(reducer, KernelReducer):
+        launch = reducer.as_far(ShrinkStatus.RAW).setup.toml
+        durable.write_output(output.with_suffix(".toml"), launch.encode())
+
+
+def _report(
+    options: Reduce, text: str, output: Path, shown: _Shown, status: ShrinkStatus | None,
+    seconds: float,
+) -> None:  # fmt: skip
+    before, after = (len(one.splitlines()) for one in (text, shown.reducer.text))
+    if options.json:
+        emit_summary(
+            module=str(options.module), output=str(output), lines_before=before, lines=after,
+            cases=shown.reducer.tries, seconds=round(seconds, 3),
+            shrink="stopped" if status is None else status.value, see=shown.see(output),
+            **shown.row,
+        )  # fmt: skip
+        return
+    ended = "it was stopped" if status is None else _ENDS[status]
+    runs = counted(shown.reducer.tries, "run")
+    say(f"{counted(before, 'line')} became {after} in {runs}, {seconds:.1f} s ({ended}): {output}")
+    say(f"It is seen with: {shown.see(output)}")

@@ -1,0 +1,106 @@
+"""What a compiler does with a module that it does not survive, and the smallest such module."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from fuzz.reducer import Reducer
+from runners.assemblers.judgements import Outcome, Verdict
+from runners.assemblers.judging import DEADLINE_SECONDS
+from runners.assemblers.messages import normalised
+
+Ask = Callable[[str, float], Verdict]
+"""What a compiler does with a module, in so many seconds at most."""
+
+_SAYING = (Outcome.ACCEPTED, Outcome.REJECTED, Outcome.INTERNAL)
+"""Outcomes of which messages say what is wrong; of others how the process ended does."""
+_LONGEST = 10.0
+"""Times that a smaller module may take of what the whole one took, before it counts as hung."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompilerFailure:
+    """How a compiler fails on a module.
+
+    Parameters
+    ----------
+    said
+        Only messages that contain this count.
+    """
+
+    verdict: Verdict
+    said: str = ""
+    _keys: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        told = (one for one in self.verdict.messages if self.said in one)
+        object.__setattr__(self, "_keys", frozenset(map(self._key, told)))
+
+    def _key(self, message: str) -> str:
+        """Return what a message says whatever it numbers and names; all, of what is refused.
+
+        Without the names, another instruction that is refused would do.
+        """
+        return message if self.verdict.outcome is Outcome.REJECTED else normalised([message])
+
+    def is_shown_by(self, verdict: Verdict) -> bool:
+        """Whether a compiler fails in the same way: the same outcome, and message or signal."""
+        if verdict.outcome is not self.verdict.outcome:
+            return False
+        if self.said or verdict.outcome in _SAYING:
+            return any(self._key(one) in self._keys for one in verdict.messages)
+        return verdict.ending == self.verdict.ending
+
+    @property
+    def message(self) -> str:
+        """What it says, or how it ends where it says nothing."""
+        told = (one for one in self.verdict.messages if self._key(one) in self._keys)
+        return next(told, self.verdict.ending)
+
+    @property
+    def abstracted(self) -> str:
+        """The message without its numbers and names, or how it ends."""
+        says = self.verdict.outcome in _SAYING and self.verdict.messages
+        return normalised([self.message]) if says else self.verdict.ending
+
+    def reducer(
+        self,
+        ptx: str,
+        guilty: Ask,
+        innocent: Ask | None,
+        *,
+        took: float,
+        end: float,
+        fits: Callable[[str], bool] = lambda text: True,
+    ) -> Reducer:
+        """Return what makes the module smaller on which it fails.
+
+        Parameters
+        ----------
+        guilty
+            The compiler.
+        innocent
+            One that accepts the module, and has to accept what is left of it: so that stays PTX.
+            None: nobody does.
+        took
+            Seconds that the compiler took over the module.
+        end
+            Value of `time.monotonic()` at which it ends.
+        fits
+            Whether a module may be asked about at all.
+        """
+        deadline = DEADLINE_SECONDS
+        if self.verdict.outcome is not Outcome.HUNG:
+            deadline = max(deadline, _LONGEST * took)
+
+        def holds(text: str) -> bool:
+            def left() -> float:
+                return min(deadline, max(0.1, end - time.monotonic()))
+
+            if not fits(text) or not self.is_shown_by(guilty(text, left())):
+                return False
+            return innocent is None or innocent(text, left()).outcome is Outcome.ACCEPTED
+
+        return Reducer(holds, ptx, end=end)

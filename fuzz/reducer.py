@@ -1,0 +1,436 @@
+"""Makes the text of a PTX module smaller while it still shows what it shows.
+
+Statements go first, in runs of them: delta debugging (Zeller and Hildebrandt 2002, "Simplifying and
+isolating failure-inducing input"). Then, as C-Reduce does (Regehr and others 2012, "Test-case
+reduction for C compiler bugs"), passes that know the language make what is left simpler: copies
+are forwarded, jumps lead to where they end, operands become constants, and constants smaller.
+Of libraries, picire has the first of these, of which it would take away 20 lines, and shrinkray's
+passes know languages with brackets alone.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import groupby, islice, takewhile
+
+from corpus import ShrinkStatus
+from oracle.errors import UsageError
+
+Piece = tuple[str, bool]
+"""A statement, label or head of a module, in one line, and whether it may go alone."""
+
+_COMMENT = re.compile(r'("[^"\n]*")|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_SECTION = re.compile(r"^\s*\.section\s+[\w.]+\s*\{[^}]*\}", re.MULTILINE)
+_FOR_DEBUGGERS = re.compile(r"\.(?:loc|file|section)\b")
+_PIECE = re.compile(
+    r"\s*(?:(?P<kept>\.(?:version|target|address_size)\b[^\n]*"
+    r"|(?:\.(?:visible|weak|extern)\s+)*\.(?:entry|func)\b[^{;]*|[{}])"
+    r"|(?P<part>\.(?:loc|file|section)\b[^\n]*|[A-Za-z_$%][\w$]*\s*:(?!:)|[^;{}]*"
+    r"(?:\{[^;{}]*\}[^;{}]*)*;))"
+)
+_FUNCTION = re.compile(r"(?:\.\w+ )*\.(?:entry|func)\b")
+_ENTRY = re.compile(r"(\.entry [\w$%]+ ?\()([^)]*)\)")
+_INSTRUCTION = re.compile(
+    r"(?P<guard>@!?[\w$%]+\s+)?(?P<opcode>[a-z][\w.:]*)(?:\s+(?P<rest>[^;]*))?;", re.ASCII
+)
+_REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+([^;]*);")
+_NUMBER = re.compile(r"(?<![\w.%$])-?(?:0[xX][0-9a-fA-F]+|[0-9]+)U?(?![\w.])")
+_REGISTER = re.compile(r"(?<![\w$.%])[%A-Za-z_$][\w$]*(?![\w$.])")
+_MOVE = re.compile(r"(?:mov|cvta\.to\.global)\.\w+ ([%A-Za-z_$][\w$]*), ?([\w%$-]+);", re.ASCII)
+_SUM = re.compile(
+    r"add\.[su](?:32|64) ([%A-Za-z_$][\w$]*), ?([%A-Za-z_$][\w$]*), ?(-?(?:0[xX])?[\da-fA-F]+);",
+    re.ASCII,
+)
+_WORD = re.compile(r"[\w$%]+", re.ASCII)
+_BITS = re.compile(r"\d+")
+_JUMP = re.compile(r"(?:@(?P<when>!?[\w$%]+) )?bra(?:\.uni)? (?P<goal>[\w$%]+);", re.ASCII)
+_ZERO = re.compile(r"\+0(?=[+\]])")
+_STORE = re.compile(r"\bst\.[\w.:]+ \[[^\]]*\], ?([%A-Za-z_$][\w$]*);", re.ASCII)
+_BASE = re.compile(r"(?<=\[)[%A-Za-z_$][\w$]*")
+_VECTOR = re.compile(r"\{([^}]*)\}")
+_COUNTED = re.compile(r"\.v[248]\b")
+_ELEMENT = re.compile(r"\.[bsuf](8|16|32|64)\b")
+_PLAIN = re.compile(r"(?:ld|st|mov|cvta|bra|ret|exit|bar|mul\.wide|add\.[us]64)\b")
+"""What every kernel has, and what says nothing of what is wrong."""
+MOST_NAMED = 4
+"""Opcodes by which a finding is named."""
+_SMALL = 16
+"""Constants that are lowered by one; larger ones lose a bit, or a try each would take for ever."""
+_FOLDED = {"mul": operator.mul, "add": operator.add}
+"""What instructions with two numbers may be replaced by the result of."""
+_OTHERS = 3
+"""Guards and addresses that are tried in place of another."""
+_ONES = {"f32": ("0f00000000", "0f3F800000"), "f64": ("0d0000000000000000", "0d3FF0000000000000")}
+"""Zero and one where an integer is none: constants of floating-point numbers (PTX ISA 4.5.2)."""
+
+
+def pieces_of(ptx: str) -> list[Piece]:
+    """Return the parts of a module in lines of their own, and whether each may go alone.
+
+    What is for debuggers is left out; what is not understood stays as it is.
+    """
+    text = _SECTION.sub("", _COMMENT.sub(lambda found: found[1] or " ", ptx))
+    found, place = [], 0
+    while match := _PIECE.match(text, place):
+        place = match.end()
+        words = " ".join(match[0].split())
+        if words.startswith(".target"):
+            # It asks for the sections that are left out.
+            words = words.removesuffix("debug").rstrip(", ")
+        if not _FOR_DEBUGGERS.match(words):
+            found.append((words, match["part"] is not None))
+    if rest := text[place:].strip():
+        found.append((rest, False))
+    return found
+
+
+def instructions_in(ptx: str) -> list[str]:
+    """Return the instructions of a module with their operands, in the order of the text."""
+    return [words for words, free in pieces_of(ptx) if free and _INSTRUCTION.fullmatch(words)]
+
+
+def opcodes_of(instructions: Iterable[str]) -> list[str]:
+    """Return the opcodes of instructions, each once."""
+    found = map(_INSTRUCTION.fullmatch, instructions)
+    return list(dict.fromkeys(one["opcode"] for one in found if one))
+
+
+def telling(instructions: Iterable[str]) -> list[str]:
+    """Return the opcodes of instructions that every kernel does not have, a few of them."""
+    opcodes = opcodes_of(instructions)
+    return ([one for one in opcodes if not _PLAIN.match(one)] or opcodes)[:MOST_NAMED]
+
+
+def has_loop(ptx: str) -> bool:
+    """Whether a branch of a module leads back."""
+    seen = set[str]()
+    for words, _ in pieces_of(ptx):
+        if (jump := _JUMP.fullmatch(words)) and jump["goal"] in seen:
+            return True
+        seen.add(words.rstrip(" :"))
+    return False
+
+
+class OutOfTimeError(Exception):
+    """The time for making something smaller is over."""
+
+
+class Reducer:
+    """Makes a module smaller.
+
+    Parameters
+    ----------
+    holds
+        Whether a text still shows it. An UsageError of it means no.
+    ptx
+        The module.
+    end
+        As the attribute.
+    """
+
+    def __init__(self, holds: Callable[..., bool], ptx: str, *, end: float) -> None:
+        self.text = ptx
+        """The smallest module so far."""
+        self.tries = 0
+        self.end = end
+        """Value of `time.monotonic()` from which on nothing more is tried; it may be changed."""
+        self.told: Callable[[int, int], None] = lambda lines, tries: None
+        """Is told how many lines are left after how many tries."""
+        self._holds = holds
+        self._pieces = pieces_of(ptx)
+        self._refused: set[object] = set()
+
+    def reduce(self) -> ShrinkStatus:
+        """Make it as small as it gets; RAW where it shows nothing, written in another way."""
+        try:
+            if not self._try(self._pieces):
+                return ShrinkStatus.RAW
+            before = None
+            while before != (before := self._state):
+                self._pass()
+        except OutOfTimeError:
+            return ShrinkStatus.CAPPED
+        return ShrinkStatus.COMPLETE
+
+    @property
+    def _state(self) -> object:
+        return self.text
+
+    def _pass(self) -> None:
+        self._drop_functions()
+        self._drop_parts()
+        self._simplify()
+        self._declare_less()
+
+    def _takes(self, text: str) -> bool:
+        """Tell whether a text still shows it."""
+        return self._ask(text, lambda: self._holds(text))
+
+    def _ask(self, asked: object, holds: Callable[[], bool]) -> bool:
+        """Tell whether something holds that was not refused before."""
+        if asked in self._refused:
+            return False
+        if time.monotonic() > self.end:
+            raise OutOfTimeError
+        self.told(self.text.count("\n"), self.tries)
+        self.tries += 1
+        with suppress(UsageError):
+            if holds():
+                return True
+        self._refused.add(asked)
+        return False
+
+    def _try(self, pieces: Sequence[Piece]) -> bool:
+        """Take other pieces, if it still holds with them."""
+        text = "\n".join(words for words, _ in pieces) + "\n"
+        if not self._takes(text):
+            return False
+        self._pieces, self.text = list(pieces), text
+        return True
+
+    def _drop_functions(self) -> None:
+        """Take away other entries and functions, each as a whole, and empty blocks."""
+        place = 0
+        while place < len(self._pieces):
+            if _FUNCTION.match(self._pieces[place][0]):
+                end, depth = place + 1, 0
+                while end < len(self._pieces):
+                    depth += {"{": 1, "}": -1}.get(self._pieces[end][0], 0)
+                    end += 1
+                    if depth == 0:
+                        break
+                if self._try(self._pieces[:place] + self._pieces[end:]):
+                    continue
+                place += 2
+            elif [each for each, _ in self._pieces[place : place + 2]] == ["{", "}"] and self._try(
+                self._pieces[:place] + self._pieces[place + 2 :]
+            ):
+                # A block in which nothing is left, of several one in the other.
+                place = max(0, place - 2)
+            else:
+                place += 1
+
+    def _drop_parts(self) -> None:
+        """Take away runs of parts, halves first, until no single one can go."""
+        size = max(1, sum(free for _, free in self._pieces) // 2)
+        while True:
+            dropped, last = False, len(self._pieces)
+            # From the end: what a part is made for goes before it.
+            while last > 0:
+                free = [at for at, piece in enumerate(self._pieces[:last]) if piece[1]][-size:]
+                if not free:
+                    break
+                gone = set(free)
+                fewer = [piece for at, piece in enumerate(self._pieces) if at not in gone]
+                last = free[0]
+                dropped |= self._try(fewer)
+            if size > 1:
+                size = (size + 1) // 2
+            elif not dropped:
+                return
+
+    def _simplify(self) -> None:
+        """Replace instructions by moves, operands by constants, and constants by smaller ones."""
+        place = 0
+        while place < len(self._pieces):
+            words, free = self._pieces[place]
+            if free and _INSTRUCTION.fullmatch(words):
+                if self._forward(place) or self._thread(place) or self._guard(place):
+                    continue
+                for simpler in self._simpler(words):
+                    if self._try(
+                        [*self._pieces[:place], (simpler, True), *self._pieces[place + 1 :]]
+                    ):
+                        # What it became may be simpler still.
+                        place -= 1
+                        break
+            place += 1
+
+    def _forward(self, place: int) -> bool:
+        """Take a move away, or a sum for addresses, and name what it is wherever it is named."""
+        move, total = (one.fullmatch(self._pieces[place][0]) for one in (_MOVE, _SUM))
+        if move is not None:
+            named, meant = re.compile(rf"{re.escape(move[1])}(?![\w$.])"), move[2]
+        elif total is not None:
+            named = re.compile(rf"(?<=\[){re.escape(total[1])}(?![\w$.])")
+            meant = f"{total[2]}+{total[3]}"
+        else:
+            return False
+        return self._try(
+            [
+                (words if words.startswith(".reg") else named.sub(meant, words), free)
+                for at, (words, free) in enumerate(self._pieces)
+                if at != place
+            ]
+        )
+
+    def _thread(self, place: int) -> bool:
+        """Let branches that lead to a branch lead to where that leads."""
+        jump, before = _JUMP.fullmatch(self._pieces[place][0]), self._pieces[place - 1][0]
+        if jump is None or jump["when"] or not before.endswith(":"):
+            return False
+        label = re.compile(rf"(\bbra(?:\.uni)? ){re.escape(before[:-1].strip())};")
+        others = [
+            (label.sub(rf"\g<1>{jump['goal']};", words), free) for words, free in self._pieces
+        ]
+        return others != self._pieces and self._try(others)
+
+    def _guard(self, place: int) -> bool:
+        """Guard instructions over which a branch leads, and take the branch away."""
+        jump = _JUMP.fullmatch(self._pieces[place][0])
+        if jump is None or not jump["when"]:
+            return False
+        guard = f"@!{jump['when']} ".replace("!!", "")
+        end = place + 1
+        while end < len(self._pieces) and (
+            (match := _INSTRUCTION.fullmatch(self._pieces[end][0])) and not match["guard"]
+        ):
+            end += 1
+        if end == len(self._pieces) or self._pieces[end][0].rstrip(" :") != jump["goal"]:
+            return False
+        inside = [(guard + words, free) for words, free in self._pieces[place + 1 : end]]
+        return self._try([*self._pieces[:place], *inside, *self._pieces[end:]])
+
+    def _simpler(self, words: str) -> Iterator[str]:
+        match = _INSTRUCTION.fullmatch(words)
+        assert match is not None
+        guard, opcode, rest = match["guard"] or "", match["opcode"], match["rest"] or ""
+        if guard:
+            yield words.removeprefix(guard)
+            there = (_INSTRUCTION.fullmatch(other) for other, _ in self._pieces)
+            earlier = _before(guard, (one["guard"] for one in there if one and one["guard"]))
+            yield from (other + words.removeprefix(guard) for other in earlier)
+        stem = opcode.partition(".")[0]
+        yield from _single(guard, opcode, rest)
+        target, _, sources = rest.partition(",")
+        if stem not in ("st", "red", "bra", "bar", "setp") and _REGISTER.fullmatch(target):
+            bits = _BITS.search(opcode if stem == "mov" else self._type_of(target))
+            if bits is not None and stem != "cvta":
+                move = opcode if stem == "mov" else f"mov.b{bits[0]}"
+                for value in self._values(stem, sources.strip(), int(bits[0])):
+                    yield f"{guard}{move} {target}, {value};"
+        if not sources or (stem == "mov" and _REGISTER.fullmatch(target)):
+            return
+        for found in _BASE.finditer(rest if ".param" not in opcode else ""):
+            others = (words for words, _ in self._pieces if ".param" not in words)
+            for base in _before(found[0], (one for text in others for one in _BASE.findall(text))):
+                yield f"{guard}{opcode} {_replaced(rest, found, base)};"
+        for found in _REGISTER.finditer(sources):
+            before = sources[: found.start()].rstrip()
+            type_ = self._type_of(found[0])
+            if before.endswith("[") or type_ == "pred" or not (type_ or found[0][0] == "%"):
+                continue
+            for value in _ONES.get(type_, ("0", "1")):
+                yield f"{guard}{opcode} {target},{_replaced(sources, found, value)};"
+        front = f"{target},"
+        if stem in ("st", "red"):
+            front, sources = "", rest
+        if (plain := _ZERO.sub("", sources)) != sources:
+            yield f"{guard}{opcode} {front}{plain};"
+        for found in _NUMBER.finditer(sources):
+            number = int(found[0].rstrip("U"), 0) if _is_plain(found[0]) else 0
+            for less in _less(number):
+                yield f"{guard}{opcode} {front}{_replaced(sources, found, str(less))};"
+
+    def _values(self, stem: str, sources: str, bits: int) -> Iterator[str]:
+        """Yield what may stand in place of what an instruction computes, the simplest first."""
+        if stem == "mov":
+            if _is_plain(sources) and _NUMBER.fullmatch(sources):
+                yield from map(str, _less(int(sources.rstrip("U"), 0)))
+            elif _REGISTER.fullmatch(sources):
+                yield from ("0", "1")
+            return
+        yield from ("0", "1", "-1")
+        given = [one.strip() for one in sources.split(",")]
+        if stem in _FOLDED and len(given) == 2 and all(map(_is_number, given)):
+            yield str(_FOLDED[stem](*(int(one, 0) for one in given)))
+        for register in dict.fromkeys(_REGISTER.findall(sources)):
+            if _BITS.findall(self._type_of(register)) == [str(bits)]:
+                yield register
+        yield from (found[0] for found in _NUMBER.finditer(sources) if "[" not in sources)
+        if stem == "ld":
+            stores = (_STORE.search(words) for words, _ in self._pieces)
+            held = dict.fromkeys(one[1] for one in stores if one)
+            named = (one for one in held if _BITS.findall(self._type_of(one)) == [str(bits)])
+            yield from islice(named, _OTHERS)
+
+    def _type_of(self, register: str) -> str:
+        types = {
+            name.strip().partition("<")[0]: match[1]
+            for words, _ in self._pieces
+            for match in _REGISTERS.finditer(words)
+            for name in match[2].split(",")
+        }
+        return types.get(register) or types.get(register.rstrip("0123456789"), "")
+
+    def _declare_less(self) -> None:
+        """Take away registers and parameters that nothing names, and join declarations."""
+        lines = [words for words, free in self._pieces if free and not words.startswith(".reg")]
+        used = set(_WORD.findall("\n".join(lines)))
+        used |= {f"{name.rstrip('0123456789')}<" for name in used}
+        pieces: list[Piece] = []
+        for declares, run in groupby(self._pieces, lambda piece: piece[0].startswith(".reg ")):
+            if not declares:
+                pieces += run
+                continue
+            types: dict[str, list[str]] = {}
+            for type_, names in _REGISTERS.findall(" ".join(words for words, _ in run)):
+                each = (name.strip() for name in names.split(","))
+                kept = [one for one in each if one in used or one.partition("<")[0] + "<" in used]
+                types.setdefault(type_, []).extend(kept)
+            pieces += [
+                (f".reg .{one} {', '.join(names)};", True) for one, names in types.items() if names
+            ]
+        self._try(pieces)
+
+        def fewer(head: re.Match[str]) -> str:
+            named = ((one, _WORD.findall(one.partition("[")[0])[-1:]) for one in head[2].split(","))
+            parameters = [one for one, name in named if used.issuperset(name)]
+            return f"{head[1]}{','.join(parameters).strip()})"
+
+        self._try([(_ENTRY.sub(fewer, words), free) for words, free in self._pieces])
+
+
+def _single(guard: str, opcode: str, rest: str) -> Iterator[str]:
+    """Yield loads and stores of one element in place of a vector."""
+    found, many = _VECTOR.search(rest), _COUNTED.search(opcode)
+    width = _ELEMENT.search(opcode)
+    if found is None or many is None or width is None or "]" not in rest:
+        return
+    one = opcode.replace(many[0], "", 1)
+    address = rest.replace(found[0], "").strip(" ,")
+    for index, part in enumerate(found[1].split(",")):
+        at = address.replace("]", f"+{index * int(width[1]) // 8}]") if index else address
+        pair = f"{at}, {part.strip()}" if rest.startswith("[") else f"{part.strip()}, {at}"
+        yield f"{guard}{one} {pair};"
+
+
+def _before(name: str, names: Iterable[str]) -> list[str]:
+    """Return the first different ones of some names, up to one of them."""
+    return list(takewhile(name.__ne__, islice(dict.fromkeys(names), _OTHERS)))
+
+
+def _less(number: int) -> Iterator[int]:
+    """Yield numbers nearer to zero, the smallest first: none, one, a power of two, a bit fewer."""
+    near = number - 1 if number <= _SMALL else number & (number - 1)
+    for less in (0, 1, 1 << number.bit_length() - 1 if number else 0, number // 2, near):
+        if abs(less) < abs(number) and (less >= 0 or number < 0):
+            yield less
+
+
+def _replaced(text: str, found: re.Match[str], value: str) -> str:
+    return f"{text[: found.start()]}{value}{text[found.end() :]}"
+
+
+def _is_number(text: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None and _is_plain(text) and not text.endswith("U")
+
+
+def _is_plain(text: str) -> bool:
+    """Whether it is a number that is not written in octal."""
+    digits = text.lstrip("-").rstrip("U")
+    return not (len(digits) > 1 and digits.startswith("0") and digits.isdecimal())
