@@ -76,7 +76,7 @@ def reproduction(
     if is_value_finding(entry):
         facts = ValueFacts.of(entry)
         compilers = machine_code(facts, disassembler, asked)
-        files: Mapping[str, bytes] = {**compilers.files, **_of_values(facts)}
+        files = {**compilers.files, **_of_values(facts)}
         here, machine = [*_again(facts)], compilers.blocks
     elif is_runnable(entry):
         files, launched = _of_images(entry)

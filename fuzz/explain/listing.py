@@ -84,8 +84,9 @@ class Way:
     @property
     def words(self) -> Sequence[str]:
         """What the finding's identity names."""
-        named = self.facts.finding.identity.instructions
-        return [word for words in named for word in words.split(" or ")]
+        identity = self.facts.finding.identity
+        named = [word for words in identity.instructions for word in words.split(" or ")]
+        return [*named, identity.condition]  # which may be a branch or a loop
 
     @property
     def unread(self) -> Sequence[str]:
@@ -245,9 +246,9 @@ def _named(word: str, link: Link) -> bool:
         return False
     opcode, *rest = word.split(" ")
     shape = next((part for part in rest if part.startswith("m") and part[1:2].isdigit()), "")
-    return (form.opcode.startswith(f"{opcode}.") or form.opcode == opcode) and (
-        f".{shape}" in form.opcode if shape else True
-    )
+    # Of plain and of ordered metadata an identity has one name.
+    own = form.opcode.replace("::", ".")
+    return f"{own}.".startswith(f"{opcode.replace('::', '.')}.") and f".{shape}" in own
 
 
 def _names(word: str, opcode: str) -> bool:
