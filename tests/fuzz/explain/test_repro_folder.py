@@ -17,7 +17,6 @@ from repro_cases import half, multiplication, row_load, stored
 
 from corpus import Entry
 from fuzz.explain.folder import write_reproduction
-from fuzz.explain.standalone import differences
 from oracle.isa import ldmatrix_form, mma_form
 from oracle.operations import Operation
 from oracle.program import Program
@@ -229,14 +228,3 @@ def test_the_command_writes_the_folder_by_id_and_by_path(tmp_path: Path) -> None
     assert (in_the_way.code, "is a file; name a folder" in in_the_way.err) == (2, True)
     missing = warpfuzz(tmp_path, "repro", "0000", "--corpus", "corpus")
     assert missing.code == 2
-
-
-def test_a_byte_that_differs_is_told_by_its_buffer_or_by_its_place_in_the_image() -> None:
-    buffers = [{"name": name, "offset": 16 * at, "size": 8} for at, name in enumerate("ab")]
-    actual = np.zeros(24, np.uint8)
-    actual[[0, 7, 8, 15, 16, 23]] = 1
-    told = differences({"results": [], "buffers": buffers}, np.zeros(24, np.uint8), actual)
-    assert [line.partition(":")[0] for line in told] == [
-        "byte 0 of a", "byte 7 of a", "byte 8 of the image", "byte 15 of the image",
-        "byte 0 of b", "byte 7 of b",
-    ]  # fmt: skip
