@@ -492,7 +492,7 @@ class _Writer:
         notes = [str(one) for one in overlaps(step, self.program.shared_banks)]
         if loads_rows(step) and link.at is not None:
             notes.append(_gathered(event, link.at))
-        elif step.form.is_load and not value and event.result is not None:
+        elif step.form.matrices and step.form.is_load and not value and event.result is not None:
             notes.append(contents_of(event.result, step.form.type(), step.form.matrix().operand))
         if at == len(self.way.links) - 1:
             value = [self.stored()]
