@@ -399,7 +399,8 @@ class Triage:
 
 
 def _first_word(case: Case) -> str:
-    return case.identity.instructions[0].partition(" ")[0]
+    # What a compiler says tells a cause without an instruction.
+    return next(iter(case.identity.instructions), case.identity.message).partition(" ")[0]
 
 
 def _to_be_examined(found: Found) -> bool:
