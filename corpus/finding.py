@@ -427,7 +427,7 @@ def _words(options: str) -> list[str]:
         return options.split()
 
 
-_CONTROLS = ("a predicate", "a branch of lanes", "a loop of lanes")
+_CONTROLS = ("a predicate", "a branch of lanes", "a loop of lanes", "a loop of all lanes")
 """What keys of schema 2 name beside the instructions that are wrong under it."""
 
 

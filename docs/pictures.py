@@ -1,9 +1,10 @@
-"""Draw the README's pictures: a campaign on a GPU, and one of its findings.
+"""Draw the README's pictures: a campaign on a GPU, and a finding of a matrix instruction.
 
-    python docs/pictures.py [--runner cuda|sim] [--output FOLDER] [--seed 3512] [--seconds 75]
+    python docs/pictures.py [campaign] [finding] [--runner cuda|sim] [--output FOLDER]
 
-runs a campaign (on the simulated device with a planted fault) and writes campaign.svg, its
-dashboard when the time was up, and finding.svg, the page of its worst finding that is fully shrunk.
+campaign.svg is the dashboard of a campaign when its time was up. finding.svg is the page of the
+first fully shrunk finding of a campaign on the simulated device with a planted fault: what
+compilers get wrong is scalar code.
 """
 
 from __future__ import annotations
@@ -24,18 +25,21 @@ from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.programs import Programs
 from fuzz.console import dashboard
-from fuzz.console.report import recording_console, save
 from fuzz.explain.page import page_of
 from fuzz.findings.families import finding_groups
 from fuzz.output import generator
+from fuzz.output.report import recording_console, save
 from fuzz.runner import RunnerChoice
 from fuzz.screening.idle_time import IdleScreening
 from strategies.draws import Selection
 
-FAULTS = {"cuda": (), "sim": ("sum-rounded-up",)}
-"""What is planted: what a GPU's compiler gets wrong needs no help."""
+FAULT = "lanes-alignment-one-bit-less"
+"""What is planted in the simulated device; what a GPU's compiler gets wrong needs no help."""
+FORMS = "mma.sync.aligned.m16n8k16*f32.bf16*"
+SEED, SECONDS = 3512, 75.0
 COLUMNS, ROWS = 100, 34
 """Of a terminal whose picture can be read in a README."""
+CORPUS = Path("warpfuzz-corpus")
 HERE = Path(__file__).resolve().parent
 
 
@@ -60,64 +64,72 @@ class Photographer:
             self.status = status
 
 
-def main() -> None:
-    """Run the campaign and draw."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--runner", choices=FAULTS, default="cuda")
-    parser.add_argument("--output", type=Path, default=HERE)
-    parser.add_argument("--seed", type=int, default=3512)
-    parser.add_argument("--seconds", type=float, default=75.0)
-    options = parser.parse_args()
-    output, faults = options.output.resolve(), FAULTS[options.runner]
-    on_gpu = options.runner == "cuda"
-    output.mkdir(parents=True, exist_ok=True)
+def campaign(runner: str, only: str, photographer: Photographer, budget: Budget) -> CampaignStatus:
+    """Run a campaign in the current folder; return what it came to."""
+    on_gpu = runner == "cuda"
     check = Programs(
-        choice=RunnerChoice(name=options.runner, layout=options.seed % 2, faults=faults),
-        seed=options.seed,
-        selection=Selection(),
+        choice=RunnerChoice(name=runner, faults=() if on_gpu else (FAULT,)),
+        seed=SEED,
+        selection=Selection(pattern=only),
         # As the command of the title does.
-        idle=partial(IdleScreening, seed=options.seed) if on_gpu else None,
+        idle=partial(IdleScreening, seed=SEED) if on_gpu else None,
         reference=on_gpu,
     )
-    budget = Budget(seconds=options.seconds)
+    corpus = create_corpus(CORPUS, generator=generator())
+    with (
+        ProcessPool(check, workers=os.cpu_count() or 1, devices=(0,)) as pool,
+        CampaignStore(corpus.path) as store,
+    ):
+        one = Campaign(
+            pool, pool.facts(), check=check, budget=budget, corpus=corpus,
+            known=known_with(None), observer=photographer, store=store,
+        )  # fmt: skip
+        return one.run()
+
+
+def draw_campaign(runner: str, output: Path) -> None:
+    """Draw the dashboard of a campaign."""
     photographer = Photographer()
-    # A page names where its files are: no folder of this machine is to stand in a picture.
-    with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        path = Path("warpfuzz-corpus")
-        corpus = create_corpus(path, generator=generator())
-        with (
-            ProcessPool(check, workers=os.cpu_count() or 1, devices=(0,)) as pool,
-            CampaignStore(corpus.path) as store,
-        ):
-            campaign = Campaign(
-                pool,
-                pool.facts(),
-                check=check,
-                budget=budget,
-                corpus=corpus,
-                known=known_with(None),
-                observer=photographer,
-                store=store,
-            )
-            campaign.run()
-        groups = finding_groups(campaign.status().families)
-        families = [family for group in groups for family in group.members]
-        families.sort(key=lambda one: (one.provisional, one.shrink is not ShrinkStatus.COMPLETE))
-        stored = [family.saved.id for family in families if family.saved is not None]
-        if photographer.status is None or not stored:
-            status = campaign.status()
-            raise SystemExit(
-                f"of {status.cases} cases the campaign found {len(families)} families, and stored "
-                f"{len(stored)}; choose another --seed, or more --seconds"
-            )
-        live = recording_console(COLUMNS, ROWS)
-        live.print(dashboard(photographer.status, budget))
-        planted = "".join(f" --fault {one}" for one in faults)
-        command = f"warpfuzz run --runner {options.runner}{planted}"
-        save(live, output / "campaign.svg", title=command)
-        page = recording_console(COLUMNS, ROWS)
-        page.print(page_of(open_corpus(path).get(stored[0])))
-        save(page, output / "finding.svg", title=f"warpfuzz corpus show {stored[0]}")
+    budget = Budget(seconds=SECONDS)
+    campaign(runner, "*", photographer, budget)
+    if photographer.status is None:
+        raise SystemExit("the campaign found nothing; choose another SEED, or more SECONDS")
+    live = recording_console(COLUMNS, ROWS)
+    live.print(dashboard(photographer.status, budget))
+    planted = "" if runner == "cuda" else f" --fault {FAULT}"
+    save(live, output / "campaign.svg", title=f"warpfuzz run --runner {runner}{planted}")
+
+
+def draw_finding(output: Path) -> None:
+    """Draw the page of a finding of a matrix instruction."""
+    # Without a time, what is found is made as small as it gets.
+    status = campaign("sim", FORMS, Photographer(), Budget(cases=256))
+    for group in finding_groups(status.families):
+        for one in group.members:
+            if one.saved is not None and one.shrink is ShrinkStatus.COMPLETE:
+                page = recording_console(COLUMNS, ROWS)
+                page.print(page_of(open_corpus(CORPUS).get(one.saved.id)))
+                save(page, output / "finding.svg", title=f"warpfuzz corpus show {one.saved.id}")
+                return
+    raise SystemExit("no finding was fully shrunk; choose another SEED")
+
+
+def main() -> None:
+    """Draw what is asked for."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("pictures", nargs="*", default=["campaign", "finding"])
+    parser.add_argument("--runner", choices=("cuda", "sim"), default="cuda")
+    parser.add_argument("--output", type=Path, default=HERE)
+    options = parser.parse_args()
+    output = options.output.resolve()
+    output.mkdir(parents=True, exist_ok=True)
+    for picture in options.pictures:
+        # A page names where its files are: no folder of this machine is to stand in a picture.
+        with tempfile.TemporaryDirectory() as folder, chdir(folder):
+            if picture == "campaign":
+                draw_campaign(options.runner, output)
+            else:
+                draw_finding(output)
 
 
 if __name__ == "__main__":

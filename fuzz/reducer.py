@@ -15,10 +15,13 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from itertools import groupby, islice, takewhile
 
 from corpus import ShrinkStatus
 from oracle.errors import UsageError
+from oracle.legality import Verdict, explain
+from runners.ptx_text import header
 
 Piece = tuple[str, bool]
 """A statement, label or head of a module, in one line, and whether it may go alone."""
@@ -105,6 +108,31 @@ def telling(instructions: Iterable[str]) -> list[str]:
     return ([one for one in opcodes if not _PLAIN.match(one)] or opcodes)[:MOST_NAMED]
 
 
+def is_legal(ptx: str) -> bool:
+    """Whether the ISA has the matrix instructions of a module, and leaves none undefined."""
+    target, version = header(ptx)
+    return all(_is_legal(one, target, version) for one in instructions_in(ptx))
+
+
+@lru_cache(maxsize=4096)
+def _is_legal(instruction: str, target: str, version: str) -> bool:
+    try:
+        verdict = explain(instruction, target=target, ptx_version=version).verdict
+    except UsageError:  # of no target or version that is known here
+        return True
+    return verdict in (Verdict.LEGAL, Verdict.NOT_JUDGED)
+
+
+def indented(ptx: str) -> str:
+    """Return a module with one statement in a line, those inside of braces set in."""
+    lines, depth = [], 0
+    for words, _ in pieces_of(ptx):
+        depth -= words == "}"
+        lines.append(f"{'' if words.endswith(':') else '    ' * depth}{words}\n")
+        depth += words == "{"
+    return "".join(lines)
+
+
 def has_loop(ptx: str) -> bool:
     """Whether a branch of a module leads back."""
     seen = set[str]()
@@ -120,7 +148,7 @@ class OutOfTimeError(Exception):
 
 
 class Reducer:
-    """Makes a module smaller.
+    """Makes a module smaller. What is legal stays legal, as far as matrix instructions go.
 
     Parameters
     ----------
@@ -141,7 +169,7 @@ class Reducer:
         self.told: Callable[[int, int], None] = lambda lines, tries: None
         """Is told how many lines are left after how many tries."""
         self._holds = holds
-        self._pieces = pieces_of(ptx)
+        self._pieces, self._legal = pieces_of(ptx), is_legal(ptx)
         self._refused: set[object] = set()
 
     def reduce(self) -> ShrinkStatus:
@@ -187,7 +215,7 @@ class Reducer:
     def _try(self, pieces: Sequence[Piece]) -> bool:
         """Take other pieces, if it still holds with them."""
         text = "\n".join(words for words, _ in pieces) + "\n"
-        if not self._takes(text):
+        if (self._legal and not is_legal(text)) or not self._takes(text):
             return False
         self._pieces, self.text = list(pieces), text
         return True

@@ -201,6 +201,8 @@ class BoundedWarps(Warps):
             tags = np.take(memory["tag"], rows, axis=1)
             torn = (tags != EXACT).any(axis=-1, keepdims=True)
             tags[...] = np.where(torn, np.uint8(UNKNOWN), tags)
+            # A byte for each element, of rows that are of one tag.
+            tags = np.resize(tags[..., :1], (*tags.shape[:-1], step.form.columns))
             registers["tag"] = words_of(tags.reshape(len(tags), -1)[:, moves(step.form)])
         return {**registers, "tag": _together(step.form, registers["tag"])}
 

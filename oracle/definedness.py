@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UndefinedProgramError
-from oracle.forms import ROW_BYTES
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.wmma import FRAGMENTS, STORAGE
 from oracle.isa import chunks_of, selectors_of
@@ -33,6 +32,7 @@ from oracle.operands import Fragment, Held, Registers, Use
 from oracle.ops import AnyOp, MatrixAccess, Op, RowAccess, accesses_matrix, accesses_rows
 from oracle.places import SPACES, Place, Uniform
 from oracle.program import Program, space_of
+from oracle.reasons import cited
 from oracle.registers import Register, listed
 from oracle.steps import (
     Barrier,
@@ -97,7 +97,7 @@ class Reason:
     """Where: the position of the step, as in "3" or "3.then.0"."""
 
     def __str__(self) -> str:
-        return f"step {self.step}: {self.text} (PTX ISA {self.section})"
+        return f"step {self.step}: {self.text} ({cited(self.section)})"
 
 
 @lru_cache(maxsize=1024)
@@ -467,7 +467,7 @@ class _Analysis:
         addresses = step.memory.addresses[: None if every else form.addresses]
         if kind == "read" and self.read_rows(step, addresses, state):
             return
-        size = ROW_BYTES
+        size = form.row_bytes
         written: dict[int, int] = {}
         for lane, address in enumerate(addresses):
             place = Place(buffer=buffer, offset=address)
@@ -494,7 +494,7 @@ class _Analysis:
 
         Programs are drawn to be right, and this is many times faster than lane by lane.
         """
-        own, size = self.program.buffer(step.memory.buffer), ROW_BYTES
+        own, size = self.program.buffer(step.memory.buffer), step.form.row_bytes
         if min(addresses) < 0 or max(addresses) > own.size - size:
             return False
         start = self.program.offset(own.name)

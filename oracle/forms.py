@@ -12,7 +12,7 @@ from oracle.matrices import LANES, Matrix, Shape, Vector
 ROW_BYTES = 16
 """Bytes that a row of matrices which are moved occupies in shared memory, padding included: 8 x 16
 bits, 16 x 8 bits, 16 x 6 bits + 32, 16 x 4 bits + 64."""
-_ELEMENT_BITS = {"b16": 16, "b8": 8, "b6x16_p32": 6, "b4x16_p64": 4}
+_ELEMENT_BITS = {"b16": 16, "b8": 8, "b6x16_p32": 6, "b4x16_p64": 4, "s4": 4}
 _KINDS = {
     "alayout": "layout", "blayout": "layout", "dtype": "type", "atype": "type",
     "btype": "type", "ctype": "type",
@@ -269,6 +269,14 @@ class Form:
     def element_bits(self) -> int:
         """Size of an element in memory, in bits, of the matrices that are moved."""
         return _ELEMENT_BITS[self.texts["type"] or self.texts["src_fmt"]]
+
+    @cached_property
+    def row_bytes(self) -> int:
+        """Bytes of a row of moved matrices in shared memory, and what its address is a multiple of.
+
+        16 with padding; rows of s4 have none (inferred, PTX ISA 9.4).
+        """
+        return self.columns * 4 // 8 if self.texts.get("src_fmt") == "s4" else ROW_BYTES
 
     @cached_property
     def registers(self) -> int:

@@ -40,9 +40,9 @@ _AS_ONE_STEP = 16
 _CLASSES = {"h": "b16", "r": "b32", "d": "b64", "p": "pred"}
 _REGISTER = re.compile(r"([hrdp])(0|[1-9][0-9]{0,2})")
 _CARRY, _BORROW = "carry", "borrow"
-"""The flag that add.cc and its like write, and addc and its like read (9.7.2); sub.cc and subc. It is
-one flag there, and a borrow is 1, but an addition reads the opposite of a borrow in the machine code
-of ptxas 11.8 to 13.4: a program that lets one read the other's is undefined here."""
+"""The flag of add.cc, addc and their like, and of sub.cc and subc. In PTX ISA 9.7.2 they are one
+flag, and a borrow is 1; in the machine code of ptxas 11.8, 12.4, 12.8 and 13.4 an addition reads
+the opposite of a borrow (2026-11-28). A program in which one reads the other's is undefined."""
 
 
 @cache

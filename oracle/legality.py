@@ -207,6 +207,19 @@ def _not_judged(instruction: str, what: str, section: str) -> Explanation:
     return Explanation(instruction, Verdict.NOT_JUDGED, (reason,), (), None)
 
 
+_SHORT_SUMS = 89
+"""Number of the target whose sums of elements of 8 bits are short (oracle/models/sm_89.toml)."""
+_ARE_SHORT = (
+    "the page promises sums of at least single precision; sm_89 keeps 13 bits below the largest "
+    "exponent, of C, too"
+)
+
+
+def _sums_bytes(form: Form) -> bool:
+    floats = form.is_product and form.a_type.is_float and form.a_type.bits == 8
+    return floats and form.d_type.name == "f32"
+
+
 @lru_cache(maxsize=65536)
 def _judge_opcode(
     opcode: str, module: Module
@@ -229,6 +242,8 @@ def _judge_opcode(
     if resolution.form is not None:
         if opcode not in forms_by_opcode():
             remarks.append(order_of(resolution.form))
+        if module.target.number == _SHORT_SUMS and _sums_bytes(resolution.form):
+            remarks.append(Reason(_ARE_SHORT, resolution.form.section, Rule.PRECISION))
         remarks += [
             Reason(text, section, Rule.DEPRECATED)
             for text, section in deprecations(resolution.form, module)

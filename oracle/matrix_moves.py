@@ -34,6 +34,10 @@ padding; one of `.b4x16_p64` 16 elements of 4 bits and 64 bits of padding. Each 
 byte whose upper bits are zero: the page calls them padding without saying which bits they are
 and what they hold. CUTLASS's comment on its SM120 operand shift has the four bits of b4x16_p64
 at the low end and zeros above, and needs no shift for 6 bits.
+
+Of `.s8.s4` (PTX ISA 9.4) a row is 16 signed elements of 4 bits and nothing else, 8 bytes, and each
+is extended to a byte by its sign. Inferred: its name has no padding, and its machine code a format
+of its own beside those of padded rows (ptxas 13.5 for sm_90a and sm_120a). Nobody has measured it.
 """
 
 from __future__ import annotations
@@ -72,15 +76,15 @@ def ldmatrix(opcode: str, shared: NDArray[Any], addresses: NDArray[Any]) -> NDAr
     UsageError
         If the opcode is no form of ldmatrix, or a dtype or shape is wrong.
     UndefinedProgramError
-        If a row is not aligned to 16 bytes or not inside the memory.
+        If a row is not aligned to its size (`Form.row_bytes`) or not inside the memory.
     """
     form = ldmatrix_form(opcode)
     used = _used_addresses(form, shared, addresses)
     leading = _leading({"shared": shared.shape[:-1], "addresses": addresses.shape[:-1]})
-    index = _row_bytes(used, leading)
+    index = _row_bytes(form, used, leading)
     memory = np.broadcast_to(shared, (*leading, shared.shape[-1]))
     rows = np.take_along_axis(memory, index, axis=-1)
-    return distribute(form, rows.reshape(*leading, form.addresses, ROW_BYTES))
+    return distribute(form, rows.reshape(*leading, form.addresses, form.row_bytes))
 
 
 def stmatrix(
@@ -111,7 +115,7 @@ def stmatrix(
         If the opcode is no form of stmatrix whose layout is known here (that of .m16n8 is not), or
         a dtype or shape is wrong.
     UndefinedProgramError
-        If a row is not aligned to 16 bytes or not inside the memory.
+        If a row is not aligned to its size (`Form.row_bytes`) or not inside the memory.
     """
     form = form_of(opcode, "stmatrix")
     used = _used_addresses(form, shared, addresses)
@@ -128,7 +132,7 @@ def stmatrix(
     order = np.argsort(moves(form), axis=None)
     held = bytes_of(np.broadcast_to(registers, (*leading, *registers.shape[-2:])))
     rows = _joined(held)[..., order]
-    np.put_along_axis(result, _row_bytes(used, leading), rows, axis=-1)
+    np.put_along_axis(result, _row_bytes(form, used, leading), rows, axis=-1)
     return result
 
 
@@ -162,14 +166,15 @@ def _used_addresses(form: Form, shared: NDArray[Any], addresses: NDArray[Any]) -
     _check_array("addresses", addresses, np.uint32, LANES)
     used = addresses[..., : form.addresses].astype(np.int64)
     size = shared.shape[-1]
-    if np.any(used % ROW_BYTES):
-        wrong = int(used[used % ROW_BYTES != 0].flat[0])
+    row = form.row_bytes
+    if np.any(used % row):
+        wrong = int(used[used % row != 0].flat[0])
         raise UndefinedProgramError(
-            f"row address {wrong} is not a multiple of {ROW_BYTES} ({form.section}); align it"
+            f"row address {wrong} is not a multiple of {row} ({form.section}); align it"
         )
-    if np.any(used + ROW_BYTES > size):
+    if np.any(used + row > size):
         raise UndefinedProgramError(
-            f"a row of {ROW_BYTES} bytes at address {int(used.max())} is not inside the "
+            f"a row of {row} bytes at address {int(used.max())} is not inside the "
             f"{size} bytes of shared memory; lower the address"
         )
     return used
@@ -187,10 +192,10 @@ def _leading(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
         ) from None
 
 
-def _row_bytes(used: NDArray[np.int64], leading: tuple[int, ...]) -> NDArray[np.int64]:
-    """Return every byte of the rows at some addresses, int64 (..., addresses * 16)."""
-    index = used[..., None] + np.arange(ROW_BYTES)
-    size = used.shape[-1] * ROW_BYTES
+def _row_bytes(form: Form, used: NDArray[np.int64], leading: tuple[int, ...]) -> NDArray[np.int64]:
+    """Return every byte of the rows at some addresses, int64 (..., addresses * row_bytes)."""
+    index = used[..., None] + np.arange(form.row_bytes)
+    size = used.shape[-1] * form.row_bytes
     return np.broadcast_to(index.reshape(*used.shape[:-1], size), (*leading, size))
 
 
@@ -250,7 +255,7 @@ def distribute(form: Form, rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
     Parameters
     ----------
     form : Form
-    rows : uint8 (..., form.addresses, 16)
+    rows : uint8 (..., form.addresses, form.row_bytes)
         The bytes at the row addresses, in the order of the lanes that give them.
 
     Returns
@@ -268,7 +273,7 @@ def load_rows(form: Form, memory: NDArray[np.uint8], rows: NDArray[np.int64]) ->
     Parameters
     ----------
     memory : uint8 (count, bytes)
-    rows : int64 (form.addresses, 16)
+    rows : int64 (form.addresses, form.row_bytes)
         Every byte of the rows.
 
     Returns
@@ -317,7 +322,10 @@ def _widened(form: Form, rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
     bits = np.unpackbits(rows, axis=-1, bitorder="little")[..., : form.columns * form.element_bits]
     elements = bits.reshape(*bits.shape[:-1], form.columns, form.element_bits)
     # packbits fills up with zeros at the high end
-    return np.packbits(elements, axis=-1, bitorder="little")[..., 0]
+    values = np.packbits(elements, axis=-1, bitorder="little")[..., 0]
+    if form.texts["dst_fmt"] == "s8":
+        values = (values ^ np.uint8(8)) - np.uint8(8)
+    return values
 
 
 def _check_array(name: str, array: NDArray[Any], dtype: type, last: int | None) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Generic, Self, TypeAlias, TypeGuard, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.forms import ROW_BYTES, Form
+from oracle.forms import Form
 from oracle.lane_code import LaneCode, Statement, run_lanes
 from oracle.matrices import LANES, Matrix
 from oracle.operands import Fragment, Held, Registers, StepBase, Use
@@ -101,7 +101,7 @@ class Lines:
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """Rows of 16 bytes at addresses that the lanes give, as ldmatrix and its reverse take them."""
+    """Rows at addresses that the lanes give, as ldmatrix and its reverse take them."""
 
     buffer: str
     addresses: tuple[int, ...]
@@ -141,15 +141,15 @@ class Rows:
 
         Returns
         -------
-        int64 (form.addresses, 16)
+        int64 (form.addresses, form.row_bytes)
         """
         starts = np.array(self.addresses[: form.addresses], np.int64)
-        return starts[:, None] + np.arange(ROW_BYTES)
+        return starts[:, None] + np.arange(form.row_bytes)
 
     def spans(self, form: Form) -> tuple[Span, ...]:
         """Return the rows that a form uses, in the order of the lanes."""
         return tuple(
-            Span.block(self.buffer, address, ROW_BYTES)
+            Span.block(self.buffer, address, form.row_bytes)
             for address in self.addresses[: form.addresses]
         )
 

@@ -29,6 +29,18 @@ class Rule(StrEnum):
     ALIGNMENT = "alignment"
     SELECTOR = "sparsity selector"
     DEPRECATED = "deprecated"
+    PRECISION = "precision"
+    """Hardware computes with less than the page promises."""
+
+
+SECTIONS = "9.0"
+"""Version of the PTX ISA whose sections are named. Others number them otherwise: in 9.4 those on
+matrices are in 9.7.16, not 9.7.14."""
+
+
+def cited(section: str) -> str:
+    """Return a section as a sentence names it."""
+    return f"PTX ISA {SECTIONS}, {section}"
 
 
 @dataclass(frozen=True)
@@ -41,4 +53,4 @@ class Reason:
     rule: Rule
 
     def __str__(self) -> str:
-        return f"{self.text} [PTX ISA {self.section}]"
+        return f"{self.text} [{cited(self.section)}]"

@@ -42,11 +42,6 @@ class Overlap:
         return f"{self.operand.upper()} and {self.other.upper()} {self.way}"
 
 
-def in_brackets(found: Sequence[Overlap]) -> str:
-    """Return overlaps as what follows a step in words: " (D and C …)"; nothing if there is none."""
-    return f" ({'; '.join(map(str, found))})" if found else ""
-
-
 def overlaps(step: Step, shared: Collection[tuple[str, int]]) -> tuple[Overlap, ...]:
     """Return how the operands of a step share registers; none if each has its own.
 

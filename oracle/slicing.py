@@ -22,10 +22,10 @@ from oracle.lane_code import (
     Taken,
     every,
     inside,
+    read_by,
     trail,
     written_by,
 )
-from oracle.lane_fragments import places
 from oracle.matrices import LANES
 from oracle.operands import Use
 from oracle.ops import multiplies_registers
@@ -46,6 +46,8 @@ class Link:
     """The instruction, branch, loop or end of a turn of scalar code; None: the step itself."""
     lanes: Mask
     """Lanes whose part in it matters."""
+    registers: tuple[int, ...] = ()
+    """Which registers of its result matter."""
     at: tuple[int, int] | None = None
     """What matters of the result of a step: row and column of a matrix, or lane and register; None
     where more than one element does."""
@@ -134,7 +136,12 @@ class _Walk:
         if not made.is_fragment and len(hit) == lanes.sum() == 1:
             at = int(np.argmax(lanes)), next(iter(hit))
         self.links.append(
-            Link(event=event, lanes=lanes if accesses_registers(step) else _all_lanes(), at=at)
+            Link(
+                event=event,
+                registers=(*hit,),
+                at=at,
+                lanes=lanes if accesses_registers(step) else _all_lanes(),
+            )
         )
         ways = 1 if step.changes or step.copies else 2 if step.action == "pack_registers" else 0
         for use in step.reads:
@@ -203,15 +210,12 @@ def _needed(
                 own = guarded.pop(id(one), _no_lanes())
                 counted = need[one.counter] if isinstance(one, Repeat) else own
                 wanted = (own | counted | _wanted_inside(one, need)) & came
-                if isinstance(one, If):
-                    need[one.predicate.removeprefix("!")] |= wanted
-                else:
-                    for name in (one.count, one.entry.removeprefix("!")):
-                        if isinstance(name, str) and name:
-                            need[name] = need[name] | wanted
+                for name in read_by(one):
+                    need[name] = need[name] | wanted
+                if isinstance(one, Repeat):
                     need[one.counter] = need[one.counter] & ~came
             case Leave():
-                loop = next(outer for outer in reversed(outer_of[id(one)]) if is_loop(outer))
+                loop = [outer for outer in outer_of[id(one)] if isinstance(outer, Repeat)][-1]
                 wanted = (guarded[id(loop)] | _wanted_inside(loop, need)) & came
                 need[one.predicate.removeprefix("!")] |= wanted
         if wanted.any():
@@ -220,15 +224,11 @@ def _needed(
             yield taken, wanted
 
 
-def is_loop(one: Statement) -> bool:
-    """Whether a statement is a loop of lanes."""
-    return isinstance(one, Repeat)
-
-
 def _wanted_inside(one: Statement, need: dict[str, Mask]) -> Mask:
     names = {name for block in inside(one).values() for some in every(block)
              for name in written_by(some)}  # fmt: skip
-    return np.logical_or.reduce([_no_lanes(), *(need[name] for name in names if name in need)])
+    met: Mask = np.logical_or.reduce([_no_lanes(), *(need[name] for name in names & need.keys())])
+    return met
 
 
 def around(
@@ -241,19 +241,3 @@ def around(
         for block in inside(one).values():
             found |= around(block, (*outer, one))
     return found
-
-
-def element_of(event: Event, at: tuple[int, int]) -> tuple[int, int]:
-    """Return the row and column of D that a register of a lane holds after a multiplication.
-
-    Of a register that holds several elements it is the first.
-    """
-    step = event.step
-    if not multiplies_registers(step):
-        return at
-    form = step.form
-    lane, register = at
-    held = places(form, "d")
-    index = register * held.shape[1] // step.writes.holds.registers if step.writes else register
-    _, row, column = held[lane, index].tolist()
-    return row, column

@@ -7,11 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.control import BuildContext
 from hypothesis.errors import StopTest, Unsatisfiable, UnsatisfiedAssumption
+from hypothesis.internal.conjecture.choice import choice_size
 from hypothesis.internal.conjecture.data import ConjectureData
 from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
 from hypothesis.strategies import SearchStrategy, integers, just, lists
@@ -91,6 +92,34 @@ def draw(strategy: SearchStrategy[T], count: int, key: int) -> list[T]:
     return drawn[:count]
 
 
+class _Data(ConjectureData):
+    """Draws bounded integers, and keeps nothing of them but their size: nobody plays them again.
+
+    They are those of `UniformProvider`: `Random.randint`, written out.
+    """
+
+    def __init__(self, random: Random) -> None:
+        super().__init__(random=random, provider=UniformProvider)
+        self._bits = random.getrandbits
+
+    def draw_integer(
+        self, min_value: int | None = None, max_value: int | None = None, **more: Any
+    ) -> int:
+        """Draw an integer; uniform where it has two bounds."""
+        if min_value is None or max_value is None or more.get("forced") is not None:
+            return super().draw_integer(min_value, max_value, **more)
+        count = max_value - min_value + 1
+        bits = count.bit_length()
+        value = self._bits(bits)
+        while value >= count:
+            value = self._bits(bits)
+        value += min_value
+        self.length += choice_size(value)
+        if self.length > self.max_length:
+            self.mark_overrun()
+        return value
+
+
 _ATTEMPTS = 1000
 """Examples that a strategy may reject before it is said to have none; Hypothesis takes ten times
 those that are wanted."""
@@ -104,7 +133,7 @@ def draw_one(strategy: SearchStrategy[T], key: int) -> T:
     """
     random = Random(key)
     for _ in range(_ATTEMPTS):
-        data = ConjectureData(random=random, provider=UniformProvider)
+        data = _Data(random)
         with (
             suppress(StopTest, UnsatisfiedAssumption),
             BuildContext(data, is_final=False, wrapped_test=draw_one),

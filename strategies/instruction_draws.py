@@ -19,7 +19,7 @@ from strategies.drafts import Draft
 from strategies.draws import derived_seed, draw, draw_several
 from strategies.instructions import damaged_drafts, legal_drafts, neighbourhoods, token_soup
 
-GENERATOR_VERSION = 7
+GENERATOR_VERSION = 8
 """Goes up when the same seed would draw other instructions; CHANGELOG.md says why."""
 
 _LEGAL_FORMS = 40

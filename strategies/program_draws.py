@@ -29,6 +29,7 @@ from oracle.forms import Form
 from oracle.isa import FORMS, is_available
 from oracle.models import model_for
 from oracle.program import Program, requirements
+from oracle.scalar import SCALARS
 from oracle.targets import VERSIONS, Module, PtxVersion, parse_target, parse_version
 from strategies.contents import Recipe, ValueClass, recipes
 from strategies.coverage import epoch_known
@@ -207,7 +208,8 @@ def versions_up_to(target: str, newest: PtxVersion, *, main: PtxVersion | None =
         The newest of them.
     main
         At most that of every second round; None: `newest`. It is the oldest that has as many forms
-        as a newer one, so that as many compilers as possible can be asked about a finding.
+        and scalar instructions as a newer one, so that as many compilers as possible can be asked
+        about a finding.
 
     Raises
     ------
@@ -222,9 +224,13 @@ def versions_up_to(target: str, newest: PtxVersion, *, main: PtxVersion | None =
             f"known since {row.since}; choose another --target, or a newer compiler"
         )
     at_most = [one for one in known if main is None or one <= main] or known[:1]
-    oldest = max(
-        at_most, key=lambda one: sum(is_available(form, Module(row, one)) for form in FORMS)
-    )
+
+    def instructions(version: PtxVersion) -> int:
+        module = Module(row, version)
+        scalars = sum(scalar.exists(module) for scalar in SCALARS.values())
+        return scalars + sum(is_available(form, module) for form in FORMS)
+
+    oldest = max(at_most, key=instructions)
     return Versions(every=tuple(map(str, known)), main=str(oldest))
 
 

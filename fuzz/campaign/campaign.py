@@ -52,7 +52,10 @@ _INTERRUPTED_SECONDS = 10.0
 """How long rounds may take to come to an end when they are interrupted; what takes longer is left
 to a resumption. A batch on a GPU may take 10 s."""
 _STOP_SECONDS = 3.0
-"""How long rounds may take to come to an end after Ctrl-C."""
+"""How long rounds may take to come to an end after Ctrl-C or SIGTERM."""
+_STOP_REPLAYS = 20.0
+"""How long suspects are replayed after that: schedulers kill 30 s after SIGTERM (Kubernetes,
+terminationGracePeriodSeconds; Slurm, KillWait)."""
 _GRACE = 20.0
 """Seconds after the last round of a campaign with `--time` in which findings are made smaller; what
 was not replayed by then is replayed."""
@@ -204,10 +207,12 @@ class Campaign:
         for report in self._rounds.rest(self._left):
             self._take(report)
         self.save()
-        grace = time.monotonic() + (math.inf if self.budget.seconds is None else _GRACE)
-        while self.triage.waiting and not self._stopping and self._alive:
-            left = max(0.0, grace - time.monotonic())
-            if not (left or self.triage.suspects):
+        grace = math.inf if self.budget.seconds is None else _GRACE
+        begun = time.monotonic()
+        while self.triage.waiting and self._alive:
+            past = time.monotonic() - begun
+            left = 0.0 if self._stopping else max(0.0, grace - past)
+            if not (left or self.triage.suspects) or (self._stopping and past > _STOP_REPLAYS):
                 break
             self._give_examinations(min(left, SHRINK_SECONDS), everybody=True)
             self._listen()

@@ -158,6 +158,8 @@ def decode(data: bytes) -> State:
 
     Raises ValueError if it is cut off, something else, or of another schema.
     """
+    if not data.strip(b"\0"):
+        raise ValueError("it is empty: what the campaign had reached since is lost")
     try:
         head = msgspec.json.decode(data)
         if not isinstance(head, dict) or head.get("schema") != SCHEMA:

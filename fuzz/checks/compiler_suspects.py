@@ -29,7 +29,7 @@ from fuzz.checks.examining import Examiner
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
 from fuzz.compilers.failures import CompilerFailure
 from fuzz.compilers.matrix import Matrix, Note
-from fuzz.compilers.members import COMPILE_SECONDS, Member, MemberRunner, Place
+from fuzz.compilers.members import COMPILE_SECONDS, Member, MemberRunner, Place, with_outcomes
 from fuzz.diagnosis.culprit import culprit_of
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
 from fuzz.findings.case import (
@@ -56,7 +56,6 @@ from fuzz.runner import OpenRunner
 from fuzz.shrinking import Verdicts, runner_verdicts
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import forms_by_opcode
-from oracle.legality import explain
 from oracle.targets import Module
 from runners.assemblers.judgements import Outcome, Verdict
 from runners.assemblers.judging import judge_module
@@ -134,29 +133,6 @@ def value_case(
     """
     ready = replace(opened, choice=wrong.choice(opened.choice))
     return with_outcomes(case_of(evidence, ready, origin=origin, status=status), outcomes)
-
-
-def with_outcomes(case: Case, outcomes: Mapping[Member, str]) -> Case:
-    """Return a case with what each member's binary does."""
-    (own, *_) = case.runners
-    others = [
-        RunnerVerdict(
-            runner=member.runner,
-            version=member.version,
-            options=f"-O{member.level}",
-            outcome=outcome,
-            device=own.device,
-        )
-        for member, outcome in outcomes.items()
-    ]
-    agree = [member for member, outcome in outcomes.items() if outcome == "match"]
-    disagree = [member for member in outcomes if member not in agree]
-    details = {
-        **case.details,
-        "agree with the oracle": described(agree, list(outcomes)),
-        "disagree with the oracle": described(disagree, list(outcomes)),
-    }
-    return msgspec.structs.replace(case, runners=(*others, own), details=details)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -379,11 +355,6 @@ class MatrixExaminer:
             partial(self._said, accepting[0]) if accepting else None,
             took=time.monotonic() - begun,
             end=begun + (seconds if ending else max(seconds, _REFUSAL_SECONDS)),
-            fits=lambda text: all(
-                explain(one, target=finding.target, ptx_version=finding.ptx_version).verdict
-                in ("legal", "not judged")
-                for one in instructions_of(text)
-            ),
         )
         status = reducer.reduce()
         smaller = self._refused(reducer.text, [*refusal.verdicts], (), finding)

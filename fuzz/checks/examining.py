@@ -40,6 +40,7 @@ from fuzz.findings.families import (
     bucket_of_flaky,
     what_was_said,
 )
+from fuzz.findings.kernels import KERNEL_SECONDS, smallest_kernel
 from fuzz.findings.replay import (
     COPIES,
     Attempt,
@@ -47,7 +48,6 @@ from fuzz.findings.replay import (
     attempt,
     conclusion,
     replays_of,
-    smallest_kernel,
 )
 from fuzz.findings.verdicts import Differences
 from fuzz.kinds import KINDS
@@ -243,7 +243,10 @@ class Examiner:
         files = dict(files_of(evidence))
         if not lost:
             case = self._compared(case, evidence)
-            kernel = smallest_kernel(self._ready.runner, evidence.subject, evidence.kind)
+            seconds = 0.0 if status is ShrinkStatus.RAW else KERNEL_SECONDS
+            kernel = smallest_kernel(
+                self._ready.runner, evidence.subject, evidence.kind, seconds=seconds
+            )
             if kernel is not None:
                 files[KERNEL] = kernel.encode()
         return Found(
@@ -284,11 +287,13 @@ class Examiner:
         elif kind is Kind.COMPILE_FAILURE and shown is not None and not shown.detail.strip():
             code = self._refused(subject, shown)
             if code is not None:
-                name, subject, attempts = code
-                said = what_was_said(shown)
-                bucket = Bucket.of(kind, name, message=said)
+                found, subject, attempts = code
+                bucket = Bucket.of(
+                    kind, *found.instructions, condition=found.condition,
+                    message=what_was_said(shown),
+                )  # fmt: skip
                 return Evidence(
-                    kind=kind, bucket=bucket, subject=subject, attempts=attempts, culprit=name
+                    kind=kind, bucket=bucket, subject=subject, attempts=attempts, culprit=found.name
                 )
         culprit = self._culprit(kind, subject)
         # A campaign may end before it comes to making this smaller.
@@ -301,8 +306,8 @@ class Examiner:
 
     def _refused(
         self, subject: Subject, failure: Failure
-    ) -> tuple[str, Subject, Sequence[Attempt]] | None:
-        """Return by its name scalar code at which a compiler dies without a word, and runs of it.
+    ) -> tuple[Culprit, Subject, Sequence[Attempt]] | None:
+        """Return scalar code at which a compiler dies without a word, and runs of it.
 
         None where it does not die of code alone: the name is the matrix instruction then.
         """
@@ -323,12 +328,14 @@ class Examiner:
             return isinstance(said, Failure) and what_was_said(said) == what_was_said(failure)
 
         found = refused_code(subject.program, refuses, CODE_SECONDS)
-        left = None if found is None else smaller(found[1])
-        if found is None or left is None:
+        if found is None or found.witness is None:
+            return None
+        left = smaller(found.witness.program)
+        if left is None:
             return None
         attempts = self._repeated(left, Kind.COMPILE_FAILURE)
         there = conclusion(attempts) is Kind.COMPILE_FAILURE
-        return (found[0], left, attempts) if there else None
+        return (found, left, attempts) if there else None
 
     def _as_named(self, entry: Entry, subject: Subject, bucket: Bucket) -> Evidence | None:
         """Run a finding again, and keep the name that it has."""

@@ -24,7 +24,7 @@ from fuzz.bench.campaigns import (
 from fuzz.bench.search import Column, Contents, Measurement, Plan, Row, chosen, measure
 from fuzz.options import Bench, Faults, check_conflicts
 from fuzz.output import console, counted, is_watched
-from fuzz.output.report import Report, ReportColumn, ReportRow, Section
+from fuzz.output.report import Report, ReportColumn, ReportRow, Section, rows_of
 from fuzz.runner import RunnerChoice, cores, version_for
 from oracle.errors import UsageError
 from oracle.forms import Form
@@ -40,7 +40,7 @@ _FORMS_SHOWN = 4
 
 _REACHED = (
     ReportColumn("reached", "name", whole=True),
-    ReportColumn("programs", "programs", number=True),
+    ReportColumn("programs", number=True),
 )
 
 
@@ -136,14 +136,7 @@ def _measurement_report(measured: Measurement, plan: Plan, options: Bench) -> Re
             lambda row: "-" if row["seconds"] is None else f"{row['seconds']:.2f}",
             number=True,
         ),
-        *(
-            ReportColumn(
-                one,
-                lambda row, one=one: _cases(row["baselines"][one.value], plan.limit_of(one)),
-                number=True,
-            )
-            for one in baselines
-        ),
+        *(_baseline(one, plan.limit_of(one)) for one in baselines),
     )
     shown = [
         Section(
@@ -160,7 +153,7 @@ def _measurement_report(measured: Measurement, plan: Plan, options: Bench) -> Re
     hidden = [f"Not observable: {row['name']}: {row['reason']}" for row in rows if row["reason"]]
     missed = measured.missed(main)
     return Report(
-        rows=[ReportRow(data=row) for row in rows],
+        rows=rows_of(rows),
         before=shown,
         sentences=[
             *hidden,
@@ -187,6 +180,11 @@ def _measurement_report(measured: Measurement, plan: Plan, options: Bench) -> Re
             ],
         },
     )
+
+
+def _baseline(contents: Contents, limit: int) -> ReportColumn:
+    name = contents.value
+    return ReportColumn(name, lambda row: _cases(row["baselines"][name], limit), number=True)
 
 
 def _found_within(measured: Measurement, contents: Contents, limit: int) -> str:
@@ -231,7 +229,7 @@ def list_faults(options: Bench | Faults) -> bool:
         ReportColumn("what happens", "meaning"),
     )
     rows = [{"name": one.name, "meaning": one.meaning, "place": one.place.value} for one in found]
-    Report(columns=columns, rows=[ReportRow(data=row) for row in rows]).write(json=options.json)
+    Report(columns=columns, rows=rows_of(rows)).write(json=options.json)
     return False
 
 
@@ -319,7 +317,7 @@ def _search_lines(options: Bench) -> bool:
 
 _LINES = (
     ReportColumn("fault", "name", whole=True),
-    ReportColumn("lines", "lines", number=True),
+    ReportColumn("lines", number=True),
     ReportColumn(
         "culprit",
         lambda row: "not found" if not row["lines"] else "named" if row["named"] else "another",

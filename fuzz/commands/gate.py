@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from markupsafe import escape
 
@@ -47,7 +49,7 @@ from fuzz.output import (
     starting,
     tracked,
 )
-from fuzz.output.report import Report, ReportColumn, ReportRow, Section, Test
+from fuzz.output.report import Report, ReportColumn, ReportRow, Section, Test, check_kind, rows_of
 from fuzz.runner import RunnerChoice, best_runner, cores, usual_workers
 from oracle.errors import InfrastructureError, UsageError
 from oracle.targets import TARGETS, Module, parse_target
@@ -142,21 +144,17 @@ class GateItem:
 
     def row(self) -> ReportRow:
         """Return it as a report has it."""
-        skipped = self.known or self.standing is Standing.SKIPPED
+        standing, skipped = self.standing, self.known or self.standing is Standing.SKIPPED
         outcome = "skipped" if skipped else "failure" if self.counts else "passed"
-        name = f"{self.path} {self.what}".strip()
-        is_record = self.source == _SOURCES[0]
+        group, name = f"warpfuzz.gate.{self.source}", f"{self.path} {self.what}".strip()
+        own = ("standing", "what", "source", "path", "known")
         return ReportRow(
-            data={
-                "standing": self.standing.value, "what": self.what, "source": self.source,
-                "path": self.path, "known": self.known,
-            },
+            data={one: getattr(self, one) for one in own},
             style="bad" if self.counts else "quiet",
-            listed=self.standing.is_news or (self.standing is not Standing.SKIPPED
-                                             and not is_record),
-            test=Test(f"warpfuzz.gate.{self.source}", name, 0.0, outcome, self.standing.value,
-                      self.what),
-        )  # fmt: skip
+            # What is as it was, of more than a hundred, decides nothing.
+            listed=standing.is_news or not (skipped or self.source == _SOURCES[0]),
+            test=Test(group, name, 0.0, outcome, standing, self.what),
+        )
 
 
 @dataclass(kw_only=True)
@@ -168,10 +166,6 @@ class _GateResult:
     variants: tuple[Variant, ...] = ()
     """Options with which both compiled new programs at one level."""
     compared: list[GateItem] = field(default_factory=list)
-    executed: int = 0
-    """Findings that ship with warpfuzz that both ran."""
-    compiled: int = 0
-    """Those that both only compiled, because nothing of them runs."""
     skipped: list[str] = field(default_factory=list)
     status: CampaignStatus | None = None
     stopped: bool = False
@@ -180,21 +174,14 @@ class _GateResult:
     """How long each part took."""
 
     def programs(self, what: str) -> int:
-        """Return of how many new programs both compilers have something: "compiled", "compared"."""
+        """Return of how many new programs both have something: "compiled", or "compared"."""
         counts = {} if self.status is None else self.status.counts
         return min(
-            max(
-                (
-                    count
-                    for words, count in counts.items()
-                    if words[0] == BY_MEMBER
-                    and words[1].startswith(f"{one.label} ")
-                    and words[2] == what
-                ),
-                default=0,
-            )
+            max((count for (kind, *names), count in counts.items()
+                 if kind == BY_MEMBER and names[0].startswith(f"{one.label} -")
+                 and names[1] == what), default=0)
             for one in (self.old, self.new)
-        )
+        )  # fmt: skip
 
     @property
     def regressions(self) -> list[GateItem]:
@@ -215,11 +202,10 @@ class _GateResult:
         if programs >= least and not self.stopped:
             ran = ran if programs else self.nothing_ran
             return GateVerdict.ACCEPT, f"{said}; {ran[0].lower()}{ran[1:]}"
-        how = "" if self.stopped else (
-            ". Run it where there is a GPU, or set the limit with --at-least"
-            if self.runner == NOWHERE
-            else ". Give it longer (--time), or set the limit with --at-least"
-        )  # fmt: skip
+        # The simulated device runs no machine code.
+        elsewhere = self.runner == NOWHERE or (self.runner == "sim" and not programs)
+        what = "Run it where there is a GPU" if elsewhere else "Give it longer (--time)"
+        how = f". {what}, or set the limit with --at-least" * (not self.stopped)
         return GateVerdict.UNKNOWN, f"{said}, but {ran} of at least {least:,} (--at-least){how}"
 
     @property
@@ -242,10 +228,7 @@ def gate(options: Gate) -> bool:
     """
     started = time.monotonic()
     seconds = parse_duration(options.time)
-    if options.report is not None and options.report.suffix != ".html":
-        raise UsageError(
-            f"--report {options.report}: the page is HTML; give a name that ends in .html"
-        )
+    check_kind(options.report, ".html")
     known = known_with(options.known, nothing=options.no_known)
     old, new = (_toolchain(name, options) for name in (options.old, options.new))
     if old == new:
@@ -320,7 +303,7 @@ def _replay_record(result: _GateResult, known: Known, *, json: bool) -> None:
             # What runs, runs on one device, one after the other.
             judged = [one for one in entries if not is_runnable(one)]
             answers = pool.map(partial(replays.replay, times=1), judged)
-            rows.extend(tracked(answers, "shipped findings", json=json))
+            rows.extend(tracked(answers, _SOURCES[0], json=json))
             rare = [one for one in entries if is_runnable(one)]
             rows.extend(
                 replays.replay(one, times=repeats_for(rate_of(one.finding)))
@@ -328,7 +311,7 @@ def _replay_record(result: _GateResult, known: Known, *, json: bool) -> None:
             )
     finally:
         _take_record(result, known, entries, rows)
-        result.seconds["shipped findings"] = time.monotonic() - begun
+        result.seconds[_SOURCES[0]] = time.monotonic() - begun
 
 
 def _leave_out(result: _GateResult, entries: Sequence[Entry], why: str) -> None:
@@ -337,7 +320,7 @@ def _leave_out(result: _GateResult, entries: Sequence[Entry], why: str) -> None:
         result.skipped.append(f"{counted(len(entries), 'shipped finding')}: {why}")
     result.compared += [
         GateItem(
-            standing=Standing.SKIPPED, what=sentence(one.finding), source="shipped findings",
+            standing=Standing.SKIPPED, what=sentence(one.finding), source=_SOURCES[0],
             entry=one,
         )
         for one in entries
@@ -361,15 +344,11 @@ def _take_record(
         standing = _standing_of(row)
         if standing is None:
             continue
-        if is_runnable(row.entry):
-            result.executed += 1
-        else:
-            result.compiled += 1
         result.compared.append(
             GateItem(
                 standing=standing,
                 what=f"{sentence(row.finding)}{_named(row, standing)}{_often(row)}",
-                source="shipped findings",
+                source=_SOURCES[0],
                 entry=row.entry,
                 known=_known(row.finding, known, standing, result),
             )
@@ -633,15 +612,13 @@ def _seconds(
 _OFTEN = (
     ReportColumn("", "standing"),
     ReportColumn("count", lambda data: sum(data[source] for source in _SOURCES), number=True),
-    *(ReportColumn(source, source, number=True) for source in _SOURCES),
+    *(ReportColumn(source, number=True) for source in _SOURCES),
 )
-_EVIDENCE = (
-    ReportColumn("", "what"),
-    *(ReportColumn(one, one, number=True) for one in ("executed", "compiled only", "not tried")),
-)
+_WAYS = ("what", "executed", "compiled only", "not tried")
+_EVIDENCE = (ReportColumn("", "what"), *(ReportColumn(one, number=True) for one in _WAYS[1:]))
 _COLUMNS = (
     ReportColumn("", lambda data: f"{data['standing']}{' (known)' if data['known'] else ''}"),
-    ReportColumn("what", "what"),
+    ReportColumn("what"),
     ReportColumn("id or folder", "path"),
 )
 
@@ -652,38 +629,28 @@ def _report(result: _GateResult, seed: int, seconds: float) -> None:
     compared = sorted(
         result.compared, key=lambda one: (not one.counts, not one.standing.speaks_against)
     )
-    rows = [one.row() for one in compared]
-    counts = {
-        standing: {
-            source: sum(one.standing is standing and one.source == source for one in compared)
-            for source in _SOURCES
+    counts = [
+        {
+            "standing": standing,
+            **{name: sum(one.standing is standing and one.source == name for one in compared)
+               for name in _SOURCES},
         }
         for standing in Standing
-    }
+    ]  # fmt: skip
     evidence = _evidence(result)
-    left = (status.counts["unsupported",] if status is not None else 0) and result.variants
+    unknown = [Test("warpfuzz.gate.new programs", "enough was executed", 0.0, "error", reason)]
     Report(
         title=f"warpfuzz gate {result.old.label} {result.new.label}",
         verdict=verdict,
         reason=reason,
         before=[
-            Section(
-                heading="Summary",
-                columns=_OFTEN,
-                rows=[
-                    ReportRow(data={"standing": one.value, **each}) for one, each in counts.items()
-                ],
-            ),
-            Section(
-                heading="Evidence",
-                columns=_EVIDENCE,
-                rows=[ReportRow(data=one) for one in evidence],
-            ),
+            Section(heading="Summary", columns=_OFTEN, rows=rows_of(counts)),
+            Section(heading="Evidence", columns=_EVIDENCE, rows=rows_of(evidence)),
         ],
         heading="Regressions and news",
         columns=_COLUMNS,
-        rows=rows,
-        sentences=_sentences(result, seed, seconds, few_registers=bool(left)),
+        rows=[one.row() for one in compared],
+        sentences=_sentences(result, seed, seconds),
         details=[_detail(one) for one in result.regressions],
         summary={
             "old": result.old.label,
@@ -695,53 +662,48 @@ def _report(result: _GateResult, seed: int, seconds: float) -> None:
             "evidence": evidence,
             "at_least": options.at_least,
             "seconds": round(seconds, 3),
-            "seconds_of_parts": {name: round(one, 3) for name, one in result.seconds.items()},
             "seed": seed,
-            "standings": {one.value: sum(each.values()) for one, each in counts.items()},
+            "standings": {one["standing"]: sum(map(one.get, _SOURCES)) for one in counts},
             "findings": [one.row().data for one in result.regressions],
             "skipped": result.skipped,
         },
-        tests=[] if verdict is not GateVerdict.UNKNOWN else [
-            Test("warpfuzz.gate.new programs", "enough programs were executed", 0.0,
-                 "error", reason, reason)
-        ],
-    ).write(**options.picked("json", "junit", "report"))  # fmt: skip
+        tests=unknown if verdict is GateVerdict.UNKNOWN else (),
+    ).write(**options.picked("json", "junit", "report"))
 
 
-def _evidence(result: _GateResult) -> list[dict[str, object]]:
-    """Return of how much was executed, only compiled, and not tried by both."""
-    of_record = [one for one in result.compared if one.source == "shipped findings"]
+def _evidence(result: _GateResult) -> list[dict[str, Any]]:
+    """Return how much was executed, only compiled, and not tried by both."""
+    ways = Counter(
+        2 if one.standing is Standing.SKIPPED else int(not is_runnable(one.entry))
+        for one in result.compared
+        if one.source == _SOURCES[0] and one.entry is not None
+    )
     executed, compiled = result.programs("compared"), result.programs("compiled")
     drawn = 0 if result.status is None else result.status.counts["programs",]
-    rows = (
-        ("shipped findings", result.executed, result.compiled,
-         sum(one.standing is Standing.SKIPPED for one in of_record)),
-        ("new programs", executed, compiled - executed, drawn - compiled),
-    )  # fmt: skip
-    names = ("what", "executed", "compiled only", "not tried")
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    new = (executed, compiled - executed, drawn - compiled)
+    found = ((_SOURCES[0], ways[0], ways[1], ways[2]), (_SOURCES[1], *new))
+    return [dict(zip(_WAYS, row, strict=True)) for row in found]
 
 
-def _sentences(
-    result: _GateResult, seed: int, seconds: float, *, few_registers: bool
-) -> Iterator[str]:
+def _sentences(result: _GateResult, seed: int, seconds: float) -> Iterator[str]:
     status = result.status
     if status is None:
         yield "No new program was drawn."
-    elif not result.programs("compared"):
+    elif not (programs := result.programs("compared")):
         yield f"{result.nothing_ran}."
     else:
         different = status.counts.get(("differences",), 0)
         yield (
-            f"{counted(status.compared, 'image')} of {result.programs('compared'):,} new programs "
-            f"compared bit for bit with the oracle; {counted(different, 'program')} with different "
-            "results."
+            f"{counted(status.compared, 'image')} compared bit for bit with the oracle "
+            f"({counted(programs, 'new program')} executed by both); "
+            f"{counted(different, 'program')} with different results."
         )
     if result.variants:
-        but = "; builds that this leaves too few registers are not counted" * few_registers
+        few = status.counts.get(("unsupported",), 0) if status is not None else 0
+        but = f"; {counted(few, 'build')} left out: too few registers" * bool(few)
         named = ", ".join(map(str, result.variants))
         yield f"New programs were compiled at all levels, and at the highest with {named}{but}."
-    if any(one.entry for one in result.compared if one.source == "shipped findings"):
+    if any(one.source == _SOURCES[0] for one in result.compared):
         command = "`warpfuzz corpus show ID --corpus record`"
         yield f"IDs refer to findings shipped with warpfuzz: {command}."
     if result.skipped:

@@ -19,7 +19,7 @@ from rich.text import Text
 from fuzz import warpfuzz_version
 from fuzz.options import CompilersFetch, CompilersList, Doctor
 from fuzz.output import console, emit, fetcher, say
-from fuzz.output.report import Report, ReportColumn, ReportRow
+from fuzz.output.report import Report, ReportColumn, rows_of
 from oracle.errors import InfrastructureError, UsageError
 from oracle.models import Confidence, model_for
 from runners.assemblers.assembler import Assembler
@@ -41,14 +41,14 @@ def list_compilers(options: CompilersList) -> None:
     front_ends = discover_front_ends()
     Report(
         columns=_PTXAS,
-        rows=[ReportRow(data=row) for row in rows],
+        rows=rows_of(rows),
         sentences=()
         if rows
         else ["No ptxas is here; fetch one with `warpfuzz compilers fetch 13.5`."],
     ).write(json=options.json)
     Report(
-        columns=(ReportColumn("front end", "front_end"), ReportColumn("path", "path")),
-        rows=[ReportRow(data=_front_end_row(one)) for one in front_ends],
+        columns=(ReportColumn("front end", "front_end"), ReportColumn("path")),
+        rows=rows_of(map(_front_end_row, front_ends)),
         sentences=()
         if front_ends
         else ["No front end is here; fetch one with `warpfuzz compilers fetch llvm:22`."],
@@ -64,7 +64,7 @@ _PTXAS = (
         "targets", lambda row: " ".join(name.removeprefix("sm_") for name in row["targets"])
     ),
     ReportColumn("from", "origin"),
-    ReportColumn("path", "path"),
+    ReportColumn("path"),
 )
 
 
@@ -122,15 +122,13 @@ class Part:
 
 def examine(options: Doctor) -> None:
     """Print every part, those that are missing with the command that installs them."""
-    Report(columns=_PARTS, rows=[ReportRow(data=asdict(part)) for part in _parts()]).write(
-        json=options.json
-    )
+    Report(columns=_PARTS, rows=rows_of(map(asdict, _parts()))).write(json=options.json)
 
 
 _PARTS = (
     ReportColumn("", lambda row: Text("yes", "legal") if row["here"] else Text("no", "undefined")),
     ReportColumn("part", "name"),
-    ReportColumn("found", "found"),
+    ReportColumn("found"),
     ReportColumn("what it gives", "gives"),
     ReportColumn("to install", lambda row: "" if row["here"] else row["install"]),
 )

@@ -6,9 +6,10 @@ from collections import Counter
 
 from fuzz.options import Isa
 from fuzz.output import counted
-from fuzz.output.report import Report, ReportColumn, ReportRow
+from fuzz.output.report import Report, ReportColumn, rows_of
 from oracle.forms import Form
 from oracle.isa import is_available, notes_of
+from oracle.reasons import SECTIONS
 from oracle.targets import Module, parse_target, parse_version
 from strategies.drafts import canonical
 from strategies.draws import Selection
@@ -27,7 +28,7 @@ def list_forms(options: Isa) -> None:
     parts = ", ".join(f"{count} {mnemonic}" for mnemonic, count in counts.items())
     Report(
         columns=_COLUMNS,
-        rows=[ReportRow(data=_row(form)) for form in forms],
+        rows=rows_of(map(_row, forms)),
         sentences=[f"{counted(len(forms), 'form')}: {parts or 'none'}"],
     ).write(json=options.json)
 
@@ -38,9 +39,9 @@ _COLUMNS = (
         "registers",
         lambda row: " ".join(f"{name}:{count}" for name, count in row["registers"].items()),
     ),
-    ReportColumn("since", "since"),
-    ReportColumn("target", "target"),
-    ReportColumn("section", "section"),
+    ReportColumn("since"),
+    ReportColumn("target"),
+    ReportColumn(f"section of {SECTIONS}", "section"),
 )
 
 
@@ -58,7 +59,11 @@ def _available(form: Form, target: str | None, ptx_version: str | None) -> bool:
     goal = parse_target(target or "")
     return all(
         (note.target is None or note.target <= goal.number)
-        and (not note.specific or (goal.is_specific and goal.family is not None))
+        and (
+            not note.specific
+            or goal.name == note.also
+            or (goal.is_specific and goal.family is not None)
+        )
         for note in notes
     )
 
@@ -68,7 +73,7 @@ def _row(form: Form) -> dict[str, object]:
     since = max(note.since for note in notes if note.since is not None)
     until = [note.until for note in notes if note.until is not None]
     smallest = max(note.target for note in notes if note.target is not None)
-    specific = any(note.specific for note in notes)
+    specific = [note for note in notes if note.specific]
     return {
         "text": canonical(form).text,
         "opcode": form.opcode,
@@ -76,10 +81,14 @@ def _row(form: Form) -> dict[str, object]:
         "registers": _registers(form),
         "since": str(since),
         "until": str(until[0]) if until else None,
-        "target": "sm_100a, sm_101a/sm_110a, sm_120a and families"
+        "target": ", ".join(
+            (*(note.also for note in specific if note.also), "sm_100a, sm_101a/sm_110a, sm_120a")
+        )
+        + " and families"
         if specific
         else f"sm_{smallest}",
         "section": form.section,
+        "section_of": SECTIONS,
         "block": form.page_family,
         "notes": [note.text for note in notes],
     }

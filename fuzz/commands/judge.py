@@ -122,8 +122,11 @@ def _report(options: Judge, told: Judged, case: Brought, seconds: float) -> None
         amount = "Results may depend"
         if told.approximate_bytes:
             amount = f"{counted(told.approximate_bytes, 'byte')} of each image may depend"
+        how = "among builds alone"
+        if who.ready.choice.name == "sim":
+            how = "with what the simulated device has there"
         say(f"{amount} on {', '.join(told.approximations)}, of which the ISA bounds the error and "
-            "not the bits: a difference there is a note, and never a finding.")  # fmt: skip
+            f"not the bits: they are compared {how}, and a difference is a note.")  # fmt: skip
     for one in told.found:
         _print(one)
     if not told.came.codes:
@@ -131,8 +134,9 @@ def _report(options: Judge, told: Judged, case: Brought, seconds: float) -> None
         return
     agreeing = ", ".join(told.came.agreeing) or "none"
     referee = "with each other" if refusal else f"with {told.referee}"
+    whole = "bit for bit, but for these bytes," if told.approximate_bytes else "bit for bit,"
     say(
-        f"{counted(told.images, 'image')} compared, whole and bit for bit, {referee}, in "
+        f"{counted(told.images, 'image')} compared, whole and {whole} {referee}, in "
         f"{seconds:.1f} s; different builds that ran: {told.came.codes}; agreeing: {agreeing}."
     )
 

@@ -10,7 +10,7 @@ from textwrap import wrap
 from corpus import durable
 from fuzz.options import ModelsExport, ModelsList, ModelsShow
 from fuzz.output import check_output, console, counted, emit, harmless
-from fuzz.output.report import Report, ReportColumn, ReportRow
+from fuzz.output.report import Report, ReportColumn, rows_of
 from oracle.errors import UsageError
 from oracle.models import Model, model_for
 from oracle.models.exports import EXPORTS
@@ -25,22 +25,20 @@ _COLUMNS = 100
 
 def list_models(options: ModelsList) -> None:
     """Print the target of every built-in model, and how sure its figures are."""
+    kinds = ("measured", "published", "inferred")
     rows = []
     for number, base in BASES.items():
         model = model_for(f"sm_{number}")
         sure = Counter(figure.confidence.value for unit in model.units for figure in unit.figures)
-        row = {"target": model.target, "figures_of": base, "model": model.name, **sure}
-        rows.append(ReportRow(data=row))
+        counts = {one: sure[one] for one in kinds} | sure
+        rows.append({"target": model.target, "figures_of": base, "model": model.name, **counts})
     columns = (
-        ReportColumn("target", "target"),
+        ReportColumn("target"),
         ReportColumn("figures of", "figures_of"),
-        *(
-            ReportColumn(one, lambda row, one=one: row.get(one, 0), number=True)
-            for one in ("measured", "published", "inferred")
-        ),
-        ReportColumn("model", "model"),
+        *(ReportColumn(one, number=True) for one in kinds),
+        ReportColumn("model"),
     )
-    Report(columns=columns, rows=rows).write(json=options.json)
+    Report(columns=columns, rows=rows_of(rows)).write(json=options.json)
 
 
 def show_model(options: ModelsShow) -> None:

@@ -22,7 +22,6 @@ from fuzz.campaign.store import ABANDONED, Budget, CampaignStore, State, holds_c
 from fuzz.checks.protocol import Check, Facts
 from fuzz.compilers.members import Member, members_of
 from fuzz.console import Several, ended_by_signals, print_report, serving, watching, write_report
-from fuzz.console.report import check_report
 from fuzz.findings.making import check_trusted
 from fuzz.fleet.pool import FleetPool, cluster_at, joining, starting_actors
 from fuzz.options import Run, check_conflicts
@@ -37,6 +36,7 @@ from fuzz.output import (
     starting,
     typed,
 )
+from fuzz.output.report import check_kind
 from fuzz.runner import (
     BUILT_IN,
     LAYOUTS,
@@ -96,6 +96,7 @@ def run_campaign(options: Run) -> bool:
 
 def _run(options: Run, stack: ExitStack) -> bool:
     corpus = state = store = None
+    lost = ""
     begins = any(map(options.is_set, _BEGINNING))
     if options.resume and not begins and not holds_campaign(options.corpus):
         raise UsageError(
@@ -106,7 +107,9 @@ def _run(options: Run, stack: ExitStack) -> bool:
     if options.corpus.is_dir() and (options.resume or holds_campaign(options.corpus)):
         corpus, store = _opened(options.corpus, stack)
         if options.resume:
-            state = _last_state(store)
+            state, lost = store.load()
+            if lost:
+                say(f"{lost}; the state saved before it is used", stderr=True)
         elif not options.new:
             raise UsageError(_held(options.corpus))
     if state is not None:
@@ -116,7 +119,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
     front_ends = find_front_ends(options.front_ends)
     options = _resolved(options, front_ends)
     budget, known = budget_of(options, state), known_with(options.known, nothing=options.no_known)
-    check_report(options.report)
+    check_kind(options.report, ".html", ".svg")
     check = _check(options, front_ends, _seed(options, state))
     if options.shard is not None:
         check = Sharded(check=check, shard=_shard(options, state))
@@ -126,7 +129,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
         facts = pool.facts()
     if state is not None:
         check_options(state.options, campaign_options(check, facts))
-        if budget.spent(state.seconds, state.cases):
+        if budget.spent(state.seconds, state.cases) and not lost:
             # The seconds of all resumptions count, as the cases do.
             say(
                 f"the campaign in {options.corpus} has reached its limit ({budget.words()}); a "
@@ -416,13 +419,6 @@ def _pool(check: Check, options: Run, tell: Callable[[str], None]) -> ProcessPoo
 def _opened(folder: Path, stack: ExitStack) -> tuple[Corpus, CampaignStore]:
     corpus = create_corpus(folder, generator=generator())
     return corpus, stack.enter_context(CampaignStore(corpus.path))
-
-
-def _last_state(store: CampaignStore) -> State | None:
-    state, said = store.load()
-    if said:
-        say(f"{said}; the state saved before it is used", stderr=True)
-    return state
 
 
 def _held(folder: Path) -> str:

@@ -25,7 +25,6 @@ from fuzz.campaign.rounds import parse_duration
 from fuzz.campaign.status import check_tested
 from fuzz.console import ended_by_signals, serving
 from fuzz.console.dashboard import readings
-from fuzz.console.report import check_report
 from fuzz.console.screening import (
     NOTHING_COMPARED,
     STOPPED_BEFORE,
@@ -33,15 +32,13 @@ from fuzz.console.screening import (
     Soundness,
     announce,
     device_row,
-    emit_screening_summary,
     finding_row,
     preflight_row,
-    print_screening,
     rate_words,
     refuted_words,
+    screening_report,
     screening_view,
     standing,
-    tests_of,
     views,
 )
 from fuzz.findings.making import remember
@@ -62,7 +59,7 @@ from fuzz.output import (
     say,
     starting,
 )
-from fuzz.output.report import Test, recording_console, save, write_junit
+from fuzz.output.report import check_kind, recording_console, save, write_junit
 from fuzz.runner import (
     OpenRunner,
     RunnerChoice,
@@ -98,7 +95,6 @@ from oracle.errors import DeviceLostError, InfrastructureError, UsageError, Warp
 from oracle.models import model_for
 from oracle.targets import Module
 from runners.compilers import named_assembler
-from runners.ledger import Rate
 from strategies.draws import Selection
 from strategies.program_coverage import Batch
 from strategies.program_draws import selected_forms
@@ -121,7 +117,7 @@ def screen(options: Screen) -> bool:
     remember(options.ptx_pass)
     if options.fleet is not None:
         return _screen_fleet(options, options.fleet)
-    check_report(options.report)
+    check_kind(options.report, ".html", ".svg")
     made = read_set(options.path) if options.path is not None else None
     known = known_with(options.known, nothing=options.no_known)
     try:
@@ -459,7 +455,10 @@ def _report(
     if options.preflight:
         for device in devices:
             emit(preflight_row(device))
-    elif options.json:
+        if options.junit is not None:
+            tests = screening_report(options, [*map(device_row, devices)], (), seconds).tests
+            write_junit(options.junit, tests, suite="warpfuzz screen")
+    else:
         seed, judged_by = options.seed, None
         targets = [device.screen.ready.target for device in devices if device.screen is not None]
         if made is not None:
@@ -468,15 +467,14 @@ def _report(
             judged_by = model_for(targets[0]).name
         rows = [device_row(device) for device in devices]
         found = [finding_row(one) for device in devices for one in device.kept]
-        emit_screening_summary(options, rows, found, seconds, seed=seed, model=judged_by)
-    else:
-        print_screening(devices, seconds, options.corpus)
+        report = screening_report(options, rows, found, seconds, seed=seed, model=judged_by)
+        if not options.json:
+            console().print(screening_view(devices, seconds))
+        report.write(**options.picked("json", "junit"))
     if options.report is not None:
         recorder = recording_console()
         recorder.print(screening_view(devices, seconds))
         save(recorder, options.report, title="warpfuzz screen")
-    if options.junit is not None:
-        write_junit(options.junit, tests_of(devices), suite="warpfuzz screen")
 
 
 def make_set(options: Distill) -> None:
@@ -570,7 +568,8 @@ def _screen_fleet(options: Screen, fleet: str) -> bool:
                     "device": device.name,
                 }
             )
-    _report_fleet(options, devices, rows, time.monotonic() - begun)
+    report = screening_report(options, _fleet_rows(devices), rows, time.monotonic() - begun)
+    report.write(**options.picked("json", "junit"))
     report_expired(known)
     failed = [f"{device.name}: {device.error}" for device in devices if device.error]
     idle = [row for row in _fleet_rows(devices) if not row["error"] and not row["cases"]]
@@ -642,48 +641,3 @@ def _rows_of_device(device: FleetDevice) -> list[dict[str, Any]]:
         }
         for row in summary["devices"]
     ]
-
-
-def _report_fleet(
-    options: Screen,
-    devices: Sequence[FleetDevice],
-    found: Sequence[Mapping[str, Any]],
-    seconds: float,
-) -> None:
-    rows = _fleet_rows(devices)
-    if options.junit is not None:
-        write_junit(options.junit, _fleet_tests(rows), suite="warpfuzz screen")
-    if options.json:
-        emit_screening_summary(options, rows, found, seconds)
-        return
-    for row in rows:
-        speed = row.get("cases_per_second") or 0
-        busy = f", busy {100 * row['busy']:.0f} %" if row.get("busy") else ""
-        line = plain(f"{row['device']}: {row['cases']:,} images, {rate_words(speed)}{busy}; ")
-        rate = Rate(cases=row["cases"], wrong=row["wrong"])
-        line.append(str(rate), style="worst" if rate.wrong else "legal")
-        for sm in row["multiprocessors"]:
-            if sm["wrong"]:
-                line.append(
-                    f"; multiprocessor {sm['number']}: {sm['wrong']:,} of {sm['cases']:,}",
-                    style="worst",
-                )
-        say(line)
-    for finding in found:
-        say(plain(f"{finding['device']}: {finding['title']}"))
-        say(plain(f"  {finding['path']}"))
-
-
-def _fleet_tests(rows: Sequence[Mapping[str, Any]]) -> list[Test]:
-    tests = []
-    for row in rows:
-        if row["error"]:
-            message = "it could not be screened"
-            tests.append(
-                Test("warpfuzz.screen", row["device"], 0.0, "error", message, row["error"])
-            )
-        for sm in row["multiprocessors"]:
-            name, group = f"multiprocessor {sm['number']}", f"warpfuzz.screen.{row['device']}"
-            result = "failure" if sm["wrong"] else "passed"
-            tests.append(Test(group, name, 0.0, result, f"{sm['wrong']:,} of {sm['cases']:,}"))
-    return tests

@@ -73,7 +73,6 @@ class CompilerFailure:
         *,
         took: float,
         end: float,
-        fits: Callable[[str], bool] = lambda text: True,
     ) -> Reducer:
         """Return what makes the module smaller on which it fails.
 
@@ -88,8 +87,6 @@ class CompilerFailure:
             Seconds that the compiler took over the module.
         end
             Value of `time.monotonic()` at which it ends.
-        fits
-            Whether a module may be asked about at all.
         """
         deadline = DEADLINE_SECONDS
         if self.verdict.outcome is not Outcome.HUNG:
@@ -99,7 +96,7 @@ class CompilerFailure:
             def left() -> float:
                 return min(deadline, max(0.1, end - time.monotonic()))
 
-            if not fits(text) or not self.is_shown_by(guilty(text, left())):
+            if not self.is_shown_by(guilty(text, left())):
                 return False
             return innocent is None or innocent(text, left()).outcome is Outcome.ACCEPTED
 

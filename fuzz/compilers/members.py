@@ -11,6 +11,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, cast
 
+import msgspec
+
+from corpus import Case, RunnerVerdict
+from fuzz.kinds import described
 from fuzz.runner import BUILT_IN, OpenRunner, RunnerChoice, opened, version_for
 from oracle.errors import InfrastructureError, UsageError
 from oracle.targets import (
@@ -147,6 +151,29 @@ def given(members: Iterable[Member]) -> dict[str, str | None]:
     for one in members:
         found["--front-end" if one.toolchain.writes_ptx else "--compilers"][one.version] = None
     return {option: ", ".join(versions) or None for option, versions in found.items()}
+
+
+def with_outcomes(case: Case, outcomes: Mapping[Member, str]) -> Case:
+    """Return a case with what each member's binary does."""
+    (own, *_) = case.runners
+    others = [
+        RunnerVerdict(
+            runner=member.runner,
+            version=member.version,
+            options=f"-O{member.level}",
+            outcome=outcome,
+            device=own.device,
+        )
+        for member, outcome in outcomes.items()
+    ]
+    agree = [member for member, outcome in outcomes.items() if outcome == "match"]
+    disagree = [member for member in outcomes if member not in agree]
+    details = {
+        **case.details,
+        "agree with the oracle": described(agree, list(outcomes)),
+        "disagree with the oracle": described(disagree, list(outcomes)),
+    }
+    return msgspec.structs.replace(case, runners=(*others, own), details=details)
 
 
 class NoDevice(ClosedAtTheEnd):

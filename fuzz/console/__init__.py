@@ -163,7 +163,7 @@ class LineWatching(Watching):
         """Print what is new, and how far the campaign is if the last such line is a while ago."""
         if not self._begun:
             self._begun = True
-            self._print("Ctrl-C ends the campaign with its report; what it found is kept")
+            self._print("Ctrl-C ends the campaign with its report, a second one at once")
             for sentence in status.left_out:
                 self._print(f"left out: {sentence}")
         for remark in status.remarks[self._remarks :]:
@@ -298,20 +298,20 @@ process and, at once, to the group to which that belongs."""
 
 @contextmanager
 def ended_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Call `stop` at SIGINT, SIGTERM or SIGHUP; the same signal again ends the program.
+    """Call `stop` at SIGINT, SIGTERM or SIGHUP; another one of them ends the program at once.
 
     A signal that is ignored, as SIGHUP under nohup, stays so. Works in the main thread alone.
     `stop` has what is in the `with` statement end soon. It is called between two steps of Python
     code of the main thread, whatever that does, so it may not wait for it.
     """
-    first: dict[int, float] = {}
+    first: list[float] = []
 
     def end(number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
-        if number not in first:
-            first[number] = now
+        if not first:
+            first.append(now)
             stop()
-        elif now - first[number] > _ECHO_SECONDS:
+        elif now - first[0] > _ECHO_SECONDS:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 

@@ -53,7 +53,8 @@ from fuzz.output.report import (
     recording_console,
     save,
 )
-from oracle.errors import UsageError, WarpfuzzError
+from fuzz.reducer import opcodes_of
+from oracle.errors import WarpfuzzError
 from oracle.isa import SHAPES
 
 
@@ -146,7 +147,6 @@ def write_report(
     the campaign over time, the machine, and the report. A picture, which cannot be searched, has
     the report and the first of the findings.
     """
-    _check_kind(path)
     recorder = recording_console()
     if path.suffix == ".html":
         durable.write_output(path, _page(status, corpus, recorder, budget))
@@ -168,14 +168,14 @@ def _title(status: CampaignStatus) -> str:
 def _fleet(status: CampaignStatus) -> Section:
     rows = [ReportRow(data=dict(zip(("utc", "what"), event_words(event), strict=True)))
             for event in status.fleet_history]  # fmt: skip
-    columns = (ReportColumn("UTC", "utc", whole=True), ReportColumn("what", "what"))
+    columns = (ReportColumn("UTC", "utc", whole=True), ReportColumn("what"))
     return Section(heading="Nodes and actors that went and came", columns=columns, rows=rows)
 
 
 _FOUND = (
-    ReportColumn("kind", "kind"),
-    ReportColumn("cases", "cases", number=True),
-    *(ReportColumn(one, one) for one in ("what", "instruction", "of which")),
+    ReportColumn("kind"),
+    ReportColumn("cases", number=True),
+    *(ReportColumn(one) for one in ("what", "instruction", "of which")),
     ReportColumn("smallest case", lambda data: data["id"] or "not stored", link="id"),
 )  # fmt: skip
 
@@ -250,22 +250,6 @@ def _findings(
         except WarpfuzzError as error:
             # One that cannot be shown must not cost the report of the others.
             yield identity, plain(f"{identity} cannot be shown: {error}", style="bad")
-
-
-def check_report(path: Path | None) -> None:
-    """Raise UsageError now for what could not be written at the end of a long campaign."""
-    if path is None:
-        return
-    _check_kind(path)
-    if not path.parent.is_dir() or path.is_dir():
-        raise UsageError(
-            f"the report {path} cannot be written: give a file in a folder that is there"
-        )
-
-
-def _check_kind(path: Path) -> None:
-    if path.suffix not in (".svg", ".html"):
-        raise UsageError(f"{path} ends in neither .svg nor .html; choose one of the two")
 
 
 def undefined_table(counts: Counts) -> RenderableType:
@@ -350,7 +334,8 @@ def _lines(
 
 
 def _example(group: FindingGroup) -> str:
-    return accused(group.shown.case).partition(" ")[0]
+    text = accused(group.shown.case)
+    return next(iter(opcodes_of([text])), text.partition(" ")[0])
 
 
 def families_table(families: Iterable[FamilyState]) -> RenderableType:

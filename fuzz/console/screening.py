@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -18,8 +17,8 @@ from fuzz.checks.protocol import DeviceStatus
 from fuzz.console.dashboard import readings, throttling
 from fuzz.kinds import sentence
 from fuzz.options import Screen as Screening
-from fuzz.output import console, counted, duration, emit, emit_summary, plain, say, typed
-from fuzz.output.report import Test
+from fuzz.output import counted, duration, emit, plain, typed
+from fuzz.output.report import Report, ReportColumn, ReportRow, Section, Test
 from fuzz.runner import RunnerChoice
 from fuzz.screening.distilling import Scope, coverage
 from fuzz.screening.examining import ScreenFinding
@@ -30,7 +29,7 @@ from oracle.targets import Module
 from runners.cuda.messages import DeviceHealth
 from runners.emission import emit as emit_module
 from runners.faults import by_name
-from runners.ledger import CONFIDENCE
+from runners.ledger import CONFIDENCE, Rate
 
 _COLUMNS = 44
 """Multiprocessors in a row of the map: three rows for an H200."""
@@ -218,32 +217,6 @@ def screening_view(devices: Sequence[ScreenedDevice], seconds: float) -> Rendera
     )
 
 
-def print_screening(devices: Sequence[ScreenedDevice], seconds: float, corpus: Path) -> None:
-    """Print what became of each device, and where the findings are."""
-    console().print(screening_view(devices, seconds))
-    for device in devices:
-        screen = device.screen
-        if screen is None:
-            continue
-        if device.cases and device.untested:
-            say(f"{device.name}: {device.untested}", "bad")
-        for number in screen.tally.faulty.tolist():
-            rate = screen.tally.rate(number)
-            say(f"{device.name}, multiprocessor {number}: {rate}", "worst")
-        for refuted in screen.refuted:
-            say(f"{device.name}: {refuted_words(device, refuted)}", "bad")
-        for miscompiled in screen.miscompiled.values():
-            say(f"{device.name}: {miscompiled.sentence}", "quiet")
-        for item in screen.left_out:
-            say(f"{device.name}: {item.source.entry} left out: {item.failures[-1]}", "bad")
-    stored = [one for device in devices for one in device.kept]
-    for one in stored:
-        say(one.title)
-    if stored:
-        command = typed(("warpfuzz", "replay", corpus))
-        say(f"{counted(len(stored), 'finding')} stored in {corpus}. Replay: {command}")
-
-
 def refuted_words(device: ScreenedDevice, one: Refuted) -> str:
     """Say that a set is wrong, and what became of its program."""
     fate = "it is judged by the oracle" if one.images else "it is left out"
@@ -334,6 +307,7 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
         "bound": total.bound,
         "confidence": CONFIDENCE,
         "pattern": tally.pattern,
+        "seconds": round(device.seconds, 3),
         "cases_per_second": round(total.cases / device.seconds) if device.seconds else None,
         "busy": round(screen.busy / device.seconds, 4) if device.seconds else None,
         "programs": screen.programs,
@@ -357,7 +331,7 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
             for one in screen.miscompiled.values()
         ],
         "wrong_in_the_set": [
-            {"program": one.entry, "images": one.images, "why": one.sentence}
+            {"program": one.entry, "images": one.images, "why": refuted_words(device, one)}
             for one in screen.refuted
         ],
         "health": health,
@@ -376,14 +350,31 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
     }
 
 
-def emit_screening_summary(
+_DEVICES = (
+    ReportColumn("device"),
+    ReportColumn("images", "cases", number=True),
+    ReportColumn("a second", lambda row: row.get("cases_per_second") or 0, number=True),
+    ReportColumn(
+        "busy", lambda row: f"{100 * row['busy']:.0f} %" if row.get("busy") else "", number=True
+    ),
+    ReportColumn("errors", "wrong", number=True),
+)
+
+
+def screening_report(
     options: Screening,
     rows: Sequence[Mapping[str, Any]],
     findings: Sequence[Mapping[str, object]],
     seconds: float,
     **others: object,
-) -> None:
-    """Write the summary of a screening, of this machine or of a fleet, as JSON."""
+) -> Report:
+    """Return what a screening came to, of this machine or of a fleet, from the rows of devices."""
+    stored = [f"{one['title']}: {one['path']}" for one in findings]
+    if stored:
+        corpus, many = options.corpus, counted(len(stored), "finding")
+        command = typed(("warpfuzz", "replay", corpus))
+        stored.append(f"{many} stored in {corpus}. Replay: {command}")
+    styles = ["worst" if row["wrong"] or row["error"] else "" for row in rows]
     fields: dict[str, object] = {
         "cases": sum(row["cases"] for row in rows),
         "wrong": sum(row["wrong"] for row in rows),
@@ -392,41 +383,61 @@ def emit_screening_summary(
         "pattern": options.pattern,
         "set": str(options.path) if options.path is not None else None,
     }
-    emit_summary(**fields | others, devices=rows, findings=findings)
-
-
-def tests_of(devices: Sequence[ScreenedDevice]) -> list[Test]:
-    """Return a test for each multiprocessor, and for each program that was left out."""
-    tests = []
-    for device in devices:
-        screen, group = device.screen, f"warpfuzz.screen.{device.name}"
-        if not device.cases or device.error is not None:
-            said = str(device.error or NOTHING_COMPARED)
-            message = "it could not be screened"
-            tests.append(
-                Test("warpfuzz.screen", device.name, device.seconds, "error", message, said)
+    said = "\n".join(str(one.get("message", one["title"])) for one in findings)
+    return Report(
+        title="warpfuzz screen",
+        before=[
+            Section(
+                columns=_DEVICES,
+                rows=[
+                    ReportRow(data=row, style=style)
+                    for row, style in zip(rows, styles, strict=True)
+                ],
             )
-        if screen is None:
-            continue
-        if device.cases and device.untested:
-            message = "a planted fault was not tested"
-            tests.append(Test(group, "the planted faults", 0.0, "error", message, device.untested))
-        multiprocessors = screen.tally.multiprocessors
-        sentences = "\n".join(one.sentence for one in device.kept)
-        for number in multiprocessors.tolist():
-            rate = screen.tally.rate(number)
-            result = "failure" if rate.wrong else "passed"
-            # All of a device take their turns at once: together its time.
-            seconds = device.seconds / multiprocessors.size
-            name = f"multiprocessor {number}"
-            tests.append(Test(group, name, seconds, result, str(rate), sentences))
-        for one in screen.refuted:
-            said = refuted_words(device, one)
-            tests.append(Test(group, one.entry, 0.0, "error", "the set is wrong", said))
-        for program in screen.miscompiled.values():
-            said = program.sentence
-            tests.append(Test(group, program.entry, 0.0, "skipped", "its code is wrong", said))
-        for item in screen.left_out:
-            message, said = "it brought the device down and was left out", str(item.failures[-1])
-            tests.append(Test(group, item.source.entry, 0.0, "failure", message, said))
-    return tests
+        ],
+        sentences=[f"{row['device']}: {one}" for row in rows for one in _remarks(row)] + stored,
+        summary=fields | others | {"devices": rows, "findings": findings},
+        tests=[test for row in rows for test in _tests(row, said)],
+    )
+
+
+def _remarks(row: Mapping[str, Any]) -> Iterator[str]:
+    if row["cases"]:
+        yield str(Rate(cases=row["cases"], wrong=row["wrong"]))
+        if row.get("untested"):
+            yield row["untested"]
+    for one in row["multiprocessors"]:
+        if one["wrong"]:
+            yield f"multiprocessor {one['number']}: {_rate(one)}"
+    for kind in ("wrong_in_the_set", "wrong_code"):
+        yield from (one["why"] for one in row.get(kind, ()))
+    for one in row.get("left_out", ()):
+        yield f"{one['program']} left out: {one['why']}"
+
+
+def _rate(one: Mapping[str, int]) -> Rate:
+    return Rate(cases=one["cases"], wrong=one["wrong"])
+
+
+def _tests(row: Mapping[str, Any], said: str) -> Iterator[Test]:
+    """Yield a test for each multiprocessor, and for each program that was left out."""
+    name, seconds = row["device"], row.get("seconds") or 0.0
+    group, sms = f"warpfuzz.screen.{name}", row["multiprocessors"]
+    if row["error"] or not row["cases"]:
+        why = row["error"] or NOTHING_COMPARED
+        yield Test("warpfuzz.screen", name, seconds, "error", "it could not be screened", why)
+    if row["cases"] and row.get("untested"):
+        message = "a planted fault was not tested"
+        yield Test(group, "the planted faults", 0.0, "error", message, row["untested"])
+    for one in sms:
+        result = "failure" if one["wrong"] else "passed"
+        # All of a device take their turns at once: together its time.
+        each = seconds / len(sms)
+        yield Test(group, f"multiprocessor {one['number']}", each, result, str(_rate(one)), said)
+    for kind, result, message in (
+        ("wrong_in_the_set", "error", "the set is wrong"),
+        ("wrong_code", "skipped", "its code is wrong"),
+        ("left_out", "failure", "it brought the device down and was left out"),
+    ):
+        for one in row.get(kind, ()):
+            yield Test(group, one["program"], 0.0, result, message, one["why"])

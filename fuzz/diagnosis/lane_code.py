@@ -123,13 +123,12 @@ def wrong_addresses(device: ExperimentDevice, program: Program) -> Culprit | Non
 
 def refused_code(
     program: Program, refuses: Callable[[Program], bool], seconds: float
-) -> tuple[str, Program] | None:
+) -> Culprit | None:
     """Find scalar code of a program that a compiler does not survive by itself.
 
-    Returns its name and a program of it; None where no code is enough. The name is an instruction,
-    with others of its first word of which that is true as well; or all that is left of the code
-    where nothing can be left out. `refuses` tells of a program what the compiler does; after so
-    many seconds what was reached is returned.
+    None where no code is enough. It is an instruction, with others of its first word of which that
+    is true as well; or all that is left of the code where nothing can be left out. `refuses` tells
+    of a program what the compiler does; after so many seconds what was reached is returned.
     """
     end = time.monotonic() + seconds
     nothing = np.zeros((LANES, 0), np.uint32)
@@ -151,7 +150,8 @@ def refused_code(
         for row in sorted(rows, key=lambda one: one.opcode not in _HELPERS):
             if refused([row]) and (trial := _bare(row)) is not None:
                 others = [one for one in SCALARS.values() if one.family == row.family]
-                return " or ".join(_names_of(row, others, refused)), trial
+                names = _names_of(row, others, refused)
+                return Culprit(instructions=names, witness=_shown(trial))
         while time.monotonic() < end:
             smaller = (one for one in smaller_code(example) if time.monotonic() < end)
             found = next((one for one in smaller if refuses(one.program)), None)
@@ -160,8 +160,13 @@ def refused_code(
             example = found
         (left,) = (one for one in example.program.steps if is_lane_code(one))
         computing = [one for one in every(left.code) if isinstance(one, Assign)]
-        return _named(computing, [*_controls(left.code)]).name, example.program
+        named = _named(computing, [*_controls(left.code)])
+        return replace(named, witness=_shown(example.program))
     return None
+
+
+def _shown(program: Program) -> Witness:
+    return Witness(program=program, images=np.zeros((1, program.image_bytes), np.uint8))
 
 
 def _bare(row: ScalarInstruction) -> Program | None:

@@ -159,10 +159,6 @@ class ValueFacts:
         ]  # fmt: skip
         return next(iter(differing), None)
 
-    def is_exact(self, difference: Difference) -> bool:
-        """Whether the ISA permits one value alone."""
-        return bool(self._permission.exact[0, difference.byte])
-
     def type_of(self, difference: Difference) -> Format | None:
         """Return the format of what differs; None for registers and bytes."""
         for result in self.results:

@@ -14,11 +14,21 @@ from fuzz.explain.document import Line, Listing
 from fuzz.explain.facts import ValueFacts
 from fuzz.explain.values import notation, shown, spans
 from oracle.formats import Format
-from oracle.lane_code import LANE, ZERO, Assign, If, Leave, Repeat, Statement, class_of
+from oracle.lane_code import (
+    LANE,
+    ZERO,
+    Assign,
+    If,
+    Leave,
+    Repeat,
+    Statement,
+    class_of,
+    read_by,
+)
 from oracle.matrices import LANES
 from oracle.matrix_moves import moves
 from oracle.operands import Use
-from oracle.ops import is_instruction, loads_rows, multiplies
+from oracle.ops import accesses_rows, is_instruction, loads_rows, multiplies
 from oracle.program import walk
 from oracle.registers import Register
 from oracle.sharing import overlaps
@@ -74,8 +84,9 @@ class Way:
     @property
     def words(self) -> Sequence[str]:
         """What the finding's identity names."""
-        named = self.facts.finding.identity.instructions
-        return [word for words in named for word in words.split(" or ")]
+        identity = self.facts.finding.identity
+        named = [word for words in identity.instructions for word in words.split(" or ")]
+        return [*named, identity.condition]  # which may be a branch or a loop
 
     @property
     def unread(self) -> Sequence[str]:
@@ -227,7 +238,7 @@ def _named(word: str, link: Link) -> bool:
     one = link.taken.statement if link.taken else None
     if isinstance(one, Assign):
         return _names(word, one.opcode)
-    if one is not None:
+    if link.taken is not None:
         kind = "loop of lanes" if isinstance(one, Repeat) else "branch of lanes"
         return kind in word and not isinstance(one, Leave) and bool(link.taken.sources)
     form = link.event.step.instruction
@@ -235,9 +246,9 @@ def _named(word: str, link: Link) -> bool:
         return False
     opcode, *rest = word.split(" ")
     shape = next((part for part in rest if part.startswith("m") and part[1:2].isdigit()), "")
-    return (form.opcode.startswith(f"{opcode}.") or form.opcode == opcode) and (
-        f".{shape}" in form.opcode if shape else True
-    )
+    # Of plain and of ordered metadata an identity has one name.
+    own = form.opcode.replace("::", ".")
+    return f"{own}.".startswith(f"{opcode.replace('::', '.')}.") and f".{shape}" in own
 
 
 def _names(word: str, opcode: str) -> bool:
@@ -245,16 +256,7 @@ def _names(word: str, opcode: str) -> bool:
 
 
 def _reads(one: Statement) -> list[str]:
-    match one:
-        case Assign():
-            named = [source for source in one.sources if isinstance(source, str)]
-            return [*named, *([one.guard.removeprefix("!")] if one.guard else [])]
-        case Repeat():
-            return [
-                name for name in (one.count, one.entry.removeprefix("!")) if name in (str(name),)
-            ]
-        case _:
-            return [one.predicate.removeprefix("!")]
+    return sorted(read_by(one))
 
 
 def _writes(one: Statement) -> Sequence[str]:
@@ -272,8 +274,8 @@ class _Writer:
         self.suffix = {number: f"_{at}" if at > 1 else "" for at, number in enumerate(codes, 1)}
         self.types: dict[tuple[int, str], str] = {}
         """Notation of a register of scalar code, by event and name."""
-        self.held: dict[Register, tuple[str, str]] = {}
-        """Name and notation of a register of an operand."""
+        self.held: dict[Register, str] = {}
+        """Notation of a register that a multiplication has written."""
         self.depths: dict[int, int] = {}
         for number in codes:
             step = way.facts.trace.events[number].step
@@ -299,7 +301,7 @@ class _Writer:
 
     # Scalar code
 
-    def name(self, event: Event, name: str | int, kind: str = "") -> str:
+    def name(self, event: Event, name: str | int) -> str:
         if isinstance(name, int):
             return str(name) if name < 10 else f"{name:#x}"
         if name in (LANE, ZERO):
@@ -373,13 +375,10 @@ class _Writer:
         if own[0] != "b" or own.startswith("bf"):
             return own
         if one.row.family == "mov":
-            sources = [str(source) for source in one.sources]
-            found = next(
-                (self.types[link.event.number, source] for source in sources
-                 if (link.event.number, source) in self.types), "",
-            )  # fmt: skip
-            if found and class_of(sources[0]) == class_of(name):
-                return found
+            (source, *_) = map(str, one.sources)
+            known = self.types.get((link.event.number, source))
+            if known and class_of(source) == class_of(name):
+                return known
         return self.consumer_type(at, link.event, name) or own
 
     def consumer_type(self, at: int, event: Event, name: str) -> str:
@@ -414,17 +413,14 @@ class _Writer:
             value = int(source[0][lane])
             if isinstance(name, int) and not value:
                 continue
-            said = notation(value, type_) if type_[0] in "fb" or name in self._seen(link) else ""
             known = self.types.get((link.event.number, str(name)), "")
+            said = notation(value, type_) if type_[0] in "fb" or known else ""
             floats = type_[0] == "f" or type_.startswith("bf")
             if not taken.lanes[0][lane] or said in ("", notation(value, known)):
                 continue
             if floats or not isinstance(name, int):
                 notes.append(f"{self.name(link.event, name)} is {said} as {type_}")
         return "; ".join(dict.fromkeys(notes))
-
-    def _seen(self, link: Link) -> set[str]:
-        return {name for number, name in self.types if number == link.event.number}
 
     def cells(self, link: Link, given: Callable[[int], str]) -> list[str]:
         """Return what a statement gives in each lane that is told."""
@@ -485,8 +481,8 @@ class _Writer:
         order = [uses[name] for name in ("d", "a", "b", "c", "e") if name in uses] or step.uses
         texts = [self.operand(use, event) for use in sorted(order, key=lambda use: not use.written)]
         if step.form.is_load or step.form.is_store:
-            place = getattr(step.memory, "place", None)
-            where = step.memory.buffer if place is None else _at(place.buffer, place.offset)
+            (place, *_) = step.bytes_read or step.bytes_written
+            where = place.buffer if accesses_rows(step) else _at(place.buffer, place.start)
             texts.insert(1 if step.form.is_load else 0, f"[{where}]")
         if step.selector is not None:
             texts.append(str(step.selector))
@@ -521,7 +517,7 @@ class _Writer:
         bits = _register(result, row, column, made.holds.bits)
         type_ = _packed(step.form.d_type) if multiplies(step) else f"b{made.holds.bits}"
         if type_ != f"b{made.holds.bits}":
-            self.held[made.registers[column]] = ("", type_)
+            self.held[made.registers[column]] = type_
         return shown(bits, made.holds.bits, type_)
 
     def access(self, at: int, link: Link) -> Iterator[tuple[Line, str | None]]:
@@ -541,7 +537,7 @@ class _Writer:
             yield Line(text=f"{opcode} {self.operand(use, event)}, {where}", note=note), None
             return
         lane = self.way.lanes[0]
-        for index in [link.at[1]] if link.at is not None else self.loaded(at, link):
+        for index in link.registers if step.loads or link.at is None else [link.at[1]]:
             offset, alone = step.place.offset + size * index, len(self.way.lanes) == 1
             place = _at(step.place.buffer, offset + alone * size * step.count * lane)
             where = f"[{place}]" if alone else f"[{place}{by_lane}]"
@@ -556,57 +552,33 @@ class _Writer:
                 text = f"{opcode} {where}, {name}"
                 yield Line(text=text, values=values, note=self.left()), name
 
-    def loaded(self, at: int, link: Link) -> list[int]:
-        """Return which registers of a load matter to the lanes that are told."""
-        step = link.event.step
-        assert step.writes is not None
-        found = set[int]()
-        for later in self.way.links[at + 1 :]:
-            if link.event.number not in later.event.makers.values():
-                continue
-            code = later.event.step
-            for use in code.reads:
-                for index, register in enumerate(use.registers):
-                    if register in step.writes.registers and (
-                        not is_lane_code(code) or self.uses_input(later.event, code.inputs[index])
-                    ):
-                        found.add(step.writes.registers.index(register))
-        return sorted(found) or [0]
-
-    def uses_input(self, event: Event, name: str) -> bool:
-        return any(
-            link.taken is not None and link.event is event and name in _reads(link.taken.statement)
-            for link in self.way.links
-        )
-
     def named(self, at: int, register: Register, use: Use, index: int) -> tuple[str, str]:
         """Return the name of a register of an operand, and its notation.
 
         Scalar code calls it as it calls its input or its result.
         """
-        plain = self.registers.of(use)[index]
+        plain, plain_type = self.registers.of(use)[index], f"b{use.holds.bits}"
         if use.written:
             for later in self.way.links[at + 1 :]:
                 for read in later.event.step.reads:
                     if register in read.registers and is_lane_code(later.event.step):
                         name = later.event.step.inputs[read.registers.index(register)]
                         type_ = self.consumer_type(at, later.event, name)
-                        self.types[later.event.number, name] = type_ or f"b{use.holds.bits}"
-                        return self.name(later.event, name), type_ or f"b{use.holds.bits}"
+                        self.types[later.event.number, name] = type_ or plain_type
+                        return self.name(later.event, name), type_ or plain_type
                     if register in read.registers and multiplies(later.event.step):
                         return plain, _packed(later.event.step.form.type(read.field))
-            return plain, f"b{use.holds.bits}"
+            return plain, plain_type
         for earlier in reversed(self.way.links[:at]):
             made = earlier.event.step.writes
             if made is not None and register in made.registers:
                 step = earlier.event.step
                 if is_lane_code(step):
                     name = step.results[made.registers.index(register)]
-                    type_ = self.types.get((earlier.event.number, name), f"b{use.holds.bits}")
+                    type_ = self.types.get((earlier.event.number, name), plain_type)
                     return self.name(earlier.event, name), type_
-                type_ = self.held.get(register, ("", f"b{use.holds.bits}"))[1]
-                return plain, type_
-        return plain, f"b{use.holds.bits}"
+                return plain, self.held.get(register, plain_type)
+        return plain, plain_type
 
     # What is stored
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from corpus import Entry, Finding, Kind, ShrinkStatus
+from corpus.entry import KERNEL
 from corpus.finding import RIGHT
 from corpus.opening import read_answers
 from fuzz.explain.document import (
@@ -24,7 +25,7 @@ from fuzz.explain.listing import Way
 from fuzz.explain.values import apart, number, shown, spans
 from fuzz.findings.case import LAUNCH, MODULE, ORIGINAL, OTHER_KERNELS, REWRITTEN, is_value_finding
 from fuzz.findings.families import Asked, asked_of, who_has
-from fuzz.findings.making import commands_of, is_runnable
+from fuzz.findings.making import SINCE, commands_of, is_runnable
 from fuzz.findings.verdicts import Difference
 from fuzz.kinds import KINDS, described, sentence
 from fuzz.output import counted, typed
@@ -374,11 +375,13 @@ def _of_module(entry: Entry) -> Iterator[Block]:
         for reason in finding.oracle.reasons:
             section = f" ({ISA}, {reason.section})" if reason.section else ""
             yield Paragraph(f"{reason.text}{section}")
-    for name in (REWRITTEN, MODULE):
-        if name in finding.files:
-            yield Heading(f"The module: {name}")
-            yield Code(entry.read(name).decode(errors="replace"), "ptx")
-            break
+    name = next((name for name in (REWRITTEN, MODULE) if name in finding.files), "")
+    module = entry.read(name).decode(errors="replace") if name else ""
+    if missing := [text for text in finding.instructions if text not in module]:
+        yield Code("\n".join(missing), "ptx")
+    if module:
+        yield Heading(f"The module: {name}")
+        yield Code(module, "ptx")
 
 
 # Compilers
@@ -397,7 +400,7 @@ _SPAN = re.compile(r"V(\d+\.\d+\.\d+)")
 
 def _judged(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[tuple[str, str]]:
     finding, details = entry.finding, entry.finding.details
-    told = tuple(asked) or asked_of(finding)
+    told = sorted(tuple(asked) or asked_of(finding), key=_age)
     found: dict[str, list[Asked]] = {}
     for one in told:
         found.setdefault(_outcome_word(one) if one.wrong else _RIGHT, []).append(one)
@@ -417,14 +420,16 @@ def _judged(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[tup
     elif not told and (build := _own_build(finding)):
         texts["wrong"] = "; ".join(filter(None, (texts.get("wrong", ""), build)))
         versions["wrong"] = [texts["wrong"]]
+    if told:
+        # A span below is of neighbours among these.
+        ran = dict.fromkeys(one.version for one in told)
+        yield "run", ", ".join(ran).replace("driver", "the driver's compiler")
     for name in sorted(texts, key=lambda name: (name == _RIGHT, name)):
         yield name, texts[name]
-    if _bisectable(entry):
-        others = "other versions and levels" if _SPAN.search(str(texts)) else "any ptxas"
-        command = typed(
-            ("warpfuzz", "bisect", entry.id if sent else entry.path, "--compilers", "all")
-        )
-        yield "not run", f"{others}: {command}"
+    for what, command in commands_of(entry, sent=sent):
+        if what == SINCE:
+            others = "other versions and levels" if _SPAN.search(str(texts)) else "any ptxas"
+            yield "not run", f"{others}: {command} --compilers all"
     behind = "another answer" if answers else _RIGHT
     yield from _since({name: " ".join(some) for name, some in versions.items()}, behind)
 
@@ -466,22 +471,27 @@ def _own_build(finding: Finding) -> str:
     return f"{one.runner} {one.version} {one.options}".strip()
 
 
-def _bisectable(entry: Entry) -> bool:
-    return any(name == "since when" for name, _ in commands_of(entry))
+def _age(one: Asked) -> tuple[object, ...]:
+    """Order versions of ptxas by their age, and others behind them."""
+    found = _SPAN.match(one.version)
+    return (0, *_order(found[1])) if found else (1, one.version)
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
 
 
 def _since(texts: Mapping[str, str], word: str) -> Iterator[tuple[str, str]]:
     """Tell between which versions of ptxas it appeared and went."""
-    order = lambda text: tuple(map(int, text.split(".")))  # noqa: E731
     right = _SPAN.findall(texts.get(_RIGHT, ""))
     wrong = [one for name, text in texts.items() if name != _RIGHT for one in _SPAN.findall(text)]
     if not wrong:
         return
-    first, last = min(wrong, key=order), max(wrong, key=order)
-    before = [one for one in right if order(one) < order(first)]
-    behind = [one for one in right if order(one) > order(last)]
-    oldest = f"{word} in {max(before, key=order)}" if before else "the oldest that was run"
-    newest = f"{word} in {min(behind, key=order)}" if behind else "the newest that was run"
+    first, last = min(wrong, key=_order), max(wrong, key=_order)
+    before = [one for one in right if _order(one) < _order(first)]
+    behind = [one for one in right if _order(one) > _order(last)]
+    oldest = f"{word} in {max(before, key=_order)}" if before else "the oldest that was run"
+    newest = f"{word} in {min(behind, key=_order)}" if behind else "the newest that was run"
     yield "since", f"{first} ({oldest})"
     yield "until", f"{last} ({newest})"
 
@@ -491,7 +501,7 @@ def _since(texts: Mapping[str, str], word: str) -> Iterator[tuple[str, str]]:
 
 def _commands(entry: Entry) -> list[tuple[str, str]]:
     finding = entry.finding
-    found = [(what, command) for what, command in commands_of(entry)]
+    found = commands_of(entry)
     if not is_runnable(entry) and MODULE in finding.files:
         asked = next((one for one in finding.runners if one.outcome not in RIGHT), None)
         options = asked.options.split() if asked is not None else []
@@ -507,6 +517,9 @@ def _commands(entry: Entry) -> list[tuple[str, str]]:
         )
         which = f"ptxas {asked.version.removeprefix('V')}" if asked is not None else "ptxas"
         found.insert(0, (which, command))
+    if KERNEL in finding.files:
+        lines = len(entry.read(KERNEL).splitlines())
+        found.append((f"a kernel of {lines} lines", str(entry.path / KERNEL)))
     return found
 
 

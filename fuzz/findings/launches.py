@@ -42,7 +42,7 @@ MOST_BYTES = 64 << 20
 _LARGEST_BLOCK, _LARGEST_GRID = 1024, 1 << 16
 """Threads of a block on every target (CUDA C++ Programming Guide, Technical Specifications), and
 blocks that the simulated device runs at once."""
-_MOST_SHARED = 0xC000
+MOST_SHARED = 0xC000
 """Shared memory of a block without asking the driver for more (the same tables)."""
 _MOST_PARAMETERS = 32764
 """Bytes of a kernel's parameters (PTX ISA 5.1.6.1, Kernel Function Parameters)."""
@@ -73,7 +73,7 @@ class LaunchRows(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     entry: str | None = None
     grid: _Shape | None = None
     block: _Shape | None = None
-    shared: Annotated[int, Meta(ge=0, le=_MOST_SHARED)] | None = None
+    shared: Annotated[int, Meta(ge=0, le=MOST_SHARED)] | None = None
     arguments: dict[str, int | float | BufferRow] = {}
 
 

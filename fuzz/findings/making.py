@@ -42,6 +42,8 @@ from runners.processes import quoted
 from runners.toolchains import VERSION, names_program, parted
 from runners.variants import NONE, PLAIN, Variant, parse_variant, split_variant
 
+SINCE = "since when"
+"""What a bisection tells."""
 NOTHING = "none"
 """In place of a fault or a pass: nothing is planted."""
 MODULE, PROGRAM = "module.ptx", "program.json"
@@ -283,15 +285,18 @@ def lacks_images(entry: Entry) -> bool:
     return entry.finding.kind in of_results and not is_runnable(entry)
 
 
-def commands_of(entry: Entry) -> list[tuple[str, str]]:
-    """Return the commands that a page of a finding names, each with what it does."""
-    path, made = entry.path, entry.finding.made
+def commands_of(entry: Entry, *, sent: bool = False) -> list[tuple[str, str]]:
+    """Return the commands that a page of a finding names, each with what it does.
+
+    They name its folder; or its id, on a page that is `sent` to others.
+    """
+    path, made = entry.id if sent else entry.path, entry.finding.made
     if lacks_images(entry):
         return [("without warpfuzz", typed(("warpfuzz", "repro", path)))]
-    found = [("run it again", replay_command(entry))]
+    found = [("run it again", replay_command(entry, path=str(path)))]
     # Others than a GPU run PTX: no ptxas has to do with what came out there.
     if made.runner in ("", "ptxas", "cuda") or made.front_end or made.assembler:
-        found.append(("since when", typed(("warpfuzz", "bisect", path, *_passed(made)))))
+        found.append((SINCE, typed(("warpfuzz", "bisect", path, *_passed(made)))))
     return [*found, ("without warpfuzz", typed(("warpfuzz", "repro", path)))]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -21,8 +21,6 @@ from oracle.errors import DeviceLostError, InfrastructureError
 from oracle.execution import execute
 from oracle.permission import contradicting
 from oracle.program import Program
-from oracle.targets import Module
-from runners.emission import emit_single
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Runner
 from runners.ptx_text import kernel_texts
@@ -128,20 +126,6 @@ def attempt(runner: Runner, subject: Subject) -> Attempt:
         kinds={one.tobytes(): kind for one, kind in zip(different, verdicts, strict=True)},
         compiled=compiled,
     )
-
-
-def smallest_kernel(runner: Runner, subject: Subject, kind: Kind) -> str | None:
-    """Return the PTX of a subject's smallest kernel (`emit_single`) if it shows the same kind.
-
-    None where it does not, and where other kernels or several copies are needed. Raises as
-    `attempt`.
-    """
-    if subject.others or subject.copies > 1 or not kind.shares_cause:
-        return None
-    named = Module.named(subject.module.target, subject.module.version)
-    module = emit_single(subject.program, module=named)
-    seen = attempt(runner, replace(subject, module=module))
-    return module.ptx if seen.kind is kind else None
 
 
 def distinct(images: Images) -> Images:

@@ -17,6 +17,7 @@ from typing import TypeVar, cast
 from corpus import Entry, Finding
 from corpus.opening import Answers
 from fuzz.findings.case import MODULE, PROGRAM, is_runnable, subject_of
+from fuzz.findings.kernels import smallest_kernel
 from fuzz.findings.making import NOTHING, ReplayOptions
 from fuzz.findings.probes import (
     STAND_IN,
@@ -28,7 +29,7 @@ from fuzz.findings.probes import (
     replay_status,
     words_of,
 )
-from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked, smallest_kernel
+from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked
 from fuzz.runner import OpenRunner, RunnerChoice, opened, rewriters
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from runners.assemblers.assembler import Assembler

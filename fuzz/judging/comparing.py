@@ -207,7 +207,7 @@ def compared(
                 f"{', '.join(ran[0][0].names)}: all that the kernel writes depends on approximate "
                 "instructions, and nothing else ran that it could be compared with"
             )
-            ran = []
+            ran, answers = [], [one for one in answers if isinstance(one[1], Failure)]
     groups: dict[str, list[tuple[Answerer, Images | Failure]]] = {}
     agreeing: list[Answerer] = []
     for one, answer in answers:

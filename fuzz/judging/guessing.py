@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 
 from fuzz.findings.launches import (
+    MOST_SHARED,
     TYPES,
     BufferRow,
     LaunchRows,
@@ -35,6 +36,7 @@ from oracle.errors import UsageError
 from oracle.instructions import INSTRUCTIONS
 from oracle.statements import without_comments
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
+from runners.simulated.decoder import Kernel
 from runners.simulated.parser import parse
 from runners.simulated.syntax import (
     Address,
@@ -184,8 +186,14 @@ def _guess(
             re.search(rf"(?<![\w$%]){re.escape(name)}(?![\w$])", _DYNAMIC.sub("", text))
             for name in _DYNAMIC.findall(text)
         )
-        shared = 16 << 10 if dynamic else 0
-        said += [f"shared = {shared} bytes (there is dynamic shared memory)"] if dynamic else []
+        shared = 0
+        if dynamic:
+            found = device.load(seen).kernels.get(entry) if seen else None
+            own = found.static.shared_bytes if isinstance(found, Kernel) else 0
+            shared = (MOST_SHARED - own) // 1024 * 1024
+            said.append(
+                f"shared = {shared} bytes (there is dynamic shared memory: all that is left)"
+            )
     axes = [x * y for x, y in zip(shape_of(grid), shape_of(block), strict=True)]
     threads, why_so = math.prod(axes), "the threads of the launch"
     if along:
@@ -411,9 +419,14 @@ def _observable(ptx: str, entry: str, device: SimulatedDevice) -> str:
         trap = _unknown(text, entry, device)
         if trap is None:
             return text
-        listing = parse(text)
+        listing, said = parse(text), trap.trap.message
         every = [*listing.entries.values(), *listing.functions.values()]
-        found = [one for each in every for one in each.body or () if one.line == trap.trap.line]
+        found = [
+            one
+            for each in every
+            for one in each.body or ()
+            if one.line == trap.trap.line and re.match(rf"{re.escape(one.opcode)}[ :]", said)
+        ]
         lines = text.splitlines(keepends=True)
         start = sum(map(len, lines[: trap.trap.line - 1]))
         at = text.find(found[0].text, start) if found else -1
@@ -450,8 +463,9 @@ def _written(one: Instruction) -> list[str]:
     if not one.operands:
         return []
     first = one.operands[0]
-    parts = (first.first, first.second) if isinstance(first, Pair) else (first,)
-    parts = first.parts if isinstance(first, Vector | Group) else parts
+    if isinstance(first, Pair):
+        return [first.first.text, first.second.text]
+    parts = first.parts if isinstance(first, Vector | Group) else (first,)
     return [part.text for part in parts if isinstance(part, Name)]
 
 
@@ -482,7 +496,7 @@ def _sizes(
         raise _RefusedError(said, refused.trap.kind)
     if lenient:
         # What was left out may reach further.
-        most = np.maximum(2 * most if ran else _UNSEEN_BYTES, 16 * setup.threads)
+        most[:] = np.maximum(2 * most if ran else _UNSEEN_BYTES, 16 * setup.threads)
     sizes, why = {}, {}
     for name, size in zip(setup.buffers, map(int, most), strict=True):
         sizes[name] = max(_LEAST_BYTES, -(-size // 16) * 16)

@@ -25,9 +25,8 @@ from corpus import (
 from corpus.known import Known, Row
 from corpus.programs import pack
 from fuzz import warpfuzz_version
-from fuzz.checks.compiler_suspects import with_outcomes
 from fuzz.compilers.matrix import Matrix
-from fuzz.compilers.members import Member, MemberRunner, fitting, placed
+from fuzz.compilers.members import Member, MemberRunner, fitting, placed, with_outcomes
 from fuzz.findings.case import (
     ACTUAL,
     EXPECTED,

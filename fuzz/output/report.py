@@ -36,6 +36,7 @@ from fuzz.output import (
     plain,
     table,
 )
+from oracle.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -69,13 +70,18 @@ class ReportRow:
     test: Test | None = None
 
 
+def rows_of(data: Iterable[Data]) -> list[ReportRow]:
+    """Return JSON objects as rows."""
+    return [ReportRow(data=one) for one in data]
+
+
 @dataclass(frozen=True)
 class ReportColumn:
     """A column of what people are shown of rows."""
 
     heading: str
-    value: str | Callable[[Data], Any]
-    """Key of the row's data, or a function of them."""
+    value: str | Callable[[Data], Any] = ""
+    """Key of the row's data, or a function of them; by itself the heading is the key."""
     number: bool = False
     whole: bool = False
     """Whether a cell is never wrapped: an opcode, an id."""
@@ -84,7 +90,9 @@ class ReportColumn:
 
     def text(self, row: ReportRow) -> Text:
         """Return the cell of a row."""
-        value = self.value(row.data) if callable(self.value) else row.data[self.value]
+        value = (
+            self.value(row.data) if callable(self.value) else row.data[self.value or self.heading]
+        )
         if isinstance(value, Text):
             return value
         if value is None or isinstance(value, bool):
@@ -295,14 +303,21 @@ def tap_test(number: int, test: Test, *, expected_to_fail: bool = False) -> Iter
 
 # Pages
 
+
+def check_kind(path: Path | None, *kinds: str) -> None:
+    """Raise UsageError now for a report that ends in none of these, such as ".html"."""
+    if path is not None and path.suffix not in kinds:
+        raise UsageError(f"--report {path}: give a name that ends in {' or '.join(kinds)}")
+
+
 _DARK = TerminalTheme(
     (22, 24, 29),
     (236, 236, 236),
     [(139, 148, 158), (255, 123, 114), (126, 231, 135), (227, 179, 65),
      (121, 192, 255), (210, 168, 255), (86, 212, 221), (236, 236, 236)],
 )  # fmt: skip
-"""Colours of a terminal on a page: each, also dimmed to the half, has a contrast of 4.5 or more to
-the background (WCAG 2.2, 1.4.3), but for the red and violet that nothing dims."""
+"""Colours of a terminal on a page: each has a contrast of at least 5.8 to the background, and
+dimmed text of no colour 4.6 (WCAG 2.2, 1.4.3, asks for 4.5)."""
 _REPORT_COLUMNS, _REPORT_ROWS = 120, 400
 """Columns of a report: what a page of a browser shows without scrolling; rows of a dashboard in
 it: enough for every family that a person reads."""

@@ -67,6 +67,8 @@ class Note:
     specific: bool = False
     """Whether the note asks for one of the architecture- or family-specific targets of
     9.7.14.5.15."""
+    also: str = ""
+    """A target that a note of these asks for besides."""
 
     def refusal(self, module: Module) -> str | None:
         """Say why the version or the target of a module does not satisfy the note, if so."""
@@ -77,7 +79,7 @@ class Note:
             return f"{self.text} The PTX ISA version here is {version}."
         if self.target is not None and target.number < self.target:
             return f"{self.text} The target here is {target.name}."
-        if self.specific and not _has_specific_shapes(module):
+        if self.specific and target.name != self.also and not _has_specific_shapes(module):
             return f"{self.text} Here: {target.name} and PTX ISA version {version}."
         return None
 

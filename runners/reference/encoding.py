@@ -398,6 +398,8 @@ class _Writer:
             starts = np.array(rows.addresses[: form.addresses])
             starts += self._at(Place(buffer=rows.buffer))
             table, registers = moves(form).ravel(), self._lanes(use)
+            if form.row_bytes < ROW_BYTES:
+                raise _unknown(form.opcode)
             if is_packed(form):
                 self._load_all()
                 self._touch_all(step.uses)

@@ -14,7 +14,7 @@ from runners.simulated.scalar import APPROXIMATE
 
 _REGISTER = re.compile(r"(?<![\w$%.])[%$A-Za-z_][\w$%]*")
 _OPERAND = re.compile(r"(?:\[[^\]]*\]|\{[^}]*\}|\([^)]*\)|[^,;\[{(])+")
-_STORE = re.compile(r"(?:atom|red|st|stmatrix|cp|wmma\.store)\b")
+_ATOMIC = re.compile(r"(?:atom|red)\b")
 _NOWHERE = re.compile(r"(?:bra|brx|call|bar|barrier)\b(?!\.\S*red)")
 """Instructions whose first operand is no register that they write."""
 
@@ -47,8 +47,9 @@ def _read(step: Step) -> _Read:
     opcode, _, rest = step.text.rstrip(";").partition(" ")
     operands = [found.strip() for found in _OPERAND.findall(rest)]
     guard = frozenset([step.guard.rpartition(":")[2].partition("#")[0]] if step.guard else ())
-    is_store = _STORE.match(opcode) is not None
-    writes = operands and not operands[0].startswith("[") and not _NOWHERE.match(opcode)
+    at_first = bool(operands) and operands[0].startswith("[")
+    is_store = at_first or _ATOMIC.match(opcode) is not None
+    writes = operands and not at_first and not _NOWHERE.match(opcode)
     deciding = frozenset[str]()
     if step.goals or step.index or not (step.operation or step.barrier):
         deciding = _names(" ".join(operands)) | guard

@@ -43,11 +43,12 @@ _LOADED: dict[tuple[str, str], tuple[bool | None, int]] = {
     ("m8n8", "b16"): (None, 4),
     ("m8n16", "b8x16.b6x16_p32"): (False, 4),
     ("m8n16", "b8x16.b4x16_p64"): (False, 4),
+    ("m8n16", "s8.s4"): (False, 4),
     ("m16n16", "b8"): (True, 2),
     ("m16n16", "b8x16.b6x16_p32"): (True, 2),
     ("m16n16", "b8x16.b4x16_p64"): (True, 2),
 }
-_PACKED_BITS = {"b8x16.b6x16_p32": 6, "b8x16.b4x16_p64": 4}
+_PACKED_BITS = {"b8x16.b6x16_p32": 6, "b8x16.b4x16_p64": 4, "s8.s4": 4}
 """Bits in memory of elements that are bytes in registers."""
 # Up to this architecture every lane's address has to be valid, used or not (the page's note).
 _ALL_LANES_UP_TO = 75
@@ -119,9 +120,11 @@ def _load(operands: Operands, match: re.Match[str]) -> Operation:
         operands.unsupported("this combination of qualifiers is not known")
     if shape == "m8n8":
         operands.need(75)
-    elif not operands.silicon.target.has_narrow_rows:
+    elif not operands.silicon.target.has_narrow_rows and not (
+        kind == "s8.s4" and operands.silicon.target.name == "sm_90a"
+    ):
         operands.lacks("sm_100a, sm_110a, sm_120a or one of their families")
-    unit = operands.unit(RowUnit(transposed=transposed))
+    unit = operands.unit(RowUnit(transposed=transposed, signed=kind == "s8.s4"))
     layout = _layout(shape, number, unit.transposed)
     target, place = operands.expect(2)
     names = operands.registers(target, layout.count, 32)
@@ -129,11 +132,13 @@ def _load(operands: Operands, match: re.Match[str]) -> Operation:
     used = number * (16 if shape == "m16n16" else 8)
     checked = LANES if operands.silicon.architecture <= _ALL_LANES_UP_TO else used
     width = layout.bits // 8
+    # Of s8.s4 nothing is padding.
+    row_bytes = _ROW_BYTES // 2 if kind == "s8.s4" else _ROW_BYTES
 
     def compute(warps: Warps, mask: Mask) -> list[Values]:
         rows = read_runs(
-            warps, Space.SHARED, starts(warps)[:checked], _ROW_BYTES // width, width, mask,
-            alignment=_ROW_BYTES,
+            warps, Space.SHARED, starts(warps)[:checked], row_bytes // width, width, mask,
+            alignment=row_bytes,
         )[:used]  # fmt: skip
         if kind in _PACKED_BITS:
             rows = _expanded(rows, _PACKED_BITS[kind], unit)
@@ -187,7 +192,7 @@ FORMS: tuple[Form, ...] = (
     (
         re.compile(
             r"ldmatrix\.sync\.aligned\.(?P<shape>m8n8|m8n16|m16n16)\.x(?P<num>[124])"
-            rf"(?P<trans>\.trans)?{_SHARED}\.(?P<type>b16|b8|b8x16\.b6x16_p32|b8x16\.b4x16_p64)"
+            rf"(?P<trans>\.trans)?{_SHARED}\.(?P<type>b16|b8|b8x16\.b6x16_p32|b8x16\.b4x16_p64|s8\.s4)"
         ),
         _load,
     ),

@@ -3,8 +3,8 @@
 What the units of sm_90 do was measured on an H200 (November 2026): f16, bf16 and tf32 are blocks
 of as many products as one instruction has, tf32 too; e4m3 and e5m2 are unpacked to f16, added up in
 two blocks, from zero, and meet C behind that (sm_89 and sm_120 have a unit for them); m8n8k4 of f16
-is scalar arithmetic in f32, but on sm_70 and sm_75, which have a unit for it. Other architectures are given the same with their own
-blocks.
+is scalar arithmetic in f32, but on sm_70 and sm_75, which have a unit for it. Other architectures
+are given the same with their own blocks.
 """
 
 import re

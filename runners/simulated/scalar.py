@@ -35,6 +35,7 @@ Target = tuple[str, np.dtype[Any]]
 
 _CLASSES = {"rnd": "rn rz rm rp", "irnd": "rni rzi rmi rpi", "bool": "and or xor"}
 _CLASSES |= {"part": "lo hi", "mode": "clamp wrap", "atype": "u32 s32", "btype": "u32 s32"}
+_WITH_SYNC = (6, 4)
 _CARRY, _BORROW = "CC.CF", "CC.CF of subtractions"
 """Keys of the carry flag among the registers: as additions, and as subtractions read it."""
 _SAME_BITS = (np.add, np.subtract, np.multiply, np.bitwise_and, np.bitwise_or, np.bitwise_xor)
@@ -96,7 +97,8 @@ class Op:
     needs
         The lowest architecture by the type of an element, where that is above sm_70.
     until
-        The architecture of a module from which on there is no such instruction.
+        The architecture of a module from which on there is no such instruction since PTX ISA 6.4
+        (9.7.9.6, 9.7.13.9).
     lanes
         Whether the lanes of a warp know of each other.
     otherwise
@@ -147,8 +149,12 @@ class Op:
     def _decode(self, operands: Operands, q: Qualifiers, slots: Sequence[_Slot]) -> Operation:
         if self._needs:
             operands.need(self._needs.get(q["element"], 0))
-        if self.until and operands.silicon.target.architecture >= self.until:
-            operands.lacks(f"a .target below sm_{self.until}")
+        if (
+            self.until
+            and operands.silicon.target.architecture >= self.until
+            and operands.surroundings.version >= _WITH_SYNC
+        ):
+            operands.lacks(f"a .target below sm_{self.until}, or PTX ISA before 6.4")
         given: list[Operand] = list(operands.instruction.operands)
         paired = isinstance(first := given[0], Pair)
         if isinstance(first, Pair):

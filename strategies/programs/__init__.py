@@ -4,7 +4,7 @@ from strategies.programs.drawing import programs
 from strategies.programs.forms import VALUED_FORMS, is_valued
 from strategies.programs.undefined import undefined_programs
 
-GENERATOR_VERSION = 15
+GENERATOR_VERSION = 16
 """Goes up when the same seed would give other programs or contents; CHANGELOG.md says why."""
 
 __all__ = ["GENERATOR_VERSION", "VALUED_FORMS", "is_valued", "programs", "undefined_programs"]

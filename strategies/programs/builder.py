@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from hypothesis import strategies as st
+from hypothesis.internal.conjecture.data import ConjectureData
 
 from oracle.forms import Form
 from oracle.operands import Held
@@ -25,9 +25,10 @@ from strategies.programs.memory import Memory
 
 T = TypeVar("T")
 
-_DIGITS = st.integers(0, (1 << 60) - 1)
-"""More than the product of the radices of any group, by so much that digits are uniform."""
-_WIDE_DIGITS = st.integers(0, (1 << 384) - 1)
+_DIGITS = (1 << 60) - 1
+"""Most that an integer of digits is: more than the product of the radices of any group, by so much
+that digits are uniform."""
+_WIDE_DIGITS = (1 << 384) - 1
 """As `_DIGITS`, for a scalar instruction with its constants."""
 
 
@@ -51,9 +52,9 @@ class Dice:
         return self.below(times) == times - 1
 
 
-def drawn_dice(draw: st.DrawFn) -> Dice:
+def drawn_dice(data: ConjectureData) -> Dice:
     """Draw the digits of a group of decisions."""
-    return Dice(draw(_DIGITS))
+    return Dice(data.draw_integer(0, _DIGITS))
 
 
 class Builder:
@@ -61,8 +62,8 @@ class Builder:
 
     Parameters
     ----------
-    draw
-        Where decisions come from.
+    data
+        Where decisions come from: integers are drawn without a strategy, a seventh of the time.
     palette
         The forms that may be used.
     everything
@@ -74,9 +75,14 @@ class Builder:
     """
 
     def __init__(
-        self, draw: st.DrawFn, palette: Palette, everything: Palette, focus: Focus, module: Module
+        self,
+        data: ConjectureData,
+        palette: Palette,
+        everything: Palette,
+        focus: Focus,
+        module: Module,
     ) -> None:
-        self._draw = draw
+        self._data = data
         self.module = module
         self.palette = palette
         self.everything = everything
@@ -97,11 +103,11 @@ class Builder:
 
     def dice(self) -> Dice:
         """Draw the digits of a group of decisions."""
-        return drawn_dice(self._draw)
+        return drawn_dice(self._data)
 
     def wide_dice(self) -> Dice:
         """Draw the digits of a group of decisions that holds numbers of up to 64 bits."""
-        return Dice(self._draw(_WIDE_DIGITS))
+        return Dice(self._data.draw_integer(0, _WIDE_DIGITS))
 
     def take(self, *features: Feature) -> bool:
         """Tell whether one of some features is still asked for, and tick them off."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hypothesis import strategies as st
+from hypothesis.internal.conjecture.data import ConjectureData
+from hypothesis.strategies import SearchStrategy
 
 from oracle.errors import UsageError
 from oracle.formats import FORMATS
@@ -72,9 +73,7 @@ _NEEDS = {
 _STEPS = ((Has.STEPS_12, 12), (Has.STEPS_24, 24))
 
 
-def programs(
-    focus: Focus, *, module: Module, forms: tuple[Form, ...]
-) -> st.SearchStrategy[Program]:
+def programs(focus: Focus, *, module: Module, forms: tuple[Form, ...]) -> SearchStrategy[Program]:
     """Draw programs that a module can have and that the ISA defines.
 
     They shrink towards one multiplication of matrices at the start of their buffers in global
@@ -109,14 +108,21 @@ def programs(
             f"`warpfuzz isa --target {module.target.name} --ptx-version {module.version}` lists "
             "what there is"
         )
-    return _programs(focus, module, known)
+    return _Programs(focus, module, known)
 
 
-@st.composite
-def _programs(draw: st.DrawFn, focus: Focus, module: Module, known: Palette) -> Program:
-    builder = Builder(draw, known, everything(module), focus, module)
-    program = _ProgramDraw(builder).program()
-    return with_shared_registers(program, builder.dice, focus, module.target.name)
+class _Programs(SearchStrategy[Program]):
+    """What `programs` returns."""
+
+    def __init__(self, focus: Focus, module: Module, known: Palette) -> None:
+        super().__init__()
+        self._focus, self._module, self._known = focus, module, known
+
+    def do_draw(self, data: ConjectureData) -> Program:
+        focus, module = self._focus, self._module
+        builder = Builder(data, self._known, everything(module), focus, module)
+        program = _ProgramDraw(builder).program()
+        return with_shared_registers(program, builder.dice, focus, module.target.name)
 
 
 class _ProgramDraw:

@@ -32,6 +32,7 @@ from strategies.programs.live_values import LiveValue
 from strategies.programs.registers import load_registers, store_registers
 from strategies.programs.scalar_rows import (
     NTH_BIT,
+    OF_SCALARS,
     always_wrong,
     constant,
     drawn_rows,
@@ -63,7 +64,9 @@ _CONSTANT = 4
 """One instruction in so many that takes no constant as an operand has one in a register."""
 _USED = 4
 """One result in so many is used right behind as what it is. Of 16 bits, and of pairs of these,
-which compilers keep in wider registers, all are but one in so many."""
+which compilers keep in wider registers, all are but one in so many. Of 2,500 programs (seed
+424242, 2026-11-28) 31 compare what neg.s16 made as s16, and 36 read one half of a sum of halves and
+a constant; with generator 15 none did, and two defects of ptxas were never met."""
 _ROTATIONS = {
     "b32": ("shl.b32", "shr.u32", ("or.b32", "add.s32", "xor.b32", "sub.s32")),
     "b64": ("shl.b64", "shr.u64", ("or.b64", "add.s64", "xor.b64", "sub.s64")),
@@ -130,10 +133,12 @@ class Lanes:
             dice = self._dice()
             made += self._made(dice.one_of(self._rows.first), known, dice)
         made += self._classes(known, self._dice())
+        taken = statements_taken(made)
         while self._left > 0:
             before, open_ = list(known), dict(self._open)
             some = self._statement(known, depth=0, turns=1, loop=False)
-            if statements_taken([*made, *some]) > MAX_STATEMENTS - _BEHIND:
+            taken += statements_taken(some)
+            if taken > MAX_STATEMENTS - _BEHIND:
                 known[:], self._open = before, open_
                 break
             made += some
@@ -246,12 +251,8 @@ class Lanes:
         )  # fmt: skip
 
     def _assign(self, known: list[str], dice: Dice, predicate: str, depth: int) -> list[Assign]:
-        asked = [
-            row
-            for feature, rows in self._rows.every.items()
-            if feature in self._builder.wanted
-            for row in rows
-        ]
+        wanted, every = self._builder.wanted & OF_SCALARS, self._rows.every.items()
+        asked = [row for of, rows in every if of in wanted for row in rows] if wanted else []
         like = dice.one_of(self._before) if self._before and dice.once_in(_RELATED) else None
         for _ in range(8):
             row = dice.one_of(asked or (self._alike(like, dice) if like else self._any(dice)))
@@ -412,8 +413,9 @@ class Lanes:
         """Return statements that belong together: a rotation, a carry, what lanes do together."""
         kind = dice.below(6)
         builder, warp, carries = self._builder, self._rows.warp, self._rows.carries
-        asked = [row for row in warp if OF_SCALAR[row.family] in builder.wanted]
-        pairs = [pair for pair in carries if OF_SCALAR[pair[1].family] in builder.wanted]
+        wanted = builder.wanted & OF_SCALARS
+        asked = [row for row in warp if OF_SCALAR[row.family] in wanted] if wanted else []
+        pairs = [pair for pair in carries if OF_SCALAR[pair[1].family] in wanted] if wanted else []
         if (kind == 0 or pairs) and carries:
             rows = dice.one_of(pairs or carries)
             if all(_can_read(row, known) for row in rows):

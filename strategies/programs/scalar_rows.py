@@ -25,6 +25,7 @@ of what uses a result: half of the time."""
 _TYPE = re.compile(r"(?:[usbf]|bf|tf)\d+(?:x\d)?|pred|e\dm\dx2")
 """A word of an opcode that names a type."""
 NTH_BIT = OF_SCALAR["fns"]
+OF_SCALARS = frozenset(OF_SCALAR.values())
 
 
 def always_wrong(row: ScalarInstruction, guard: str = "") -> bool:

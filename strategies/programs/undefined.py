@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from hypothesis import strategies as st
+from hypothesis.control import current_build_context
 
 from oracle.forms import ROW_BYTES, Form
 from oracle.ops import MatrixAccess, accesses_matrix, accesses_rows
@@ -48,7 +49,7 @@ def undefined_programs(
 @st.composite
 def _damaged(draw: st.DrawFn, defined: st.SearchStrategy[Program]) -> Program:
     program = draw(defined)
-    dice = drawn_dice(draw)
+    dice = drawn_dice(current_build_context().data)
     # Loops and branches that are never taken would hide what stands in them.
     options: list[tuple[int, Step | None]] = [
         (index, damaged)

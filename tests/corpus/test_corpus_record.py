@@ -27,9 +27,50 @@ def test_ids_kinds_and_families_are_what_they_were():
     assert said == RECORDED
 
 
-def test_no_finding_of_the_record_fits_two_rows():
-    rows = load_known().entries
-    assert all(sum(row.fits(one.finding) for row in rows) <= 1 for one in ENTRIES.values())
+KNOWN = {
+    "result-in-the-registers-of-a-multiplicand": {"a330f3ef", "aab1ca38"},
+    "addend-in-another-order": {"3d765d0f"},
+    "addend-of-bytes-in-another-order": {"b884f655"},
+    "addend-of-bytes-lost": {"49c3d7f4"},
+    "addend-of-sparse-bytes-in-another-order": {"4c2cee8a"},
+    "addend-of-sparse-bytes-lost": {"98e7ef05"},
+    "position-of-bfe-folded": {"a8997f2b"},
+    "length-of-bfi-modulo-32": {"128a5e25"},
+    "difference-of-shifts-rotated": {"ae98bf0a"},
+    "repeated-comparison-without-ftz": {"2f131bab"},
+    "absolute-values-left-out-behind-sat-of-one-instruction": {"457233a4"},
+    "other-half-behind-set": {"8f983174"},
+    "least-number-added-by-sub-sat": {"0750f349"},
+    "addend-of-madc-hi-lost": {"eb66768c"},
+    "shift-of-a-product-left-out": {"b7c3cc9b"},
+    "neg-ftz-taken-for-neg": {"3a59b494"},
+    "sign-in-front-of-a-shift": {"b5a3bb47"},
+    "amount-of-a-16-bit-shift-lost": {"af752280", "7beaa852"},
+    "constants-of-a-saturating-sum": {"d1fccb98"},
+    "cnot-negated-behind-xor": {"79b33306"},
+    "sign-in-front-of-xorsign-left-out": {"e3018b80"},
+    "mask-compared-without-ftz": {"c0f7e6b0"},
+    "mask-negated-behind-a-predicate": {"5a55df11"},
+    "nan-of-64-bits-saturated": {"4c5a39c9"},
+    "constant-multiplicand-of-bytes-unpacked-from-another-number": {"19c7b6f1", "09bdf6a7"},
+    "copysign-of-one-register-merged": {"4fe92c5a"},
+    "ftz-lost-in-front-of-a-maximum-with-0": {"dcc58354"},
+    "half-converted-to-tf32-by-name": {"9168abff"},
+    "lop3-of-one-register-merged": {"bf0d6aa8"},
+    "negation-of-a-fragment-lost": {"691466f5", "69f82e72", "88f1af40"},
+}
+"""By the id of a known discrepancy: the findings that it explains. All others have another cause,
+or the name that they had when they were recorded."""
+
+
+def test_a_known_discrepancy_explains_the_findings_of_its_cause_and_no_others():
+    found: dict[str, set[str]] = {}
+    for id_, entry in ENTRIES.items():
+        known = [one.id for one in load_known().entries if one.fits(entry.finding)]
+        assert len(known) <= 1, f"{id_}: {known}"
+        for name in known:
+            found.setdefault(name, set()).add(id_[:8])
+    assert found == KNOWN
 
 
 def test_no_two_causes_of_the_record_share_an_identity():
@@ -54,7 +95,7 @@ def test_a_row_names_a_finding_of_the_record_with_a_build_that_has_it():
             assert any(map(row.covers, wrong_builds(finding))), row.id
             fitting.append(row.fits(finding))
     # Some were found when experiments told less, and have the name that they had then.
-    assert len(fitting) > 30
+    assert len(fitting) > 24
     assert fitting.count(False) <= 9
 
 

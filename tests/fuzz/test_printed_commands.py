@@ -68,7 +68,6 @@ EXPRESSIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("module.version", "version"), ("8.0",)),
     **dict.fromkeys(("candidate.name", "self.name"), ("13.5",)),
     **dict.fromkeys(("entry.id", "finding.id"), (PLACES["ID"],)),
-    "entry.id if sent else entry.path": (PLACES["ID"],),
     "release": ("13.5",),
     "releases": ("12.4 13.5", "llvm:15 llvm:20"),
     "focus.form.opcode": (FORMS[0].opcode,),

@@ -26,24 +26,24 @@ from strategies.program_draws import (
     undefined_of_round,
 )
 
-OF_PROGRAMS = 15
+OF_PROGRAMS = 16
 """GENERATOR_VERSION of programs with which their digests were recorded."""
-OF_INSTRUCTIONS = 7
+OF_INSTRUCTIONS = 8
 """The same of instructions."""
 ROUNDS = 12
 """Rounds of 8 programs: the rarest choice of Dice, one in 64, is made in some of them."""
 
 DEFINED = {
-    "sm_75": "f4ddcec25d76f72f",
-    "sm_80": "e4b770887fbfc34f",
-    "sm_90": "5f10805831c463c3",
-    "sm_100a": "6b13603864fc2a5d",
+    "sm_75": "f79026a029945df2",
+    "sm_80": "75b2a1baf11d937c",
+    "sm_90": "8fc67e7a44004e21",
+    "sm_100a": "a8a8016e5a663277",
 }
-UNDEFINED = {"sm_75": "3f4cdc7f91eb2898", "sm_90": "718bd6d15ef1d8f2"}
+UNDEFINED = {"sm_75": "ae9ac9f411fa953a", "sm_90": "a595756cc26ef94a"}
 INSTRUCTIONS = {
-    "sm_70": "a039684c81aee65a",
-    "sm_90": "54eed29f44a728eb",
-    "sm_100a": "0917eeb40d8e8ec9",
+    "sm_70": "797eaa0cc5da5b6c",
+    "sm_90": "999f9c0a06248ac9",
+    "sm_100a": "7ee824712988730b",
 }
 VERSIONS = {"sm_70": "6.0", "sm_75": "6.5", "sm_80": "7.0", "sm_90": "8.0", "sm_100a": "8.7"}
 

@@ -179,7 +179,7 @@ def test_versions_go_from_the_first_that_knows_the_target_to_the_newest_that_is_
     # 8.7 is the first with mma.sync m16n8k16 of e4m3, the last form that sm_90 has got.
     assert (DRAWN.main, DRAWN.newest, str(DRAWN)) == ("8.7", "9.0", "7.8 to 9.0")
     assert versions_up_to(TARGET, PtxVersion(8, 5)).main == "8.5"
-    assert versions_up_to(TARGET, PtxVersion(9, 5), main=PtxVersion(8, 3)).main == "7.8"
+    assert versions_up_to(TARGET, PtxVersion(9, 5), main=PtxVersion(8, 3)).main == "8.2"
     with pytest.raises(UsageError, match="known since"):
         versions_up_to("sm_100", PtxVersion(8, 5))
 

@@ -14,10 +14,10 @@ from fuzz.findings.launches import (
     setup_of,
 )
 from fuzz.judging.guessing import guess
-from fuzz.judging.reference import image_of, rounded, undecided, without_rounding
+from fuzz.judging.reference import edges_of, image_of, rounded, undecided, without_rounding
 from fuzz.reducer import pieces_of
 from oracle.errors import UsageError
-from runners.simulated import Module, SimulatedDevice
+from runners.simulated import SimulatedDevice
 from strategies.contents.buffers import below, filled
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -118,17 +118,11 @@ def test_what_the_text_tells_is_guessed(what: str) -> None:
 
 
 def test_a_kernel_that_does_not_end_is_tried_once() -> None:
-    tried = []
-
-    class Counting(SimulatedDevice):
-        def load(self, ptx: str) -> Module:
-            tried.append(ptx)
-            return super().load(ptx)
-
+    device = SimulatedDevice("sm_80")
     ptx = module(".param .u64 x", "mov.u32 %r1, %tid.x; L: bra L;")
     with pytest.raises(UsageError, match="hang: still running"):
-        guess(ptx, LaunchRows(), Counting("sm_80"))
-    assert len(tried) == 1
+        guess(ptx, LaunchRows(), device)
+    assert device.launches == 1
 
 
 def test_a_block_that_races_is_named_with_the_race() -> None:
@@ -139,8 +133,55 @@ def test_a_block_that_races_is_named_with_the_race() -> None:
                  "st.global.u32 [%rd1], %r4;")  # fmt: skip
     found = guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
     assert found.setup.block == (32, 1, 1)
+    assert "64, 32, 128 and 256 threads are tried" in found.guessed[0]
     assert "a block of (64, 1, 1) is refused" in found.guessed[0]
     assert "race: thread 32" in found.guessed[0]
+
+
+def test_dynamic_shared_memory_is_what_other_variables_leave() -> None:
+    """Of 48 KiB, in whole KiB; kernels of Triton have most of it."""
+    ptx = module(
+        ".param .u64 x",
+        ".shared .b32 own[300]; ld.param.u64 %rd1, [x]; mov.u32 %r1, more; mov.u32 %r2, own;"
+        "st.shared.u32 [%r1+40000], 5; st.global.u32 [%rd1], 5;",
+    )
+    ptx = ptx.replace(".visible", ".extern .shared .align 16 .b8 more[];\n.visible", 1)
+    assert guess(ptx, LaunchRows(), SimulatedDevice("sm_80")).setup.shared == 46 << 10
+
+
+UNKNOWN = (
+    ".shared .align 8 .b64 bar; ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mov.u32 %r2, bar;"
+    "mbarrier.init.shared.b64 [%r2], 1; WAIT: mbarrier.try_wait.parity.shared.b64 %p, [%r2], 0;"
+    "@!%p bra WAIT; {} mul.wide.u32 %rd2, %r1, 8192; add.u64 %rd1, %rd1, %rd2;"
+    "@%p frobnicate.v2.b32 {{%r3, %r4}}, [%rd1, {{%r1}}]; st.global.u32 [%rd1+-4096], %r3;"
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "size", "why"),
+    [
+        ("add.u64 %rd1, %rd1, 4096;", 1032208, "twice what the instructions touch"),
+        # One buffer is too small for it, whatever is left out.
+        ("add.u64 %rd1, %rd1, 0x7fffffff;", 1 << 16, "the simulated device cannot run it"),
+    ],
+)
+def test_what_is_not_known_of_a_kernel_is_left_out_where_its_buffers_are_guessed(
+    more: str, size: int, why: str
+) -> None:
+    ptx = module(".param .u64 x", UNKNOWN.format(more))
+    found = guess(ptx, LaunchRows(), SimulatedDevice("sm_90"))
+    assert found.setup.arguments == {"x": BufferRow(bytes=size, type="u32")}
+    assert why in found.guessed[-1]
+
+
+def test_an_address_of_other_memory_is_no_buffer_that_is_too_small() -> None:
+    ptx = module(".param .u64 x", "ld.param.u64 %rd1, [x]; cvta.to.shared.u64 %rd2, %rd1;"
+                 "ld.shared.u32 %r1, [%rd2]; st.global.u32 [%rd1], %r1;")  # fmt: skip
+    with pytest.raises(
+        UsageError, match=r"does not run the kernel.* generic address of other"
+    ) as at:
+        guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
+    assert "too small" not in str(at.value)
 
 
 def test_two_pointers_in_one_address_are_not_guessed() -> None:
@@ -244,6 +285,34 @@ def test_contents_depend_on_their_names_alone_and_reach_the_edges(kind: str, bit
 def test_bounded_integers_stay_below_their_bound() -> None:
     found = np.frombuffer(below(7, 32, 4000, seed=0, image=0, buffer=0), np.uint32)
     assert set(found.tolist()) == set(range(7))
+
+
+def test_constants_of_a_kernel_and_their_neighbours_are_among_its_inputs() -> None:
+    ptx = module(
+        ".param .u64 x",
+        "ld.param.u64 %rd1, [x]; ld.global.u32 %r1, [%rd1]; setp.gt.s32 %p, %r1, 123457;"
+        "setp.lt.f64 %p, %d1, 0d4010000000000000; st.global.u32 [%rd1+987654], 5;",
+    )
+    edges = edges_of(ptx, "k")
+    assert {one.value for one in edges} == {
+        middle + beside for middle in (123457, 0x4010 << 48) for beside in (-1, 0, 1)
+    }
+    buffers = {"u32": 123457, "f64": 0x4010 << 48}
+    rows = {
+        "x": BufferRow(bytes=1024, type="u32"),
+        "x+0": BufferRow(bytes=1024, type="f64"),
+    }
+    setup = setup_of(ptx, LaunchRows(grid=1, block=1, arguments=rows))
+    for number in (1, 3):
+        image = image_of(setup, seed=0, number=number, edges=edges)
+        for (name, offset), (kind, middle) in zip(
+            setup.offsets.items(), buffers.items(), strict=True
+        ):
+            words = image[offset : offset + 1024].view(f"u{int(kind[1:]) // 8}")
+            assert {middle - 1, middle, middle + 1} <= {int(word) for word in words}, (name, number)
+    assert not np.array_equal(image, image_of(setup, seed=0, number=3))
+    even = image_of(setup, seed=0, number=2, edges=edges)
+    assert np.array_equal(even, image_of(setup, seed=0, number=2))
 
 
 def test_an_image_has_every_buffer_in_its_place() -> None:

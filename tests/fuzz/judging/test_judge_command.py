@@ -452,20 +452,135 @@ def test_compilers_are_compared_and_the_wrong_ones_named(tmp_path: Path, runner:
     assert json.loads((tmp_path / finding["path"] / "finding.json").read_text())["shrink"]
 
 
+def test_what_the_simulated_device_does_not_know_is_said(tmp_path: Path) -> None:
+    """Where nothing else can run it, nothing is compared; the sentence says what it lacks."""
+    (tmp_path / "k.ptx").write_text(SUMS.replace("shl.b32 %r7", "foo.b32 %r7"))
+    ended = warpfuzz(tmp_path, "judge", "k.ptx", *FEW, "--ptx-pass", "cat")
+    assert ended.code == 3
+    assert re.search(r"does not know the kernel \(line \d+: .*foo.b32", ended.err)
+    assert "nothing else to compare with" in ended.err
+
+
 APPROXIMATE = SUMS.replace(
     "    st.global.u32 [%rd7], %r16;",
-    "    .reg .f32 %f;\n    mov.b32 %f, %r16;\n    ex2.approx.f32 %f, %f;\n"
-    "    mov.b32 %r16, %f;\n    st.global.u32 [%rd7], %r16;",
+    "    .reg .f32 %f;\n    cvt.rn.f32.u32 %f, %r2;\n    ex2.approx.f32 %f, %f;\n"
+    "    mov.b32 %r17, %f;\n    st.global.u32 [%rd7], %r16;\n    st.global.u32 [%rd7+512], %r17;",
+)
+WRONG_POWER = (
+    "s/cvt.rn.f32.u32 %f/cvt.rz.f32.s16 %f/;s/ex2.approx.f32 %f, %f/add.rn.f32 %f, %f, %f/"
 )
 
 
-def test_what_the_simulated_device_does_not_know_is_said(tmp_path: Path) -> None:
-    """Where nothing else can run it, nothing is compared; the sentence says what it lacks."""
+@pytest.mark.parametrize(
+    ("script", "code", "kinds"),
+    [("", 0, []), (WRONG_POWER, 0, ["note"]), (f"s/{THIRD}/{FIFTH}/", 1, ["violation"])],
+)
+def test_what_an_approximate_instruction_computes_is_no_violation(
+    tmp_path: Path, script: str, code: int, kinds: list[str]
+) -> None:
+    """The rest of the kernel is compared bit for bit, and what is not is counted."""
     (tmp_path / "k.ptx").write_text(APPROXIMATE)
-    ended = warpfuzz(tmp_path, "judge", "k.ptx", *FEW, "--ptx-pass", "cat")
-    assert ended.code == 3
-    assert re.search(r"does not know the kernel \(line \d+: .*ex2.approx.f32", ended.err)
-    assert "nothing else to compare with" in ended.err
+    words = ("judge", "k.ptx", *FEW, "--ptx-pass", shlex.join(["sed", script]))
+    ended = warpfuzz(tmp_path, *words, "--json", prepare=reduce_little)
+    assert ended.code == code, ended.err
+    assert [one["kind"] for one in ended.findings] == kinds
+    assert ended.summary["approximate"] == ["ex2.approx.f32"]
+    assert ended.summary["approximate_bytes"] == 512
+    replayed = warpfuzz(tmp_path, "replay", "warpfuzz-corpus", "--json") if kinds else None
+    assert replayed is None or replayed.code == 1
+    said = " ".join(warpfuzz(tmp_path, *words, prepare=reduce_little).out.split())
+    assert "512 bytes of each image may depend on ex2.approx.f32, of which the ISA bounds" in said
+
+
+def says_bytes(*answers: int) -> list[SimpleNamespace]:
+    """Compilers for a GPU, each of which leaves another number in the first two bytes."""
+
+    def one(number: int) -> SimpleNamespace:
+        def answer(_: str, __: object, images: np.ndarray) -> np.ndarray:
+            after = images.copy()
+            after[:, :2] = number & 0xFF, number >> 8
+            return after
+
+        return SimpleNamespace(
+            answer=answer, names=(hex(number),), choice=SimpleNamespace(name="cuda")
+        )
+
+    return [one(number) for number in answers]
+
+
+@pytest.mark.parametrize(
+    ("answers", "kinds", "agreeing", "results"),
+    [
+        # The first byte is approximate, the second has to be 7.
+        ((0x711, 0x711), [], 2, 4),
+        ((0x711, 0x712), [Kind.NOTE], 1, 4),
+        ((0x711, 0x812), [Kind.VIOLATION], 1, 4),
+        ((0x711,), [], 1, 2),
+    ],
+)
+def test_approximate_bytes_are_compared_among_compilers(
+    answers: tuple[int, ...], kinds: list[Kind], agreeing: int, results: int
+) -> None:
+    image = np.tile(np.array([3, 7, 0, 0], np.uint8), (2, 1))
+    expected = Expected(image, np.tile(np.array([True, False, False, False]), (2, 1)))
+    images = np.zeros((2, 4), np.uint8)
+    came = comparing.compared(says_bytes(*answers), "", None, images, expected)
+    assert [one.kind for one in came.verdicts] == kinds
+    assert (len(came.agreeing), came.results) == (agreeing, results)
+    for one in came.verdicts:
+        # What is stored differs only where it is wrong.
+        assert (one.expected != one.actual).tolist()[:2] == [
+            one.kind is Kind.NOTE, one.kind is not Kind.NOTE
+        ]  # fmt: skip
+    everything = Expected(image, np.ones(image.shape, np.bool_))
+    alone = comparing.compared(says_bytes(answers[0]), "", None, images, everything)
+    assert (alone.results, alone.agreeing) == (0, ())
+    assert "nothing else ran that it could be compared with" in alone.unasked[0]
+
+
+LISTING = """
+Fatbin {kind} code:
+================
+arch = sm_80
+code version = [8,0]
+host = linux
+compile_size = 64bit
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        (LISTING.format(kind="elf") + LISTING.format(kind="ptx") + SUMS, 0, "taken out of k.txt"),
+        ((LISTING.format(kind="ptx") + SUMS) * 2, 2, "2 PTX modules (sm_80, sm_80); save one"),
+        (LISTING.format(kind="elf"), 2, "machine code alone; build it with PTX"),
+    ],
+)
+def test_a_listing_of_cuobjdump_is_read(tmp_path: Path, text: str, code: int, said: str) -> None:
+    (tmp_path / "k.txt").write_text(text)
+    ended = warpfuzz(tmp_path, "judge", "k.txt", *FEW, "--ptx-pass", "cat")
+    assert ended.code == code, ended.err
+    assert said in " ".join((ended.out + ended.err).split())
+
+
+@pytest.mark.parametrize(
+    ("words", "device", "notes"),
+    [
+        ((), "simulated sm_70", []),
+        (("--target", "sm_89"), "simulated sm_89",
+         [".target sm_61 became sm_89 (--target), with PTX ISA 7.8."]),
+    ],
+)  # fmt: skip
+def test_a_module_for_an_old_target_runs_on_later_devices(
+    tmp_path: Path, words: tuple[str, ...], device: str, notes: list[str]
+) -> None:
+    old = SUMS.replace("sm_80", "sm_61").replace(".version 8.0", ".version 6.0")
+    (tmp_path / "k.ptx").write_text(old)
+    ended = warpfuzz(tmp_path, "judge", "k.ptx", *FEW, *words, "--ptx-pass", "cat", "--json")
+    assert ended.code == 0, ended.err
+    assert ended.summary["device"] == device
+    assert ended.summary["changed"] == notes
 
 
 def test_variables_that_a_launch_leaves_changed_need_the_simulated_device() -> None:

@@ -30,13 +30,10 @@ from fuzz.console.screening import (
     ScreenedDevice,
     announce,
     device_row,
-    print_screening,
     rate_words,
     refuted_words,
+    screening_report,
     screening_view,
-)
-from fuzz.console.screening import (
-    tests_of as junit_tests,
 )
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.screening import screen as screen_module
@@ -399,12 +396,14 @@ def test_a_fault_that_applies_to_no_program_is_not_called_harmless(
         choice = RunnerChoice(name="sim", faults=faults)
         device = ScreenedDevice(name="GPU 2", choice=choice, screen=screen, seconds=1.0)
         device.programs = {one.entry: one.program for one in small_set.programs}
-        print_screening([device], 1.0, Path("corpus"))
+        report = screening_report(options.Screen(), [device_row(device)], (), 1.0)
+        report.write(json=False)
     count = len(small_set.programs)
     sentence = f"applied to 0 of {count} programs, so not tested: --fault movmatrix-lost"
     assert device_row(device)["untested"] == sentence
-    assert f"GPU 2: {sentence}\n" in capsys.readouterr().out
-    assert next(test.result for test in junit_tests([device])) == "error"
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"GPU 2: {screen.ready.device}: {sentence}" in shown
+    assert report.tests[0].result == "error"
     # What was taken in and has not run yet tests nothing.
     screen.ran = set()
     assert "applied to 0 of 0 programs" in device.untested

@@ -1,8 +1,13 @@
 """What compilers refuse at some level is replayed at that level, behind a pass if there is one."""
 
+import json
+import re
+
 import pytest
 from command_line import warpfuzz
 from planted_ptxas import planted_ptxas
+
+from oracle.legality import explain
 
 LEVEL = 2
 
@@ -21,6 +26,21 @@ def home(tmp_path_factory):
     )  # fmt: skip
     assert {one["kind"] for one in ended.findings} == {"crash"}
     return home
+
+
+def test_a_crash_is_shown_by_the_instruction_that_a_compiler_dies_of(home):
+    """And the module stays one that the others accept and the ISA has."""
+    found = [json.loads(path.read_text()) for path in home.glob("found/findings/*/finding.json")]
+    assert found
+    for one, module in zip(found, home.glob("found/findings/*/module.ptx"), strict=True):
+        assert one["shrink"] == "complete"
+        assert one["details"]["refused by"] == f"V2.0.0 -O{LEVEL}"
+        (name,) = one["identity"]["instructions"]
+        assert re.fullmatch(r"wmma\.mma m\d+n\d+k\d+ .* satfinite", name)
+        assert one["identity"]["message"] == "killed by SIGSEGV"
+        (instruction,) = one["instructions"]
+        assert explain(instruction, target="sm_90", ptx_version=one["ptx_version"]).legal
+        assert len(module.read_text().splitlines()) <= 20
 
 
 def replayed(home, *options):

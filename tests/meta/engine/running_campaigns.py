@@ -54,6 +54,7 @@ def replay_nothing() -> None:
     """Have a campaign that never comes to replaying what differed."""
     leave_as_found()
     Triage.next_job = lambda *_, **__: None  # type: ignore[assignment,method-assign]
+    campaign._STOP_REPLAYS = 0.0
 
 
 def fill_disk(room: int) -> None:

@@ -81,6 +81,20 @@ def test_a_corpus_that_is_removed_under_a_campaign_is_no_clean_end(
     assert "is intact" not in said
 
 
+def test_a_campaign_that_is_told_to_end_replays_what_differed_first(tmp_path: Path) -> None:
+    options = ("--cases", 10**9, "--workers", 1, "--only", "ldmatrix*", "--fault", "trans-lost")
+    path = tmp_path / CORPUS / "findings"
+    with started(tmp_path, *options, "--seed", 3) as process:
+        while process.poll() is None and not [*path.glob("*/finding.json")]:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        ended = process.ended()
+    assert ended.code == 1, ended.err
+    assert ended.summary["stopped"] == "stopped on request"
+    assert ended.findings
+    assert ended.summary["suspects"] == []
+
+
 def test_what_an_interrupted_campaign_did_not_replay_is_no_finding(tmp_path: Path) -> None:
     """With every suspect of it: nothing says which of them happen again."""
     options = ("--cases", 10**9, "--workers", 1, "--only", "ldmatrix*", "--fault", "trans-lost")
@@ -139,13 +153,19 @@ def campaign(home: Path, cases: int, *more: object, prepare: Any = None) -> Ende
     return warpfuzz(home, "run", "--runner", "sim", *words, prepare=prepare)
 
 
-def test_a_half_written_state_is_replaced_by_the_one_before(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kept", "how"), [(-40, "it is not whole"), (0, "it is empty")])
+def test_a_half_written_state_is_replaced_by_the_one_before(
+    tmp_path: Path, kept: int, how: str
+) -> None:
     campaign(tmp_path, 64)
     path = tmp_path / CORPUS / "campaign" / "state.json"
-    path.write_bytes(path.read_bytes()[:-40])
+    path.write_bytes(path.read_bytes()[:kept])
     resumed = campaign(tmp_path, 128, "--resume")
     assert (resumed.code, resumed.summary["cases"]) == (0, 128)
-    assert "cannot be used: it is not whole" in " ".join(resumed.err.split())
+    assert f"cannot be used: {how}" in " ".join(resumed.err.split())
+    path.write_bytes(path.read_bytes()[:kept])
+    # That the one before has reached its limit is no news beside this.
+    assert "has reached its limit" not in campaign(tmp_path, 128, "--resume").err
     assert "the state saved before it is used" in " ".join(resumed.err.split())
 
 

@@ -196,6 +196,7 @@ def others() -> Iterator[Case]:
         ("m16n16.x1.trans@.b8x16.b4x16_p64", 2),
         ("m8n16.x2@.b8x16.b6x16_p32", 2),
         ("m8n16.x4@.b8x16.b4x16_p64", 4),
+        ("m8n16.x2@.s8.s4", 2),
     ):
         target = "sm_90" if "m8n8" in qualifiers else SM_WITH_NARROW_ROWS
         yield Case(

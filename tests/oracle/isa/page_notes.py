@@ -164,6 +164,12 @@ NOTES: dict[str, tuple[str, tuple[PageNote, ...]]] = {
                 r"_p\d\d$",
                 since=(8, 6),
             ),
+            # Of PTX ISA 9.4, in words of our own; ptxas 13.3 to 13.5 say the same.
+            _note(
+                "Support for .s8 with .s4 introduced in PTX ISA version 9.4.",
+                r"\.s8\.s4$",
+                since=(9, 4),
+            ),
             _note("Requires `sm_75` or higher.", target=75),
         ),
     ),
@@ -213,7 +219,7 @@ def available(opcode: str, version: Version, target: str) -> bool:
             or (note.target is not None and number < note.target)
         ):
             return False
-    if specific:
+    if specific and not (target == "sm_90a" and opcode.endswith(".s8.s4")):
         since, until = SPECIFIC_TARGETS.get(target, ((99, 0), None))
         return version >= since and (until is None or version < until)
     return True

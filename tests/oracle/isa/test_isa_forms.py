@@ -229,6 +229,14 @@ LDMATRIX = """
     .src_fmt = { .b6x16_p32, .b4x16_p64 };
     """
 
+# Of PTX ISA 9.4.
+LDMATRIX_SIGNED = """
+    ldmatrix.sync.aligned.m8n16.num{.ss}.s8.s4 r, [p];
+
+    .num     = {.x1, .x2, .x4};
+    .ss      = {.shared{::cta}};
+    """
+
 
 def same_multiplicands(opcode: str) -> bool:
     """ "The values for .atype and .btype must be the same" (9.7.14.4.5)."""
@@ -273,7 +281,9 @@ def test_there_are_138_documented_variants_of_mma_beside_the_removed_ones() -> N
 
 
 def test_the_ldmatrix_forms_are_those_of_the_syntax_and_the_description() -> None:
-    assert {f.opcode for f in LDMATRIX_FORMS} == set(filter(ldmatrix_allows, opcodes(LDMATRIX)))
+    assert {f.opcode for f in LDMATRIX_FORMS} == {
+        *filter(ldmatrix_allows, opcodes(LDMATRIX)), *opcodes(LDMATRIX_SIGNED)
+    }  # fmt: skip
 
 
 def test_every_form_is_there_once() -> None:

@@ -49,7 +49,7 @@ def test_the_notes_of_the_rows_are_those_of_the_page(mnemonic: str) -> None:
     rows = {note for form in FORMS if form.mnemonic == mnemonic for note in notes_of(form)}
     assert {form.section for form in FORMS if form.mnemonic == mnemonic} == {section}
     specific = {row.text for row in rows if row.specific}
-    assert len(specific) == (mnemonic == "ldmatrix")
+    assert len(specific) == 2 * (mnemonic == "ldmatrix")
     assert {row.text for row in rows} - specific == {note.text.replace("`", "") for note in notes}
 
 
@@ -201,7 +201,8 @@ def test_nothing_but_satfinite_of_floating_point_is_ever_deprecated() -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_shapes_of_8_6_are_there_on_the_targets_of_the_page_alone(target: str) -> None:
-    packed = [form for form in LDMATRIX_FORMS if "m8n8" not in form.opcode]
+    packed = [form for form in LDMATRIX_FORMS if form.shape.name != "m8n8"]
+    packed = [form for form in packed if not form.opcode.endswith(".s8.s4")]
     for version in VERSIONS:
         since, until = SPECIFIC_TARGETS.get(target, ((99, 0), None))
         expected = version >= since and (until is None or version < until)
@@ -229,6 +230,33 @@ def test_packed_formats_are_legal_on_specific_targets_and_their_families(
     assert found.legal == legal
     if not legal:
         assert {reason.section for reason in found.reasons} == {"9.7.14.5.15"}
+
+
+@pytest.mark.parametrize(
+    ("version", "target", "legal"),
+    [
+        ("9.3", "sm_90a", False), ("9.4", "sm_90a", True), ("9.4", "sm_90", False),
+        ("9.4", "sm_100f", True), ("9.4", "sm_107a", True), ("9.4", "sm_110", False),
+        ("9.5", "sm_121a", True), ("9.3", "sm_120a", False), ("9.4", "sm_120a", True),
+    ],
+)  # fmt: skip
+def test_signed_elements_of_4_bits_are_loaded_from_9_4_on_on_hopper_too(
+    version: str, target: str, legal: bool
+) -> None:
+    """What ptxas 13.3 to 13.5 take (2026-11-28)."""
+    assert judged("ldmatrix.sync.aligned.m8n16.x2.shared.s8.s4", version, target).legal == legal
+
+
+def test_short_sums_of_ada_are_remarked_on_and_no_others() -> None:
+    for opcode, target, said in (
+        ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32", "sm_89", True),
+        ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32", "sm_90", False),
+        ("mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e5m2.f16", "sm_89", False),
+        ("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "sm_89", False),
+    ):
+        found = judged(opcode, "8.7", target)
+        assert found.legal
+        assert [one.rule for one in found.remarks] == [Rule.PRECISION] * said
 
 
 def test_a_target_that_the_version_does_not_know_is_remarked_on() -> None:

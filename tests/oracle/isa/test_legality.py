@@ -30,7 +30,7 @@ from strategies.instructions import legal_drafts
 versions = st.sampled_from([str(version) for version in VERSIONS])
 targets = st.sampled_from(list(TARGETS))
 # What gives every form a place where it is legal (9.7.14.5.15 for the second).
-PLACES = (("9.3", "sm_90"), ("9.3", "sm_100a"), ("6.4", "sm_75"))
+PLACES = (("9.4", "sm_90"), ("9.4", "sm_100a"), ("6.4", "sm_75"))
 
 
 @given(any_texts(), versions, targets)

@@ -33,7 +33,7 @@ WORDS = st.sampled_from([word for word in tokens() if word])
 def judged(form: Form, words: list[str]) -> Explanation:
     """Explain the form's instruction with other qualifiers, where every note is satisfied."""
     text = canonical(form).text.replace(form.opcode, ".".join((form.mnemonic, *words)))
-    return explain(text, target="sm_100a", ptx_version="9.3")
+    return explain(text, target="sm_100a", ptx_version="9.5")
 
 
 def qualifiers(form: Form) -> list[str]:
@@ -107,7 +107,10 @@ def test_other_orders_of_the_qualifiers_are_judged_as_ptxas_does_and_the_documen
         return
     found = resolve(opcode)
     # What ptxas refuses of these (11.8, 12.4, 13.0, 13.5; 2026-11-28).
-    pairs = (("b8x16", "b6x16_p32"), ("b8x16", "b4x16_p64"), ("xor", "popc"), ("and", "popc"))
+    pairs = (
+        *(("b8x16", "b6x16_p32"), ("b8x16", "b4x16_p64"), ("s8", "s4")),
+        *(("xor", "popc"), ("and", "popc")),
+    )
     turned = any(x in words and y in words and words.index(x) > words.index(y) for x, y in pairs)
     refused = turned or (form.is_access and words[0] != form.texts["matrix"])
     if found.form is None and found.faults[0].rule is not Rule.ORDER:
@@ -126,7 +129,8 @@ def test_other_orders_of_the_qualifiers_are_judged_as_ptxas_does_and_the_documen
             for reason in said
         )
     else:
-        assert {reason.rule for reason in said} == {Rule.AVAILABILITY}
+        # Another shape or type may have come out, with other registers.
+        assert {reason.rule for reason in said} <= {Rule.AVAILABILITY, Rule.REGISTERS}
 
 
 @given(forms(), st.data())

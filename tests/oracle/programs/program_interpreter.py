@@ -158,6 +158,8 @@ def register(step: Op, rows: list[int], lane: int, index: int) -> int:
         if form.transposed:
             i, j = j, i
         bits = (rows[first + i] >> (form.element_bits * j)) & ((1 << form.element_bits) - 1)
+        if form.opcode.endswith(".s8.s4"):
+            bits = (bits - 16 if bits > 7 else bits) & 0xFF
         word |= bits << (width * n)
     return word
 

@@ -68,6 +68,16 @@ def test_packed_elements_are_widened_to_bytes_with_zeros_above() -> None:
     assert bytes_.tolist() == [list(range(16))] * 8
 
 
+def test_signed_elements_of_4_bits_lie_in_rows_of_8_bytes() -> None:
+    shared = np.frombuffer((0xFEDCBA9876543210 << 64 | 0x89ABCDEF01234567).to_bytes(16, "little"),
+                           np.uint8)  # fmt: skip
+    addresses = (8 * (np.arange(32) % 2)).astype(np.uint32)
+    loaded = ldmatrix("ldmatrix.sync.aligned.m8n16.x1.shared.s8.s4", shared, addresses)
+    rows = np.ascontiguousarray(loaded).view(np.int8).reshape(8, 16)
+    assert rows[1::2].tolist() == [[*range(8), *range(-8, 0)]] * 4
+    assert rows[::2].tolist() == [[*range(7, -1, -1), *range(-1, -9, -1)]] * 4
+
+
 @given(form=st.sampled_from(LDMATRIX_FORMS), lane=st.integers(0, 31))
 def test_addresses_of_lanes_beyond_the_rows_are_not_used(form: Form, lane: int) -> None:
     shared = np.random.default_rng(0).integers(0, 256, 512, dtype=np.uint8)
@@ -75,7 +85,7 @@ def test_addresses_of_lanes_beyond_the_rows_are_not_used(form: Form, lane: int) 
     moved = addresses.copy()
     moved[lane] = 0xFFFFFFFF
     if lane < form.addresses:
-        with pytest.raises(UndefinedProgramError, match="multiple of 16"):
+        with pytest.raises(UndefinedProgramError, match=r"multiple of (16|8) "):
             ldmatrix(form.opcode, shared, moved)
     else:
         expected = ldmatrix(form.opcode, shared, addresses)

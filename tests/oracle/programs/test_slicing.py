@@ -59,6 +59,7 @@ def test_what_is_not_in_a_slice_can_be_changed(key: int) -> None:
     before, after = execute(program, np.stack([image, other]), target="sm_90").images
     step, at = links[-1].event.step, links[-1].at
     assert at is not None
+    assert accesses_registers(step)
     size = step.size // step.lanes
     start = position(program, step.place) + size * at[0] + step.bits // 8 * at[1]
     assert bytes(before[start : start + 4]) == bytes(after[start : start + 4])
@@ -82,7 +83,7 @@ def test_each_register_that_a_slice_reads_is_what_it_wrote_last(key: int) -> Non
             for name, value in zip(given, taken.sources, strict=False):
                 own = isinstance(name, int) or name in (LANE, ZERO, *step.inputs)
                 if not own or (lane, name) in held:
-                    assert held[lane, name] == int(value[0][lane]), (name, lane, one)
+                    assert held[lane, str(name)] == int(value[0][lane]), (name, lane, one)
                     met += 1
         for lane in lanes.tolist():
             names = one.destinations if isinstance(one, Assign) else ()

@@ -17,9 +17,10 @@ def rows_of(image: bytes, offset: int, kind: str) -> list[int]:
     data = image[offset : offset + 16]
     if kind == "b16":
         return [data[i] | data[i + 1] << 8 for i in range(0, 16, 2)]
-    bits = {"b8": 8, "b8x16.b6x16_p32": 6, "b8x16.b4x16_p64": 4}[kind]
+    bits = {"b8": 8, "b8x16.b6x16_p32": 6}.get(kind, 4)
     stream = int.from_bytes(data, "little")
-    return [(stream >> (bits * i)) & ((1 << bits) - 1) for i in range(16)]
+    elements = [(stream >> (bits * i)) & ((1 << bits) - 1) for i in range(16)]
+    return [one | 0xF0 if kind == "s8.s4" and one > 7 else one for one in elements]
 
 
 def expected(
@@ -51,9 +52,9 @@ def expected(
 FORMS = [
     *(("m8n8", number, trans, "b16") for number in (1, 2, 4) for trans in (False, True)),
     *(
-        ("m8n16", number, False, f"b8x16.{source}")
+        ("m8n16", number, False, source)
         for number in (1, 2, 4)
-        for source in ("b6x16_p32", "b4x16_p64")
+        for source in ("b8x16.b6x16_p32", "b8x16.b4x16_p64", "s8.s4")
     ),
     *(
         ("m16n16", number, True, kind)

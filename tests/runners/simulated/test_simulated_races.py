@@ -300,8 +300,20 @@ UNDECIDED = {
         "mov.u32 %r9, 0;", "setp.lt.u32 %p0, %r0, 8;", "@!%p0 bra L;",
         "shfl.sync.idx.b32 %r9, %r4, 9, 31, 0xff;", "L:",
     ),
+    "a borrow that an addition reads": ("sub.cc.u32 %r9, %r4, 5;", "addc.u32 %r9, 0, 0;"),
+    "a carry that a subtraction reads": ("add.cc.u32 %r9, %r4, -5;", "subc.u32 %r9, 0, 0;"),
     "local memory": (".local .b32 own[4];", "ld.local.u32 %r9, [own];"),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["add", "sub"])
+def test_carries_and_borrows_of_the_same_operation_are_decided(name: str) -> None:
+    lines = (
+        f"{name}.cc.u32 %r9, %r4, 5;",
+        f"{name}c.cc.u32 %r9, %r4, 7;",
+        f"{name}c.u32 %r9, %r9, 0;",
+    )
+    assert np.array_equal(run(*lines, KEEP), run(*lines, KEEP, otherwise=True))
 
 
 @pytest.mark.parametrize("lines", UNDECIDED.values(), ids=UNDECIDED)
@@ -343,7 +355,7 @@ def test_dynamic_shared_memory_is_as_large_as_the_launch_says() -> None:
         "st.shared.u32 [%r7], %r4;", "bar.sync 0;", NEIGHBOUR, KEEP,
     )  # fmt: skip
     assert np.array_equal(run(*lines, shared=256)[:128], np.arange(128) ^ 1)
-    with pytest.raises(SimulatedTrap, match="outside every buffer"):
+    with pytest.raises(SimulatedTrap, match="outside what the kernel has of shared memory"):
         run(*lines, shared=252)
 
 

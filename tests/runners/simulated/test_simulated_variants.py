@@ -12,6 +12,8 @@ from simulated_kernels import VARIANTS, Multiplication, Variant, multiplication
 
 import oracle
 from runners.simulated import SimulatedDevice
+from runners.simulated.decoder import _find
+from runners.simulated.matrices import in_order
 
 SPACES = ("global", "generic", "shared")
 
@@ -92,3 +94,36 @@ def test_a_batch_gives_what_its_images_give_alone() -> None:
     for chosen in (slice(0, 1), slice(63, 66), slice(149, 150)):
         alone, _ = module.launch("kernel", images[chosen])
         np.testing.assert_array_equal(alone, together[chosen])
+
+
+@pytest.mark.parametrize(
+    ("given", "ordered"),
+    [
+        ("ldmatrix.sync.aligned.x4.m8n8.shared.b16", "ldmatrix.sync.aligned.m8n8.x4.shared.b16"),
+        (
+            "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32.satfinite",
+            "mma.sync.aligned.m16n8k32.row.col.satfinite.s32.u8.s8.s32",
+        ),
+        (
+            "mma.f64.m8n8k4.f64.row.f64.aligned.col.sync.f64.rn",
+            "mma.sync.aligned.m8n8k4.row.col.rn.f64.f64.f64.f64",
+        ),
+        (
+            "wmma.load.a.sync.aligned.col.m16n16k16.global.f16",
+            "wmma.load.a.sync.aligned.m16n16k16.col.global.f16",
+        ),
+        (
+            "wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32",
+            "wmma.mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc",
+        ),
+    ],
+)
+def test_qualifiers_in_another_order_are_the_same_instruction(given: str, ordered: str) -> None:
+    """CUTLASS's orders, and others that ptxas takes (11.8 to 13.5; 2026-11-28)."""
+    assert in_order(given) == ordered == in_order(ordered)
+
+
+def test_what_ptxas_does_not_reorder_is_not_reordered() -> None:
+    for opcode in ("mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.popc.xor",
+                   "wmma.load.sync.a.aligned.row.m16n16k16.f16"):  # fmt: skip
+        assert _find(opcode) is None

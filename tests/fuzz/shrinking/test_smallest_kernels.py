@@ -1,0 +1,72 @@
+"""The kernel of a finding: as little text as shows it, and right where nothing is wrong."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+
+from corpus import Kind
+from fuzz.findings.kernels import smallest_kernel
+from fuzz.findings.replay import Subject, attempt
+from oracle.lane_code import Assign, LaneCode
+from oracle.targets import Module
+from runners.emission import emit, emit_single
+from runners.ptx_pass import RewritingRunner
+from runners.simulated_runner import SimulatedRunner
+from strategies.simplification.lane_code import alone
+
+MODULE = Module.named("sm_90", "8.0")
+CODE = LaneCode(
+    source="x", count=2, destination="y", results=("r4",),
+    code=(
+        Assign(opcode="shl.b32", destinations=("r2",), sources=("r0", 0)),
+        Assign(opcode="brev.b32", destinations=("r3",), sources=("r2",)),
+        Assign(opcode="add.s32", destinations=("r4",), sources=("r3", 7)),
+    ),
+)  # fmt: skip
+
+
+def subject() -> Subject:
+    example = alone(CODE, np.arange(64, dtype=np.uint32).reshape(32, 2))
+    module = emit(example.program, module=MODULE)
+    return Subject(module=module, program=example.program, image=example.image)
+
+
+def wrong(*changes: tuple[str, str]) -> RewritingRunner:
+    def rewrite(ptx: str) -> str:
+        for pattern, other in changes:
+            ptx = re.sub(pattern, other, ptx)
+        return ptx
+
+    return RewritingRunner(SimulatedRunner("sm_90"), [rewrite])
+
+
+def test_what_only_the_program_needs_is_left_out() -> None:
+    one = subject()
+    kernel = smallest_kernel(wrong((r"brev\.b32", "not.b32")), one, Kind.VIOLATION, seconds=60)
+    assert kernel is not None
+    whole = emit_single(one.program, module=MODULE)
+    assert len(kernel.splitlines()) < len(whole.ptx.splitlines())
+    assert "brev.b32" in kernel
+    assert "shl.b32" not in kernel, "of 0 bits"
+    # It still computes what the program does: nothing but the build is wrong.
+    shown = replace(one, module=replace(whole, ptx=kernel))
+    assert attempt(SimulatedRunner("sm_90"), shown).kind is None
+    assert attempt(wrong((r"brev\.b32", "not.b32")), shown).kind is Kind.VIOLATION
+    inside = kernel[kernel.index("{") + 2 : kernel.rindex("}")]
+    assert all(line.startswith("    ") for line in inside.splitlines())
+
+
+def test_without_time_it_is_the_kernel_of_the_program() -> None:
+    one = subject()
+    kernel = smallest_kernel(wrong((r"brev\.b32", "not.b32")), one, Kind.VIOLATION, seconds=0)
+    assert kernel == emit_single(one.program, module=MODULE).ptx
+
+
+def test_what_the_frame_is_needed_for_has_none() -> None:
+    """A compiler that is wrong only where multiprocessors are recorded."""
+    runner = wrong((r"(?s)(%smid.*)brev\.b32", r"\1not.b32"))
+    assert attempt(runner, subject()).kind is Kind.VIOLATION
+    assert smallest_kernel(runner, subject(), Kind.VIOLATION) is None
