@@ -36,7 +36,7 @@ and what they hold. CUTLASS's comment on its SM120 operand shift has the four bi
 at the low end and zeros above, and needs no shift for 6 bits.
 
 Of `.s8.s4` (PTX ISA 9.4) a row is 16 signed elements of 4 bits and nothing else, 8 bytes, and each
-is extended to a byte by its sign: so measured on H200, 2026-11-28 (code of ptxas 13.5.37 for sm_90a,
+is extended to a byte by its sign: measured on H200, 2026-11-28 (code of ptxas 13.5.37 for sm_90a,
 rows 8 and 16 bytes apart).
 """
 
