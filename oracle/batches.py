@@ -32,11 +32,8 @@ class Batch:
 def matrices(form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> Batch:
     """Check operands against a form.
 
-    Raises
-    ------
-    UsageError
-        If an operand is no NumPy array, or has another shape or dtype than the form asks for, if
-        the leading dimensions differ, or if the form has no known arithmetic.
+    Raises UsageError if an operand is no NumPy array, or has another shape or dtype than the form
+        asks for, if the leading dimensions differ, or if the form has no known arithmetic.
     """
     if form.satfinite and form.a_type.is_float:
         # "deprecated in PTX ISA version 6.4 and is removed from PTX ISA version 6.5" (9.7.14.4.5,
@@ -84,10 +81,7 @@ def chunks(
 
     Whatever the strides of the operands, no more than a chunk of them is ever copied.
 
-    Raises
-    ------
-    UsageError
-        If a chunk holds an element outside the range of a 4-bit or single-bit format.
+    Raises UsageError if a chunk holds an element outside the range of a 4-bit or single-bit format.
     """
     for start in range(0, batch.tiles, tiles):
         part = slice(start, min(start + tiles, batch.tiles))

@@ -106,10 +106,7 @@ def undefined(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[Reason
 
     Whether the target has the forms that the program uses is not asked here.
 
-    Raises
-    ------
-    UsageError
-        If the target is unknown.
+    Raises UsageError if the target is unknown.
     """
     analysis = _Analysis(program, parse_target(split_compiler(target)[0]).number)
     analysis.steps(program.steps, "", _State.initial(program))
@@ -572,19 +569,11 @@ class _Analysis:
         return False
 
     def access(
-        self,
-        buffer: str,
-        bytes_: slice | NDArray[np.int64],
-        kind: str,
-        at: str,
-        state: _State,
+        self, buffer: str, bytes_: slice | NDArray[np.int64], kind: str, at: str, state: _State
     ) -> None:
         """Check for races and for reading what nothing wrote; then note the access.
 
-        Parameters
-        ----------
-        bytes_
-            Of the space in which the buffer lies, in order.
+        `bytes_`: Of the space in which the buffer lies, in order.
         """
         space = self.program.buffer(buffer).space
         reads, writes = state.reads[space], state.writes[space]

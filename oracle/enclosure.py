@@ -116,28 +116,14 @@ def enclosure(
 ) -> Bounds:
     """Return the bounds of what one floating-point multiplication may return on any target.
 
-    Parameters
-    ----------
-    form
-        A form whose multiplicands are floats.
-    a, b, c
-        Raw bit patterns, shapes (..., m, k), (..., k, n) and (..., m, n).
-    c_high
-        If given, each element of C may be any number from `c` to `c_high`, of its format. (The
-        bounds at both ends do not bound the inside: the error depends on the last bits of C.)
-
-    Returns
-    -------
-    low, high
-        float64, shape (..., m, n): the least and greatest permitted numbers, which are numbers of
-        the format of D; both NaN where only NaN is permitted.
-    nan_ok
-        Whether NaN, of any payload, is permitted.
-
-    Raises
-    ------
-    UsageError
-        If a shape or dtype is not the form's.
+    `form`: A form whose multiplicands are floats.
+    `a`, `b`, `c`: Raw bit patterns, shapes (..., m, k), (..., k, n) and (..., m, n).
+    `c_high`: If given, each element of C may be any number from `c` to `c_high`, of its format.
+        (The bounds at both ends do not bound the inside: the error depends on the last bits of C.)
+    Returns low, high: float64, shape (..., m, n): the least and greatest permitted numbers, which
+        are numbers of the format of D; both NaN where only NaN is permitted. nan_ok: Whether NaN,
+        of any payload, is permitted.
+    Raises UsageError if a shape or dtype is not the form's.
     """
     upper = c if c_high is None else c_high
     batch = matrices(form, a, b, c)

@@ -239,11 +239,8 @@ def multiply_lanes(
 ) -> NDArray[np.uint32]:
     """Return what `mma_sync` and `mma_sp` do, for a form that is already known and a model.
 
-    Parameters
-    ----------
-    a, b, c : uint32 (tiles, 32, words)
-    metadata
-        Of mma.sp, with the selector.
+    `a`, `b`, `c`: uint32 (tiles, 32, words).
+    `metadata`: Of mma.sp, with the selector.
     """
     model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
     result = np.empty((len(a), LANES, form.words("d")), np.uint32)

@@ -90,10 +90,7 @@ _SYNTAX = "4.2"
 
 
 def explain(
-    instruction: str,
-    *,
-    target: str = DEFAULT_TARGET,
-    ptx_version: str = DEFAULT_VERSION,
+    instruction: str, *, target: str = DEFAULT_TARGET, ptx_version: str = DEFAULT_VERSION
 ) -> Explanation:
     """Say whether one instruction is legal, and why not.
 

@@ -203,22 +203,11 @@ def _row_bytes(form: Form, used: NDArray[np.int64], leading: tuple[int, ...]) ->
 def moves(form: Form, count: int = 1) -> NDArray[np.int64]:
     """Return which byte each byte of the lanes' registers is.
 
-    Parameters
-    ----------
-    count
-        Registers of movmatrix, each of which is moved by itself.
-
-    Returns
-    -------
-    int64 (32, bytes)
-        Of ldmatrix and stmatrix, a byte of the rows in the order of the lanes that give their
-        addresses, packed elements widened to bytes; of movmatrix, a byte of the source's registers,
-        lane by lane.
-
-    Raises
-    ------
-    UsageError
-        If the layout of the form is not known here.
+    `count`: Registers of movmatrix, each of which is moved by itself.
+    Returns int64 (32, bytes): Of ldmatrix and stmatrix, a byte of the rows in the order of the
+        lanes that give their addresses, packed elements widened to bytes; of movmatrix, a byte of
+        the source's registers, lane by lane.
+    Raises UsageError if the layout of the form is not known here.
     """
     if not form.vectors:
         lane, byte = np.divmod(np.arange(4 * LANES).reshape(8, 8, 2).swapaxes(0, 1), 4)
@@ -252,15 +241,9 @@ def is_packed(form: Form) -> bool:
 def distribute(form: Form, rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
     """Deal rows out to the lanes' registers.
 
-    Parameters
-    ----------
-    form : Form
-    rows : uint8 (..., form.addresses, form.row_bytes)
-        The bytes at the row addresses, in the order of the lanes that give them.
-
-    Returns
-    -------
-    uint32 (..., 32, form.registers)
+    `rows`: uint8 (..., form.addresses, form.row_bytes). The bytes at the row addresses, in the
+        order of the lanes that give them.
+    Returns uint32 (..., 32, form.registers).
     """
     if is_packed(form):
         rows = _widened(form, rows)
@@ -270,15 +253,9 @@ def distribute(form: Form, rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
 def load_rows(form: Form, memory: NDArray[np.uint8], rows: NDArray[np.int64]) -> NDArray[np.uint32]:
     """Return the registers into which rows of memory are loaded.
 
-    Parameters
-    ----------
-    memory : uint8 (count, bytes)
-    rows : int64 (form.addresses, form.row_bytes)
-        Every byte of the rows.
-
-    Returns
-    -------
-    uint32 (count, 32, form.registers)
+    `memory`: uint8 (count, bytes).
+    `rows`: int64 (form.addresses, form.row_bytes). Every byte of the rows.
+    Returns uint32 (count, 32, form.registers).
     """
     if is_packed(form):
         return distribute(form, np.take(memory, rows, axis=1))
@@ -286,10 +263,7 @@ def load_rows(form: Form, memory: NDArray[np.uint8], rows: NDArray[np.int64]) ->
 
 
 def store_rows(
-    form: Form,
-    memory: NDArray[np.uint8],
-    rows: NDArray[np.int64],
-    registers: NDArray[np.uint32],
+    form: Form, memory: NDArray[np.uint8], rows: NDArray[np.int64], registers: NDArray[np.uint32]
 ) -> None:
     """Write rows of memory from registers, in place; parameters as of `load_rows`."""
     memory[:, rows.ravel()[moves(form)]] = bytes_of(registers)

@@ -29,12 +29,8 @@ COUNTS = (1, 2, 4, 8)
 def check_address(address: int | None, registers: int) -> None:
     """Raise UsageError unless the address of a load can stand in a register of its destination.
 
-    Parameters
-    ----------
-    address
-        Which register; None for none.
-    registers
-        How many there are.
+    `address`: Which register; None for none.
+    `registers`: How many there are.
     """
     if address is not None:
         check_range(address, 0, registers - 1, "register of the destination with the address")
@@ -66,8 +62,7 @@ class Lines:
         """Raise UsageError unless a form can take them."""
         if self.stride is None:
             check(
-                not self.stride_in_register,
-                "a default stride stands in no register; give a stride",
+                not self.stride_in_register, "a default stride stands in no register; give a stride"
             )
         else:
             # "stride is an optional 32-bit integer operand" (9.7.14.4.3)
@@ -139,9 +134,7 @@ class Rows:
     def offsets(self, form: Form) -> NDArray[np.int64]:
         """Return every byte of the rows that a form uses, counted from the start of the buffer.
 
-        Returns
-        -------
-        int64 (form.addresses, form.row_bytes)
+        Returns int64 (form.addresses, form.row_bytes).
         """
         starts = np.array(self.addresses[: form.addresses], np.int64)
         return starts[:, None] + np.arange(form.row_bytes)
@@ -188,10 +181,7 @@ class Op(StepBase, Generic[M]):
         Those are "d", "a", "b", "c" and, for metadata, "e" of a product; "fragment" or "registers"
         of what is loaded or stored; "source" and "destination" of what is moved between registers.
 
-        Raises
-        ------
-        UsageError
-            If an operand is missing.
+        Raises UsageError if an operand is missing.
         """
         names = [field for field, *_ in operands_of(form)]
         missing = [name for name in names if name not in given]
@@ -327,9 +317,7 @@ def is_repeated(form: Form) -> bool:
 def operands_of(form: Form, count: int = 1) -> tuple[tuple[str, Held, bool], ...]:
     """Return the vectors of an instruction, in the order of a step.
 
-    Returns
-    -------
-    What each is called, what it holds, and whether it is written.
+    Returns what each is called, what it holds, and whether it is written.
     """
     held: Held = Registers(registers=count)
     if is_repeated(form):

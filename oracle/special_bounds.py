@@ -38,14 +38,10 @@ def with_special(
 ) -> Bounds:
     """Put what special operands permit in the place of bounds of finite ones.
 
-    Parameters
-    ----------
-    bounds
-        Low, high and nan_ok of the finite operands.
-    over, under
-        Whether a partial sum of the finite operands may overflow, upwards or downwards.
-    kept, flushed
-        Class sums with subnormal operands as they are, and flushed to zero.
+    `bounds`: Low, high and nan_ok of the finite operands.
+    `over`, `under`: Whether a partial sum of the finite operands may overflow, upwards or
+        downwards.
+    `kept`, `flushed`: Class sums with subnormal operands as they are, and flushed to zero.
     """
     low, high, nan_ok = bounds
     infinite, nan = np.isinf(kept), np.isnan(kept)

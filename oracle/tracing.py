@@ -108,19 +108,10 @@ class Trace:
 def trace(program: Program, image: NDArray[np.uint8], *, target: str) -> Trace:
     """Take one warp through a program, noting everything.
 
-    Parameters
-    ----------
-    image : uint8 (image_bytes,)
-        What memory holds before; left as it is.
-    target
-        Whose model computes.
-
-    Raises
-    ------
-    UsageError
-        As `oracle.execution.execute`.
-    UndefinedProgramError
-        If the ISA leaves the program undefined.
+    `image`: uint8 (image_bytes,). What memory holds before; left as it is.
+    `target`: Whose model computes.
+    Raises UsageError as `oracle.execution.execute`.
+    Raises UndefinedProgramError if the ISA leaves the program undefined.
     """
     check_defined(program, target=target)
     images = np.array(image[None], order="C")

@@ -101,12 +101,8 @@ def _nans(sheet: Sheet) -> None:
 def fit_doubles(dots: Dots, returned: Mapping[str, Array]) -> Fit:
     """Find the figures of the f64 unit.
 
-    Parameters
-    ----------
-    dots
-        The probes.
-    returned
-        What the device made of them, by the rounding of the form.
+    `dots`: The probes.
+    `returned`: What the device made of them, by the rounding of the form.
     """
     values: dict[str, Any] = {
         "order": "rising", "multiply_add": "fused", **dict.fromkeys(_SUBNORMALS, "kept"),

@@ -156,12 +156,8 @@ def contradiction_of(
 def fit(evidence: Evidence, depth: int) -> Fit:
     """Find the figures of a unit.
 
-    Parameters
-    ----------
-    evidence
-        Probes and what the device returned.
-    depth
-        Products of a dot product.
+    `evidence`: Probes and what the device returned.
+    `depth`: Products of a dot product.
     """
     return _Search(evidence, depth).fit()
 

@@ -20,12 +20,8 @@ _SEED = 0x6D65_6173
 def float_probes(types: str, depth: int) -> Dots:
     """Return the probes of a unit.
 
-    Parameters
-    ----------
-    types
-        Formats of D, A, B and C: "f32.f16.f16.f32".
-    depth
-        Products of a dot product: K of the form.
+    `types`: Formats of D, A, B and C: "f32.f16.f16.f32".
+    `depth`: Products of a dot product: K of the form.
     """
     d_type, a_type, b_type, c_type = types.split(".")
     sheet = Sheet(FORMATS[a_type], FORMATS[b_type], FORMATS[c_type], depth)

@@ -117,10 +117,7 @@ class Model:
     def figures_for(self, form: Form) -> dict[str, Figure[Any]]:
         """Return the figures that decide the results of one form, by name.
 
-        Raises
-        ------
-        UsageError
-            If the target does not have the form.
+        Raises UsageError if the target does not have the form.
         """
         self._require(form)
         if not form.a_type.is_float:
@@ -153,10 +150,7 @@ class Model:
     def exact_for(self, form: Form) -> Figure[str]:
         """Return how a form of integers or single bits overflows.
 
-        Raises
-        ------
-        UsageError
-            If the model does not say so.
+        Raises UsageError if the model does not say so.
         """
         figure: Figure[str] | None = self.exact.named.get(exact_name(form))
         if figure is None:
@@ -170,10 +164,7 @@ class Model:
     def double_chain(self) -> DoubleChain:
         """Figures of f64.
 
-        Raises
-        ------
-        UsageError
-            If the model has none.
+        Raises UsageError if the model has none.
         """
         if self.doubles is None:
             raise UsageError(
@@ -184,10 +175,7 @@ class Model:
     def dot_for(self, form: Form) -> TruncatedDot:
         """Return the figures of the dot products of a floating-point form other than f64.
 
-        Raises
-        ------
-        UsageError
-            If the model has none.
+        Raises UsageError if the model has none.
         """
         row = self.find_dot(form)
         if row is None:
@@ -230,10 +218,7 @@ class Model:
     def dot(self, multiplicand: str, accumulator: str) -> TruncatedDot:
         """Return the figures of wmma.mma for one format of multiplicands and one of C and D.
 
-        Raises
-        ------
-        UsageError
-            If the model has none.
+        Raises UsageError if the model has none.
         """
         types = f"{accumulator}.{multiplicand}.{multiplicand}.{accumulator}"
         for row in self.dots:

@@ -16,14 +16,7 @@ from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS, is_available
 from oracle.legality import Verdict, explain, explain_lines, verdict_of
 from oracle.reasons import Rule
-from oracle.targets import (
-    TARGETS,
-    VERSIONS,
-    Module,
-    newest_for_cuda,
-    parse_target,
-    parse_version,
-)
+from oracle.targets import TARGETS, VERSIONS, Module, newest_for_cuda, parse_target, parse_version
 from strategies.drafts import canonical
 from strategies.instructions import legal_drafts
 

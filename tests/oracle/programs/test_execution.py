@@ -16,15 +16,7 @@ from oracle.operations import Operation
 from oracle.ops import Op
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import (
-    Barrier,
-    Branch,
-    Copy,
-    Elementwise,
-    Loop,
-    plain_load,
-    plain_store,
-)
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, plain_load, plain_store
 
 QUIET = settings(
     max_examples=30,
