@@ -37,8 +37,8 @@ def apply(
     `values`: any shape, dtype `type_.raw`. Raw bit patterns (s4 sign-extended, u4 and b1
         zero-extended).
     `constant`: Raw bit pattern of one element, unsigned.
-    Returns the same shape and dtype as `values`. NaNs of floats are those of `CANONICAL_NAN`; in f64, a
-        NaN operand comes back quieted, the element before the constant.
+    Returns the same shape and dtype as `values`. NaNs of floats are those of `CANONICAL_NAN`; in
+        f64, a NaN operand comes back quieted, the element before the constant.
     """
     if operation is Operation.COPY:
         return values
