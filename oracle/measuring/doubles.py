@@ -14,7 +14,7 @@ from oracle.arithmetic.double_chain import chain
 from oracle.arithmetic.fma import QUIET
 from oracle.formats import FORMATS
 from oracle.measuring.dots import Dots, Sheet
-from oracle.measuring.inference import Contradiction, Finding, Fit, contradiction_of, nans_of
+from oracle.measuring.inference import Contradiction, Fit, MeasuredFigure, contradiction_of, nans_of
 from oracle.models import DoubleChain, NanRule
 from oracle.models.figures import Words, allowed_of, measured
 from oracle.scratch import own_scratch
@@ -128,8 +128,8 @@ def fit_doubles(dots: Dots, returned: Mapping[str, Array]) -> Fit:
     tried = [{**values, "nan": rule} for rule in rules]
     values = min(tried, key=lambda one: _wrong(one, dots.where(part), some))
     if _wrong(values, dots, returned):
-        return Fit(findings={}, contradiction=_contradiction(values, dots, returned))
-    return Fit(findings=_findings(values, rules, dots, returned), contradiction=None)
+        return Fit(figures={}, contradiction=_contradiction(values, dots, returned))
+    return Fit(figures=_findings(values, rules, dots, returned), contradiction=None)
 
 
 _ALL: Mapping[str, tuple[str, ...]] = {
@@ -167,7 +167,7 @@ def _nan_rules(dots: Dots, returned: Mapping[str, Array]) -> list[NanRule]:
 
 def _findings(
     values: dict[str, Any], rules: list[NanRule], dots: Dots, returned: Mapping[str, Array]
-) -> dict[str, Finding]:
+) -> dict[str, MeasuredFigure]:
     found = {}
     for name, value in values.items():
         every: tuple[Any, ...] = tuple(rules) if name == "nan" else _ALL[name]
@@ -176,7 +176,7 @@ def _findings(
             for other in every
             if other != value
         }
-        found[name] = Finding(
+        found[name] = MeasuredFigure(
             value=value,
             others=tuple(other for other, count in counts.items() if not count),
             refuting=min((count for count in counts.values() if count), default=0),
