@@ -74,6 +74,21 @@ def matrices(form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> B
     )
 
 
+def check_array(name: str, array: NDArray[Any], dtype: type, *tail: int | None) -> None:
+    """Raise UsageError unless an array has a dtype and ends in these dimensions (None: any)."""
+    if not isinstance(array, np.ndarray) or array.dtype != dtype:
+        given = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
+        raise UsageError(
+            f"{name} is {given}; it must be an array of {np.dtype(dtype)}, so convert it"
+        )
+    last = array.shape[-len(tail) :]
+    if len(last) < len(tail) or any(
+        wanted not in (None, size) for wanted, size in zip(tail, last, strict=True)
+    ):
+        listed = ", ".join("bytes" if one is None else str(one) for one in tail)
+        raise UsageError(f"{name} has shape {array.shape}; it must be (..., {listed})")
+
+
 def chunks(
     batch: Batch, tiles: int
 ) -> Iterator[tuple[slice, NDArray[Any], NDArray[Any], NDArray[Any]]]:

@@ -87,17 +87,20 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.dots import dot_product
 from oracle.batches import chunks, matrices
-from oracle.double_enclosure import double_chunk
+from oracle.double_enclosure import (
+    Bools,
+    Bounds,
+    Floats,
+    are_apart,
+    class_sum,
+    double_chunk,
+    with_special,
+)
 from oracle.formats import FORMATS, Format
 from oracle.forms import Form
 from oracle.models import TruncatedDot
 from oracle.models.targets import built_in_model
 from oracle.scratch import own_scratch
-from oracle.special_bounds import are_apart, class_sum, with_special
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Bounds = tuple[Floats, Floats, Bools]
 
 _CHUNK_TILES = 64
 """Tiles bounded together: 128 KiB for each float64 array of 16 x 16 matrices, 4 MiB in all."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.batches import check_array
 from oracle.enclosure import enclosure
 from oracle.errors import UsageError
 from oracle.forms import Form
@@ -298,21 +299,10 @@ def _leading(form: Form, **operands: NDArray[Any]) -> tuple[int, ...]:
     found = {}
     for name, words in operands.items():
         size = (LANES,) if name == "metadata" else (LANES, form.words(name))
-        _check(name, words, size, form)
+        check_array(name, words, np.uint32, *size)
         found[name] = words.shape[: -len(size)]
     leading = found["a"]
     if any(one != leading for one in found.values()):
         listed = ", ".join(f"{name} {one}" for name, one in found.items())
         raise UsageError(f"the leading dimensions differ: {listed}; give the same to all")
     return leading
-
-
-def _check(name: str, words: NDArray[Any], size: tuple[int, ...], form: Form) -> None:
-    if not isinstance(words, np.ndarray) or words.dtype != np.uint32:
-        given = words.dtype if isinstance(words, np.ndarray) else type(words).__name__
-        raise UsageError(f"{name} is {given}; registers are an array of uint32, so convert it")
-    if words.shape[-len(size) :] != size:
-        raise UsageError(
-            f"{name} has shape {words.shape}; {form.opcode} takes (..., "
-            f"{', '.join(map(str, size))})"
-        )

@@ -48,6 +48,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.batches import check_array
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.forms import ROW_BYTES, Form
 from oracle.isa import form_of, ldmatrix_form
@@ -119,7 +120,7 @@ def stmatrix(
     """
     form = form_of(opcode, "stmatrix")
     used = _used_addresses(form, shared, addresses)
-    _check_registers(registers, form.registers)
+    check_array("registers", registers, np.uint32, LANES, form.registers)
     leading = _leading(
         {
             "shared": shared.shape[:-1],
@@ -156,14 +157,14 @@ def movmatrix(opcode: str, registers: NDArray[Any]) -> NDArray[np.uint32]:
         If the opcode is no form of movmatrix, or the dtype or shape is wrong.
     """
     form = form_of(opcode, "movmatrix")
-    _check_registers(registers, 1)
+    check_array("registers", registers, np.uint32, LANES, 1)
     return moved(form, registers)
 
 
 def _used_addresses(form: Form, shared: NDArray[Any], addresses: NDArray[Any]) -> NDArray[np.int64]:
     """Return the addresses that a form uses, int64 (..., form.addresses), checked."""
-    _check_array("shared", shared, np.uint8, None)
-    _check_array("addresses", addresses, np.uint32, LANES)
+    check_array("shared", shared, np.uint8, None)
+    check_array("addresses", addresses, np.uint32, LANES)
     used = addresses[..., : form.addresses].astype(np.int64)
     size = shared.shape[-1]
     row = form.row_bytes
@@ -300,22 +301,3 @@ def _widened(form: Form, rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
     if form.texts["dst_fmt"] == "s8":
         values = (values ^ np.uint8(8)) - np.uint8(8)
     return values
-
-
-def _check_array(name: str, array: NDArray[Any], dtype: type, last: int | None) -> None:
-    if not isinstance(array, np.ndarray) or array.dtype != dtype:
-        given = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
-        raise UsageError(
-            f"{name} is {given}; it must be an array of {np.dtype(dtype)}, so convert it"
-        )
-    if array.ndim < 1 or (last is not None and array.shape[-1] != last):
-        wanted = f"(..., {last})" if last is not None else "(..., bytes)"
-        raise UsageError(f"{name} has shape {array.shape}; it must be {wanted}")
-
-
-def _check_registers(registers: NDArray[Any], count: int) -> None:
-    _check_array("registers", registers, np.uint32, count)
-    if registers.ndim < 2 or registers.shape[-2] != LANES:
-        raise UsageError(
-            f"registers has shape {registers.shape}; it must be (..., {LANES}, {count})"
-        )

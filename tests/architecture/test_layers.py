@@ -24,7 +24,7 @@ LAYERS = (
     "arithmetic",
     "scalar",
     "operands lane_code ops steps storage sharing program definedness image",
-    "elementwise special_bounds lane_fragments metadata batches tags",
+    "elementwise lane_fragments metadata batches tags",
     "multiply lane_products matrix_moves double_enclosure enclosure",
     "warps execution bounds permission tracing slicing terms",
     "measuring",

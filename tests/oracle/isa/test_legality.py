@@ -39,7 +39,7 @@ def test_any_text_has_a_verdict_with_reasons_and_sections(
         assert reason.text.strip()
         assert SECTION.fullmatch(reason.section)
         assert isinstance(reason.rule, Rule)
-        assert str(reason) == f"{reason.text} [PTX ISA {reason.section}]"
+        assert str(reason) == f"{reason.text} [PTX ISA 9.0, {reason.section}]"
     assert not (found.remarks and not found.legal and found.verdict is Verdict.ILLEGAL)
 
 
