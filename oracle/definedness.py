@@ -122,20 +122,11 @@ def check_defined(program: Program, *, target: str = DEFAULT_TARGET) -> None:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Conflicting:
-    """What a register holds that two paths write differently, or only one of them."""
+class _Mixed(StrEnum):
+    """What registers hold that is not one value."""
 
-    def __str__(self) -> str:
-        return "what not every path to this step has written, or has written alike"
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Pieces:
-    """What registers hold that are not all of one fragment in its order."""
-
-    def __str__(self) -> str:
-        return "registers of several fragments, a part of one, or one in another order"
+    CONFLICTING = "what not every path to this step has written, or has written alike"
+    PIECES = "registers of several fragments, a part of one, or one in another order"
 
 
 class _Cell(NamedTuple):
@@ -143,7 +134,7 @@ class _Cell(NamedTuple):
 
     maker: object
     """What is equal for what one step, or the same ones, wrote."""
-    holds: Held | _Conflicting
+    holds: Held | _Mixed
     part: int
     """Which register of it."""
     constant: int | None
@@ -153,7 +144,7 @@ class _Cell(NamedTuple):
         if self == other:
             return self
         if other is None or (self.holds, self.part) != (other.holds, other.part):
-            return _Cell(None, _Conflicting(), 0, None)
+            return _Cell(None, _Mixed.CONFLICTING, 0, None)
         constant = self.constant if self.constant == other.constant else None
         return _Cell((self.maker, other.maker), self.holds, self.part, constant)
 
@@ -369,13 +360,13 @@ class _Analysis:
                 f"{'.' + space if space else 'generic'}; only .shared has addresses of 32 bits",
             )
 
-    def content(self, use: Use, state: _State) -> Held | _Conflicting | _Pieces | None:
+    def content(self, use: Use, state: _State) -> Held | _Mixed | None:
         """Return what the registers of an operand hold; None if one was never written."""
         cells = [state.registers.get(register) for register in use.registers]
         first, needed, named = cells[0], use.holds, not listed(use.name)
         if named and first is not None and first.part == 0 and first.constant is None:
             held = first.holds
-            if not isinstance(held, _Conflicting) and held.registers != needed.registers:
+            if not isinstance(held, _Mixed) and held.registers != needed.registers:
                 return held
         known = [cell for cell in cells if cell is not None]
         if first is None or len(known) < len(cells):
@@ -383,20 +374,18 @@ class _Analysis:
         if isinstance(needed, Fragment) and all(
             cell.constant is not None and cell.constant == first.constant for cell in known
         ):
-            return needed if _repeats(first.constant or 0, needed) else _Pieces()
-        if any(isinstance(cell.holds, _Conflicting) for cell in known):
-            return _Conflicting()
+            return needed if _repeats(first.constant or 0, needed) else _Mixed.PIECES
+        if any(cell.holds is _Mixed.CONFLICTING for cell in known):
+            return _Mixed.CONFLICTING
         whole = all(
             cell.maker == first.maker and cell.part == index for index, cell in enumerate(known)
         )
         if isinstance(needed, Fragment) or named:
-            return first.holds if whole else _Pieces()
+            return first.holds if whole else _Mixed.PIECES
         lanes = all(isinstance(cell.holds, Registers) for cell in known)
-        return needed if lanes else _Pieces()
+        return needed if lanes else _Mixed.PIECES
 
-    def use(
-        self, name: str, needed: Held, held: Held | _Conflicting | _Pieces | None, section: str
-    ) -> None:
+    def use(self, name: str, needed: Held, held: Held | _Mixed | None, section: str) -> None:
         if held is None:
             self.report(
                 Cause.CONTENT,

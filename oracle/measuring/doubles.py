@@ -52,12 +52,12 @@ def double_probes(depth: int) -> Dots:
         ):  # fmt: skip
             a, b = one.copy(), one.copy()
             a[place], b[place] = x, y
-            sheet.values("infinities and overflow", a[None], b[None], np.array([c1]))
+            sheet.values("infinities and overflow", a, b, c1)
     for x, c1 in product((0.0, -0.0), repeat=2):
-        sheet.values("sign of zero", np.full((1, depth), x), one[None], np.array([c1]))
+        sheet.values("sign of zero", np.full(depth, x), one, c1)
     cancelling = one.copy()
     cancelling[1::2] = -1.0
-    sheet.values("sign of zero", cancelling[None], one[None], np.array([0.0]))
+    sheet.values("sign of zero", cancelling, one, 0.0)
     bits = [
         rng.integers(0, 1 << 64, shape, dtype=np.uint64)
         for shape in ((count, depth), (count, depth), (count,))
@@ -68,21 +68,19 @@ def double_probes(depth: int) -> Dots:
 
 def _subnormals(sheet: Sheet) -> None:
     k = sheet.depth
-    tiny, huge = np.full((1, k), 2.0**-1030), np.full((1, k), 2.0**1010)
+    tiny, huge = np.full(k, 2.0**-1030), np.full(k, 2.0**1010)
     for sign in (1.0, -1.0):
-        c = np.array([2.0**-22])
+        c = 2.0**-22
         sheet.values("subnormals in A", sign * tiny, huge, c)
         sheet.values("subnormals in B", huge, sign * tiny, c)
-        none = np.zeros((1, k))
-        sheet.values("subnormals in C", none, none, np.array([sign * 2.0**-1030]))
+        none = np.zeros(k)
+        sheet.values("subnormals in C", none, none, sign * 2.0**-1030)
         sheet.values(
-            "subnormals in C", np.full((1, k), sign * 2.0**-512), np.full((1, k), 2.0**-510),
+            "subnormals in C", np.full(k, sign * 2.0**-512), np.full(k, 2.0**-510),
             np.array([sign * 2.0**-1030]),
         )  # fmt: skip
-        product_ = np.full((1, k), -sign * 2.0**-515)
-        sheet.values(
-            "subnormals in D", product_, np.full((1, k), 2.0**-510), np.array([sign * 2.0**-1022])
-        )
+        product_ = np.full(k, -sign * 2.0**-515)
+        sheet.values("subnormals in D", product_, np.full(k, 2.0**-510), sign * 2.0**-1022)
 
 
 def _nans(sheet: Sheet) -> None:

@@ -31,23 +31,8 @@ NO_FIGURES = "none"
 """What a form's figures are called in code of a compiler that has none (`Model.expansion_of`)."""
 
 
-def _rows_of(rows: tuple[AnyDot, ...], form: Form) -> list[AnyDot]:
-    """Return the rows that are for a form, one for each range of compilers."""
-    return [
-        row
-        for row in rows
-        if (row.instruction, row.types) == (figures_of(form), form.types)
-        and (not row.shapes or form.shape.name in row.shapes)
-    ]
-
-
 def _holds(row: DotUnit, compiler: Release) -> bool:
     return row.compilers is None or row.compilers.include(compiler)
-
-
-def _age(row: DotUnit) -> tuple[int, ...]:
-    """Return what sorts older compilers before newer ones."""
-    return () if row.compilers is None else row.compilers.first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +195,13 @@ class Model:
 
     def _serving(self, rows: tuple[AnyDot, ...], form: Form) -> AnyDot | None:
         """Return the row that is for a form; of several the newest compiler's, if none fits."""
-        found = sorted(_rows_of(rows, form), key=_age)
+        found = [
+            row
+            for row in rows
+            if (row.instruction, row.types) == (figures_of(form), form.types)
+            and (not row.shapes or form.shape.name in row.shapes)
+        ]
+        found.sort(key=lambda row: () if row.compilers is None else row.compilers.first)
         if self.compiler is not None:
             found = [row for row in found if _holds(row, self.compiler)] or found
         return found[-1] if found else None

@@ -198,7 +198,7 @@ def sharing(form: Form, d: str) -> Program:
     if form.mnemonic == "wmma.mma":
         program = single_product(form).program
     else:
-        names = {name: form.vector(name).registers for name in "abcd"}
+        names = {name: form.vectors[name].registers for name in "abcd"}
         program = Program(
             buffers=tuple(Buffer(name=one, space="global", size=1024) for one in names),
             steps=(
@@ -288,7 +288,7 @@ def test_the_operand_is_named_although_something_else_is_wrong_behind_it() -> No
     """On an H100 a line was "mma.sync": apart, the program was wrong for another reason."""
     other = mma_sync_form("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16")
     first, module = sharing(FP8, REVERSED), Module.named("sm_90", "8.7")
-    counts = {f"x{name}": other.vector(name).registers for name in "abcd"}
+    counts = {f"x{name}": other.vectors[name].registers for name in "abcd"}
     program = Program(
         buffers=(*first.buffers, *(Buffer(name=x, space="global", size=512) for x in counts)),
         steps=(
