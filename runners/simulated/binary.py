@@ -54,6 +54,11 @@ class Binary:
         return 1 << (self.word - 1)
 
     @property
+    def one(self) -> int:
+        """Bits of 1."""
+        return self.top << (self.fraction + self.unused)
+
+    @property
     def infinity(self) -> int:
         """Bits of positive infinity."""
         return ((1 << self.exponent) - 1) << (self.fraction + self.unused)

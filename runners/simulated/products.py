@@ -37,7 +37,7 @@ MultiplyUnit = FloatUnit | IntegerUnit | DoubleUnit | BitUnit | QuadUnit
 
 _AT_ONCE = 128
 """Warps computed together, so that the many intermediate arrays stay in a core's cache."""
-_ONE = np.array([0x3FF0_0000_0000_0000], np.uint64)
+_ONE = np.array([F64.one], np.uint64)
 _MINUS_ZERO = np.array([F64.sign], np.uint64)
 _WRAP = (1 << 32) - 1
 
@@ -105,8 +105,7 @@ def _multiply_scalar(a: Words, b: Words, c: Words, unit: QuadUnit, result: str) 
         return add(product, z, Rounding.NEAREST_EVEN, rule)
 
     def plus(x: Words, y: Words) -> Words:
-        one = np.array(0x3F80_0000, np.uint64)
-        return multiply_add(x, one, y, F32, Rounding.NEAREST_EVEN, rule)
+        return multiply_add(x, np.array(F32.one), y, F32, Rounding.NEAREST_EVEN, rule)
 
     exact = products(widened(a), widened(b), F32)
     addend = (widened(c) if c.itemsize == 2 else c).astype(np.uint64)
