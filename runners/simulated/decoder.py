@@ -465,16 +465,9 @@ def _copy(line: int, target: str, source: Source, *shown: Any) -> Step:
 def decode(listing: Listing, silicon: Silicon) -> MappingProxyType[str, Kernel | SimulatedTrap]:
     """Decode all entries of a module for a device.
 
-    Returns
-    -------
-    MappingProxyType
-        The kernels by name; in place of one that is not supported, why, as long as others are.
-
-    Raises
-    ------
-    SimulatedTrap
-        At the first instruction that is not allowed for the module's target, or where no entry
-        is supported.
+    Return the kernels by name; in place of one that is not supported, why, as long as others are.
+    Raises `SimulatedTrap` at the first instruction that is not allowed for the module's target, or
+    where no entry is supported.
     """
     decoded: dict[str, Kernel | SimulatedTrap] = {}
     for name, entry in listing.entries.items():

@@ -128,8 +128,7 @@ class _Threads:
         said = f"{self._most_seconds:.3g} s, at step {steps}"
         if steps > self._most_steps:
             said = f"{self._most_steps} steps"
-        everybody = tuple(int(i) for i in self._warps.indices)
-        refuse(TrapKind.HANG, step.line, f"still running after {said}", everybody)
+        refuse(TrapKind.HANG, step.line, f"still running after {said}", self._warps.names())
 
     def _apart(self) -> Places:
         """Return where each thread is, in an array of its own."""
@@ -370,13 +369,7 @@ class _Threads:
 
 
 def run(kernel: Kernel, warps: Warps) -> None:
-    """Run all warps until they have exited.
-
-    Raises
-    ------
-    SimulatedTrap
-        For what a device would trap on, with the warps that it concerns.
-    """
+    """Run all warps until they have exited, or raise `SimulatedTrap` with those it concerns."""
     try:
         _Threads(kernel, warps).run()
     except SimulatedTrap as trap:

@@ -297,26 +297,10 @@ class Memory:
     ) -> tuple[list[Place], NDArray[np.bool_] | None, int]:
         """Find the bytes that addresses stand for.
 
-        Parameters
-        ----------
-        space
-            The state space named by the instruction.
-        address
-            (rows, warps), in bytes.
-        width
-            Bytes that each access touches, from its address up.
-        owners
-            Blocks and threads that access.
-        mask
-            Which accesses happen; None is all.
-        writes
-            Whether they write.
-
-        Returns
-        -------
-        places, missing, union
-            Where they are; the accesses that happen and are outside every segment, None if none is;
-            the bits that say how the addresses are aligned, as those of the places.
+        The (rows, warps) addresses are in the space that the instruction names, each of so many
+        bytes; the mask says which accesses happen. Return where they are; those that happen and are
+        outside every segment, None if none is; the bits that say how the addresses are aligned, as
+        those of the places.
         """
         found: list[Place] = []
         missing: NDArray[np.bool_] | None = mask

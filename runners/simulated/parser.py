@@ -717,18 +717,10 @@ def _without(comment: re.Match[str]) -> str:
 
 @lru_cache(maxsize=_KEPT_MODULES)
 def parse(text: str) -> Listing:
-    """Parse a PTX module.
+    """Parse a PTX module; the last ones are kept, so that the same text is parsed once.
 
-    Parameters
-    ----------
-    text
-        The module. Parsed modules are kept, so that the same text is parsed once.
-
-    Raises
-    ------
-    SimulatedTrap
-        With kind `PARSE` and the line, where the text is no PTX; with `UNSUPPORTED` and the line,
-        where it is PTX of a kind that is not read.
+    Raises `SimulatedTrap` with the line: of kind `PARSE` where the text is no PTX, `UNSUPPORTED`
+    where it is PTX of a kind that is not read.
     """
     module = _Module(_COMMENT.sub(_without, text))
     try:

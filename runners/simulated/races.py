@@ -142,14 +142,7 @@ class _Garbled(Registers):
 class Watch:
     """Follows the accesses of a launch to global and shared memory.
 
-    Parameters
-    ----------
-    warps
-        All of them.
-    granule
-        Bytes of the narrowest access.
-    lenient
-        Whether nothing is refused.
+    A granule has the bytes of the narrowest access; a lenient watch refuses nothing.
     """
 
     def __init__(self, warps: Warps, granule: int, *, lenient: bool) -> None:

@@ -186,11 +186,10 @@ class Warps:
         self.slots = self.slots[kept]
         self.registers = self.registers.kept(kept)
 
-    def names(self, bad: NDArray[np.bool_]) -> tuple[int, ...]:
+    def names(self, bad: Mask = None) -> tuple[int, ...]:
         """Return the indices of the warps with a thread for which `bad`, (lanes, warps), holds."""
-        return tuple(
-            int(i) for i in self.indices[np.broadcast_to(bad.any(axis=0), self.indices.shape)]
-        )
+        some = True if bad is None else bad.any(axis=0)
+        return tuple(self.indices[np.broadcast_to(some, self.indices.shape)].tolist())
 
     def uniform(self, value: Values, what: str, mask: Mask) -> Values:
         """Return a value as (1, warps or 1) if all active lanes of each warp agree, else trap."""
