@@ -102,16 +102,11 @@ class Operands:
 
     instruction: Instruction
     surroundings: Surroundings
+    line: int = field(init=False)
+    silicon: Silicon = field(init=False)
 
-    @property
-    def line(self) -> int:
-        """The instruction's line."""
-        return self.instruction.line
-
-    @property
-    def silicon(self) -> Silicon:
-        """The device."""
-        return self.surroundings.silicon
+    def __post_init__(self) -> None:
+        self.line, self.silicon = self.instruction.line, self.surroundings.silicon
 
     @property
     def names(self) -> tuple[tuple[str, str, int], ...] | None:
@@ -200,7 +195,7 @@ class Operands:
 
     def guard(self) -> tuple[str | None, bool]:
         """Return the key of the predicate in front, and whether it is negated."""
-        guard = self.instruction.statement.guard
+        guard = self.instruction.guard
         if guard is None:
             return None, False
         if self.width(guard.text) != 1:
