@@ -323,13 +323,9 @@ class Barrier:
         if self.count is not None:
             wrong = through & (self.count(warps) != warps.threads)
             if wrong.any():
-                refuse(
-                    TrapKind.UNSUPPORTED,
-                    0,
-                    f"a barrier for another number of threads than the {warps.threads} of the "
-                    "block",
-                    warps.names(wrong),
-                )
+                said = "a barrier for another number of threads than the"
+                said = f"{said} {warps.threads} of the block"
+                refuse(TrapKind.UNSUPPORTED, 0, said, warps.names(wrong))
         if self.held is None:
             return
         held = np.broadcast_to(self.held(warps), shape)

@@ -113,13 +113,6 @@ class Kernel:
     inexact_loads: set[str] = field(default_factory=set)
     """Texts of instructions that were seen to read what depends on approximate instructions."""
 
-    def parameter_block(self, arguments: Sequence[int]) -> bytes:
-        """Return the parameters as they lie in memory."""
-        block = bytearray()
-        for (offset, bits), value in zip(self.parameters, arguments, strict=True):
-            block += bytes(offset - len(block)) + value.to_bytes(bits // 8, "little")
-        return bytes(block)
-
 
 class _Call(NamedTuple):
     """A call, and what it is in."""
@@ -377,12 +370,9 @@ class _Linker:
         if name in callers or len(callers) > _DEEPEST_CALL:
             operands.unsupported(f"{name} calls itself, or calls are too deep")
         if len(arguments) != len(function.parameters) or len(results) != len(function.results):
-            refuse(
-                TrapKind.PARSE,
-                line,
-                f"{name} has {len(function.parameters)} parameters and {len(function.results)} "
-                f"results; {len(arguments)} and {len(results)} were given",
-            )
+            said = f"{name} has {len(function.parameters)} parameters and {len(function.results)} "
+            said += f"results; {len(arguments)} and {len(results)} were given"
+            refuse(TrapKind.PARSE, line, said)
         self._expansions += 1
         prefix = f"{self._expansions}:"
         bound: dict[Variable, Location] = {}

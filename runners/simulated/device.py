@@ -14,7 +14,7 @@ from oracle.errors import UsageError
 from runners.kernels import Launch
 from runners.simulated.decoder import Kernel, decode
 from runners.simulated.interpreter import run
-from runners.simulated.memory import BASES, MEMORY_GARBAGE, Memory, Segment, laid_out
+from runners.simulated.memory import BASES, MEMORY_GARBAGE, Memory, Segment
 from runners.simulated.parser import parse
 from runners.simulated.races import WatchedMemory, watched
 from runners.simulated.silicon import Chip, Planted, Silicon, Target, chip_of
@@ -260,10 +260,13 @@ class Module:
         """Launch a kernel on copies of flat arrays; return what these hold afterwards."""
         if threads % LANES or not LANES <= threads <= _LARGEST_BLOCK:
             raise UsageError(f"{threads} threads in a block; give a multiple of 32 up to 1024")
-        segments = laid_out(arrays)
-        parameters = kernel.parameter_block((*(segment.base for segment in segments), *numbers))
+        segments = tuple(map(Segment.holding, BASES, arrays))
+        block = bytearray()
+        values = (*(segment.base for segment in segments), *numbers)
+        for (offset, bits), value in zip(kernel.parameters, values, strict=True):
+            block += bytes(offset - len(block)) + value.to_bytes(bits // 8, "little")
         warps = self._warps(
-            kernel, segments, parameters, grid=(blocks, 1, 1), block=(threads, 1, 1)
+            kernel, segments, bytes(block), grid=(blocks, 1, 1), block=(threads, 1, 1)
         )
         warps.passes = passes
         run(kernel, warps)

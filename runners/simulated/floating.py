@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.binary import NAMED, Binary, Rounding, flushed, is_nan
+from runners.simulated.binary import NAMED, Binary, Rounding, as_f16, flushed, is_nan
 from runners.simulated.fused import (
     SIGNIFICAND,
     NanRule,
@@ -25,13 +25,14 @@ from runners.simulated.fused import (
 )
 from runners.simulated.integers import Qualifiers, magnitude, parts
 from runners.simulated.syntax import TYPE_BITS
+from runners.simulated.units import F64_NAN
 from runners.simulated.warps import DTYPES, Values
 
 Words = NDArray[Any]
 Compute = Callable[..., Any]
 
 NAN = {
-    "f64": NanRule(canonical=None, invalid=0xFFF8_0000_0000_0000),
+    "f64": F64_NAN,
     "f32": NanRule(canonical=0x7FFF_FFFF, invalid=0x7FFF_FFFF),
     "f16": NanRule(canonical=0x7FFF, invalid=0x7FFF),
     "bf16": NanRule(canonical=0x7FFF, invalid=0x7FFF),
@@ -516,16 +517,9 @@ def narrowed_halves(q: Qualifiers, a: Values) -> Any:
 
 def widened_bytes(q: Qualifiers, a: Values) -> Any:
     """Return f16 numbers of a pair of bytes: NaN are canonical."""
-    given = parts(a, "u1").astype(np.uint16)
-    size, sign = given & np.uint16(0x7F), (given & np.uint16(0x80)) << np.uint16(8)
-    if q["origin"] == "e5m2x2":
-        words, nan = size << np.uint16(8), size > 0x7C
-    else:
-        # The words of f16 are those of e4m3, 8 higher in the exponent, where they are normal.
-        tiny = (size.astype(np.float16) * np.float16(2.0**-9)).view(np.uint16)
-        words = np.where(size < 8, tiny, (size << np.uint16(7)) + np.uint16(8 << 10))
-        nan = size == 0x7F
+    words = as_f16(parts(a, "u1"), q["origin"].removesuffix("x2"))
+    nan = is_nan(words, NAMED["f16"])
     if q["relu"]:
-        words, sign = np.where(sign, np.uint16(0), words), np.uint16(0)
-    result = np.where(nan, np.uint16(NAN["f16"].invalid), words | sign)
+        words = np.where(words >> np.uint16(15), np.uint16(0), words)
+    result = np.where(nan, np.uint16(NAN["f16"].invalid), words)
     return np.ascontiguousarray(result).view(np.uint32)[..., 0]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.binary import F32, F64, NAMED, Rounding, flushed
+from runners.simulated.binary import F32, F64, NAMED, Rounding, as_f16, flushed
 from runners.simulated.fused import NanRule, Product, add, multiply_add, products
 from runners.simulated.integers import population
 from runners.simulated.layouts import BITS
@@ -69,7 +69,7 @@ def multiply_on(unit: MultiplyUnit, a: Words, b: Words, c: Words, types: Types) 
     """Return D = A times B plus C as a unit computes it."""
     match unit:
         case FloatUnit():
-            return multiply(_as_f16(a, types.a), _as_f16(b, types.b), c, unit, NAMED[types.d])
+            return multiply(as_f16(a, types.a), as_f16(b, types.b), c, unit, NAMED[types.d])
         case IntegerUnit():
             return multiply_integers(a, b, c, BITS[types.a], unit)
         case BitUnit():
@@ -78,23 +78,6 @@ def multiply_on(unit: MultiplyUnit, a: Words, b: Words, c: Words, types: Types) 
             return multiply_doubles(a, b, c, unit)
         case QuadUnit():
             return _multiply_scalar(a, b, c, unit, types.d)
-
-
-# The finite numbers of e4m3 that are not negative, and its NaN, as words of f16.
-_E4M3 = np.array(
-    [np.ldexp(bool(byte >> 3) * 8 + (byte & 7), max(byte >> 3, 1) - 10)
-     for byte in range(0x7F)] + [np.nan],
-    np.float16,
-).view(np.uint16)  # fmt: skip
-
-
-def _as_f16(words: Words, kind: str) -> Words:
-    """Return f16 words of the same numbers as e4m3 or e5m2 words, others as they are."""
-    if kind == "e5m2":
-        words = words.astype(np.uint16) << np.uint16(8)
-    elif kind == "e4m3":
-        words = _E4M3[words & 0x7F] | (words & 0x80).astype(np.uint16) << np.uint16(8)
-    return words
 
 
 def _multiply_scalar(a: Words, b: Words, c: Words, unit: QuadUnit, result: str) -> Words:

@@ -321,6 +321,11 @@ def _blocks(depth: int, unit: FloatUnit) -> list[slice] | list[list[int]]:
     return held[::-1] if unit.descending else held
 
 
+def _part(factors: _Factors, *index: Any) -> _Factors:
+    fields: Any = factors
+    return _Factors(*[None if field is None else field[index] for field in fields])
+
+
 def _cut_or_rounded(words: Words, unit: FloatUnit) -> Words:
     if not unit.rounded_multiplicands or unit.multiplicand.unused == 0:
         return words
@@ -341,10 +346,7 @@ def _product(a: Words, b: Words, c: Words, unit: FloatUnit) -> Words:
     words = np.zeros_like(c) if unit.ignores_c or unit.accumulator_last else c
     first = True
     for chosen in _blocks(depth, unit):
-        parts = (
-            _Factors(*(field if field is None else field[:, chosen] for field in left)),
-            _Factors(*(field if field is None else field[chosen] for field in right)),
-        )
+        parts = _part(left, slice(None), chosen), _part(right, chosen)
         if unit.blocks_apart and not first:
             words = _added(words, _add_block(*parts, np.zeros_like(c), unit), unit)
         else:

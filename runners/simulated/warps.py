@@ -162,7 +162,7 @@ class Warps:
     def owners(self) -> Owners:
         """Blocks, (warps,), and threads, (32, warps), of the launch, which own memory."""
         threads = np.arange(LANES)[:, None] + LANES * self.indices
-        return Owners({Owner.BLOCK: self.blocks, Owner.THREAD: threads})
+        return {Owner.BLOCK: self.blocks, Owner.THREAD: threads}
 
     def read_copied(self, register: str, bits: int) -> Values:
         """Return a register's bits, also of one that no thread has written."""
@@ -199,12 +199,8 @@ class Warps:
         if mask is not None:
             differs = differs & mask
         if differs.any():
-            refuse(
-                TrapKind.DIVERGENT,
-                0,
-                f"{what} differs between the lanes of a warp",
-                self.names(differs),
-            )
+            said = f"{what} differs between the lanes of a warp"
+            refuse(TrapKind.DIVERGENT, 0, said, self.names(differs))
         return value[:1]
 
     def whole(self, mask: Mask) -> Mask:
