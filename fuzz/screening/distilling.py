@@ -20,7 +20,8 @@ import numpy as np
 
 from fuzz import warpfuzz_version
 from fuzz.bench.search import Emitted, Mutant
-from fuzz.screening.screen import Covered, Description, ScreeningSet, SetProgram, Tally
+from fuzz.screening.screen import Tally
+from fuzz.screening.sets import Covered, Description, ScreeningSet, SetProgram
 from oracle.errors import UsageError
 from oracle.execution import execute
 from oracle.forms import Form

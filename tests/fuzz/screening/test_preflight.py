@@ -154,7 +154,7 @@ def test_a_preflight_that_was_stopped_does_not_blame_its_time(
     monkeypatch.setattr(ScreenedDevice, "cases", 1)
     module = Module.named("sm_90", "9.5")
     with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
-        screening = Screen(ready, describe(module, seed=0, covers={}), seen=lambda _: None)
+        screening = Screen(ready, describe(module, seed=0, covers={}))
         said = standing(replace(device, screen=screening, scope=scope_of(module, "sm_90")))[1]
     assert "it was stopped before" in said
     assert "--time" not in said
@@ -164,15 +164,15 @@ def test_the_worst_code_is_that_of_all_gpus(monkeypatch: pytest.MonkeyPatch) -> 
     lost, failed = DeviceLostError("gone"), InfrastructureError("no compiler")
     several = [screened("GPU 0", failed), screened("GPU 1", lost)]
     with pytest.raises(DeviceLostError):
-        command._is_any_wrong(several)
+        command._is_any_wrong(several, preflight=True)
     with pytest.raises(InfrastructureError, match="no compiler"):
-        command._is_any_wrong(several[:1])
+        command._is_any_wrong(several[:1], preflight=True)
     with pytest.raises(UsageError):
-        command._is_any_wrong([screened("GPU 0", UsageError("no such fault"))])
+        command._is_any_wrong([screened("GPU 0", UsageError("no such fault"))], preflight=True)
     with pytest.raises(InfrastructureError, match="GPU 3: no image was compared"):
-        command._is_any_wrong([screened("GPU 3", None)])
+        command._is_any_wrong([screened("GPU 3", None)], preflight=True)
     monkeypatch.setattr(ScreenedDevice, "is_wrong", property(lambda one: one.name == "GPU 2"))
-    assert command._is_any_wrong([*several, screened("GPU 2", None)])
+    assert command._is_any_wrong([*several, screened("GPU 2", None)], preflight=True)
 
 
 @pytest.mark.parametrize("target", NEWEST)
@@ -180,7 +180,7 @@ def test_programs_are_about_what_the_figures_are_known_of_and_nothing_else(targe
     module = Module.named(target, NEWEST[target])
     scope = scope_of(module, target)
     groups = scope.known_groups
-    assert ("fp8" in groups) == (target == "sm_90")
+    assert ("fp8" in groups) == (target in ("sm_89", "sm_90"))
     assert ("fp8" in scope.there) == (target in ("sm_89", "sm_90"))
     drawn = batches(scope, module, 0)
     first = [batch for _ in range(2 * len(groups)) for batch in next(drawn)]
@@ -197,7 +197,7 @@ def test_code_of_a_compiler_that_nobody_measured_is_not_asked_for() -> None:
     assert "fp8" not in scope_of(module, "sm_90@12.2").known_groups
     with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
         old = replace(ready, release="12.2")
-        made = Screen(old, describe(module, seed=0, covers={}), seen=lambda _: None)
+        made = Screen(old, describe(module, seed=0, covers={}))
         assert made.oracle_target == "sm_90@12.2"
 
 

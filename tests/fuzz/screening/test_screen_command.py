@@ -8,6 +8,7 @@ import re
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -39,7 +40,8 @@ from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.screening import screen as screen_module
 from fuzz.screening.distilling import candidates, describe, set_program
 from fuzz.screening.examining import Examiner, ScreenFinding
-from fuzz.screening.screen import Pattern, Screen, ScreeningSet, Sighting, write_set
+from fuzz.screening.screen import Pattern, Screen, Sighting
+from fuzz.screening.sets import ScreeningSet, write_set
 from oracle.errors import InfrastructureError, UsageError
 from runners.kernels import KernelModule
 from runners.ledger import Rate
@@ -54,14 +56,13 @@ from strategies.program_draws import selected_forms
 @contextmanager
 def screening(
     made: ScreeningSet, *faults: str, pattern: Pattern = Pattern.STEADY
-) -> Iterator[tuple[Screen, list[Sighting]]]:
+) -> Iterator[tuple[Screen, deque[Sighting]]]:
     """A screening of a simulated device, and what it has seen."""
-    sightings: list[Sighting] = []
     with opened(RunnerChoice(name="sim", target="sm_90", faults=faults)) as ready:
-        screen = Screen(ready, made.description, pattern=pattern, seen=sightings.append)
+        screen = Screen(ready, made.description, pattern=pattern)
         for program in made.programs:
             screen.add(program)
-        yield screen, sightings
+        yield screen, screen.sightings
 
 
 @pytest.mark.parametrize("pattern", list(Pattern))
@@ -92,8 +93,9 @@ def test_a_fault_of_one_multiprocessor_is_given_its_number_and_becomes_a_finding
     small_set: ScreeningSet, tmp_path: Path, fault: str, sm: int, kind: Kind
 ) -> None:
     corpus = create_corpus(tmp_path / "corpus", generator="test")
-    examiner = Examiner(description=small_set.description, device="GPU 2", uuid="GPU-123")
     with screening(small_set, fault) as (screen, sightings):
+        screen.ready = replace(screen.ready, uuid="GPU-123")
+        examiner = Examiner(screen, device="GPU 2")
         for _ in range(200):
             screen.step()
             if sightings:
@@ -103,11 +105,11 @@ def test_a_fault_of_one_multiprocessor_is_given_its_number_and_becomes_a_finding
         assert tally.rate(sm).wrong == tally.total.wrong > 0
         assert f"always multiprocessor {sm}" in tally.pattern
         assert "popc" in tally.pattern
-        (finding,) = examiner.examine(screen, sightings[0])
+        (finding,) = examiner.examine(sightings[0])
         assert finding.path == ""
         assert finding.keep(corpus, known_with(None))
         assert finding.path == str(finding.saved.path)
-        assert not examiner.examine(screen, sightings[0]), "nothing that is new"
+        assert not [*examiner.examine(sightings[0])], "nothing that is new"
     assert finding.case.kind is kind
     assert finding.case.identity.text == f"wrong result | multiprocessor {sm} of GPU-123"
     assert "GPU 2" in finding.sentence
@@ -124,18 +126,15 @@ def test_what_one_multiprocessor_gets_wrong_in_several_instructions_is_one_findi
     corpus, known = create_corpus(tmp_path / "corpus", generator="test"), known_with(None)
     forms = selected_forms(Selection(pattern="wmma.mma*m8n8*"), target="sm_90", version="8.0")
     description = describe(MODULE, seed=0, covers={})
-    examiner = Examiner(description=description, device="GPU 2")
     kept: list[ScreenFinding] = []
     with opened(RunnerChoice(name="sim", target="sm_90", faults=("stuck-bit-on-one-sm",))) as ready:
-        sightings: list[Sighting] = []
-        screen = Screen(ready, description, seen=sightings.append)
+        screen = Screen(ready, description)
         for number, batch in enumerate(next(candidates(forms, MODULE, 1))[:4]):
             screen.add(set_program(batch, number, 8, MODULE))
         for _ in range(8):
             screen.step()
-        for sighting in sightings:
-            for found in examiner.examine(screen, sighting):
-                kept += [found] if found.keep(corpus, known) else []
+        for found in Examiner(screen, device="GPU 2").new():
+            kept += [found] if found.keep(corpus, known) else []
     (one,) = kept
     assert one.saved is not None
     case = corpus.get(one.saved.id).finding
@@ -168,19 +167,17 @@ class _Troubled(RewritingRunner):
 def test_a_program_that_hangs_is_attributed_and_left_out_and_screening_goes_on(
     small_set: ScreeningSet,
 ) -> None:
-    examiner = Examiner(description=small_set.description, device="GPU 0")
     bad = small_set.programs[0].entry
     with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
         troubled: OpenRunner = replace(ready, runner=_Troubled(ready.runner, bad))
-        sightings: list[Sighting] = []
-        screen = Screen(troubled, small_set.description, seen=sightings.append)
+        screen = Screen(troubled, small_set.description)
         for program in small_set.programs:
             screen.add(program)
         for _ in range(3 * len(small_set.programs)):
             screen.step()
         screen.finish()
         assert [item.source.entry for item in screen.left_out] == [bad]
-        (finding,) = examiner.examine(screen, sightings[0])
+        (finding,) = Examiner(screen, device="GPU 0").new()
         others = sum(len(one.references.images) for one in small_set.programs[1:])
         assert (screen.tally.cases[:132] >= others).all()
         assert screen.tally.total.wrong == 0
@@ -198,16 +195,15 @@ def test_a_trap_is_attributed_to_its_program_whatever_else_is_on_its_way(
         return ptx.replace(start, f"{start}\n    trap;") if f".entry {bad}(" in ptx else ptx
 
     with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
-        sightings: list[Sighting] = []
         troubled = replace(ready, runner=RewritingRunner(ready.runner, [trapping]))
-        screen = Screen(troubled, small_set.description, seen=sightings.append)
+        screen = Screen(troubled, small_set.description)
         for program in small_set.programs:
             screen.add(program)
         while not screen.left_out:
             screen.step()
         screen.finish()
     assert [item.source.entry for item in screen.left_out] == [bad]
-    (sighting,) = sightings
+    (sighting,) = screen.sightings
     assert sighting.failure is not None
     assert sighting.failure.trouble is Trouble.STICKY_ERROR
     assert screen.tally.cases.any()
@@ -218,11 +214,11 @@ def test_nothing_that_can_be_run_is_said(small_set: ScreeningSet) -> None:
     with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
         bad = small_set.programs[0]
         troubled = replace(ready, runner=_Troubled(ready.runner, bad.entry))
-        screen = Screen(troubled, small_set.description, seen=lambda _: None)
+        screen = Screen(troubled, small_set.description)
         screen.add(bad)
         with pytest.raises(InfrastructureError, match="no program of the set"):
             [screen.step() for _ in range(3)]
-        growing = Screen(troubled, small_set.description, grows=True, seen=lambda _: None)
+        growing = Screen(troubled, small_set.description, grows=True)
         growing.add(bad)
         growing.step()
         growing.add(small_set.programs[1])
@@ -232,7 +228,7 @@ def test_nothing_that_can_be_run_is_said(small_set: ScreeningSet) -> None:
 
 def test_a_set_for_another_architecture_is_refused(small_set: ScreeningSet) -> None:
     with opened(RunnerChoice(name="sim", target="sm_100")) as ready:
-        screen = Screen(ready, small_set.description, seen=lambda _: None)
+        screen = Screen(ready, small_set.description)
         screen.add(small_set.programs[0])
         with pytest.raises(UsageError, match="distill --target sm_100"):
             screen.step()
@@ -294,7 +290,6 @@ def test_what_is_announced_leaves_nothing_of_the_live_view_behind(
     out = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
     corpus, known = create_corpus(tmp_path / "corpus", generator="test"), known_with(None)
     device = ScreenedDevice(name="GPU 2", choice=RunnerChoice(name="sim"))
-    examiner = Examiner(description=small_set.description, device="GPU 2")
     with (
         screening(small_set, "stuck-bit-on-one-sm") as (screen, sightings),
         Live(console=out, auto_refresh=False, transient=True) as live,
@@ -303,7 +298,7 @@ def test_what_is_announced_leaves_nothing_of_the_live_view_behind(
         while not sightings:
             screen.step()
             live.update(screening_view([device], 1.0), refresh=True)
-        (found,) = examiner.examine(screen, sightings[0])
+        found, *_ = Examiner(screen, device="GPU 2").new()
         assert found.keep(corpus, known)
         announce(found, out, json=False)
         live.update(screening_view([device], 2.0), refresh=True)
