@@ -41,7 +41,7 @@ from fuzz.console.screening import (
     stored_row,
 )
 from fuzz.findings.making import remember
-from fuzz.fleet.pool import cluster_at, joining, starting_actors
+from fuzz.fleet.pool import cluster_at
 from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
 from fuzz.options import Distill, Screen, check_conflicts
 from fuzz.output import (
@@ -464,12 +464,10 @@ def _screen_fleet(options: Screen, fleet: str) -> bool:
     known = known_with(options.known, nothing=options.no_known)
     corpus = create_corpus(options.corpus, generator=generator())
     with starting(lines=True) as tell:
-        tell(joining(fleet))
         cluster = cluster_at(
             fleet, gpus=runner == "cuda", workers=None if runner == "cuda" else 1,
-            most=options.gpus, host=ScreenHost,
+            most=options.gpus, host=ScreenHost, tell=tell,
         )  # fmt: skip
-        tell(starting_actors(cluster))
     begun = time.monotonic()
     with (
         closing(FleetScreening(cluster=cluster, words=words, files=files)) as screening,

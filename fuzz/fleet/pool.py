@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corpus import BrokenEntryError, open_corpus
 from fuzz.campaign.check_wrappers import Carried
@@ -28,15 +28,12 @@ from fuzz.checks.protocol import (
 from fuzz.fleet.host import (
     ActorGoneError,
     Begun,
-    Cluster,
-    Code,
-    Done,
+    Ended,
     Handle,
     Host,
     News,
     Parcel,
     Reference,
-    Undone,
     leave,
     together,
 )
@@ -44,6 +41,9 @@ from fuzz.output import counted
 from oracle.errors import InfrastructureError, UsageError
 from runners.protocol import ClosedAtTheEnd
 from strategies.draws import derived_seed
+
+if TYPE_CHECKING:
+    from fuzz.fleet.ray_cluster import RayCluster
 
 _TEND_SECONDS = 2.0
 """Between two looks at which nodes the cluster has, and which are missing actors."""
@@ -141,7 +141,7 @@ class FleetPool(ClosedAtTheEnd):
         0 to 1.
     """
 
-    def __init__(self, check: Check, cluster: Cluster, *, repeat: float = 0.0) -> None:
+    def __init__(self, check: Check, cluster: RayCluster, *, repeat: float = 0.0) -> None:
         self._check, self._cluster, self._workers = check, cluster, cluster.workers
         self._repeat = repeat
         self._repeats: dict[int, _Repeat] = {}
@@ -169,10 +169,6 @@ class FleetPool(ClosedAtTheEnd):
         self._tended = 0.0
         self._nodes: Mapping[str, str] | None = None
         """Those that there were; None before the first look."""
-        self._missing: Counter[tuple[str, Part]] = Counter()
-        """By host: nodes and actors that went, and have not come back."""
-        self._gone: dict[str, dict[str, float]] = {}
-        """By host and id: when nodes went that have not come back, as time.monotonic says it."""
         self._without: Counter[str] = Counter()
         """By the id of a node: actors that went, and of which none has taken the place there."""
         try:
@@ -234,14 +230,12 @@ class FleetPool(ClosedAtTheEnd):
 
     def places_for_examinations(self, *, everybody: bool) -> int:
         """Return how many examinations can be given."""
-        return max(0, self._examinations(everybody=everybody))
-
-    def _examinations(self, *, everybody: bool) -> int:
         ready = self._ready()
         taken = sum(len(one.jobs) - one.rounds for one in ready)
+        places = -(-len(ready) // _ACTORS_OF_AN_EXAMINATION)
         if everybody:
-            return (self._workers + 1) * len(ready) - taken
-        return -(-len(ready) // _ACTORS_OF_AN_EXAMINATION) - taken
+            places = (self._workers + 1) * len(ready)
+        return max(0, places - taken)
 
     def give(self, job: Job) -> None:
         """Give a job to an actor that has a place for it."""
@@ -288,14 +282,6 @@ class FleetPool(ClosedAtTheEnd):
             self._send(actor, repeat.job, job)
             actor.rounds += 1
             self._repeats[self._tickets] = repeat
-
-    def _heard_outcomes(self, actor: _Actor, job: RoundJob, report: RoundReport) -> None:
-        """Take the outcomes of a round out of its report, to compare them with another device."""
-        outcomes, report.outcomes = report.outcomes, None
-        if outcomes is not None and report.complete and actor.facts is not None:
-            self._to_repeat.append(
-                _Repeat(job=job, outcomes=outcomes, slot=actor.slot, kind=actor.facts.device)
-            )
 
     def _send(self, actor: _Actor, job: Job, parcel: RoundJob | Parcel) -> None:
         self._tickets += 1
@@ -378,15 +364,16 @@ class FleetPool(ClosedAtTheEnd):
     def _begin(self, actor: _Actor, begun: Begun) -> None:
         actor.begun, self._begin_deaths = begun, 0
         self._without[begun.node] -= self._without[begun.node] > 0
-        self._came(Part.ACTOR, begun.host, Change.THERE, node=begun.node, place=begun.place)
-        self._count_moved()
-        here = Code.here()
-        if begun.code != here:
-            message = (
-                f"{begun.host} has {begun.code}, and the driver has {here}: their results could "
-                "not be compared; install the same on both"
-            )
-            self._leave_out(actor, Broken(cause=UsageError, message=message))
+        there = sum(one.begun is not None for one in self._actors.values())
+        complete = there >= self._wanted
+        if complete:
+            self._without.clear()
+        self._tell(
+            Part.ACTOR, Change.THERE, begun.host, node=begun.node, place=begun.place,
+            complete=complete,
+        )  # fmt: skip
+        if begun.refusal:
+            self._leave_out(actor, Broken(cause=UsageError, message=begun.refusal))
             return
         self._call(actor, "open", self._pickled, self._workers)
 
@@ -396,25 +383,12 @@ class FleetPool(ClosedAtTheEnd):
             match message:
                 case Facts() as facts:
                     self._opened(actor, facts)
-                case Done(ticket=ticket, report=report):
-                    job = self._taken(actor, ticket)
+                case Ended():
+                    job = actor.jobs.pop(message.ticket, None)
                     if job is None:
                         continue
-                    if self._repeats.pop(ticket, None) is not None:
-                        if isinstance(report, RoundReport) and report.disagreement is not None:
-                            self._events.append(report.disagreement)
-                        continue
-                    if isinstance(report, RoundReport) and isinstance(job, RoundJob):
-                        self._deaths.pop(report.number, None)
-                        self._heard_outcomes(actor, job, report)
-                        report.device = actor.slot
-                        if report.health is not None and actor.begun is not None:
-                            report.health = replace(report.health, host=actor.begun.host)
-                    self._events.append(Finished(job=job, report=report))
-                case Undone(ticket=ticket, how=how, guilty=guilty):
-                    job = self._taken(actor, ticket)
-                    if job is not None and self._repeats.pop(ticket, None) is None:
-                        self._events.append(Lost(job=job, how=how, guilty=guilty))
+                    actor.rounds -= isinstance(job, RoundJob)
+                    self._ended(actor, job, message)
                 case Broken() as broken:
                     if broken.cause is UsageError or not news.alive:
                         self._leave_out(actor, broken)
@@ -422,10 +396,28 @@ class FleetPool(ClosedAtTheEnd):
             nobody = "it has no worker process any more"
             self._leave_out(actor, Broken(cause=InfrastructureError, message=nobody))
 
-    def _taken(self, actor: _Actor, ticket: int) -> Job | None:
-        job = actor.jobs.pop(ticket, None)
-        actor.rounds -= isinstance(job, RoundJob)
-        return job
+    def _ended(self, actor: _Actor, job: Job, ended: Ended) -> None:
+        repeated = self._repeats.pop(ended.ticket, None) is not None
+        report = ended.report
+        if repeated:
+            if isinstance(report, RoundReport) and report.disagreement is not None:
+                self._events.append(report.disagreement)
+            return
+        if report is None:
+            self._events.append(Lost(job=job, how=ended.how, guilty=ended.guilty))
+            return
+        if isinstance(report, RoundReport) and isinstance(job, RoundJob):
+            self._deaths.pop(report.number, None)
+            # To compare them with another device.
+            outcomes, report.outcomes = report.outcomes, None
+            if outcomes is not None and report.complete and actor.facts is not None:
+                self._to_repeat.append(
+                    _Repeat(job=job, outcomes=outcomes, slot=actor.slot, kind=actor.facts.device)
+                )
+            report.device = actor.slot
+            if report.health is not None and actor.begun is not None:
+                report.health = replace(report.health, host=actor.begun.host)
+        self._events.append(Finished(job=job, report=report))
 
     def _opened(self, actor: _Actor, facts: Facts) -> None:
         if actor.facts is not None:
@@ -473,7 +465,9 @@ class FleetPool(ClosedAtTheEnd):
         else:
             begun = actor.begun
             self._without[begun.node] += begun.node in (self._nodes or ())
-            self._went(Part.ACTOR, begun.host, node=begun.node, place=begun.place, why=why)
+            self._tell(
+                Part.ACTOR, Change.GONE, begun.host, node=begun.node, place=begun.place, why=why
+            )
         self._lose(actor, f"on {actor.name} is gone ({why})", guilty=True)
 
     def _lose(self, actor: _Actor, how: str, *, guilty: bool) -> None:
@@ -522,63 +516,22 @@ class FleetPool(ClosedAtTheEnd):
     def _look(self) -> None:
         """Find out which nodes went and came."""
         before, now = self._nodes or {}, self._cluster.hosts()
-        otherwise = Change.THERE if self._nodes is None else Change.JOINED
+        came = Change.THERE if self._nodes is None else Change.JOINED
         self._nodes = dict(now)
         for node in [one for one in before if one not in now]:
             there = sum(
                 one.begun is not None and one.begun.node == node for one in self._actors.values()
             )
-            self._gone.setdefault(before[node], {})[node] = time.monotonic()
-            self._went(
-                Part.NODE, before[node], node=node, why=self._cluster.why_gone(node),
+            self._tell(
+                Part.NODE, Change.GONE, before[node], node=node, why=self._cluster.why_gone(node),
                 actors=there + self._without.pop(node, 0),
             )  # fmt: skip
         for node in [one for one in now if one not in before]:
-            self._came(Part.NODE, now[node], otherwise, node=node)
+            self._tell(Part.NODE, came, now[node], node=node)
 
-    def _went(
-        self, part: Part, host: str, *, node: str, place: str = "", why: str = "", actors: int = 0
-    ) -> None:
-        self._missing[host, part] += 1
+    def _tell(self, part: Part, change: Change, host: str, *, why: str = "", **more: Any) -> None:
         why = why if len(why) <= _SHOWN else f"{why[:_SHOWN]} …"
-        self._events.append(
-            Changed(
-                part=part, change=Change.GONE, host=host, node=node, place=place, why=why,
-                actors=actors,
-            )
-        )  # fmt: skip
-
-    def _came(
-        self, part: Part, host: str, otherwise: Change, *, node: str, place: str = ""
-    ) -> None:
-        """Tell of what came: back, if the host misses one."""
-        change = Change.BACK if self._missing[host, part] else otherwise
-        self._missing[host, part] -= change is Change.BACK
-        before, seconds = "", 0.0
-        gone = self._gone.get(host, {}) if part is Part.NODE else {}
-        if gone:
-            # A node that is started again has another id: it stands for the one that went first.
-            before = node if node in gone else next(iter(gone))
-            seconds = time.monotonic() - gone.pop(before)
-        self._events.append(
-            Changed(
-                part=part, change=change, host=host, node=node, place=place, before=before,
-                seconds=seconds,
-            )
-        )  # fmt: skip
-
-    def _count_moved(self) -> None:
-        """Miss no actor of a node that lives when there are as many as there should be."""
-        if sum(one.begun is not None for one in self._actors.values()) < self._wanted:
-            return
-        self._without.clear()
-        for (host, part), count in list(self._missing.items()):
-            if part is Part.ACTOR and count and not self._missing[host, Part.NODE]:
-                self._missing[host, part] = 0
-                moved = Changed(
-                    part=part, change=Change.BACK, host=host, why="another host has its place"
-                )
-                self._events += [moved] * count
+        self._events.append(Changed(part=part, change=change, host=host, why=why, **more))
 
     def statuses(self) -> Sequence[WorkerStatus]:
         """Describe the actors, one line for each."""
@@ -616,20 +569,6 @@ class FleetPool(ClosedAtTheEnd):
         leave(self._cluster, [one.handle for one in actors], begun, _END_SECONDS)
 
 
-def joining(address: str) -> str:
-    """Say what takes the first seconds of a fleet."""
-    if address == "local":
-        return "starting a Ray cluster on this machine"
-    return f"joining the Ray cluster {address}"
-
-
-def starting_actors(cluster: Cluster) -> str:
-    """Say what takes the seconds after it was joined."""
-    nodes = len(cluster.hosts())
-    places = cluster.places()
-    return f"starting {counted(places, 'actor')} on {counted(nodes, 'node')} of the cluster"
-
-
 def cluster_at(
     address: str,
     *,
@@ -637,11 +576,17 @@ def cluster_at(
     workers: int | None,
     most: int | None = None,
     host: Callable[..., Any] = Host,
-) -> Cluster:
-    """Return the Ray cluster at an address. Raises as `ray_cluster.RayCluster` does.
+    tell: Callable[[str], None] = lambda _: None,
+) -> RayCluster:
+    """Return the Ray cluster at an address; `tell` is told what takes the first seconds.
 
-    Raises UsageError if Ray is not installed.
+    Raises as `ray_cluster.RayCluster` does, and UsageError if Ray is not installed.
     """
+    tell(
+        "starting a Ray cluster on this machine"
+        if address == "local"
+        else f"joining the Ray cluster {address}"
+    )
     try:
         from fuzz.fleet.ray_cluster import RayCluster
     except ModuleNotFoundError as error:
@@ -656,4 +601,6 @@ def cluster_at(
     if gpus and address == "local" and not cluster.places():
         cluster.close()
         raise InfrastructureError(f"--fleet local: this machine has {_NO_GPU}")
+    places, nodes = cluster.places(), len(cluster.hosts())
+    tell(f"starting {counted(places, 'actor')} on {counted(nodes, 'node')} of the cluster")
     return cluster

@@ -28,11 +28,9 @@ class Screening(ScreenHost):
 
     def news(self, stop: bool) -> ScreenNews:
         self._looks += 1
-        return ScreenNews(line="10 s", code=0 if self._looks > 2 else None)
-
-    def harvest(self) -> Harvest:
         row = {"device": "GPU 0: a device", "cases": 9, "wrong": 0, "multiprocessors": []}
-        return Harvest(summary={"devices": [row]}, findings=(), error="")
+        harvest = Harvest(summary={"devices": [row]}, findings=(), error="")
+        return ScreenNews(line="10 s", harvest=harvest if self._looks > 2 else None)
 
     def end(self) -> None:
         """Nothing is open."""
