@@ -17,6 +17,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from rich.live import Live
 from rich.progress import Progress
 
@@ -49,7 +50,6 @@ from fuzz.output import (
     console,
     counted,
     emit,
-    emit_summary,
     generator,
     is_watched,
     plain,
@@ -57,7 +57,7 @@ from fuzz.output import (
     say,
     starting,
 )
-from fuzz.output.report import check_kind, recording_console, save, write_junit
+from fuzz.output.report import Report, check_kind, recording_console, save, write_junit
 from fuzz.runner import (
     OpenRunner,
     RunnerChoice,
@@ -79,7 +79,6 @@ from fuzz.screening.distilling import (
 )
 from fuzz.screening.examining import Examiner
 from fuzz.screening.fresh import FreshScreen
-from fuzz.screening.screen import Pattern
 from fuzz.screening.screen import Screen as Screening
 from fuzz.screening.sets import Description, ScreeningSet, SetProgram, read_set, write_set
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
@@ -173,7 +172,6 @@ def _devices(options: Screen, made: ScreeningSet | None) -> list[ScreenedDevice]
     return [
         ScreenedDevice(
             name=shown,
-            set_name=str(options.path or ""),
             choice=RunnerChoice(
                 name=name,
                 target=target,
@@ -196,8 +194,8 @@ def _named_devices(options: Screen, runner: str) -> list[tuple[str, int, str]]:
         listed = listed_devices()
         # A process sees one slice at most, and that only by its UUID (MIG User Guide, CUDA Device
         # Enumeration).
-        if any(one.uuid.startswith("MIG-") for one in listed):
-            return [(one.name, 0, one.uuid) for one in listed]
+        if any(uuid.startswith("MIG-") for _, uuid in listed):
+            return [(name, 0, uuid) for name, uuid in listed]
     numbers = options.devices or range(visible_devices())
     return [(f"GPU {number}", number, "") for number in numbers]
 
@@ -294,11 +292,10 @@ class _Job:
             if options.model is not None:
                 _check_model(description, options.model)
         screening = device.screen = (FreshScreen if options.fresh else Screening)(
-            ready, description, pattern=Pattern(options.pattern), seed=options.seed,
-            grows=made is None,
+            ready, description, bursts=options.pattern == "bursts", seed=options.seed,
+            grows=made is None, set_name=str(options.path or ""),
         )  # fmt: skip
-        set_name = Path(device.set_name).name
-        examiner = Examiner(screening, device=device.name, set_name=set_name)
+        examiner = Examiner(screening, device=device.name)
 
         def examine() -> None:
             for found in examiner.new():
@@ -377,30 +374,27 @@ def _report(
     made: ScreeningSet | None,
     seconds: float,
 ) -> None:
+    seed, judged_by = options.seed, None
+    targets = [device.screen.ready.target for device in devices if device.screen is not None]
+    if made is not None:
+        seed, judged_by = made.description.seed, made.description.model or None
+    elif targets:
+        judged_by = model_for(targets[0]).name
+    rows, found = [*map(device_row, devices)], finding_rows(devices)
+    report = screening_report(options, rows, found, seconds, seed=seed, model=judged_by)
     if options.preflight:
         for device in devices:
             emit(preflight_row(device))
         if options.junit is not None:
-            tests = screening_report(options, [*map(device_row, devices)], (), seconds).tests
-            write_junit(options.junit, tests, suite="warpfuzz screen")
+            write_junit(options.junit, report.tests, suite=report.title)
     else:
-        seed, judged_by = options.seed, None
-        targets = [device.screen.ready.target for device in devices if device.screen is not None]
-        if made is not None:
-            seed, judged_by = made.description.seed, made.description.model or None
-        elif targets:
-            judged_by = model_for(targets[0]).name
-        rows = [device_row(device) for device in devices]
-        report = screening_report(
-            options, rows, finding_rows(devices), seconds, seed=seed, model=judged_by
-        )
         if not options.json:
             console().print(screening_view(devices, seconds))
         report.write(**options.picked("json", "junit"))
     if options.report is not None:
         recorder = recording_console()
         recorder.print(screening_view(devices, seconds))
-        save(recorder, options.report, title="warpfuzz screen")
+        save(recorder, options.report, title=report.title)
 
 
 def make_set(options: Distill) -> None:
@@ -423,30 +417,18 @@ def make_set(options: Distill) -> None:
 
         made = distill(forms, module, seed=options.seed, images=options.images, watcher=watch)
     write_set(output, made)
-    seconds = time.monotonic() - begun
-    if json:
-        description = made.description
-        emit_summary(
-            images=made.images,
-            programs=len(made.programs),
-            target=description.target,
-            ptx_version=description.ptx_version,
-            seed=description.seed,
-            generator=description.generator,
-            model=description.model,
-            covers=description.covers,
-            path=str(output),
-            seconds=round(seconds, 3),
-        )
-        return
-    say(
+    seconds, description = time.monotonic() - begun, made.description
+    sentences = [
         f"{made.images:,} images of {len(made.programs)} programs for {target}, seed "
-        f"{options.seed}, judged by the model {made.description.model}, in "
-        f"{seconds:.0f} s: {output}"
-    )
-    for name, covered in made.description.covers.items():
+        f"{options.seed}, judged by the model {description.model}, in {seconds:.0f} s: {output}"
+    ]
+    for name, covered in description.covers.items():
         missing = f"; not {', '.join(covered.missing[:4])}" if covered.missing else ""
-        say(f"  {name}: {covered.reached:,} of {covered.total:,}{missing}")
+        sentences.append(f"  {name}: {covered.reached:,} of {covered.total:,}{missing}")
+    counts = {"images": made.images, "programs": len(made.programs)}
+    more = {"path": str(output), "seconds": round(seconds, 3)}
+    summary = counts | msgspec.structs.asdict(description) | more
+    Report(sentences=sentences, summary=summary).write(json=json)
 
 
 _PASSED_ON = ("time", "pattern", "seed", "target", "ptx_pass", "assembler", "level")
@@ -536,21 +518,19 @@ def _watch_fleet(screening: FleetScreening, begun: float, *, json: bool) -> None
 
 
 def _fleet_rows(devices: Sequence[FleetDevice]) -> list[dict[str, Any]]:
-    return [row for device in devices for row in _rows_of_device(device)]
-
-
-def _rows_of_device(device: FleetDevice) -> list[dict[str, Any]]:
-    host = device.begun.host if device.begun is not None else ""
-    summary = device.harvest.summary if device.harvest is not None else None
-    if summary is None:
-        nothing = {"device": device.name, "host": host, "cases": 0, "wrong": 0}
-        return [{**nothing, "multiprocessors": [], "error": device.error}]
-    return [
-        {
-            **row,
-            "device": f"{device.name}: {row['device'].partition(': ')[2] or row['device']}",
-            "host": host,
-            "error": row.get("error") or device.error or None,
-        }
-        for row in summary["devices"]
-    ]
+    rows: list[dict[str, Any]] = []
+    for device in devices:
+        host = device.begun.host if device.begun is not None else ""
+        nothing = {"device": device.name, "cases": 0, "wrong": 0, "multiprocessors": []}
+        summary = device.harvest.summary if device.harvest is not None else None
+        for row in [nothing] if summary is None else summary["devices"]:
+            of_host = row["device"].partition(": ")[2]
+            rows.append(
+                {
+                    **row,
+                    "device": f"{device.name}: {of_host}" if of_host else row["device"],
+                    "host": host,
+                    "error": row.get("error") or device.error or None,
+                }
+            )
+    return rows

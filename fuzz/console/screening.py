@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+import msgspec
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
@@ -24,7 +25,7 @@ from fuzz.output.report import Report, ReportColumn, ReportRow, Section, Test
 from fuzz.runner import RunnerChoice
 from fuzz.screening.distilling import Scope, coverage
 from fuzz.screening.examining import ScreenFinding
-from fuzz.screening.screen import Refuted, Screen, Tally
+from fuzz.screening.screen import Screen, Tally
 from oracle.errors import DeviceLostError, WarpfuzzError
 from oracle.program import Program
 from oracle.targets import Module
@@ -106,8 +107,6 @@ class ScreenedDevice:
 
     name: str
     choice: RunnerChoice
-    set_name: str = ""
-    """The file of the set; empty where programs are made meanwhile."""
     screen: Screen | None = None
     error: WarpfuzzError | None = None
     started: float = 0.0
@@ -214,12 +213,6 @@ def screening_view(devices: Sequence[ScreenedDevice], seconds: float) -> Rendera
     )
 
 
-def refuted_words(device: ScreenedDevice, one: Refuted) -> str:
-    """Say that a set is wrong, and what became of its program."""
-    fate = "it is judged by the oracle" if one.images else "it is left out"
-    return f"the set {device.set_name} is wrong: {one.entry}: {one.sentence}; {fate}"
-
-
 class Soundness(StrEnum):
     """What a screening says of a GPU."""
 
@@ -242,11 +235,11 @@ def standing(device: ScreenedDevice) -> tuple[Soundness, str]:
         why = STOPPED_BEFORE if device.stopped else NOTHING_COMPARED
     elif screen.refuted:
         why = (
-            f"{refuted_words(device, screen.refuted[0])}; nothing else is wrong. Distill the set "
+            f"{screen.refuted[0].why}; nothing else is wrong. Distill the set "
             "again, or copy it again from where it came from"
         )
     elif missing := _missing(device, screen.tally):
-        known = "the set has none of it, or " if device.set_name else ""
+        known = "the set has none of it, or " if screen.set_name else ""
         ended = "it was stopped before" if device.stopped else "the time was too short (--time)"
         why = f"nothing of {', '.join(missing)} was compared: {known}{ended}"
     why = why or device.untested
@@ -324,19 +317,9 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
         if screen.fresh is None
         else {"images": screen.fresh, "once": screen.once},
         "untested": device.untested or None,
-        "left_out": [
-            {"program": item.source.entry, "why": str(item.failures[-1])}
-            for item in screen.left_out
-        ],
-        "wrong_code": [
-            {"program": one.entry, "image": one.image, "multiprocessors": one.sms,
-             "why": one.sentence}
-            for one in screen.miscompiled.values()
-        ],
-        "wrong_in_the_set": [
-            {"program": one.entry, "images": one.images, "why": refuted_words(device, one)}
-            for one in screen.refuted
-        ],
+        "left_out": msgspec.to_builtins(screen.left_out),
+        "wrong_code": msgspec.to_builtins([*screen.miscompiled.values()]),
+        "wrong_in_the_set": msgspec.to_builtins(screen.refuted),
         **_health(screen),
         "error": str(device.error) if device.error is not None else None,
         "multiprocessors": [

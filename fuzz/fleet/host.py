@@ -56,34 +56,21 @@ _TURN_SECONDS = 0.05
 """Longest wait for news of worker processes before the queue is looked at again."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Code:
-    """What makes rounds on two hosts the same: the code that draws, runs and judges them."""
+@cache
+def code_here() -> str:
+    """Return what makes rounds on two hosts the same: the code that draws, runs and judges them.
 
-    version: str
-    digest: str
-    """Hash of all modules, in hexadecimal: between releases, versions differ and have one
-    number."""
-    python: str
-    """Version of Python, such as "3.12": objects pickled by one may mean something else to
-    another."""
-
-    @classmethod
-    @cache
-    def here(cls) -> Code:
-        """Return that of this process."""
-        root = Path(__file__).parents[2]
-        made = sha256()
-        for room in _ROOMS:
-            for path in sorted((root / room).rglob("*.py")):
-                made.update(path.relative_to(root).as_posix().encode() + b"\0")
-                made.update(path.read_bytes())
-        python = ".".join(platform.python_version_tuple()[:2])
-        return cls(version=warpfuzz_version(), digest=made.hexdigest()[:12], python=python)
-
-    def __str__(self) -> str:
-        """Return it in words."""
-        return f"warpfuzz {self.version} ({self.digest}) on Python {self.python}"
+    The version of warpfuzz; a hash of all modules, because between releases versions differ and
+    have one number; and the version of Python, because objects that one pickles may mean something
+    else to another.
+    """
+    root, made = Path(__file__).parents[2], sha256()
+    for room in _ROOMS:
+        for path in sorted((root / room).rglob("*.py")):
+            made.update(path.relative_to(root).as_posix().encode() + b"\0")
+            made.update(path.read_bytes())
+    python = ".".join(platform.python_version_tuple()[:2])
+    return f"warpfuzz {warpfuzz_version()} ({made.hexdigest()[:12]}) on Python {python}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,14 +89,15 @@ class Begun:
     host: str
     place: str
     """The GPU as Ray counts it on its host, such as "GPU 3"; empty on cores."""
-    code: Code
+    code: str = field(default_factory=code_here)
+    """As of `code_here`."""
     node: str = ""
     """The id of the cluster's node: several may be on one host."""
 
     @property
     def refusal(self) -> str:
         """Why it cannot take part in what this process drives; empty if it can."""
-        here = Code.here()
+        here = code_here()
         if self.code == here:
             return ""
         return (
@@ -146,7 +134,7 @@ class Placed:
 
     def begin(self) -> Begun:
         """Say where this is, and what code it has."""
-        return Begun(host=socket.gethostname(), place=self.place, node=self.node, code=Code.here())
+        return Begun(host=socket.gethostname(), place=self.place, node=self.node)
 
 
 def together(statuses: Sequence[WorkerStatus]) -> WorkerStatus:

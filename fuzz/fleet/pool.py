@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,6 @@ from fuzz.campaign.pool import Event, Finished, Lost
 from fuzz.campaign.status import Change, Changed, Part, WorkerStatus
 from fuzz.checks.protocol import (
     Check,
-    Examination,
     Facts,
     Found,
     FoundState,
@@ -116,17 +114,9 @@ class _Actor:
             return "an actor that waits for a place"
         return self.begun.name
 
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Repeat:
-    """A round that another device is to carry out once more."""
-
-    job: RoundJob
-    outcomes: Outcomes
-    slot: int
-    """Slot of the actor that carried out the round first."""
-    kind: str
-    """The device, as its facts describe it."""
+    @property
+    def device(self) -> str:
+        return "" if self.facts is None else self.facts.device
 
 
 class FleetPool(ClosedAtTheEnd):
@@ -144,9 +134,10 @@ class FleetPool(ClosedAtTheEnd):
     def __init__(self, check: Check, cluster: RayCluster, *, repeat: float = 0.0) -> None:
         self._check, self._cluster, self._workers = check, cluster, cluster.workers
         self._repeat = repeat
-        self._repeats: dict[int, _Repeat] = {}
-        """By ticket: rounds that are carried out once more."""
-        self._to_repeat: deque[_Repeat] = deque(maxlen=_MOST_REPEATS)
+        self._repeats: set[int] = set()
+        """Tickets of rounds that are carried out once more."""
+        self._to_repeat: deque[tuple[_Actor, RoundJob, Outcomes]] = deque(maxlen=_MOST_REPEATS)
+        """Rounds for another device of the same kind, with what the first one made of them."""
         self._pickled = Carried(check=check).pickled()
         self._actors: dict[int, _Actor] = {}
         """By slot."""
@@ -244,17 +235,17 @@ class FleetPool(ClosedAtTheEnd):
             summed = job.skip == 0 and job.limit is None and self._is_repeated(job.number)
             given = replace(job, summed=True, device=actor.name) if summed else job
             self._send(actor, job, given)
-            actor.rounds += 1
             return
-        parcel = self._parcel(job)
-        if parcel is None:
+        try:
+            entry = open_corpus(job.corpus).get(job.id)
+            parcel = Parcel(job=job, finding=entry.finding, files=entry.files())
+        except (UsageError, BrokenEntryError):
             # A corpus is open to everybody: the finding may have been pruned in the meantime.
             self._events.append(
                 Finished(job=job, report=Found(bucket=job.bucket, state=FoundState.LEFT))
             )
             return
-        ready = self._ready()
-        actor = min(ready, key=lambda one: (len(one.jobs) - one.rounds, one.slot))
+        actor = min(self._ready(), key=lambda one: (len(one.jobs) - one.rounds, one.slot))
         self._send(actor, job, parcel)
 
     def _is_repeated(self, number: int) -> bool:
@@ -265,35 +256,26 @@ class FleetPool(ClosedAtTheEnd):
     def _give_repeats(self) -> None:
         """Give rounds that are to be repeated to other actors with the same device."""
         for _ in range(len(self._to_repeat)):
-            repeat = self._to_repeat.popleft()
+            first, job, outcomes = self._to_repeat.popleft()
             others = [
                 one
                 for one in self._ready()
-                if one.facts is not None
-                and one.facts.device == repeat.kind
-                and one.slot != repeat.slot
+                if one.slot != first.slot
+                and one.device == first.device
                 and one.rounds < 2 * self._workers
             ]
             if not others:
-                self._to_repeat.append(repeat)
+                self._to_repeat.append((first, job, outcomes))
                 continue
             actor = min(others, key=lambda one: one.rounds)
-            job = replace(repeat.job, against=repeat.outcomes, device=actor.name)
-            self._send(actor, repeat.job, job)
-            actor.rounds += 1
-            self._repeats[self._tickets] = repeat
+            self._send(actor, job, replace(job, against=outcomes, device=actor.name))
+            self._repeats.add(self._tickets)
 
     def _send(self, actor: _Actor, job: Job, parcel: RoundJob | Parcel) -> None:
         self._tickets += 1
         actor.jobs[self._tickets] = job
+        actor.rounds += isinstance(job, RoundJob)
         actor.outgoing.append((self._tickets, parcel))
-
-    @staticmethod
-    def _parcel(job: Examination) -> Parcel | None:
-        with suppress(UsageError, BrokenEntryError):
-            entry = open_corpus(job.corpus).get(job.id)
-            return Parcel(job=job, finding=entry.finding, files=entry.files())
-        return None
 
     def interrupt(self) -> None:
         """Ask for rounds to come to an end where they are."""
@@ -332,9 +314,8 @@ class FleetPool(ClosedAtTheEnd):
                 continue
             news = bool(actor.outgoing) or self._interrupted > actor.interrupted
             pause = max(_LEFT_OUT_SECONDS, idle) if actor.left_out else idle
-            if actor.jobs or news or not actor.facts or now - actor.heard >= pause:
-                if actor.left_out and now - actor.heard < pause:
-                    continue
+            busy = not actor.left_out and (actor.jobs or news or not actor.facts)
+            if busy or now - actor.heard >= pause:
                 outgoing, actor.outgoing = actor.outgoing, []
                 actor.interrupted = self._interrupted
                 self._call(
@@ -397,9 +378,9 @@ class FleetPool(ClosedAtTheEnd):
             self._leave_out(actor, Broken(cause=InfrastructureError, message=nobody))
 
     def _ended(self, actor: _Actor, job: Job, ended: Ended) -> None:
-        repeated = self._repeats.pop(ended.ticket, None) is not None
         report = ended.report
-        if repeated:
+        if ended.ticket in self._repeats:
+            self._repeats.discard(ended.ticket)
             if isinstance(report, RoundReport) and report.disagreement is not None:
                 self._events.append(report.disagreement)
             return
@@ -410,10 +391,8 @@ class FleetPool(ClosedAtTheEnd):
             self._deaths.pop(report.number, None)
             # To compare them with another device.
             outcomes, report.outcomes = report.outcomes, None
-            if outcomes is not None and report.complete and actor.facts is not None:
-                self._to_repeat.append(
-                    _Repeat(job=job, outcomes=outcomes, slot=actor.slot, kind=actor.facts.device)
-                )
+            if outcomes is not None and report.complete:
+                self._to_repeat.append((actor, job, outcomes))
             report.device = actor.slot
             if report.health is not None and actor.begun is not None:
                 report.health = replace(report.health, host=actor.begun.host)
@@ -472,7 +451,8 @@ class FleetPool(ClosedAtTheEnd):
 
     def _lose(self, actor: _Actor, how: str, *, guilty: bool) -> None:
         for ticket, job in actor.jobs.items():
-            if self._repeats.pop(ticket, None) is not None:
+            if ticket in self._repeats:
+                self._repeats.discard(ticket)
                 continue
             to_blame = False
             if guilty and isinstance(job, RoundJob):
@@ -546,7 +526,7 @@ class FleetPool(ClosedAtTheEnd):
         elif actor.left_out:
             device = f"left out: {actor.left_out}"
         else:
-            device = f"{actor.name}: {actor.facts.device if actor.facts else 'starting'}"
+            device = f"{actor.name}: {actor.device or 'starting'}"
         stalled = silence > SHOWN_STALLED_SECONDS or progress.stalled
         return replace(
             progress,

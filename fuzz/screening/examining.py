@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -104,12 +105,10 @@ class Examiner:
         The screening of the device.
     device
         Name of the device, such as "GPU 2".
-    set_name
-        The file of the set; empty where there is none.
     """
 
-    def __init__(self, screen: Screen, *, device: str, set_name: str = "") -> None:
-        self.screen, self.device, self.set_name = screen, device, set_name
+    def __init__(self, screen: Screen, *, device: str) -> None:
+        self.screen, self.device = screen, device
         self.findings: dict[Identity, ScreenFinding] = {}
         self._examined: set[str] = set()
         """Names of the programs whose images were replayed."""
@@ -181,7 +180,7 @@ class Examiner:
             kind=verdict, actual=one.actual[None], expected=expected, sms=(one.sm,), failed=1,
             compiled=None,
         )  # fmt: skip
-        model = self.screen.description.model
+        model, set_name = self.screen.description.model, Path(self.screen.set_name).name
         words: dict[str, str | int] = {
             _MULTIPROCESSOR: one.sm,
             **({} if one.warp is None else {"warp slot": one.warp}),
@@ -190,7 +189,7 @@ class Examiner:
             "again at once": _words(hot, one.sm),
             "again after a pause": _words(cool, one.sm),
             _INSTRUCTIONS: form_name(form),
-            **({_SET: self.set_name} if self.set_name else {}),
+            **({_SET: set_name} if set_name else {}),
             **({"model": model} if model else {}),
         }
         return self._found(item, kind, bucket, attempt, one.image, words)

@@ -9,8 +9,8 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -131,15 +131,6 @@ _LOST_RETRIES = 1
 """Launches of a program that may fail before it is left out."""
 
 
-class Pattern(StrEnum):
-    """How the load is spread over time."""
-
-    STEADY = "steady"
-    """All the time."""
-    BURSTS = "bursts"
-    """In steps from idle to full and back, of 1 ms to 1 s: that is when a supply voltage sags."""
-
-
 @dataclass(kw_only=True, eq=False)
 class Item:
     """A program that takes its turns."""
@@ -170,40 +161,20 @@ class Sighting:
     failure: Failure | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Miscompiled:
-    """A program whose code is wrong on every multiprocessor: that says nothing of the GPU."""
+class SetAside(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A program that says nothing of the device, as JSON has it."""
 
-    entry: str
-    """Name of the program."""
-    about: str
-    """Its instruction, or that it is scalar code."""
-    image: int
+    program: str
+    """Its name."""
+    why: str
+    """What was seen, and what became of it."""
+    image: int | None = None
     """Number of an image that two multiprocessors got wrong."""
-    sms: tuple[int, int]
+    multiprocessors: tuple[int, ...] = ()
     """Numbers of these."""
-
-    @property
-    def sentence(self) -> str:
-        """What was seen, and what became of it."""
-        first, second = self.sms
-        return (
-            f"{self.entry} ({self.about}): image {self.image} is wrong on multiprocessors {first} "
-            f"and {second}, so that its code is wrong, not one of them; it is left out, and "
-            "`warpfuzz run` shows what is wrong in such code"
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Refuted:
-    """A program of a set that expects what the oracle does not."""
-
-    entry: str
-    """Name of the program."""
-    images: int
-    """Images of which that is so; 0 where the ISA promises nothing of the program."""
-    sentence: str
-    """What is expected, and what the oracle says."""
+    images: int | None = None
+    """Images of which a set expects something else than the oracle; 0 where the ISA promises
+    nothing of the program."""
 
 
 Launch = tuple[Item, References | None, Callable[[], Screened | Failure]]
@@ -218,10 +189,15 @@ class Screen:
     ----------
     description
         Of the set; its expected images are those of one architecture.
+    bursts
+        Whether the load goes in steps from idle to full and back, of 1 ms to 1 s: that is when a
+        supply voltage sags.
     seed
-        Of the steps of `bursts`.
+        Of these steps.
     grows
         Whether programs may come at any time, so that it is no failure to have none.
+    set_name
+        The file of the set; empty where there is none.
     """
 
     fresh: int | None = None
@@ -234,9 +210,10 @@ class Screen:
         ready: OpenRunner,
         description: Description,
         *,
-        pattern: Pattern = Pattern.STEADY,
+        bursts: bool = False,
         seed: int = 0,
         grows: bool = False,
+        set_name: str = "",
     ) -> None:
         if not isinstance(ready.runner, Screener):
             raise UsageError(f"{ready.device} cannot screen; choose --runner cuda or sim")
@@ -251,14 +228,14 @@ class Screen:
         """Names of programs of which a launch came to its end."""
         self.busy = 0.0
         """Seconds in which a launch ran."""
-        self.left_out: list[Item] = []
+        self.left_out: list[SetAside] = []
         """Programs that were given up, because they brought the device down."""
-        self.refuted: list[Refuted] = []
+        self.refuted: list[SetAside] = []
         """Programs that are judged by the oracle since it was found to expect something else."""
-        self.miscompiled: dict[str, Miscompiled] = {}
+        self.miscompiled: dict[str, SetAside] = {}
         """By name: programs that were given up, because their code is wrong."""
-        self.description = description
-        self._pattern = pattern
+        self.description, self.set_name = description, set_name
+        self._bursts = bursts
         self._random = random.Random(seed)
         self._grows = grows
         self._new: deque[Item] = deque()
@@ -291,8 +268,13 @@ class Screen:
 
     def give_up(self, item: Item, image: int, sms: tuple[int, int]) -> None:
         """Take out a program whose code is wrong: two multiprocessors got an image wrong."""
-        entry, about = item.source.entry, form_name(main_form(item.source.program))
-        self.miscompiled[entry] = Miscompiled(entry=entry, about=about, image=image, sms=sms)
+        entry, (first, second) = item.source.entry, sms
+        why = (
+            f"{entry} ({form_name(main_form(item.source.program))}): image {image} is wrong on "
+            f"multiprocessors {first} and {second}, so that its code is wrong, not one of them; it "
+            "is left out, and `warpfuzz run` shows what is wrong in such code"
+        )
+        self.miscompiled[entry] = SetAside(program=entry, image=image, multiprocessors=sms, why=why)
         self._take_out(item)
 
     def _take_out(self, item: Item) -> None:
@@ -319,7 +301,7 @@ class Screen:
 
     def step(self) -> None:
         """Start launches until enough are on their way, and wait for the first."""
-        queued = _QUEUED if self._pattern is Pattern.STEADY else 1
+        queued = 1 if self._bursts else _QUEUED
         while len(self._waiting) < queued and self.programs:
             self._start()
         if self._waiting:
@@ -353,7 +335,7 @@ class Screen:
         alone, item.suspect = item.suspect, False
         if alone:
             self.finish()
-        if item.per_second and self._pattern is Pattern.BURSTS:
+        if item.per_second and self._bursts:
             time.sleep(self._step_seconds())
         limit = self._limit(item)
         now = time.monotonic()
@@ -379,7 +361,7 @@ class Screen:
         low, high = _LAUNCH_SECONDS
         seconds = min(max(low, _SECONDS_OF_A_KIBIBYTE * size / 1024), high)
         least = images
-        if self._pattern is Pattern.BURSTS:
+        if self._bursts:
             least, seconds = 1, self._step_seconds()
         elif self._prepared:
             least, seconds = 1, _SHORT_SECONDS
@@ -485,7 +467,7 @@ class Screen:
         except WarpfuzzError as error:
             self._take_out(item)
             item.source = replace(source, references=References(images=images, expected=said))
-            self.refuted.append(Refuted(entry=source.entry, images=0, sentence=str(error)))
+            self._refute(source.entry, 0, f"{error}; it is left out")
             return True
         verdicts = judge(source.program, images, said, target=target, expected=expected)
         digest = model_for(target).digest[:12]
@@ -499,13 +481,19 @@ class Screen:
         first = wrong[0]
         byte = int(np.flatnonzero(said[first] != expected[first])[0])
         item.source = replace(source, references=References(images=images, expected=expected))
-        sentence = (
+        self._refute(
+            source.entry,
+            len(wrong),
             f"{len(wrong)} of {len(images)} images expect what the model "
             f"{model_for(target).name} does not compute: image {first}, byte {byte}, "
-            f"{said[first, byte]:#04x} in the set, {expected[first, byte]:#04x} by the oracle"
+            f"{said[first, byte]:#04x} in the set, {expected[first, byte]:#04x} by the oracle; it "
+            "is judged by the oracle",
         )
-        self.refuted.append(Refuted(entry=source.entry, images=len(wrong), sentence=sentence))
         return True
+
+    def _refute(self, entry: str, images: int, why: str) -> None:
+        why = f"the set {self.set_name} is wrong: {entry}: {why}"
+        self.refuted.append(SetAside(program=entry, images=images, why=why))
 
     def _count_bits(self, item: Item, one: Differing) -> None:
         expected = item.source.references.expected[one.image]
@@ -523,6 +511,7 @@ class Screen:
                 self._new.append(item)
             return
         self._take_out(item)
-        if item not in self.left_out:
-            self.left_out.append(item)
+        entry = item.source.entry
+        if all(one.program != entry for one in self.left_out):
+            self.left_out.append(SetAside(program=entry, why=str(failure)))
             self.sightings.append(Sighting(item=item, failure=failure))

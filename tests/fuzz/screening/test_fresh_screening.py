@@ -221,9 +221,9 @@ def test_a_program_whose_code_is_wrong_is_left_out_and_says_nothing_of_the_devic
     assert not sightings
     assert not screen.tally.faulty.size
     assert not screen.programs
-    first, second = one.sms
+    first, second = one.multiprocessors
     assert first != second
-    assert f"{one.entry} (wmma.mma" in one.sentence
+    assert f"{one.program} (wmma.mma" in one.why
     made = batch()
     image = expand(made.recipe, made.program, 1, first=one.image)[0]
     assert int(image[0]) % period == 1
@@ -274,7 +274,7 @@ def test_scalar_code_that_is_wrong_everywhere_says_nothing_of_the_device(kind: A
     assert not sightings
     assert not screen.tally.faulty.size
     assert not screen.programs
-    assert "(scalar code): image" in one.sentence
+    assert "(scalar code): image" in one.why
 
 
 def test_scalar_code_that_few_multiprocessors_get_wrong_is_not_left_out() -> None:

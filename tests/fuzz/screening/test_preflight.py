@@ -13,7 +13,7 @@ from fuzz.console.screening import ScreenedDevice, Soundness, standing
 from fuzz.options import Screen as Options
 from fuzz.runner import RunnerChoice, opened
 from fuzz.screening import screen
-from fuzz.screening.distilling import Listed, batches, describe, devices_in, group_of, scope_of
+from fuzz.screening.distilling import batches, describe, devices_in, group_of, scope_of
 from fuzz.screening.screen import Screen
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
 from oracle.isa import FORMS
@@ -215,9 +215,9 @@ def test_slices_stand_for_their_gpu_and_each_process_sees_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = devices_in(LISTING)
-    names = [one.name for one in found]
+    names = [name for name, _ in found]
     assert names == ["GPU 0 MIG 1g.18gb device 0", "GPU 0 MIG 1g.18gb device 1", "GPU 1"]
-    assert [one.uuid[:8] for one in found] == ["MIG-c6d4", "MIG-cba6", "GPU-e91e"]
+    assert [uuid[:8] for _, uuid in found] == ["MIG-c6d4", "MIG-cba6", "GPU-e91e"]
     assert devices_in("No devices found.\n") == []
     options = Options(preflight=True)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -225,10 +225,10 @@ def test_slices_stand_for_their_gpu_and_each_process_sees_one(
     monkeypatch.setattr(command, "visible_devices", lambda: 2)
     slices = command._devices(options, None)
     assert [(one.name, one.choice.device, one.choice.visible) for one in slices] == [
-        (one.name, 0, one.uuid) for one in found
+        (name, 0, uuid) for name, uuid in found
     ]
     whole = [("GPU 0", 0, ""), ("GPU 1", 1, "")]
-    monkeypatch.setattr(command, "listed_devices", lambda: [Listed(name="GPU 0", uuid="GPU-1")])
+    monkeypatch.setattr(command, "listed_devices", lambda: [("GPU 0", "GPU-1")])
     assert command._named_devices(options, "cuda") == whole
     monkeypatch.setattr(command, "listed_devices", lambda: found)
     assert command._named_devices(Options(preflight=True, devices=(0, 1)), "cuda") == whole
