@@ -521,16 +521,13 @@ def _fleet_rows(devices: Sequence[FleetDevice]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for device in devices:
         host = device.begun.host if device.begun is not None else ""
-        nothing = {"device": device.name, "cases": 0, "wrong": 0, "multiprocessors": []}
         summary = device.harvest.summary if device.harvest is not None else None
-        for row in [nothing] if summary is None else summary["devices"]:
-            of_host = row["device"].partition(": ")[2]
-            rows.append(
-                {
-                    **row,
-                    "device": f"{device.name}: {of_host}" if of_host else row["device"],
-                    "host": host,
-                    "error": row.get("error") or device.error or None,
-                }
-            )
+        if summary is None:
+            nothing = {"device": device.name, "cases": 0, "wrong": 0, "multiprocessors": []}
+            rows.append({**nothing, "host": host, "error": device.error})
+            continue
+        for row in summary["devices"]:
+            name = f"{device.name}: {row['device'].partition(': ')[2] or row['device']}"
+            error = row.get("error") or device.error or None
+            rows.append({**row, "device": name, "host": host, "error": error})
     return rows

@@ -32,6 +32,8 @@ from oracle.targets import Module
 from runners.emission import emit
 from runners.faults import CATALOGUE
 from runners.screening import References
+from runners.simulated import Module as LoadedModule
+from runners.simulated import SimulatedTrap
 from strategies.contents import ValueClass, expand
 from strategies.draws import derived_seed
 from strategies.features import FEATURES, Focus, Has, features_of
@@ -239,7 +241,7 @@ def _show_faults(
         if fault.rare:
             continue
         mutant = Mutant(fault, target=module.target.name, layout=0)
-        touched = []
+        touched: list[tuple[int, LoadedModule | SimulatedTrap]] = []
         for place in smallest:
             if len(touched) == _SEARCHED_PROGRAMS:
                 continue
