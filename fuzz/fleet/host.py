@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from corpus import Finding, create_corpus
 from fuzz import warpfuzz_version
@@ -24,9 +24,9 @@ from fuzz.campaign.status import Changed, WorkerStatus, stage_shares
 from fuzz.checks.protocol import Examination, Facts, Found, Job, Report, RoundJob, Stage
 from oracle.errors import WarpfuzzError
 
-if TYPE_CHECKING:
-    from fuzz.fleet.ray_cluster import RayCluster
-
+Cluster = Any
+"""A `fuzz.fleet.ray_cluster.RayCluster`; that module is imported for a fleet alone, because Ray
+takes a second."""
 Handle = Any
 """An actor, as the cluster knows it."""
 Reference = Any
@@ -34,7 +34,7 @@ Reference = Any
 
 
 def leave(
-    cluster: RayCluster, actors: Sequence[Handle], begun: Sequence[Handle], seconds: float
+    cluster: Cluster, actors: Sequence[Handle], begun: Sequence[Handle], seconds: float
 ) -> None:
     """End actors, and leave the cluster; those that have begun get some seconds to end in order."""
     ending: Sequence[Reference] = [cluster.call(one, "end") for one in begun]

@@ -6,7 +6,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from corpus import BrokenEntryError, open_corpus
 from fuzz.campaign.check_wrappers import Carried
@@ -26,6 +26,7 @@ from fuzz.checks.protocol import (
 from fuzz.fleet.host import (
     ActorGoneError,
     Begun,
+    Cluster,
     Ended,
     Handle,
     Host,
@@ -39,9 +40,6 @@ from fuzz.output import counted
 from oracle.errors import InfrastructureError, UsageError
 from runners.protocol import ClosedAtTheEnd
 from strategies.draws import derived_seed
-
-if TYPE_CHECKING:
-    from fuzz.fleet.ray_cluster import RayCluster
 
 _TEND_SECONDS = 2.0
 """Between two looks at which nodes the cluster has, and which are missing actors."""
@@ -131,7 +129,7 @@ class FleetPool(ClosedAtTheEnd):
         0 to 1.
     """
 
-    def __init__(self, check: Check, cluster: RayCluster, *, repeat: float = 0.0) -> None:
+    def __init__(self, check: Check, cluster: Cluster, *, repeat: float = 0.0) -> None:
         self._check, self._cluster, self._workers = check, cluster, cluster.workers
         self._repeat = repeat
         self._repeats: set[int] = set()
@@ -557,7 +555,7 @@ def cluster_at(
     most: int | None = None,
     host: Callable[..., Any] = Host,
     tell: Callable[[str], None] = lambda _: None,
-) -> RayCluster:
+) -> Cluster:
     """Return the Ray cluster at an address; `tell` is told what takes the first seconds.
 
     Raises as `ray_cluster.RayCluster` does, and UsageError if Ray is not installed.

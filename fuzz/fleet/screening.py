@@ -13,14 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from corpus import Finding, open_corpus
-from fuzz.fleet.host import ActorGoneError, Begun, Handle, Placed, Reference, leave
+from fuzz.fleet.host import ActorGoneError, Begun, Cluster, Handle, Placed, Reference, leave
 from runners.processes import describe_status, helper, helper_environment
-
-if TYPE_CHECKING:
-    from fuzz.fleet.ray_cluster import RayCluster
 
 _NEWS_SECONDS = 1.0
 """How long an actor waits for news: as often as a person looks."""
@@ -154,7 +151,7 @@ class FleetScreening:
     Each has an actor, which keeps it until all are done, so that none is screened twice.
     """
 
-    cluster: RayCluster
+    cluster: Cluster
     words: Sequence[str]
     """Arguments of `warpfuzz screen`, as of `ScreenHost.start`."""
     files: Mapping[str, bytes]
