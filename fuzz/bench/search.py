@@ -15,7 +15,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cache
 
-from fuzz.bench import Report, Stopping, Watcher, run_all
+from fuzz.bench import Report, Stopping, run_all
 from oracle.errors import InfrastructureError, UsageError
 from oracle.execution import execute
 from oracle.forms import Form
@@ -332,7 +332,6 @@ class _Search:
             self._shared += time.perf_counter() - begun
             for batch in batches:
                 self._batch(batch)
-                self._report(self._result.cases, sum(map(len, self._left.values())))
                 if self._done:
                     return self._result
 
@@ -406,6 +405,7 @@ class _Search:
 
     def _seen(self, column: Contents, name: str, batch: Batch, cases: int) -> None:
         self._left[column].remove(name)
+        self._report(1)
         own = self._own[column, name]
         self._result.seen[column, name] = Sighting(
             cases=cases,
@@ -490,10 +490,10 @@ class Measurement:
         ]
 
 
-def measure(plan: Plan, seeds: Sequence[int], *, jobs: int, watcher: Watcher) -> Measurement:
+def measure(plan: Plan, seeds: Sequence[int], *, jobs: int, report: Report) -> Measurement:
     """Search with every seed, some of them at the same time."""
     begun = time.perf_counter()
-    results = run_all(search, [(plan, seed) for seed in seeds], jobs=jobs, watcher=watcher)
+    results = run_all(search, [(plan, seed) for seed in seeds], jobs=jobs, report=report)
     rows = tuple(_row(plan, subject, results) for subject in plan.subjects)
     return Measurement(
         rows=rows,
