@@ -153,7 +153,7 @@ def _row(one: Found) -> dict[str, object]:
         "compilers": list(verdict.names),
         "blame": one.blame,
         "difference": verdict.difference,
-        "lines": len(one.reduced.ptx.splitlines()),
+        "lines": len(one.reduced.text.splitlines()),
         "shrink": one.reduced.status.value,
         "tries": one.reduced.tries,
         "unassembled": one.unassembled,
@@ -174,7 +174,7 @@ def _print(one: Found) -> None:
         say("It has approximate instructions, of whose results the ISA bounds the error alone.")
     say(f"  {verdict.difference}")
     small = one.reduced
-    lines = counted(len(small.ptx.splitlines()), "line")
+    lines = counted(len(small.text.splitlines()), "line")
     say(f"  {lines} after {counted(small.tries, 'try', 'tries')} ({small.status.value}), stored as "
         f"{one.saved.path}")  # fmt: skip
     if one.unassembled:

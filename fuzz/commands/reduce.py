@@ -258,8 +258,7 @@ _WAYS: Mapping[str, Callable[[Reduce, str, float], AbstractContextManager[_Shown
 def _write(output: Path, reducer: Reducer) -> None:
     durable.write_output(output, reducer.text.encode())
     if isinstance(reducer, KernelReducer):
-        launch = reducer.as_far(ShrinkStatus.RAW).setup.toml
-        durable.write_output(output.with_suffix(".toml"), launch.encode())
+        durable.write_output(output.with_suffix(".toml"), reducer.setup.toml.encode())
 
 
 def _report(

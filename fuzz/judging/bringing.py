@@ -107,21 +107,26 @@ def brought(
     )
     _check_pass(choice, ptx)
     members = _members(choice, compilers, levels, json=json)
-    wanted = runner is not None
     if without := without_rounding(own):
         added = counted(without, "sum or product", "sums and products")
         notes.append(f"{added} without a rounding got .rn: a compiler may fuse them otherwise.")
     with ExitStack() as stack:
         try:
-            who = stack.enter_context(_court(choice, members, wanted=wanted))
-        except TargetError as error:
-            if parse_target(target).is_specific:
+            try:
+                who = stack.enter_context(court(choice, members))
+            except TargetError as error:
+                if parse_target(target).is_specific:
+                    raise
+                notes.insert(0, f".target {target} became {error.own}, which is what the GPU runs.")
+                ptx = with_header(ptx, target=error.own, version=version)
+                who = stack.enter_context(court(replace(choice, target=error.own), members))
+        except InfrastructureError as error:
+            if runner is not None:
                 raise
-            notes.insert(0, f".target {target} became {error.own}, which is what the GPU runs.")
-            ptx = with_header(ptx, target=error.own, version=version)
-            who = stack.enter_context(
-                _court(replace(choice, target=error.own), members, wanted=runner is not None)
-            )
+            raise type(error)(
+                f"{error}; without a GPU, a pass or compilers that write PTX are judged on the "
+                "simulated device: --runner sim with --ptx-pass or --compilers"
+            ) from error
         reference = Reference(target=who.architecture)
         refusal = reference.refusal(ptx, entry)
         if refusal and choice.name != "cuda":
@@ -143,21 +148,6 @@ def brought(
             if open_:
                 raise UsageError(f"{error}; {open_}") from None
             raise
-
-
-@contextmanager
-def _court(choice: RunnerChoice, members: Sequence[Member], *, wanted: bool) -> Iterator[Court]:
-    with ExitStack() as stack:
-        try:
-            who = stack.enter_context(court(choice, members))
-        except InfrastructureError as error:
-            if wanted:
-                raise
-            raise type(error)(
-                f"{error}; without a GPU, a pass or compilers that write PTX are judged on the "
-                "simulated device: --runner sim with --ptx-pass or --compilers"
-            ) from error
-        yield who
 
 
 def _check_pass(choice: RunnerChoice, ptx: str) -> None:

@@ -19,7 +19,6 @@ from corpus import (
     OracleVerdict,
     RunnerVerdict,
     Saved,
-    ShrinkStatus,
     Versions,
 )
 from corpus.known import Known, Row
@@ -40,7 +39,7 @@ from fuzz.findings.case import (
 from fuzz.findings.launches import Setup
 from fuzz.findings.making import making_of
 from fuzz.judging.comparing import Answerer, Compared, Verdict, compared, expectations
-from fuzz.judging.reducing import KernelReducer, Reduced
+from fuzz.judging.reducing import KernelReducer
 from fuzz.judging.reference import (
     Expected,
     Image,
@@ -144,7 +143,7 @@ class Found:
 
     case: Case
     verdict: Verdict
-    reduced: Reduced
+    reduced: KernelReducer
     blame: str
     """Names of those that alone get the smaller kernel wrong; "" if all do."""
     saved: Saved
@@ -205,8 +204,8 @@ def judged(
         if explained >= set(verdict.names):
             continue
         tell(f"making smaller what {verdict.names[0]} gets wrong")
-        found, names = _found(who, ptx, setup, reference, verdict, corpus, known)
-        explained |= names
+        found = _found(who, ptx, reference, verdict, corpus, known)
+        explained.update(verdict.names, found.verdict.names)
         told.found.append(found)
     return told
 
@@ -282,44 +281,35 @@ def compare(
 def _found(
     who: Court,
     ptx: str,
-    setup: Setup,
     reference: Reference | None,
     verdict: Verdict,
     corpus: Callable[[], Corpus],
     known: Known,
-) -> tuple[Found, set[str]]:
-    """Make a disagreement smaller and store it; return it, and the names of who has it."""
-    reduced = Reduced(ptx=ptx, setup=setup, image=verdict.image, status=ShrinkStatus.RAW, tries=0)
-    names = set(verdict.names)
-    wrong, unassembled = list(verdict.answerers), False
-    among = list(who.members)
+) -> Found:
+    """Make a disagreement smaller and store it."""
+    reduced = KernelReducer(lambda *_: True, ptx, verdict.setup, verdict.image)
+    unassembled, among = False, list(who.members)
     # What hangs costs the runner's whole deadline each time.
     if reference is not None and verdict.kind not in (Kind.FLAKY, Kind.HANG, Kind.NOTE):
-        smaller = reducer_of(who, ptx, reference, verdict).reduced()
-        alike = _again(who, reference.at_most(_SLACK), smaller, verdict)
-        if alike:
-            wrong = [each for one in alike for each in one.answerers]
-            verdict = replace(alike[0], answerers=tuple(wrong))
-            names |= set(verdict.names)
-            reduced = smaller
+        smaller = reducer_of(who, ptx, reference, verdict)
+        smaller.reduce()
+        if alike := _again(who, reference.at_most(_SLACK), smaller, verdict):
+            wrong = tuple(each for one in alike for each in one.answerers)
+            verdict, reduced = replace(alike[0], answerers=wrong), smaller
             unassembled = not who.members and _assembler(ptx) is None
-    members = [member for one in wrong for member in one.members]
+    members = [member for one in verdict.answerers for member in one.members]
     blame = ""
     if members and len(members) < len(among):
         blame = f"only {described([one for one in among if one in members], among)}"
-    case = case_of(
-        verdict, reduced, who.ready,
-        referee=SIMULATED if reference is not None else "the others",
-    )  # fmt: skip
+    referee = SIMULATED if reference is not None else "the others"
+    case, files = _stored(verdict, reduced, who.ready, referee=referee, original=ptx)
     if among:
         outcomes = {one: verdict.kind.value if one in members else "match" for one in among}
         case = with_outcomes(case, outcomes)
-    saved = corpus().add(case, files_of(verdict, reduced, ptx))
-    found = Found(
-        case=case, verdict=verdict, reduced=reduced, blame=blame, saved=saved,
+    return Found(
+        case=case, verdict=verdict, reduced=reduced, blame=blame, saved=corpus().add(case, files),
         known=known.match(case), unassembled=unassembled,
     )  # fmt: skip
-    return found, names
 
 
 def reducer_of(
@@ -347,14 +337,14 @@ def _assembles(assembler: Assembler, ptx: str) -> bool:
     return judge_module(assembler, ptx).outcome is Outcome.ACCEPTED
 
 
-def _again(who: Court, reference: Reference, case: Reduced, before: Verdict) -> list[Verdict]:
+def _again(who: Court, reference: Reference, case: KernelReducer, before: Verdict) -> list[Verdict]:
     """Ask everybody about the smaller case; return who has it wrong in the same way."""
-    expected = reference.after(case.ptx, case.setup, case.image)
+    expected = reference.after(case.text, case.setup, case.image)
     if isinstance(expected, Left):
         return []
-    everybody = who.answerers(case.ptx, case.setup)
+    everybody = who.answerers(case.text, case.setup)
     many = Expected(expected.image[None], expected.approximate[None])
-    came = compared(everybody, case.ptx, case.setup, case.image[None], many)
+    came = compared(everybody, case.text, case.setup, case.image[None], many)
     found = [one for one in came.verdicts if (one.failure is None) is (before.failure is None)]
     return [one for one in found if one.failure is None or one.kind is before.kind]
 
@@ -393,29 +383,40 @@ def shows(
     return holds
 
 
-def case_of(verdict: Verdict, reduced: Reduced, ready: OpenRunner, *, referee: str) -> Case:
-    """Describe a finding for the corpus.
+def _stored(
+    verdict: Verdict, reduced: KernelReducer, ready: OpenRunner, *, referee: str, original: str
+) -> tuple[Case, Mapping[str, bytes]]:
+    """Describe a finding for the corpus, with its files by name.
 
     Parameters
     ----------
     referee
         What says what must come out.
+    original
+        The kernel as it came.
     """
-    instructions = instructions_in(reduced.ptx)
-    ran = rewritten(verdict, reduced)
-    kept = set(instructions_in(ran or reduced.ptx))
-    changed = opcodes_of(one for one in instructions if one not in kept)
-    about = changed if 0 < len(changed) <= MOST_NAMED else telling(instructions)
-    first = verdict.answerers[0]
-    target, version = header(reduced.ptx)
-    details: dict[str, str | int | float | bool] = {
-        "compilers": ", ".join(verdict.names)[:TEXT_CHARACTERS],
-        "referee": referee,
-        "tries": reduced.tries,
+    first, ptx = verdict.answerers[0], reduced.text
+    files = {
+        MODULE: ptx.encode(),
+        ORIGINAL: original.encode(),
+        LAUNCH: reduced.setup.toml.encode(),
+        INPUT: pack(reduced.image[None]),
     }
-    return Case(
+    instructions = instructions_in(ptx)
+    about, changed = telling(instructions), list[str]()
+    # A pass or a planted fault makes another text of it.
+    ran = first.runner.compile(reduced.setup.module(ptx))
+    if isinstance(ran, Compiled) and ran.module.ptx != ptx:
+        files[REWRITTEN] = ran.module.ptx.encode()
+        kept = set(instructions_in(ran.module.ptx))
+        changed = opcodes_of(one for one in instructions if one not in kept)
+    for name, image in ((EXPECTED, verdict.expected), (ACTUAL, verdict.actual)):
+        if image is not None:
+            files[name] = pack(image[None])
+    target, version = header(ptx)
+    case = Case(
         kind=verdict.kind,
-        identity=Identity.of(verdict.kind, *about),
+        identity=Identity.of(verdict.kind, *(changed if 0 < len(changed) <= MOST_NAMED else about)),
         instructions=tuple(instructions) or (MODULE,),
         target=target,
         ptx_version=version,
@@ -434,30 +435,10 @@ def case_of(verdict: Verdict, reduced: Reduced, ready: OpenRunner, *, referee: s
         made=making_of(first.choice),
         shrink=reduced.status,
         complexity=int(np.count_nonzero(reduced.image)),
-        details=details,
+        details={
+            "compilers": ", ".join(verdict.names)[:TEXT_CHARACTERS],
+            "referee": referee,
+            "tries": reduced.tries,
+        },
     )
-
-
-def rewritten(verdict: Verdict, reduced: Reduced) -> str | None:
-    """Return what a pass or a planted fault makes of a kernel; None where the text stays so."""
-    ran = verdict.answerers[0].runner.compile(reduced.setup.module(reduced.ptx))
-    if isinstance(ran, Compiled) and ran.module.ptx != reduced.ptx:
-        return ran.module.ptx
-    return None
-
-
-def files_of(verdict: Verdict, reduced: Reduced, original: str) -> Mapping[str, bytes]:
-    """Return the files of a finding by name."""
-    files = {
-        MODULE: reduced.ptx.encode(),
-        ORIGINAL: original.encode(),
-        LAUNCH: reduced.setup.toml.encode(),
-        INPUT: pack(reduced.image[None]),
-    }
-    if (ran := rewritten(verdict, reduced)) is not None:
-        files[REWRITTEN] = ran.encode()
-    if verdict.expected is not None:
-        files[EXPECTED] = pack(verdict.expected[None])
-    if verdict.actual is not None:
-        files[ACTUAL] = pack(verdict.actual[None])
-    return files
+    return case, files

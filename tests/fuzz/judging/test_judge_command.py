@@ -25,7 +25,7 @@ from fuzz.findings.launches import Setup, parse_launch, setup_of
 from fuzz.judging import comparing, judging, reducing
 from fuzz.judging.comparing import _repeats
 from fuzz.judging.judging import shows
-from fuzz.judging.reducing import KernelReducer
+from fuzz.judging.reducing import Holds, KernelReducer
 from fuzz.judging.reference import Expected, Left, Reference, forgetting
 from runners.compilers import Found
 from runners.protocol import Failure, Trouble
@@ -671,6 +671,12 @@ def test_a_smaller_case_shows_the_same_where_one_is_wrong_and_the_other_right(
     assert shows(verdict, reference, None)("", None, np.zeros(8, np.uint8)) is shows_it
 
 
+def reduced(holds: Holds, text: str, setup: Setup, image: np.ndarray) -> KernelReducer:
+    small = KernelReducer(holds, text, setup, image)
+    small.reduce()
+    return small
+
+
 def test_registers_and_numbers_become_zero_where_that_shows_the_same() -> None:
     text = f"""{HEAD}.visible .entry k(.param .u64 out)
 {{
@@ -688,13 +694,13 @@ def test_registers_and_numbers_become_zero_where_that_shows_the_same() -> None:
         text, parse_launch(b"grid = 1\nblock = 1\n[arguments]\nout = { bytes = 256 }", "here")
     )
     image = np.full(setup.image_bytes, 7, np.uint8)
-    small = KernelReducer(
+    small = reduced(
         lambda ptx, setup, image: all(word in ptx for word in kept) and image[9] == 7,
         text, setup, image,
-    ).reduced()  # fmt: skip
+    )  # fmt: skip
     assert np.flatnonzero(small.image).tolist() == [8, 9], "the lower half of a word"
-    assert "mov.u32 %r1, 0;" in small.ptx
-    assert "add.u32 %r2, 0, 0;" in small.ptx
+    assert "mov.u32 %r1, 0;" in small.text
+    assert "add.u32 %r2, 0, 0;" in small.text
 
 
 @pytest.mark.parametrize("shows", ["0", "1", "64", "50", "96"])
@@ -707,11 +713,11 @@ def test_of_a_number_its_highest_bit_its_half_and_all_but_its_lowest_are_tried(s
 }}
 """
     setup = setup_of(text, parse_launch(b"grid = 1\nblock = 1\n", "here"))
-    small = KernelReducer(
+    small = reduced(
         lambda ptx, *_: any(f"mov.u32 %r1, {one};" in ptx for one in ("100", shows)),
         text, setup, np.zeros(setup.image_bytes, np.uint8),
-    ).reduced()  # fmt: skip
-    assert f"mov.u32 %r1, {shows};" in small.ptx
+    )  # fmt: skip
+    assert f"mov.u32 %r1, {shows};" in small.text
 
 
 @pytest.mark.parametrize(("number", "least"), [(9, 6), (9, 1), (200, 192), (4096, 4096), (-9, -3)])
@@ -738,8 +744,8 @@ def test_a_number_becomes_as_small_as_may_be(number: int, least: int) -> None:
         value = int(found[1])
         return value >= least if number > 0 else value <= least
 
-    small = KernelReducer(holds, text, setup, np.zeros(setup.image_bytes, np.uint8)).reduced()
-    assert re.search(rf"add\.s32 %r1, [^,]+, {least};", small.ptx)
+    small = reduced(holds, text, setup, np.zeros(setup.image_bytes, np.uint8))
+    assert re.search(rf"add\.s32 %r1, [^,]+, {least};", small.text)
 
 
 LANES_JUMPS_VECTORS = f"""{HEAD}.visible .entry k(.param .u64 in, .param .u64 out)
@@ -827,13 +833,13 @@ def test_what_is_left_has_no_branches_no_copies_and_one_buffer() -> None:
             return False
         return not np.array_equal(after[0].image, after[1].image)
 
-    small = KernelReducer(holds, BRANCHES, setup, before).reduced()
-    statements = [one for one in small.ptx.splitlines() if re.match(r"[@a-z].*[;:]", one)]
+    small = reduced(holds, BRANCHES, setup, before)
+    statements = [one for one in small.text.splitlines() if re.match(r"[@a-z].*[;:]", one)]
     opcodes = [re.sub(r"@!%p\d ", "", one).split()[0] for one in statements]
     memory = ["ld.param.u64", "ld.global.s32"]
     assert opcodes == [*memory, "setp.gt.s32", "mul.hi.u32", "st.global.u32"]
-    assert ".entry k(.param .u64 in)\n" in small.ptx
+    assert ".entry k(.param .u64 in)\n" in small.text
     assert list(small.setup.arguments) == ["in"]
     assert small.image.size == small.setup.image_bytes
-    types = re.findall(r"\.reg (\.\w+)", small.ptx)
+    types = re.findall(r"\.reg (\.\w+)", small.text)
     assert types == [".pred", ".b32", ".b64"]
