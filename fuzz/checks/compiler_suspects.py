@@ -53,7 +53,7 @@ from fuzz.findings.stored import EXPANSION
 from fuzz.kinds import BY_OUTCOME, KINDS, Named, described, versions_described
 from fuzz.reducer import has_loop, instructions_in, opcodes_of, telling
 from fuzz.runner import OpenRunner
-from fuzz.shrinking import Verdicts, runner_verdicts
+from fuzz.shrinking import RunnerVerdicts, Verdicts
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import forms_by_opcode
 from oracle.targets import Module
@@ -434,11 +434,11 @@ class _MemberExaminer(Examiner):
     @property
     def _verdicts(self) -> Verdicts:
         """Verdicts on smaller candidates, which have to be wrong only where the finding was."""
-        bad = runner_verdicts(self._ready.runner)
+        bad = RunnerVerdicts(self._ready.runner)
         if not self._right:
             return bad
         right = MemberRunner(self._matrix.device, self._right[0])
-        good = runner_verdicts(BeatingRunner(right, self._heartbeat))
+        good = RunnerVerdicts(BeatingRunner(right, self._heartbeat))
         return lambda subjects: [
             None if there is not None else here
             for here, there in zip(bad(subjects), good(subjects), strict=True)
