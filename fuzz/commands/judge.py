@@ -52,11 +52,9 @@ def judge_kernel(options: Judge) -> bool:
             )
         ) as case,
     ):
-        who = case.who
         told = judged(
-            who, case.ptx, case.launch.setup, None if case.refusal else case.reference,
-            count=options.images, seed=options.seed, corpus=corpus, known=known, tell=tell,
-        )  # fmt: skip
+            case, count=options.images, seed=options.seed, corpus=corpus, known=known, tell=tell
+        )
     seconds = time.monotonic() - started
     _report(options, told, case, seconds)
     report_expired(known)
@@ -64,13 +62,13 @@ def judge_kernel(options: Judge) -> bool:
         _write_junit(options, told, seconds)
     if not told.came.results and not told.found:
         raise InfrastructureError(
-            f"nothing was compared: {'; '.join((*told.came.unasked, *who.skipped))}"
+            f"nothing was compared: {'; '.join((*told.came.unasked, *case.skipped))}"
         )
     return any(one.known is None and one.verdict.kind is not Kind.NOTE for one in told.found)
 
 
 def _report(options: Judge, told: Judged, case: Brought, seconds: float) -> None:
-    who, found, refusal = case.who, case.launch, case.refusal
+    found, refusal, launch = case.launch, case.refusal, case.launch.setup.toml
     # Each has an address of its own.
     left = Counter(re.sub(r"0x[\da-f]+", "…", one.why) for one in told.left.values())
     rows = [_row(one) for one in told.found]
@@ -83,8 +81,8 @@ def _report(options: Judge, told: Judged, case: Brought, seconds: float) -> None
             seed=options.seed,
             findings=rows,
             kernel=str(options.kernel),
-            device=who.ready.device,
-            launch=told.setup.toml,
+            device=case.ready.device,
+            launch=launch,
             guessed=list(found.guessed),
             reference=None if refusal else told.referee,
             refused=refusal or None,
@@ -95,7 +93,7 @@ def _report(options: Judge, told: Judged, case: Brought, seconds: float) -> None
             approximate=list(told.approximations),
             approximate_bytes=told.approximate_bytes,
             agreeing=list(told.came.agreeing),
-            not_asked=[*told.came.unasked, *who.skipped],
+            not_asked=[*told.came.unasked, *case.skipped],
         )
         return
     for sentence in found.guessed:
@@ -105,7 +103,7 @@ def _report(options: Judge, told: Judged, case: Brought, seconds: float) -> None
         if options.launch is not None:
             how = f"The rest is from {options.launch}; as it was launched:"
         say(how, style="quiet")
-        say(told.setup.toml.strip(), style="quiet")
+        say(launch.strip(), style="quiet")
     for note in case.notes:
         say(note)
     if refusal:
@@ -116,14 +114,14 @@ def _report(options: Judge, told: Judged, case: Brought, seconds: float) -> None
     if told.untried:
         say(f"{counted(told.untried, 'image')} not tried: the simulated device took "
             f"{REFERENCE_SECONDS:g} s for the others.")  # fmt: skip
-    for sentence in (*who.skipped, *told.came.unasked):
+    for sentence in (*case.skipped, *told.came.unasked):
         say(sentence, style="quiet")
     if told.approximations:
         amount = "Results may depend"
         if told.approximate_bytes:
             amount = f"{counted(told.approximate_bytes, 'byte')} of each image may depend"
         how = "among builds alone"
-        if who.ready.choice.name == "sim":
+        if case.ready.choice.name == "sim":
             how = "with what the simulated device has there"
         say(f"{amount} on {', '.join(told.approximations)}, of which the ISA bounds the error and "
             f"not the bits: they are compared {how}, and a difference is a note.")  # fmt: skip

@@ -5,8 +5,7 @@ What is stored is replayed like a case written by hand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -24,8 +23,7 @@ from corpus import (
 from corpus.known import Known, Row
 from corpus.programs import pack
 from fuzz import warpfuzz_version
-from fuzz.compilers.matrix import Matrix
-from fuzz.compilers.members import Member, MemberRunner, fitting, placed, with_outcomes
+from fuzz.compilers.members import with_outcomes
 from fuzz.findings.case import (
     ACTUAL,
     EXPECTED,
@@ -38,7 +36,8 @@ from fuzz.findings.case import (
 )
 from fuzz.findings.launches import Setup
 from fuzz.findings.making import making_of
-from fuzz.judging.comparing import Answerer, Compared, Verdict, compared, expectations
+from fuzz.judging.bringing import Brought
+from fuzz.judging.comparing import Compared, Verdict, compared, expectations
 from fuzz.judging.reducing import KernelReducer
 from fuzz.judging.reference import (
     Expected,
@@ -51,7 +50,7 @@ from fuzz.judging.reference import (
 )
 from fuzz.kinds import described
 from fuzz.reducer import MOST_NAMED, instructions_in, opcodes_of, telling
-from fuzz.runner import OpenRunner, RunnerChoice, cores, opened
+from fuzz.runner import OpenRunner
 from oracle.errors import UsageError
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.judgements import Outcome
@@ -67,74 +66,6 @@ other."""
 _SLACK = 4
 """Times the steps of the kernel that a smaller one may take: what takes longer runs for ever."""
 SIMULATED = "the simulated device"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Court:
-    """The compilers and devices that run a kernel."""
-
-    ready: OpenRunner
-    architecture: str
-    """Which device the simulated one has to be like."""
-    answerers: Callable[[str, Setup], Sequence[Answerer]]
-    """Builds and devices that run a module; builds with the same machine code are one."""
-    members: Sequence[Member] = ()
-    """All compilers, oldest first; none where a pass is judged."""
-    skipped: Sequence[str] = ()
-    """Sentences about compilers that are left out."""
-
-
-@contextmanager
-def court(choice: RunnerChoice, members: Sequence[Member]) -> Iterator[Court]:
-    """Open who is asked.
-
-    Parameters
-    ----------
-    choice
-        With the target and the version of the kernel's module.
-    members
-        Compilers; none: what the choice has of faults and passes.
-
-    Raises
-    ------
-    WarpfuzzError
-        As `fuzz.runner.opened` and `fuzz.compilers.members.fitting`.
-    """
-    if not members:
-        with opened(choice) as ready:
-            one = Answerer(title=choice.options or choice.label, runner=ready.runner, choice=choice)
-            yield Court(
-                ready=ready, architecture=ready.target, answerers=lambda _ptx, _setup: (one,)
-            )
-        return
-    with placed(choice) as place:
-        fit = fitting(members, place)
-        assert place.opened is not None
-        with Matrix(place.device, fit.members, jobs=cores()) as matrix:
-            yield Court(
-                ready=place.opened,
-                architecture=place.architecture,
-                answerers=lambda ptx, setup: _variants(matrix, choice, ptx, setup),
-                members=fit.members,
-                skipped=fit.skipped,
-            )
-
-
-def _variants(matrix: Matrix, choice: RunnerChoice, ptx: str, setup: Setup) -> Sequence[Answerer]:
-    built = matrix.start(setup.module(ptx), matrix.members).wait()
-    groups = [one.members for one in matrix.variants(built, setup.entry)]
-    failed: dict[str, list[Member]] = {}
-    for member, failure in built.failed.items():
-        failed.setdefault(f"{failure.trouble} {failure.detail}", []).append(member)
-    return [
-        Answerer(
-            title="",
-            members=tuple(some),
-            runner=MemberRunner(matrix.device, some[0]),
-            choice=some[0].choice(choice),
-        )
-        for some in (*groups, *failed.values())
-    ]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -156,7 +87,6 @@ class Found:
 class Judged:
     """What came of a kernel."""
 
-    setup: Setup
     referee: str
     """What says what must come out."""
     images: int
@@ -179,10 +109,7 @@ class Judged:
 
 
 def judged(
-    who: Court,
-    ptx: str,
-    setup: Setup,
-    reference: Reference | None,
+    who: Brought,
     *,
     count: int,
     seed: int,
@@ -198,34 +125,23 @@ def judged(
 
     Raises `compare`'s errors.
     """
-    told = compare(who, ptx, setup, reference, count=count, seed=seed, tell=tell)
+    told = compare(who, count=count, seed=seed, tell=tell)
     explained: set[str] = set()
     for verdict in told.worst_first[:_MOST_FINDINGS]:
         if explained >= set(verdict.names):
             continue
         tell(f"making smaller what {verdict.names[0]} gets wrong")
-        found = _found(who, ptx, reference, verdict, corpus, known)
+        found = _found(who, verdict, corpus, known)
         explained.update(verdict.names, found.verdict.names)
         told.found.append(found)
     return told
 
 
-def compare(
-    who: Court,
-    ptx: str,
-    setup: Setup,
-    reference: Reference | None,
-    *,
-    count: int,
-    seed: int,
-    tell: Callable[[str], None],
-) -> Judged:
+def compare(who: Brought, *, count: int, seed: int, tell: Callable[[str], None]) -> Judged:
     """Run a kernel everywhere and compare what comes out.
 
     Parameters
     ----------
-    reference
-        None: the simulated device does not know the kernel's instructions.
     count
         Images that are drawn.
     tell
@@ -236,6 +152,7 @@ def compare(
     UsageError
         If the kernel races or has no buffer, or no image can be judged.
     """
+    ptx, setup, reference = who.ptx, who.launch.setup, who.reference
     if not setup.buffers:
         raise UsageError(
             f"the kernel has no result that could be judged: {setup.entry} is given no buffer that "
@@ -271,27 +188,21 @@ def compare(
             "device does not know the kernel: look at how it is launched (--launch FILE)"
         )
     return Judged(
-        setup=setup, referee=referee, images=len(images), left=left, came=came,
+        referee=referee, images=len(images), left=left, came=came,
         untried=count - len(images) - len(left),
         approximations=open_ if expected is None or expected.approximate.any() else (),
         approximate_bytes=0 if expected is None else int(expected.approximate.any(axis=0).sum()),
     )  # fmt: skip
 
 
-def _found(
-    who: Court,
-    ptx: str,
-    reference: Reference | None,
-    verdict: Verdict,
-    corpus: Callable[[], Corpus],
-    known: Known,
-) -> Found:
+def _found(who: Brought, verdict: Verdict, corpus: Callable[[], Corpus], known: Known) -> Found:
     """Make a disagreement smaller and store it."""
+    ptx, reference = who.ptx, who.reference
     reduced = KernelReducer(lambda *_: True, ptx, verdict.setup, verdict.image)
     unassembled, among = False, list(who.members)
     # What hangs costs the runner's whole deadline each time.
     if reference is not None and verdict.kind not in (Kind.FLAKY, Kind.HANG, Kind.NOTE):
-        smaller = reducer_of(who, ptx, reference, verdict)
+        smaller = reducer_of(who, reference, verdict)
         smaller.reduce()
         if alike := _again(who, reference.at_most(_SLACK), smaller, verdict):
             wrong = tuple(each for one in alike for each in one.answerers)
@@ -313,7 +224,7 @@ def _found(
 
 
 def reducer_of(
-    who: Court, ptx: str, reference: Reference, verdict: Verdict, *, end: float | None = None
+    who: Brought, reference: Reference, verdict: Verdict, *, end: float | None = None
 ) -> KernelReducer:
     """Return what makes a kernel smaller that a build gets wrong.
 
@@ -322,9 +233,9 @@ def reducer_of(
     end
         Value of `time.monotonic()` at which it ends; None: `REDUCE_SECONDS` from now.
     """
-    assembler = _assembler(ptx) if not who.members else None
+    assembler = _assembler(who.ptx) if not who.members else None
     holds = shows(verdict, reference.at_most(_SLACK), assembler)
-    return KernelReducer(holds, ptx, verdict.setup, verdict.image, end=end)
+    return KernelReducer(holds, who.ptx, verdict.setup, verdict.image, end=end)
 
 
 def _assembler(ptx: str) -> Assembler | None:
@@ -337,7 +248,9 @@ def _assembles(assembler: Assembler, ptx: str) -> bool:
     return judge_module(assembler, ptx).outcome is Outcome.ACCEPTED
 
 
-def _again(who: Court, reference: Reference, case: KernelReducer, before: Verdict) -> list[Verdict]:
+def _again(
+    who: Brought, reference: Reference, case: KernelReducer, before: Verdict
+) -> list[Verdict]:
     """Ask everybody about the smaller case; return who has it wrong in the same way."""
     expected = reference.after(case.text, case.setup, case.image)
     if isinstance(expected, Left):
