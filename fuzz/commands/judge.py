@@ -25,6 +25,9 @@ from fuzz.output import (
 from fuzz.output.report import Test, write_junit
 from oracle.errors import InfrastructureError
 
+_BROUGHT = "kernel launch runner compilers levels target device faults ptx_pass json"
+"""Options that say what is judged, and by whom."""
+
 
 def judge_kernel(options: Judge) -> bool:
     """Judge a kernel; tell whether compilers disagree about it."""
@@ -37,20 +40,7 @@ def judge_kernel(options: Judge) -> bool:
 
     with (
         starting(lines=False) as tell,
-        brought(
-            **options.picked(
-                "kernel",
-                "launch",
-                "runner",
-                "compilers",
-                "levels",
-                "device",
-                "faults",
-                "ptx_pass",
-                "json",
-                "target",
-            )
-        ) as case,
+        brought(**options.picked(*_BROUGHT.split())) as case,
     ):
         told = judged(
             case, count=options.images, seed=options.seed, corpus=corpus, known=known, tell=tell

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
+from typing import NamedTuple
 
 from corpus import Finding
 from fuzz.findings.probes import words_of
@@ -17,8 +18,7 @@ from fuzz.kinds import level_words
 from fuzz.output import counted
 
 
-@dataclass(frozen=True, kw_only=True)
-class First:
+class First(NamedTuple):
     """Where a result first is what the finding says."""
 
     version: str
@@ -86,8 +86,7 @@ class Conclusion:
         if not found:
             return None
         index, level, last = min(found, key=lambda one: one[:2])
-        older = None if last is None else self.names[last]
-        return First(version=self.names[index], level=level, before=older)
+        return First(self.names[index], level, None if last is None else self.names[last])
 
     @property
     def sentence(self) -> str:
