@@ -241,15 +241,6 @@ def test_it_is_said_that_there_was_no_ptxas_to_ask(tmp_path: Path, kernel: Path)
     assert "no ptxas here takes the kernel" in " ".join(ended.out.split())
 
 
-def test_an_instruction_that_nobody_knows_is_named_with_its_line(
-    tmp_path: Path, kernel: Path
-) -> None:
-    words = ("judge", kernel, *FEW, "--ptx-pass", "sed s/mad.lo.s32/foo.b32/")
-    ended = warpfuzz(tmp_path, *words)
-    assert ended.code == 3, ended.out
-    assert re.search(r"line \d+: unsupported: foo\.b32 is not known", ended.err)
-
-
 def test_a_pass_that_changes_nothing_is_clean_and_the_guesses_are_said(
     tmp_path: Path, kernel: Path
 ) -> None:
@@ -336,6 +327,7 @@ def test_a_launch_that_is_none_is_a_sentence(tmp_path: Path, kernel: Path, text:
     assert BROKEN_LAUNCHES[text] in ended.err
 
 
+CAT = ("--ptx-pass", "cat")
 REFUSED = {
     "race": (SUMS.replace("    bar.sync 0;\n", "", 1), "line 32: race: thread 0 of block 0 reads"),
     "clock": (SUMS.replace("%tid.x", "%clock"), "line 15: %clock"),
@@ -350,25 +342,26 @@ REFUSED = {
     "gigabytes of parameters": (
         f"{HEAD}.visible .entry k(.param .b8 p[2000000000]) {{ ret; }}", "32,764 are the most",
     ),
+    "a fault of matrices": (SUMS, "changes nothing in", 2, "--fault", "load-a-layout-flipped"),
+    "a fault of shuffles": (SUMS, "changes nothing in", 2, "--fault", "lanes-a-register-slip"),
+    "the simulated device alone": (SUMS, "--ptx-pass", 2, "--seed", 1),
+    "what only a pass knows": (
+        SUMS, "unsupported: foo.b32 is not known", 3, "--ptx-pass", "sed s/mad.lo.s32/foo.b32/",
+    ),
+    "what nobody knows": (
+        SUMS.replace("shl.b32 %r7", "foo.b32 %r7"), "nothing else to compare with", 3, *CAT,
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_has_no_result_is_refused(tmp_path: Path, what: str) -> None:
-    text, says = REFUSED[what]
+    text, says, *rest = REFUSED[what]
+    code, *words = rest or (2, *CAT)
     (tmp_path / "k.ptx").write_text(text)
-    ended = warpfuzz(tmp_path, "judge", "k.ptx", *FEW, "--ptx-pass", "cat")
-    assert ended.code == 2
-    assert says in ended.err
-
-
-def test_a_fault_that_changes_nothing_in_the_kernel_is_refused(
-    tmp_path: Path, kernel: Path
-) -> None:
-    for fault in ("load-a-layout-flipped", "lanes-a-register-slip"):
-        ended = warpfuzz(tmp_path, "judge", kernel, *FEW, "--fault", fault)
-        assert (ended.code, "agreeing" in ended.out) == (2, False)
-        assert f"{fault} changes nothing in" in ended.err
+    ended = warpfuzz(tmp_path, "judge", "k.ptx", *FEW, *words)
+    assert (ended.code, "agreeing" in ended.out) == (code, False)
+    assert says in " ".join(ended.err.split())
 
 
 PASSES = {
@@ -404,12 +397,6 @@ def test_where_no_code_runs_to_its_end_nothing_was_compared(tmp_path: Path, kern
     assert ended.code == 1, ended.err
     assert "No build ran to its end, so that no image was compared" in ended.out
     assert "agreeing" not in ended.out
-
-
-def test_the_simulated_device_alone_compares_nothing(tmp_path: Path, kernel: Path) -> None:
-    ended = warpfuzz(tmp_path, "judge", kernel, *FEW)
-    assert ended.code == 2
-    assert "--ptx-pass" in ended.err
 
 
 def test_without_a_gpu_nothing_falls_back(tmp_path: Path, kernel: Path) -> None:
@@ -450,15 +437,6 @@ def test_compilers_are_compared_and_the_wrong_ones_named(tmp_path: Path, runner:
     assert finding["blame"] == "only V2.0.0 to V3.0.0 -O2"
     assert "V1.0.0 -O2" in ended.summary["agreeing"]
     assert json.loads((tmp_path / finding["path"] / "finding.json").read_text())["shrink"]
-
-
-def test_what_the_simulated_device_does_not_know_is_said(tmp_path: Path) -> None:
-    """Where nothing else can run it, nothing is compared; the sentence says what it lacks."""
-    (tmp_path / "k.ptx").write_text(SUMS.replace("shl.b32 %r7", "foo.b32 %r7"))
-    ended = warpfuzz(tmp_path, "judge", "k.ptx", *FEW, "--ptx-pass", "cat")
-    assert ended.code == 3
-    assert re.search(r"does not know the kernel \(line \d+: .*foo.b32", ended.err)
-    assert "nothing else to compare with" in ended.err
 
 
 APPROXIMATE = SUMS.replace(
