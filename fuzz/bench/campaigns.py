@@ -14,7 +14,7 @@ from fuzz.bench import Report, Stopping, run_all
 from fuzz.campaign.campaign import SHRINK_SECONDS
 from fuzz.campaign.triage import Triage
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import Heartbeat, RoundJob
+from fuzz.checks.protocol import RoundJob, Stage
 from fuzz.findings.families import finding_groups
 from fuzz.runner import RunnerChoice
 from oracle.forms import Form
@@ -141,10 +141,19 @@ class Lines:
     """Processor time to confirm, shrink and attribute each finding that was made smaller."""
 
 
-class Silence(Heartbeat):
+class Silence:
     """Heartbeat that reports to nobody."""
 
     interrupted = False
+
+    def enter(self, stage: Stage, *, round: int | None = None) -> None:  # noqa: A002
+        """Say what is begun."""
+
+    def count(self, cases: int) -> None:
+        """Say that cases are done."""
+
+    def beat(self) -> None:
+        """Say that it goes on."""
 
 
 def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
