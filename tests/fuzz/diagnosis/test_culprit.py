@@ -19,7 +19,7 @@ from fuzz.diagnosis.shared_registers import C_ELSEWHERE, C_IN_PLACE, shared_regi
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import differences
 from fuzz.runner import RunnerChoice, opened
-from fuzz.shrinking import runner_verdicts, shrink
+from fuzz.shrinking import RunnerVerdicts, shrink
 from oracle.forms import Form
 from oracle.isa import FORMS as ISA
 from oracle.isa import mma_form, mma_sync_form
@@ -475,7 +475,7 @@ def test_a_step_on_registers_is_shrunk_to_itself_between_plain_accesses() -> Non
         subject = Subject(
             module=emit(witness, module=MODULE), program=witness, image=culprit.witness.images[0]
         )
-        shrunk = shrink(subject, runner_verdicts(ready), wanted=Kind.VIOLATION)
+        shrunk = shrink(subject, RunnerVerdicts(ready), wanted=Kind.VIOLATION)
     assert shrunk.status is ShrinkStatus.COMPLETE
     (stored,) = (step for step in shrunk.subject.program.steps if stores_rows(step))
     assert (stored.form.number, stored.form.transposed, stored.memory.immediate) == (1, False, 0)
