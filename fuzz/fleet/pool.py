@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from corpus import BrokenEntryError, open_corpus
-from fuzz.campaign.check_wrappers import Carried
+from fuzz.campaign.check_wrappers import pickled
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Broken
 from fuzz.campaign.pool import Event, Finished, Lost
 from fuzz.campaign.status import Change, Changed, Part, WorkerStatus
@@ -147,7 +147,7 @@ class FleetPool(ClosedAtTheEnd):
         self._repeats: dict[int, _Repeat] = {}
         """By ticket: rounds that are carried out once more."""
         self._to_repeat: deque[_Repeat] = deque(maxlen=_MOST_REPEATS)
-        self._pickled = Carried(check=check).pickled()
+        self._pickled = pickled(check)
         self._actors: dict[int, _Actor] = {}
         """By slot."""
         self._events: list[Event] = []
