@@ -250,8 +250,9 @@ def _children(folder: Path) -> list[Path]:
 
 def _stranger(path: Path) -> Problem | None:
     if path.name.startswith(durable.TEMPORARY):
-        if not durable.is_abandoned(path):
-            return None
+        with durable.claimed(path) as abandoned:
+            if not abandoned:
+                return None
         return Problem(
             path=path,
             cause=Cause.LEFTOVER,

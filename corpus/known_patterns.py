@@ -9,7 +9,6 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date
 from functools import cache
 
@@ -116,11 +115,6 @@ def _fits(text: str, pattern: str | None, regex: str | None) -> bool:
     )
 
 
-def within(version: str, bounds: str | None) -> bool:
-    """Whether a version is in a range; whatever it is, where there is none."""
-    return not bounds or version in parse_range(bounds)
-
-
 @cache
 def wildcards(text: str) -> re.Pattern[str]:
     """Return a text in which * is any text and ? any character as a regular expression."""
@@ -171,9 +165,7 @@ def check_patterns(match: Match, label: str) -> None:
             raise UsageError(f"{label}.{field}: {error}") from error
 
 
-Numbers = tuple[int, ...]
-
-_OPERATORS: dict[str, Callable[[Numbers, Numbers], bool]] = {
+_OPERATORS: dict[str, Callable[[object, object], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
     "==": operator.eq,
@@ -181,38 +173,33 @@ _OPERATORS: dict[str, Callable[[Numbers, Numbers], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-_BOUND = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*(\d{1,9}(?:\.\d{1,9}){0,9})\s*", re.ASCII)
-_NUMBERS = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,9}", re.ASCII)
+_VERSION = r"\d{1,9}(?:\.\d{1,9}){0,9}"
+_BOUND = re.compile(rf"\s*(>=|<=|==|!=|>|<)\s*({_VERSION})\s*", re.ASCII)
+_NUMBERS = re.compile(_VERSION, re.ASCII)
 
 
-@dataclass(frozen=True, kw_only=True)
-class VersionRange:
-    """Bounds that a version has to keep, all of them.
+def within(version: str, bounds: str | None) -> bool:
+    """Whether a version, such as "V13.5.37", keeps all bounds; any does where there are none.
 
-    A version is compared by as many numbers as the bound has, so that "<=12.8" and "==12.8" hold
-    for 12.8.93: the bounds name releases, and assemblers name builds.
+    It is compared by as many numbers as a bound has, so that "<=12.8" and "==12.8" hold for
+    12.8.93: bounds name releases, and assemblers name builds. Numbers that it lacks count as zero;
+    one without numbers keeps no bound. Raises UsageError as `parse_range`.
     """
-
-    bounds: tuple[tuple[str, Numbers], ...]
-
-    def __contains__(self, version: str) -> bool:
-        """Whether a version, such as "V13.5.37", keeps every bound; one without numbers does not.
-
-        Numbers that it lacks count as zero.
-        """
-        found = _NUMBERS.search(version)
-        if found is None:
-            return False
-        numbers = _numbers(found[0])
-        return all(
-            _OPERATORS[sign]((*numbers, *(0,) * len(bound))[: len(bound)], bound)
-            for sign, bound in self.bounds
-        )
+    if not bounds:
+        return True
+    asked, found = parse_range(bounds), _NUMBERS.search(version)
+    if found is None:
+        return False
+    numbers = _numbers(found[0])
+    return all(
+        _OPERATORS[sign]((*numbers, *(0,) * len(bound))[: len(bound)], bound)
+        for sign, bound in asked
+    )
 
 
 @cache
-def parse_range(text: str) -> VersionRange:
-    """Return the range that a text such as ">=12.0,<13.2" names.
+def parse_range(text: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Return the bounds, each a sign and numbers, that a text such as ">=12.0,<13.2" names.
 
     Raises UsageError if it names none.
     """
@@ -225,8 +212,8 @@ def parse_range(text: str) -> VersionRange:
                 f"{', '.join(_OPERATORS)} and a version; write it like '>=12.0,<13.2'"
             )
         bounds.append((found[1], _numbers(found[2])))
-    return VersionRange(bounds=tuple(bounds))
+    return tuple(bounds)
 
 
-def _numbers(text: str) -> Numbers:
+def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in text.split("."))

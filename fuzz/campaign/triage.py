@@ -388,7 +388,7 @@ class Triage:
         for record in records:
             with suppress(UsageError, BrokenEntryError):
                 entry = self.corpus.get(record.id)
-                entry = self.corpus.smaller_form(entry) or entry
+                entry = self.corpus.smaller_form(entry)
                 bucket = Bucket(kind=record.kind, identity=record.identity, builds=record.builds)
                 member = self._member(bucket, entry.finding, record.cases)
                 member.saved = Saved(id=entry.id, path=entry.path, new=False)
