@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from datetime import date
 from functools import cache
+from typing import Any
 
 import msgspec
 
@@ -165,7 +166,7 @@ def check_patterns(match: Match, label: str) -> None:
             raise UsageError(f"{label}.{field}: {error}") from error
 
 
-_OPERATORS: dict[str, Callable[[object, object], bool]] = {
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
     "==": operator.eq,

@@ -117,8 +117,8 @@ class Corpus:
             saved = self.deposit(shrunk, files)
             there = self.sound(shrunk.id)
             if there is not None and not saved.new:
-                files = there.finding.files
-                better = msgspec.structs.replace(preferred(there.finding, shrunk), files=files)
+                better = preferred(there.finding, shrunk)
+                better = msgspec.structs.replace(better, files=there.finding.files)
                 with durable.explained("read", there.path):
                     stored = read_plain(there.path / DESCRIPTION, most=DESCRIPTION_BYTES)
                 if stored != encode(better):  # be it of an older schema

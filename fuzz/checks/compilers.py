@@ -315,44 +315,38 @@ class MatrixRounds(Rounds):
         asked = self._ordered([*guilty, *innocent])
         name = form_name(batch.form)
         bucket = bucket_of_builds(kind, name, guilty, asked, failure)
-        found = Found(bucket=bucket)
         opened = self._place.opened
-        if not self._told(bucket) and opened is not None:
-            self._heartbeat.enter(Stage.RUN)
-            runner = MemberRunner(self._matrix.device, guilty[0])
-            there = None if guilty[0].toolchain.writes_ptx else built
-            subject, shown = self._by_itself(runner, batch, image, there)
-            if subject.others and shown.kind is not None:
-                kind = shown.kind
-                bucket = bucket_of_builds(kind, name, guilty, asked, condition=BESIDE)
-                if self._told(bucket):
-                    self._suspect(Found(bucket=bucket))
-                    return
-            if shown.kind is None:
-                # By itself it comes out right: what fails only in the company of other images is
-                # not told apart here, but for what the same binary does not do every time.
-                rare = unsteady()
-                if rare is None:
-                    self._report.counts["unconfirmed",] += 1
-                    return
-                shown, kind, bucket = rare, Kind.FLAKY, bucket_of_flaky(batch.form)
-                if self._told(bucket):
-                    self._suspect(Found(bucket=bucket))
-                    return
+        if self._told(bucket) or opened is None:
+            self._suspect(Found(bucket=bucket))
+            return
+        self._heartbeat.enter(Stage.RUN)
+        runner = MemberRunner(self._matrix.device, guilty[0])
+        there = None if guilty[0].toolchain.writes_ptx else built
+        subject, shown = self._by_itself(runner, batch, image, there)
+        if shown.kind is None:
+            # By itself it comes out right: what fails only in the company of other images is
+            # not told apart here, but for what the same binary does not do every time.
+            rare = unsteady()
+            if rare is None:
+                self._report.counts["unconfirmed",] += 1
+                return
+            shown, kind, bucket = rare, Kind.FLAKY, bucket_of_flaky(batch.form)
+        elif subject.others:
+            kind = shown.kind
+            bucket = bucket_of_builds(kind, name, guilty, asked, condition=BESIDE)
+        found = Found(bucket=bucket)
+        if not self._told(bucket):
             evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=[shown])
-            case = value_case(
+            outcomes = {member: kind.value if member in guilty else "match" for member in asked}
+            found.case = value_case(
                 evidence,
                 opened,
                 origin=self._origin(index),
                 status=ShrinkStatus.RAW,
-                outcomes={
-                    member: kind.value if member in guilty else "match"
-                    for member in self._matrix.members
-                    if member in guilty or member in innocent
-                },
+                outcomes=outcomes,
                 wrong=guilty[0],
             )
-            found = Found(bucket=bucket, case=case, files=files_of(evidence))
+            found.files = files_of(evidence)
         self._suspect(found)
 
     def _refused(self, built: Built, failed: Sequence[Member], batch: Batch | None = None) -> None:

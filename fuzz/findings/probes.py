@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
 
@@ -246,12 +247,8 @@ class ProgramProbe:
         if alone:
             most = min(most, _AT_ONCE, most_copies(subject.program))
             subject = replace(subject, copies=most)
-        try:
+        with _asking():
             seen = attempt(runner, subject)
-        except DeviceLostError:
-            raise
-        except InfrastructureError as error:
-            raise CannotBeAskedError(str(error)) from error
         copies = 1 if alone else subject.copies
         right = Sample(label="match", kind=None, copies=copies)
         if seen.kind is None:
@@ -321,12 +318,8 @@ class HandProbe:
         images = np.repeat(self.image, min(most, _AT_ONCE), axis=0)
         ran = compiled if isinstance(compiled, Failure) else runner.run(compiled, images)
         if not isinstance(ran, Ran):
-            try:
+            with _asking():
                 kind = kind_of_failure(ran)
-            except DeviceLostError:
-                raise
-            except InfrastructureError as error:
-                raise CannotBeAskedError(str(error)) from error
             failed = Sample(label=kind.value, kind=kind, way=Way.FAILED, message=str(ran))
             return Counter({failed: 1})
         return Counter(map(self._sample, ran.images))
@@ -340,6 +333,17 @@ class HandProbe:
             kind=self._kind,
             message=_described(different, self.expected[0], actual),
         )
+
+
+@contextmanager
+def _asking() -> Iterator[None]:
+    """Turn what a runner cannot do by design into CannotBeAskedError."""
+    try:
+        yield
+    except DeviceLostError:
+        raise
+    except InfrastructureError as error:
+        raise CannotBeAskedError(str(error)) from error
 
 
 def _described(

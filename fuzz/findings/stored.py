@@ -18,7 +18,7 @@ from corpus import Entry, Finding
 from corpus.opening import Answers
 from fuzz.findings.case import MODULE, PROGRAM, is_runnable, subject_of
 from fuzz.findings.kernels import smallest_kernel
-from fuzz.findings.making import NOTHING, ReplayOptions
+from fuzz.findings.making import ReplayOptions
 from fuzz.findings.probes import (
     STAND_IN,
     HandProbe,
@@ -29,7 +29,7 @@ from fuzz.findings.probes import (
     replay_status,
     words_of,
 )
-from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked
+from fuzz.findings.replay import Answer, CannotBeAskedError, Way, asked
 from fuzz.runner import OpenRunner, RunnerChoice, opened, rewriters
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from runners.assemblers.assembler import Assembler
@@ -162,7 +162,6 @@ class Replays(ClosedAtTheEnd):
         self._stack = ExitStack()
         self._made: dict[object, object] = {}
         """Runners by their choice, and assemblers by their name; or why there is none."""
-        self._here: dict[str, Assembler] | None = None
 
     def close(self) -> None:
         """Close the runners."""
@@ -176,7 +175,9 @@ class Replays(ClosedAtTheEnd):
         """
         try:
             if is_expansion(entry):
-                return _note(entry)
+                # It is no disagreement: nothing can be gone or still be.
+                said = f"`warpfuzz bisect {entry.id}` asks compilers for the expansion again"
+                return Replayed(entry=entry, now=Answer(reason=said), where={})
             return self._program(entry, times) if is_runnable(entry) else self._module(entry, times)
         except DeviceLostError:
             raise
@@ -271,11 +272,8 @@ class Replays(ClosedAtTheEnd):
             target=options.target,
             version=options.ptx_version,
             rewriters=rewriters(options.planted(entry), options.passed(entry)),
-            stand_in=STAND_IN if self._is_recorded(entry) else None,
+            stand_in=STAND_IN if self._answers and self._answers.of(entry.id) else None,
         )
-
-    def _is_recorded(self, entry: Entry) -> bool:
-        return self._answers is not None and bool(self._answers.of(entry.id))
 
     def _askers(
         self, finding: Finding, options: ReplayOptions
@@ -290,7 +288,9 @@ class Replays(ClosedAtTheEnd):
                 for one in told
             ] or [(options.having(assembler, PLAIN), None)]
         else:
-            here = self._assemblers_here()
+            here = self._once(
+                "here", lambda: {one.version: one for one in discover_assemblers().assemblers}
+            )
             names = [split_variant(one.version)[0] for one in told]
             missing = list(dict.fromkeys(one for one in names if one not in here))
             if missing:
@@ -310,11 +310,6 @@ class Replays(ClosedAtTheEnd):
             dict.fromkeys((assembler, own if level is None else level) for assembler, own in pairs)
         )
 
-    def _assemblers_here(self) -> dict[str, Assembler]:
-        if self._here is None:
-            self._here = {one.version: one for one in discover_assemblers().assemblers}
-        return self._here
-
 
 def _asked(entry: Entry, ready: OpenRunner, *, times: int) -> Answer:
     probe: HandProbe | ProgramProbe
@@ -332,12 +327,3 @@ def _error(answer: Answer) -> WarpfuzzError | None:
 def _level(options: str) -> int | None:
     found = _LEVEL.search(options)
     return None if found is None else int(found[1])
-
-
-def _note(entry: Entry) -> Replayed:
-    """Return the row of a case that is no disagreement, so that nothing can be gone or still be."""
-    message = f"`warpfuzz bisect {entry.id}` asks compilers for the expansion again"
-    return Replayed(entry=entry, now=Answer(reason=message), where={})
-
-
-__all__ = ["EXPANSION", "NOTHING", "Replayed", "Replays", "Sample", "is_expansion"]
