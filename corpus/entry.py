@@ -149,15 +149,9 @@ def _check_size(path: Path, record: FileRecord) -> None:
 
 
 def _compare_size(path: Path, size: int, record: FileRecord) -> None:
-    if size == record.size:
-        return
-    what = f"it has {size} bytes and not the recorded {record.size}: it was cut off or changed"
-    if record.size < size <= 2 * record.size:
-        data = _read(path, Cause.MISSING_FILE, most=FILE_BYTES)
-        if digest(data.replace(b"\r\n", b"\n")) == record.sha256:
-            # As git leaves files where core.autocrlf is set.
-            what = "its lines end with CR LF, and were stored with LF alone: it was changed"
-    raise _broken(path, Cause.CHANGED_FILE, what)
+    if size != record.size:
+        what = f"it has {size} bytes and not the recorded {record.size}: it was cut off or changed"
+        raise _broken(path, Cause.CHANGED_FILE, f"{what}, by core.autocrlf of git, say")
 
 
 def _broken(path: Path, cause: Cause, what: str) -> BrokenEntryError:
@@ -253,17 +247,17 @@ def _stranger(path: Path) -> Problem | None:
         with durable.claimed(path) as abandoned:
             if not abandoned:
                 return None
-        return Problem(
-            path=path,
-            cause=Cause.LEFTOVER,
-            sentence=f"{path}: half written when its campaign was killed; it is nothing that was "
-            "reported as saved, and the next campaign in this corpus removes it",
+        return Problem.of(
+            path,
+            Cause.LEFTOVER,
+            "half written when its campaign was killed; it is nothing that was reported as saved, "
+            "and the next campaign in this corpus removes it",
         )
     if path.name.startswith("."):
         return None
-    return Problem(
-        path=path,
-        cause=Cause.STRANGE,
-        sentence=f"{path}: no finding has this name; move it out of the corpus, or import it if "
-        "it is a case written by hand",
+    return Problem.of(
+        path,
+        Cause.STRANGE,
+        "no finding has this name; move it out of the corpus, or import it if it is a case "
+        "written by hand",
     )

@@ -28,7 +28,6 @@ from fuzz.checks.compiler_suspects import (
 from fuzz.checks.protocol import (
     BY_MEMBER,
     Facts,
-    Found,
     Heartbeat,
     Note,
     OpenCheck,
@@ -37,6 +36,7 @@ from fuzz.checks.protocol import (
     RoundPlan,
     ShownCounter,
     Stage,
+    Stored,
     Words,
 )
 from fuzz.checks.rounds import Rounds, Work
@@ -317,7 +317,7 @@ class MatrixRounds(Rounds):
         bucket = bucket_of_builds(kind, name, guilty, asked, failure)
         opened = self._place.opened
         if self._told(bucket) or opened is None:
-            self._suspect(Found(bucket=bucket))
+            self._suspect(bucket, lambda: (None, {}))
             return
         self._heartbeat.enter(Stage.RUN)
         runner = MemberRunner(self._matrix.device, guilty[0])
@@ -334,20 +334,20 @@ class MatrixRounds(Rounds):
         elif subject.others:
             kind = shown.kind
             bucket = bucket_of_builds(kind, name, guilty, asked, condition=BESIDE)
-        found = Found(bucket=bucket)
-        if not self._told(bucket):
+
+        def stored() -> Stored:
             evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=[shown])
-            outcomes = {member: kind.value if member in guilty else "match" for member in asked}
-            found.case = value_case(
+            case = value_case(
                 evidence,
                 opened,
                 origin=self._origin(index),
                 status=ShrinkStatus.RAW,
-                outcomes=outcomes,
+                outcomes={member: kind.value if member in guilty else "match" for member in asked},
                 wrong=guilty[0],
             )
-            found.files = files_of(evidence)
-        self._suspect(found)
+            return case, files_of(evidence)
+
+        self._suspect(bucket, stored)
 
     def _refused(self, built: Built, failed: Sequence[Member], batch: Batch | None = None) -> None:
         """Note what some members do not compile: a program, or a whole module."""
@@ -366,13 +366,13 @@ class MatrixRounds(Rounds):
             return
         name = "a whole module" if batch is None else form_name(batch.form)
         bucket = bucket_of_builds(kind, name, refusal.refusing, list(refusal.verdicts))
-        found = Found(bucket=bucket)
-        if not self._told(bucket):
-            found.case = refusal.case(kind, bucket.identity, self._origin())
-            found.files = {MODULE: built.module.ptx.encode()}
-            if batch is not None:
-                found.files = {**found.files, PROGRAM: encode_program(batch.program)}
-        self._suspect(found)
+
+        def stored() -> Stored:
+            files = {MODULE: built.module.ptx.encode()}
+            files |= {} if batch is None else {PROGRAM: encode_program(batch.program)}
+            return refusal.case(kind, bucket.identity, self._origin()), files
+
+        self._suspect(bucket, stored)
 
     def _ordered(self, members: Sequence[Member]) -> tuple[Member, ...]:
         return tuple(member for member in self._matrix.members if member in members)

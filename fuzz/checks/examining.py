@@ -40,14 +40,15 @@ from fuzz.findings.families import (
     bucket_of_flaky,
     what_was_said,
 )
-from fuzz.findings.kernels import KERNEL_SECONDS, smallest_kernel
 from fuzz.findings.replay import (
     COPIES,
+    KERNEL_SECONDS,
     Attempt,
     Subject,
     attempt,
     conclusion,
     replays_of,
+    smallest_kernel,
 )
 from fuzz.findings.verdicts import Differences
 from fuzz.kinds import KINDS

@@ -22,6 +22,7 @@ from fuzz.checks.protocol import (
     RoundJob,
     RoundReport,
     Stage,
+    Stored,
 )
 from fuzz.checks.rounds import OwnCompiler, Rounds
 from fuzz.compilers.matrix import Built, Variant
@@ -465,28 +466,26 @@ class ProgramRounds(Rounds):
     ) -> None:
         """Add cases of a family to the report, the first of the round with all that it takes."""
         self._odd.add(batch.entry)
-        found = Found(bucket=bucket, cases=count)
-        if not self._told(bucket):
-            found = self._found(batch, image, number, found, shown, module)
-        self._suspect(found)
+        stored = partial(self._stored, batch, image, number, bucket, shown, module)
+        self._suspect(bucket, stored, count)
 
-    def _found(
+    def _stored(
         self,
         batch: Batch,
         image: NDArray[np.uint8],
         number: int,
-        found: Found,
+        bucket: Bucket,
         shown: Attempt,
         module: KernelModule | None = None,
         **details: str,
-    ) -> Found:
+    ) -> Stored:
         module = module or self._emitted(batch)
         subject = Subject(module=module, program=batch.program, image=image.copy())
         kind = shown.kind or Kind.FLAKY
-        evidence = Evidence(kind=kind, bucket=found.bucket, subject=subject, attempts=[shown])
+        evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=[shown])
         case = case_of(evidence, self._ready, origin=self._origin(number), status=ShrinkStatus.RAW)
         case = msgspec.structs.replace(case, details={**case.details, **details})
-        return replace(found, case=case, files=files_of(evidence))
+        return case, files_of(evidence)
 
     def _compare_devices(self, launch: Launch, actual: Images | None) -> None:
         """Add sums of images to the report, and compare them with another device's.
@@ -517,17 +516,11 @@ class ProgramRounds(Rounds):
         expected = execute(program, image[None], target=ready.target).images[0]
         agrees = "agrees" if np.array_equal(actual, expected) else "does not agree"
         shown = Attempt(kind=Kind.FLAKY, actual=actual[None], expected=expected, failed=1)
-        report.disagreement = self._found(
-            launch.batch,
-            image,
-            int(launch.numbers[index]),
-            Found(
-                bucket=bucket_of_disagreement(its, name),
-                cases=len(differ),
-                state=FoundState.REPLAYED,
-            ),
-            shown,
-            devices=f"{name} {agrees} with the oracle; {its} gave something else",
+        bucket, number = bucket_of_disagreement(its, name), int(launch.numbers[index])
+        said = f"{name} {agrees} with the oracle; {its} gave something else"
+        case, files = self._stored(launch.batch, image, number, bucket, shown, devices=said)
+        report.disagreement = Found(
+            bucket=bucket, case=case, files=files, cases=len(differ), state=FoundState.REPLAYED
         )
 
 

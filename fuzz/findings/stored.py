@@ -17,7 +17,6 @@ from typing import TypeVar, cast
 from corpus import Entry, Finding
 from corpus.opening import Answers
 from fuzz.findings.case import MODULE, PROGRAM, is_runnable, subject_of
-from fuzz.findings.kernels import smallest_kernel
 from fuzz.findings.making import ReplayOptions
 from fuzz.findings.probes import (
     STAND_IN,
@@ -29,7 +28,7 @@ from fuzz.findings.probes import (
     replay_status,
     words_of,
 )
-from fuzz.findings.replay import Answer, CannotBeAskedError, Way, asked
+from fuzz.findings.replay import Answer, CannotBeAskedError, Way, asked, smallest_kernel
 from fuzz.runner import OpenRunner, RunnerChoice, opened, rewriters
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from runners.assemblers.assembler import Assembler

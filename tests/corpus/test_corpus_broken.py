@@ -354,7 +354,7 @@ def test_line_ends_that_a_tool_has_changed_are_named(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     (problem,) = corpus.scan()
     assert isinstance(problem, Problem)
-    assert "its lines end with CR LF" in problem.sentence
+    assert "core.autocrlf" in problem.sentence
 
 
 def test_a_file_that_may_not_become_so_large_is_said(tmp_path: Path) -> None:
