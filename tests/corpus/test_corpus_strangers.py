@@ -18,7 +18,7 @@ import pytest
 from corpus_cases import CASE, FILES, changed, new_corpus, only_folder, replaced, tree
 
 from corpus import Corpus, Entry, Problem, create_corpus, durable, open_corpus
-from corpus.durable import FILE_BYTES, explained
+from corpus.durable import FILE_BYTES
 from corpus.exchange import DIRECTORY_BYTES, export_zip, opened_archive, read_case
 from corpus.finding import encode
 from corpus.known import load_known
@@ -388,16 +388,6 @@ def test_a_list_of_files_that_is_too_large_is_refused_before_it_is_read(
         pass
 
 
-def test_what_has_no_advice_of_its_own_is_told_in_the_systems_words_once() -> None:
-    path = Path("/somewhere/finding.json")
-    with (
-        pytest.raises(InfrastructureError) as caught,
-        explained("write", path),
-    ):
-        raise OSError(errno.EIO, "Input/output error", str(path))
-    assert str(caught.value).startswith(f"cannot write {path}: Input/output error; mend that")
-
-
 @pytest.mark.parametrize(("number", "fails"), [(errno.EINVAL, False), (errno.EIO, True)])
 def test_only_a_file_system_that_cannot_flush_folders_is_excused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, fails: bool
@@ -411,11 +401,3 @@ def test_only_a_file_system_that_cannot_flush_folders_is_excused(
             durable.sync_folder(tmp_path)
     else:
         durable.sync_folder(tmp_path)
-
-
-def test_an_error_without_a_number_is_told_in_its_own_words() -> None:
-    with (
-        pytest.raises(InfrastructureError, match="x: no such luck; mend that"),
-        explained("read", Path("x")),
-    ):
-        raise OSError("no such luck")
