@@ -21,6 +21,10 @@ from oracle.errors import UsageError
 DESCRIPTION = "finding.json"
 """Name of the file that describes the finding."""
 
+MODULE, PROGRAM = "module.ptx", "program.json"
+INPUT, EXPECTED = "input.npy", "expected.npy"
+"""Files of a finding: what runs, and memory before and after."""
+
 KERNEL = "kernel.ptx"
 """Name of the smallest kernel that shows a program's finding. It is made of the other files and may
 come later, so that it does not count for the id."""

@@ -73,29 +73,22 @@ class PatternRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
                 for instruction in case.instructions
             )
             and all(_fits(one, None, match.every_instruction_regex) for one in case.instructions)
-            and self._covers(case)
+            and (
+                match.targets is None or any(_fits(case.target, one, None) for one in match.targets)
+            )
+            and within(case.ptx_version, match.ptx_versions)
+            and (match.compilers is None or self._by_these_compilers(case))
+            and (bool(case.runners) or (match.runner is None and match.versions is None))
+            and all(
+                (match.runner is None or verdict.runner in _several(match.runner))
+                and within(verdict.version, match.versions)
+                for verdict in case.runners
+            )
         )
 
     def covers(self, build: Build) -> bool:
         """Whether it is known of a build: of all, where it fits."""
         return True
-
-    def _covers(self, case: Case) -> bool:
-        match = self.match
-        targets = match.targets
-        if targets is not None and not any(_fits(case.target, one, None) for one in targets):
-            return False
-        if not within(case.ptx_version, match.ptx_versions):
-            return False
-        if match.compilers is not None and not self._by_these_compilers(case):
-            return False
-        if (match.runner is not None or match.versions is not None) and not case.runners:
-            return False
-        return all(
-            (match.runner is None or verdict.runner in _several(match.runner))
-            and within(verdict.version, match.versions)
-            for verdict in case.runners
-        )
 
     def _by_these_compilers(self, case: Case) -> bool:
         named = [text.partition(" ") for text in _several(self.match.compilers or ())]

@@ -35,18 +35,6 @@ from runners.protocol import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _BeatingBatch:
-    pending: Pending
-    heartbeat: Heartbeat
-
-    def collect(self) -> Ran | Failure:
-        self.heartbeat.beat()
-        ran = self.pending.collect()
-        self.heartbeat.beat()
-        return ran
-
-
 class BeatingRunner(ForwardingRunner):
     """A runner as it is, with signs of life."""
 
@@ -70,12 +58,13 @@ class BeatingRunner(ForwardingRunner):
     def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
         """Start a batch, as the runner does."""
         self._heartbeat.beat()
-        pending = self._runner.submit(compiled, images, entry=entry)
-        return _BeatingBatch(pending=pending, heartbeat=self._heartbeat)
+        return self._runner.submit(compiled, images, entry=entry)
 
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         """Run a batch and wait for it, as the runner does."""
-        return self.submit(compiled, images, entry=entry).collect()
+        ran = self.submit(compiled, images, entry=entry).collect()
+        self._heartbeat.beat()
+        return ran
 
 
 def health_of(ready: OpenRunner) -> DeviceStatus | None:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind, ShrinkStatus
+from corpus.entry import MODULE, PROGRAM
 from corpus.finding import BESIDE
 from corpus.programs import encode_program
 from fuzz.campaign.heartbeat import health_of
@@ -51,7 +52,7 @@ from fuzz.compilers.members import (
     given,
     placed,
 )
-from fuzz.findings.case import MODULE, PROGRAM, Evidence, files_of, instructions_of
+from fuzz.findings.case import Evidence, files_of, instructions_of
 from fuzz.findings.families import (
     bucket_of_flaky,
     form_name,

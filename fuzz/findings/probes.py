@@ -18,17 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Entry, Finding, Kind
+from corpus.entry import EXPECTED, INPUT, MODULE, PROGRAM
 from corpus.programs import unpack
-from fuzz.findings.case import (
-    EXPECTED,
-    INPUT,
-    LAUNCH,
-    MODULE,
-    PROGRAM,
-    lacks_images,
-    most_copies,
-    subject_of,
-)
+from fuzz.findings.case import LAUNCH, lacks_images, most_copies, subject_of
 from fuzz.findings.launches import Setup, parse_launch, setup_of
 from fuzz.findings.replay import (
     Answer,

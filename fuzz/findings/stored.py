@@ -12,11 +12,12 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from corpus import Entry, Finding
+from corpus.entry import MODULE, PROGRAM
 from corpus.opening import Answers
-from fuzz.findings.case import MODULE, PROGRAM, is_runnable, subject_of
+from fuzz.findings.case import is_runnable, subject_of
 from fuzz.findings.making import ReplayOptions
 from fuzz.findings.probes import (
     STAND_IN,
@@ -192,27 +193,35 @@ class Replays(ClosedAtTheEnd):
 
     def _program(self, entry: Entry, times: int) -> Replayed:
         ready = self._runner(self._options.choice(entry))
-        now = _asked(entry, ready, times=times)
-        before = None
+        now, before = _asked(entry, ready, times=times), None
         if self._baseline is not None:
             options = self._options.baseline(self._baseline)
             before = _asked(entry, self._runner(options.choice(entry)), times=times)
         kernel = None
         if self._kernels and now.kind is not None and not is_by_hand(entry):
             kernel = smallest_kernel(ready.runner, subject_of(entry), now.kind)
+        choice = ready.choice
+        where: dict[str, object] = {
+            "runner": choice.name,
+            "device": ready.device,
+            "options": choice.options,
+        }
+        return self._row(entry, now, before, where, kernel=kernel)
+
+    def _row(
+        self,
+        entry: Entry,
+        now: Answer,
+        before: Answer | None,
+        where: dict[str, object],
+        **more: Any,
+    ) -> Replayed:
+        unknown = [one for one in (now, before) if one is not None and not one.known]
+        error = CannotBeAskedError(unknown[0].reason) if unknown else None
         return Replayed(
-            entry=entry,
-            now=now,
-            before=before,
-            kernel=kernel,
-            baseline=self._baseline,
-            error=_error(now) or (None if before is None else _error(before)),
-            where={
-                "runner": ready.choice.name,
-                "device": ready.device,
-                "options": ready.choice.options,
-            },
-        )
+            entry=entry, now=now, before=before, where=where, error=error,
+            baseline=self._baseline, **more,
+        )  # fmt: skip
 
     def _runner(self, choice: RunnerChoice) -> OpenRunner:
         # A GPU takes its time to say that it is not there.
@@ -249,21 +258,13 @@ class Replays(ClosedAtTheEnd):
         if now.known:
             target, version = probe.module_for([*(one for one, _ in askers), *among])
             where |= {"target": target, "ptx_version": str(version)}
-        told = None if self._answers is None else self._answers.latest(entry.id)
-        words = words_of(now)
-        status = None
-        if told is not None and words is not None:
-            status = replay_status(told[1], words, now.kind)
-        return Replayed(
-            entry=entry,
-            now=now,
-            before=before,
-            baseline=self._baseline,
-            where=where,
-            recorded="" if self._answers is None else self._answers.spans(entry.id),
-            standing=status,
-            error=_error(now) or (None if before is None else _error(before)),
-        )
+        more: dict[str, object] = {}
+        if self._answers is not None:
+            told, words = self._answers.latest(entry.id), words_of(now)
+            more["recorded"] = self._answers.spans(entry.id)
+            if told is not None and words is not None:
+                more["standing"] = replay_status(told[1], words, now.kind)
+        return self._row(entry, now, before, where, **more)
 
     def _probe(self, entry: Entry, options: ReplayOptions) -> ModuleProbe:
         return ModuleProbe(
@@ -317,10 +318,6 @@ def _asked(entry: Entry, ready: OpenRunner, *, times: int) -> Answer:
     else:
         probe = ProgramProbe(entry, target=ready.target, version=ready.ptx_version)
     return asked(partial(probe.ask, ready.runner), times=times)
-
-
-def _error(answer: Answer) -> WarpfuzzError | None:
-    return None if answer.known else CannotBeAskedError(answer.reason)
 
 
 def _level(options: str) -> int | None:

@@ -22,21 +22,13 @@ from corpus import (
     ShrinkStatus,
     Versions,
 )
+from corpus.entry import EXPECTED, INPUT, MODULE
 from corpus.known import Known, Row
 from corpus.programs import pack
 from fuzz import warpfuzz_version
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, MemberRunner, fitting, placed, with_outcomes
-from fuzz.findings.case import (
-    ACTUAL,
-    EXPECTED,
-    INPUT,
-    LAUNCH,
-    MODULE,
-    ORIGINAL,
-    REWRITTEN,
-    TEXT_CHARACTERS,
-)
+from fuzz.findings.case import ACTUAL, LAUNCH, ORIGINAL, REWRITTEN, TEXT_CHARACTERS
 from fuzz.findings.launches import Setup
 from fuzz.findings.making import making_of
 from fuzz.judging.comparing import Answerer, Compared, Verdict, compared, expectations
