@@ -267,8 +267,7 @@ class Examiner:
             bucket = self._bucket(kind, subject, attempts)
         shown = attempts[0].failure
         if kind is Kind.COMPILE_FAILURE and shown is not None:
-            module = Module.named(subject.module.target, subject.module.version)
-            if nothing_compiles(self._ready.runner, module):
+            if self._nothing_compiles(subject):
                 bucket = bucket_of_failure(kind, None, shown)
             elif not shown.detail.strip() and (code := self._refused(subject, shown)):
                 return code
@@ -371,6 +370,10 @@ class Examiner:
             if any(one.failed for one in before):
                 wide, attempts = subject, [_first(entry, subject), *before]
         return wide, sorted(attempts, key=lambda one: -one.failed)
+
+    def _nothing_compiles(self, subject: Subject) -> bool:
+        module = Module.named(subject.module.target, subject.module.version)
+        return nothing_compiles(self._ready.runner, module)
 
     def _bucket(self, kind: Kind, subject: Subject, attempts: Sequence[Attempt]) -> Bucket:
         form, failure = main_form(subject.program), attempts[0].failure

@@ -351,9 +351,11 @@ class RoundReport:
         self, bucket: Bucket, settled: Collection[str], store: Callable[[], Stored], cases: int = 1
     ) -> None:
         """Add cases of a bucket; the first has all that it takes, unless the bucket is settled."""
-        there = self.suspects.setdefault(bucket.key, Found(bucket=bucket, cases=0))
-        if not there.cases and bucket.key not in settled:
-            there.case, there.files = store()
+        there = self.suspects.get(bucket.key)
+        if there is None:
+            case, files = (None, {}) if bucket.key in settled else store()
+            there = Found(bucket=bucket, case=case, files=files, cases=0)
+            self.suspects[bucket.key] = there
         there.cases += cases
 
 
