@@ -40,7 +40,6 @@ from oracle.legality import Verdict, explain
 from oracle.program import requirements
 from oracle.targets import Module, PtxVersion, parse_target, parse_version
 from runners.assemblers.assembler import Assembler
-from runners.assemblers.judgements import Outcome
 from runners.assemblers.judging import judge_module
 from runners.emission import emit
 from runners.kernels import Kernel, KernelModule
@@ -355,14 +354,14 @@ def _digest(images: NDArray[np.uint8]) -> str:
 STAND_IN = "sm_80"
 """Known to every ptxas from 11.0 to 13.5, with every form that is not newer than its PTX ISA."""
 _WORDS = {
-    Outcome.ACCEPTED: "accepted",
-    Outcome.REJECTED: "rejected",
-    Outcome.INTERNAL: "internal error",
-    Outcome.CRASHED: "crash",
-    Outcome.HUNG: "hang",
-    Outcome.UNREADABLE: "unreadable",
+    "accepted": "accepted",
+    "rejected": "rejected",
+    "internal": "internal error",
+    "crashed": "crash",
+    "hung": "hang",
+    "unreadable": "unreadable",
 }
-_BY_LABEL = {outcome.name.lower(): words for outcome, words in _WORDS.items()}
+"""What the record calls an outcome, by the label of a sample."""
 
 
 class ReplayStatus(StrEnum):
@@ -388,7 +387,7 @@ def replay_status(before: str, now: str, kind: Kind | None) -> ReplayStatus:
 
 def words_of(answer: Answer) -> str | None:
     """Return an answer as the record has it: "crash"; None if there is none, or several."""
-    return _BY_LABEL.get(answer.label)
+    return _WORDS.get(answer.label)
 
 
 def ask(assembler: Assembler, entry: Entry) -> Answer:
