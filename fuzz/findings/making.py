@@ -166,7 +166,7 @@ class ReplayOptions:
         Raises UntrustedError if it is a program that only the finding names.
         """
         made = entry.finding.made.front_end
-        runs = names_program(made)
+        runs = bool(made) and names_program(made)
         return self._chosen(entry, self.front_end, made, "--front-end", runs=runs)
 
     def _chosen(
