@@ -192,7 +192,7 @@ def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
                     seconds.append(taken.get(examination.bucket.key, 0) + spent)
                 taken[examined.bucket.key] = spent
             report(done.cases)
-        groups = finding_groups(triage.families.values())
+        groups = finding_groups(triage.members.values())
     return Lines(
         name=task.name,
         titles=tuple(group.title for group in groups),

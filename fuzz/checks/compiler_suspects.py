@@ -21,6 +21,7 @@ from corpus import (
     ShrinkStatus,
     open_corpus,
 )
+from corpus.entry import MODULE, PROGRAM
 from corpus.finding import BESIDE, DIVERGED, RIGHT
 from corpus.programs import encode_program
 from fuzz.campaign.heartbeat import BeatingRunner
@@ -31,14 +32,7 @@ from fuzz.compilers.matrix import Matrix, Note
 from fuzz.compilers.members import COMPILE_SECONDS, Member, MemberRunner, Place, with_outcomes
 from fuzz.diagnosis.culprit import culprit_of
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
-from fuzz.findings.case import (
-    MODULE,
-    PROGRAM,
-    TEXT_CHARACTERS,
-    Evidence,
-    is_value_finding,
-    made_by,
-)
+from fuzz.findings.case import TEXT_CHARACTERS, Evidence, is_value_finding, made_by
 from fuzz.findings.families import (
     Bucket,
     bucket_of_flaky,

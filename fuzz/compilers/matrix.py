@@ -16,9 +16,9 @@ from itertools import pairwise
 from typing import Self, TypeVar
 
 from corpus import Entry
+from corpus.entry import MODULE, PROGRAM
 from corpus.programs import decode_program
 from fuzz.compilers.members import Device, Member
-from fuzz.findings.case import MODULE, PROGRAM
 from fuzz.findings.replay import CannotBeAskedError, Sample, Way
 from fuzz.findings.stored import EXPANSION
 from oracle.errors import UsageError

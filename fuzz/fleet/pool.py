@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from corpus import BrokenEntryError, open_corpus
-from fuzz.campaign.check_wrappers import Carried
+from fuzz.campaign.check_wrappers import pickled
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Broken
 from fuzz.campaign.pool import Event, Finished, Lost
 from fuzz.campaign.status import Change, Changed, Part, WorkerStatus
@@ -136,7 +136,7 @@ class FleetPool(ClosedAtTheEnd):
         """Tickets of rounds that are carried out once more."""
         self._to_repeat: deque[tuple[_Actor, RoundJob, Outcomes]] = deque(maxlen=_MOST_REPEATS)
         """Rounds for another device of the same kind, with what the first one made of them."""
-        self._pickled = Carried(check=check).pickled()
+        self._pickled = pickled(check)
         self._actors: dict[int, _Actor] = {}
         """By slot."""
         self._events: list[Event] = []

@@ -20,20 +20,12 @@ from corpus import (
     Saved,
     Versions,
 )
+from corpus.entry import EXPECTED, INPUT, MODULE
 from corpus.known import Known, Row
 from corpus.programs import pack
 from fuzz import warpfuzz_version
 from fuzz.compilers.members import with_outcomes
-from fuzz.findings.case import (
-    ACTUAL,
-    EXPECTED,
-    INPUT,
-    LAUNCH,
-    MODULE,
-    ORIGINAL,
-    REWRITTEN,
-    TEXT_CHARACTERS,
-)
+from fuzz.findings.case import ACTUAL, LAUNCH, ORIGINAL, REWRITTEN, TEXT_CHARACTERS
 from fuzz.findings.launches import Setup
 from fuzz.findings.making import making_of
 from fuzz.judging.bringing import Brought

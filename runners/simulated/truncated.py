@@ -323,7 +323,8 @@ def _blocks(depth: int, unit: FloatUnit) -> list[slice] | list[list[int]]:
 
 def _part(factors: _Factors, *index: Any) -> _Factors:
     fields: Any = factors
-    return _Factors(*[None if field is None else field[index] for field in fields])
+    parts: Any = [None if field is None else field[index] for field in fields]
+    return _Factors(*parts)
 
 
 def _cut_or_rounded(words: Words, unit: FloatUnit) -> Words:
