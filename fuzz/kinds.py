@@ -35,6 +35,8 @@ class KindRow:
     """Whether experiments can tell which step is wrong, without bringing the runner down."""
     costly: bool = False
     """Whether it brings a runner down: each run may cost seconds and a new process."""
+    quotes: bool = False
+    """Whether the title of its families ends with what an assembler said."""
     kills: bool = False
     """Whether an assembler dies of it: which of the wrong types it is makes no difference."""
     outcome: Outcome | None = None
@@ -61,12 +63,14 @@ KINDS = {
         style="bad",
         short="rejected",
         of_modules="the assembler rejects it, and the PTX ISA has it.",
+        quotes=True,
     ),
     Kind.INTERNAL: KindRow(
         style="bad",
         shown="rejected with an internal error of ptxas",
         short="internal error",
         of_modules="the assembler fails with a message from its own inside.",
+        quotes=True,
         outcome=Outcome.INTERNAL,
     ),
     Kind.UNREADABLE: KindRow(
@@ -74,6 +78,7 @@ KINDS = {
         of_programs="what came back could not be read.",
         of_modules="the assembler says something that cannot be read.",
         costly=True,
+        quotes=True,
         outcome=Outcome.UNREADABLE,
         troubles=(Trouble.CORRUPTED_REPLY,),
     ),
