@@ -177,7 +177,7 @@ def what_is_wrong(case: Case, *, who: str = "") -> str:
     identity = case.identity
     what = " and ".join(identity.instructions)
     if is_provisional(case):
-        what = f"{PROVISIONAL} in a program with {what}" if what else PROVISIONAL
+        what = f"a program with {what} ({PROVISIONAL})" if what else PROVISIONAL
     elif identity.condition:
         joined = " " if identity.condition.startswith(_PREPOSITIONS) else ": "
         what = f"{what}{joined}{identity.condition}"
@@ -241,8 +241,14 @@ def described(members: Sequence[Named], among: Sequence[Named]) -> str:
         levels[member.version] = (*levels.get(member.version, ()), member.level)
     return ", ".join(
         f"{span} {' '.join(f'-O{level}' for level in sorted(own))}"
-        for span, own in _spans(levels, among)
+        for ptxas in (True, False)  # what is no ptxas is nobody's neighbour
+        for span, own in _spans(levels, [one for one in among if is_ptxas(one) is ptxas])
     )
+
+
+def is_ptxas(one: Named) -> bool:
+    """Whether it is a version of ptxas, not a driver."""
+    return one.version.startswith("V")
 
 
 def _spans(

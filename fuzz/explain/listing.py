@@ -128,9 +128,10 @@ class Way:
 
     @property
     def products(self) -> Sequence[Link]:
-        """The multiplications among what is named."""
-        named = (self.links[at] for at in sorted(self.guilty))
-        return [link for link in named if multiplies(link.event.step)]
+        """The multiplications among what is named; where nothing is, the last on the way."""
+        among = [self.links[at] for at in sorted(self.guilty)] or self.links
+        found = [link for link in among if multiplies(link.event.step)]
+        return found if self.guilty else found[-1:]
 
     @property
     def gives(self) -> str:

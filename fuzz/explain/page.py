@@ -457,12 +457,8 @@ def _answers(entry: Entry) -> Sequence[tuple[str, Sequence[str]]]:
 
 
 def _named(some: Sequence[Asked], told: Sequence[Asked]) -> str:
-    """Name compilers with their levels: versions of ptxas in spans, others apart."""
-    parts = []
-    for ours in (True, False):
-        among = [one for one in told if bool(_SPAN.match(one.version)) is ours]
-        parts.append(described([one for one in some if one in among], among))
-    return ", ".join(filter(None, parts)).replace("driver -O", "the driver's compiler -O")
+    """Name compilers with their levels."""
+    return described(some, told).replace("driver -O", "the driver's compiler -O")
 
 
 def _outcome_word(one: Asked) -> str:
