@@ -46,7 +46,7 @@ from oracle.steps import Scalar, accesses_registers, is_lane_code
 from oracle.tracing import Event
 from runners.emission.registers import operand_registers
 
-_TOP = 12
+_TOP = 11
 """Lines of a listing that is shown before everything else: with those around them, the first 15
 lines of a page hold it."""
 _LONG = 60

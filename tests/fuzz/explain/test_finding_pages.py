@@ -124,7 +124,7 @@ def test_a_page_begins_with_the_console_s_line_and_has_no_empty_sentence(path: P
         (
             "half",
             "accumulator-ignored",
-            ("A x B", "units", "which instruction is wrong is not known"),
+            ("A x B", "units", "wrong is not known"),
         ),
         ("negated", "mma-b-register-slip", ("negate of d, every element",)),
         ("double", "rounding-dropped", ("Addition 4 of 4", "the sum so far")),
