@@ -125,7 +125,8 @@ class _Walk:
         if not hit:
             return
         places_ = [self.at.pop(one) for one in made.registers if one in self.at]
-        at = next(iter(places_), None)
+        # An element of a matrix is no register of a lane.
+        at = next(iter(places_), None) if made.is_fragment else None
         if is_lane_code(step):
             self._scalar(event, hit)
             return

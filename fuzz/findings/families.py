@@ -25,11 +25,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Case, Identity, Kind, Saved
-from corpus.finding import BESIDE, DIVERGED, RIGHT, WRONG_STEP
+from corpus.finding import BESIDE, DIVERGED, RIGHT
 from corpus.known import Row
 from fuzz.diagnosis.experiments import Culprit, unit_of
 from fuzz.findings.verdicts import Differences, differences
-from fuzz.kinds import KINDS, described, sentence, versions_described, what_is_wrong
+from fuzz.kinds import (
+    KINDS,
+    described,
+    is_provisional,
+    sentence,
+    versions_described,
+    what_is_wrong,
+)
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
@@ -394,7 +401,6 @@ def bucket_of_disagreement(one: str, other: str) -> Bucket:
     return Bucket.of(Kind.FLAKY, f"{first} and {second} disagree")
 
 
-PROVISIONAL = "which step is wrong is not known"
 """Words after a group whose name only says what it looks like."""
 
 
@@ -476,15 +482,6 @@ def who_has(found: Iterable[Case]) -> str:
     diverged = all(case.kind is Kind.DIVERGENCE for case in cases)
     named = versions_described if diverged else described
     return f"only {named([one for one in everybody if one in wrong], everybody)}"
-
-
-def is_provisional(case: Case) -> bool:
-    """Whether a finding is named after what it looks like: no experiment told what is wrong.
-
-    Of a divergence the runner itself names the instruction.
-    """
-    told = case.kind is Kind.DIVERGENCE or WRONG_STEP in case.details
-    return KINDS[case.kind].has_culprit and not told
 
 
 @dataclass(kw_only=True)
@@ -581,8 +578,7 @@ class FindingGroup:
             names = dict.fromkeys(one.known.id for one in self.members if one.known is not None)
             return f" (known: {', '.join(names)})"
         like = self.shown.like
-        remarks = [PROVISIONAL] if self.shown.provisional else []
-        remarks += [f"as {like.id}, which is not known of these builds"] if like else []
+        remarks = [f"as {like.id}, which is not known of these builds"] if like else []
         return f" ({'; '.join(remarks)})" if remarks else ""
 
     @property
