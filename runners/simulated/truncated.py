@@ -322,8 +322,8 @@ def _blocks(depth: int, unit: FloatUnit) -> list[slice] | list[list[int]]:
 
 
 def _part(factors: _Factors, *index: Any) -> _Factors:
-    fields: Any = factors
-    return _Factors(*[None if field is None else field[index] for field in fields])
+    found: Any = [None if field is None else field[index] for field in factors]
+    return _Factors(*found)
 
 
 def _cut_or_rounded(words: Words, unit: FloatUnit) -> Words:
