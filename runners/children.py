@@ -32,10 +32,10 @@ _AT_ONCE_BYTES = 64 << 10
 what it holds (Linux, unix_writable): of 208 KiB, its net.core.wmem_default."""
 _REST_SECONDS = 10
 """How long the next part of an answer may take, on a machine that is busy."""
+_DYING_SECONDS = 10.0
+"""How long a child that has closed its end of the line may take to be found dead."""
 _STOP_SECONDS = 2.0
 """How long a child that may end in good order may take before it is killed."""
-_DYING_SECONDS = 0.2
-"""How long a child that seems to be gone may take to be found dead."""
 
 _Part = bytes | int | None
 """What is sent: an object, a file descriptor; None: no more."""
@@ -100,7 +100,7 @@ class SupervisedChild:
         # Whatever becomes of this object, the group goes with it, at the latest at exit.
         self._kill = weakref.finalize(self, _end, self.process, self._unsent)
 
-    def send(self, *request: Any, descriptor: int | None = None) -> None:
+    def send(self, request: Any, *, descriptor: int | None = None) -> None:
         """Send a request, with a file descriptor if it needs one, without waiting for the child.
 
         The descriptor has to stay open until the child has answered. That the child is gone is
@@ -137,12 +137,14 @@ class SupervisedChild:
             raise TimeoutError
         try:
             data = self._line.recv_bytes(_MOST_BYTES)
-        except (EOFError, ConnectionError) as error:
-            raise ChildGoneError from error
         except OSError as error:
-            if self._ends_within(_DYING_SECONDS):
+            # A reset line, or one that ended in the middle of an answer.
+            if not isinstance(error, BlockingIOError) and self._ends_within(_DYING_SECONDS):
                 raise ChildGoneError from error
             raise GarbledError(str(error)) from error
+        except EOFError as error:
+            self._ends_within(_DYING_SECONDS)
+            raise ChildGoneError from error
         try:
             return pickle.loads(data)
         except Exception as error:
@@ -163,7 +165,7 @@ class SupervisedChild:
         """
         if politely:
             self._socket.shutdown(socket.SHUT_WR)
-        self._ends_within(_STOP_SECONDS if politely else _DYING_SECONDS)
+            self._ends_within(_STOP_SECONDS)
         gone_before = self.process.poll()
         gone = kill_group(self.process)
         with contextlib.suppress(OSError):
@@ -180,6 +182,12 @@ class SupervisedChild:
     def log(self) -> str:
         """Return the end of what the process printed."""
         return tail(self._log.fileno())
+
+    def forget_log(self) -> None:
+        """Cut off what the process printed so far."""
+        os.ftruncate(self._log.fileno(), 0)
+        # The process writes where this ends: both have the file open as one.
+        os.lseek(self._log.fileno(), 0, os.SEEK_SET)
 
 
 def _send(line: Connection[Any, Any], part: _Part, pid: int) -> None:

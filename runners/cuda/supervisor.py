@@ -259,7 +259,7 @@ class Supervisor:
             self._loaded[task.loads.key] = task
             if len(self._loaded) > _MODULES:
                 key, _ = self._loaded.popitem(last=False)
-                child.send(None, "modules.forget", (key,))
+                child.send((None, "modules.forget", (key,)))
         if task.references is not None:
             request = (*request, self._provide(child, task, task.references))
         if task.runs is not None:
@@ -268,12 +268,12 @@ class Supervisor:
                 number = self.pool.dropped.pop()
                 if number in self._mapped:
                     self._mapped.remove(number)
-                    child.send(None, "unmap_slot", (number,))
+                    child.send((None, "unmap_slot", (number,)))
             for lease in task.leases:
                 self._map(child, lease)
         # One that no earlier request had.
         task.token = secrets.randbits(48)
-        child.send(task.token, request[0], request[1:])
+        child.send((task.token, request[0], request[1:]))
 
     def _provide(
         self, child: SupervisedChild, task: Task[Any], references: References
@@ -291,14 +291,14 @@ class Supervisor:
         self._references.move_to_end(number)
         while len(self._references) > 1 and sum(self._references.values()) > _REFERENCE_BYTES:
             oldest, _ = self._references.popitem(last=False)
-            child.send(None, "launches.forget_references", (oldest,))
+            child.send((None, "launches.forget_references", (oldest,)))
         return task.leases[0].slot.number if task.leases else None
 
     def _map(self, child: SupervisedChild, lease: Lease) -> None:
         slot = lease.slot
         if slot.number not in self._mapped:
-            request = "map_slot", (slot.number, slot.size)
-            child.send(None, *request, descriptor=slot.descriptor)
+            request = None, "map_slot", (slot.number, slot.size)
+            child.send(request, descriptor=slot.descriptor)
             self._mapped.add(slot.number)
 
     def _advance(self) -> None:
