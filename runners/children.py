@@ -23,6 +23,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from runners.processes import describe_status, kill_group, tail
+from runners.protocol import Trouble
 
 _MOST_BYTES = 256 << 20
 """Longest answer, in bytes: a thousand images of 128 KiB, before and after, or the PTX of thousands
@@ -37,16 +38,24 @@ _DYING_SECONDS = 10.0
 _STOP_SECONDS = 2.0
 """How long a child that may end in good order may take before it is killed."""
 
+HELD = "cannot be killed: the driver holds it"
+"""How a child ended that has not."""
+
 _Part = bytes | int | None
 """What is sent: an object, a file descriptor; None: no more."""
 
 
-class ChildGoneError(Exception):
-    """The child has ended."""
+class NoAnswerError(Exception):
+    """There is no answer, and the child was ended."""
 
-
-class GarbledError(Exception):
-    """The child sent something that is no answer."""
+    def __init__(self, trouble: Trouble, how: str, log: str) -> None:
+        super().__init__(how)
+        self.trouble = trouble
+        """HANG, CRASH or CORRUPTED_REPLY."""
+        self.how = how
+        """How the child ended, as the end of a sentence; of a corrupted answer, what is wrong."""
+        self.log = log
+        """What it printed last."""
 
 
 class SupervisedChild:
@@ -130,25 +139,27 @@ class SupervisedChild:
 
         Raises
         ------
-        ChildGoneError, GarbledError, TimeoutError
+        NoAnswerError
         """
-        # Look once even if the deadline has passed: the answer may have come long ago.
-        if not self._line.poll(max(0.0, deadline - time.monotonic())):
-            raise TimeoutError
         try:
+            # Look once even if the deadline has passed: the answer may have come long ago.
+            if not self._line.poll(max(0.0, deadline - time.monotonic())):
+                how = HELD if self.end() == HELD else describe_status(None)
+                raise NoAnswerError(Trouble.HANG, how, self.log())
             data = self._line.recv_bytes(_MOST_BYTES)
-        except OSError as error:
-            # A reset line, or one that ended in the middle of an answer.
-            if not isinstance(error, BlockingIOError) and self._ends_within(_DYING_SECONDS):
-                raise ChildGoneError from error
-            raise GarbledError(str(error)) from error
-        except EOFError as error:
-            self._ends_within(_DYING_SECONDS)
-            raise ChildGoneError from error
+        except (EOFError, OSError) as error:
+            # A part of an answer, too, is all that comes of a process that died meanwhile.
+            gone = not isinstance(error, BlockingIOError) and self._ends_within(_DYING_SECONDS)
+            ending = self.end()
+            if gone or isinstance(error, EOFError):
+                raise NoAnswerError(Trouble.CRASH, ending, self.log()) from error
+            raise NoAnswerError(Trouble.CORRUPTED_REPLY, str(error), self.log()) from error
         try:
             return pickle.loads(data)
         except Exception as error:
-            raise GarbledError(f"{type(error).__name__}: {error}") from error
+            self.end()
+            said = f"{type(error).__name__}: {error}"
+            raise NoAnswerError(Trouble.CORRUPTED_REPLY, said, self.log()) from error
 
     def _ends_within(self, seconds: float) -> bool:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -158,13 +169,19 @@ class SupervisedChild:
     def end(self, *, politely: bool = False) -> str:
         """End the process and its group; return how it ended, as the end of a sentence.
 
+        It may have been ended already.
+
         Parameters
         ----------
         politely
             Whether it may first end by itself, having answered everything.
         """
+        if not self._kill.alive:
+            # Its number may be another process's by now.
+            return describe_status(self.process.returncode)
         if politely:
-            self._socket.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_WR)
             self._ends_within(_STOP_SECONDS)
         gone_before = self.process.poll()
         gone = kill_group(self.process)
@@ -175,7 +192,7 @@ class SupervisedChild:
         self._line.close()
         self._socket.close()
         if not gone:
-            return "cannot be killed: the driver holds it"
+            return HELD
         self._kill.detach()
         return describe_status(self.process.returncode if gone_before is None else gone_before)
 

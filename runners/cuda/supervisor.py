@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from runners.children import ChildGoneError, GarbledError, SupervisedChild
+from runners.children import HELD, NoAnswerError, SupervisedChild
 from runners.cuda.messages import DeviceFacts
 from runners.cuda.slots import Lease, SlotPool
 from runners.processes import helper, helper_environment
@@ -212,16 +212,13 @@ class Supervisor:
             )
         try:
             facts = child.receive(deadline=deadline)
-        except TimeoutError:
-            child.end()
-            return _lost(f"the device was not ready within {self._start_allowance:g} s", "")
-        except ChildGoneError:
-            return _lost(
-                f"the process for the device {child.end()} before it was ready", child.log()
-            )
-        except GarbledError as error:
-            child.end()
-            return _lost(f"the process for the device answered garbage ({error})", child.log())
+        except NoAnswerError as error:
+            text = {
+                Trouble.HANG: f"the device was not ready within {self._start_allowance:g} s",
+                Trouble.CRASH: f"the process for the device {error.how} before it was ready",
+                Trouble.CORRUPTED_REPLY: f"the process for the device answered garbage ({error})",
+            }[error.trouble]
+            return _lost(text, error.log)
         except BaseException:
             child.end()
             raise
@@ -307,21 +304,23 @@ class Supervisor:
         assert child is not None
         try:
             answer = child.receive(deadline=self._turn + head.allowance)
-        except TimeoutError:
-            text = f"did not end within {head.allowance:g} s and was killed"
-            self._give_up(head, Trouble.HANG, text, "")
-        except ChildGoneError:
-            ending = child.end()
-            text = f"ended the process that drives the device: it {ending}"
-            self._give_up(head, Trouble.CRASH, text, child.log())
-        except GarbledError as error:
-            text = "brought an answer that cannot be trusted"
-            self._give_up(head, Trouble.CORRUPTED_REPLY, text, str(error))
+        except NoAnswerError as error:
+            held = "" if error.how != HELD else f"; its process {HELD}"
+            text, detail = {
+                Trouble.HANG: (f"did not end within {head.allowance:g} s and was killed{held}", ""),
+                Trouble.CRASH: (
+                    f"ended the process that drives the device: it {error.how}",
+                    error.log,
+                ),
+                Trouble.CORRUPTED_REPLY: ("brought an answer that cannot be trusted", error.how),
+            }[error.trouble]
+            self._give_up(head, error.trouble, text, detail)
         else:
             match answer:
                 case (head.token, value):
                     self._take(child, head, value)
                 case _:
+                    child.end()
                     text = "brought the answer to another question"
                     self._give_up(head, Trouble.CORRUPTED_REPLY, text, "")
 
@@ -347,10 +346,6 @@ class Supervisor:
 
     def _give_up(self, head: Task[Any], trouble: Trouble, text: str, detail: str) -> None:
         """Fail the head of the queue, and go on with the rest in a new child."""
-        if self._child:
-            ending = self._child.end()
-            if "cannot be killed" in ending:
-                text += f"; its process {ending}"
         head.result = Failure(trouble=trouble, message=f"{head.title} {text}", detail=detail)
         self._queue.popleft()
         self._start_anew()

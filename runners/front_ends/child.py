@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from oracle.errors import UsageError
-from runners.children import ChildGoneError, GarbledError, SupervisedChild
+from runners.children import NoAnswerError, SupervisedChild
 from runners.processes import (
     OUTPUT_LIMIT,
     check_program,
-    describe_status,
     quoted,
     run_tool,
     words_of,
@@ -84,20 +83,17 @@ class Child:
 
     def _answer(self, child: SupervisedChild, seconds: float) -> dict[str, Any] | Failure:
         """Return the next answer of the process; without one, end it."""
-        how = "gave no answer"
+        how, log = "gave no answer", ""
         try:
             answer = child.receive(deadline=time.monotonic() + seconds)
             if isinstance(answer, dict):
                 return answer
-        except TimeoutError:
-            how = describe_status(None)
-        except ChildGoneError:
-            if status := child.process.poll():
-                how = describe_status(status)
-        except GarbledError:
-            pass
+        except NoAnswerError as error:
+            log = error.log
+            if error.trouble is not Trouble.CORRUPTED_REPLY and child.process.returncode != 0:
+                how = error.how
         self.close()
-        return refused(self._who, how, child.log())
+        return refused(self._who, how, log)
 
     def close(self) -> None:
         """End the process; the next request starts another."""
