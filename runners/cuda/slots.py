@@ -74,8 +74,8 @@ class Lease:
     def array(self, dtype: type[Any], shape: tuple[int, ...], offset: int = 0) -> NDArray[Any]:
         """Return an array over the slot's memory, `offset` bytes from its start."""
         size = math.prod(shape) * np.dtype(dtype).itemsize
-        memory: NDArray[np.uint8] = np.asarray(self)
-        return memory[offset:][:size].view(dtype).reshape(shape)
+        array: NDArray[Any] = np.asarray(self)[offset:][:size].view(dtype).reshape(shape)
+        return array
 
 
 def lease_of(array: NDArray[Any]) -> tuple[Lease, int] | None:
