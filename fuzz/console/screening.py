@@ -371,9 +371,9 @@ def screening_report(
     """Return what a screening came to, of this machine or of a fleet, from the rows of devices."""
     stored = [f"{one['title']}: {one['path']}" for one in findings]
     if stored:
-        command = typed(("warpfuzz", "replay", options.corpus))
-        many = counted(len(stored), "finding")
-        stored.append(f"{many} stored in {options.corpus}. Replay: {command}")
+        corpus, many = options.corpus, counted(len(stored), "finding")
+        command = typed(("warpfuzz", "replay", corpus))
+        stored.append(f"{many} stored in {corpus}. Replay: {command}")
     styles = ["worst" if row["wrong"] or row["error"] else "" for row in rows]
     fields: dict[str, object] = {
         "cases": sum(row["cases"] for row in rows),

@@ -19,8 +19,8 @@ from repro_cases import contents, half, multiplication, stored
 from corpus import Case, Identity, Kind, create_corpus
 from corpus.exchange import read_case
 from corpus.programs import pack
-from fuzz.output import Test as JUnitTest
-from fuzz.output import write_junit
+from fuzz.output.report import Test as JUnitTest
+from fuzz.output.report import write_junit
 from oracle.execution import execute
 from oracle.isa import mma_form
 from runners.emission import emit
