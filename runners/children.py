@@ -99,6 +99,9 @@ class SupervisedChild:
             )
             failed.pop_all()
         self._line: Connection[Any, Any] = Connection(os.dup(self._socket.fileno()))
+        self._readable, self._writable = select.poll(), select.poll()
+        self._readable.register(self._line, select.POLLIN)
+        self._writable.register(self._line, select.POLLOUT)
         self._unsent: queue.Queue[_Part] = queue.Queue()
         """What did not go at once: a child that hangs, or sends an answer that the line does not
         hold, reads nothing."""
@@ -121,7 +124,7 @@ class SupervisedChild:
         is_short = isinstance(parts[0], bytes) and len(parts[0]) <= _AT_ONCE_BYTES
         waits = self._unsent.unfinished_tasks > 0
         # The thread may have to wait 5 ms for its turn (sys.getswitchinterval).
-        at_once = is_short and not waits and select.select([], [self._line], [], 0)[1]
+        at_once = is_short and not waits and self._writable.poll(0)
         for part in parts:
             if not at_once:
                 self._unsent.put(part)
@@ -143,7 +146,7 @@ class SupervisedChild:
         """
         try:
             # Look once even if the deadline has passed: the answer may have come long ago.
-            if not self._line.poll(max(0.0, deadline - time.monotonic())):
+            if not self._readable.poll(1000 * max(0.0, deadline - time.monotonic())):
                 how = HELD if self.end() == HELD else describe_status(None)
                 raise NoAnswerError(Trouble.HANG, how, self.log())
             data = self._line.recv_bytes(_MOST_BYTES)

@@ -7,12 +7,15 @@ without a token never.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import msgspec
 
 from runners.kernels import Launch
 
 
-class RunBatch(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+@dataclass(frozen=True, kw_only=True)
+class RunBatch:
     """Run one kernel on images in a slot; images and multiprocessors go to another slot."""
 
     key: str
@@ -32,7 +35,8 @@ class RunBatch(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Launch of a kernel with parameters of its own: a grid for each image, one after the other."""
 
 
-class Screen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+@dataclass(frozen=True, kw_only=True)
+class Screen:
     """Run a screening kernel, on images that the child keeps under a number."""
 
     key: str
