@@ -22,7 +22,6 @@ from fuzz.checks.compiler_suspects import (
     Refusal,
     bucket_of_builds,
     note_case,
-    value_case,
     verdicts_on,
 )
 from fuzz.checks.protocol import (
@@ -50,8 +49,9 @@ from fuzz.compilers.members import (
     fitting,
     given,
     placed,
+    with_outcomes,
 )
-from fuzz.findings.case import MODULE, PROGRAM, Evidence, files_of, instructions_of
+from fuzz.findings.case import MODULE, PROGRAM, Evidence, case_of, files_of, instructions_of
 from fuzz.findings.families import (
     bucket_of_flaky,
     form_name,
@@ -217,7 +217,8 @@ class MatrixRounds(Rounds):
         self._heartbeat.enter(Stage.EXPAND)
         images = batch.images(count, first=first)
         self._heartbeat.enter(Stage.RUN)
-        pending = self._matrix.submit(variants, images, batch.entry)
+        start = partial(self._matrix.device.submit, images=images, entry=batch.entry)
+        pending = [start(variant.compiled) for variant in variants]
         expected: dict[tuple[str, ...], list[Images]] = {}
         results = _Results(wrong={}, failed={}, right=[], first={})
         distinct, ran, bounds_alone = set[bytes](), 0, False
@@ -340,18 +341,14 @@ class MatrixRounds(Rounds):
                     self._suspect(Found(bucket=bucket))
                     return
             evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=[shown])
-            case = value_case(
-                evidence,
-                opened,
-                origin=self._origin(index),
-                status=ShrinkStatus.RAW,
-                outcomes={
-                    member: kind.value if member in guilty else "match"
-                    for member in self._matrix.members
-                    if member in guilty or member in innocent
-                },
-                wrong=guilty[0],
-            )
+            ready = replace(opened, choice=guilty[0].choice(opened.choice))
+            outcomes = {
+                member: kind.value if member in guilty else "match"
+                for member in self._matrix.members
+                if member in guilty or member in innocent
+            }
+            case = case_of(evidence, ready, origin=self._origin(index), status=ShrinkStatus.RAW)
+            case = with_outcomes(case, outcomes)
             found = Found(bucket=bucket, case=case, files=files_of(evidence))
         self._suspect(found)
 

@@ -52,7 +52,7 @@ from fuzz.findings.replay import (
 from fuzz.findings.verdicts import Differences
 from fuzz.kinds import KINDS
 from fuzz.runner import OpenRunner, RunnerChoice, open_runner
-from fuzz.shrinking import Verdicts, runner_verdicts, shrink
+from fuzz.shrinking import RunnerVerdicts, Verdicts, shrink
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from oracle.program import Program
 from oracle.targets import Module
@@ -446,7 +446,7 @@ class Examiner:
     @property
     def _verdicts(self) -> Verdicts:
         """What becomes of candidates for a smaller finding."""
-        return runner_verdicts(self._once)
+        return RunnerVerdicts(self._once)
 
     def _as_it_was(self, entry: Entry, subject: Subject) -> list[Attempt]:
         return [_first(entry, subject)]
