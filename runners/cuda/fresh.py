@@ -6,7 +6,7 @@ import errno
 import itertools
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -14,8 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.cuda.messages import Compared, Fresh
-from runners.cuda.modules import Modules
+from runners.cuda.modules import GrowingMemory, Modules
 from runners.cuda.reference import (
     DeviceProgram,
     DeviceReference,
@@ -25,8 +24,7 @@ from runners.cuda.reference import (
 )
 from runners.kernels import LANES
 from runners.ledger import ROWS
-from runners.reference.encoding import Encoded
-from runners.reference.fresh import FreshWork, finished_by
+from runners.reference.fresh import FreshRan, FreshWork, finished_by
 from runners.reference.self_check import LISTED
 from runners.reference.self_check import Compared as Found
 
@@ -41,7 +39,7 @@ programs hung, one made 11.2 and two 11.8 million images a second, the GPU 89 an
 _PATIENCE, _PAUSE = 1.0, 0.0005
 """Seconds after which a process no longer waits for its turn, and between two looks."""
 _IMAGES = "images", "copies"
-_Row = tuple[int, bytes, bytes, bytes]
+_Row = tuple[int, NDArray[np.uint8], NDArray[np.uint8], int]
 """Number of an image, the image before and after, and its multiprocessor."""
 
 
@@ -49,8 +47,9 @@ class _Buffers:
     """Memory of one launch, here and on the device, which grows."""
 
     def __init__(self, driver: Any) -> None:
-        self._driver = driver
-        self._memories: dict[str, tuple[int, Any]] = {}
+        self.memory = GrowingMemory(driver.mem_alloc)
+        """Of the device."""
+        self._pinned = GrowingMemory(lambda count: driver.pagelocked_empty(count, np.uint32))
         self.head: NDArray[np.uint64] = driver.pagelocked_empty(2 + LISTED, np.uint64)
         """What was found, once it is here."""
         self.found = driver.mem_alloc(self.head.nbytes)
@@ -58,20 +57,9 @@ class _Buffers:
         self.first = self.count = 0
         """Numbers of its images."""
 
-    def memory(self, name: str, size: int) -> Any:
-        """Return memory of the device."""
-        return self._grown(name, size, self._driver.mem_alloc)
-
     def units(self, count: int) -> NDArray[np.uint32]:
         """Return where the multiprocessors of images come to."""
-        some = self._grown("units", count, lambda n: self._driver.pagelocked_empty(n, np.uint32))
-        return cast("NDArray[np.uint32]", some[:count])
-
-    def _grown(self, name: str, size: int, made: Callable[[int], Any]) -> Any:
-        if self._memories.get(name, (0, None))[0] < size:
-            self._memories.pop(name, None)
-            self._memories[name] = size, made(size)
-        return self._memories[name][1]
+        return cast("NDArray[np.uint32]", self._pinned("units", count)[:count])
 
 
 @dataclass(kw_only=True, eq=False)
@@ -133,8 +121,8 @@ class FreshImages:
         self._buffers = _Buffers(driver), _Buffers(driver)
         self._chunk_bytes = share(driver, _CHUNK_BYTES)
 
-    def compare(self, request: Fresh) -> Compared:
-        """Run a kernel on images, and compare with the reference.
+    def compare(self, key: str, entry: str, warps: int, work: FreshWork) -> FreshRan:
+        """Run a kernel in blocks of so many warps on images, and compare with the reference.
 
         Raises
         ------
@@ -143,16 +131,8 @@ class FreshImages:
         pycuda.driver.Error
             If something failed.
         """
-        reference, size, warps = self._reference, request.image_bytes, request.warps_per_block
-        kernel = self._modules.function(request.key, request.entry, "PPI")
-        code = np.frombuffer(request.code, np.uint32)
-        work = FreshWork(
-            encoded=Encoded(words=code, image_bytes=size, work_bytes=request.work_bytes),
-            contents=np.frombuffer(request.contents, np.uint64),
-            first=request.first,
-            count=request.count,
-            sampled=request.sampled,
-        )
+        reference, size = self._reference, work.encoded.image_bytes
+        kernel = self._modules.function(key, entry, "PPI")
         program, contents = reference.program(work.encoded), reference.contents(work.contents)
         most = self._at_once(work)
         for buffers in self._buffers:
@@ -171,16 +151,17 @@ class FreshImages:
         # The device is for others meanwhile.
         self._look_at(last, work, program, result)
         rows = [*result.listed, *result.sampled]
-        return Compared(
-            token=request.token,
+        numbers, before, after, sms = zip(*rows, strict=True) if rows else ((), (), (), ())
+        return FreshRan(
+            images=work.count,
             differing=result.differing,
             listed=len(result.listed),
             seconds=seconds,
-            finished=result.finished.tobytes(),
-            numbers=tuple(row[0] for row in rows),
-            before=b"".join(row[1] for row in rows),
-            after=b"".join(row[2] for row in rows),
-            sms=b"".join(row[3] for row in rows),
+            finished=result.finished,
+            numbers=np.array(numbers, np.uint64),
+            sms=np.array(sms, np.uint32),
+            before=np.array(before, np.uint8).reshape(-1, size),
+            after=np.array(after, np.uint8).reshape(-1, size),
         )
 
     def _at_once(self, work: FreshWork) -> int:
@@ -242,7 +223,7 @@ class FreshImages:
                 place = number - first
                 before = self._fetched(images + place * size, size)
                 after = self._fetched(copies + place * size, size)
-                rows.append((number, before, after, units[place].tobytes()))
+                rows.append((number, before, after, int(units[place])))
         if not result.is_full:
             result.is_full = result.differing > len(result.listed)
             last = count
@@ -266,7 +247,7 @@ class FreshImages:
             found = replace(found, numbers=numbers)
         return found
 
-    def _fetched(self, address: int, size: int) -> bytes:
+    def _fetched(self, address: int, size: int) -> NDArray[np.uint8]:
         data = np.empty(size, np.uint8)
         self._driver.memcpy_dtoh(data, address)
-        return data.tobytes()
+        return data

@@ -3,38 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from runners import ledger
-from runners.cuda.messages import DeviceHealth, LaunchEnded, Screen
-from runners.cuda.modules import LaunchError, Modules
+from runners.cuda.messages import DeviceHealth, Screen
+from runners.cuda.modules import GrowingMemory, LaunchError, Modules
+from runners.screening import Screened
 
 Bytes = NDArray[np.uint8]
 _WARP = 32
 LANES = 2
 """Screening kernels on their way: one runs, and the next one is queued behind it, so that the
 device goes on while this process compiles."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Started:
-    """A screening kernel on its way."""
-
-    launch: Screen
-    head: Bytes
-    """The start of its ledger, once it is copied."""
-    book: Any
-    """Its ledger in device memory."""
-    begin: Any
-    end: Any
-    copied: Any
-    """Events: the kernel begins, ends, and `head` is there."""
-    health: DeviceHealth | None
 
 
 class Launches:
@@ -73,29 +57,37 @@ class Launches:
         self._health, self._is_dead = health, is_dead
         self._references: dict[int, tuple[Any, Any]] = {}
         """Device memory with the images before and after, by their number."""
-        self._areas: dict[str, tuple[Any, int]] = {}
-        """Device memory that launches use in turn, and its bytes."""
-        self._heads: dict[int, Bytes] = {}
+        # A kernel that is on its way may use what is too small.
+        self._area = GrowingMemory(driver.mem_alloc, kernels.synchronize)
+        """Device memory that launches use in turn."""
+        self._pinned = GrowingMemory(lambda size: driver.pagelocked_empty(size, np.uint8))
         """Pinned host memory for the starts of ledgers, one for each launch that is on its way."""
         self._lane = 0
 
-    def start(self, launch: Screen) -> Started:
+    def start(self, launch: Screen, upload: int | None) -> Callable[[], Screened]:
         """Queue a screening kernel behind those that are on their way, at most one.
 
-        Raises LaunchError if that failed, or one of those before did and has poisoned the context.
+        Raises LaunchError if that failed, or one of those before did and has poisoned the context;
+        and so does what is returned, which waits for the kernel.
+
+        Parameters
+        ----------
+        upload
+            The slot that holds the images and, behind them, the expected ones; None: they are
+            there.
         """
         driver, stream = self._driver, self._kernels
         self._lane = (self._lane + 1) % LANES
         try:
-            if launch.upload is not None:
-                self._upload(launch, launch.upload)
+            if upload is not None:
+                self._upload(launch, upload)
             if launch.references not in self._references:
                 raise LaunchError("its images are not there", sticky=False)
             images = self._references[launch.references]
             function = self._modules.function(launch.key, launch.entry, "PPPPII")
             book = self._area(f"ledger {self._lane}", ledger.ledger_bytes(launch.image_bytes))
             scratch = self._area("scratch", launch.scratch_bytes) if launch.scratch_bytes else 0
-            head = self._head(self._lane)
+            head = self._pinned(f"{self._lane}", ledger.IMAGES_AT)
             begin, end = (driver.Event(driver.event_flags.BLOCKING_SYNC) for _ in range(2))
             # Pinned: from other memory, the copy would wait for the kernels before.
             driver.memcpy_htod_async(book, self._blank, stream)
@@ -114,34 +106,33 @@ class Launches:
             copied.record(stream)
         except self._driver.Error as error:
             raise LaunchError(str(error), sticky=self._is_dead()) from None
-        return Started(
-            launch=launch, head=head, book=book, begin=begin, end=end, copied=copied,
-            health=self._health() if launch.examine else None,
-        )  # fmt: skip
+        health = self._health() if launch.examine else None
+        return partial(self._finish, launch.image_bytes, (begin, end, copied), head, book, health)
 
-    def finish(self, started: Started) -> LaunchEnded:
-        """Wait for a screening kernel; return what its ledger says.
-
-        Raises
-        ------
-        LaunchError
-            If it failed, or the one behind it did and has poisoned the context.
-        """
-        launch, head = started.launch, started.head
+    def _finish(
+        self,
+        image_bytes: int,
+        events: tuple[Any, Any, Any],
+        head: Bytes,
+        book: Any,
+        health: DeviceHealth | None,
+    ) -> Screened:
+        """Wait until a kernel has begun and ended and the head of its book is here; read that."""
+        begin, end, copied = events
         # Not the stream of the kernels: the next one is on its way there.
         stream = self._copies
         try:
-            started.copied.synchronize()
-            seconds = started.begin.time_till(started.end) / 1000
+            copied.synchronize()
+            seconds = begin.time_till(end) / 1000
             kept = ledger.recorded(head)
             if kept:
-                head = np.zeros(ledger.IMAGES_AT + kept * launch.image_bytes, np.uint8)
-                self._driver.memcpy_dtoh_async(head, started.book, stream)
+                head = np.zeros(ledger.IMAGES_AT + kept * image_bytes, np.uint8)
+                self._driver.memcpy_dtoh_async(head, book, stream)
                 stream.synchronize()
         except self._driver.Error as error:
             raise LaunchError(str(error), sticky=self._is_dead()) from None
-        return LaunchEnded(
-            token=launch.token, seconds=seconds, ledger=head.tobytes(), health=started.health
+        return Screened(
+            ledger=ledger.read_ledger(head, image_bytes), seconds=seconds, health=health
         )
 
     @cached_property
@@ -150,11 +141,6 @@ class Launches:
         blank: Bytes = self._driver.pagelocked_empty(ledger.IMAGES_AT, np.uint8)
         blank[:] = 0
         return blank
-
-    def _head(self, lane: int) -> Bytes:
-        if lane not in self._heads:
-            self._heads[lane] = self._driver.pagelocked_empty(ledger.IMAGES_AT, np.uint8)
-        return self._heads[lane]
 
     def _upload(self, launch: Screen, slot: int) -> None:
         """Copy images and expected images from a slot into device memory of their own."""
@@ -172,16 +158,3 @@ class Launches:
         """Free the images of a number, if there are any."""
         for memory in self._references.pop(number, ()):
             memory.free()
-
-    def _area(self, name: str, size: int) -> Any:
-        """Return device memory of at least a size, which is used again under its name."""
-        memory, there = self._areas.get(name, (None, 0))
-        if there < size:
-            self._areas.pop(name, None)
-            if memory is not None:
-                # A kernel that is on its way may use it.
-                self._kernels.synchronize()
-                memory.free()
-            memory = self._driver.mem_alloc(size)
-            self._areas[name] = (memory, size)
-        return memory

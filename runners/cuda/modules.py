@@ -1,15 +1,17 @@
-"""Modules in the context of the child: compiled ahead, loaded, asked for their kernels."""
+"""Modules and memory in the context of the child."""
 
 from __future__ import annotations
 
 import os
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
+from runners.cuda.compilation import refused
 from runners.cuda.kept_code import kept_code
 from runners.cuda.libraries import DriverLibrary
-from runners.cuda.messages import Loaded, LoadModule, Refused
+from runners.protocol import Failure, Trouble
 
 _COMPILERS = 8
 """Threads that compile ahead: 31 ms a program on one, 6.7 ms on eight (H200, 2026-11-22)."""
@@ -20,23 +22,44 @@ class LoadError(Exception):
 
 
 class LaunchError(Exception):
-    """A batch failed."""
+    """A batch failed; of its failure the message is the end of a sentence about the batch."""
 
     def __init__(self, text: str, *, sticky: bool) -> None:
         super().__init__(text)
-        self.text = text
-        self.sticky = sticky
+        self.failure = Failure(
+            trouble=Trouble.STICKY_ERROR if sticky else Trouble.LAUNCH_FAILURE,
+            message="poisons the context" if sticky else "fails, and the device works on",
+            detail=text,
+        )
 
 
-@dataclass(kw_only=True)
-class Loading:
-    """A module on its way."""
+class GrowingMemory:
+    """Memory that is used again under its name, and made anew where it is too small.
 
-    request: LoadModule
-    code: Future[bytes | None] | None
-    """Its machine code, where another thread compiles it."""
-    reply: Loaded | Refused | None = None
-    """What came of it."""
+    Parameters
+    ----------
+    made
+        Makes memory of a size.
+    idle
+        Waits until nobody uses what was made before.
+    """
+
+    def __init__(
+        self, made: Callable[[int], Any], idle: Callable[[], object] = lambda: None
+    ) -> None:
+        self._made, self._idle = made, idle
+        self._memories: dict[str, tuple[int, Any]] = {}
+
+    def __call__(self, name: str, size: int) -> Any:
+        """Return memory of at least a size."""
+        there, memory = self._memories.get(name, (-1, None))
+        if there < size:
+            if memory is not None:
+                self._idle()
+                del memory, self._memories[name]
+            memory = self._made(size)
+            self._memories[name] = size, memory
+        return memory
 
 
 class Modules:
@@ -56,45 +79,47 @@ class Modules:
         self._driver, self._library, self._compiler = driver, library, compiler
         self._modules: dict[str, Any] = {}
         self._functions: dict[tuple[str, str], Any] = {}
-        self._loading: dict[str, Loading] = {}
-        """Modules whose loading has begun, by key."""
+        self._loading: dict[str, Callable[[], Failure | None]] = {}
+        """What ends the loading that has begun, by key."""
         self._pool = ThreadPoolExecutor(min(_COMPILERS, os.cpu_count() or 1))
 
-    def begin_loading(self, request: LoadModule) -> Loading:
-        """Begin to load a module; what is to be compiled ahead is compiled on another thread."""
-        code = None
-        if request.ahead and request.optimization is not None:
-            code = self._pool.submit(
-                self._library.compile, request.code, request.optimization, self._library.context()
-            )
-        loading = self._loading[request.key] = Loading(request=request, code=code)
-        return loading
+    def begin_loading(
+        self, key: str, code: bytes, level: int | None, ahead: bool
+    ) -> Callable[[], Failure | None]:
+        """Begin to load machine code, or PTX at a level; return what ends it, and says why not.
 
-    def end_loading(self, loading: Loading) -> Loaded | Refused:
-        """Load a module, once it is compiled; a second call returns the same."""
-        if loading.reply is None:
-            request = loading.request
-            self._loading.pop(request.key, None)
-            code = None if loading.code is None else loading.code.result()
+        Parameters
+        ----------
+        ahead
+            Whether it is not needed at once: PTX is compiled on another thread.
+        """
+        made = None
+        if ahead and level is not None:
+            made = self._pool.submit(self._library.compile, code, level, self._library.context())
+
+        @cache
+        def end() -> Failure | None:
+            self._loading.pop(key, None)
+            compiled = made and made.result()
             try:
-                if code is None:
-                    # Here the driver also says why it refuses something.
-                    self.load(request.key, request.code, request.optimization)
-                else:
-                    self.load(request.key, code, None)
-                loading.reply = Loaded(key=request.key)
+                # Without machine code, the driver also says why it refuses something.
+                self.load(key, compiled or code, None if compiled else level)
             except LoadError as error:
-                loading.reply = Refused(key=request.key, text=str(error))
-        return loading.reply
+                return refused("the driver refuses the module", str(error))
+            return None
 
-    def load(self, key: str, code: bytes, optimization: int | None) -> None:
+        self._loading[key] = end
+        if not ahead:
+            end()
+        return end
+
+    def load(self, key: str, code: bytes, level: int | None) -> None:
         """Load a cubin, or PTX at a level of optimisation.
 
         Raises LoadError if the driver refuses it; the message is the driver's.
         """
-        options = []
-        if optimization is not None:
-            options = [(self._driver.jit_option.OPTIMIZATION_LEVEL, optimization)]
+        option = self._driver.jit_option.OPTIMIZATION_LEVEL
+        options = [] if level is None else [(option, level)]
         try:
             # `bytes` ends in a zero byte, which PTX for cuModuleLoadDataEx must.
             self._modules[key] = self._driver.module_from_buffer(code, options)
@@ -106,16 +131,11 @@ class Modules:
 
         Raises LoadError if the driver refuses it.
         """
-        code = None
-        if self._compiler:
-            code = kept_code(
-                f"{self._compiler} -O{level}\n{ptx.decode()}",
-                lambda: self._library.compile(ptx, level, self._library.context()),
-            )
-        if code is None:
-            self.load(key, ptx, level)
-        else:
-            self.load(key, code, None)
+        code = self._compiler and kept_code(
+            f"{self._compiler} -O{level}\n{ptx.decode()}",
+            lambda: self._library.compile(ptx, level, self._library.context()),
+        )
+        self.load(key, code or ptx, None if code else level)
 
     def forget(self, key: str) -> None:
         """Unload a module."""
@@ -126,7 +146,7 @@ class Modules:
     def function(self, key: str, entry: str, parameters: str) -> Any:
         """Return a kernel that takes parameters as PyCUDA spells them."""
         if key in self._loading:
-            self.end_loading(self._loading[key])
+            self._loading[key]()
         if key not in self._modules:
             raise LaunchError("its module is not loaded", sticky=False)
         if (key, entry) not in self._functions:

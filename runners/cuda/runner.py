@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from dataclasses import replace
 
 import numpy as np
 
 from oracle.errors import UsageError
 from oracle.targets import TARGETS, Target
 from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler, release_of
-from runners.cuda.messages import DeviceFacts, DeviceHealth, Fresh, RunBatch, Screen
+from runners.cuda.messages import DeviceFacts, DeviceHealth, RunBatch, Screen
 from runners.cuda.slots import PAGE, Lease, lease_of
-from runners.cuda.supervisor import Supervisor
-from runners.cuda.tasks import ExamineTask, FreshTask, RunTask, ScreenTask, Task
+from runners.cuda.supervisor import Supervisor, Task
 from runners.kernels import KernelModule, ScreeningKernel
 from runners.protocol import (
     Capabilities,
@@ -33,8 +31,6 @@ from runners.ptx_text import is_ptx
 from runners.reference.fresh import FreshWork, PendingFresh
 from runners.screening import References, Screening, screening_kernel
 
-T = TypeVar("T")
-
 _EXAMINE_SECONDS = 20.0
 _REFERENCE_SECONDS = 60.0
 """What a child's first comparison may take longer: the driver compiles the reference, and the
@@ -46,17 +42,6 @@ _SCRATCH_BYTES = 8 << 20
 """Scratch memory of a launch, in bytes: what lies beside the images in the second-level cache. Of
 8 to 96 MiB, 8 was the fastest for the smallest program of f16: 755 million images a second
 against 467 to 490 (H200, 2026-11-22)."""
-
-
-@dataclass(kw_only=True, eq=False)
-class _Waiting(Generic[T]):
-    """A batch or a screening launch on its way through the supervisor."""
-
-    supervisor: Supervisor
-    task: Task[T]
-
-    def collect(self) -> T | Failure:
-        return self.supervisor.wait(self.task)
 
 
 class CudaRunner(ClosedAtTheEnd):
@@ -135,9 +120,12 @@ class CudaRunner(ClosedAtTheEnd):
         facts = self.facts()
         if isinstance(facts, Failure):
             return facts
-        task = ExamineTask(allowance=_EXAMINE_SECONDS)
-        self._supervisor.submit(task)
-        return self._supervisor.wait(task)
+        task: Task[DeviceHealth] = Task(
+            title="reading the device's sensors",
+            request=("health",),
+            allowance=_EXAMINE_SECONDS,
+        )
+        return self._supervisor.submit(task).collect()
 
     def capabilities(self) -> Capabilities | Failure:
         """Say what can run on the device: its own target and all portable ones before it."""
@@ -161,13 +149,13 @@ class CudaRunner(ClosedAtTheEnd):
         compiled = self.compile_with(self.compiler, module)
         if isinstance(compiled, Failure):
             return compiled
-        return self._supervisor.load(compiled)
+        return self._supervisor.load(compiled).collect()
 
     def prepare(self, module: KernelModule) -> Compiled | Failure:
         """Begin to compile a module for the device; the first launch reports the result."""
         compiled = self.compile_with(self.compiler, module)
         if isinstance(compiled, Compiled):
-            self._supervisor.load_ahead(compiled)
+            self._supervisor.load(compiled, ahead=True)
         return compiled
 
     def compile_with(self, compiler: Compiler, module: KernelModule) -> Compiled | Failure:
@@ -246,27 +234,36 @@ class CudaRunner(ClosedAtTheEnd):
         sms_offset = -(-images.nbytes // PAGE) * PAGE
         destination = self._supervisor.pool.lease(sms_offset + 4 * count)
         chunk = max(1, self._chunk_bytes // kernel.image_bytes // kernel.warps_per_block)
-        task = RunTask(
-            allowance=self.deadline,
-            compiled=compiled,
-            source=source,
-            destination=destination,
-            message=RunBatch(
-                key=compiled.key,
-                entry=kernel.entry,
-                image_bytes=kernel.image_bytes,
-                count=count,
-                warps_per_block=kernel.warps_per_block,
-                source=source.slot.number,
-                source_offset=offset,
-                destination=destination.slot.number,
-                sms_offset=sms_offset,
-                chunk_images=min(chunk * kernel.warps_per_block, count),
-                launch=kernel.launch,
-            ),
+        batch = RunBatch(
+            key=compiled.key,
+            entry=kernel.entry,
+            image_bytes=kernel.image_bytes,
+            count=count,
+            warps_per_block=kernel.warps_per_block,
+            source=source.slot.number,
+            source_offset=offset,
+            destination=destination.slot.number,
+            sms_offset=sms_offset,
+            chunk_images=min(chunk * kernel.warps_per_block, count),
+            launch=kernel.launch,
         )
-        self._supervisor.submit(task)
-        return _Waiting(supervisor=self._supervisor, task=task)
+
+        def made(seconds: float) -> Ran:
+            after = destination.array(np.uint8, (count, batch.image_bytes))
+            sms = destination.array(np.uint32, (count,), batch.sms_offset)
+            after.flags.writeable = sms.flags.writeable = False
+            return Ran(images=after, sms=sms, seconds=seconds)
+
+        return self._supervisor.submit(
+            Task(
+                title=f"running {kernel.entry} on {count} images",
+                request=("run", batch),
+                allowance=self.deadline,
+                made=made,
+                runs=compiled,
+                leases=(source, destination),
+            )
+        )
 
     def _source(self, images: Images) -> tuple[Lease, int]:
         """Return a lease with the images in it, and where; copies them unless they are there."""
@@ -297,49 +294,42 @@ class CudaRunner(ClosedAtTheEnd):
             return Collected(outcome=facts)
         blocks = _blocks(kernel, facts.multiprocessors)
         scratch = kernel.image_bytes * kernel.warps_per_block * blocks
-        task = ScreenTask(
-            allowance=self.deadline,
-            compiled=compiled,
-            references=references,
-            message=Screen(
-                key=compiled.key,
-                entry=kernel.entry,
-                references=references.number,
-                image_bytes=kernel.image_bytes,
-                count=len(references.images),
-                limit=limit,
-                blocks=blocks,
-                warps_per_block=kernel.warps_per_block,
-                scratch_bytes=scratch if kernel.scratch == "global" else 0,
-                examine=examine,
-            ),
+        launch = Screen(
+            key=compiled.key,
+            entry=kernel.entry,
+            references=references.number,
+            image_bytes=kernel.image_bytes,
+            count=len(references.images),
+            limit=limit,
+            blocks=blocks,
+            warps_per_block=kernel.warps_per_block,
+            scratch_bytes=scratch if kernel.scratch == "global" else 0,
+            examine=examine,
         )
-        self._supervisor.submit(task)
-        return _Waiting(supervisor=self._supervisor, task=task)
+        return self._supervisor.submit(
+            Task(
+                title=f"screening with {kernel.entry}, {limit} images a multiprocessor,",
+                request=("launches.start", launch),
+                allowance=self.deadline,
+                runs=compiled,
+                references=references,
+            )
+        )
 
     def fresh(
         self, compiled: Compiled, work: FreshWork, *, entry: str | None = None
     ) -> PendingFresh:
         """Start a comparison of images that the device makes by their numbers."""
         kernel = compiled.module.kernel(entry)
-        task = FreshTask(
-            allowance=self.deadline + _REFERENCE_SECONDS,
-            compiled=compiled,
-            message=Fresh(
-                key=compiled.key,
-                entry=kernel.entry,
-                warps_per_block=kernel.warps_per_block,
-                code=work.encoded.words.tobytes(),
-                image_bytes=work.encoded.image_bytes,
-                work_bytes=work.encoded.work_bytes,
-                contents=work.contents.tobytes(),
-                first=work.first,
-                count=work.count,
-                sampled=work.sampled,
-            ),
+        what = f"{kernel.entry} on {work.count} images from {work.first}"
+        return self._supervisor.submit(
+            Task(
+                title=f"comparing {what} on",
+                request=("compare", compiled.key, kernel.entry, kernel.warps_per_block, work),
+                allowance=self.deadline + _REFERENCE_SECONDS,
+                runs=compiled,
+            )
         )
-        self._supervisor.submit(task)
-        return _Waiting(supervisor=self._supervisor, task=task)
 
     def close(self) -> None:
         """End the child and everything it started."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 import platform
 import time
 from dataclasses import dataclass, field
@@ -10,11 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from oracle.errors import InfrastructureError
 from runners.cuda.fresh import FreshImages
 from runners.cuda.launches import Bytes, Launches
 from runners.cuda.libraries import DriverLibrary, Monitor
-from runners.cuda.messages import Compared, DeviceFacts, DeviceHealth, Fresh, RunBatch
-from runners.cuda.modules import LaunchError, Modules
+from runners.cuda.messages import DeviceFacts, DeviceHealth, RunBatch
+from runners.cuda.modules import GrowingMemory, LaunchError, LoadError, Modules
+from runners.protocol import Failure, Trouble
+from runners.reference.fresh import FreshRan, FreshWork
 
 _STREAMS = 3
 """One chunk on its way in, one running, one on its way out."""
@@ -24,11 +28,11 @@ _WARP = 32
 class NotReadyError(Exception):
     """There is nothing to run on."""
 
-    def __init__(self, text: str, *, missing: bool, detail: str = "") -> None:
+    def __init__(
+        self, text: str, detail: str = "", *, trouble: Trouble = Trouble.DEVICE_LOST
+    ) -> None:
         super().__init__(text)
-        self.text = text
-        self.missing = missing
-        self.detail = detail
+        self.failure = Failure(trouble=trouble, message=text, detail=detail)
 
 
 def import_driver() -> Any:
@@ -51,15 +55,13 @@ def import_driver() -> Any:
             )
         else:
             text = "PyCUDA cannot be imported; install it anew against this CUDA and NumPy"
-        raise NotReadyError(text, missing=True, detail=f"{type(error).__name__}: {error}") from None
+        detail = f"{type(error).__name__}: {error}"
+        raise NotReadyError(text, detail, trouble=Trouble.UNAVAILABLE) from None
     try:
         driver.init()
     except driver.Error as error:
-        raise NotReadyError(
-            "the NVIDIA driver finds no device; `nvidia-smi` should list one",
-            missing=False,
-            detail=str(error),
-        ) from None
+        text = "the NVIDIA driver finds no device; `nvidia-smi` should list one"
+        raise NotReadyError(text, str(error)) from None
     return driver
 
 
@@ -68,15 +70,19 @@ class _Channel:
     """A stream with buffers of its own."""
 
     stream: Any
-    images: Any = None
-    """Device memory for the images of one chunk."""
-    sms: Any = None
-    image_bytes: int = 0
-    sms_bytes: int = 0
-    staging: dict[str, Bytes] = field(default_factory=dict)
+    memory: GrowingMemory
+    """Device memory for the images of one chunk, and their multiprocessors."""
+    staging: GrowingMemory
     """Pinned host memory, where the slots could not be registered."""
     outputs: list[tuple[Bytes, Bytes]] = field(default_factory=list)
     """Pairs (staging, destination) to copy once the stream is done."""
+
+    def finish(self) -> None:
+        """Wait until all is done and where it belongs."""
+        self.stream.synchronize()
+        for staging, destination in self.outputs:
+            np.copyto(destination, staging)
+        self.outputs.clear()
 
 
 class Session:
@@ -100,19 +106,17 @@ class Session:
             count = driver.Device.count()
             if ordinal >= count:
                 raise NotReadyError(
-                    f"there is no device {ordinal}; the driver sees {count}, counted from 0",
-                    missing=False,
+                    f"there is no device {ordinal}; the driver sees {count}, counted from 0"
                 )
             self._device = driver.Device(ordinal)
             # Blocking: a waiting host leaves its core to the oracle.
             self._context = self._device.make_context(driver.ctx_flags.SCHED_BLOCKING_SYNC)
-            self._channels = [_Channel(stream=driver.Stream()) for _ in range(_STREAMS)]
+            self._channels = [self._channel() for _ in range(_STREAMS)]
         except driver.Error as error:
             raise NotReadyError(
                 f"no context can be made on device {ordinal}; it may be lost or in use by another "
                 "process alone: `nvidia-smi` says more",
-                missing=False,
-                detail=str(error),
+                str(error),
             ) from None
         self._ordinal = ordinal
         self._slots: dict[int, _Mapping] = {}
@@ -135,11 +139,20 @@ class Session:
         )
         self._fresh: FreshImages | None = None
 
+    def _channel(self) -> _Channel:
+        driver, stream = self._driver, self._driver.Stream()
+        return _Channel(
+            stream=stream,
+            memory=GrowingMemory(driver.mem_alloc, stream.synchronize),
+            staging=GrowingMemory(lambda size: driver.pagelocked_empty(size, np.uint8)),
+        )
+
     # Slots
 
-    def map_slot(self, slot: int, descriptor: int, size: int) -> None:
+    def map_slot(self, slot: int, size: int, descriptor: int) -> None:
         """Map shared memory, and register it with the driver where that is possible."""
         mapping = _Mapping(array=np.frombuffer(mmap.mmap(descriptor, size), np.uint8))
+        os.close(descriptor)
         if not self._staged:
             # Where it fails (a limit on locked memory, say), copies are right and only slow.
             mapping.registered = self._library.register(mapping.address, size)
@@ -193,28 +206,30 @@ class Session:
                     (source[chunk], destination[chunk], sms[4 * first : 4 * (first + images)]),
                 )
             for channel in self._channels:
-                self._finish(channel)
+                channel.finish()
         except self._driver.Error as error:
             raise LaunchError(str(error), sticky=self._is_dead()) from None
         return time.perf_counter() - start
 
-    def compare(self, work: Fresh) -> Compared:
+    def compare(self, key: str, entry: str, warps: int, work: FreshWork) -> FreshRan | Failure:
         """Run a kernel on images that are made by their numbers; return what differs.
 
-        Raises
-        ------
-        LaunchError
-            If something failed.
-        LoadError, InfrastructureError
-            If the reference cannot be used here.
+        Raises LaunchError if that failed.
         """
         try:
             if self._fresh is None:
                 name = self._library.uuid(self._ordinal)
                 self._fresh = FreshImages(self._driver, self.modules, name)
-            return self._fresh.compare(work)
+            return self._fresh.compare(key, entry, warps, work)
         except self._driver.Error as error:
             raise LaunchError(str(error), sticky=self._is_dead()) from None
+        except (LoadError, InfrastructureError) as error:
+            return Failure(
+                trouble=Trouble.UNAVAILABLE,
+                message="the reference on the device cannot be used; leave it out "
+                "(--no-device-reference)",
+                detail=str(error),
+            )
 
     def _start_chunk(
         self,
@@ -227,22 +242,29 @@ class Session:
         """Queue the copies and the launch of one chunk on a channel's stream."""
         driver, stream = self._driver, channel.stream
         source, destination, sms = arrays
+        image_bytes, sms_bytes = batch.chunk_images * batch.image_bytes, 4 * batch.chunk_images
         if self._staged:
-            self._finish(channel)
-        self._reserve(channel, batch.chunk_images * batch.image_bytes, 4 * batch.chunk_images)
-        if self._staged:
-            source = _staged_copy(channel.staging["in"], source)
-            destination = self._stage_output(channel, "out", destination)
-            sms = self._stage_output(channel, "sms", sms)
-        driver.memcpy_htod_async(channel.images, source, stream)
+            channel.finish()
+            staged = channel.staging("in", image_bytes)[: source.size]
+            np.copyto(staged, source)
+            source = staged
+            outputs = ("out", image_bytes, destination), ("sms", sms_bytes, sms)
+            channel.outputs = [
+                (channel.staging(name, size)[: wanted.size], wanted)
+                for name, size, wanted in outputs
+            ]
+            destination, sms = (staging for staging, _ in channel.outputs)
+        images_there = channel.memory("images", image_bytes)
+        sms_there = channel.memory("sms", sms_bytes)
+        driver.memcpy_htod_async(images_there, source, stream)
         warps, launch = batch.warps_per_block, batch.launch
         if launch is None:
             function.prepared_async_call(
                 (-(-images // warps), 1),
                 (_WARP * warps, 1, 1),
                 stream,
-                int(channel.images),
-                int(channel.sms),
+                int(images_there),
+                int(sms_there),
                 images,
             )
         else:
@@ -251,43 +273,14 @@ class Session:
                     launch.grid,
                     launch.block,
                     stream,
-                    launch.parameters_at(int(channel.images) + image * batch.image_bytes),
+                    launch.parameters_at(int(images_there) + image * batch.image_bytes),
                     shared_size=launch.shared_bytes,
                 )
-        driver.memcpy_dtoh_async(destination, channel.images, stream)
+        driver.memcpy_dtoh_async(destination, images_there, stream)
         if launch is None:
-            driver.memcpy_dtoh_async(sms, channel.sms, stream)
+            driver.memcpy_dtoh_async(sms, sms_there, stream)
         else:
             sms[:] = 0xFF
-
-    def _reserve(self, channel: _Channel, image_bytes: int, sms_bytes: int) -> None:
-        """Make sure that a channel's buffers hold a chunk."""
-        for name, wanted in (("image", image_bytes), ("sms", sms_bytes)):
-            if getattr(channel, f"{name}_bytes") >= wanted:
-                continue
-            self._finish(channel)
-            attribute = "images" if name == "image" else "sms"
-            old = getattr(channel, attribute)
-            setattr(channel, f"{name}_bytes", 0)
-            setattr(channel, attribute, None)
-            if old is not None:
-                old.free()
-            setattr(channel, attribute, self._driver.mem_alloc(wanted))
-            setattr(channel, f"{name}_bytes", wanted)
-            if self._staged:
-                for staging in ("in", "out") if name == "image" else ("sms",):
-                    channel.staging[staging] = self._driver.pagelocked_empty(wanted, np.uint8)
-
-    def _stage_output(self, channel: _Channel, name: str, destination: Bytes) -> Bytes:
-        staging = channel.staging[name][: destination.size]
-        channel.outputs.append((staging, destination))
-        return staging
-
-    def _finish(self, channel: _Channel) -> None:
-        channel.stream.synchronize()
-        for staging, destination in channel.outputs:
-            np.copyto(destination, staging)
-        channel.outputs.clear()
 
     def _is_dead(self) -> bool:
         """Whether the context fails at everything now; also waits for what is still running."""
@@ -340,9 +333,3 @@ class _Mapping:
     @property
     def address(self) -> int:
         return self.array.ctypes.data
-
-
-def _staged_copy(staging: Bytes, source: Bytes) -> Bytes:
-    part = staging[: source.size]
-    np.copyto(part, source)
-    return part

@@ -6,6 +6,7 @@ and goes away with the last process that maps it, however that process ends.
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import weakref
@@ -55,31 +56,26 @@ def _no_memory(size: int, error: OSError) -> InfrastructureError:
 
 
 class Lease:
-    """The right to use a slot: it lasts while any array over it is alive."""
+    """The right to use a slot: it lasts while any array over it is alive, of which it is the base.
+
+    (NumPy's array interface, version 3.)
+    """
 
     def __init__(self, slot: Slot, pool: SlotPool) -> None:
-        self.slot = slot
-        self.pool = pool
+        self.slot, self.pool = slot, pool
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": "|u1",
+            "shape": (slot.size,),
+            "data": (slot.address, False),
+        }
         weakref.finalize(self, pool.give_back, slot)
 
     def array(self, dtype: type[Any], shape: tuple[int, ...], offset: int = 0) -> NDArray[Any]:
         """Return an array over the slot's memory, `offset` bytes from its start."""
-        return np.asarray(_View(self, np.dtype(dtype), shape, offset))
-
-
-class _View:
-    """Keeps a lease alive as the base of an array (NumPy's array interface, version 3)."""
-
-    def __init__(
-        self, lease: Lease, dtype: np.dtype[Any], shape: tuple[int, ...], offset: int
-    ) -> None:
-        self.lease = lease
-        self.__array_interface__ = {
-            "version": 3,
-            "typestr": dtype.str,
-            "shape": shape,
-            "data": (lease.slot.address + offset, False),
-        }
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        array: NDArray[Any] = np.asarray(self)[offset:][:size].view(dtype).reshape(shape)
+        return array
 
 
 def lease_of(array: NDArray[Any]) -> tuple[Lease, int] | None:
@@ -87,9 +83,9 @@ def lease_of(array: NDArray[Any]) -> tuple[Lease, int] | None:
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base
-    if not isinstance(base, _View) or not array.flags.c_contiguous:
+    if not isinstance(base, Lease) or not array.flags.c_contiguous:
         return None
-    return base.lease, array.ctypes.data - base.lease.slot.address
+    return base, array.ctypes.data - base.slot.address
 
 
 class SlotPool:

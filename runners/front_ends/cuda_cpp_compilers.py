@@ -126,8 +126,8 @@ class NvrtcFrontEnd(CudaCppFrontEnd):
             raise InfrastructureError(f"no libnvrtc.so is in {folder}/lib; fetch it again")
         headers = [str(folder / one) for one in _HEADERS if (folder / one).is_dir()]
         # -I: nothing is imported from the current folder, or by way of the environment.
-        command: list[str | Path] = [sys.executable, "-I", _NVRTC, library, *headers]
-        self._child = Child(command, who="NVRTC", seconds=_MODULE_SECONDS)
+        command: list[str | Path] = [sys.executable, "-I", _NVRTC]
+        self._child = Child(command, library, *headers, who="NVRTC", seconds=_MODULE_SECONDS)
         answer = self._child.start()
         if isinstance(answer, Failure):
             self._child.close()

@@ -99,7 +99,7 @@ class LlvmliteFrontEnd(LlvmFrontEnd):
     ) -> None:
         # -I: nothing is imported from the current folder, or by way of the environment.
         self._child = Child(
-            [python, "-I", _LLVMLITE, packages], who="LLVM", seconds=_MODULE_SECONDS
+            [python, "-I", _LLVMLITE], packages, who="LLVM", seconds=_MODULE_SECONDS
         )
         answer = self._child.start()
         if isinstance(answer, Failure):
@@ -116,16 +116,9 @@ class LlvmliteFrontEnd(LlvmFrontEnd):
 
     def compiled(self, text: str, target: str, version: str) -> str | Failure:
         """Return the PTX that LLVM IR becomes, or what LLVM said."""
-        return self._ptx_in(
-            self._child.asked(
-                {
-                    "ir": text,
-                    "cpu": target,
-                    "features": f"+{_feature(version)}",
-                    "level": self._level,
-                }
-            )
-        )
+        features = f"+{_feature(version)}"
+        request = {"ir": text, "cpu": target, "features": features, "level": self._level}
+        return self._ptx_in(self._child.asked(request))
 
     def close(self) -> None:
         """End the process for good."""

@@ -1,14 +1,15 @@
-"""LLVM IR to PTX, by the LLVM of the llvmlite in the folder that is the only argument.
+"""LLVM IR to PTX, by the LLVM of the llvmlite in the folder that is the second argument.
 
-A line of JSON in for each module, `{"ir", "cpu", "features", "level"}`, a line out,
-`{"ptx"}` or `{"error"}`; the first line out is `{"llvm": "15.0.7"}`. It imports nothing of
-warpfuzz. LLVM may abort the process over a module; whoever asked sees it end.
+The first is the descriptor of a connection. `{"ir", "cpu", "features", "level"}` comes for each
+module, `{"ptx"}` or `{"error"}` is answered; the first thing that is sent is `{"llvm": "15.0.7"}`.
+It imports nothing of warpfuzz. LLVM may abort the process over a module; whoever asked sees it end.
 """
 
 from __future__ import annotations
 
-import json
+import contextlib
 import sys
+from multiprocessing.connection import Connection
 from typing import Any
 
 
@@ -43,8 +44,9 @@ def compiled(binding: Any, request: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Compile module after module, until standard input ends."""
-    sys.path.insert(0, sys.argv[1])
+    """Compile module after module, until the connection ends."""
+    line: Connection[Any, Any] = Connection(int(sys.argv[1]))
+    sys.path.insert(0, sys.argv[2])
     import llvmlite.binding as binding
 
     version = binding.llvm_version_info
@@ -53,13 +55,14 @@ def main() -> None:
         binding.initialize()
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
-    print(json.dumps({"llvm": ".".join(map(str, version))}), flush=True)
-    for line in sys.stdin:
-        try:
-            answer = {"ptx": compiled(binding, json.loads(line))}
-        except RuntimeError as error:
-            answer = {"error": str(error)}
-        print(json.dumps(answer), flush=True)
+    line.send({"llvm": ".".join(map(str, version))})
+    with contextlib.suppress(EOFError):
+        while True:
+            request = line.recv()
+            try:
+                line.send({"ptx": compiled(binding, request)})
+            except RuntimeError as error:
+                line.send({"error": str(error)})
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
 """CUDA C++ to PTX, by a libnvrtc; run by any Python, in a process that may crash.
 
-The library is the first argument, the folders of headers follow. A line of JSON in for each
-module, `{"source", "options"}`, a line out, `{"ptx"}` or `{"error"}`; the first line out is
-`{"nvrtc": "12.4.131"}`. It imports nothing of warpfuzz.
+The descriptor of a connection is the first argument, the library and folders of headers follow.
+`{"source", "options"}` comes for each module, `{"ptx"}` or `{"error"}` is answered; the first thing
+that is sent is `{"nvrtc": "12.4.131"}`. It imports nothing of warpfuzz.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-import json
 import re
 import sys
 from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -48,20 +49,21 @@ def compiled(library: Any, source: str, options: Sequence[str]) -> dict[str, str
         library.nvrtcDestroyProgram(ctypes.byref(program))
 
 
-def main(path: str, folders: Sequence[str]) -> None:
-    """Compile module after module, until standard input ends."""
+def main(descriptor: str, path: str, *folders: str) -> None:
+    """Compile module after module, until the connection ends."""
+    line: Connection[Any, Any] = Connection(int(descriptor))
     # NVRTC opens these by name alone, and 13.0 does not look beside itself.
     for builtins in sorted(Path(path).parent.glob("libnvrtc-builtins.so*")):
         ctypes.CDLL(str(builtins))
     library = ctypes.CDLL(path)
     found = _VERSION.search(compiled(library, "", ()).get("ptx", ""))
-    print(json.dumps({"nvrtc": found[1] if found else ""}), flush=True)
+    line.send({"nvrtc": found[1] if found else ""})
     includes = [f"--include-path={folder}" for folder in folders]
-    for line in sys.stdin:
-        request = json.loads(line)
-        answer = compiled(library, request["source"], [*includes, *request["options"]])
-        print(json.dumps(answer), flush=True)
+    with contextlib.suppress(EOFError):
+        while True:
+            request = line.recv()
+            line.send(compiled(library, request["source"], [*includes, *request["options"]]))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    main(*sys.argv[1:])

@@ -277,7 +277,7 @@ class _Worker:
 class _CudaChild:
     """A child of the runner `cuda`, in a process that has imported it already: 0.25 s else.
 
-    It has what `runners.cuda.process` needs of `subprocess.Popen`.
+    It has what `runners.children` needs of `subprocess.Popen`.
     """
 
     def __init__(self, command, *, stdin, stdout, stderr, env, pass_fds, start_new_session):
@@ -336,7 +336,7 @@ def _serve_cuda(line, log, tells, arguments, env):
 
 
 class CudaSubprocess:
-    """What `runners.cuda.process` needs of `subprocess`."""
+    """What `runners.children` needs of `subprocess`."""
 
     DEVNULL, STDOUT = subprocess.DEVNULL, subprocess.STDOUT
     TimeoutExpired = subprocess.TimeoutExpired

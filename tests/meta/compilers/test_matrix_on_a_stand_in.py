@@ -39,7 +39,7 @@ class Quiet:
 
 @pytest.fixture(autouse=True)
 def started_already(monkeypatch):
-    monkeypatch.setattr("runners.cuda.process.subprocess", CudaSubprocess)
+    monkeypatch.setattr("runners.children.subprocess", CudaSubprocess)
 
 
 def round_of(*, programs=4, **environment):

@@ -292,7 +292,7 @@ def test_a_device_that_does_not_come_back_after_a_hang_is_lost_for_good(
         _failure(pending[0].collect(), Trouble.HANG)
         _failure(pending[1].collect(), Trouble.DEVICE_LOST)
         # Nobody asks it again.
-        monkeypatch.delattr(supervisor, "ChildProcess")
+        monkeypatch.delattr(supervisor, "SupervisedChild")
         _failure(runner.run(code, images(3)), Trouble.DEVICE_LOST)
 
 

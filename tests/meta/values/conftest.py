@@ -16,4 +16,4 @@ def started_already(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fork children from a process that has imported them: `tests/meta/cuda` starts real ones."""
     from command_line import CudaSubprocess
 
-    monkeypatch.setattr("runners.cuda.process.subprocess", CudaSubprocess)
+    monkeypatch.setattr("runners.children.subprocess", CudaSubprocess)

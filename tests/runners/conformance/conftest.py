@@ -47,7 +47,7 @@ def runner(request: pytest.FixtureRequest) -> Iterator[Runner]:
     """The runner that the test's parameter names."""
     with pytest.MonkeyPatch.context() as patch, make_runner(request.param) as made:
         if request.param == OVER_STAND_IN:
-            patch.setattr("runners.cuda.process.subprocess", CudaSubprocess)
+            patch.setattr("runners.children.subprocess", CudaSubprocess)
         can = made.capabilities()
         if isinstance(can, Failure):
             pytest.fail(f"{request.param}: {can}; {can.detail}")

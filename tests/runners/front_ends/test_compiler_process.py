@@ -10,14 +10,16 @@ from runners.front_ends.child import Child
 from runners.protocol import Failure
 
 _ABORTS = """
-import json, os, sys
-print("{}", flush=True)
-for line in sys.stdin:
-    request = json.loads(line)
+import os, sys
+from multiprocessing.connection import Connection
+line = Connection(int(sys.argv[1]))
+line.send({})
+while True:
+    request = line.recv()
     print(request["says"], file=sys.stderr, flush=True)
     if request["dies"]:
         os.abort()
-    print("{}", flush=True)
+    line.send({})
 """
 
 

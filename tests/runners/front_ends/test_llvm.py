@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -139,9 +140,17 @@ def test_a_python_without_llvm_is_said(tmp_path: Path) -> None:
 def test_a_compiler_that_dies_costs_its_module_and_no_other(tmp_path: Path) -> None:
     program = tmp_path / "python"
     program.write_text(
-        '#!/bin/sh\necho \'{"llvm": "15.0.7"}\'\nread line\n'
-        f'[ -e {tmp_path}/died ] && echo \'{{"ptx": "fine"}}\' && exit 0\n'
-        f"touch {tmp_path}/died\nkill -SEGV $$\n"
+        f"#!{sys.executable}\n"
+        "import os, signal, sys\n"
+        "from multiprocessing.connection import Connection\n"
+        "from pathlib import Path\n"
+        "line, died = Connection(int(sys.argv[3])), Path(sys.argv[4]) / 'died'\n"
+        "line.send({'llvm': '15.0.7'})\n"
+        "line.recv()\n"
+        "if not died.exists():\n"
+        "    died.touch()\n"
+        "    os.kill(os.getpid(), signal.SIGSEGV)\n"
+        "line.send({'ptx': 'fine'})\n"
     )
     program.chmod(0o755)
     drawn = _drawn(Focus(), MODULE, WRITTEN)

@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
@@ -85,7 +86,7 @@ def init(flags: int = 0) -> None:
     if MODE == "sleeps":
         time.sleep(1000)
     if MODE == "babbles":
-        os.write(int(sys.argv[1]), b"hello, this is no frame at all")
+        os.write(int(sys.argv[1]), b"hello, this is no answer at all")
         time.sleep(1000)
     if MODE == "small launches":
         from runners.cuda import fresh
@@ -415,14 +416,9 @@ def _increment(memory: np.ndarray, numbers: np.ndarray) -> None:
             case 0xF4:  # REFUSES
                 raise LaunchError("cuLaunchKernel failed: too many resources requested for launch")
             case 0xF5:  # GARBLES
-                os.write(int(sys.argv[1]), bytes(range(256)))
+                os.write(int(sys.argv[1]), bytes(range(255, -1, -1)))
             case 0xF6:  # ANSWERS_ANOTHER
-                from runners.cuda.frames import encode
-                from runners.cuda.messages import Done
-                from runners.cuda.messages import encode as encode_message
-
-                reply = encode_message(Done(token=1 << 60, seconds=0.0))
-                os.write(int(sys.argv[1]), encode(reply))
+                Connection(os.dup(int(sys.argv[1]))).send((1 << 60, 0.0))
             case 0xF7:  # EXITS
                 print("the fake driver prints this and exits", flush=True)
                 os._exit(7)
