@@ -58,10 +58,7 @@ def slice_of(trace: Trace, written: Written, *others: int) -> tuple[Link, ...]:
 
     Scalar code is told lane by lane; of a matrix instruction all lanes matter.
 
-    Parameters
-    ----------
-    others
-        Lanes whose register in the same place matters, too.
+    `others`: Lanes whose register in the same place matters, too.
     """
     walk = _Walk()
     walk.store(written.event, (written.row, written.column), others)

@@ -18,7 +18,7 @@ from typing import Any
 from markupsafe import escape
 
 from corpus import Case, Kind, create_corpus
-from corpus.entry import Entry, read_entry
+from corpus.entry import MODULE, Entry, read_entry
 from corpus.known import Known, known_with, load_known
 from corpus.opening import RECORD, named_corpus
 from fuzz.campaign.campaign import Campaign
@@ -34,7 +34,7 @@ from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, Place, plac
 from fuzz.console import ended_by_signals, watching
 from fuzz.findings.case import is_runnable
 from fuzz.findings.families import FamilyState, asked_of
-from fuzz.findings.making import MODULE, ReplayOptions, commands_of
+from fuzz.findings.making import ReplayOptions, commands_of
 from fuzz.findings.stored import Replayed, Replays, is_expansion
 from fuzz.kinds import KINDS, sentence
 from fuzz.options import Gate

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache, cached_property
@@ -47,7 +47,7 @@ from oracle.permission import contradicting
 from oracle.program import Program
 from oracle.reasons import Rule
 from oracle.steps import is_lane_code
-from oracle.tracing import Trace, trace
+from oracle.tracing import Trace, Written, trace
 from runners.protocol import Failure
 from strategies.drafts import Draft, canonical, documented, fits_declarations
 
@@ -220,37 +220,32 @@ class WrongImages:
 
         None if nothing of the kind is behind it: it was only loaded and stored, or never written.
         """
-        for one in self.differences(0):
-            written = self._traced.writer(one.byte)
-            event = None if written is None else self._traced.producer(written)
-            if event is not None and is_producer(event.step):
-                return event.step
-        return None
+        events = (self._traced.producer(one) for one in self._written())
+        return next((one.step for one in events if one and is_producer(one.step)), None)
 
     @cached_property
     def behind_code(self) -> bool:
         """Whether lanes have computed anything before what differs first was stored."""
-        for one in self.differences(0):
-            written = self._traced.writer(one.byte)
-            if written is not None:
-                steps = (event.step for event in self._traced.events[: written.event.number + 1])
-                return any(
-                    is_lane_code(step) or (accesses_rows(step) and step.memory.computed)
-                    for step in steps
-                )
-        return False
+        first = next(self._written(), None)
+        events = () if first is None else self._traced.events[: first.event.number + 1]
+        return any(
+            is_lane_code(one.step) or (accesses_rows(one.step) and one.step.memory.computed)
+            for one in events
+        )
 
     @cached_property
     def scalar(self) -> str:
         """The scalar instruction, by its first word, that made what differs first; "" if none."""
-        for one in self.differences(0):
-            written = self._traced.writer(one.byte)
-            if written is not None:
-                (stored,) = written.event.step.reads
-                maker = self._traced.maker(written.event, stored.name)
-                code = None if maker is None else maker.step
-                return _last_writers(code)[written.column] if is_lane_code(code) else ""
+        for written in self._written():
+            (stored,) = written.event.step.reads
+            maker = self._traced.maker(written.event, stored.name)
+            code = None if maker is None else maker.step
+            return _last_writers(code)[written.column] if is_lane_code(code) else ""
         return ""
+
+    def _written(self) -> Iterator[Written]:
+        """Yield what wrote the bytes of the first image that differ, as far as anything did."""
+        return filter(None, (self._traced.writer(one.byte) for one in self.differences(0)))
 
     @cached_property
     def _traced(self) -> Trace:

@@ -223,7 +223,7 @@ WMMA_MMA = Instruction(
         Quote(
             "Perform a warp-level matrix multiply-and-accumulate computation `D = A * B + C` "
             "using matrices A, B and C loaded in registers `a`, `b` and `c` respectively, and "
-            "store the result matrix in register `d`.",
+            "store the result matrix in register `d`."
         ),
         Quote(
             "For single-bit `wmma`, multiplication is replaced by a sequence of logical "

@@ -14,7 +14,7 @@ from command_line import warpfuzz
 from repro_cases import half, multiplication, row_load, stored
 
 from corpus import Case, Entry, Identity, Kind, Reason, RunnerVerdict, create_corpus
-from corpus.entry import read_entry
+from corpus.entry import EXPECTED, read_entry
 from corpus.finding import WRONG_STEP, OracleVerdict
 from corpus.programs import unpack
 from fuzz.explain.document import Document, Facts, Grid, Line, Listing, escaped, fenced
@@ -23,7 +23,7 @@ from fuzz.explain.folder import reproduction
 from fuzz.explain.page import page_of
 from fuzz.explain.values import shown
 from fuzz.explain.way import Way
-from fuzz.findings.case import ACTUAL, EXPECTED, is_value_finding
+from fuzz.findings.case import ACTUAL, is_value_finding
 from fuzz.kinds import what_is_wrong
 from fuzz.output import console
 from oracle.errors import UsageError
