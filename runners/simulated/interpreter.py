@@ -303,9 +303,9 @@ class _Threads:
         blocks = np.unique(order[those.any(axis=0)])
         elsewhere = released & ~those & np.isin(order, blocks)
         if barrier.held is not None and elsewhere.any():
-            said = "threads of a block are at other barriers than one that joins their predicates"
+            said = "threads of a block are at other barriers than the one that joins their "
             names = self._warps.names(elsewhere)
-            refuse(TrapKind.DIVERGENT, self._steps[index].line, said, names)
+            refuse(TrapKind.DIVERGENT, self._steps[index].line, f"{said}predicates", names)
         self._warps.line = self._steps[index].line
         barrier.pass_through(self._warps, those)
 

@@ -307,7 +307,6 @@ class Operands:
         if operand.offset:
             self.unsupported(f"{name} with an offset")
         key = self.surroundings.prefix + found.key
-        fetch: Source
         if operand.negated:
             if bits != 1:
                 self.unsupported(f"! in front of {name}, which is no predicate")
