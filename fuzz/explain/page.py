@@ -21,8 +21,8 @@ from fuzz.explain.document import (
     Paragraph,
 )
 from fuzz.explain.facts import ValueFacts
-from fuzz.explain.listing import Way
 from fuzz.explain.values import apart, number, shown, spans
+from fuzz.explain.way import Way
 from fuzz.findings.case import LAUNCH, MODULE, ORIGINAL, OTHER_KERNELS, REWRITTEN, is_value_finding
 from fuzz.findings.families import Asked, asked_of, who_has
 from fuzz.findings.making import SINCE, commands_of, is_runnable

@@ -20,9 +20,9 @@ from corpus.programs import unpack
 from fuzz.explain.document import Document, Facts, Grid, Line, Listing, escaped, fenced
 from fuzz.explain.facts import ValueFacts
 from fuzz.explain.folder import reproduction
-from fuzz.explain.listing import Way
 from fuzz.explain.page import page_of
 from fuzz.explain.values import shown
+from fuzz.explain.way import Way
 from fuzz.findings.case import ACTUAL, is_value_finding
 from fuzz.kinds import what_is_wrong
 from fuzz.output import console
