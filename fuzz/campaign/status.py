@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -75,6 +76,8 @@ class Changed:
     """Of a node that is back: the id of the one that went."""
     seconds: float = 0.0
     """How long that one was gone."""
+    complete: bool = False
+    """Whether there are as many actors as there should be."""
 
     def __str__(self) -> str:
         """Return it in words."""
@@ -180,48 +183,63 @@ class Hosts:
 
     state: State
     _nodes: dict[str, int] = field(default_factory=dict)
-    _missing: dict[tuple[str, Part], int] = field(default_factory=dict)
-    _gone: dict[str, dict[str, str]] = field(default_factory=dict)
+    _missing: Counter[tuple[str, Part]] = field(default_factory=Counter)
+    _gone: dict[str, dict[str, datetime]] = field(default_factory=dict)
     """By host and id: when nodes went that are missing, the first first."""
     news: list[Mapping[str, str | int]] = field(default_factory=list)
     """The latest events of this process, as JSON objects."""
     count: int = 0
 
     def hear(self, changed: Changed) -> None:
-        """Count a change."""
+        """Count a change; what came is back if its host misses one."""
+        host, part, now = changed.host, changed.part, datetime.now(UTC)
+        gone = self._gone.setdefault(host, {})
+        went = changed.change is Change.GONE
+        if part is Part.NODE:
+            self._nodes[host] = max(0, self._nodes.get(host, 0) + (-1 if went else 1))
+            if went:
+                gone[changed.node] = now
+        if not went and self._missing[host, part]:
+            changed = replace(changed, change=Change.BACK)
+            if part is Part.NODE and gone:
+                # A node that is started again has another id: it stands for the one that went
+                # first.
+                before = changed.node if changed.node in gone else next(iter(gone))
+                seconds = (now - gone.pop(before)).total_seconds()
+                changed = replace(changed, before=before, seconds=seconds)
+        self._count(changed, now)
+        if changed.complete:
+            # No actor of a node that lives is missed any more.
+            for (other, kind), count in list(self._missing.items()):
+                if kind is Part.ACTOR and not self._missing[other, Part.NODE]:
+                    why = "another host has its place"
+                    moved = Changed(part=kind, change=Change.BACK, host=other, why=why)
+                    for _ in range(count):
+                        self._count(moved, now)
+
+    def _count(self, changed: Changed, now: datetime) -> None:
         host, part, change = changed.host, changed.part, changed.change
         record = self.state.hosts.setdefault(host, HostRecord())
-        key = host, part
-        came = change in (Change.JOINED, Change.BACK, Change.THERE)
-        time_now = datetime.now(UTC).isoformat(timespec="seconds")
-        if part is Part.NODE:
-            self._nodes[host] = max(0, self._nodes.get(host, 0) + (1 if came else -1))
-            gone = self._gone.setdefault(host, {})
-            if change is Change.GONE:
-                gone[changed.node] = time_now
-            elif change is Change.BACK:
-                gone.pop(changed.before, None)
-        if change is Change.GONE:
-            self._missing[key] = self._missing.get(key, 0) + 1
-            setattr(record, f"{part}s_lost", getattr(record, f"{part}s_lost") + 1)
-        elif change is Change.BACK:
-            self._missing[key] = max(0, self._missing.get(key, 0) - 1)
-            setattr(record, f"{part}s_back", getattr(record, f"{part}s_back") + 1)
-        if change is not Change.THERE:
-            event: dict[str, str | int] = {
-                "time": time_now, "part": part.value, "change": change.value, "host": host,
-                "node": changed.node, "place": changed.place, "why": changed.why,
-                "text": str(changed),
-            }  # fmt: skip
-            if part is Part.NODE and change is Change.GONE:
-                event["actors"] = changed.actors
-            elif changed.before:
-                event |= {"before": changed.before, "seconds": round(changed.seconds)}
-            self.count += 1
-            self.news.append(event)
-            del self.news[:-_MOST_NEWS]
-            self.state.events.append(event)
-            del self.state.events[:-MOST_EVENTS]
+        if change in (Change.GONE, Change.BACK):
+            self._missing[host, part] += 1 if change is Change.GONE else -1
+            name = f"{part}s_{'lost' if change is Change.GONE else 'back'}"
+            setattr(record, name, getattr(record, name) + 1)
+        if change is Change.THERE:
+            return
+        event: dict[str, str | int] = {
+            "time": now.isoformat(timespec="seconds"), "part": part.value, "change": change.value,
+            "host": host, "node": changed.node, "place": changed.place, "why": changed.why,
+            "text": str(changed),
+        }  # fmt: skip
+        if part is Part.NODE and change is Change.GONE:
+            event["actors"] = changed.actors
+        elif changed.before:
+            event |= {"before": changed.before, "seconds": round(changed.seconds)}
+        self.count += 1
+        self.news.append(event)
+        del self.news[:-_MOST_NEWS]
+        self.state.events.append(event)
+        del self.state.events[:-MOST_EVENTS]
 
     def statuses(self) -> Sequence[HostStatus]:
         """Return the hosts in the order of their names."""
@@ -229,9 +247,12 @@ class Hosts:
             HostStatus(
                 host=host,
                 nodes=self._nodes.get(host, 0),
-                nodes_missing=self._missing.get((host, Part.NODE), 0),
-                actors_missing=self._missing.get((host, Part.ACTOR), 0),
-                gone=dict(self._gone.get(host, {})),
+                nodes_missing=self._missing[host, Part.NODE],
+                actors_missing=self._missing[host, Part.ACTOR],
+                gone={
+                    node: when.isoformat(timespec="seconds")
+                    for node, when in self._gone.get(host, {}).items()
+                },
                 **msgspec.structs.asdict(record),
             )
             for host, record in sorted(self.state.hosts.items())

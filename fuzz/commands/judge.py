@@ -25,6 +25,9 @@ from fuzz.output import (
 from fuzz.output.report import Test, write_junit
 from oracle.errors import InfrastructureError
 
+_BROUGHT = "kernel launch runner compilers levels target device faults ptx_pass json"
+"""Options that say what is judged, and by whom."""
+
 
 def judge_kernel(options: Judge) -> bool:
     """Judge a kernel; tell whether compilers disagree about it."""
@@ -37,26 +40,11 @@ def judge_kernel(options: Judge) -> bool:
 
     with (
         starting(lines=False) as tell,
-        brought(
-            **options.picked(
-                "kernel",
-                "launch",
-                "runner",
-                "compilers",
-                "levels",
-                "device",
-                "faults",
-                "ptx_pass",
-                "json",
-                "target",
-            )
-        ) as case,
+        brought(**options.picked(*_BROUGHT.split())) as case,
     ):
-        who = case.who
         told = judged(
-            who, case.ptx, case.launch.setup, None if case.refusal else case.reference,
-            count=options.images, seed=options.seed, corpus=corpus, known=known, tell=tell,
-        )  # fmt: skip
+            case, count=options.images, seed=options.seed, corpus=corpus, known=known, tell=tell
+        )
     seconds = time.monotonic() - started
     _report(options, told, case, seconds)
     report_expired(known)
@@ -64,13 +52,13 @@ def judge_kernel(options: Judge) -> bool:
         _write_junit(options, told, seconds)
     if not told.came.results and not told.found:
         raise InfrastructureError(
-            f"nothing was compared: {'; '.join((*told.came.unasked, *who.skipped))}"
+            f"nothing was compared: {'; '.join((*told.came.unasked, *case.skipped))}"
         )
     return any(one.known is None and one.verdict.kind is not Kind.NOTE for one in told.found)
 
 
 def _report(options: Judge, told: Judged, case: Brought, seconds: float) -> None:
-    who, found, refusal = case.who, case.launch, case.refusal
+    found, refusal, launch = case.launch, case.refusal, case.launch.setup.toml
     # Each has an address of its own.
     left = Counter(re.sub(r"0x[\da-f]+", "…", one.why) for one in told.left.values())
     rows = [_row(one) for one in told.found]
@@ -83,8 +71,8 @@ def _report(options: Judge, told: Judged, case: Brought, seconds: float) -> None
             seed=options.seed,
             findings=rows,
             kernel=str(options.kernel),
-            device=who.ready.device,
-            launch=told.setup.toml,
+            device=case.ready.device,
+            launch=launch,
             guessed=list(found.guessed),
             reference=None if refusal else told.referee,
             refused=refusal or None,
@@ -95,7 +83,7 @@ def _report(options: Judge, told: Judged, case: Brought, seconds: float) -> None
             approximate=list(told.approximations),
             approximate_bytes=told.approximate_bytes,
             agreeing=list(told.came.agreeing),
-            not_asked=[*told.came.unasked, *who.skipped],
+            not_asked=[*told.came.unasked, *case.skipped],
         )
         return
     for sentence in found.guessed:
@@ -105,7 +93,7 @@ def _report(options: Judge, told: Judged, case: Brought, seconds: float) -> None
         if options.launch is not None:
             how = f"The rest is from {options.launch}; as it was launched:"
         say(how, style="quiet")
-        say(told.setup.toml.strip(), style="quiet")
+        say(launch.strip(), style="quiet")
     for note in case.notes:
         say(note)
     if refusal:
@@ -116,14 +104,14 @@ def _report(options: Judge, told: Judged, case: Brought, seconds: float) -> None
     if told.untried:
         say(f"{counted(told.untried, 'image')} not tried: the simulated device took "
             f"{REFERENCE_SECONDS:g} s for the others.")  # fmt: skip
-    for sentence in (*who.skipped, *told.came.unasked):
+    for sentence in (*case.skipped, *told.came.unasked):
         say(sentence, style="quiet")
     if told.approximations:
         amount = "Results may depend"
         if told.approximate_bytes:
             amount = f"{counted(told.approximate_bytes, 'byte')} of each image may depend"
         how = "among builds alone"
-        if who.ready.choice.name == "sim":
+        if case.ready.choice.name == "sim":
             how = "with what the simulated device has there"
         say(f"{amount} on {', '.join(told.approximations)}, of which the ISA bounds the error and "
             f"not the bits: they are compared {how}, and a difference is a note.")  # fmt: skip
@@ -153,7 +141,7 @@ def _row(one: Found) -> dict[str, object]:
         "compilers": list(verdict.names),
         "blame": one.blame,
         "difference": verdict.difference,
-        "lines": len(one.reduced.ptx.splitlines()),
+        "lines": len(one.reduced.text.splitlines()),
         "shrink": one.reduced.status.value,
         "tries": one.reduced.tries,
         "unassembled": one.unassembled,
@@ -174,7 +162,7 @@ def _print(one: Found) -> None:
         say("It has approximate instructions, of whose results the ISA bounds the error alone.")
     say(f"  {verdict.difference}")
     small = one.reduced
-    lines = counted(len(small.ptx.splitlines()), "line")
+    lines = counted(len(small.text.splitlines()), "line")
     say(f"  {lines} after {counted(small.tries, 'try', 'tries')} ({small.status.value}), stored as "
         f"{one.saved.path}")  # fmt: skip
     if one.unassembled:

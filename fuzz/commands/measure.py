@@ -15,7 +15,6 @@ from rich.text import Text
 from corpus import durable
 from fuzz.measuring import (
     Device,
-    MeasuredFigure,
     MeasuredResult,
     Measurer,
     Origin,
@@ -163,7 +162,7 @@ class _Report:
         ready, known = self.measured[-1].ready, self.measured[-1].known
         results = [result for one in self.measured for result in one.results]
         refused = [result.unit.name for result in results if result.contradiction is not None]
-        figures = [figure for result in results for figure in result.figures]
+        figures = [figure for result in results for figure in result.figures.values()]
         told = [figure for figure in figures if figure.is_told]
         open_ = sum(not figure.is_told and figure.is_known for figure in figures)
         asked, same = len(figures) - open_, sum(figure.is_known for figure in told)
@@ -224,16 +223,12 @@ def _as_json(result: MeasuredResult) -> dict[str, Any]:
         "probes": result.probes,
         "images": result.images,
         "figures": {
-            figure.name: {
-                "value": _plain(figure.value), "known": _plain(figure.known),
-                "same": figure.is_known, "refuting": figure.finding.refuting,
-                "not_told_apart": [
-                    _plain(other)
-                    for other in (figure.finding.value, *figure.finding.others)
-                    if other != figure.value
-                ],
+            name: {
+                "value": _plain(figure.chosen), "known": _plain(figure.known),
+                "same": figure.is_known, "refuting": figure.refuting,
+                "not_told_apart": [_plain(other) for other in figure.rivals],
             }
-            for figure in result.figures
+            for name, figure in result.figures.items()
         },
         "refused": None if refusal is None else asdict(refusal),
     }  # fmt: skip
@@ -243,30 +238,29 @@ def _plain(value: Any) -> Any:
     return asdict(value) if isinstance(value, NanRule) else value
 
 
-def _shown(figure: MeasuredFigure, value: Any) -> str:
+def _shown(name: str, value: Any) -> str:
     if isinstance(value, NanRule):
         kept = f"of {', '.join(value.order)}" if value.order else f"{value.canonical:#x}"
         return f"{kept}; invalid {value.invalid:#x}"
     if value is None:
         return "none"
-    return f"{value:#x}" if figure.name == "nan" and isinstance(value, int) else str(value)
+    return f"{value:#x}" if name == "nan" and isinstance(value, int) else str(value)
 
 
 def _print_figures(result: MeasuredResult) -> None:
     headings = ("figure", "value", "model", "probes against others", "not told apart")
     shown = table(*headings, title=result.unit.name)
-    for figure in result.figures:
-        finding = figure.finding
+    for name, figure in result.figures.items():
         known = Text("same")
         if not figure.is_known:
-            known = Text(_shown(figure, figure.known), style="worst")
-        others = [one for one in (finding.value, *finding.others) if one != figure.value]
+            known = Text(_shown(name, figure.known), style="worst")
+        others = figure.rivals
         apart = ", ".join(map(str, others)) if len(others) > 3 else str(others)[1:-1]
         if len(others) > 3 and all(isinstance(one, int) for one in others):
             apart = f"{len(others)} from {min(others)} to {max(others)}"
-        refuting = f"{finding.refuting:,}" if finding.refuting else ""
-        name, value = figure.name.replace("_", " "), _shown(figure, figure.value)
-        shown.add_row(name, value, known, refuting, apart)
+        refuting = f"{figure.refuting:,}" if figure.refuting else ""
+        value = _shown(name, figure.chosen)
+        shown.add_row(name.replace("_", " "), value, known, refuting, apart)
     console().print(shown)
     images = counted(result.images, "random image")
     say(f"{counted(result.probes, 'probe')}, and {images}: 0 differ.\n")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -22,7 +22,7 @@ from fuzz import warpfuzz_version
 from fuzz.campaign.status import CampaignStatus, HostStatus, short, stage_shares, told_apart
 from fuzz.checks.protocol import DeviceStatus
 from fuzz.console.dashboard import THROTTLING
-from fuzz.console.screening import DeviceView
+from fuzz.console.screening import ScreenedDevice
 from fuzz.findings.families import finding_groups
 from oracle.errors import InfrastructureError, UsageError
 
@@ -193,20 +193,24 @@ def _screening(rows: Mapping[tuple[str, str], tuple[int, int]]) -> Iterator[Metr
 class ScreeningMetrics(Collector):
     """What a screening is like when somebody asks."""
 
-    def __init__(self, views: Callable[[], Sequence[DeviceView]]) -> None:
-        self._views = views
+    def __init__(self, devices: Sequence[ScreenedDevice]) -> None:
+        self._devices = devices
 
     def collect(self) -> Iterator[Metric]:
         """Iterate over the figures."""
-        views = {(one.device.uuid, one.device.name): one for one in self._views()}
-        totals = {at: view.screen.tally.total for at, view in views.items()}
-        yield from _screening({at: (one.cases, one.wrong) for at, one in totals.items()})
+        there = [one for one in self._devices if one.screen is not None]
+        statuses = [one.status for one in there]
+        places = [(status.uuid, status.name) for status in statuses]
+        totals = [one.screen.tally.total for one in there if one.screen is not None]
+        yield from _screening(
+            {at: (one.cases, one.wrong) for at, one in zip(places, totals, strict=True)}
+        )
         yield _labelled(
             _GAUGE, "warpfuzz_screening_comparisons_per_second",
             "Screened images per second, on average.", "gpu device",
-            {at: view.per_second for at, view in views.items()},
+            {at: one.per_second for at, one in zip(places, there, strict=True)},
         )  # fmt: skip
-        yield from _devices([view.device for view in views.values()])
+        yield from _devices(statuses)
 
 
 _GAUGE, _COUNTER = GaugeMetricFamily, CounterMetricFamily

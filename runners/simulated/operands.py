@@ -286,11 +286,11 @@ class Operands:
         if special is not None:
             if bits != special.bits and 1 in (bits, special.bits):
                 self.unsupported(f"{name} has {special.bits} bits, not {bits}")
-            fetch = special.fetch
+            whole = special.fetch
             if bits == special.bits:
-                return fetch
+                return whole
             dtype = DTYPES[bits]
-            return lambda warps: fetch(warps).astype(dtype)
+            return lambda warps: whole(warps).astype(dtype)
         found = self.instruction.scope.find(name)
         if isinstance(found, Variable):
             if not _TAKES_ADDRESSES.match(self.instruction.opcode):
