@@ -286,11 +286,11 @@ class Operands:
         if special is not None:
             if bits != special.bits and 1 in (bits, special.bits):
                 self.unsupported(f"{name} has {special.bits} bits, not {bits}")
-            whole = special.fetch
+            fetch = special.fetch
             if bits == special.bits:
-                return whole
+                return fetch
             dtype = DTYPES[bits]
-            return lambda warps: whole(warps).astype(dtype)
+            return lambda warps: fetch(warps).astype(dtype)
         found = self.instruction.scope.find(name)
         if isinstance(found, Variable):
             if not _TAKES_ADDRESSES.match(self.instruction.opcode):
