@@ -8,8 +8,12 @@ name of a machine. Nothing has to be computed to use it.
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import mmap
+import os
 import re
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +25,6 @@ from numpy.typing import NDArray
 from corpus import durable
 from corpus.programs import decode_program, encode_program
 from oracle.errors import UsageError, WarpfuzzError
-from oracle.given_files import read_given, reason_of
 from oracle.program import Program, walk
 from oracle.steps import is_lane_code
 from oracle.targets import Module, parse_target
@@ -145,12 +148,12 @@ def write_set(path: Path, made: ScreeningSet) -> None:
 
 
 def read_set(path: Path) -> ScreeningSet:
-    """Read a set.
+    """Read a set; its images stay in the file until they are used.
 
     Raises UsageError if there is no such file, it is no set, it is damaged, or what it says cannot
     be.
     """
-    data = _contents(path)
+    data = _mapped(path)
     start = len(_MAGIC) + _LENGTH_BYTES + _DIGEST_BYTES
     if data[: len(_MAGIC)].tobytes() != _MAGIC or data.size < start:
         raise UsageError(f"{path} is no screening set; `warpfuzz distill --output FILE` makes one")
@@ -181,15 +184,20 @@ def read_set(path: Path) -> ScreeningSet:
     return ScreeningSet(description=header.description, programs=programs)
 
 
-def _contents(path: Path) -> NDArray[np.uint8]:
+def _mapped(path: Path) -> NDArray[np.uint8]:
     try:
-        if path.exists() and not path.is_file():
-            raise OSError(0, "it is no plain file")
-        return np.frombuffer(read_given(path, most=SET_BYTES), np.uint8)
-    except OSError as error:
+        # A pipe is not waited for.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise OSError(errno.ENXIO, "it is no plain file")
+            if found.st_size > SET_BYTES:
+                raise OSError(errno.EFBIG, f"it has more than {SET_BYTES >> 30} GiB")
+            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or "it is empty"
         raise UsageError(
-            f"{path} cannot be read: {reason_of(error)}; `warpfuzz distill --output FILE` makes "
-            "a set"
+            f"{path} cannot be read: {said}; `warpfuzz distill --output FILE` makes a set"
         ) from None
 
 
