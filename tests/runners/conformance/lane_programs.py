@@ -22,7 +22,7 @@ ROWS = tuple(range(0, 512, 16))
 
 
 def held(form: Form, operand: str) -> Registers:
-    return Registers.of(form.vector(operand))
+    return Registers.of(form.vectors[operand])
 
 
 def plain(form: Form, *, over: str = "d", offset: int = 16) -> Program:
