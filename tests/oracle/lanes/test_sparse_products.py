@@ -388,7 +388,7 @@ def arrays(**changes: Any) -> dict[str, Any]:
         ({"selector": [0]}, "it is 0 or 1"),
         ({"selector": np.array([0, 1])}, "it is 0 or 1"),
         ({"selector": 1.0}, "it is 0 or 1"),
-        ({"metadata": np.zeros((5, 32, 1), np.uint32)}, r"takes \(\.\.\., 32\)"),
+        ({"metadata": np.zeros((5, 32, 1), np.uint32)}, r"must be \(\.\.\., 32\)"),
         ({"metadata": np.zeros((5, 32), np.int64)}, "uint32"),
         ({"metadata": np.zeros((4, 32), np.uint32)}, "leading dimensions differ"),
         ({"metadata": np.zeros(32, np.uint32)}, "leading dimensions differ"),
