@@ -26,7 +26,6 @@ from fuzz.campaign.status import (
 )
 from fuzz.campaign.store import Budget
 from fuzz.console.dashboard import dashboard, examined_words, pace_words
-from fuzz.console.report import print_report, write_report
 from fuzz.findings.families import (
     FamilyState,
     FindingGroup,
@@ -39,17 +38,6 @@ from fuzz.findings.families import (
 from fuzz.kinds import sentence
 from fuzz.output import HEARTBEAT_SECONDS, console, counted, duration, emit, harmless, is_watched
 from oracle.errors import UsageError
-
-__all__ = [
-    "Several",
-    "Watching",
-    "dashboard",
-    "print_report",
-    "serving",
-    "watching",
-    "write_report",
-]
-
 
 STATE_SECONDS = 10.0
 """Between two lines of state with --json: as often as a campaign writes its statistics."""
@@ -174,7 +162,7 @@ class LineWatching(Watching):
         self._events = status.event_count
         self._findings(status)
         now = time.monotonic()
-        finishing = status.finishing and not status.stopped and bool(status.waiting)
+        finishing = status.finishing and bool(status.waiting)
         if now - self._last >= HEARTBEAT_SECONDS or (finishing and not self._finishing):
             self._last = now
             self._print(heartbeat(status))
@@ -223,7 +211,6 @@ def _news(group: FindingGroup) -> str:
 
 def heartbeat(status: CampaignStatus) -> str:
     """Return a campaign as one line."""
-    stalled = sum(worker.stalled for worker in status.workers)
     parts = [
         f"{duration(status.seconds)}: {counted(status.cases, status.words.case)}, "
         f"{status.recent_rate:,.0f} a second",
@@ -235,10 +222,12 @@ def heartbeat(status: CampaignStatus) -> str:
         parts.append(examined)
     if held := held_words(status):
         parts.append(held)
-    if status.finishing and not status.stopped:
+    if status.finishing:
         parts.append("finishing")
-    if stalled:
-        parts.append(f"{stalled} of {counted(len(status.workers), 'process', 'processes')} stalled")
+    if status.stalled:
+        parts.append(
+            f"{status.stalled} of {counted(len(status.workers), 'process', 'processes')} stalled"
+        )
     if missing := missing_words(status.hosts):
         parts.append(harmless(missing, one_line=True))
     parts += [

@@ -19,7 +19,14 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from fuzz import warpfuzz_version
-from fuzz.campaign.status import CampaignStatus, HostStatus, short, stage_shares, told_apart
+from fuzz.campaign.status import (
+    TOLD_APART,
+    CampaignStatus,
+    HostStatus,
+    figures,
+    short,
+    stage_shares,
+)
 from fuzz.checks.protocol import DeviceStatus
 from fuzz.console.dashboard import THROTTLING
 from fuzz.console.screening import DeviceView
@@ -53,7 +60,7 @@ class CampaignMetrics(Collector):
         )  # fmt: skip
         yield _labelled(
             _COUNTER, "warpfuzz_cases", "Cases of finished rounds, by outcome.", "outcome",
-            told_apart(status),
+            figures(status, TOLD_APART),
         )  # fmt: skip
         yield _GAUGE(
             "warpfuzz_cases_per_second", "Cases per second, lately.", value=status.recent_rate

@@ -56,9 +56,10 @@ from fuzz.checks.protocol import (
 )
 from fuzz.cli import main
 from fuzz.commands.status import status_view
-from fuzz.console import JsonWatching, LineWatching, dashboard, heartbeat, print_report
+from fuzz.console import JsonWatching, LineWatching, heartbeat
+from fuzz.console.dashboard import dashboard
 from fuzz.console.metrics import CampaignMetrics
-from fuzz.console.report import write_report
+from fuzz.console.report import campaign_report, write_report
 from fuzz.findings.families import Bucket
 from fuzz.fleet import pool as fleet_pool
 from fuzz.fleet.host import Begun, Code, Host
@@ -369,7 +370,7 @@ def test_nodes_that_are_gone_and_back_are_told_of_wherever_somebody_looks(
     told = "3 nodes lost, 3 back; 3 actors lost, 3 back"
     assert told in seen["status back"]
     report = StringIO()
-    print_report(status, corpus.path, Console(file=report, width=200, theme=THEME))
+    campaign_report(status, corpus.path).show(Console(file=report, width=200, theme=THEME))
     assert f"Of the fleet: {told}; none is missing now." in report.getvalue()
     fleet = summary(status)["fleet"]
     assert (fleet["nodes"], fleet["nodes_lost"], fleet["nodes_back"]) == (4, 3, 3)
@@ -425,8 +426,8 @@ def test_a_campaign_whose_cluster_is_gone_says_so_in_its_files_and_is_resumed(
     with pytest.raises(InfrastructureError, match="the Ray cluster is gone"):
         outcome(folder, cluster, {10: go}, 40)
     figures = read_figures(folder)
-    assert (figures.life, figures.summary.stopped) == (Life.ENDED, "the Ray cluster is gone")
-    assert figures.summary.rounds >= 10
+    assert (figures.life, figures.status.stopped) == (Life.ENDED, "the Ray cluster is gone")
+    assert figures.status.rounds >= 10
     resumed = outcome(folder, FakeCluster([1], host_of(Answering)), {}, 40)
     assert resumed == outcome(tmp_path / "alone", FakeCluster([1], host_of(Answering)), {}, 40)
 
@@ -439,7 +440,7 @@ def test_of_many_changes_the_latest_are_kept() -> None:
         hosts.hear(replace(gone, change=Change.BACK))
     assert (hosts.count, len(hosts.news), len(hosts.state.events)) == (6_000, 2_000, 200)
     told = CampaignStatus.events_since
-    status = SimpleNamespace(events=hosts.news, event_count=hosts.count)
+    status = SimpleNamespace(news=hosts.news, event_count=hosts.count)
     assert [len(told(status, count)) for count in (0, 5_990, 6_000)] == [2_000, 10, 0]
     assert (hosts.statuses()[0].nodes_lost, hosts.statuses()[0].nodes_missing) == (3_000, 0)
 

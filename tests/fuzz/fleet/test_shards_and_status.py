@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from corpus import create_corpus
 from fuzz.campaign.check_wrappers import Shard, Sharded
 from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
-from fuzz.campaign.status import FoundRow, Life, Summary, read_figures
+from fuzz.campaign.status import CampaignStatus, FoundRow, Life, read_figures
 from fuzz.campaign.store import CampaignStore
 from fuzz.checks.programs import ProgramCoverage, Programs
-from fuzz.checks.protocol import RoundJob
+from fuzz.checks.protocol import RoundJob, Words
 from fuzz.fleet.screening import ScreenHost
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
@@ -107,12 +107,12 @@ def test_the_status_of_campaigns_is_told_from_their_files(tmp_path: Path) -> Non
     lives = {name: read_figures(tmp_path / name).life for name in ("running", "ended", "silent")}
     assert lives == {"running": Life.RUNNING, "ended": Life.ENDED, "silent": Life.SILENT}
     figures = read_figures(running)
-    assert figures.rates == [50.0, 51.0]
-    assert len(figures.summary.unknown) == 1
+    assert figures.status.recent_rate == 51.0
+    assert len(figures.status.unknown) == 1
     shown = warpfuzz(tmp_path, "status", "running", "ended", "silent")
     assert shown.code == 0
     # The cases of a line come to all of them.
-    told = "1,000 cases, 990 compared, 2 not compiled or not run to the end, 8 could not be asked ·"
+    told = "990 cases compared, 2 not compiled or not run to the end, 8 could not be asked\n"
     assert shown.out.count(told) == 3, shown.out
     for words in ("budget spent", "it was killed", "3,000 cases", "61 °C", "1 violation"):
         assert words in shown.out.replace("\xa0", " "), words
@@ -125,7 +125,7 @@ def test_a_line_that_is_being_written_is_left_out(tmp_path: Path) -> None:
     corpus = written(tmp_path / "c", stopped="", lines=3)
     with (corpus / "campaign" / "statistics.jsonl").open("ab") as file:
         file.write(b'{"rate": 99.0, "wor')
-    assert read_figures(corpus).newest.rate == 52.0
+    assert read_figures(corpus).status.recent_rate == 52.0
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'{"summary": {"cases": -1}}', b"\xff"])
@@ -147,9 +147,10 @@ def test_each_cause_of_findings_is_told_once_and_none_is_left_out() -> None:
         return FoundRow(verdict="violation", title=title, family=group, **more)
 
     rows = [row("a", "1"), row("b", "2"), row("c", "1"), row("d"), row("k", known=True), row("e")]
-    summary = Summary(cases=1, seconds=1, rounds=1, seed=1, stopped="", findings=rows)
-    assert sorted(one.title for one in summary.unknown) == ["a", "b", "d", "e"]
-    assert [one.title for one in summary.known] == ["k"]
+    words = Words(subject="", where="", case="case", agreement="", nothing_compared="")
+    told = CampaignStatus(words=words, cases=1, seconds=1, rounds=1, seed=1, stopped="", rows=rows)
+    assert sorted(one.title for one in told.unknown) == ["a", "b", "d", "e"]
+    assert [one.title for one in told.known] == ["k"]
 
 
 def test_a_host_that_screens_nothing_says_so() -> None:
