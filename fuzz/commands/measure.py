@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -25,7 +25,8 @@ from fuzz.measuring import (
     measured_model,
 )
 from fuzz.options import Measure, check_conflicts
-from fuzz.output import check_output, console, counted, emit, emit_summary, say, table, typed
+from fuzz.output import check_output, counted, emit_summary, say, typed
+from fuzz.output.report import Report, ReportColumn, ReportRow, Section, rows_of
 from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened
 from fuzz.runner_pool import runner_pool
 from oracle.formats import FORMATS
@@ -151,12 +152,8 @@ class _Report:
     def unit(self, result: MeasuredResult) -> None:
         now = self.measured[-1]
         now.results.append(result)
-        if self.options.json:
-            emit({**_as_json(result), **({"compiler": now.compiler} if now.compiler else {})})
-        elif result.contradiction is not None:
-            _print_refusal(result, result.contradiction)
-        else:
-            _print_figures(result)
+        row = {**_as_json(result), **({"compiler": now.compiler} if now.compiler else {})}
+        unit_report(result, row).write(json=self.options.json)
 
     def end(self, *, seconds: float) -> bool:
         """Print the sum, and write the file; tell whether something is another than known."""
@@ -252,37 +249,55 @@ def _shown(figure: MeasuredFigure, value: Any) -> str:
     return f"{value:#x}" if figure.name == "nan" and isinstance(value, int) else str(value)
 
 
-def _print_figures(result: MeasuredResult) -> None:
-    headings = ("figure", "value", "model", "probes against others", "not told apart")
-    shown = table(*headings, title=result.unit.name)
-    for figure in result.figures:
-        finding = figure.finding
-        known = Text("same")
-        if not figure.is_known:
-            known = Text(_shown(figure, figure.known), style="worst")
-        others = [one for one in (finding.value, *finding.others) if one != figure.value]
-        apart = ", ".join(map(str, others)) if len(others) > 3 else str(others)[1:-1]
-        if len(others) > 3 and all(isinstance(one, int) for one in others):
-            apart = f"{len(others)} from {min(others)} to {max(others)}"
-        refuting = f"{finding.refuting:,}" if finding.refuting else ""
-        name, value = figure.name.replace("_", " "), _shown(figure, figure.value)
-        shown.add_row(name, value, known, refuting, apart)
-    console().print(shown)
+_COLUMNS = (
+    *(ReportColumn(name) for name in ("figure", "value", "model")),
+    ReportColumn("probes against others", number=True),
+    ReportColumn("not told apart"),
+)
+
+
+def unit_report(result: MeasuredResult, row: Mapping[str, Any]) -> Report:
+    """Return the figures of a unit, or why none describes it, with its JSON object."""
+    rows, refusal = [ReportRow(data=row, listed=False)], result.contradiction
+    if refusal is not None:
+        refused = Text(_refusal(result, refusal), style="bad")
+        return Report(rows=rows, sentences=[refused, ""])
+    figures = [
+        {
+            "figure": figure.name.replace("_", " "),
+            "value": _shown(figure, figure.value),
+            "model": "same" if figure.is_known else Text(_shown(figure, figure.known), "worst"),
+            "probes against others": figure.finding.refuting or "",
+            "not told apart": _not_told_apart(figure),
+        }
+        for figure in result.figures
+    ]
     images = counted(result.images, "random image")
-    say(f"{counted(result.probes, 'probe')}, and {images}: 0 differ.\n")
+    return Report(
+        before=[Section(heading=result.unit.name, columns=_COLUMNS, rows=rows_of(figures))],
+        rows=rows,
+        sentences=[f"{counted(result.probes, 'probe')}, and {images}: 0 differ.", ""],
+    )
 
 
-def _print_refusal(result: MeasuredResult, refusal: Contradiction) -> None:
+def _not_told_apart(figure: MeasuredFigure) -> str:
+    finding = figure.finding
+    others = [one for one in (finding.value, *finding.others) if one != figure.value]
+    if len(others) > 3 and all(isinstance(one, int) for one in others):
+        return f"{len(others)} from {min(others)} to {max(others)}"
+    return ", ".join(map(str, others)) if len(others) > 3 else str(others)[1:-1]
+
+
+def _refusal(result: MeasuredResult, refusal: Contradiction) -> str:
     d, multiplicand, _, c = (FORMATS[name] for name in result.unit.types.split("."))
     products = [f"{x:#x} x {y:#x}" for x, y in zip(refusal.a, refusal.b, strict=True) if x or y]
     nearest = ""
     if refusal.nearest is not None:
         nearest = f", and the nearest figures give {refusal.nearest:#0{d.bits // 4 + 2}x}"
-    say(
+    return (
         f"{result.unit.name}: refused. No rule that a model can express gives what the device "
         f"returns for {counted(refusal.differing, 'probe')} of {refusal.among:,}. The first one "
         f"shows {refusal.family}: {multiplicand.name} products {', '.join(products)}, "
         f"C {refusal.c:#x} ({c.name}): the device returns "
-        f"{refusal.returned:#0{d.bits // 4 + 2}x}{nearest}.\n",
-        style="bad",
+        f"{refusal.returned:#0{d.bits // 4 + 2}x}{nearest}."
     )

@@ -145,8 +145,6 @@ _WIDTH_WITHOUT_TERMINAL = 160
 """Columns of a page in a pipe or a file; a table has a line for each row there."""
 
 
-WIDE = 110
-"""Columns from which the instruction of a finding has a column of its own."""
 _MOST_COLUMNS = 1_000
 """More than a screen has; COLUMNS may say anything, and every line is filled up to there."""
 
@@ -360,10 +358,6 @@ def generator() -> str:
     return f"warpfuzz {warpfuzz_version()}"
 
 
-_EIGHTHS = " ▏▎▍▌▋▊▉"
-"""Block Elements of Unicode: a bar grows by an eighth of a column."""
-
-
 def kind_style(kind: Kind, *, known: bool) -> str:
     """Return the style of a finding."""
     return "known" if known else KINDS[kind].style
@@ -386,21 +380,6 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
-def bar(share: float, width: int, style: str, *, ascii_only: bool = False) -> Text:
-    """Return a bar of text, so that it stays in reports and without colours."""
-    share = min(1.0, max(0.0, share)) if share == share else 0.0
-    if ascii_only:
-        filled = round(share * width)
-        return (
-            Text().append("#" * filled, style=style).append("." * (width - filled), style="quiet")
-        )
-    whole, part = divmod(round(share * width * 8), 8)
-    text = "█" * whole + (_EIGHTHS[part] if part else "")
-    if share and not text:
-        text = _EIGHTHS[1]
-    return Text().append(text, style=style).append("·" * (width - len(text)), style="quiet")
-
-
 def plain(text: str, style: str = "") -> Text:
     """Return a name from elsewhere as text that cannot move the cursor."""
     return Text(harmless(text, one_line=True), style=style)
@@ -408,8 +387,6 @@ def plain(text: str, style: str = "") -> Text:
 
 _ASCII = str.maketrans(
     {"█": "#", "─": "-", "·": ".", "…": "~", "→": ">", "−": "-", "°": "o", "×": "x"}
-    | dict.fromkeys("▏▎▍▌▋▊▉", "=")
-    | dict(zip("▁▂▃▄▅▆▇", "__..--=", strict=True))
 )
 """One sign for each, so that styles stay where they are."""
 

@@ -8,7 +8,7 @@ import pytest
 from command_line import warpfuzz
 
 from fuzz.commands import measure
-from fuzz.commands.measure import _print_figures
+from fuzz.commands.measure import unit_report
 from fuzz.measuring import MeasuredFigure, MeasuredResult
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError
@@ -63,7 +63,8 @@ def test_what_is_not_told_apart_is_shown(
     finding = Finding(value=26, others=others, refuting=3)
     figure = MeasuredFigure(name="fraction_bits", finding=finding, known=26)
     unit = MeasuredUnit(name="a unit", types="f32.f16.f16.f32", forms=())
-    _print_figures(MeasuredResult(unit=unit, probes=9, figures=(figure,), contradiction=None))
+    result = MeasuredResult(unit=unit, probes=9, figures=(figure,), contradiction=None)
+    unit_report(result, {}).write(json=False)
     (row,) = (line for line in capsys.readouterr().out.splitlines() if "fraction bits" in line)
     assert row.split("3", 1)[1].strip() == shown
 
