@@ -116,22 +116,18 @@ def event_line(event: Mapping[str, str | int]) -> str:
     return f"{when} UTC: {text}"
 
 
-class HostStatus(Struct, frozen=True, kw_only=True):
+class HostStatus(HostRecord, kw_only=True, forbid_unknown_fields=False):
     """A host of a fleet: what is missing now, and what was lost and came back over all resumptions.
 
     Hosts are told apart by their names: several nodes may be on one.
     """
 
     host: str
-    nodes: int
-    nodes_missing: int
+    nodes: int = 0
+    nodes_missing: int = 0
     """That went, and have not come back."""
-    actors_missing: int
-    nodes_lost: int
-    nodes_back: int
-    actors_lost: int
-    actors_back: int
-    gone: Mapping[str, str] = field(default_factory=dict)
+    actors_missing: int = 0
+    gone: dict[str, str] = field(default_factory=dict)
     """By the ids of its nodes that are missing: when they went, in UTC (ISO 8601)."""
 
 
@@ -182,10 +178,7 @@ class Hosts(Struct, kw_only=True):
     """
 
     state: State
-    _nodes: dict[str, int] = field(default_factory=dict)
-    _missing: dict[tuple[str, Part], int] = field(default_factory=dict)
-    _gone: dict[str, dict[str, str]] = field(default_factory=dict)
-    """By host and id: when nodes went that are missing, the first first."""
+    _now: dict[str, HostStatus] = field(default_factory=dict)
     news: list[Mapping[str, str | int]] = field(default_factory=list)
     """The latest events of this process, as JSON objects."""
     count: int = 0
@@ -194,22 +187,22 @@ class Hosts(Struct, kw_only=True):
         """Count a change."""
         host, part, change = changed.host, changed.part, changed.change
         record = self.state.hosts.setdefault(host, HostRecord())
-        key = host, part
+        now = self._of(host)
         came = change in (Change.JOINED, Change.BACK, Change.THERE)
         time_now = datetime.now(UTC).isoformat(timespec="seconds")
         if part is Part.NODE:
-            self._nodes[host] = max(0, self._nodes.get(host, 0) + (1 if came else -1))
-            gone = self._gone.setdefault(host, {})
+            now.nodes = max(0, now.nodes + (1 if came else -1))
             if change is Change.GONE:
-                gone[changed.node] = time_now
+                now.gone[changed.node] = time_now
             elif change is Change.BACK:
-                gone.pop(changed.before, None)
-        if change is Change.GONE:
-            self._missing[key] = self._missing.get(key, 0) + 1
-            setattr(record, f"{part}s_lost", getattr(record, f"{part}s_lost") + 1)
-        elif change is Change.BACK:
-            self._missing[key] = max(0, self._missing.get(key, 0) - 1)
-            setattr(record, f"{part}s_back", getattr(record, f"{part}s_back") + 1)
+                now.gone.pop(changed.before, None)
+        for one, name, more in (
+            (now, "missing", {Change.GONE: 1, Change.BACK: -1}),
+            (record, "lost", {Change.GONE: 1}),
+            (record, "back", {Change.BACK: 1}),
+        ):
+            count = getattr(one, f"{part}s_{name}") + more.get(change, 0)
+            setattr(one, f"{part}s_{name}", max(0, count))
         if change is not Change.THERE:
             event: dict[str, str | int] = {
                 "time": time_now, "part": part.value, "change": change.value, "host": host,
@@ -229,16 +222,14 @@ class Hosts(Struct, kw_only=True):
     def statuses(self) -> Sequence[HostStatus]:
         """Return the hosts in the order of their names."""
         return [
-            HostStatus(
-                host=host,
-                nodes=self._nodes.get(host, 0),
-                nodes_missing=self._missing.get((host, Part.NODE), 0),
-                actors_missing=self._missing.get((host, Part.ACTOR), 0),
-                gone=dict(self._gone.get(host, {})),
-                **msgspec.structs.asdict(record),
+            msgspec.structs.replace(
+                now, gone=dict(now.gone), **msgspec.structs.asdict(self.state.hosts[now.host])
             )
-            for host, record in sorted(self.state.hosts.items())
+            for now in map(self._of, sorted(self.state.hosts))
         ]
+
+    def _of(self, host: str) -> HostStatus:
+        return self._now.setdefault(host, HostStatus(host=host))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -152,7 +152,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
             budget=budget,
             corpus=corpus,
             known=known,
-            observer=Several(watchers=(watcher, *metrics)),
+            observer=Several(watcher, *metrics),
             store=store,
             state=state,
         )

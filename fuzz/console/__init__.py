@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from types import FrameType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -20,12 +20,11 @@ from fuzz.campaign.campaign import Observer
 from fuzz.campaign.status import (
     CampaignStatus,
     event_line,
-    held_words,
     missing_words,
     statistics,
 )
 from fuzz.campaign.store import Budget
-from fuzz.console.dashboard import dashboard, examined_words, pace_words
+from fuzz.console.dashboard import dashboard, foot_words, pace_words
 from fuzz.findings.families import (
     FamilyState,
     FindingGroup,
@@ -48,8 +47,8 @@ _PER_SECOND = 4
 """Redraws of a terminal."""
 
 
-class Watching(Protocol):
-    """Receiver of a campaign's status, within a `with` statement."""
+class Watching:
+    """Somebody who is told of a campaign, within a `with` statement."""
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -57,21 +56,21 @@ class Watching(Protocol):
 
     def __exit__(self, *_: object) -> None:
         """Leave the terminal as it was."""
-        return
 
     def update(self, status: CampaignStatus) -> None:
         """Take the campaign's present status; cheap enough to be called at any rate."""
+        raise NotImplementedError
 
 
-@dataclass(frozen=True, kw_only=True)
 class Several:
     """Several who watch the same campaign."""
 
-    watchers: Sequence[Observer]
+    def __init__(self, *watchers: Observer) -> None:
+        self._watchers = watchers
 
     def update(self, status: CampaignStatus) -> None:
         """Tell all of them."""
-        for watcher in self.watchers:
+        for watcher in self._watchers:
             watcher.update(status)
 
 
@@ -108,10 +107,10 @@ class LiveWatching(Watching):
 
     def __init__(self, budget: Budget, out: Console) -> None:
         self._budget = budget
-        self._status: CampaignStatus | None = None
+        self._shown: RenderableType = Text("starting …", style="quiet")
         self._live = Live(
             console=out,
-            get_renderable=self._render,
+            get_renderable=lambda: self._shown,
             refresh_per_second=_PER_SECOND,
             transient=True,
         )
@@ -125,12 +124,7 @@ class LiveWatching(Watching):
 
     def update(self, status: CampaignStatus) -> None:
         """Keep what the next redraw shows."""
-        self._status = status
-
-    def _render(self) -> RenderableType:
-        if self._status is None:
-            return Text("starting …", style="quiet")
-        return dashboard(self._status, self._budget)
+        self._shown = dashboard(status, self._budget)
 
 
 class LineWatching(Watching):
@@ -216,12 +210,8 @@ def heartbeat(status: CampaignStatus) -> str:
         f"{status.recent_rate:,.0f} a second",
         pace_words(status),
         _found(status),
-        f"nothing new for {duration(status.seconds_since_new)}",
+        *foot_words(status, Budget()),
     ]
-    if examined := examined_words(status):
-        parts.append(examined)
-    if held := held_words(status):
-        parts.append(held)
     if status.finishing:
         parts.append("finishing")
     if status.stalled:

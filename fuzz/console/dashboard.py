@@ -253,17 +253,16 @@ def examined_words(status: CampaignStatus) -> str:
     return ", ".join(parts)
 
 
+def foot_words(status: CampaignStatus, budget: Budget) -> list[str]:
+    """Say since when nothing is new, and what is left to be done."""
+    quiet = "" if budget.quiet is None else f" (ends at {duration(budget.quiet)})"
+    new = f"nothing new for {duration(status.seconds_since_new)}{quiet}"
+    return [new, *filter(None, (examined_words(status), held_words(status)))]
+
+
 def _foot(status: CampaignStatus, budget: Budget) -> Text:
-    line = Text(f"nothing new for {duration(status.seconds_since_new)}")
-    if budget.quiet is not None:
-        line.append(f" (ends at {duration(budget.quiet)})")
-    if examined := examined_words(status):
-        line.append(f" · {examined}", style="odd")
-    if held := held_words(status):
-        line.append(f" · {held}")
-    if not status.stopped:
-        line.append(" · Ctrl-C ends it")
-    return line
+    ends = [] if status.stopped else ["Ctrl-C ends it"]
+    return Text(" · ".join([*foot_words(status, budget), *ends]))
 
 
 # Stages

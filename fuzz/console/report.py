@@ -11,7 +11,7 @@ from markupsafe import Markup
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from corpus import Kind, durable, open_corpus
+from corpus import durable, open_corpus
 from fuzz import warpfuzz_version
 from fuzz.campaign.status import (
     CampaignStatus,
@@ -31,7 +31,6 @@ from fuzz.findings.families import (
     finding_groups,
     group_counts,
 )
-from fuzz.kinds import KINDS
 from fuzz.output import (
     counted,
     duration,
@@ -55,7 +54,6 @@ from fuzz.output.report import (
 )
 from fuzz.reducer import opcodes_of
 from oracle.errors import WarpfuzzError
-from oracle.isa import SHAPES
 
 
 def campaign_report(status: CampaignStatus, corpus: Path) -> Report:
@@ -75,10 +73,6 @@ def _sentences(status: CampaignStatus, corpus: Path) -> Iterator[str | Text]:
     if lost := fleet_words(fleet_row(status.hosts)):
         missing = missing_words(status.hosts) or "none is missing now"
         yield plain(f"Of the fleet: {lost}; {missing}.", style="odd")
-    lines = [ids for _, _, _, ids in _lines(status.families)]
-    if any(len(ids) > 1 for ids in lines):
-        found = counted(sum(group_counts(status.families)), "finding")
-        yield f"{counted(len(lines), 'line')}, {found}: +N stands for N more, of other shapes."
     yield _summed_up(status)
     yield _concluded(status)
     yield from (Text(_sentence(said.plain), style=said.style) for said in apart(status))
@@ -194,26 +188,24 @@ _MEMBERS = (
 
 
 def _found_rows(families: Iterable[FamilyState]) -> list[ReportRow]:
-    """Return a row for what a person reads as one finding, worst first."""
+    """Return a row for each cause, worst first."""
     return [
         ReportRow(
             data={
                 "kind": Text(
-                    kind_name(line.kind), kind_style(line.kind, known=line.known is not None)
+                    kind_name(one.kind), kind_style(one.kind, known=one.known is not None)
                 ),
-                "cases": line.cases,
-                "what": plain(" ".join((what, *shapes))).append_text(
-                    plain(f"{line.each_kind}{line.remark}", style="quiet")
+                "cases": one.cases,
+                "what": plain(one.what).append_text(
+                    plain(f"{one.each_kind}{one.remark}", style="quiet")
                 ),
-                "instruction": plain(_example(line), style="quiet"),
-                "smallest case": f"{ids[0]}{f' +{len(ids) - 1}' * (len(ids) > 1)}"
-                if ids
-                else "not stored",
-                "id": ids[0] if ids else "",
+                "instruction": plain(_example(one), style="quiet"),
+                "smallest case": one.shown.id or "not stored",
+                "id": one.shown.id or "",
             },
-            style="known" if line.known is not None else "",
+            style="known" if one.known is not None else "",
         )
-        for line, what, shapes, ids in _lines(families)
+        for one in finding_groups(families)
     ]
 
 
@@ -319,36 +311,6 @@ def told_apart_words(status: CampaignStatus) -> str:
         if (count := status.counts[one.words]) or not one.odd
     ]
     return f"{words} ({', '.join(shown)})" if shown else words
-
-
-def _lines(
-    families: Iterable[FamilyState],
-) -> Iterator[tuple[FindingGroup, str, tuple[str, ...], tuple[str, ...]]]:
-    """Join groups that a person reads as one: they differ in the shape alone.
-
-    Yields
-    ------
-    tuple
-        What was joined, what it is without a shape, the shapes, and the ids of the findings that
-        stand for the groups, as far as they are stored.
-    """
-    lines: dict[tuple[Kind, str, str, str], list[tuple[str, FindingGroup]]] = {}
-    for group in finding_groups(families):
-        what, shape = group.what, ""
-        head, _, said = what.partition(": ")
-        if KINDS[group.kind].quotes:
-            what, said = head, ""
-        if not said:
-            # What is said of values stands for all shapes already: that of the title is an example.
-            shape = next((word for word in what.split(" ") if word.rstrip(",") in SHAPES), "")
-            what = what.replace(shape, "").replace("  ", " ").strip() if shape else what
-        message = "" if group.kind is not Kind.REJECTED else group.shown.case.runners[-1].message
-        lines.setdefault((group.kind, group.remark, what, message), []).append((shape, group))
-    for (_, _, what, _), joined in lines.items():
-        shapes = tuple(shape.rstrip(",") for shape, _ in joined if shape)
-        ids = tuple(one.shown.saved.id for _, one in joined if one.shown.saved is not None)
-        members = tuple(member for _, group in joined for member in group.members)
-        yield FindingGroup(members=members), what, shapes, ids
 
 
 def _example(group: FindingGroup) -> str:

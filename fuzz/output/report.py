@@ -225,13 +225,15 @@ class Report:
 
     def show(self, out: Console) -> None:
         """Print it for people."""
-        lines = getattr(out, "has_lines", False)
-        for line in self._verdict:
-            out.print(plain(line, style="bold"), soft_wrap=lines)
+        whole = getattr(out, "has_lines", False)
+        for verdict in self._verdict:
+            out.print(plain(verdict, style="bold"), soft_wrap=whole)
         for section in self.sections:
             out.print(section.table())
         for said in self.sentences:
-            out.print(plain(said) if isinstance(said, str) else said, soft_wrap=lines)
+            line = plain(said) if isinstance(said, str) else said
+            # A command has to be copied as it is.
+            out.print(line, soft_wrap=whole or "warpfuzz " in line.plain)
 
     @property
     def _verdict(self) -> list[str]:

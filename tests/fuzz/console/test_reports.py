@@ -167,25 +167,6 @@ def test_a_page_shows_how_the_campaign_went(tmp_path: Path) -> None:
     assert 'points="0.00,100.00 100.00,4.00"' in text
 
 
-def test_lines_of_the_table_add_up_to_the_findings_that_are_counted() -> None:
-    """36 lines stood over "54 findings", and nothing said what "+1" was (2026-11-24)."""
-    kind = Kind.ACCEPTED
-    shapes = ("m16n16k16", "m8n32k16", "m32n8k16")
-    found = [family(kind, f"wmma.store.d .f32 {shape}", 3) for shape in shapes]
-    found.append(family(kind, "wmma.mma, register name", 1))
-    stored = [
-        dataclasses.replace(one, saved=Saved(id=f"{number:016x}", path=Path("corpus"), new=True))
-        for number, one in enumerate(found)
-    ]
-    recorder = recording_console(columns=200)
-    campaign_report(on_a_gpu(families=stored), Path("corpus")).show(recorder)
-    text = recorder.export_text()
-    assert len(re.findall(r"^accepted ", text, re.M)) == 2
-    assert " +2\n" in re.sub(" +\n", "\n", text)
-    assert "2 lines, 4 findings: +N stands for N more, of other shapes." in text
-    assert ": 4 findings." in text
-
-
 @pytest.mark.parametrize("columns", [40, 80, 120, 200])
 def test_a_finding_takes_few_lines_of_the_table_at_every_width(columns: int) -> None:
     """At 80 columns the instruction had eleven, and took eight lines of each finding."""
