@@ -25,7 +25,7 @@ from fuzz.measuring import (
     measured_model,
 )
 from fuzz.options import Measure, check_conflicts
-from fuzz.output import check_output, counted, emit_summary, say, typed
+from fuzz.output import check_output, counted, say, typed
 from fuzz.output.report import Report, ReportColumn, ReportRow, Section, rows_of
 from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened
 from fuzz.runner_pool import runner_pool
@@ -171,23 +171,13 @@ class _Report:
         output = self.options.output
         if output is not None:
             durable.write_output(output, model_text(model).encode())
-        if self.options.json:
-            emit_summary(
-                device=ready.device, target=known.base, figures=asked, as_in_model=same,
-                not_told_apart=open_, refused=refused, images=images,
-                seconds=round(seconds, 1), seed=self.options.seed, known_model=known.name,
-                model=model.digest[:12], output=None if output is None else str(output),
-                stopped=self.stopped,
-            )  # fmt: skip
-            return bool(refused) or differs
-        if self.stopped:
-            say(f"Stopped before the end, after {counted(len(results), 'unit')}.")
-        say(
+        sentences = [f"Stopped before the end, after {counted(len(results), 'unit')}."]
+        sentences = sentences * self.stopped + [
             f"{same} of {counted(asked, 'figure')} as in the model of {known.base}"
             + (f"; {open_} more not told apart from other values" if open_ else "")
             + (f"; {counted(len(refused), 'unit')} refused" if refused else "")
             + f". {images:,} random images agree. {seconds:.0f} s."
-        )
+        ]
         if output is not None:
             where: tuple[str, ...] = ()
             choice = ready.choice
@@ -196,9 +186,18 @@ class _Report:
                 where = ("--runner", choice.name, "--target", ready.target)
             command = typed(("warpfuzz", "run", *where, "--model", output))
             left_out = _left_out(model, ready.target)
-            say(f"Written to {output}: `{command}` judges by it{left_out}")
+            sentences.append(f"Written to {output}: `{command}` judges by it{left_out}")
             if model.confidence is not Confidence.MEASURED:
-                say(f"Its figures are marked {model.confidence}: no GPU was measured.")
+                said = f"Its figures are marked {model.confidence}: no GPU was measured."
+                sentences.append(said)
+        summary = {
+            "device": ready.device, "target": known.base, "figures": asked, "as_in_model": same,
+            "not_told_apart": open_, "refused": refused, "images": images,
+            "seconds": round(seconds, 1), "seed": self.options.seed, "known_model": known.name,
+            "model": model.digest[:12], "output": None if output is None else str(output),
+            "stopped": self.stopped,
+        }  # fmt: skip
+        Report(sentences=sentences, summary=summary).write(json=self.options.json)
         return bool(refused) or differs
 
 

@@ -51,22 +51,26 @@ def typed(words: Iterable[str | Path]) -> str:
 T = TypeVar("T")
 
 
-def tracked(
-    things: Iterable[T], what: str, *, json: bool, out: Console | None = None
-) -> Iterator[T]:
-    """Iterate, with a progress bar where somebody can see it; nothing of it stays."""
+@contextmanager
+def bars(*, json: bool, out: Console | None = None) -> Iterator[Progress]:
+    """Give progress bars, which are seen where somebody can, and of which nothing stays."""
     out = out or console(stderr=True)
-    if json or not is_watched(out):
-        yield from things
-        return
-    progress = Progress(console=out, transient=True)
-    progress.start()
+    progress = Progress(console=out, transient=True, disable=json or not is_watched(out))
     try:
-        yield from progress.track(things, description=what)
+        yield progress
     finally:
         # Whoever prints has met the same error, or will: here nobody could catch it.
         with suppress(OSError):
             progress.stop()
+
+
+def tracked(
+    things: Iterable[T], what: str, *, json: bool, out: Console | None = None
+) -> Iterator[T]:
+    """Iterate, with a progress bar where somebody can see it."""
+    with bars(json=json, out=out) as progress:
+        progress.start()
+        yield from progress.track(things, description=what)
 
 
 @contextmanager
@@ -103,26 +107,17 @@ def fetcher(
     fetch: Callable[[str, Callable[[int, int], None]], T], *, json: bool
 ) -> Iterator[Callable[[str], T]]:
     """Give a function that fetches a compiler by its name and shows how far it is."""
-    out = console(stderr=json)
-    # Where nobody watches, not even an empty line is left of the bar.
-    bar = Progress(console=out, transient=True, disable=not is_watched(out))
+    with bars(json=False, out=console(stderr=json)) as bar:
 
-    def fetch_one(name: str) -> T:
-        task = bar.add_task(f"fetching {name if ':' in name else f'ptxas {name}'}", total=None)
+        def fetch_one(name: str) -> T:
+            task = bar.add_task(f"fetching {name if ':' in name else f'ptxas {name}'}", total=None)
+            bar.start()
+            try:
+                return fetch(name, lambda done, all_: bar.update(task, completed=done, total=all_))
+            finally:
+                bar.remove_task(task)
 
-        def told(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        bar.start()
-        try:
-            return fetch(name, told)
-        finally:
-            bar.remove_task(task)
-
-    try:
         yield fetch_one
-    finally:
-        bar.stop()
 
 
 THEME = Theme(
