@@ -240,6 +240,9 @@ OPTIONS: Mapping[str, Declared] = {
     "times": option("Run each case this many times.", type=_COUNT),
     "images": option("", type=_COUNT),
     "output": option(""),
+    "launch": option(
+        "TOML file: entry, grid, block, arguments, buffers.  [default: guessed from the text]"
+    ),
     "junit": option("Also write JUnit XML: one test for each finding."),
     "report": option("Also write the final report, as .svg or .html."),
     "metrics": option(
@@ -576,9 +579,7 @@ class Judge(Options, words="judge", runs="judge:judge_kernel"):
     """
 
     kernel: Path = argument()
-    launch: Path | None = option(
-        "TOML file: entry, grid, block, arguments, buffers.  [default: guessed from the text]"
-    )
+    launch: Path | None = shared("launch")
     runner: str | None = shared(
         "any_runner",
         "Where the kernel runs: on a GPU, on the simulated device (with --fault or --ptx-pass), or "
@@ -635,7 +636,7 @@ class Reduce(Options, words="reduce", runs="reduce:reduce"):
     level: int | None = shared(
         "level", "-O level.  [default: 3; with --differs any]", names=("--opt", "--level", "-O")
     )
-    launch: Path | None = option("With --differs: how it is launched, as for `judge`.")
+    launch: Path | None = shared("launch", "With --differs: how it is launched, as for `judge`.")
     runner: str | None = shared("any_runner", "With --differs: where it runs.  [default: cuda]")
     ptx_pass: str | None = shared("ptx_pass")
     faults: tuple[str, ...] = shared("faults")

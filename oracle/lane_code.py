@@ -42,7 +42,8 @@ _REGISTER = re.compile(r"([hrdp])(0|[1-9][0-9]{0,2})")
 _CARRY, _BORROW = "carry", "borrow"
 """The flag of add.cc, addc and their like, and of sub.cc and subc. In PTX ISA 9.7.2 they are one
 flag, and a borrow is 1; in the machine code of ptxas 11.8, 12.4, 12.8 and 13.4 an addition reads
-the opposite of a borrow (2026-11-28). A program in which one reads the other's is undefined."""
+the opposite of a borrow, and so does an H200 (2026-11-28). A program in which one reads the
+other's is undefined."""
 
 
 @cache

@@ -36,8 +36,8 @@ and what they hold. CUTLASS's comment on its SM120 operand shift has the four bi
 at the low end and zeros above, and needs no shift for 6 bits.
 
 Of `.s8.s4` (PTX ISA 9.4) a row is 16 signed elements of 4 bits and nothing else, 8 bytes, and each
-is extended to a byte by its sign. Inferred: its name has no padding, and its machine code a format
-of its own beside those of padded rows (ptxas 13.5 for sm_90a and sm_120a). Nobody has measured it.
+is extended to a byte by its sign: measured on H200, 2026-11-28 (code of ptxas 13.5.37 for sm_90a,
+rows 8 and 16 bytes apart).
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from oracle.lane_code import (
     Taken,
     every,
     inside,
+    read_by,
     trail,
     written_by,
 )
@@ -209,15 +210,12 @@ def _needed(
                 own = guarded.pop(id(one), _no_lanes())
                 counted = need[one.counter] if isinstance(one, Repeat) else own
                 wanted = (own | counted | _wanted_inside(one, need)) & came
-                if isinstance(one, If):
-                    need[one.predicate.removeprefix("!")] |= wanted
-                else:
-                    for name in (one.count, one.entry.removeprefix("!")):
-                        if isinstance(name, str) and name:
-                            need[name] = need[name] | wanted
+                for name in read_by(one):
+                    need[name] = need[name] | wanted
+                if isinstance(one, Repeat):
                     need[one.counter] = need[one.counter] & ~came
             case Leave():
-                loop = next(outer for outer in reversed(outer_of[id(one)]) if is_loop(outer))
+                loop = [outer for outer in outer_of[id(one)] if isinstance(outer, Repeat)][-1]
                 wanted = (guarded[id(loop)] | _wanted_inside(loop, need)) & came
                 need[one.predicate.removeprefix("!")] |= wanted
         if wanted.any():
@@ -226,15 +224,11 @@ def _needed(
             yield taken, wanted
 
 
-def is_loop(one: Statement) -> bool:
-    """Whether a statement is a loop of lanes."""
-    return isinstance(one, Repeat)
-
-
 def _wanted_inside(one: Statement, need: dict[str, Mask]) -> Mask:
     names = {name for block in inside(one).values() for some in every(block)
              for name in written_by(some)}  # fmt: skip
-    return np.logical_or.reduce([_no_lanes(), *(need[name] for name in names if name in need)])
+    met: Mask = np.logical_or.reduce([_no_lanes(), *(need[name] for name in names & need.keys())])
+    return met
 
 
 def around(

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.control import BuildContext
 from hypothesis.errors import StopTest, Unsatisfiable, UnsatisfiedAssumption
-from hypothesis.internal.conjecture.choice import choice_size
 from hypothesis.internal.conjecture.data import ConjectureData
 from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
 from hypothesis.strategies import SearchStrategy, integers, just, lists
@@ -114,7 +113,8 @@ class _Data(ConjectureData):
         while value >= count:
             value = self._bits(bits)
         value += min_value
-        self.length += choice_size(value)
+        # As Hypothesis counts: a byte for the type, then the number, signed (6.170, `choice_size`).
+        self.length += 2 + value.bit_length() // 8
         if self.length > self.max_length:
             self.mark_overrun()
         return value

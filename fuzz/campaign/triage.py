@@ -399,6 +399,7 @@ class Triage:
 
 
 def _first_word(case: Case) -> str:
+    # What a compiler says tells a cause without an instruction.
     return next(iter(case.identity.instructions), case.identity.message).partition(" ")[0]
 
 

@@ -306,6 +306,7 @@ class MatrixExaminer:
         self, entry: Entry, job: Examination, wrong: Sequence[Member], right: Sequence[Member]
     ) -> Found:
         finding, bucket, status = entry.finding, job.bucket, ShrinkStatus.RAW
+        kept = [PROGRAM] if PROGRAM in finding.files and job.seconds is None else []
         text = entry.read(MODULE).decode(errors="replace")
         again = self._refused(text, wrong, right, finding)
         if again.kind is not finding.kind or finding.origin is None:
@@ -318,7 +319,7 @@ class MatrixExaminer:
         return Found(
             bucket=bucket,
             case=msgspec.structs.replace(case, details=details, shrink=status),
-            files={MODULE: again.module.ptx.encode()},
+            files={MODULE: again.module.ptx.encode(), **{one: entry.read(one) for one in kept}},
             state=FoundState.REPLAYED,
         )
 

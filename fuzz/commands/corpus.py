@@ -15,7 +15,6 @@ from corpus.exchange import export_zip, is_archive, json_lines, opened_archive, 
 from corpus.known import known_with, load_known, mark_known
 from corpus.opening import named_corpus, named_entry
 from corpus.upkeep import Group, compare, grouped, merge, prune, verify
-from fuzz.findings.case import is_value_finding
 from fuzz.findings.families import accused, in_words, who_has
 from fuzz.kinds import sentence
 from fuzz.options import (
@@ -285,11 +284,6 @@ def reproduce(options: Repro) -> None:
     from fuzz.explain.folder import write_reproduction
 
     entry = named_entry(options.case, options.corpus)
-    if options.bisected is not None and not is_value_finding(entry):
-        raise UsageError(
-            f"--bisected is about compilers that make code of a program which runs, and finding "
-            f"{entry.id} is of another sort, whose folder has no place for it; leave --bisected out"
-        )
     path, disassembler = options.output or Path(f"repro-{entry.id}"), options.disassembler
     files = write_reproduction(
         entry, path, disassembler=find_disassembler(disassembler), bisected=options.bisected

@@ -225,7 +225,7 @@ def _differing(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
         if case.who.members and verdict.good is None:
             raise InfrastructureError(
                 f"no build of {options.module} leaves what the simulated device does, so that "
-                "nothing says whether a compiler is wrong; `warpfuzz judge` shows what they leave"
+                "nothing says whether a compiler is wrong; `judge` shows what they leave"
             )
         reducer = reducer_of(case.who, case.ptx, case.reference, verdict, end=end)
         yield _Shown(

@@ -275,8 +275,8 @@ def _on_terminal(block: Block, options: ConsoleOptions) -> Iterator[RenderableTy
             for line, marked in block.rows(width):
                 yield plain(line, style="bold" if marked else "")
         case Map():
-            for row in block.rows(width):
-                yield in_ascii(row) if options.ascii_only else row
+            for text in block.rows(width):
+                yield in_ascii(text) if options.ascii_only else text
 
 
 def _in_markdown(block: Block) -> Iterator[str]:

@@ -76,7 +76,7 @@ def reproduction(
     if is_value_finding(entry):
         facts = ValueFacts.of(entry)
         compilers = machine_code(facts, disassembler, asked)
-        files: Mapping[str, bytes] = {**compilers.files, **_of_values(facts)}
+        files = {**compilers.files, **_of_values(facts)}
         here, machine = [*_again(facts)], compilers.blocks
     elif is_runnable(entry):
         files, launched = _of_images(entry)
@@ -206,7 +206,7 @@ def _shown(
 def _kernel_of(facts: ValueFacts) -> Shown:
     """Return the smallest kernel where one shows the finding, else the one that was run."""
     subject, kernel, ptx = facts.subject, facts.subject.module.kernel(), facts.kernel
-    if KERNEL in facts.finding.files:
+    if KERNEL in facts.finding.files and facts.rewritten is None:
         # Its text may be smaller than what is emitted, but it is launched alike.
         kernel = emit_single(subject.program).kernel()
         ptx = facts.entry.read(KERNEL).decode(errors="replace")

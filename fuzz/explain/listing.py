@@ -8,12 +8,19 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fuzz.explain.document import Line, Listing
 from fuzz.explain.facts import ValueFacts
-from fuzz.explain.values import notation, shown, spans
-from oracle.formats import Format
+from fuzz.explain.values import (
+    by_lanes,
+    contents_of,
+    notation,
+    packed_type,
+    register_of,
+    shown,
+    spans,
+    words_of_registers,
+)
 from oracle.lane_code import (
     LANE,
     ZERO,
@@ -45,8 +52,6 @@ _LONG = 60
 _MOST = 60
 """Lines of a whole listing; a loop of 15 turns in one of 15 has more."""
 _NOT_COME = "–"
-_NAMED = 3
-"""Elements of a matrix that are named one by one."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,8 +89,9 @@ class Way:
     @property
     def words(self) -> Sequence[str]:
         """What the finding's identity names."""
-        named = self.facts.finding.identity.instructions
-        return [word for words in named for word in words.split(" or ")]
+        identity = self.facts.finding.identity
+        named = [word for words in identity.instructions for word in words.split(" or ")]
+        return [*named, identity.condition]  # which may be a branch or a loop
 
     @property
     def unread(self) -> Sequence[str]:
@@ -245,9 +251,9 @@ def _named(word: str, link: Link) -> bool:
         return False
     opcode, *rest = word.split(" ")
     shape = next((part for part in rest if part.startswith("m") and part[1:2].isdigit()), "")
-    return (form.opcode.startswith(f"{opcode}.") or form.opcode == opcode) and (
-        f".{shape}" in form.opcode if shape else True
-    )
+    # Of plain and of ordered metadata an identity has one name.
+    own = form.opcode.replace("::", ".")
+    return f"{own}.".startswith(f"{opcode.replace('::', '.')}.") and f".{shape}" in own
 
 
 def _names(word: str, opcode: str) -> bool:
@@ -405,9 +411,7 @@ class _Writer:
             if kind == "pred":
                 continue
             if one.row.warp and isinstance(name, str):
-                notes.append(
-                    f"{self.name(link.event, name)} is {_by_lanes(source[0], _bits(kind))}"
-                )
+                notes.append(f"{self.name(link.event, name)} is {by_lanes(source[0], _bits(kind))}")
                 continue
             value = int(source[0][lane])
             if isinstance(name, int) and not value:
@@ -488,8 +492,8 @@ class _Writer:
         notes = [str(one) for one in overlaps(step, self.program.shared_banks)]
         if loads_rows(step) and link.at is not None:
             notes.append(_gathered(event, link.at))
-        elif step.form.is_load and not value and event.result is not None:
-            notes.append(_contents(event.result, step.form.type(), step.form.matrix().operand))
+        elif step.form.matrices and step.form.is_load and not value and event.result is not None:
+            notes.append(contents_of(event.result, step.form.type(), step.form.matrix().operand))
         if at == len(self.way.links) - 1:
             value = [self.stored()]
             notes.append(self.left())
@@ -513,8 +517,8 @@ class _Writer:
             bits = int(result[row, column]) & ((1 << fmt.bits) - 1)
             name = "D" if multiplies(step) else made.holds.matrix.operand.upper()  # type: ignore[union-attr]
             return f"{name}[{row}, {column}] = {shown(bits, fmt.bits, fmt.name)}"
-        bits = _register(result, row, column, made.holds.bits)
-        type_ = _packed(step.form.d_type) if multiplies(step) else f"b{made.holds.bits}"
+        bits = register_of(result, row, column, made.holds.bits)
+        type_ = packed_type(step.form.d_type) if multiplies(step) else f"b{made.holds.bits}"
         if type_ != f"b{made.holds.bits}":
             self.held[made.registers[column]] = type_
         return shown(bits, made.holds.bits, type_)
@@ -532,7 +536,7 @@ class _Writer:
         by_lane = f" + {size * step.count}*lane"
         if step.loads and link.at is None and int(link.lanes.sum()) > len(self.way.lanes):
             where = f"[{_at(step.place.buffer, step.place.offset)}{by_lane}]"
-            note = "" if event.result is None else _registers_note(event.result)
+            note = "" if event.result is None else words_of_registers(event.result)
             yield Line(text=f"{opcode} {self.operand(use, event)}, {where}", note=note), None
             return
         lane = self.way.lanes[0]
@@ -543,7 +547,7 @@ class _Writer:
             name, type_ = self.named(at, use.registers[index], use, index)
             if step.loads:
                 assert event.result is not None
-                words = [_register(event.result, one, index, step.bits) for one in self.way.lanes]
+                words = [register_of(event.result, one, index, step.bits) for one in self.way.lanes]
                 values = [shown(one, step.bits, type_) for one in words]
                 yield Line(text=f"{opcode} {name}, {where}", values=values), name
             else:
@@ -566,7 +570,7 @@ class _Writer:
                         self.types[later.event.number, name] = type_ or plain_type
                         return self.name(later.event, name), type_ or plain_type
                     if register in read.registers and multiplies(later.event.step):
-                        return plain, _packed(later.event.step.form.type(read.field))
+                        return plain, packed_type(later.event.step.form.type(read.field))
             return plain, plain_type
         for earlier in reversed(self.way.links[:at]):
             made = earlier.event.step.writes
@@ -627,58 +631,6 @@ def _bits(kind: str) -> int:
 
 def _at(buffer: str, offset: int) -> str:
     return f"{buffer}+{offset}" if offset else buffer
-
-
-def _packed(fmt: Format) -> str:
-    count = 32 // fmt.bits if fmt.bits < 32 else 1
-    return (
-        f"{fmt.name}x{count}" if count > 1 and fmt.bits >= 8 else fmt.name if count == 1 else "b32"
-    )
-
-
-def _register(words: NDArray[np.uint32], lane: int, index: int, bits: int) -> int:
-    if bits == 32:
-        return int(words[lane, index])
-    return int(words[lane, 2 * index]) | int(words[lane, 2 * index + 1]) << 32
-
-
-def _by_lanes(values: NDArray[np.uint64], bits: int) -> str:
-    """Say what all lanes hold: those with one value together."""
-    groups: dict[int, list[int]] = {}
-    for lane, value in enumerate(values.tolist()):
-        groups.setdefault(int(value), []).append(lane)
-    if len(groups) == 1:
-        return f"{shown(next(iter(groups)), bits, '')} in every lane"
-    if len(groups) > _NAMED:
-        return f"another in each of {len(groups)} groups of lanes"
-    return ", ".join(
-        f"{shown(one, bits, '')} in lanes {spans(some)}" for one, some in groups.items()
-    )
-
-
-def _contents(matrix: NDArray[np.generic], fmt: Format, operand: str) -> str:
-    """Say which elements of a matrix are not zero."""
-    unsigned = np.ascontiguousarray(matrix).view(f"u{matrix.itemsize}")
-    bits = unsigned & unsigned.dtype.type((1 << fmt.bits) - 1)
-    places = np.argwhere(bits)
-    if not len(places):
-        return f"{operand.upper()} is all zero"
-    if len(places) > _NAMED:
-        return f"{len(places)} of {bits.size} elements of {operand.upper()} are not zero"
-    named = [
-        f"{operand.upper()}[{row}, {column}] = {shown(int(bits[row, column]), fmt.bits, fmt.name)}"
-        for row, column in places.tolist()
-    ]
-    return f"{', '.join(named)}, the others zero"
-
-
-def _registers_note(words: NDArray[np.uint32]) -> str:
-    count = int(np.count_nonzero(words))
-    if not count:
-        return "all zero"
-    if count == words.size and len(np.unique(words)) == 1:
-        return f"{shown(int(words.flat[0]), 32, '')} in every register"
-    return f"{count} of {words.size} words {'is' if count == 1 else 'are'} not zero"
 
 
 def _gathered(event: Event, at: tuple[int, int]) -> str:

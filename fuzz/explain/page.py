@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from corpus import Entry, Finding, Kind, ShrinkStatus
+from corpus.entry import KERNEL
 from corpus.finding import RIGHT
 from corpus.opening import read_answers
 from fuzz.explain.document import (
@@ -399,7 +400,7 @@ _SPAN = re.compile(r"V(\d+\.\d+\.\d+)")
 
 def _judged(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[tuple[str, str]]:
     finding, details = entry.finding, entry.finding.details
-    told = tuple(asked) or asked_of(finding)
+    told = sorted(tuple(asked) or asked_of(finding), key=_age)
     found: dict[str, list[Asked]] = {}
     for one in told:
         found.setdefault(_outcome_word(one) if one.wrong else _RIGHT, []).append(one)
@@ -419,6 +420,10 @@ def _judged(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[tup
     elif not told and (build := _own_build(finding)):
         texts["wrong"] = "; ".join(filter(None, (texts.get("wrong", ""), build)))
         versions["wrong"] = [texts["wrong"]]
+    if told:
+        # A span below is of neighbours among these.
+        ran = dict.fromkeys(one.version for one in told)
+        yield "run", ", ".join(ran).replace("driver", "the driver's compiler")
     for name in sorted(texts, key=lambda name: (name == _RIGHT, name)):
         yield name, texts[name]
     for what, command in commands_of(entry, sent=sent):
@@ -466,6 +471,12 @@ def _own_build(finding: Finding) -> str:
     return f"{one.runner} {one.version} {one.options}".strip()
 
 
+def _age(one: Asked) -> tuple[object, ...]:
+    """Order versions of ptxas by their age, and others behind them."""
+    found = _SPAN.match(one.version)
+    return (0, *_order(found[1])) if found else (1, one.version)
+
+
 def _order(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
@@ -506,6 +517,9 @@ def _commands(entry: Entry) -> list[tuple[str, str]]:
         )
         which = f"ptxas {asked.version.removeprefix('V')}" if asked is not None else "ptxas"
         found.insert(0, (which, command))
+    if KERNEL in finding.files:
+        lines = len(entry.read(KERNEL).splitlines())
+        found.append((f"a kernel of {lines} lines", str(entry.path / KERNEL)))
     return found
 
 

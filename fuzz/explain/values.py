@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fuzz.findings.verdicts import Difference
 from oracle.arithmetic.dots import unpacked
@@ -14,6 +15,8 @@ from oracle.arithmetic.multiplicands import element_values
 from oracle.formats import FORMATS, Format
 
 NOT_A_NUMBER = "N"
+NAMED = 3
+"""Elements, or groups of lanes, that are named one by one."""
 _PARTS = re.compile(r"([a-z]+[0-9]+(?:m[0-9])?)(?:x([24]))?")
 
 
@@ -162,3 +165,58 @@ def spans(numbers: Sequence[int]) -> str:
     return ", ".join(
         str(part[0]) if len(part) == 1 else f"{part[0]} to {part[-1]}" for part in parts
     )
+
+
+def packed_type(fmt: Format) -> str:
+    """Return the notation of a 32-bit register of elements of a format: "f16x2"."""
+    count = 32 // fmt.bits if fmt.bits < 32 else 1
+    return (
+        f"{fmt.name}x{count}" if count > 1 and fmt.bits >= 8 else fmt.name if count == 1 else "b32"
+    )
+
+
+def register_of(words: NDArray[np.uint32], lane: int, index: int, bits: int) -> int:
+    """Return a register of a lane out of words, uint32 (32, words), the low one of two first."""
+    if bits == 32:
+        return int(words[lane, index])
+    return int(words[lane, 2 * index]) | int(words[lane, 2 * index + 1]) << 32
+
+
+def by_lanes(values: NDArray[np.uint64], bits: int) -> str:
+    """Say what all lanes hold: those with one value together."""
+    groups: dict[int, list[int]] = {}
+    for lane, value in enumerate(values.tolist()):
+        groups.setdefault(int(value), []).append(lane)
+    if len(groups) == 1:
+        return f"{shown(next(iter(groups)), bits, '')} in every lane"
+    if len(groups) > NAMED:
+        return f"another in each of {len(groups)} groups of lanes"
+    return ", ".join(
+        f"{shown(one, bits, '')} in lanes {spans(some)}" for one, some in groups.items()
+    )
+
+
+def contents_of(matrix: NDArray[np.generic], fmt: Format, operand: str) -> str:
+    """Say which elements of a matrix are not zero."""
+    unsigned = np.ascontiguousarray(matrix).view(f"u{matrix.itemsize}")
+    bits = unsigned & unsigned.dtype.type((1 << fmt.bits) - 1)
+    places = np.argwhere(bits)
+    if not len(places):
+        return f"{operand.upper()} is all zero"
+    if len(places) > NAMED:
+        return f"{len(places)} of {bits.size} elements of {operand.upper()} are not zero"
+    named = [
+        f"{operand.upper()}[{row}, {column}] = {shown(int(bits[row, column]), fmt.bits, fmt.name)}"
+        for row, column in places.tolist()
+    ]
+    return f"{', '.join(named)}, the others zero"
+
+
+def words_of_registers(words: NDArray[np.uint32]) -> str:
+    """Say what registers of all lanes hold, uint32 (32, words)."""
+    count = int(np.count_nonzero(words))
+    if not count:
+        return "all zero"
+    if count == words.size and len(np.unique(words)) == 1:
+        return f"{shown(int(words.flat[0]), 32, '')} in every register"
+    return f"{count} of {words.size} words {'is' if count == 1 else 'are'} not zero"

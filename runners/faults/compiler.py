@@ -273,11 +273,11 @@ _CODE = (
     _whole("negation-compared-wide", r"^setp?\..*\.s16$", rw.by_entry(rw.negation_widened),
            "a comparison as s16 takes minus the least number right before it for 32768",
            "ptxas 11.8 to 13.2: a negation of 16 bits done in 32 bits, and compared there",
-           guilty=("neg.s16", "set")),
+           guilty=("neg", "set")),
     _whole("half-of-sum-lost", r"^add\.[su]16x2$", rw.by_entry(rw.half_of_sum_lost),
            "a constant added to pairs is lost where one half of the sum is not read",
            "ptxas 12.0 to 13.0.88: a constant of pairs made narrower than what is read of it",
-           guilty=("add.s16x2", "add.u16x2")),
+           guilty=("s16x2", "u16x2")),
 )  # fmt: skip
 
 COMPILER_FAULTS: tuple[Fault, ...] = (

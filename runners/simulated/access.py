@@ -40,7 +40,7 @@ def space_named(name: str | None) -> Space:
 
 
 def _elements(match: re.Match[str]) -> tuple[str, int]:
-    """Return type and number of what a thread moves; 128 bits are two elements (9.7.9.1)."""
+    """Return type and number of what a thread moves; 128 bits are two elements (5.2.1)."""
     kind, count = match["type"], int(match["count"] or 1)
     return ("b64", 2 * count) if kind == "b128" else (kind, count)
 

@@ -505,7 +505,7 @@ class _Module(_Reader):
         if directive == ".reg" and scope is not self.scope:
             kind, parts = self._type()
             if kind == "b128":
-                # It is moved as two of 64 bits, and nothing computes with it (9.7.9.1).
+                # It is moved as two of 64 bits, and nothing computes with it (5.2.1).
                 kind, parts = "b64", 2
             self.sequence(lambda: self._register(scope, line, kind, parts), ";")
         elif directive in _SPACES:

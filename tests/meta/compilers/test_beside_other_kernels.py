@@ -34,7 +34,7 @@ def test_a_campaign_keeps_the_kernels_without_which_a_program_is_right(tmp_path:
     assert ended.findings
     for found in ended.findings:
         assert found["kind"] in ("violation", "deviation")
-        assert found["family"].endswith(", beside other kernels")
+        assert found["family"].endswith(" | beside other kernels")
         folder = tmp_path / "c" / "findings" / found["id"]
         finding = json.loads((folder / "finding.json").read_text())
         assert finding["details"]["other kernels"] == 2

@@ -24,7 +24,7 @@ from corpus import Case, Entry, create_corpus, open_corpus
 from corpus.exchange import export_zip, json_lines, opened_archive, read_case
 from corpus.known import PACKAGED, load_known
 from corpus.programs import unpack
-from corpus.upkeep import families, merge
+from corpus.upkeep import grouped, merge
 from fuzz.campaign.store import CampaignStore, State, encode
 from fuzz.checks.protocol import Counts, flattened
 from fuzz.commands.legality import judge_file
@@ -138,8 +138,8 @@ def used(folder: Path) -> None:
     entries = list(corpus.entries(problems.append))
     merge(create_corpus(folder.with_name("merged"), generator="test"), [corpus])
     list(json_lines(entries))
-    for group in families(entries):
-        out.print(group.title)
+    for group in grouped(entries):
+        out.print(str(group))
     errors: list[WarpfuzzError] = []
     for entry in entries:
         out.print(str(commands_of(entry)))

@@ -118,8 +118,9 @@ def test_ptx_says_every_bit_of_what_is_drawn(key: int, feature: Feature) -> None
 
 
 def test_draws_have_everything_that_code_is_made_of() -> None:
-    drawn = [draw_one(ALONE, key) for key in range(100)]
-    assert sum(map(wrong_with_every_compiler, drawn)) < 10
+    drawn = [draw_one(ALONE, key) for key in range(300)]
+    assert sum(map(wrong_with_every_compiler, drawn)) < 30
+    drawn = drawn[:100]
     found = [features_of(one) for one in drawn]
     reached = {one for features in found for one in features if one.dimension is Dimension.LANES}
     nested = sum(any(one.value.endswith("2 deep") for one in features) for features in found)
