@@ -59,12 +59,6 @@ def test_a_shard_carries_out_the_rounds_of_the_whole_campaign() -> None:
     assert part.options(opened_check.facts)["--shard"] == "2/3"
 
 
-def test_a_shard_needs_the_seed_that_all_of_them_have(tmp_path: Path) -> None:
-    ended = warpfuzz(tmp_path, "run", "--runner", "sim", "--shard", "1/2", "--cases", 1)
-    assert ended.code == 2
-    assert "--seed" in ended.err
-
-
 def written(folder: Path, *, stopped: str, lines: int = 2) -> Path:
     """A corpus in which a campaign has written figures."""
     create_corpus(folder, generator="a test")
@@ -134,12 +128,6 @@ def test_a_summary_of_something_else_gets_a_sentence(tmp_path: Path, content: by
     (corpus / "campaign" / "summary.json").write_bytes(content)
     with pytest.raises(InfrastructureError, match=r"summary\.json cannot be used"):
         read_figures(corpus)
-
-
-def test_a_folder_without_a_campaign_gets_a_sentence(tmp_path: Path) -> None:
-    ended = warpfuzz(tmp_path, "status", "nowhere")
-    assert ended.code == 2
-    assert "no campaign" in ended.err
 
 
 def test_each_cause_of_findings_is_told_once_and_none_is_left_out() -> None:

@@ -148,24 +148,6 @@ def test_an_interrupted_measurement_keeps_what_it_has(tmp_path: Path) -> None:
     assert len(read_model(tmp_path / "mine.toml").exact.named) == 1
 
 
-@pytest.mark.parametrize("command", ["measure --runner sim", "models export sm_90"])
-@pytest.mark.parametrize("output", ["folder", "missing/file"])
-def test_an_output_that_cannot_be_written_is_refused_before_anything_is_done(
-    tmp_path: Path, command: str, output: str
-) -> None:
-    (tmp_path / "folder").mkdir()
-    done = warpfuzz(tmp_path, *command.split(), "--output", output)
-    assert done.code == 2
-    assert done.out == ""
-    assert f"--output {output} cannot be written" in done.err
-
-
-def test_an_empty_name_is_no_folder(tmp_path: Path) -> None:
-    done = warpfuzz(tmp_path, "models", "export", "")
-    assert done.code == 2
-    assert "it is empty" in done.err
-
-
 def test_a_figure_that_is_not_told_apart_does_not_count_as_in_the_model(tmp_path: Path) -> None:
     done = warpfuzz(
         tmp_path, "measure", "--runner", "sim", "--only", "wmma.mma*bf16*", "--images", "64",
@@ -237,12 +219,6 @@ def test_a_unit_that_no_figure_describes_is_refused_in_words(tmp_path: Path) -> 
     assert told.summary["refused"]
     assert told.code == 1
     assert "refused. No rule that a model can express gives what the device returns" in done.out
-
-
-def test_a_pattern_that_fits_nothing_is_a_usage_error(tmp_path: Path) -> None:
-    done = warpfuzz(tmp_path, "measure", "--runner", "sim", "--only", "nothing")
-    assert done.code == 2
-    assert "no multiplication of sm_90" in done.err
 
 
 def test_a_model_of_another_target_is_refused(tmp_path: Path) -> None:
