@@ -433,6 +433,7 @@ def held_words(status: CampaignStatus) -> str:
 TOLD_APART = ("compared", "accepted_or_rejected", "failed", "not_asked")
 """Cases that were compared, only accepted or rejected, failed, and not asked."""
 _BOTH = ("cases", *TOLD_APART, "rounds")
+"""What a summary and a line of statistics have as in the status; then what one of them has."""
 _SUMMARY = (
     *("seconds", "seed", "stopped", "unreplayed", "unconfirmed", "untested", "left_out"),
     *("remarks", "skipped_rounds"),
@@ -441,7 +442,6 @@ _STATISTICS = (
     *("held", "rate", "workers", "stalled", "examining", "finishing"),
     "seconds_since_new",
 )
-"""What a summary and a line of statistics have as it is in the status, and what both have."""
 _READ = frozenset((*_BOTH, *_SUMMARY, *_STATISTICS, "devices", "findings", "screening"))
 _READINGS = ("name", "uuid", "host", "temperature", "sm_clock", "busy", "power", "errors")
 """What statistics keep of a device."""
@@ -570,7 +570,7 @@ def read_figures(corpus: Path) -> Figures:
         if lines := _last_lines(folder / STATISTICS):
             rows["statistics"] = msgspec.json.decode(lines[-1])
         status = _status_of(rows["summary"], rows.get("statistics", {}))
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise InfrastructureError(
             f"{path} cannot be used: {error!s:.300}; it is written anew while a campaign runs"
         ) from None
@@ -593,7 +593,9 @@ def _status_of(summary: Mapping[str, Any], line: Mapping[str, Any]) -> CampaignS
     words = {"subject": summary.get("device", ""), "where": where, "unasked": Way.NOT_ASKED.value}
     row["words"] = dict.fromkeys(("case", "agreement", "nothing_compared"), "case") | words
     counts = flattened({REFERENCE: summary.get(REFERENCE) or {}})
-    return msgspec.structs.replace(msgspec.convert(row, CampaignStatus), counts=counts)
+    return msgspec.structs.replace(
+        msgspec.convert(row, CampaignStatus, str_keys=True), counts=counts
+    )
 
 
 def read_statistics(corpus: Path) -> list[Line]:

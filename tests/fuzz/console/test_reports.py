@@ -12,9 +12,10 @@ from console_statuses import family, on_a_gpu
 from msgspec.structs import replace
 from repro_cases import HALF, half, multiplication, stored
 
-from corpus import Kind, Saved
-from fuzz.campaign.status import summary
-from fuzz.checks.protocol import Stage
+from corpus import Kind, Saved, create_corpus
+from fuzz.campaign.status import read_figures, statistics, summary
+from fuzz.campaign.store import CampaignStore
+from fuzz.checks.protocol import REFERENCE, Counts, Stage
 from fuzz.commands.run import _check_compared
 from fuzz.console.report import campaign_report, write_report
 from fuzz.findings.families import FamilyState
@@ -180,3 +181,19 @@ def test_a_finding_takes_few_lines_of_the_table_at_every_width(columns: int) -> 
     # Wherever there is room for it, no opcode is broken.
     assert any(HALF in line for line in lines) is (columns > len(HALF) + 2)
     assert all(len(line) <= columns for line in lines)
+
+
+def test_what_is_written_of_a_campaign_is_read_again_as_its_status(tmp_path: Path) -> None:
+    status = on_a_gpu(counts=Counts({(REFERENCE, "images"): 7}), skipped={3: "it died"})
+    create_corpus(tmp_path, generator="a test")
+    with CampaignStore(tmp_path) as store:
+        store.record(statistics(status))
+        store.summarise({"summary": summary(status)})
+    found = read_figures(tmp_path).status
+    names = ("cases", "compared", "answered", "failed", "unasked", "rounds", "seconds", "seed")
+    names += ("skipped", "carrying_out", "stalled", "waiting", "recent_rate", "counts", "gone")
+    for name in names:
+        assert getattr(found, name) == getattr(status, name), name
+    assert [one.title for one in found.rows] == [
+        one["title"] for one in summary(status)["findings"]
+    ]

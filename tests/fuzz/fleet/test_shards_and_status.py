@@ -67,7 +67,8 @@ def written(folder: Path, *, stopped: str, lines: int = 2) -> Path:
         store.summarise({"summary": {
             "cases": 1000, "compared": 990, "failed": 2, "not_asked": 8,
             "seconds": 20.0, "rounds": 7, "seed": 3,
-            "stopped": stopped, "findings": [finding, {**finding, "known": True}],
+            "skipped_rounds": {3: "it died"}, "stopped": stopped,
+            "findings": [finding, {**finding, "known": True}],
         }})  # fmt: skip
         for number in range(lines):
             device = {"name": "NVIDIA H200", "uuid": "GPU-1", "temperature": 61, "errors": {}}
@@ -103,6 +104,7 @@ def test_the_status_of_campaigns_is_told_from_their_files(tmp_path: Path) -> Non
     figures = read_figures(running)
     assert figures.status.recent_rate == 51.0
     assert len(figures.status.unknown) == 1
+    assert figures.status.skipped == {3: "it died"}
     shown = warpfuzz(tmp_path, "status", "running", "ended", "silent")
     assert shown.code == 0
     # The cases of a line come to all of them.
